@@ -27,6 +27,8 @@ class Server:
         self.asked: list[dict[str, Any]] = []
         self.headers: list[Mapping[str, str]] = []
         self.under_way = self.most_under_way = 0
+        self.listing: tuple[int, Any] = 404, {}
+        """The status and the body of the list of models."""
         self._answers: list[Handler] = []
         self._clients: list[Client] = []
         self._over = asyncio.Event()
@@ -101,6 +103,13 @@ class Server:
         finally:
             self.under_way -= 1
 
+    def serves(self, *names: str) -> None:
+        self.listing = 200, {"object": "list", "data": [{"id": name, "object": "model"} for name in names]}
+
+    async def list_models(self, request: web.Request) -> web.StreamResponse:
+        status, body = self.listing
+        return web.json_response(body, status=status)
+
     async def close(self) -> None:
         self._over.set()
         for client in self._clients:
@@ -112,6 +121,7 @@ async def server() -> AsyncIterator[Server]:
     server = Server()
     app = web.Application()
     app.router.add_post("/v1/chat/completions", server.answer)
+    app.router.add_get("/v1/models", server.list_models)
     listening = TestServer(app)
     await listening.start_server()
     server.url = str(listening.make_url("/v1"))

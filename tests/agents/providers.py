@@ -63,9 +63,6 @@ class OpenAIFormat:
         usage = {"prompt_tokens": PROMPT_TOKENS, "completion_tokens": COMPLETION_TOKENS}
         return {"choices": [choice], "usage": usage}
 
-    def structured(self, value: dict[str, Any]) -> dict[str, Any]:
-        return self.reply(json.dumps(value))
-
     def error(self, status: int, message: str) -> dict[str, Any]:
         return {"error": {"message": message}}
 
@@ -104,9 +101,6 @@ class AnthropicFormat:
             "usage": {"input_tokens": PROMPT_TOKENS, "output_tokens": COMPLETION_TOKENS},
         }
 
-    def structured(self, value: dict[str, Any]) -> dict[str, Any]:
-        return self.reply(json.dumps(value))
-
     def error(self, status: int, message: str) -> dict[str, Any]:
         return {"type": "error", "error": {"type": "some_error", "message": message}}
 
@@ -135,9 +129,6 @@ class GoogleFormat:
         usage = {"promptTokenCount": PROMPT_TOKENS, "candidatesTokenCount": COMPLETION_TOKENS}
         candidate = {"content": content, "finishReason": self.finishes.get(finish, finish), "index": 0}
         return {"candidates": [candidate], "usageMetadata": usage, "modelVersion": "gemini-3.8-flash"}
-
-    def structured(self, value: dict[str, Any]) -> dict[str, Any]:
-        return self.reply(json.dumps(value))
 
     def error(self, status: int, message: str, details: Any = ()) -> dict[str, Any]:
         return {"error": {"code": status, "message": message, "status": "FAILED", "details": list(details)}}

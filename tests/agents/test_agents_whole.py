@@ -9,14 +9,11 @@ from typing import Any
 
 import pytest
 from autogen_agentchat.agents import AssistantAgent
-from autogen_agentchat.conditions import TextMessageTermination
 from autogen_agentchat.messages import MultiModalMessage
-from autogen_agentchat.teams import DiGraphBuilder, GraphFlow, SelectorGroupChat, Swarm
+from autogen_agentchat.teams import DiGraphBuilder, GraphFlow, SelectorGroupChat
 from autogen_core import Image
-from autogen_core.memory import ListMemory, MemoryContent, MemoryMimeType
 from autogen_core.model_context import BufferedChatCompletionContext
 from autogen_core.models import UserMessage
-from autogen_core.tools import FunctionTool, StaticWorkbench
 from PIL import Image as Picture
 
 from parley.agents import (
@@ -76,25 +73,6 @@ async def test_typed_output_of_an_evaluator_counts(server: Any) -> None:
     assert (await loop.converse(TASK)).stop_reason == "all criteria are met"
 
 
-EVENTS = ["TextMessage", "ToolCallRequestEvent", "ToolCallExecutionEvent", "TextMessage"]
-
-
-@pytest.mark.parametrize("by", ["tools", "workbench"])
-async def test_an_assistant_calls_tools_before_it_speaks_in_a_debate(server: Any, by: str) -> None:
-    server.says(tool_calls=tool_call("count", what="cats"))
-    server.says("Four.")
-    tools = FunctionTool(count, description="Count the letters.")
-    given: dict[str, Any] = {"tools": [tools]} if by == "tools" else {"workbench": StaticWorkbench([tools])}
-    debate = Debate([AssistantAgent("Guest", server.client(), max_tool_iterations=9, **given)], rounds=1)
-    result = await debate.run(task="How many letters has 'cats'?")
-    assert [type(message).__name__ for message in result.messages] == EVENTS
-    (turn,) = debate.transcript.spoken()
-    assert (turn.text, len(turn.calls)) == ("Four.", 2)
-    *_, asked, answered = server.asked[1]["messages"]
-    assert asked["tool_calls"][0]["function"]["name"] == "count"
-    assert (answered["role"], answered["content"]) == ("tool", "4")
-
-
 async def test_an_mcp_server_over_stdio(server: Any, tmp_path: Path) -> None:
     pytest.importorskip("mcp", reason="pip install 'autogen-ext[mcp]'")
     from autogen_ext.tools.mcp import McpWorkbench, StdioServerParams
@@ -115,48 +93,6 @@ async def test_a_typed_reply_after_tools(server: Any) -> None:
     guest = AssistantAgent("Guest", server.client(), tools=[count], max_tool_iterations=9)
     (turn,) = (await Debate([guest], rounds=1, reply_type=Opinion).converse("How many?")).spoken()
     assert (turn.verdict, len(turn.calls)) == (Opinion(score=4), 2)
-
-
-async def test_an_assistant_with_a_memory_in_a_debate(server: Any) -> None:
-    server.says("Noted.")
-    memory = ListMemory()
-    await memory.add(MemoryContent(content="Fares pay for a quarter.", mime_type=MemoryMimeType.TEXT))
-    debate = Debate([AssistantAgent("Guest", server.client(), memory=[memory]), BEN], model=SIM, rounds=1)
-    result = await debate.run(task=TASK)
-    assert [type(message).__name__ for message in result.messages[:3]] == [
-        "TextMessage",
-        "MemoryQueryEvent",
-        "TextMessage",
-    ]
-    assert "Fares pay for a quarter." in json.dumps(server.asked[0]["messages"])
-
-
-async def test_a_swarm_hands_over_within_a_debate(server: Any) -> None:
-    server.says(tool_calls=tool_call("transfer_to_yu"))
-    server.says("My turn.")
-    swarm = Swarm(
-        [AssistantAgent("Xi", server.client(), handoffs=["Yu"]), AssistantAgent("Yu", server.client())],
-        name="swarm",
-        termination_condition=TextMessageTermination("Yu"),
-    )
-    debate = Debate([swarm, BEN], model=SIM, rounds=1)
-    result = await debate.run(task=TASK)
-    assert [type(message).__name__ for message in result.messages if message.source == "Xi"][-1] == "HandoffMessage"
-    first, second = debate.transcript.spoken()
-    assert (first.speaker, first.text, len(first.calls), second.speaker) == ("swarm", "My turn.", 2, "Ben")
-
-
-async def test_a_function_chooses_who_speaks_within_a_debate(server: Any) -> None:
-    server.says("It is me.")
-    pair = SelectorGroupChat(
-        [AssistantAgent("Xi", server.client()), AssistantAgent("Yu", server.client())],
-        server.client(),
-        selector_func=lambda messages: "Yu",
-        name="pair",
-        max_turns=1,
-    )
-    result = await Debate([pair], rounds=1).run(task=TASK)
-    assert [message.source for message in result.messages] == ["user", "Yu", "pair"]
 
 
 async def test_a_persona_with_a_short_model_context(server: Any) -> None:

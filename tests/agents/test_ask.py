@@ -2,41 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
-from pathlib import Path
 from typing import Any
 
 import pytest
-from autogen_core import CancellationToken
 from pydantic import BaseModel
 
 from parley.agents import (
-    Budget,
-    BudgetSpent,
     ConfigError,
     Debate,
     Models,
     Persona,
-    ReplyCache,
-    Session,
     ask,
     model,
-    record_calls,
-    session,
 )
 from tests.agents.common import ADA, SIM, Opinion
 
 PROMPT = "Should buses be free?"
-
-
-async def test_plain_text() -> None:
-    turn = await ask(ADA, PROMPT, model=SIM)
-    assert (turn.speaker, turn.role, turn.round, turn.persona) == ("Ada", "debater", 1, ADA.about)
-    assert (turn.verdict, turn.parse_status) == (None, None)
-    (call,) = turn.calls
-    assert call.model == SIM
-    assert call.reply == turn.text
-    assert [(message.role, message.text) for message in call.prompt] == [("system", ADA.about), ("user", PROMPT)]
 
 
 @pytest.mark.parametrize("reply_type", [None, Opinion])
@@ -62,22 +43,6 @@ async def test_the_personas_own_model_comes_first() -> None:
     dee = Persona("Dee", "You are Dee.", model="sim/other")
     assert (await ask(dee, PROMPT, model=SIM)).calls[0].model == "sim/other"
     assert (await ask(dee, PROMPT, model=model(SIM))).calls[0].model == "sim/other"
-
-
-async def test_inside_a_session_it_is_cached_budgeted_and_recorded(server: Any, tmp_path: Path) -> None:
-    server.says("Yes.")
-    cache, budget = ReplyCache(tmp_path / "replies.sqlite"), Budget(max_calls=1)
-    turns = []
-    with record_calls() as calls:
-        for _ in range(2):
-            with session(Session("a unit", cache=cache, budget=budget)):
-                turns.append(await ask(ADA, PROMPT, model=server.client()))
-    assert [turn.calls[0].cached for turn in turns] == [False, True]
-    assert calls == [*turns[0].calls, *turns[1].calls]
-    assert len(server.asked) == 1
-    with session(Session("another unit", cache=cache, budget=budget)), pytest.raises(BudgetSpent):
-        await ask(ADA, PROMPT, model=server.client())
-    cache.close()
 
 
 @pytest.fixture
@@ -107,16 +72,6 @@ async def test_given_clients_stay_open(closed: list[Models]) -> None:
     turn = await ask(ADA, PROMPT, model=SIM, models=models)
     assert closed == []
     assert [client.name for client in models] == [turn.calls[0].model]
-
-
-async def test_it_can_be_cancelled(until: Any) -> None:
-    client, token = model(f"{SIM}?latency=60"), CancellationToken()
-    asked = asyncio.ensure_future(ask(ADA, PROMPT, model=client, cancellation_token=token))
-    await until(lambda: client.throttle.under_way)
-    token.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await asked
-    assert client.throttle.under_way == 0
 
 
 async def test_a_question_at_the_end_of_a_conversation() -> None:

@@ -8,11 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from autogen_agentchat.agents import AssistantAgent
 from autogen_agentchat.conditions import MaxMessageTermination
-from autogen_core import CancellationToken
 
-from parley.agents import Budget, ConfigError, Debate, Persona, Session, Turn, model, record_calls, session, shuffled
+from parley.agents import Budget, Debate, Persona, Session, Turn, model, record_calls, session, shuffled
 from parley.base.errors import BudgetSpent
 from tests.agents.common import SIM, TASK
 
@@ -79,12 +77,6 @@ async def test_several_blind_rounds_keep_everything_back_until_the_last_is_over(
     assert third == ["user", "Ada", "Ada", "Ben", "Ray", "Ben", "Ray"]
 
 
-async def test_a_chair_hears_blind_ballots_even_if_there_is_no_discussion() -> None:
-    transcript = await Debate(PANEL, model=SIM, rounds=1, blind_rounds=1, chair=EVE).converse(TASK)
-    assert [turn.speaker for turn in transcript.spoken()] == [*NAMES, "Eve"]
-    assert sources(transcript.spoken("chair")[0]) == ["user", *NAMES]
-
-
 async def test_the_order_applies_to_how_blind_turns_are_read() -> None:
     transcript = await Debate(PANEL, model=SIM, rounds=2, blind_rounds=1, order=shuffled(3), chair=EVE).converse(TASK)
     first, second = ([turn.speaker for turn in transcript.spoken("debater", round=nth)] for nth in (1, 2))
@@ -104,32 +96,6 @@ async def test_personas_at_the_end_share_the_blind_round_in_the_same_order(fence
     assert len(prefixes) == (4 if fence else 1), "fenced, an agent's own turn is not quoted"
 
 
-@pytest.mark.parametrize("placement", ["system", "last"])
-async def test_instructions_are_given_in_a_blind_round_too(placement: Any) -> None:
-    debate = Debate(
-        PANEL[:2],
-        model=SIM,
-        rounds=2,
-        blind_rounds=1,
-        placement=placement,
-        instructions=lambda cue: f"{cue.speaker}, round {cue.round}.",
-    )
-    transcript = await debate.converse(TASK)
-    ada, ben, again, _ = ([piece.text for piece in turn.calls[0].prompt] for turn in transcript.spoken())
-    assert sources(transcript.spoken()[2]).count("Ada") == 1, "its own turn comes once"
-    assert [text for text in ada if "round" in text] == ["Ada, round 1."]
-    assert [text for text in ben if "round" in text] == ["Ben, round 1."]
-    assert [text for text in again if "round" in text] == ["Ada, round 1.", "Ada, round 2."]
-
-
-async def test_your_own_autogen_agents_hear_nobody_either() -> None:
-    guests = [AssistantAgent(name, model(SIM), system_message=f"You are {name}.") for name in ("Xi", "Yu")]
-    transcript = await Debate([*guests, PANEL[0]], model=SIM, rounds=2, blind_rounds=1).converse(TASK)
-    assert [sources(turn) for turn in transcript.spoken(round=1)] == [["user"]] * 3
-    assert sources(transcript.spoken(round=2)[0]) == ["user", "Xi", "Yu", "Ada"]
-    assert all(len(turn.calls) == 1 for turn in transcript.spoken())
-
-
 async def test_a_blind_round_is_completed_before_a_termination_condition_ends_the_debate() -> None:
     debate = Debate(PANEL, model=SIM, rounds=3, blind_rounds=1, termination_condition=MaxMessageTermination(2))
     transcript = await debate.converse(TASK)
@@ -146,16 +112,6 @@ async def test_a_budget_ends_a_blind_round_and_no_reply_that_was_paid_for_is_los
     assert client.throttle.under_way == 0
 
 
-async def test_a_cancelled_blind_round_leaves_no_call_behind(until: Any) -> None:
-    client, token = model(f"{SIM}?latency=60"), CancellationToken()
-    running = asyncio.ensure_future(Debate(PANEL, model=client, blind_rounds=1).converse(TASK, token))
-    await until(lambda: client.throttle.under_way == 4)
-    token.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await running
-    assert client.throttle.under_way == 0
-
-
 async def test_a_debate_saved_within_a_blind_round_loses_no_turn() -> None:
     first, second = (Debate(PANEL[:2], model=SIM, rounds=1, blind_rounds=1) for _ in range(2))
     turns = first.stream(TASK)
@@ -165,9 +121,3 @@ async def test_a_debate_saved_within_a_blind_round_loses_no_turn() -> None:
     await turns.aclose()
     for debate in (first, second):
         assert sources((await debate.converse("And trams?")).spoken()[0]) == ["user", "Ada", "Ben", "user"]
-
-
-@pytest.mark.parametrize("blind", [-1, 3])
-def test_there_cannot_be_more_blind_rounds_than_rounds(blind: int) -> None:
-    with pytest.raises(ConfigError, match=f"blind_rounds must be from 0 to 2, the number of rounds; got {blind}"):
-        Debate(PANEL, model=SIM, rounds=2, blind_rounds=blind)

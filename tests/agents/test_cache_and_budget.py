@@ -43,44 +43,48 @@ async def ask_twice(client: Any, sample: str, path: Path) -> list[tuple[str, boo
     return [(call.reply, call.cached) for call in calls]
 
 
-async def test_the_same_request_twice_gives_two_samples_and_both_are_cached(server: Any, tmp_path: Path) -> None:
-    server.says("Seven.", "Eight.", "Nine.")
+async def test_the_same_request_twice_gives_two_samples_and_another_sample_its_own(server: Any, tmp_path: Path) -> None:
+    server.says("Seven.", "Eight.", "Nine.", "Ten.")
     path = tmp_path / "deep" / "replies.sqlite"
     assert await ask_twice(server.client(), "7/unit", path) == [("Seven.", False), ("Eight.", False)]
-    assert server.asked[0]["seed"] != server.asked[1]["seed"]
     assert await ask_twice(server.client(), "7/unit", path) == [("Seven.", True), ("Eight.", True)]
-    assert len(server.asked) == 2
-
-
-async def test_another_sample_gets_replies_of_its_own(server: Any, tmp_path: Path) -> None:
-    server.says("Seven.", "Eight.", "Nine.", "Ten.")
-    path = tmp_path / "replies.sqlite"
-    await ask_twice(server.client(), "7/unit", path)
     assert await ask_twice(server.client(), "8/unit", path) == [("Nine.", False), ("Ten.", False)]
-    assert len({body["seed"] for body in server.asked}) == 4
+    assert len({body["seed"] for body in server.asked}) == len(server.asked) == 4
+    simulated = [await ask_twice(model("sim/judge"), "unit", path) for _ in range(2)]
+    assert simulated[0] == simulated[1], "simulated replies are made again, not stored"
+    assert [cached for _, cached in simulated[1]] == [False, False]
 
 
-async def test_the_address_covers_options_messages_and_schema(server: Any, tmp_path: Path) -> None:
+async def test_the_address_covers_options_messages_schema_and_tools(server: Any, tmp_path: Path) -> None:
+    async def count(what: str) -> int:
+        return len(what)
+
     server.says(*"abcdefgh")
     cache = ReplyCache(tmp_path / "replies.sqlite")
     plain, warm = server.client(), server.client(temperature=1)
     other = [UserMessage(content="How many?", source="Ada")]
+
+    def choosing() -> Any:
+        tool = FunctionTool(count, "Counts letters.")
+        return plain.create(ASK, tools=[tool], tool_choice=tool)
+
     requests = (
         lambda: plain.create(ASK),
         lambda: warm.create(ASK),
         lambda: plain.create(other),
         lambda: plain.create(ASK, json_output=Score),
         lambda: plain.create(ASK, json_output=True),
+        choosing,
     )
     for _ in range(2):
         contents = []
         for request in requests:
             with session(Session("unit", cache=cache)):
                 contents.append((await request()).content)
-        assert contents == list("abcde")
+        assert contents == list("abcdef")
         cache.commit()
     cache.close()
-    assert len(server.asked) == 5
+    assert len(server.asked) == 6
 
 
 async def test_a_reply_from_the_cache_is_whole_and_costs_nothing(server: Any, tmp_path: Path) -> None:
@@ -119,40 +123,17 @@ async def test_one_token_without_a_text_is_cached_with_its_probabilities(server:
     assert read.logprobs[0].top_logprobs[0].bytes == [55]
 
 
-async def test_a_failure_is_not_cached(server: Any, tmp_path: Path) -> None:
+async def test_a_call_without_a_reply_is_neither_cached_nor_counted(server: Any, tmp_path: Path) -> None:
     server.fails(500)
     server.says("Seven.")
-    cache = ReplyCache(tmp_path / "replies.sqlite")
+    cache, budget = ReplyCache(tmp_path / "replies.sqlite"), Budget(max_calls=1)
     client = server.client(retries=0)
-    with session(Session("unit", cache=cache)), pytest.raises(ServerFault):
+    with session(Session("unit", cache=cache, budget=budget)), pytest.raises(ServerFault):
         await client.create(ASK)
-    with session(Session("unit", cache=cache)):
+    with session(Session("unit", cache=cache, budget=budget)):
         assert (await client.create(ASK)).content == "Seven."
+    assert budget.calls == 1
     cache.close()
-
-
-async def test_simulated_replies_are_not_cached(tmp_path: Path) -> None:
-    client = model("sim/judge")
-    first = await ask_twice(client, "unit", tmp_path / "replies.sqlite")
-    again = await ask_twice(client, "unit", tmp_path / "replies.sqlite")
-    assert first == again
-    assert [cached for _, cached in again] == [False, False]
-
-
-async def test_a_request_with_a_chosen_tool_is_cached(server: Any, tmp_path: Path) -> None:
-    async def count(what: str) -> int:
-        return len(what)
-
-    server.says("Seven.", "Eight.")
-    cache = ReplyCache(tmp_path / "replies.sqlite")
-    contents = []
-    tools = [FunctionTool(count, "Counts letters.") for _ in range(2)]
-    for tool in tools:
-        with session(Session("unit", cache=cache)):
-            contents.append((await server.client().create(ASK, tools=[tool], tool_choice=tool)).content)
-        cache.commit()
-    cache.close()
-    assert contents == ["Seven.", "Seven."]
 
 
 def test_a_cache_that_cannot_be_created_says_what_to_do(tmp_path: Path) -> None:
@@ -169,31 +150,32 @@ def test_a_cache_is_hardly_larger_than_its_replies(tmp_path: Path) -> None:
     assert cache.path.stat().st_size < 1.3 * 3000 * 1200
 
 
-def test_a_cache_of_an_earlier_version_is_read_and_written(tmp_path: Path) -> None:
+@pytest.mark.parametrize("alone", [True, False])
+async def test_replies_of_earlier_versions_and_of_other_processes_are_found(tmp_path: Path, alone: bool) -> None:
     with closing(sqlite3.connect(tmp_path / "replies.sqlite", isolation_level=None)) as db:
         db.execute(
             "CREATE TABLE replies (address BLOB PRIMARY KEY, model TEXT NOT NULL, reply TEXT NOT NULL, "
             "made_at REAL NOT NULL) WITHOUT ROWID"
         )
-        db.execute("INSERT INTO replies VALUES (x'01', 'm', 'paid for', 0.0)")
-    cache = ReplyCache(tmp_path / "replies.sqlite")
-    cache.put_text(b"\x02", "m", "new")
-    cache.commit()
-    assert [cache.read(address, str) for address in (b"\x01", b"\x02")] == ["paid for", "new"]
-    cache.close()
-
-
-@pytest.mark.parametrize("alone", [True, False])
-async def test_a_cache_that_one_process_has_finds_what_any_other_does(tmp_path: Path, alone: bool) -> None:
-    first = ReplyCache(tmp_path / "replies.sqlite", alone=alone)
-    first.put_text(b"\x01", "m", "of the first process")
-    first.close()
+        db.execute("INSERT INTO replies VALUES (x'01', 'm', 'of an earlier version', 0.0)")
+    other = ReplyCache(tmp_path / "replies.sqlite", alone=alone)
+    other.put_text(b"\x02", "m", "of another process")
+    other.close()
     cache = ReplyCache(tmp_path / "replies.sqlite", alone=alone)
-    cache.put_text(b"\x02", "m", "of this one")
+    cache.put_text(b"\x03", "m", "of this one")
     cache.commit()
-    found = [await cache.find(address, str) for address in (b"\x01", b"\x02", b"\x03")]
-    assert found == ["of the first process", "of this one", None]
+    expected = ["of an earlier version", "of another process", "of this one", None]
+    assert [await cache.find(bytes([nth]), str) for nth in range(1, 5)] == expected
+    assert [cache.read(bytes([nth]), str) for nth in range(1, 5)] == expected
     cache.close()
+
+
+def test_a_slow_models_reply_is_on_disk_immediately(tmp_path: Path) -> None:
+    """A run that is killed while it waits for the next reply does not pay for this one again."""
+    cache = ReplyCache(tmp_path / "replies.sqlite")
+    cache.put_text(b"1", "a/slow", "{}")
+    with closing(sqlite3.connect(tmp_path / "replies.sqlite")) as db:
+        assert db.execute("SELECT count(*) FROM replies").fetchone() == (1,)
 
 
 async def test_a_budget_in_calls_is_never_exceeded(server: Any) -> None:
@@ -209,17 +191,6 @@ async def test_a_budget_in_calls_is_never_exceeded(server: Any) -> None:
     spent = [str(error) for error in results if isinstance(error, BudgetSpent)]
     assert spent == ["the budget of 3 calls is spent"] * 5
     assert len(server.asked) == budget.calls == 3
-
-
-async def test_a_call_without_a_reply_is_not_counted(server: Any) -> None:
-    server.fails(500)
-    server.says("Seven.")
-    budget = Budget(max_calls=1)
-    with session(Session("unit", budget=budget)):
-        with pytest.raises(ServerFault):
-            await server.client(retries=0).create(ASK)
-        assert (await server.client(retries=0).create(ASK)).content == "Seven."
-    assert budget.calls == 1
 
 
 @pytest.mark.parametrize(
@@ -241,11 +212,3 @@ async def test_budgets_in_tokens_and_money_stop_the_next_call(server: Any, budge
             await client.create(ASK)
     assert str(caught.value) == message
     assert len(server.asked) == 2
-
-
-def test_a_slow_models_reply_is_on_disk_immediately(tmp_path: Path) -> None:
-    """A run that is killed while it waits for the next reply does not pay for this one again."""
-    cache = ReplyCache(tmp_path / "replies.sqlite")
-    cache.put_text(b"1", "a/slow", "{}")
-    with closing(sqlite3.connect(tmp_path / "replies.sqlite")) as db:
-        assert db.execute("SELECT count(*) FROM replies").fetchone() == (1,)

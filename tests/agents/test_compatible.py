@@ -1,9 +1,16 @@
-"""What is peculiar to OpenAI-compatible servers, and the throttle; what all providers share is in
-test_provider_contract.py."""
+"""What is peculiar to OpenAI-compatible servers: requests, streams, and how many calls there are at a time.
+
+What all providers share is in test_provider_contract.py.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,10 +23,15 @@ from autogen_core.models import (
     UserMessage,
 )
 from autogen_core.tools import FunctionTool
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
-from parley.agents import ConfigError, RateLimited, model, record_calls
-from tests.agents.common import ASK, KEY
+from parley.agents import BadRequest, Budget, RateLimited, ServerFault, Session, model, record_calls, session
+from parley.agents.models.compatible import CompatibleClient
+from parley.agents.models.reply import StreamRedactor, redact
+from parley.agents.models.throttle import Throttle
+from tests.agents.common import ASK, KEY, USAGE, chunk
 
 
 class Score(BaseModel):
@@ -32,33 +44,41 @@ class Verdict(BaseModel):
     B: Score
 
 
+async def count(what: str) -> int:
+    return len(what)
+
+
+COUNT = FunctionTool(count, "Counts letters.")
+SENT = {"id": "c1", "type": "function", "function": {"name": "count", "arguments": '{"what": "cats"}'}}
+CALL = FunctionCall(id="c1", name="count", arguments='{"what": "cats"}')
+
+
 @pytest.fixture(autouse=True)
 def no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OLLAMA_BASE_URL", "PARLEY_SERVER_KEY", "PARLEY_SERVER_URL"):
         monkeypatch.delenv(name, raising=False)
 
 
-async def test_a_request_and_its_record(server: Any) -> None:
+async def test_a_request_and_its_record(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     server.says("Seven.")
     client = server.client(temperature=0.2, max_tokens=9, price_in=1, price_out=10)
     with record_calls() as calls:
-        reply = await client.create(ASK)
-    assert (reply.content, reply.finish_reason, reply.cached, reply.refused) == ("Seven.", "stop", False, False)
-    assert (reply.usage.prompt_tokens, reply.usage.completion_tokens) == (12, 3)
-    assert server.asked == [
-        {
-            "model": "m",
-            "messages": [{"role": "user", "content": "How many?"}],
-            "temperature": 0.2,
-            "max_tokens": 9,
-        }
-    ]
+        await client.create(ASK, extra_create_args={"logprobs": False})
+    (asked,) = server.asked
+    message = {"role": "user", "content": "How many?"}
+    assert not asked.pop("logprobs", False)
+    assert asked == {"model": "m", "messages": [message], "temperature": 0.2, "max_tokens": 9}
     (call,) = calls
     assert (call.model, call.reply, call.attempts, call.cached) == ("server/m", "Seven.", 1, False)
     assert [tuple(message) for message in call.prompt] == [("user", "user", "How many?")]
     # 12 tokens at 1 dollar and 3 at 10 dollars per million
     assert call.cost == pytest.approx(42e-6)
     assert client.total_usage().prompt_tokens == 12
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    openai = model("openai/gpt-4o-mini", base_url=server.url, max_tokens=9)
+    await openai.create(ASK)
+    await openai.close()
+    assert (server.asked[1]["max_completion_tokens"], "max_tokens" in server.asked[1]) == (9, False)
 
 
 async def test_names_are_written_into_the_text_and_messages_of_one_role_are_joined(server: Any) -> None:
@@ -83,26 +103,12 @@ async def test_names_are_written_into_the_text_and_messages_of_one_role_are_join
 async def test_a_nested_schema_is_sent_closed_and_without_references(server: Any) -> None:
     server.says("{}")
     await server.client().create(ASK, json_output=Verdict)
-    response_format = server.asked[0]["response_format"]
-    score = {
-        "type": "object",
-        "properties": {"points": {"type": "integer", "minimum": 0, "maximum": 10}, "why": {"type": "string"}},
-        "required": ["points", "why"],
-        "additionalProperties": False,
-    }
-    assert response_format == {
-        "type": "json_schema",
-        "json_schema": {
-            "name": "Verdict",
-            "strict": True,
-            "schema": {
-                "type": "object",
-                "properties": {"A": score, "B": score},
-                "required": ["A", "B"],
-                "additionalProperties": False,
-            },
-        },
-    }
+    points = {"type": "integer", "minimum": 0, "maximum": 10}
+    closed = {"type": "object", "additionalProperties": False}
+    score = {**closed, "properties": {"points": points, "why": {"type": "string"}}, "required": ["points", "why"]}
+    schema = {**closed, "properties": {"A": score, "B": score}, "required": ["A", "B"]}
+    named = {"name": "Verdict", "strict": True, "schema": schema}
+    assert server.asked[0]["response_format"] == {"type": "json_schema", "json_schema": named}
 
 
 async def test_json_mode_and_no_mode_at_all(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,63 +127,132 @@ async def test_json_mode_and_no_mode_at_all(server: Any, monkeypatch: pytest.Mon
 
 
 async def test_tool_calls_and_their_results(server: Any) -> None:
-    async def count(what: str) -> int:
-        return len(what)
-
-    sent = {"id": "c1", "type": "function", "function": {"name": "count", "arguments": '{"what": "cats"}'}}
-    server.says(tool_calls=[sent])
+    server.says(tool_calls=[SENT])
     server.says("Four.")
     client = server.client()
-    tool = FunctionTool(count, "Counts letters.")
-    reply = await client.create(ASK, tools=[tool], tool_choice=tool)
-    call = FunctionCall(id="c1", name="count", arguments='{"what": "cats"}')
-    assert (reply.content, reply.finish_reason) == ([call], "function_calls")
+    reply = await client.create(ASK, tools=[COUNT], tool_choice=COUNT)
+    assert (reply.content, reply.finish_reason) == ([CALL], "function_calls")
     assert server.asked[0]["tools"][0]["function"]["name"] == "count"
     assert server.asked[0]["tool_choice"] == {"type": "function", "function": {"name": "count"}}
-
     result = FunctionExecutionResult(content="4", name="count", call_id="c1", is_error=False)
-    history = [*ASK, AssistantMessage(content=[call], source="Cy"), FunctionExecutionResultMessage(content=[result])]
-    assert (await client.create(history, tools=[tool])).content == "Four."
+    history = [*ASK, AssistantMessage(content=[CALL], source="Cy"), FunctionExecutionResultMessage(content=[result])]
+    assert (await client.create(history, tools=[COUNT])).content == "Four."
     assert server.asked[1]["messages"][1:] == [
-        {"role": "assistant", "content": None, "tool_calls": [sent]},
+        {"role": "assistant", "content": None, "tool_calls": [SENT]},
         {"role": "tool", "tool_call_id": "c1", "content": "4"},
     ]
     assert server.asked[1]["tool_choice"] == "auto"
 
 
-async def test_log_probabilities_can_be_declined(server: Any) -> None:
-    server.says("Seven.")
-    await server.client().create(ASK, extra_create_args={"logprobs": False})
-    assert not server.asked[0].get("logprobs")
+# Streams
 
 
-def test_a_missing_address_is_reported_before_any_work() -> None:
-    with pytest.raises(ConfigError, match=r"server/m needs an address: write server/m\?base_url="):
-        model("server/m")
+async def streamed(client: Any, **options: Any) -> tuple[list[Any], Any]:
+    *texts, last = [part async for part in client.create_stream(ASK, **options)]
+    return texts, last
 
 
-def test_a_server_without_a_key_may_be_on_another_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OLLAMA_BASE_URL", "http://gpu:11434/v1/")
-    assert model("ollama/llama3.2").identity == "http://gpu:11434/v1 ollama/llama3.2"
+async def test_streaming_gives_text_as_it_arrives_and_then_the_usage(server: Any) -> None:
+    server.streams(chunk("Sev"), chunk("en."), chunk(finish="stop"), USAGE)
+    texts, last = await streamed(server.client())
+    assert texts == ["Sev", "en."]
+    assert (last.content, last.finish_reason) == ("Seven.", "stop")
+    assert (last.usage.prompt_tokens, last.usage.completion_tokens) == (12, 3)
+    assert server.asked[0]["stream"] is True
 
 
-def test_wrong_options_are_reported_before_any_work() -> None:
-    with pytest.raises(ConfigError, match="ollama/m: unknown option 'temprature'"):
-        model("ollama/m?temprature=1")
-    with pytest.raises(ConfigError, match="ollama/m: option 'temperature': "):
-        model("ollama/m?temperature=warm")
-    with pytest.raises(ConfigError, match="ollama/m: option 'retries': "):
-        model("ollama/m", retries=-1)
+async def test_a_request_with_tools_is_not_streamed(server: Any) -> None:
+    server.says(tool_calls=[SENT])
+    _, last = await streamed(server.client(), tools=[COUNT])
+    assert last.content == [CALL]
 
 
-async def test_openai_gets_its_own_name_for_the_token_limit(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    server.says("Seven.")
-    client = model("openai/gpt-4o-mini", base_url=server.url, max_tokens=9)
-    await client.create(ASK)
-    await client.close()
-    assert server.asked[0]["max_completion_tokens"] == 9
-    assert "max_tokens" not in server.asked[0]
+@pytest.mark.parametrize("size", [1, 7, 20, 200])
+async def test_the_key_is_redacted_from_a_stream(server: Any, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    monkeypatch.setenv("PARLEY_SERVER_KEY", KEY)
+    text = f"Your key {KEY} is sk-a good one, {KEY}, sk-a-s"
+    pieces = [chunk(text[start : start + size]) for start in range(0, len(text), size)]
+    server.streams(*pieces, chunk(finish="stop"), USAGE)
+    with record_calls() as calls:
+        texts, last = await streamed(server.client())
+    assert "".join(texts) == last.content == calls[0].reply == "Your key *** is sk-a good one, ***, sk-a-s"
+
+
+@given(st.text("ab", min_size=12, max_size=14), st.lists(st.text("abc", max_size=9), max_size=9), st.data())
+def test_redaction_does_not_depend_on_how_a_text_is_divided(key: str, words: list[str], data: st.DataObject) -> None:
+    text = key.join(words)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=8)))
+    redactor = StreamRedactor(key)
+    shown = "".join(redactor.feed(text[a:b]) for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True))
+    assert shown + redactor.flush() == redact(text, key)
+
+
+async def test_the_key_is_redacted_from_tool_calls_and_reasoning(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PARLEY_SERVER_KEY", KEY)
+    function = {"name": "send", "arguments": json.dumps({"what": KEY})}
+    server.says(tool_calls=[{"id": KEY, "type": "function", "function": function}], reasoning_content=f"I know {KEY}.")
+    with record_calls() as calls:
+        reply = await server.client().create(ASK)
+    assert reply.content == [FunctionCall(id="***", name="send", arguments='{"what": "***"}')]
+    assert reply.thought == "I know ***."
+    assert KEY not in calls[0].reply
+
+
+ODD_EVENTS: list[Any] = [
+    {"choices": [5]},
+    {"choices": "none"},
+    {"choices": [{"delta": {"content": [5, 6]}}]},
+    {"choices": [{"delta": "words"}]},
+    {"choices": [], "usage": 7},
+    [],
+    {"error": {"message": "out of memory"}},
+]
+
+
+@pytest.mark.parametrize("event", ODD_EVENTS, ids=str)
+async def test_a_stream_that_breaks_off_counts_with_what_arrived(server: Any, event: Any) -> None:
+    server.streams(chunk("Sev"), event)
+    budget, client = Budget(max_calls=1), server.client()
+    fault = pytest.raises(ServerFault, match="server/m: ")
+    with session(Session("unit", budget=budget)), record_calls() as calls, fault:
+        await streamed(client)
+    assert (budget.calls, client.throttle.under_way) == (1, 0)
+    assert [(call.reply, call.completion_tokens) for call in calls] == [("Sev", 1)]
+    assert budget.tokens == calls[0].prompt_tokens + 1
+
+
+async def test_a_stream_that_does_not_begin_is_not_counted_and_is_retried(
+    server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("parley.agents.models.retries.backoff", lambda *_: 0.0)
+    server.streams({"error": {"message": "out of order"}})
+    server.fails(400, "no such model")
+    server.fails(503, "busy")
+    server.streams(chunk("Seven.", "stop"), USAGE)
+    budget, unit = Budget(max_calls=1), Session("unit")
+    with session(Session("unit", budget=budget)), pytest.raises(ServerFault, match="out of order"):
+        await streamed(server.client(retries=0))
+    with session(unit), pytest.raises(BadRequest, match="no such model"):
+        await streamed(server.client())
+    assert isinstance(unit.failure, BadRequest), "AutoGen may raise something else in its place"
+    with session(Session("unit", budget=budget)), record_calls() as calls:
+        _, reply = await streamed(server.client())
+    assert (reply.content, budget.calls, calls[0].attempts) == ("Seven.", 1, 2)
+
+
+async def test_neither_a_stream_nor_an_error_without_end_is_read_to_its_end(
+    server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.sends("[" * 100_000, status=500)
+    server.streams(*[chunk("x" * 1000)] * 100)
+    with pytest.raises(ServerFault, match="answered 500"):
+        await server.client(retries=0).create(ASK)
+    monkeypatch.setattr(CompatibleClient, "max_bytes", 10_000)
+    with pytest.raises(ServerFault, match="the response is larger than 10,000 bytes"):
+        await streamed(server.client(retries=0))
+
+
+# How many calls there are at a time
 
 
 async def test_no_more_concurrent_calls_than_allowed(server: Any) -> None:
@@ -186,19 +261,6 @@ async def test_no_more_concurrent_calls_than_allowed(server: Any) -> None:
     replies = await asyncio.gather(*(client.create(ASK) for _ in range(12)))
     assert [reply.content for reply in replies] == ["Seven."] * 12
     assert server.most_under_way == 3
-
-
-async def test_a_429_lowers_the_limit_and_successes_raise_it_again(server: Any) -> None:
-    server.fails(429)
-    server.says("Seven.")
-    client = server.client(max_connections=8)
-    replies = await asyncio.gather(*(client.create(ASK) for _ in range(8)))
-    assert [reply.content for reply in replies] == ["Seven."] * 8
-    assert client.throttle.slowed == 1
-    assert client.throttle.limit < 8
-    for _ in range(40):
-        await client.create(ASK)
-    assert client.throttle.limit == 8
 
 
 async def test_429s_of_concurrent_calls_lower_the_limit_once(server: Any) -> None:
@@ -212,7 +274,7 @@ async def test_429s_of_concurrent_calls_lower_the_limit_once(server: Any) -> Non
     assert 8 * 0.67 <= client.throttle.limit < 8
 
 
-async def test_the_limit_never_drops_below_one_call(server: Any) -> None:
+async def test_the_limit_never_drops_below_one_call_and_successes_raise_it_again(server: Any) -> None:
     for _ in range(3):
         server.fails(429)
     server.says("Seven.")
@@ -221,7 +283,9 @@ async def test_the_limit_never_drops_below_one_call(server: Any) -> None:
         with pytest.raises(RateLimited):
             await client.create(ASK)
     assert client.throttle.limit == 1
-    assert (await client.create(ASK)).content == "Seven."
+    for _ in range(10):
+        assert (await client.create(ASK)).content == "Seven."
+    assert client.throttle.limit == 2, "successes raise it again"
 
 
 async def test_calls_that_wait_for_a_slot_respect_the_servers_pause(server: Any) -> None:
@@ -234,3 +298,70 @@ async def test_calls_that_wait_for_a_slot_respect_the_servers_pause(server: Any)
     await asyncio.wait([second], timeout=0.2)
     second.cancel()
     assert len(server.asked) == 1
+
+
+def test_a_429_lowers_the_limit_by_a_third_and_successful_calls_raise_it_by_one() -> None:
+    throttle = Throttle(32)
+    throttle.under_way = 31
+    throttle.slow_down(None)
+    assert throttle.limit == pytest.approx(32 * 0.67)
+    throttle.leave()
+    assert throttle.limit == pytest.approx(32 * 0.67)
+    throttle.leave(succeeded=True)
+    assert throttle.limit == pytest.approx(32 * 0.67 + 1 / (32 * 0.67))
+
+
+async def test_calls_that_wait_start_in_the_order_of_their_units_and_a_cancelled_one_gives_its_place() -> None:
+    throttle, started = Throttle(1), []
+    await throttle.enter()
+
+    async def call(order: int, name: str) -> None:
+        await throttle.enter(order)
+        started.append(name)
+        throttle.leave(succeeded=True)
+
+    calls = ((3, "c"), (1, "a"), (0, "cancelled"), (2, "b"), (1, "a again"))
+    waiting = [asyncio.ensure_future(call(*one)) for one in calls]
+    await asyncio.sleep(0)
+    waiting.pop(2).cancel()
+    await asyncio.sleep(0)
+    throttle.leave(succeeded=True)
+    await asyncio.wait_for(asyncio.gather(*waiting), 5)
+    assert started == ["a", "a again", "b", "c"]
+    assert throttle.under_way == 0
+
+
+async def test_a_client_sends_the_calls_of_the_older_unit_first() -> None:
+    client = model("sim/debate?latency=0.01&max_connections=1")
+    older, newer = Session("older"), Session("newer")
+    finished = []
+
+    async def ask(unit: Session, text: str) -> None:
+        with session(unit):
+            await client.create([UserMessage(content=text, source="user")])
+        finished.append((unit.sample, text))
+
+    await asyncio.gather(ask(newer, "1"), ask(newer, "2"), ask(newer, "3"), ask(older, "4"))
+    assert finished[:2] == [("newer", "1"), ("older", "4")]
+
+
+def test_a_vendor_gets_more_calls_at_a_time_than_a_server_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
+    assert model("openai/gpt-4o-mini").throttle.limit == 256
+    assert model("ollama/m").throttle.limit == model("server/m?base_url=http://localhost/v1").throttle.limit == 64
+    assert model("ollama/m?max_connections=3").throttle.limit == 3
+
+
+def test_few_open_files_are_few_connections() -> None:
+    """In a process of its own: a limit of open files cannot be raised again."""
+    resource = pytest.importorskip("resource")
+    program = (
+        "import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))\nfrom parley.agents import model\n"
+        "client = model('server/m?base_url=http://127.0.0.1:1/v1', max_connections=256)\n"
+        "print(client.concurrency, client.throttle.limit)"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    out = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    concurrency, limit = (int(float(word)) for word in out.stdout.split())
+    assert 1 <= limit == concurrency < 40
+    assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] > 64

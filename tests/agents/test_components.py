@@ -58,76 +58,68 @@ def score_length(task: str, draft: str) -> Assessment:
 
 def reloaded(team: Team) -> Any:
     """The team, saved as JSON and loaded as AutoGen Studio does."""
-    return Team.load_component(ComponentModel(**json.loads(team.dump_component().model_dump_json())))
+    return BaseGroupChat.load_component(ComponentModel(**json.loads(team.dump_component().model_dump_json())))
 
 
 def prompts(transcript: Transcript) -> list[Any]:
     return [(turn.speaker, turn.text, turn.verdict, [call.prompt for call in turn.calls]) for turn in transcript.turns]
 
 
+EVALUATORS: dict[str, Any] = {
+    "bias": BEN,
+    "length": score_length,
+    "panel": Evaluator(REF, Opinion, "Score {draft}.", {"max_tokens": 9}),
+}
+
+
 @pytest.mark.parametrize(
-    "settings",
+    "make",
     [
-        {},
-        {"order": simultaneous, "blind_rounds": 1, "fence": "referee", "referee": REF},
-        {"order": shuffled(7), "chair": REF, "options": {"max_tokens": 50}, "placement": "last"},
-        {"instructions": instruct, "sees": only_the_referee, "reply_type": Opinion},
-        {"termination_condition": MaxMessageTermination(3), "rounds": 4, "name": "panel"},
+        lambda: Debate([ADA, BEN], model=SIM),
+        lambda: Debate([ADA, BEN], model=SIM, order=simultaneous, blind_rounds=1, fence="referee", referee=REF),
+        lambda: Debate(
+            [ADA, BEN], model=SIM, order=shuffled(7), chair=REF, options={"max_tokens": 50}, placement="last"
+        ),
+        lambda: Debate([ADA, BEN], model=SIM, instructions=instruct, sees=only_the_referee, reply_type=Opinion),
+        lambda: Debate([ADA], model=SIM, termination_condition=MaxMessageTermination(3), rounds=4, name="panel"),
+        lambda: Debate([PersonaAgent(ADA, model(SIM), reply_type=Opinion), BEN], model=SIM, rounds=1),
+        lambda: Critique(
+            ADA,
+            EVALUATORS,
+            criteria={"bias": "< 5", "score": ">= 7"},
+            max_iterations=1,
+            measure_only=["length"],
+            model=SIM,
+        ),
     ],
 )
-async def test_a_debate_is_saved_and_loaded(settings: dict[str, Any]) -> None:
-    first = Debate([ADA, BEN], model=SIM, **settings)
+async def test_a_table_is_saved_and_loaded_also_after_a_run(make: Any) -> None:
+    first = make()
+    before = first.dump_component()
     second = reloaded(first)
-    assert isinstance(second, Debate)
-    assert second.dump_component() == first.dump_component()
+    assert type(second) is type(first)
+    assert second.dump_component() == before
     assert prompts(await second.converse(TASK)) == prompts(await first.converse(TASK))
     assert second.transcript.stop_reason == first.transcript.stop_reason
-    clients = {id(seat.agent.client) for seat in second._seats}  # type: ignore[attr-defined]
-    assert len(clients) == 1
+    assert first.dump_component() == before
     await second.close()
-
-
-async def test_a_critique_loop_is_saved_and_loaded() -> None:
-    first = Critique(
-        ADA,
-        {"bias": BEN, "length": score_length, "panel": Evaluator(REF, Opinion, "Score {draft}.", {"max_tokens": 9})},
-        criteria={"bias": "< 5", "score": ">= 7"},
-        max_iterations=1,
-        measure_only=["length"],
-        model=SIM,
-    )
-    second = reloaded(first)
-    assert isinstance(second, Critique)
-    assert second.dump_component() == first.dump_component()
-    assert prompts(await second.converse(TASK)) == prompts(await first.converse(TASK))
-
-
-async def test_saving_after_a_run_is_as_before_it() -> None:
-    debate = Debate([ADA], model=SIM, reply_type=Opinion)
-    before = debate.dump_component()
-    await debate.converse(TASK)
-    assert debate.dump_component() == before
 
 
 async def test_an_agents_own_reply_type_is_kept() -> None:
     agent = PersonaAgent(ADA, model(SIM), reply_type=Opinion)
-    debate = Debate([agent, BEN], model=SIM, rounds=1)
-    for table in (debate, reloaded(debate)):
-        ada, ben = (await table.converse(TASK)).spoken()
-        assert (ada.verdict, ben.verdict) == (Opinion(score=6), None)
-    assert agent.reply_type is Opinion
+    ada, ben = (await Debate([agent, BEN], model=SIM, rounds=1).converse(TASK)).spoken()
+    assert (ada.verdict, ben.verdict) == (Opinion(score=6), None)
     (turn,) = (await Debate([agent], rounds=1, reply_type=Assessment).converse(TASK)).spoken()
     assert isinstance(turn.verdict, Assessment)
     assert agent.reply_type is Opinion
 
 
-async def test_guests_and_tools_are_saved(server: Any) -> None:
+async def test_guests_and_tools_are_saved_and_members_of_a_table_share_a_client(server: Any) -> None:
     def count(what: str) -> int:
         return len(what)
 
-    persona = PersonaAgent(
-        ADA, server.client(), model_context=BufferedChatCompletionContext(4), model_client_stream=True
-    )
+    context = BufferedChatCompletionContext(4)
+    persona = PersonaAgent(ADA, server.client(), model_context=context, model_client_stream=True)
     guest = AssistantAgent("Guest", server.client(), tools=[FunctionTool(count, "Count.")], handoffs=["Ben"])
     pair = RoundRobinGroupChat([AssistantAgent("Xi", server.client())], name="pair", max_turns=1)
     inner = Debate([BEN], model=SIM, name="inner").as_agent("Inner", "One.")
@@ -137,11 +129,9 @@ async def test_guests_and_tools_are_saved(server: Any) -> None:
     assert [tool["name"] for tool in await assistant._workbench[0].list_tools()] == ["count"]
     assert isinstance(team, TeamAgent)
     assert (agent.name, agent.description) == ("Inner", "One.")
-
-
-def test_a_table_within_a_stock_team_is_saved() -> None:
-    team = RoundRobinGroupChat([Debate([ADA, BEN], model=SIM)], max_turns=1)
-    assert reloaded(team).dump_component() == team.dump_component()
+    two = reloaded(Debate([ADA, BEN], model=SIM))
+    assert len({id(seat.agent.client) for seat in two._seats}) == 1
+    assert [agent.name for agent in two._participants] == ["Ada", "Ben"], "which AutoGen Studio closes"
 
 
 @pytest.mark.parametrize("name", ["openai/gpt-6-luna?effort=low", "sim/judge?female=+0.4"])
@@ -163,6 +153,22 @@ def test_autogens_own_client_is_saved_as_itself(monkeypatch: pytest.MonkeyPatch)
     assert "**" not in saved
     assert "autogen_ext.models.openai.OpenAIChatCompletionClient" in saved
     assert reloaded(debate)._seats[0].agent.client.name == "openai/gpt-4o-mini"
+    monkeypatch.delenv("OPENAI_API_KEY")
+    with pytest.raises(Exception, match="OPENAI_API_KEY"):
+        reloaded(debate)
+
+
+async def test_a_client_of_a_keyless_server_needs_no_key_after_loading(
+    server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    server.says("Yes.")
+    info = {"vision": False, "function_calling": True, "json_output": False, "family": "unknown"}
+    client = OpenAIChatCompletionClient(
+        model="m", base_url=server.url, api_key="not-needed", model_info={**info, "structured_output": False}
+    )
+    again = reloaded(Debate([ADA, AssistantAgent("Helper", client)], model=client, rounds=1))
+    assert [message.source for message in (await again.run(task=TASK)).messages] == ["user", "Ada", "Helper"]
 
 
 @pytest.mark.parametrize(
@@ -183,32 +189,3 @@ def test_a_saved_function_that_is_gone() -> None:
     saved.config["instructions"] = saved.config["instructions"].replace("instruct", "advise")
     with pytest.raises(ConfigError, match=r"instructions: there is no .*:advise"):
         Debate.load_component(saved)
-
-
-async def test_a_client_of_a_keyless_server_needs_no_key_after_loading(
-    server: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    server.says("Yes.")
-    info = {"vision": False, "function_calling": True, "json_output": False, "family": "unknown"}
-    client = OpenAIChatCompletionClient(
-        model="m", base_url=server.url, api_key="not-needed", model_info={**info, "structured_output": False}
-    )
-    helper = AssistantAgent("Helper", client)
-    again = reloaded(Debate([ADA, helper], model=client, rounds=1))
-    assert [message.source for message in (await again.run(task=TASK)).messages] == ["user", "Ada", "Helper"]
-
-
-def test_a_client_of_a_vendor_still_asks_for_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    client = OpenAIChatCompletionClient(model="gpt-4o-mini", api_key=KEY)
-    with pytest.raises(Exception, match="OPENAI_API_KEY"):
-        reloaded(Debate([ADA], model=client))
-
-
-async def test_a_saved_debate_is_loaded_as_autogen_studio_loads_teams() -> None:
-    """Its `TeamManager` calls `BaseGroupChat.load_component`, and closes the agents of `_participants`."""
-    saved = json.loads(Debate([ADA, BEN], model=SIM, rounds=1).dump_component().model_dump_json())
-    team = BaseGroupChat.load_component(saved)
-    assert [agent.name for agent in team._participants] == ["Ada", "Ben"]
-    assert [message.source for message in (await team.run(task=TASK)).messages] == ["user", "Ada", "Ben"]

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from agent_framework import Agent, BaseChatClient, tool
 from agent_framework.openai import OpenAIChatCompletionClient
-from autogen_agentchat.teams import RoundRobinGroupChat
-from autogen_core import CancellationToken
 
 import parley
 from parley.agents import (
@@ -21,7 +18,6 @@ from parley.agents import (
     Budget,
     BudgetSpent,
     ConfigError,
-    Critique,
     Debate,
     ReplyCache,
     Session,
@@ -112,17 +108,6 @@ async def test_a_failed_turn_loses_nothing_it_was_told(server: Any, agent: Make)
     assert [message["content"] for message in server.asked[-1]["messages"][1:]] == [TASK, "And trams?"]
 
 
-async def test_it_can_be_cancelled(server: Any, agent: Make, until: Callable[..., Awaitable[None]]) -> None:
-    server.keeps_silent()
-    token = CancellationToken()
-    running = asyncio.create_task(Debate([agent()], rounds=1).converse(TASK, token))
-    await until(lambda: server.asked)
-    token.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await asyncio.wait_for(running, 5)
-    await until(lambda: not server.under_way)
-
-
 async def test_state_and_reset(server: Any, agent: Make) -> None:
     server.says("Yes.")
     debate = Debate([agent()], rounds=1)
@@ -136,21 +121,6 @@ async def test_state_and_reset(server: Any, agent: Make) -> None:
     await again.reset()
     await again.converse("Sure?")
     assert [message["content"] for message in server.asked[-1]["messages"][1:]] == ["Sure?"]
-
-
-async def test_a_critique_by_two_of_them(server: Any, agent: Make) -> None:
-    server.says("A draft.", '{"score": 7, "reason": "fair"}')
-    loop = Critique(agent(), {"bias": agent("Eva")}, criteria={"bias": "< 20"})
-    transcript = await loop.converse(TASK)
-    assert {name: spent.calls for name, spent in transcript.usage().items()} == {"Ada": 1, "Eva": 1}
-    assert transcript.spoken()[1].parse_status == "ok"
-
-
-async def test_it_joins_an_autogen_team(server: Any, agent: Make) -> None:
-    server.says("Yes.", "No.")
-    result = await RoundRobinGroupChat([agent("Ada"), agent("Eva")], max_turns=2).run(task=TASK)
-    assert [(message.source, message.content) for message in result.messages[1:]] == [("Ada", "Yes."), ("Eva", "No.")]
-    assert [message["content"] for message in server.asked[1]["messages"][1:]] == [TASK, "Yes."]
 
 
 async def test_a_recorded_run_is_resumed(server: Any, agent: Make, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -14,7 +15,6 @@ from autogen_core.models import (
     FunctionExecutionResultMessage,
     SystemMessage,
 )
-from pydantic import BaseModel
 
 from parley.agents import (
     AuthError,
@@ -33,10 +33,6 @@ from tests.agents.providers import COUNT, GOOGLE, GoogleFormat, ProviderServer, 
 from tests.vendors.google import Standin
 
 WIRE = GoogleFormat()
-
-
-class Score(BaseModel):
-    points: int
 
 
 @pytest.fixture(autouse=True)
@@ -67,39 +63,33 @@ async def test_system_messages_are_joined_and_options_are_renamed(server: Provid
     }
 
 
-async def test_json_with_and_without_a_schema(server: ProviderServer) -> None:
+async def test_json_is_asked_for_log_probabilities_are_dropped_and_unknown_options_are_named(
+    server: ProviderServer,
+) -> None:
     server.replies("{}")
-    await server.client().create(ASK, json_output=Score)
-    await server.client().create(ASK, json_output=True)
-    with_schema, without = (body["generationConfig"] for body in server.asked)
-    assert with_schema["responseMimeType"] == "application/json"
-    assert without == {"responseMimeType": "application/json", "thinkingConfig": {"include_thoughts": True}}
-
-
-async def test_log_probabilities_are_dropped_and_unknown_options_are_named(server: ProviderServer) -> None:
-    server.replies("7")
     client = server.client()
-    await client.create(ASK, extra_create_args={"logprobs": True})
-    assert server.asked[0]["generationConfig"] == {"thinkingConfig": {"include_thoughts": True}}
+    await client.create(ASK, json_output=True, extra_create_args={"logprobs": True})
+    thinking = {"thinkingConfig": {"include_thoughts": True}}
+    assert server.asked[0]["generationConfig"] == {"responseMimeType": "application/json", **thinking}
     with pytest.raises(BadRequest, match="option 'wobble'"):
         await client.create(ASK, extra_create_args={"wobble": 1})
 
 
-@pytest.mark.parametrize("finish", ["SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII"])
-async def test_a_blocked_reply_is_a_refusal(server: ProviderServer, finish: str) -> None:
-    server.sends({"candidates": [{"finishReason": finish, "index": 0}], "usageMetadata": {"promptTokenCount": 4}})
+BLOCKED = ("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII")
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        *(({"candidates": [{"finishReason": finish, "index": 0}]}, "") for finish in BLOCKED),
+        ({"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}}, "The prompt was blocked: PROHIBITED_CONTENT"),
+    ],
+)
+async def test_a_blocked_reply_or_prompt_is_a_refusal(server: ProviderServer, body: dict[str, Any], said: str) -> None:
+    server.sends({**body, "usageMetadata": {"promptTokenCount": 4}})
     reply = await server.client().create(ASK)
-    assert (reply.refused, reply.content, reply.finish_reason) == (True, "", "content_filter")
+    assert (reply.refused, reply.content, reply.finish_reason) == (True, said, "content_filter")
     assert (reply.usage.prompt_tokens, reply.usage.completion_tokens) == (4, 0)
-
-
-async def test_a_blocked_prompt_is_a_refusal(server: ProviderServer) -> None:
-    feedback = {"blockReason": "PROHIBITED_CONTENT"}
-    server.sends({"promptFeedback": feedback, "usageMetadata": {"promptTokenCount": 4}})
-    reply = await server.client().create(ASK)
-    assert (reply.refused, reply.finish_reason) == (True, "content_filter")
-    assert reply.content == "The prompt was blocked: PROHIBITED_CONTENT"
-    assert reply.usage.prompt_tokens == 4
 
 
 async def test_a_reply_that_could_be_continued_is_cut(server: ProviderServer) -> None:
@@ -118,18 +108,14 @@ async def test_an_invalid_key_comes_as_400(server: ProviderServer) -> None:
         await server.client(retries=0).create(ASK)
 
 
-async def test_the_pause_may_be_in_the_body(server: ProviderServer) -> None:
+@pytest.mark.parametrize("stream", [False, True])
+async def test_the_pause_may_be_in_the_body(server: ProviderServer, stream: bool) -> None:
     delay = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "37.5s"}
     server.sends(WIRE.error(429, "quota", [delay]), 429)
-    with pytest.raises(RateLimited) as caught:
-        await server.client(retries=0).create(ASK)
-    assert caught.value.retry_after == 37.5
-
-
-def test_both_variables_are_named_if_there_is_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    GOOGLE.set_key(monkeypatch, None)
-    with pytest.raises(ConfigError, match="set GEMINI_API_KEY or GOOGLE_API_KEY in the environment"):
-        model(GOOGLE.model)
+    client, budget = server.client(retries=0), Budget()
+    with session(Session(sample="s", budget=budget)), pytest.raises(RateLimited) as caught:
+        await (streamed(client) if stream else client.create(ASK))
+    assert (caught.value.retry_after, budget.calls) == (37.5, 0)
 
 
 async def test_the_other_variable_works_too(server: ProviderServer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,6 +125,9 @@ async def test_the_other_variable_works_too(server: ProviderServer, monkeypatch:
     with pytest.raises(AuthError, match="check GOOGLE_API_KEY"):
         await server.client(retries=0).create(ASK)
     assert server.headers[0]["x-goog-api-key"] == KEY
+    GOOGLE.set_key(monkeypatch, None)
+    with pytest.raises(ConfigError, match="set GEMINI_API_KEY or GOOGLE_API_KEY in the environment"):
+        model(GOOGLE.model)
 
 
 @pytest.mark.parametrize(
@@ -160,19 +149,15 @@ def test_levels_of_thinking(name: str, efforts: str) -> None:
     assert " ".join(model(f"google/{name}").efforts) == efforts
 
 
-@pytest.mark.parametrize(("name", "effort"), [("gemini-4-argon", "low"), ("gemini-3.5-flash-lite", "minimal")])
-async def test_effort_is_a_level(name: str, effort: str) -> None:
-    with Standin(model=name) as standin:
-        await asked(standin, f"retries=0&effort={effort}&max_tokens=100")
-    settings = standin.requests[0].body["generationConfig"]
-    assert settings["thinkingConfig"] == {"include_thoughts": True, "thinking_level": effort.upper()}
-    assert settings["maxOutputTokens"] == 100 + 16_384
-
-
-async def test_no_limit_is_higher_than_the_models_accept() -> None:
-    with Standin() as standin:
-        await asked(standin, "retries=0&max_tokens=60000")
-    assert standin.requests[0].body["generationConfig"]["maxOutputTokens"] == 65_536
+async def test_effort_is_a_level_and_no_limit_is_higher_than_the_models_accept() -> None:
+    for name, effort in (("gemini-4-argon", "low"), ("gemini-3.5-flash-lite", "minimal")):
+        with Standin(model=name) as standin:
+            await asked(standin, f"retries=0&effort={effort}&max_tokens=100")
+            await asked(standin, "retries=0&max_tokens=60000")
+        settings = standin.requests[0].body["generationConfig"]
+        assert settings["thinkingConfig"] == {"include_thoughts": True, "thinking_level": effort.upper()}
+        assert settings["maxOutputTokens"] == 100 + 16_384
+        assert standin.requests[1].body["generationConfig"]["maxOutputTokens"] == 65_536
 
 
 async def test_a_tool_is_called_and_its_result_sent_back_with_the_signature() -> None:
@@ -221,15 +206,6 @@ async def test_a_call_without_an_id_gets_one_that_is_not_sent(server: ProviderSe
     ]
 
 
-async def test_a_stream_is_refused(server: ProviderServer) -> None:
-    delay = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "37s"}
-    server.sends(WIRE.error(429, "quota", [delay]), 429)
-    budget = Budget()
-    with session(Session(sample="s", budget=budget)), pytest.raises(RateLimited) as caught:
-        await streamed(server.client(retries=0))
-    assert (caught.value.retry_after, budget.calls) == (37.0, 0)
-
-
 @pytest.mark.parametrize("last", [json.dumps(WIRE.error(503, "overloaded")), "{}"], ids=["error", "unreadable"])
 async def test_a_stream_that_ends_in_an_error_is_billed_for_what_arrived(server: ProviderServer, last: str) -> None:
     chunk = WIRE.reply("Seven, I think.", finish="")
@@ -249,9 +225,3 @@ async def test_a_stream_that_ends_in_an_error_is_billed_for_what_arrived(server:
     with record_calls() as calls, pytest.raises(ServerFault):
         await streamed(server.client())
     assert [(call.reply, call.prompt_tokens, call.completion_tokens) for call in calls] == [("Seven, I think.", 3, 4)]
-
-
-async def test_cached_tokens_are_reported(server: ProviderServer) -> None:
-    usage = {"promptTokenCount": 5000, "candidatesTokenCount": 3, "cachedContentTokenCount": 4096}
-    server.sends({**WIRE.reply("Seven."), "usageMetadata": usage})
-    assert (await server.client().create(ASK)).cached_tokens == 4096

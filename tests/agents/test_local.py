@@ -18,7 +18,6 @@ from pydantic import BaseModel
 
 from parley.agents import (
     Client,
-    ConfigError,
     ParleyError,
     StructuredReply,
     free_text,
@@ -51,24 +50,18 @@ def answer(client: Client) -> StructuredReply[Opinion]:
     return asyncio.run(structured_reply(client, ASK, Opinion, readout="expected"))
 
 
-def test_a_structured_reply_can_be_parsed(answer: StructuredReply[Opinion]) -> None:
+async def test_a_structured_reply_fits_has_expectations_and_follows_the_seed(
+    client: Client, answer: StructuredReply[Opinion]
+) -> None:
     assert answer.status == "ok"
     assert answer.value is not None
     assert parse(answer.raw, Opinion) == (answer.value, "")
-    assert answer.value.take in ("ship", "wait")
-
-
-def test_every_score_has_an_expectation_on_the_scale(answer: StructuredReply[Opinion]) -> None:
     assert set(answer.expected) == {"clarity", "safety"}
     assert all(0 <= value <= 10 for value in answer.expected.values())
     assert answer.expected["clarity"] != round(answer.expected["clarity"])
-
-
-async def test_the_same_seed_gives_the_same_reply(client: Client, answer: StructuredReply[Opinion]) -> None:
     again = await client.create(ASK, json_output=Opinion)
     assert again.content == answer.raw
-    assert again.usage.prompt_tokens > 0
-    assert again.usage.completion_tokens > 0
+    assert min(again.usage.prompt_tokens, again.usage.completion_tokens) > 0
 
 
 async def test_a_reply_arrives_token_by_token(client: Client) -> None:
@@ -113,10 +106,6 @@ async def uncached_share(tiny_model: Path, conversations: int, slots: int, reuse
     return 1 - sum(call.cached_tokens or 0 for call in calls) / sum(call.prompt_tokens for call in calls)
 
 
-async def test_a_conversation_with_its_own_slot_is_read_once(tiny_model: Path) -> None:
-    assert await uncached_share(tiny_model, conversations=4, slots=4, reuse_mb=0) < 0.2
-
-
 async def test_conversations_that_wait_for_a_slot_are_cached_in_memory(tiny_model: Path) -> None:
     """Six on two slots: without the memory every second turn is read from the start."""
     assert await uncached_share(tiny_model, conversations=6, slots=2, reuse_mb=64) < 0.2
@@ -145,13 +134,6 @@ async def test_calls_for_one_token_read_a_shared_prefix_once(tiny_model: Path) -
     assert max(read[1:]) < 100
 
 
-def test_a_file_that_is_not_a_model(tmp_path: Path) -> None:
-    path = tmp_path / "notes.gguf"
-    path.write_text("Dear diary")
-    with pytest.raises(ConfigError, match=f"{path} is not a GGUF file"):
-        model(f"local/{path}")
-
-
 async def test_a_file_that_only_begins_like_a_model(tmp_path: Path) -> None:
     path = tmp_path / "broken.gguf"
     path.write_bytes(b"GGUF" + b"junk" * 100)
@@ -159,13 +141,6 @@ async def test_a_file_that_only_begins_like_a_model(tmp_path: Path) -> None:
     with pytest.raises(ParleyError, match="cannot be loaded"):
         await client.prepare()
     await client.close()
-
-
-def test_a_path_that_does_not_exist(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=f"there is no file {tmp_path}/none.gguf"):
-        model(f"local/{tmp_path}/none.gguf")
-    with pytest.raises(ConfigError, match=r"is a folder without model.gguf, which `parley train` writes"):
-        model(f"local/{tmp_path}")
 
 
 def test_a_retrained_model_has_another_identity(tmp_path: Path) -> None:
@@ -180,19 +155,6 @@ def test_a_retrained_model_has_another_identity(tmp_path: Path) -> None:
         identities.append([model(f"{provider}/{tmp_path}").identity for provider in providers])
     assert all(one != two for one, two in zip(identities[0], identities[1], strict=True))
     assert identities[1] == identities[2], "the same weights, written later: seeds and cached replies are the same"
-
-
-def test_a_name_that_is_not_in_the_catalogue() -> None:
-    with pytest.raises(ConfigError, match=r"'local/gpt5' is neither in the catalogue \(local/smollm2, .*\) nor"):
-        model("local/gpt5")
-
-
-def test_a_large_model_is_not_downloaded_automatically(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PARLEY_HOME", str(tmp_path))
-    with pytest.raises(
-        ConfigError, match=r"is not downloaded yet: run parley models fetch qwen2.5-coder-1.5b \(1117 MB\)"
-    ):
-        model("local/qwen2.5-coder-1.5b")
 
 
 def test_its_http_port_is_locked(client: Client, answer: StructuredReply[Opinion]) -> None:

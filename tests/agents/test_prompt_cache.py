@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from parley.agents import Call, Debate, Persona, PersonaAgent, Session, model, record_calls, session
 from parley.agents.models.openai import OpenAIClient
-from parley.agents.models.prices import Price, price_of
+from parley.agents.models.prices import Price
 from parley.agents.models.servers import DeepSeekClient
 from tests.agents.common import ASK
 
@@ -173,31 +173,6 @@ async def test_openai_gets_one_cache_key_per_unit(server: Any, monkeypatch: pyte
     assert all("0/a" not in str(key) for key in keys)
 
 
-async def test_cached_tokens_have_the_cached_price(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    choice = {"finish_reason": "stop", "message": {"content": "Seven."}}
-    usage = {"prompt_tokens": 2000, "completion_tokens": 100, "prompt_tokens_details": {"cached_tokens": 1024}}
-    server.sends(json.dumps({"choices": [choice], "usage": usage}))
-    client = model("openai/gpt-4o-mini", base_url=server.url)
-    with record_calls() as calls:
-        await client.create(ASK)
-    await client.close()
-    # 976 at $0.15, 1,024 at $0.075 and 100 at $0.60 per million
-    assert calls[0].cost == pytest.approx((976 * 0.15 + 1024 * 0.075 + 100 * 0.60) / 1e6)
-
-
-async def test_deepseek_reports_cached_tokens_in_its_own_field(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DEEPSEEK_API_KEY", "sk-test")
-    choice = {"finish_reason": "stop", "message": {"content": "Seven."}}
-    usage = {"prompt_tokens": 300, "completion_tokens": 3, "prompt_cache_hit_tokens": 256}
-    server.sends(json.dumps({"choices": [choice], "usage": usage | {"prompt_cache_miss_tokens": 44}}))
-    client = model("deepseek/deepseek-chat", base_url=server.url)
-    with record_calls() as calls:
-        await client.create(ASK)
-    await client.close()
-    assert calls[0].cached_tokens == 256
-
-
 IMPOSSIBLE = [
     {"cached_tokens": -1},
     {"cached_tokens": 99},
@@ -217,12 +192,6 @@ async def test_an_impossible_count_is_recorded_as_unknown(server: Any, details: 
     with record_calls() as calls:
         await server.client(price_in=1, price_out=10, price_cached=0).create(ASK)
     assert (calls[0].cached_tokens, calls[0].cost) == (None, pytest.approx(42e-6))
-
-
-def test_a_price_set_by_the_user_does_not_use_the_listed_cached_price() -> None:
-    assert price_of("openai/gpt-4o-mini").cached == 0.075
-    assert price_of("openai/gpt-4o-mini", price_in=1.0).cached is None
-    assert price_of("server/m", price_in=1.0, price_out=2.0, price_cached=0.5) == Price(1.0, 2.0, 0.5)
 
 
 @given(st.integers(0, 10**6), st.integers(0, 10**6), st.integers(0, 10**6))

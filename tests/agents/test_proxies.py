@@ -19,12 +19,11 @@ from parley.agents.models.batches import Batched, Batches
 from parley.agents.models.catalogue import download
 from parley.agents.models.compatible import CompatibleClient
 from parley.base.address import proxy_for
-from parley.base.errors import ConfigError, ModelError, ServerFault, Unreachable
+from parley.base.errors import ConfigError, ModelError, Unreachable
 from parley.cli.doctor import check_model
 from parley.judging.toxicity.remote import OpenAIModeration
 from tests.agents.conftest import HOSTS
 from tests.agents.test_http import COMPLETION, OK, PROMPT, Scripted, ask, encrypted_by, serving
-from tests.vendors.vllm import Standin
 
 PROXY_VARIABLES = [
     cased for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy") for cased in (name, name.upper())
@@ -40,27 +39,6 @@ def no_proxies(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 ELSEWHERE = "server/m?base_url={}://models.invalid/v1"
 """A host that no name server knows: only a proxy can answer for it."""
-
-
-async def test_calls_go_through_the_environments_proxy(no_proxies: pytest.MonkeyPatch) -> None:
-    proxy = Scripted(OK, OK)
-    async with serving(proxy) as url:
-        no_proxies.setenv("HTTP_PROXY", url)
-        client = model(ELSEWHERE.format("http"), retries=0)
-        assert [await ask(client), await ask(client)] == ["Yes.", "Yes."]
-        await client.close()
-    assert proxy.requests[0].startswith(b"POST http://models.invalid/v1/chat/completions HTTP/1.1\r\n")
-
-
-async def test_encrypted_calls_are_tunnelled_through_the_environments_proxy(no_proxies: pytest.MonkeyPatch) -> None:
-    proxy = Scripted(b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n")
-    async with serving(proxy) as url:
-        no_proxies.setenv("HTTPS_PROXY", url)
-        client = model(ELSEWHERE.format("https"), retries=0)
-        with pytest.raises(ServerFault, match="502"):
-            await ask(client)
-        await client.close()
-    assert proxy.requests[0].startswith(b"CONNECT models.invalid:443 HTTP/1.1\r\n")
 
 
 @pytest.mark.parametrize("excluded", ["models.invalid", ".invalid", "*"])
@@ -249,26 +227,6 @@ async def test_over_plain_http_the_key_is_the_servers_and_the_password_the_proxy
     expected = b"Basic " + base64.b64encode(f"ada:{password}".encode())
     assert [line.partition(b": ")[2] for line in of_proxy] == ([expected] if password else [])
     assert sum(KEY.encode() in line for line in lines) == 1
-
-
-async def test_a_run_through_a_proxy(no_proxies: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    with Standin("thinking") as server:
-        proxy = Proxy(int(server.url.rpartition(":")[2].partition("/")[0]), "secret")
-        listening = await asyncio.start_server(proxy.serve, "127.0.0.1", 0)
-        address = f"http://ada:secret@127.0.0.1:{listening.sockets[0].getsockname()[1]}"
-        name = server.name().replace(server.url, "http://models.invalid/v1")
-        command = ["-m", "parley", "run", "malibu", "--suite", "tiny", "--limit", "1", "--model", name]
-        environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "HTTP_PROXY": address}
-        pipe = asyncio.subprocess.PIPE
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, *command, "--out", "a.sqlite", cwd=tmp_path, env=environment, stdout=pipe, stderr=pipe
-        )
-        out, problems = await process.communicate()
-        listening.close()
-    assert process.returncode == 0, out + problems
-    assert {line.split(b" ")[1].split(b"/")[2] for line in proxy.asked} == {b"models.invalid"}
-    stored = (tmp_path / "a.sqlite").read_bytes() + out + problems
-    assert b"ada:secret" not in stored
 
 
 @pytest.mark.parametrize("scheme", ["socks5h", "https", "SOCKS4"])

@@ -5,13 +5,13 @@ vLLM and Ollama are simulated on loopback, in the formats of their documentation
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from aiohttp import web
-from aiohttp.test_utils import TestServer, unused_port
+from aiohttp.test_utils import unused_port
 from autogen_core.models import AssistantMessage, UserMessage
 from pydantic import BaseModel, Field
 
@@ -23,49 +23,10 @@ class Score(BaseModel):
     points: int = Field(ge=0, le=9)
 
 
-class SimulatedServer:
-    """A server that always gives the same answer, and lists its models."""
-
-    def __init__(self) -> None:
-        self.url = ""
-        self.asked: list[dict[str, Any]] = []
-        self.models: Any = []
-        self.answer: tuple[int, Any] = (200, {})
-        self.listing_status = 200
-
-    async def list_models(self, request: web.Request) -> web.Response:
-        return web.json_response(self.models, status=self.listing_status)
-
-    async def respond(self, request: web.Request) -> web.Response:
-        self.asked.append(await request.json())
-        status, body = self.answer
-        return web.json_response(body, status=status)
-
-    def says(self, text: str, usage: dict[str, Any], **more: Any) -> None:
-        choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
-        self.answer = 200, {"object": "chat.completion", "choices": [choice], "usage": usage, **more}
-
-    def serves(self, *names: str) -> None:
-        self.models = {"object": "list", "data": [{"id": name, "object": "model"} for name in names]}
-
-
 @pytest.fixture(autouse=True)
 def no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("VLLM_BASE_URL", "VLLM_API_KEY", "OLLAMA_BASE_URL", "LLAMACPP_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[SimulatedServer]:
-    server = SimulatedServer()
-    app = web.Application()
-    app.router.add_post("/v1/chat/completions", server.respond)
-    app.router.add_get("/v1/models", server.list_models)
-    listening = TestServer(app)
-    await listening.start_server()
-    server.url = str(listening.make_url("/v1"))
-    yield server
-    await listening.close()
 
 
 async def recorded_call(name: str, **options: Any) -> Any:
@@ -80,22 +41,31 @@ async def recorded_call(name: str, **options: Any) -> Any:
         await client.close()
 
 
-async def test_vllm_reports_cached_tokens_if_it_was_started_with_the_flag(server: SimulatedServer) -> None:
-    """`--enable-prompt-tokens-details`; without it the field is null, and the count is unknown."""
-    server.serves("Qwen/Qwen3-4B")
-    usage = {"prompt_tokens": 812, "total_tokens": 830, "completion_tokens": 18}
-    server.says("Seven.", {**usage, "prompt_tokens_details": {"cached_tokens": 784}})
-    call = await recorded_call("vllm/Qwen/Qwen3-4B", base_url=server.url)
-    assert (call.prompt_tokens, call.cached_tokens) == (812, 784)
-    server.says("Seven.", {**usage, "prompt_tokens_details": None})
-    assert (await recorded_call("vllm/Qwen/Qwen3-4B", base_url=server.url)).cached_tokens is None
-    assert server.asked[0]["model"] == "Qwen/Qwen3-4B"
+@pytest.mark.parametrize(
+    ("names", "details", "cached"),
+    [
+        (["vllm/Qwen/Qwen3-4B"], {"prompt_tokens_details": {"cached_tokens": 784}}, 784),
+        (["vllm/Qwen/Qwen3-4B"], {"prompt_tokens_details": None}, None),  # without --enable-prompt-tokens-details
+        (["ollama/llama3.2", "ollama/llama3.2:latest", "ollama/qwen3:4b"], {}, None),
+    ],
+)
+async def test_cached_tokens_are_counted_where_the_server_says_so_and_tags_are_optional(
+    server: Any, names: list[str], details: dict[str, Any], cached: int | None
+) -> None:
+    server.serves("Qwen/Qwen3-4B", "llama3.2:latest", "qwen3:4b")
+    choice = {"index": 0, "message": {"role": "assistant", "content": "Seven."}, "finish_reason": "stop"}
+    usage = {"prompt_tokens": 812, "total_tokens": 830, "completion_tokens": 18, **details}
+    server.sends(json.dumps({"object": "chat.completion", "choices": [choice], "usage": usage}))
+    for name in names:
+        call = await recorded_call(name, base_url=server.url)
+        assert (call.prompt_tokens, call.cached_tokens) == (812, cached)
+    assert [body["model"] for body in server.asked] == [name.partition("/")[2] for name in names]
 
 
 @pytest.mark.parametrize("provider", ["vllm", "llamacpp"])
-async def test_a_reply_that_has_begun_is_continued_by_one_token(server: SimulatedServer, provider: str) -> None:
+async def test_a_reply_that_has_begun_is_continued_by_one_token(server: Any, provider: str) -> None:
     server.serves("m")
-    server.says("Score: 7" if provider == "llamacpp" else "7", {})  # llama.cpp repeats what it was given
+    server.says("Score: 7" if provider == "llamacpp" else "7")  # llama.cpp repeats what it was given
     client = model(f"{provider}/m?effort=high", base_url=server.url)
     begun = [*ASK, AssistantMessage(content="Score: ", source="self")]
     options = {"max_tokens": 1, "think_tokens": 0, "logprobs": True, "temperature": 0.0}
@@ -112,15 +82,6 @@ async def test_a_reply_that_has_begun_is_continued_by_one_token(server: Simulate
     assert "continue_final_message" not in more
 
 
-async def test_ollama_does_not_report_cached_tokens_and_its_tags_are_optional(server: SimulatedServer) -> None:
-    server.serves("llama3.2:latest", "qwen3:4b")
-    usage = {"prompt_tokens": 26, "completion_tokens": 3, "total_tokens": 29}
-    server.says("Seven.", usage, system_fingerprint="fp_ollama")
-    for name in ("llama3.2", "llama3.2:latest", "qwen3:4b"):
-        call = await recorded_call(f"ollama/{name}", base_url=server.url)
-        assert (call.prompt_tokens, call.cached_tokens) == (26, None)
-
-
 @pytest.mark.parametrize(
     ("name", "models", "listed"),
     [
@@ -130,7 +91,7 @@ async def test_ollama_does_not_report_cached_tokens_and_its_tags_are_optional(se
     ],
 )
 async def test_a_model_that_is_not_served_is_named_before_any_call(
-    server: SimulatedServer, name: str, models: list[str], listed: str
+    server: Any, name: str, models: list[str], listed: str
 ) -> None:
     server.serves(*models)
     with pytest.raises(ConfigError) as caught:
@@ -150,19 +111,16 @@ async def test_a_model_that_is_not_served_is_named_before_any_call(
     ],
     ids=["vllm", "an older vllm", "ollama", "ollama's own api"],
 )
-async def test_a_server_without_a_list_reports_the_missing_model_itself(
-    server: SimulatedServer, body: dict[str, Any]
-) -> None:
-    server.listing_status = 404
-    server.answer = 404, body
+async def test_a_server_without_a_list_reports_the_missing_model_itself(server: Any, body: dict[str, Any]) -> None:
+    server.sends(json.dumps(body), 404)
     with pytest.raises(BadRequest) as caught:
         await recorded_call("vllm/m", base_url=server.url)
     assert str(caught.value) == f"vllm/m: {server.url} answered 404: The model `m` does not exist."
 
 
-async def test_a_key_that_the_server_refuses(server: SimulatedServer, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_key_that_the_server_refuses(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VLLM_API_KEY", "token-that-must-not-show")
-    server.listing_status = 401
+    server.listing = 401, {}
     with pytest.raises(AuthError, match=r"the key was refused; check VLLM_API_KEY$") as caught:
         await recorded_call("vllm/m", base_url=server.url)
     assert "token-that" not in str(caught.value)
@@ -180,9 +138,9 @@ async def test_no_server_at_all_says_how_to_start_one(provider: str, start: str)
 
 
 @pytest.mark.parametrize("listing", [[], {"data": None}, {"data": [{"name": "no id"}]}, "models"])
-async def test_an_unreadable_list_is_ignored(server: SimulatedServer, listing: Any) -> None:
-    server.models = listing
-    server.says("Seven.", {"prompt_tokens": 5, "completion_tokens": 2})
+async def test_an_unreadable_list_is_ignored(server: Any, listing: Any) -> None:
+    server.listing = 200, listing
+    server.says("Seven.")
     assert (await recorded_call("vllm/m", base_url=server.url)).reply == "Seven."
 
 

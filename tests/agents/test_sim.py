@@ -1,9 +1,11 @@
-"""Simulated models: the same for the same seed, with the planted effects, and failures at the given rates."""
+"""Simulated models: the same for the same seed, with the planted effects, alone and on a panel, and failures."""
 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import Counter
+from contextlib import nullcontext
 from statistics import fmean, pstdev
 from typing import Any, Literal
 
@@ -13,10 +15,13 @@ from pydantic import BaseModel
 
 from parley.agents import (
     ConfigError,
+    Debate,
+    Persona,
     RateLimited,
     ServerFault,
     Session,
     StructuredReply,
+    Transcript,
     model,
     record_calls,
     scale,
@@ -24,7 +29,9 @@ from parley.agents import (
     structured_reply,
 )
 from parley.agents.models.sim import refuse_unknown_effects
+from parley.agents.persona_agent import Placement
 from parley.agents.providers import provider_of
+from parley.agents.speaking_order import simultaneous
 
 
 class Opinion(BaseModel):
@@ -36,6 +43,18 @@ class Sides(BaseModel):
     A: Opinion
     B: Opinion
     preferred: Literal["A", "B", "tie"]
+
+
+class Percent(BaseModel):
+    score: scale(0, 100)  # type: ignore[valid-type]
+
+
+class Stars(BaseModel):
+    score: scale(1, 5)  # type: ignore[valid-type]
+
+
+class Unlimited(BaseModel):
+    score: int
 
 
 SINGLE = "Candidate ({label}): I would begin with a check of the brakes."
@@ -61,7 +80,7 @@ async def mean_score(name: str, label: str) -> float:
     return fmean(answer.value.score for answer in await judged(name, SINGLE.format(label=label), 400))
 
 
-async def test_the_same_seed_gives_the_same_replies() -> None:
+async def test_the_same_seed_gives_the_same_replies_and_samples_differ() -> None:
     async def replies(seed: int) -> list[Any]:
         client = model(f"sim/judge?seed={seed}")
         texts = [prompt(f"Case {n}. " + SINGLE.format(label="male")) for n in range(20)]
@@ -69,42 +88,32 @@ async def test_the_same_seed_gives_the_same_replies() -> None:
 
     assert await replies(1) == await replies(1)
     assert await replies(1) != await replies(2)
+    assert len({answer.raw for answer in await judged("sim/judge", SINGLE.format(label="male"), 20)}) > 5
 
 
-async def test_samples_of_one_question_differ() -> None:
-    raws = {answer.raw for answer in await judged("sim/judge", SINGLE.format(label="male"), 20)}
-    assert len(raws) > 5
-
-
-async def test_a_planted_effect_is_found_in_the_mean() -> None:
+async def test_a_planted_effect_is_found_in_the_mean_and_another_label_has_none() -> None:
     name = "sim/judge?base=5&female=+0.8&noise=1.0"
-    difference = await mean_score(name, "female") - await mean_score(name, "male")
-    # 400 scores per side of variance 1 + 1/12 (rounding): a standard error of 0.074, so 0.25 is over three of them.
-    assert difference == pytest.approx(0.8, abs=0.25)
-
-
-async def test_a_label_without_a_planted_effect_has_none() -> None:
-    name = "sim/judge?base=5&female=+0.8&noise=1.0"
+    # 400 scores per side of variance 1 + 1/12 (rounding): a standard error of 0.052 a side
+    assert await mean_score(name, "female") == pytest.approx(5.8, abs=0.2)
     assert await mean_score(name, "black") == pytest.approx(5.0, abs=0.2)
 
 
-async def test_effects_are_on_the_side_with_the_label() -> None:
-    name = "sim/judge?base=5&female=+3&noise=0"
-    for a, b, scores, preferred in (("female", "male", (8, 5), "A"), ("male", "female", (5, 8), "B")):
-        (answer,) = await judged(name, PAIR.format(a=a, b=b), 1, Sides)
-        assert (answer.value.A.score, answer.value.B.score, answer.value.preferred) == (*scores, preferred)
-
-
-async def test_the_first_candidate_gains_by_position() -> None:
-    (answer,) = await judged("sim/judge?base=5&position=2&noise=0", PAIR.format(a="male", b="male"), 1, Sides)
-    assert (answer.value.A.score, answer.value.B.score) == (7, 5)
-
-
-async def test_close_totals_are_a_tie_within_the_margin() -> None:
-    pair = PAIR.format(a="female", b="male")
-    for tie, preferred in ((0.5, "A"), (1, "tie")):
-        (answer,) = await judged(f"sim/judge?base=5&female=1&noise=0&tie={tie}", pair, 1, Sides)
-        assert answer.value.preferred == preferred
+@pytest.mark.parametrize(
+    ("options", "a", "b", "scores", "preferred"),
+    [
+        ("female=+3", "female", "male", (8, 5), "A"),
+        ("female=+3", "male", "female", (5, 8), "B"),
+        ("Female=+3", "Female", "male", (8, 5), "A"),
+        ("position=2", "male", "male", (7, 5), "A"),
+        ("female=1&tie=0.5", "female", "male", (6, 5), "A"),
+        ("female=1&tie=1", "female", "male", (6, 5), "tie"),
+    ],
+)
+async def test_effects_are_on_the_side_with_the_label_and_close_totals_are_a_tie(
+    options: str, a: str, b: str, scores: tuple[int, int], preferred: str
+) -> None:
+    (answer,) = await judged(f"sim/judge?base=5&noise=0&{options}", PAIR.format(a=a, b=b), 1, Sides)
+    assert (answer.value.A.score, answer.value.B.score, answer.value.preferred) == (*scores, preferred)
 
 
 async def test_judges_of_one_text_share_its_shift() -> None:
@@ -112,34 +121,24 @@ async def test_judges_of_one_text_share_its_shift() -> None:
     scores = []
     for n in range(30):
         text = f"Case {n}. " + SINGLE.format(label="male")
-        answers = [
-            await structured_reply(client, prompt(text, persona), Opinion)
-            for persona in ("You are Ada.", "You are Ben.")
-        ]
+        personas = ("You are Ada.", "You are Ben.")
+        answers = [await structured_reply(client, prompt(text, persona), Opinion) for persona in personas]
         scores.append(tuple(answer.value.score for answer in answers))
     assert all(ada == ben for ada, ben in scores)
     assert len(set(scores)) > 3
 
 
-async def test_scores_stay_on_the_scale() -> None:
-    scores = {answer.value.score for answer in await judged("sim/judge?base=9&noise=5", SINGLE, 100)}
-    assert min(scores) >= 0
-    assert max(scores) == 10
-
-
-async def test_malformed_replies_occur_at_their_rate() -> None:
-    statuses = Counter(answer.status for answer in await judged("sim/judge?malformed=0.3", SINGLE, 400))
-    # A repair is malformed at the same rate: 70 % ok, 21 % repaired, 9 % unparsed; 7 points are three standard errors.
-    assert statuses["ok"] / 400 == pytest.approx(0.70, abs=0.07)
-    assert statuses["repaired"] / 400 == pytest.approx(0.21, abs=0.07)
-    assert statuses["unparsed"] / 400 == pytest.approx(0.09, abs=0.05)
-    assert set(statuses) == {"ok", "repaired", "unparsed"}
-
-
-async def test_refusals_occur_at_their_rate() -> None:
-    statuses = Counter(answer.status for answer in await judged("sim/judge?refuse=0.2", SINGLE, 150))
-    assert statuses["refused"] / 150 == pytest.approx(0.2, abs=0.1)
-    assert set(statuses) == {"ok", "refused"}
+@pytest.mark.parametrize(
+    ("options", "rates"),
+    [
+        # A repair is malformed at the same rate: 7 points of 400 replies are three standard errors.
+        ("malformed=0.3", {"ok": 0.70, "repaired": 0.21, "unparsed": 0.09}),
+        ("refuse=0.2", {"ok": 0.8, "refused": 0.2}),
+    ],
+)
+async def test_replies_that_cannot_be_read_occur_at_their_rate(options: str, rates: dict[str, float]) -> None:
+    statuses = Counter(answer.status for answer in await judged(f"sim/judge?{options}", SINGLE, 400))
+    assert {status: count / 400 for status, count in statuses.items()} == pytest.approx(rates, abs=0.07)
 
 
 @pytest.mark.parametrize(("option", "error"), [("fail", ServerFault), ("limited", RateLimited)])
@@ -154,93 +153,136 @@ async def test_failures_occur_at_their_rate(option: str, error: type[Exception])
     assert failed / 100 == pytest.approx(0.3, abs=0.14)
 
 
-async def test_temporary_failures_are_retried() -> None:
+async def test_temporary_failures_are_retried_and_calls_are_simulated_and_free() -> None:
     client = model("sim/judge?fail=0.2")
     with record_calls() as calls:
         await asyncio.gather(*(client.create(prompt(f"Case {n}.")) for n in range(12)))
     assert len(calls) == 12
     assert max(call.attempts for call in calls) > 1
-
-
-async def test_it_is_marked_as_simulated_and_free() -> None:
-    client = model("sim/judge")
-    with record_calls() as calls:
-        await client.create(prompt("Say something."))
     assert provider_of(client.name).simulated
     assert calls[0].cost == 0.0
     assert calls[0].prompt_tokens > 0
 
 
-@pytest.mark.parametrize("options", ["female=much", "fail=2", "noise=-1", "tie=few"])
-def test_invalid_values_are_reported_immediately(options: str) -> None:
-    with pytest.raises(ConfigError, match=r"^sim/judge: "):
-        model(f"sim/judge?{options}")
-
-
-def test_an_effect_that_is_not_a_number_is_named() -> None:
-    with pytest.raises(ConfigError, match="female"):
-        model("sim/judge?female=much")
-
-
-def test_an_effect_that_is_not_finite_is_reported_immediately() -> None:
-    with pytest.raises(ConfigError):
-        model("sim/judge?female=nan")
-
-
-async def test_labels_of_effects_are_case_insensitive() -> None:
-    (answer,) = await judged("sim/judge?base=5&Female=+3&noise=0", SINGLE.format(label="Female"), 1)
-    assert answer.value.score == 8
-
-
-# The scale
-
-
-class Percent(BaseModel):
-    score: scale(0, 100)  # type: ignore[valid-type]
-
-
-class Stars(BaseModel):
-    score: scale(1, 5)  # type: ignore[valid-type]
-
-
-class Unlimited(BaseModel):
-    score: int
-
-
 @pytest.mark.parametrize(
-    ("reply_type", "text", "expected"),
+    ("options", "reply_type", "text", "expected"),
     [
-        (Opinion, "Judge this.", 7),
-        (Percent, "Judge this.", 85),
-        (Stars, "Judge this, from 0 to 100.", 4),
-        (Unlimited, "Judge this.", 7),
-        (Unlimited, "Judge this from 0 to 100. It is from 2001, of 12 to 14 pages.", 85),
-        (Unlimited, "Judge this. Score: <1-5>", 4),
+        ("noise=0", Opinion, "Judge this.", 7),
+        ("noise=0", Percent, "Judge this.", 85),
+        ("noise=0", Stars, "Judge this, from 0 to 100.", 4),
+        ("noise=0", Unlimited, "Judge this.", 7),
+        ("noise=0", Unlimited, "Judge this from 0 to 100. It is from 2001, of 12 to 14 pages.", 85),
+        ("noise=0", Unlimited, "Judge this. Score: <1-5>", 4),
+        ("base=40&score=+15&noise=0", Percent, "Judge this.", 55),
     ],
 )
-async def test_the_default_score_is_on_the_scale_of_schema_or_prompt(
-    reply_type: type[BaseModel], text: str, expected: int
+async def test_scores_are_on_the_scale_of_schema_or_prompt(
+    options: str, reply_type: type[BaseModel], text: str, expected: int
 ) -> None:
-    (answer,) = await judged("sim/judge?noise=0", text, 1, reply_type)
+    (answer,) = await judged(f"sim/judge?{options}", text, 1, reply_type)
     assert answer.value.score == expected
 
 
-async def test_the_default_noise_grows_with_the_scale() -> None:
+async def test_the_default_noise_grows_with_the_scale_and_does_not_leave_it() -> None:
     values = [answer.value.score for answer in await judged("sim/judge?base=50", "Judge this.", 300, Percent)]
     assert 8.5 < pstdev(values) < 11.5  # 10, with a standard error of 0.41
+    scores = {answer.value.score for answer in await judged("sim/judge?base=9&noise=5", SINGLE, 100)}
+    assert (min(scores) >= 0, max(scores)) == (True, 10)
 
 
-async def test_points_that_are_given_are_points_of_the_scale() -> None:
-    (answer,) = await judged("sim/judge?base=40&score=+15&noise=0", "Judge this.", 1, Percent)
-    assert answer.value.score == 55
+# On a panel
+
+JUDGES = [Persona(name, f"You are the {name} on a panel of judges.") for name in ("Examiner", "Innovator", "Editor")]
+TASK = 'Candidate ({label}):\n"I would begin with a check of the brakes."'
 
 
-# Names
+def blind_first(round: int, names: list[str]) -> list[list[str]]:
+    """Nobody hears anybody in round 1."""
+    return [list(group) for group in simultaneous(round, names)] if round == 1 else [[name] for name in names]
 
 
-@pytest.mark.parametrize("name", ["sim/juge", "sim/judges", "sim/debat", "sim/Judge", "sim/an", "sim/jugde-2"])
-def test_a_misspelt_kind_is_refused(name: str) -> None:
-    with pytest.raises(ConfigError, match=r"did you mean sim/\w+\? \(kinds: judge, debate, any\)"):
+async def debates(name: str, label: str, times: int = 60, placement: Placement = "system") -> list[Transcript]:
+    client = model(name)
+
+    async def converse(sample: int) -> Transcript:
+        debate = Debate(JUDGES, model=client, order=blind_first, reply_type=Opinion, placement=placement)
+        with session(Session(f"{label}{sample}")):
+            return await debate.converse(TASK.format(label=label))
+
+    return list(await asyncio.gather(*(converse(sample) for sample in range(times))))
+
+
+def opinions(transcript: Transcript, round: int) -> dict[str, Opinion]:
+    return {turn.speaker: turn.verdict for turn in transcript.spoken() if turn.round == round}  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("placement", ["system", "last"])
+@pytest.mark.parametrize(
+    ("options", "scores"),
+    [("examiner.female=-2", [3, 5, 5]), ("Editor.base=9", [5, 5, 9]), ("edit.female=-2", [5, 5, 5])],
+    ids=["an effect", "an option", "a name within a word"],
+)
+async def test_an_effect_or_option_by_judge_is_on_that_judge_alone(
+    placement: Placement, options: str, scores: list[int]
+) -> None:
+    (transcript,) = await debates(f"sim/judge?base=5&noise=0&{options}", "female", 1, placement)
+    for round in (1, 2):
+        assert [said.score for said in opinions(transcript, round).values()] == scores
+
+
+@pytest.mark.parametrize("placement", ["system", "last"])
+async def test_followers_adopt_the_leaders_first_scores_at_their_rate(placement: Placement) -> None:
+    name = "sim/judge?base=5&noise=0&examiner.base=1&follow=0.6&leader=examiner"
+    transcripts = await debates(name, "male", placement=placement)
+
+    def mean_of(judge: str, round: int) -> float:
+        return fmean(opinions(transcript, round)[judge].score for transcript in transcripts)
+
+    assert mean_of("Editor", 1) == 5  # nobody was heard
+    # 1 with a rate of 0.6, else 5: a mean of 2.6, with a standard error of 4·√(0.24/60) = 0.25
+    assert mean_of("Editor", 2) == pytest.approx(2.6, abs=0.8)
+    assert mean_of("Examiner", 2) == 1  # a leader has nobody to follow
+
+
+async def test_without_a_leader_anybody_is_followed() -> None:
+    transcripts = await debates("sim/judge?noise=0&examiner.base=1&innovator.base=9&editor.base=5&follow=1", "male")
+    assert {opinions(transcript, 2)["Editor"].score for transcript in transcripts} == {1, 9}
+
+
+async def test_words_are_repeated_at_the_rate_of_echo() -> None:
+    silent, echoing = [await debates(f"sim/judge?editor.echo={rate}", "male") for rate in (0, 1)]
+
+    def repeated(transcripts: list[Transcript]) -> float:
+        return fmean(
+            opinions(transcript, 2)["Editor"].why
+            in {said.why for round in (1, 2) for name, said in opinions(transcript, round).items() if name != "Editor"}
+            for transcript in transcripts
+        )
+
+    assert repeated(echoing) == 1
+    assert repeated(silent) < 0.9  # one of four sentences, of which four statements have at most all
+
+
+# Names and options
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        *((f"sim/judge?{option}", "^sim/judge: ") for option in ("fail=2", "noise=-1", "tie=few", "female=nan")),
+        ("sim/judge?female=much", "^sim/judge: .*female"),
+        ("sim/judge?examiner.female=much", "female"),
+        ("sim/judge?examiner.follow=2", "follow"),
+        ("sim/judge?examiner.folow=1", "did you mean 'follow'"),
+        ("sim/judge?examiner.max_connections=2", "option of the whole model"),
+        *(
+            (f"sim/{kind}", r"did you mean sim/\w+\? \(kinds: judge, debate, any\)")
+            for kind in ("juge", "judges", "debat", "Judge", "an", "jugde-2")
+        ),
+    ],
+)
+def test_a_misspelt_kind_and_a_wrong_option_are_refused_immediately(name: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
         model(name)
 
 
@@ -259,21 +301,11 @@ def test_a_name_may_tell_models_apart(name: str) -> None:
         ("sim/judge?tox=1", "sim/judge: there is no label 'tox' in malibu; did you mean 'toxic'?"),
         ("sim/judge?zebra=1", "sim/judge: there is no label 'zebra' in malibu"),
         ("sim/judge?nois=1", "sim/judge: 'nois' is not an option of a simulated model; did you mean 'noise'?"),
+        ("sim/judge?Female=1&black%20female=-1&base=3&examiner.female=2&EXAMINER.noise=0&leader=examiner", ""),
+        ("openai/gpt-6-luna?femal=1", ""),
     ],
 )
 def test_what_nobody_has_is_refused_with_the_nearest_name(name: str, said: str) -> None:
-    with pytest.raises(ConfigError) as error:
+    expected = pytest.raises(ConfigError, match=f"^{re.escape(said)}$") if said else nullcontext()
+    with expected:
         refuse_unknown_effects(name, ["female", "Black female"], "malibu", {"Examiner": "You are the Examiner."})
-    assert str(error.value) == said
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "sim/judge?Female=1&black%20female=-1&base=3&examiner.female=2&EXAMINER.noise=0&leader=examiner",
-        "sim/judge",
-        "openai/gpt-6-luna?femal=1",
-    ],
-)
-def test_what_there_is_is_not_refused(name: str) -> None:
-    refuse_unknown_effects(name, ["female", "Black female"], "malibu", {"Examiner": "You are the Examiner."})
