@@ -59,7 +59,7 @@ async def test_typed_output_of_an_assistant_is_a_verdict(server: Any) -> None:
 
 
 async def test_what_an_assistant_writes_is_parsed_as_the_debates_type(server: Any) -> None:
-    server.says('I say {"score": 7}.', "Seven.")
+    server.says('{"score": 7}', "Seven.")
     guest = AssistantAgent("Guest", server.client())
     first, second = (await Debate([guest], rounds=2, reply_type=Opinion).converse(TASK)).spoken()
     assert (first.verdict, first.parse_status) == (Opinion(score=7), "ok")
