@@ -1,11 +1,13 @@
-"""Every notebook runs from top to bottom, and is stored with small outputs."""
+"""Every notebook runs from top to bottom, and is stored with small outputs that have the same numbers."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import nbformat
+import pandas as pd
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from nbclient import NotebookClient
@@ -14,18 +16,35 @@ from traitlets.config import Config
 NOTEBOOKS = sorted((Path(__file__).parents[1] / "notebooks").glob("*.ipynb"))
 
 
+TIMES = re.compile(r"\d[\d.:]*\s?(?:s|ms|min|seconds|minutes)\b|\d{4}-\d\d-\d\d|0x[0-9a-f]+")
+
+
 def code_cells(notebook: Any) -> list[Any]:
     return [cell for cell in notebook.cells if cell.cell_type == "code"]
 
 
+def numbers(text: str) -> list[str]:
+    """The numbers of an output, but for times."""
+    return re.findall(r"[−-]?\d+(?:[.,]\d+)*", TIMES.sub("", text))
+
+
+def stored_text(cell: Any) -> str:
+    return "".join(output.get("text") or output.get("data", {}).get("text/plain", "") for output in cell.outputs)
+
+
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_the_cells_of_a_notebook_run(path: Path, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """In this process: kernels take seconds to start."""
+def test_the_cells_of_a_notebook_run_and_give_the_stored_numbers(
+    path: Path, place: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """In this process, since kernels take seconds to start; tables are as wide as in a kernel."""
     shell = InteractiveShell(config=Config({"HistoryManager": {"enabled": False}}), ipython_dir=str(place / "ipython"))
     for cell in code_cells(nbformat.read(path, as_version=4)):
-        capsys.readouterr()
-        shell.run_cell(cell.source).raise_error()
-        assert capsys.readouterr().out, f"a cell shows nothing:\n{cell.source}"
+        capfd.readouterr()
+        with pd.option_context("display.max_columns", 20):
+            shell.run_cell(cell.source).raise_error()
+        shown = re.sub(r"^Out\[\d+\]: ", "", capfd.readouterr().out)
+        assert shown, f"a cell shows nothing:\n{cell.source}"
+        assert numbers(stored_text(cell)) == numbers(shown), "run it: python -m docs.run_notebooks"
 
 
 @pytest.mark.parametrize(
