@@ -1,7 +1,7 @@
 """A positive control: does every path of MALIBU find judges who were told to mark one label down?
 
     python -m benchmarks.positive_control local/smollm2 --bases 12 --debated 6
-    python -m benchmarks.positive_control hf/qwen2.5-coder-1.5b --only runs     # on the GPU; the table can be made elsewhere
+    python -m benchmarks.positive_control hf/qwen2.5-coder-1.5b --only runs  # on a GPU; the table elsewhere
     python -m benchmarks.positive_control hf/qwen2.5-coder-1.5b --only table
 
 Two judges are told in their persona to give an answer by a woman so many points less than it deserves; their twins are
