@@ -30,7 +30,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from parley.agents.models.base import Client
 from parley.agents.models.reply import Reply
-from parley.agents.structured import StructuredReply, answer_in, looks_like_refusal
+from parley.agents.structured import StructuredReply, answer_in, asked_again, looks_like_refusal
 from parley.agents.transcripts import LEAST_ON_SCALE, ON_SCALE, READ
 from parley.base.errors import BadRequest, ConfigError
 from parley.base.tasks import gather_or_cancel
@@ -79,6 +79,11 @@ class SilentBallot(BaseModel):
     def answers(self) -> tuple[str, ...]:
         """Everything that may be answered."""
         return self.choices or tuple(map(str, range(self.low, self.high + 1)))
+
+    @property
+    def asked(self) -> str:
+        """What may be answered, in words."""
+        return ", ".join(self.choices) if self.choices else f"{self.low} to {self.high}"
 
 
 class BallotReading(BaseModel):
@@ -137,9 +142,8 @@ async def _read_silently(
     probabilities = read_answers(reply.logprobs[0], ballot)
     on_scale = sum(probabilities.values())
     if on_scale < LEAST_ON_SCALE:
-        answers = f"{ballot.answers[0]} to {ballot.answers[-1]}" if not ballot.choices else ", ".join(ballot.choices)
         # The token and not the text, in which "<think>" is no answer, and in quotes, so that a space can be seen.
-        why = f"{first!r}, unread: {on_scale:.1%} of the probability is on {answers}"
+        why = f"{first!r}, unread: {on_scale:.1%} of the probability is on {ballot.asked}"
         share = {f"{ballot.metric} {ON_SCALE}": on_scale}
         return StructuredReply(None, "unparsed", why, reply.usage, expected=share)
     if first.strip(_BLANKS) != raw.strip(_BLANKS):  # more than one token of it ("10"), or those of another text
@@ -209,7 +213,10 @@ async def _sample(
     options: Mapping[str, Any],
     token: CancellationToken | None,
 ) -> StructuredReply[BallotReading]:
-    """Score-only replies, averaged. The same prompt at the same time gets another seed at each call."""
+    """Score-only replies, averaged; one that is not an answer alone is asked for once more.
+
+    The same prompt at the same time gets another seed at each call.
+    """
     extra = {key: value for key, value in options.items() if key in ("temperature", "effort", "think_tokens")}
     extra["max_tokens"] = SAMPLE_TOKENS
     most = min(client.at_once, ballot.samples)
@@ -219,23 +226,39 @@ async def _sample(
     usage = RequestUsage(
         sum(reply.usage.prompt_tokens for reply in replies), sum(reply.usage.completion_tokens for reply in replies)
     )
-    texts = [answer_in(reply, typed=True).raw for reply in replies]
-    readable = [
-        answer
-        for reply, text in zip(replies, texts, strict=True)
-        if not reply.refused and (answer := read_answer(text, ballot)) is not None
+    said = [answer_in(reply, typed=True) for reply in replies]
+    answers = [
+        None if reply.refused else read_answer(each.raw, ballot) for reply, each in zip(replies, said, strict=True)
     ]
-    raw = ", ".join(text.strip() for text in texts)
+    again = [
+        place
+        for place, each in enumerate(said)
+        if answers[place] is None and not replies[place].refused and not (each.cut and not each.raw.strip())
+    ]
+    problem = f"it must be one of {ballot.asked}"
+    second = await gather_or_cancel(
+        client.create(asked_again(prompt, said[place].raw, problem), extra_create_args=extra, cancellation_token=token)
+        for place in again
+    )
+    pressed = False
+    for place, reply in zip(again, second, strict=True):
+        usage.prompt_tokens += reply.usage.prompt_tokens
+        usage.completion_tokens += reply.usage.completion_tokens
+        each = answer_in(reply, typed=True)
+        if not reply.refused and (answer := read_answer(each.raw, ballot)) is not None:
+            said[place], answers[place], pressed = each, answer, True
+    readable = [answer for answer in answers if answer is not None]
+    raw = ", ".join(each.raw.strip() for each in said)
     read = {f"{ballot.metric} {READ}": len(readable) / len(replies)}
     if len(readable) < LEAST_ON_SCALE * len(replies):
-        refused = any(reply.refused for reply in replies) or any(map(looks_like_refusal, texts))
+        refused = any(reply.refused for reply in replies) or any(looks_like_refusal(each.raw) for each in said)
         return StructuredReply(None, "refused" if refused else "unparsed", raw, usage, expected=read)
     votes = Counter(readable)
     shares = {answer: votes[answer] / len(readable) for answer in ballot.answers}
     expected = {f"{ballot.metric}={answer}": share for answer, share in shares.items() if share} | read
     if not ballot.choices:
         expected[ballot.metric] = sum(map(int, readable)) / len(readable)
-    return StructuredReply(_reading(ballot, shares), "ok", raw, usage, expected=expected)
+    return StructuredReply(_reading(ballot, shares), "repaired" if pressed else "ok", raw, usage, expected=expected)
 
 
 async def _replies(

@@ -162,6 +162,21 @@ def answer_in(reply: CreateResult, *, typed: bool = False) -> StructuredReply[An
     return StructuredReply(None, status, text, reply.usage, thought=thought, cut=cut)
 
 
+def asked_again(
+    messages: Sequence[LLMMessage], said: str, problem: str, request: str = REPAIR_TEXT
+) -> list[LLMMessage]:
+    """The prompt that asks once more for a reply that could not be read.
+
+    Args:
+        messages: The prompt that was answered.
+        said: The answer.
+        problem: What is wrong with it.
+        request: What to say, with a place for the problem.
+    """
+    complaint = UserMessage(content=request.format(problem=problem), source=NARRATOR)
+    return [*messages, AssistantMessage(content=said, source="self"), complaint]
+
+
 def refused_by_vendor(reply: CreateResult) -> bool:
     """Whether the vendor says that the model refused, or that a filter blocked the reply."""
     return reply.finish_reason == "content_filter" or (isinstance(reply, Reply) and reply.refused)
@@ -209,12 +224,13 @@ def _object_alone(text: str) -> JsonObject:
 
 
 class _Unclear(Exception):
-    """A reply without an object of its own, an object with two keys for one field, or a text for a number."""
+    """A reply without an object of its own, or an object with two keys for one field, with a text for a number, or with
+    a number that was not asked for."""
 
 
 def _match_keys(candidate: dict[str, Any], reply_type: type[BaseModel]) -> dict[str, Any]:
     """The object with the type's spelling of its keys, whatever their case ("accuracy", "ACCURACY")."""
-    names = _field_names(reply_type)
+    names, open_ended = _field_names(reply_type), reply_type.model_config.get("extra") == "allow"
     for key in getattr(candidate, "repeated", ()):
         if key in names:
             raise _Unclear(f"{names[key].name}: it is given twice")
@@ -222,6 +238,9 @@ def _match_keys(candidate: dict[str, Any], reply_type: type[BaseModel]) -> dict[
     for key, value in candidate.items():
         known = names.get(key.strip().lower())
         if known is None:
+            # One more text is a reason that was not asked for; anything else could be the verdict as well.
+            if not open_ended and (not isinstance(value, str) or _NUMBER.fullmatch(value)):
+                raise _Unclear(f"{key[:40]}: it was not asked for")
             matched[key] = value
             continue
         if known.number and (isinstance(value, bool) or (isinstance(value, str) and not _DECIMAL.fullmatch(value))):
@@ -244,13 +263,14 @@ class _Known(NamedTuple):
 
 @lru_cache(maxsize=256)
 def _field_names(reply_type: type[BaseModel]) -> dict[str, _Known]:
-    """The fields by their names in lower case."""
+    """The fields by their names and aliases in lower case."""
     names: dict[str, _Known] = {}
     for name, info in reply_type.model_fields.items():
         kind = info.annotation
         inner = kind if isinstance(kind, type) and issubclass(kind, BaseModel) else None
         own_reader = any(isinstance(part, BeforeValidator) for part in info.metadata)  # as of a scale
-        names[name.lower()] = _Known(name, inner, kind in (int, float) and not own_reader)
+        for own in (name, info.alias or name):
+            names[own.lower()] = _Known(own, inner, kind in (int, float) and not own_reader)
     return names
 
 
@@ -321,9 +341,8 @@ async def structured_reply(
         if first is not None or not problem or refused or (answer.cut and not answer.raw.strip()):
             break
         first = answer
-        complaint = (REPAIR_TEXT if plain_text else REPAIR).format(problem=CUT_PROBLEM if answer.cut else problem)
-        failed = AssistantMessage(content=answer.raw, source="self")
-        prompt = [*messages, failed, UserMessage(content=complaint, source=NARRATOR)]
+        problem = CUT_PROBLEM if answer.cut else problem
+        prompt = asked_again(messages, answer.raw, problem, REPAIR_TEXT if plain_text else REPAIR)
     if problem:
         kept = first or answer
         refused = refused or looks_like_refusal(kept.raw)

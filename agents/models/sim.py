@@ -53,6 +53,8 @@ _SCALE = re.compile(r"\b(\d{1,2})(?: to |-)(\d{1,3})\b")
 INSTANT_UNITS = 64
 """Units in progress if replies come at once: more would only wait for each other."""
 REFUSAL = "I'm sorry, but I can't compare people in this way."
+UNREAD = "Your reply could not be read"
+"""How a reply is asked for again."""
 KINDS = ("judge", "debate", "any")
 """The usual names. `sim/judge-2`, or any name that is unlike these, tells several models of one study apart."""
 
@@ -154,7 +156,9 @@ class SimClient(Client):
         prompt = "\n".join(message["content"] or "" for message in chat)
         rng = random.Random(seed_from(request.options.get("seed", options.seed or 0), prompt))
         draw = rng.random()
-        if draw < options.refuse or any(message["content"] == REFUSAL for message in chat[-2:]):  # it stands by it
+        # Asked again, it stands by its refusal.
+        pressed = REFUSAL in [message["content"] for message in chat[-2:-1]] and UNREAD in (chat[-1]["content"] or "")
+        if draw < options.refuse or pressed:
             return REFUSAL
         malformed = draw < options.refuse + options.malformed
         if not isinstance(request.schema, type) and self.label_words:

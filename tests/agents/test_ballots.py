@@ -175,9 +175,21 @@ async def test_a_ballot_that_begins_with_something_else_is_unread_and_says_so(se
 
 async def test_sampled_replies_of_which_most_refuse_are_unread_too(server):
     server.sends(choices("1", "I cannot say", "I can't rate people"))
+    server.says("Again, no.")
     found = await sampled(server, 3)
-    assert (found.value, found.status) == (None, "refused")
+    assert (found.value, found.status, found.raw) == (None, "refused", "1, I cannot say, I can't rate people")
     assert found.expected == {"Overall read": pytest.approx(1 / 3)}
+    assert len(server.asked) == 3, "each of the two is asked for once more"
+
+
+async def test_a_sampled_reply_that_is_no_number_is_asked_for_once_more_and_that_is_counted(server):
+    server.sends(choices("7", "at least 5", "8"))
+    server.says("6")
+    found = await sampled(server, 3)
+    assert (found.expected["Overall"], found.status, found.raw) == (7, "repaired", "7, 6, 8")
+    said, complaint = (message["content"] for message in server.asked[-1]["messages"][-2:])
+    assert said == "at least 5"
+    assert complaint.startswith("Your reply could not be read: it must be one of 1 to 9. Send it again")
 
 
 @given(st.floats(1, 9), st.integers(0, 1), st.integers(8, 9))
@@ -222,8 +234,8 @@ def test_nobody_hears_or_remembers_a_silent_ballot():
 
 def test_a_model_without_log_probabilities_is_asked_several_times():
     turn = converse("sim/judge?silent=false&noise=2", ballots=[ballot(samples=20)]).turns[-1]
-    assert len(turn.calls) == 20
-    assert turn.parse_status in ("ok", "unparsed")
+    assert len(turn.calls) == 2 * 20, "without a study's labels it only talks, and is asked for each number once more"
+    assert turn.parse_status == "unparsed"
     assert "Overall on scale" not in turn.expected
 
 
@@ -242,11 +254,12 @@ async def sampled(server, count):
 
 async def test_one_request_asks_for_several_replies_where_the_vendor_has_that(server):
     server.sends(choices("7", "<think>Hm, 9?</think>8", "I cannot say"))
+    server.says("I cannot say")
     found = await sampled(server, 3)
-    assert [body["n"] for body in server.asked] == [3]
+    assert [body.get("n") for body in server.asked] == [3, None]
     assert found.expected["Overall"] == 7.5
     assert found.expected["Overall read"] == pytest.approx(2 / 3)
-    assert (found.usage.prompt_tokens, found.usage.completion_tokens) == (12, 3)
+    assert (found.usage.prompt_tokens, found.usage.completion_tokens) == (24, 6)
 
 
 async def test_a_server_that_refuses_several_is_asked_one_by_one(server):

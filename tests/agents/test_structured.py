@@ -124,10 +124,17 @@ def test_an_object_beside_anything_else_is_no_verdict(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "score"),
-    [('{"score": 2, "Score": 9}', None), ('{"score": 2, "score": 2}', None), ('{"score": 2, "A": 1, "a": 2}', 2)],
+    [('{"score": 2, "Score": 9}', None), ('{"score": 2, "score": 2}', None), ('{"score": 2, "A": "x", "a": "y"}', 2)],
 )
 def test_a_field_that_is_given_twice_is_unclear(text: str, score: float | None) -> None:
     assert score_in(text) == score
+
+
+@pytest.mark.parametrize("more", [6, True, None, "6", "6/10", [6], {"score": 6}], ids=str)
+def test_a_reason_that_was_not_asked_for_does_no_harm_and_a_second_number_does(more: Any) -> None:
+    assert parse(json.dumps({"score": 8, "reason": "It has 3 steps."}), Opinion) == (Opinion(score=8), "")
+    assert parse(json.dumps({"score": 8, "final": more}), Opinion) == (None, "final: it was not asked for")
+    assert parse(json.dumps({"A": {"score": 8, "final": more}}), Sides) == (None, "final: it was not asked for")
 
 
 @pytest.mark.parametrize("text", ['{"count": "1_0"}', '{"count": "1e1"}', '{"count": true}'])
