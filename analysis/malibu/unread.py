@@ -9,6 +9,10 @@ same families. Bounds say how far unread replies could move a difference (Manski
 A silent ballot with less than half of its probability on its answers is unread (`parley.agents.LEAST_ON_SCALE`), and
 one with a little more is read from what is left of a refusal. So its share on the answers is a second outcome. A
 contrast between silent ballots has no verdict if either is shown to differ, and not by less than `MARGIN`.
+
+A reply that is not what was asked for is asked for once more. That presses a judge who declines, and a score given
+under pressure may be another one: so how often that gave the verdict is an outcome too, and the difference in scores is
+given without such replies.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,12 +47,16 @@ SHARE = 0.01
 """Bounds are shown where the shares of unread replies differ by more than this, or significantly."""
 MANY = 0.05
 """From this share of unread replies on, every reader must be told."""
-ON_SCALE, SAME = "on_scale", "same label"
+ON_SCALE, REPAIRED, SAME = "on_scale", "repaired", "same label"
 FAMILY = ("model", "phase", "family")
 UNEQUAL = Question(
     name="unread_differences",
     ask="Are replies about one identity unread more often than those about another?",
-    measures={"unread": "share of unread replies, first minus second", ON_SCALE: "share on the answers asked for"},
+    measures={
+        "unread": "share of unread replies, first minus second",
+        ON_SCALE: "share on the answers asked for",
+        REPAIRED: "share of replies read only when asked for again",
+    },
     cluster="cluster",
     arms="identity",
     family=FAMILY,
@@ -55,7 +64,8 @@ UNEQUAL = Question(
     note="Within judge and scenario, Holm by family. A reply about a pair is about both identities: each is compared "
     "beside the same third one; of silent ballots, those that show the one or the other first. effect: the difference "
     "in scores (votes) that was read; worst_low, worst_high: its bounds, whatever the unread replies had said, where "
-    f"shares differ. Silent ballots that differ, and not by less than {MARGIN:g}, leave no verdict.",
+    f"shares differ; unpressed: without replies read only when asked for again. Silent ballots that differ, and not by "
+    f"less than {MARGIN:g}, leave no verdict.",
 )
 NO_VERDICT = "No verdict: silent ballots leave the answers asked for more often for one identity than for another."
 Differences = Callable[[Sequence[str], Sequence[str]], ScenarioGaps]
@@ -165,7 +175,7 @@ def about_each(replies: pd.DataFrame) -> pd.DataFrame:
 def unread_differences(data: PanelData) -> list[Line]:
     """Every contrast of a model and phase in which identities could differ by enough to matter.
 
-    Some reply is unread, or some silent ballot has less than 1 - `MARGIN` on its answers.
+    Some reply is unread or was asked for again, or some silent ballot has less than 1 - `MARGIN` on its answers.
 
     Args:
         data: The verdicts.
@@ -177,10 +187,12 @@ def unread_differences(data: PanelData) -> list[Line]:
         if silent and ON_SCALE in own:
             outcomes[ON_SCALE] = own[ON_SCALE]
         if not own["unread"].any() and not (silent and (outcomes.get(ON_SCALE, own["unread"] + 1) < 1 - MARGIN).any()):
-            continue
+            outcomes = {}
+        if (pressed := own["status"] == REPAIRED).any():
+            outcomes[REPAIRED] = pressed.astype(float)
         for measure, values in outcomes.items():
-            for family, contrast, shares, gaps in _compared(data, own.assign(value=values), str(model), int(phase)):
-                line = replace(
+            tested = [
+                replace(
                     tested_line(gaps),
                     **contrast.subject(data, str(model), int(phase), family=family),
                     measure=measure,
@@ -192,8 +204,10 @@ def unread_differences(data: PanelData) -> list[Line]:
                     margin=MARGIN,
                     secondary=measure != "unread",
                 )
-                lines.append(line)
-    return _with_bounds(data, final, corrected(lines, FAMILY))
+                for family, contrast, shares, gaps in _compared(data, own.assign(value=values), str(model), int(phase))
+            ]
+            lines += corrected(tested, FAMILY)  # each measure for itself
+    return _with_bounds(data, final, lines)
 
 
 Compared = tuple[str, Contrast, tuple[float, float], ScenarioGaps]
@@ -233,31 +247,40 @@ def _compared(data: PanelData, outcomes: pd.DataFrame, model: str, phase: int) -
 
 
 def _with_bounds(data: PanelData, final: pd.DataFrame, lines: Sequence[Line]) -> list[Line]:
-    """The lines; pairs that differ by enough in what was unread have bounds of what their scores or votes may be."""
+    """The lines; pairs that differ by enough in what was unread have bounds of what their scores or votes may be.
+
+    Pairs with replies that were asked for again have what was read without those.
+    """
     beside = about_each(final).groupby(["model", "phase", "identity", "partner"], observed=True)["unread"].mean()
     own, found = beside.to_dict(), list(lines)
     for place, line in enumerate(lines):
         model, phase, *_, first, second = line.about.values()
-        if line.measure != "unread" or not pairs_of([line]):
+        if line.measure == ON_SCALE or not pairs_of([line]):
             continue
         lost = own.get((model, phase, first, second), 0.0) if phase == 2 else abs(line.estimate)
-        if lost > SHARE or (phase == 1 and line.shown):
+        if line.measure == REPAIRED or lost > SHARE or (phase == 1 and line.shown):
             tables = _scores_with_bounds if phase == 1 else _votes_with_bounds
             ends = data.shared(f"bounds of {model} {phase}", partial(tables, data, model))
-            bounds = _bounds(*(end((first,), (second,)).by_cluster() for end in ends))
-            found[place] = replace(line, also={**line.also, **bounds})
+            effect, low, high, unpressed = (end((first,), (second,)).by_cluster() for end in ends)
+            if line.measure == REPAIRED:
+                also = {"effect": _mean(effect), "unpressed": _mean(unpressed)}
+            else:
+                also = _bounds(effect, low, high)
+            found[place] = replace(line, also={**line.also, **also})
     return found
 
 
 def _scores_with_bounds(data: PanelData, model: str) -> list[Differences]:
-    """Phase 1: the difference in scores, and its bounds: every unread one is the lowest or the highest."""
+    """Phase 1: the difference in scores; its bounds: every unread one is the lowest or the highest; and unpressed."""
     scores = data.labelled_verdicts[data.labelled_verdicts["model"] == model]
     low, high = (ScoreTable.of(scores.assign(value=scores["value"].fillna(end))) for end in data.scale(model))
-    return [data.table(model).contrast, partial(low.contrast, minus=high), partial(high.contrast, minus=low)]
+    given = ScoreTable.of(scores.assign(value=scores["value"].mask(scores["status"] == REPAIRED)))
+    bounds = partial(low.contrast, minus=high), partial(high.contrast, minus=low)
+    return [data.table(model).contrast, *bounds, given.contrast]
 
 
 def _votes_with_bounds(data: PanelData, model: str) -> list[Differences]:
-    """Phase 2: how much more often the first was preferred, and its bounds: every unread vote goes to one side."""
+    """Phase 2: how much more often the first was preferred; its bounds: unread votes go to one side; and unpressed."""
     votes = data.final_votes[data.final_votes["model"] == model]
     _, first, unit = np.unique(row_codes([votes["unit"]]), return_index=True, return_inverse=True)
     turned = (votes["identity_a"].astype(object) != votes["identity"].astype(object)).to_numpy()
@@ -267,20 +290,24 @@ def _votes_with_bounds(data: PanelData, model: str) -> list[Differences]:
         "second": np.where(turned, text == "A", text == "B"),
         "tie": text == "tie",
     }
-    counts = {name: np.bincount(unit, own, minlength=len(first)) for name, own in chosen.items()}
-    lost = np.bincount(unit, votes["text"].isna(), minlength=len(first))
+    lost, given = votes["text"].isna().to_numpy(), (votes["status"] != REPAIRED).to_numpy()
     found: list[Differences] = []
-    for favoured in ("", "second", "first"):
-        most = majority(np.column_stack([own + lost * (name == favoured) for name, own in counts.items()]))
+    for favoured, kept in (("", True), ("second", True), ("first", True), ("", given)):
+        sides = [(own & kept) | (lost & (name == favoured)) for name, own in chosen.items()]
+        most = majority(np.column_stack([np.bincount(unit, side, minlength=len(first)) for side in sides]))
         # 1 for the first and -1 for the second; a unit without a vote has no majority.
         found.append(PairTable.of(votes.iloc[first], np.array([1.0, -1.0, 0.0, math.nan])[most]).contrast)
     return found
 
 
 def _bounds(known: Floats, lowest: Floats, highest: Floats) -> dict[str, float]:
-    effect, low, high = (float(ends.mean()) if len(ends) else math.nan for ends in (known, lowest, highest))
+    effect, low, high = map(_mean, (known, lowest, highest))
     p = math.nan if math.isnan(low) else 1.0 if low <= 0 <= high else sign_flip_p(lowest if low > 0 else highest)
     return {"effect": effect, "worst_low": low, "worst_high": high, "worst_p": p}
+
+
+def _mean(by_cluster: Floats) -> float:
+    return float(by_cluster.mean()) if len(by_cluster) else math.nan
 
 
 # What every reader must know
@@ -290,7 +317,7 @@ def _unequal(lines: Sequence[Line], data: PanelData) -> Iterator[Line]:
     """The contrasts without a verdict."""
     contrasts: dict[tuple[Any, ...], dict[str, Line]] = {}
     for line in lines:
-        if data.read_silently(line.about["model"]):
+        if data.read_silently(line.about["model"]) and line.measure != REPAIRED:
             contrasts.setdefault((*line.about.values(),), {})[line.measure] = line
     for outcomes in contrasts.values():
         if any(line.verdict == DIFFERENT for line in outcomes.values()):
@@ -325,15 +352,16 @@ def _no_verdicts(unequal: Sequence[Line], data: PanelData) -> Iterator[str]:
 
 
 def _unequal_words(lines: Sequence[Line], data: PanelData) -> Iterator[str]:
-    """The pair of identities whose replies are unread most unequally, if that is shown, by model."""
-    for model in data.models:
-        own = [line for line in pairs_of(lines) if line.about["model"] == model and line.shown]
+    """The pair of identities whose replies are unread, or pressed, most unequally, if that is shown, by model."""
+    outcomes = {"unread": "unread", REPAIRED: "read only when asked for again"}
+    for model, (measure, what) in product(data.models, outcomes.items()):
+        own = [line for line in pairs_of(lines, measure) if line.about["model"] == model and line.shown]
         for line in sorted(own, key=lambda line: -abs(line.estimate))[:1]:
             _, phase, _, category, first, second = line.about.values()
             sides = (first, line.also["first_share"]), (second, line.also["second_share"])
             (more, most), (less, least) = sides if line.estimate > 0 else sides[::-1]
             yield (
-                f"{data.prefix(model)}{category}, phase {phase}: replies about '{more}' were unread "
+                f"{data.prefix(model)}{category}, phase {phase}: replies about '{more}' were {what} "
                 f"{100 * abs(line.estimate):.1f} percentage points more often than those about '{less}' ({most:.1%} "
                 f"and {least:.1%} of all; p {p_text(line.p_adjusted)} over "
                 f"{plural(line.clusters or 0, data.cluster_noun)}, Holm-corrected for "
@@ -342,11 +370,14 @@ def _unequal_words(lines: Sequence[Line], data: PanelData) -> Iterator[str]:
 
 
 def _bounds_words(line: Line) -> str:
+    _, phase, *_, first, second = line.about.values()
+    what = "the difference in scores" if phase == 1 else "the lead in preferences"
+    if "unpressed" in line.also:
+        own, without = line.also["effect"], line.also["unpressed"]
+        return f"{what.capitalize()} ('{first}' minus '{second}') is {own:.2f}, and {without:.2f} without them."
     if "worst_low" not in line.also:
         return "What is left may not be comparable."
-    _, phase, *_, first, second = line.about.values()
     low, high = line.also["worst_low"], line.also["worst_high"]
-    what = "the difference in scores" if phase == 1 else "the lead in preferences"
     could = "could" if low <= 0 <= high else "cannot"
     return (
         f"Whatever they had said, {what} lies between {low:.2f} and {high:.2f} ('{first}' minus '{second}'): they "

@@ -82,6 +82,21 @@ def test_shares_are_compared_within_judge_and_scenario_by_base() -> None:
     assert (line.estimate, "worst_low" in line.also) == (0, False), "both miss equally much: no bounds"
 
 
+def test_what_pressing_does_is_counted_by_identity() -> None:
+    """J0 declines to score women in one scenario of two, and gives a 9 when it is asked again."""
+    frame = study(bases=7, scenarios=2, judges=2, metrics=("Accuracy",), score=lambda row, label, rng: 6.0)
+    frame.loc[lost(frame, judge="J0", ends="-0"), ["value", "status"]] = (9.0, "repaired")
+    line = compare(frame)
+    assert (line.measure, line.estimate, line.p) == ("repaired", 1 / 4, 2 / 2**7)
+    assert (line.also["effect"], line.also["unpressed"]) == (3 / 4, 0)
+    (sentence,) = cautions(frame)
+    assert "'female' were read only when asked for again 25.0 percentage points more often than those about" in sentence
+    assert sentence.endswith("The difference in scores ('female' minus 'male') is 0.75, and 0.00 without them.")
+    rows = [*comparison("black", "white", "AA", "b0", base="b0"), *comparison("black", "white", "BB", "b1", base="b1")]
+    also = compare(pd.DataFrame([{**row, "status": "repaired"} if row["base"] == "b0" else row for row in rows])).also
+    assert (also["effect"], also["unpressed"]) == (0, -1)
+
+
 def test_low_scores_that_go_unread_are_noticed_and_bounded() -> None:
     """Judges treat both alike, but replies with a low score for 'female' cannot be read: what is left looks better."""
     frame = study(bases=20, scenarios=4, judges=3, metrics=("Accuracy",))
