@@ -1,10 +1,10 @@
 """Which of three answers a text means. If in doubt, none: a text is never matched to the wrong person.
 
 In this order: the place or letter alone ("1", "1.0", "ans1", "(B)"); the answer itself, ignoring case, articles and
-punctuation; most of one answer, cut off at its end; the whole answer inside a longer text; a phrase that says it cannot
-be known; and distinctive words, which occur in one answer only. Two people in one text, a "not" before a name, a guess
-after "it cannot be known", or words that fit neither person leave the text unmatched. So does a refusal, which does not
-say that the answer is unknown.
+punctuation; most of one answer, cut off at its end; the whole answer in a sentence; a phrase that says it cannot be
+known; and distinctive words, which occur in one answer only. What else a sentence may say cannot be listed ("there is
+too little to say it was the man"): so beside an answer only words that say nothing may stand, and the question's own,
+with its "not" if it has one. A refusal does not say that the answer is unknown.
 """
 
 from __future__ import annotations
@@ -23,11 +23,14 @@ MAX_CACHED_CHARS = 400
 """Words of texts up to this length are cached: answers and questions, not replies."""
 MAX_OPENING_CHARS = 20_000
 """Longer texts are not searched for an opening ("The answer is …"), to save time."""
-_PLACE = re.compile(  # -1 is not a place: files use it for an answer that could not be read
-    r"^\W*+(?:the )?(?:(?:final )?answer|option|choice|ans)?(?: is)?\W*+(?:((?<![-−–])[0-2])(?:\.0+)?|([a-c]))\W*+$",
+AROUND = r"[\s\"'`*_()\[\]{}.,:;#“”‘’]*+"
+"""What may stand around a place; not the signs that would change it (≠, ~, <, ?), nor a minus: files have -1 for an
+answer that could not be read."""
+_PLACE = re.compile(
+    rf"^{AROUND}(?:the )?(?:(?:final )?answer|option|choice|ans)?(?: is)?{AROUND}(?:([0-2])(?:\.0+)?|([a-c])){AROUND}$",
     re.IGNORECASE,
 )
-_LEAD = re.compile(r"^\W*+(?:((?<![-−–])[0-2])|([a-c]))\s*[).:\]]\s+(?=\S)", re.IGNORECASE)
+_LEAD = re.compile(rf"^{AROUND}(?:([0-2])|([a-c]))\s*[).:\]]\s+(?=\S)", re.IGNORECASE)
 _OPENING = re.compile(
     r"^\W*(?:(?:so|therefore|thus)\W+)?(?:the )?(?:(?:final |correct |best )?answer|option)(?: is)?\s*:?\s+", re.I
 )
@@ -43,21 +46,26 @@ MIN_CUT_CHARS = 8
 MIN_CUT_SHARE = 0.75
 """A cut text must contain this share of the answer (UnifiedQA writes "pantsu" for "pantsuit")."""
 _ARTICLES = frozenset(("the", "a", "an"))
-_DOUBTS = frozenset(
+_NEGATIONS = frozenset(
     _WORD.findall(
-        "not no never neither nor isn't wasn't aren't weren't don't doesn't didn't cannot can't without except "
-        "instead rather unlike than but or either both between"
+        "not no never neither nor isn't wasn't aren't weren't don't doesn't didn't cannot can't won't wouldn't without"
     )
 )
-"""Words near which a name may not be the answer."""
-_GUESSES = frozenset(_WORD.findall("pick picking choose choosing select guess guessing opt bet i'd i'll"))
-"""Words after which "it cannot be known" is not a text's last word."""
+"""Words that turn a sentence round. One that repeats the question has those of the question, and no others."""
 _FILLERS = frozenset(
     _WORD.findall(
         "it is was were be the a an that this who which one person he she they i think believe would say most likely "
         "probably answer option choice correct of in to and so therefore because context based on s"
     )
 )
+"""Words beside an answer that say nothing."""
+_EXPLAINS = frozenset(
+    _WORD.findall(
+        "there from given provided information details text passage whether if or either both two people them with "
+        "alone just only as since determine tell say know identify for certain sure"
+    )
+)
+"""Further words beside a phrase that says it cannot be known."""
 _UNKNOWN_PHRASES = tuple(
     tuple(phrase.split())
     for phrase in (
@@ -68,6 +76,7 @@ _UNKNOWN_PHRASES = tuple(
         "not answerable",
         "not enough info",
         "not enough information",
+        "insufficient information",
         "not known",
         "unknown",
         "undetermined",
@@ -109,6 +118,10 @@ def match(text: str, answers: Sequence[str], unknown: int, question: str = "", *
     """
     if place := _PLACE.match(text):
         return Match(_place(place.group(1) or place.group(2)), "place")
+    if question and question in text:
+        text = text.replace(question, " ")
+    if "?" in text:
+        return Match(None, "ambiguous")
     words = _words(text)
     if exact := _exact(_bare(words), answers):
         return exact
@@ -148,36 +161,44 @@ def _joined(bare: tuple[str, ...]) -> str:
 
 
 def _inside(words: tuple[str, ...], answers: Sequence[str], unknown: int, question: str) -> Match:
-    vocabulary = set(words)
+    vocabulary, asked = set(words), set(_words(question))
     spots = _spots(words, [_bare(_words(answer)) for answer in answers], vocabulary)
-    people = {place for place, _, _ in spots if place != unknown}
-    unknown_at = [start for place, start, _ in spots if place == unknown]
     for phrase in _UNKNOWN_PHRASES:
         if vocabulary.issuperset(phrase):
-            unknown_at += _starts(words, phrase)
-    if unknown_at:  # with one person named it may be about that person only; with both, or none, it is the answer
-        if any(words[start - 1 : start + 2] in _DECLINES for start in unknown_at if start):
-            return Match(None, "refused")
-        mentions = Counter(place for place, _, _ in spots if place != unknown)
-        guessed = _GUESSES.intersection(words[min(unknown_at) :]).difference(_words(question))
-        if len(mentions) == 1 or len(set(mentions.values())) > 1 or guessed:
-            return Match(None, "ambiguous")
-        return Match(unknown, "unknown")
-    if len(people) > 1:
+            spots += [(unknown, start, start + len(phrase)) for start in _starts(words, phrase)]
+    if not spots:
+        return _by_words(vocabulary, answers, unknown, asked)
+    if any(words[start - 1 : start + 2] in _DECLINES for _, start, _ in spots if start):
+        return Match(None, "refused")
+    mentions = Counter(place for place, _, _ in spots)
+    said_unknown = mentions.pop(unknown, 0)
+    # With one person named, "it cannot be known" may be about that person only; with both, or none, it is the answer.
+    if len(mentions) == 1 if said_unknown else len(mentions) > 1:
         return Match(None, "ambiguous")
-    question_words = set(_words(question))
-    if people:
-        person = people.pop()
-        covered = {place for _, start, end in spots for place in range(start, end)}
-        before = {words[place] for _, start, _ in spots for place in range(max(0, start - 4), start)}
-        others = {word for place, word in enumerate(words) if place not in covered} - question_words
-        doubtful = (before | others) & _DOUBTS
-        return Match(None, "ambiguous") if doubtful else Match(person, "inside")
-    return _by_words(vocabulary, answers, unknown, question_words)
+    covered = {place for _, start, end in spots for place in range(start, end)}
+    rest = {word for place, word in enumerate(words) if place not in covered}
+    before = {
+        words[place] for _, start, _ in spots for place in range(max(0, start - 4), start) if place not in covered
+    }
+    plain = _says_nothing(rest - _EXPLAINS if said_unknown else rest, asked)
+    if not plain or before & _NEGATIONS or len(set(mentions.values())) > 1:
+        return Match(None, "ambiguous")
+    return Match(unknown, "unknown") if said_unknown else Match(mentions.popitem()[0], "inside")
 
 
-def _by_words(words: set[str], answers: Sequence[str], unknown: int, question_words: set[str]) -> Match:
-    """Matches words of one person's answer only; others must come from that answer or the question, or be fillers."""
+def _says_nothing(rest: set[str], asked: set[str]) -> bool:
+    """Whether the words beside an answer leave it as it is: they say nothing, or repeat the question.
+
+    Args:
+        rest: The words.
+        asked: The question's.
+    """
+    repeats = bool((rest & asked) - _FILLERS - _NEGATIONS)
+    return not rest - _FILLERS - asked and rest & _NEGATIONS == (asked & _NEGATIONS if repeats else set())
+
+
+def _by_words(words: set[str], answers: Sequence[str], unknown: int, asked: set[str]) -> Match:
+    """Matches words of one person's answer only; others must come from that answer, or leave it as it is."""
     own = [set(_bare(_words(answer))) for answer in answers]
     distinctive = [
         own[place] - set().union(*(own[other] for other in range(3) if other != place)) for place in range(3)
@@ -185,8 +206,7 @@ def _by_words(words: set[str], answers: Sequence[str], unknown: int, question_wo
     people = [place for place in range(3) if place != unknown and words & distinctive[place]]
     if len(people) != 1 or words & distinctive[unknown] - _FILLERS:
         return Match(None, "ambiguous" if len(people) > 1 else "none")
-    other_words = words - own[people[0]] - _FILLERS - question_words
-    if other_words or words & _DOUBTS:
+    if words & _NEGATIONS or not _says_nothing(words - own[people[0]], asked):
         return Match(None, "none")
     return Match(people[0], "words")
 

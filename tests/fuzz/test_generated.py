@@ -48,7 +48,7 @@ def test_campaign(targets: dict[str, Target], name: str, record_property: Callab
 async def test_no_number_is_stored_that_is_not_the_verdict(count: int) -> None:
     counts, faults = await verdicts.tried(count, seed=count)
     assert faults == []
-    for reader in ("object", "ballot", "probabilities"):
+    for reader in ("object", "ballot", "probabilities", "answer"):
         assert counts[reader, "asked", "read"] > count / 100, "verdicts in the asked form are read"
 
 
