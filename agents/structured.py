@@ -35,6 +35,7 @@ from parley.agents.models.base import Client
 from parley.agents.models.objects import JsonObject, decoded
 from parley.agents.models.registry import as_client
 from parley.agents.models.reply import Reply
+from parley.agents.models.request import TYPED
 from parley.agents.models.streaming import OnText
 from parley.agents.models.thoughts import is_preface, join_thoughts, split_thought
 from parley.agents.models.wire import NARRATOR, strict_schema
@@ -323,7 +324,7 @@ async def structured_reply(
         reply = await client.create(
             prompt,
             json_output=json_output,
-            extra_create_args=extra,
+            extra_create_args={**extra, TYPED: first is None and reply_type is not None},
             cancellation_token=cancellation_token,
             on_text=on_text,
         )

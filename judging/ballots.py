@@ -7,10 +7,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from parley.agents import LOG_ODDS, ON_SCALE, READ, Debate, Models, Persona, Placement, SilentBallot, Turn
+from parley.base.text import plural
 from parley.judging.study import Outcome, Verdict
 
 PREFERRED = "preferred"
 """The metric of a ballot about two answers."""
+
+
+def about_samples(model: str, samples: int) -> str:
+    """A line on a model whose ballots are sampled."""
+    replies = plural(samples, "sampled reply", "sampled replies")
+    return f"{model} gives no log-probabilities: each ballot is the mean of {replies}"
 
 
 async def cast(

@@ -21,7 +21,7 @@ from autogen_core.tools import Tool, ToolSchema
 from pydantic import BaseModel
 
 from parley.agents.models.reply import Reply, redact_reply, stored_reply
-from parley.agents.models.request import SHARED, ClientConfig, Request, request_key
+from parley.agents.models.request import SHARED, TYPED, ClientConfig, Request, request_key
 from parley.agents.models.retries import MAX_WAIT_SECONDS, Retries
 from parley.agents.models.session import SESSION, Session
 from parley.agents.models.streaming import Arriving, OnText, ReplyStream
@@ -135,6 +135,7 @@ class Client(ModelTraits, ChatCompletionClient, Component[ClientConfig]):
         """
         options = {**self._defaults, **extra_create_args} if extra_create_args else self._defaults
         shared = options.pop(SHARED, ()) if SHARED in options else ()
+        typed = options.pop(TYPED, False) if TYPED in options else False
         request = Request(
             messages=tuple(messages),
             schema=json_output,
@@ -142,6 +143,7 @@ class Client(ModelTraits, ChatCompletionClient, Component[ClientConfig]):
             tools=tuple(tools),
             tool_choice=tool_choice,
             shared=shared,
+            typed=typed,
         )
         if cancellation_token is None or type(cancellation_token) is UnlinkedToken:
             return await self._reply(request, on_text)

@@ -69,6 +69,8 @@ Schema = type[BaseModel] | bool | None
 SHARED = "parley_shared"
 """A key of `extra_create_args`: the prefixes, each as a number of messages, that other calls of the conversation share.
 It becomes `Request.shared` and is neither sent to the server nor part of the reply cache's key."""
+TYPED = "parley_typed"
+"""Another such key, for `Request.typed`."""
 
 
 class Request(NamedTuple):
@@ -87,6 +89,8 @@ class Request(NamedTuple):
     """Which tool the model must call, as in AutoGen."""
     shared: tuple[int, ...] = ()
     """Prefixes that other calls share, each as a number of messages: where a prompt cache should be marked."""
+    typed: bool = False
+    """Whether the reply is asked for once more if it does not have the form that was asked for."""
 
     def prompt(self) -> tuple[PromptMessage, ...]:
         """The messages as they are recorded in a `Call`."""

@@ -55,7 +55,7 @@ class StandIn(SimClient):
             return text
         stated = _STATED_WORDS.findall("\n".join(message["content"] or "" for message in chat))
         length = min(
-            6 * int(stated[-1]) if stated else USUAL_CHARS,
+            5 * int(stated[-1]) if stated else USUAL_CHARS,
             _most_chars(request.schema) if isinstance(request.schema, type) else USUAL_CHARS * 9,
             4 * int(request.options.get("max_tokens", USUAL_CHARS)),
         )

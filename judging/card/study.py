@@ -21,7 +21,7 @@ from parley.agents.models.registry import reads_silently
 from parley.agents.models.sim import SimClient
 from parley.agents.providers import provider_of
 from parley.base.text import plural
-from parley.judging.ballots import PREFERRED, cast
+from parley.judging.ballots import PREFERRED, about_samples, cast
 from parley.judging.card.battery import SHIPPED, Battery, BatterySize, SizeName, load_battery
 from parley.judging.config import call_options
 from parley.judging.known_order import GOOD, SEVERE, Part, Text
@@ -320,11 +320,7 @@ class JudgesCard:
         if debates:
             yield f"--talk adds {plural(len(debates), 'debate')} of {len(self.talk.panel.judges)} judges"
         if self.sampled:
-            ballots = (len(self._units) - len(debates)) * self.samples
-            yield (
-                f"{self.config.model} gives no log-probabilities: each ballot is the mean of "
-                f"{plural(self.samples, 'sampled reply', 'sampled replies')}, {ballots:,} calls"
-            )
+            yield about_samples(self.config.model, self.samples)
 
     async def run(self, unit: Unit, models: Models) -> Outcome:
         client = models[self.config.model]

@@ -165,15 +165,6 @@ class SilentBallots:
                     f"run has {plural(len(self._places), 'base')}: wordings repeat, so the report tests over wordings"
                 )
 
-    @staticmethod
-    def is_pair(unit: Unit) -> bool:
-        """Whether a unit shows two answers."""
-        return unit.facets["phase"] in (2, GRADED_PAIRS)
-
-    def questions(self, unit: Unit) -> int:
-        """How many ballots a unit asks of each judge."""
-        return 1 if self.is_pair(unit) else len(self.settings.metrics) or 1
-
     def label_wordings(self, base: str, category: str) -> list[LabelWording]:
         """The label wordings of a base."""
         labels, several = self._labels[category], self.settings.wordings_per_base

@@ -10,7 +10,6 @@ round are stored as verdicts. Several models judge the same units in one run.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, ClassVar, Literal
@@ -22,7 +21,7 @@ from parley.agents.fencing import fence_judged
 from parley.agents.models.registry import reads_silently
 from parley.agents.models.sim import SimClient
 from parley.base.text import plural
-from parley.judging.ballots import cast
+from parley.judging.ballots import about_samples, cast
 from parley.judging.config import call_options, require_each_once, shipped_personas
 from parley.judging.known_order import GOOD, Part
 from parley.judging.malibu.analysis_plan import analysis_plan
@@ -91,7 +90,6 @@ class Malibu:
             )
         if not self._scenarios:
             raise ConfigError(f"{config.suite} has no scenario to judge")
-        self._sampled: dict[str, bool] = {}
         self.silent: SilentBallots | None = None
         if worded:
             self.yardstick = yardstick(
@@ -263,41 +261,18 @@ class Malibu:
         return self.paper.task(unit)
 
     def notes(self, *, dry_run: bool) -> Iterator[str]:
-        """Lines on sampled ballots, on wordings, and in a dry run filled wordings and the cost of four metrics."""
+        """Lines on sampled ballots, on wordings, and in a dry run filled wordings and what else could be asked."""
         if self.silent is None:
             return
-        silent, calls, more = self.silent, Counter[str](), 0
-        samples = silent.settings.samples
-        for unit in self.plan():
-            for judge in self._voters(unit):
-                model = judge.model or str(unit.facets["model"])
-                calls[model] += silent.questions(unit)
-                if not silent.is_pair(unit):
-                    more += samples if self._is_sampled(model) else 1
-        for model in filter(self._is_sampled, calls):
+        yield from (about_samples(model, self.config.samples) for model in self.models() if not reads_silently(model))
+        yield from self.silent.about_own_labels(in_full=dry_run)
+        yield from self.silent.cautions()
+        if dry_run and not self.silent.settings.metrics:
+            four = len(load_rubric("four").metric)
             yield (
-                f"{model} gives no log-probabilities: each ballot is the mean of "
-                f"{plural(samples, 'sampled reply', 'sampled replies')}, {calls[model] * samples:,} calls instead of "
-                f"{calls[model]:,}"
+                f"silent ballots ask one question about the whole answer; --metrics all asks for {four} metrics, "
+                "one call each"
             )
-        yield from silent.about_own_labels(in_full=dry_run)
-        yield from silent.cautions()
-        if dry_run and not silent.settings.metrics:
-            four = load_rubric("four").metric
-            yield (
-                f"silent ballots ask one question about the whole answer; --metrics all asks for {len(four)} metrics, "
-                f"one call each: {more * (len(four) - 1):,} more calls"
-            )
-
-    def _is_sampled(self, model: str) -> bool:
-        """Whether a model has no log-probabilities, so that its ballots are means of sampled replies."""
-        if model not in self._sampled:
-            self._sampled[model] = not reads_silently(model)
-        return self._sampled[model]
-
-    def _voters(self, unit: Unit) -> Sequence[Persona]:
-        """Who casts the silent ballots of a unit."""
-        return self.panel.judges if unit.facets["stage"] == "talk" else self._silent_judges
 
     @property
     def _silent_judges(self) -> list[Persona]:

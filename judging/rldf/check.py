@@ -22,8 +22,8 @@ from pydantic import BaseModel, Field
 from parley.agents import DEFAULT_MODEL, Models, SilentBallot, Transcript, Turn, seed_from
 from parley.agents.models.registry import reads_silently
 from parley.base.errors import ScenarioError
-from parley.base.text import plural, words
-from parley.judging.ballots import PREFERRED, cast
+from parley.base.text import words
+from parley.judging.ballots import PREFERRED, about_samples, cast
 from parley.judging.config import NameList, call_options, limit_field
 from parley.judging.known_order import GOOD, LENGTH, KnownOrder, Part, Text
 from parley.judging.rldf.questions import BIAS, TextKindName, load_questions
@@ -200,10 +200,7 @@ class RefereeCheck:
     def notes(self, *, dry_run: bool) -> Iterable[str]:
         """What a sampled check is."""
         if self.sampled:
-            yield (
-                f"{self.config.model} gives no log-probabilities: each ballot is the mean of "
-                f"{plural(self.config.samples, 'sampled reply', 'sampled replies')}"
-            )
+            yield about_samples(self.config.model, self.config.samples)
 
     async def run(self, unit: Unit, models: Models) -> Outcome:
         if self.is_scorer:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -30,11 +30,8 @@ def dry_run(job: Job, limits: Sequence[str] | None = None) -> Answer:
     """
     jobs = [part for part in (job.check, job) if part is not None]
     names = list(dict.fromkeys(name for part in jobs for name in part.study.models()))
-    costs = [estimated_cost(part) for part in jobs]
     batch = job.options.executor == "batch"
-    cost = None if None in costs else sum(part or 0.0 for part in costs)
     cached = 0.0 if batch else sum(_cached_tokens(part) for part in jobs)  # providers promise no cache for batches
-    cached_costs = costs if batch else [estimated_cost(part, cached=True) for part in jobs]
     plan = {
         "study": job.study.name,
         "models": names,
@@ -43,8 +40,10 @@ def dry_run(job: Job, limits: Sequence[str] | None = None) -> Answer:
         "prompt_tokens": sum(part.usage.prompt_tokens for part in jobs),
         "completion_tokens": sum(part.usage.completion_tokens for part in jobs),
         "cached_tokens": round(cached),
-        "cost": cost,
-        "cost_if_cached": None if None in cached_costs else sum(part or 0.0 for part in cached_costs),
+        "cost": _total(estimated_cost(part) for part in jobs),
+        "cost_if_cached": _total(estimated_cost(part, cached=not batch) for part in jobs),
+        "asked_again": sum(part.usage.again for part in jobs),
+        "cost_if_asked_again": _total(estimated_cost(part, again=True) for part in jobs),
         "run": job.path,
         "notes": job.notes(dry_run=True),
     }
@@ -74,6 +73,9 @@ def _lines(job: Job, plan: Mapping[str, Any], *, batch: bool) -> Iterator[str]:
     yield f"  cost         {price:>12}   (estimated{', at batch prices' * batch})"
     if plan["cached_tokens"] and if_cached is not None and if_cached != cost:
         yield f"  with cache   {dollars(if_cached):>12}   (estimated, if all of these are cached)"
+    if plan["asked_again"]:
+        most = "" if cost is None else f": {dollars(plan['cost_if_asked_again'])} in all"
+        yield f"  asked again  {plan['asked_again']:>12,}   (at most, if no reply has the asked form at first{most})"
     yield f"  run file     {job.path}"
     yield from plan["notes"]
 
@@ -164,18 +166,25 @@ def _cached_tokens_at(job: Job, client: type[Client]) -> float:
     return billed / len(job.study.models())
 
 
-def estimated_cost(job: Job, *, cached: bool = False) -> float | None:
+def estimated_cost(job: Job, *, cached: bool = False, again: bool = False) -> float | None:
     """The expected cost in US dollars; None if a price is not known.
 
     The models of a study are taken to share its tokens evenly. With `cached`, all prefixes that can be cached are
-    billed as cached; None where the provider charges for writing its cache or has no known price for reading it.
+    billed as cached; None where the provider charges for writing its cache or has no known price for reading it. With
+    `again`, every reply whose form is read is asked for twice.
     """
     usage, clients = job.usage, _clients(job)
+    prompt_tokens = (usage.prompt_tokens + again * usage.again_prompt_tokens) / len(clients)
+    completion_tokens = (usage.completion_tokens + again * usage.again_completion_tokens) / len(clients)
     costs = []
     for client, price in clients:
         cached_tokens = _cached_tokens_at(job, client) if cached else 0.0
         if cached_tokens and (price.cached is None or price.written_factor != 1):
             return None
-        prompt_tokens, completion_tokens = usage.prompt_tokens / len(clients), usage.completion_tokens / len(clients)
         costs.append(price.cost(prompt_tokens, completion_tokens, cached_tokens))
-    return None if None in costs else sum(cost or 0.0 for cost in costs)
+    return _total(costs)
+
+
+def _total(costs: Iterable[float | None]) -> float | None:
+    known = list(costs)
+    return None if None in known else sum(cost or 0.0 for cost in known)

@@ -4,7 +4,8 @@ Nothing is sent or stored. A small plan is rehearsed whole. Of a large one, a sa
 that has few; the rest is scaled up by the facets on which the length of a unit depends.
 
 A conversation may end early, depending on what is said. Units are therefore rehearsed twice, with the
-lowest scores and with the highest, and the longer one counts: where they differ, calls are an upper estimate.
+lowest scores and with the highest, and the longer one counts: where they differ, calls are an upper estimate. Simulated
+models keep to the form that they are asked for; what asking once more would add is counted apart.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from parley.runs.executor import RunStopped, run_unit
 MOST_CALLS = 600
 """Some 0.4 s of CPU time."""
 FEW_VALUES = 16
+COMPLAINT_TOKENS = 40
+"""What is wrong with a reply, as its model is told."""
 PAGES = json.dumps([["A page", "https://example.org/page", "word " * 120]] * 5)
 """What a search finds in a rehearsal."""
 T = TypeVar("T")
@@ -39,7 +42,11 @@ class Usage:
     calls: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
-    shared: Counter[int] = field(default_factory=Counter)
+    again: int = 0
+    """More calls if no reply has the asked form at first."""
+    again_prompt_tokens: int = 0
+    again_completion_tokens: int = 0
+    shared: dict[int, float] = field(default_factory=lambda: defaultdict(float))
     """Length in tokens of a prompt prefix shared with an earlier call of the same unit → number of such calls."""
     error: str = ""
     """What went wrong in a rehearsal: a unit that failed may be longer than was counted."""
@@ -48,6 +55,9 @@ class Usage:
     def length(self) -> int:
         """A number by which units of different form differ: in calls above all."""
         return 100_000 * self.calls + self.prompt_tokens
+
+
+NUMBERS = ("calls", "prompt_tokens", "completion_tokens", "again", "again_prompt_tokens", "again_completion_tokens")
 
 
 class _Counted:
@@ -66,10 +76,16 @@ class _Counted:
         prefix = max((_shared(text, earlier) for earlier in answered), default=0) // 4
         reply = await known.send(request)
         answered.append(text)
-        self.usage.calls += 1
-        self.usage.prompt_tokens += reply.usage.prompt_tokens
-        self.usage.completion_tokens += reply.usage.completion_tokens
-        self.usage.shared.update([prefix] if prefix else [])
+        usage, sent, written = self.usage, reply.usage.prompt_tokens, reply.usage.completion_tokens
+        usage.calls += 1
+        usage.prompt_tokens += sent
+        usage.completion_tokens += written
+        if request.typed:
+            usage.again += 1
+            usage.again_prompt_tokens += sent + written + COMPLAINT_TOKENS
+            usage.again_completion_tokens += written
+        if prefix:
+            usage.shared[prefix] += 1
         return reply
 
     async def find(self, address: bytes, parse: Callable[[str], T]) -> T | None:
@@ -149,18 +165,17 @@ def _scaled_up(known: Sequence[tuple[Unit, Usage]], units: Sequence[Unit], few: 
     for unit in units:
         depths = range(len(names), -1, -1)
         weights[next(kind for depth in depths if (kind := _kind(unit, names[:depth])) in kinds)] += 1
-    sums: Counter[Any] = Counter()
+    whole, sums = Usage(error=next((usage.error for _, usage in known if usage.error), "")), dict.fromkeys(NUMBERS, 0.0)
     for kind, number in weights.items():
         share = number / len(kinds[kind])
         for usage in kinds[kind]:
-            sums["calls"] += share * usage.calls  # type: ignore[assignment]
-            sums["in"] += share * usage.prompt_tokens  # type: ignore[assignment]
-            sums["out"] += share * usage.completion_tokens  # type: ignore[assignment]
+            for name in NUMBERS:
+                sums[name] += share * getattr(usage, name)
             for tokens, times in usage.shared.items():
-                sums[tokens] += share * times  # type: ignore[assignment]
-    calls, sent, written = (round(sums.pop(key, 0)) for key in ("calls", "in", "out"))
-    error = next((usage.error for _, usage in known if usage.error), "")
-    return Usage(calls=calls, prompt_tokens=sent, completion_tokens=written, shared=sums, error=error)
+                whole.shared[tokens] += share * times
+    for name, value in sums.items():
+        setattr(whole, name, round(value))
+    return whole
 
 
 def _kind(unit: Unit, names: Sequence[str]) -> tuple[Any, ...]:

@@ -50,6 +50,22 @@ def test_a_loop_that_may_end_early_is_counted_to_its_end(
     assert least * calls < run_file("a.sqlite").rows(CALLS)[0][0] <= calls
 
 
+@pytest.mark.parametrize("name", ["malibu-paper", "malibu-talk", "rldf-paper", "rubric", "squad"])
+def test_what_could_be_asked_again_is_what_a_model_without_any_form_is_asked(
+    parley: Parley, run_file: Any, place: Path, name: str
+) -> None:
+    write_data(place)
+    perfect, formless, real = (
+        [re.sub(r"sim/[^, ]+", model, word) for word in COMMANDS[name]]
+        for model in ("sim/any", "sim/any?malformed=1", "openai/gpt-6-luna")
+    )
+    plan, priced = (parley(*words, "--dry-run", "--json").json for words in (perfect, real))
+    parley(*formless, "--quiet", "--out", "a.sqlite")
+    assert plan["calls"] + plan["asked_again"] == run_file("a.sqlite").rows(CALLS)[0][0]
+    assert plan["asked_again"] > 0
+    assert priced["cost"] < priced["cost_if_asked_again"] < 3 * priced["cost"]
+
+
 OWN = f"""{STUDY}
 class Own(Study):
     def plan(self):
@@ -69,7 +85,7 @@ def test_a_users_own_study_is_counted_and_a_rare_kind_of_unit_is_not_missed(parl
     (place / "own.py").write_text(OWN + "FAILS = False\n")
     plan = parley("run", "own.py:Own", "--model", "openai/gpt-6-luna", "--dry-run", "--json").json
     assert (plan["units"], plan["calls"]) == (2000, 1980 + 20 * 5)
-    assert plan["completion_tokens"] == pytest.approx(plan["calls"] * 30, rel=0.3), "20 words are about 30 tokens"
+    assert plan["completion_tokens"] == pytest.approx(plan["calls"] * 25, rel=0.1), "20 words are about 25 tokens"
     assert plan["notes"] == []
 
 
