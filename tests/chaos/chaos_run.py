@@ -22,10 +22,10 @@ from typing import Any
 from parley.reports import make_report
 from parley.runs import RunFile
 from tests.chaos.faults import FaultServer
-from tests.chaos.process import ChaosProcess
 from tests.chaos.ray_cluster import RayCluster
 from tests.chaos.studies import Trial
 from tests.conftest import File
+from tests.process import ParleyProcess, started
 
 KILL, KILL_WORKER, TERM, INT, DISK = "SIGKILL of the run", "SIGKILL of a worker", "SIGTERM", "SIGINT", "disk full"
 SIGNALS = {KILL: signal.SIGKILL, TERM: signal.SIGTERM, INT: signal.SIGINT}
@@ -143,7 +143,7 @@ class ChaosRun:
             assert counted == answered, f"the run counted {counted} replies, the server {answered}: {process.output()}"
         return status == 0
 
-    def _disturb(self, process: ChaosProcess, kind: str) -> bool:
+    def _disturb(self, process: ParleyProcess, kind: str) -> bool:
         """Whether the process ends by it. A disk cannot become full halfway: that process is ended first."""
         if kind == KILL_WORKER:
             if self.cluster and (workers := self.cluster.workers()):
@@ -220,7 +220,7 @@ class ChaosRun:
     def _done(self) -> set[str]:
         return self.file.done() if self.file.path.exists() else set()
 
-    def _start(self, name: str, clock: int | None = None, quota: int | None = None) -> ChaosProcess:
+    def _start(self, name: str, clock: int | None = None, quota: int | None = None) -> ParleyProcess:
         command: tuple[Any, ...] = self.trial.command(self.server.model())
         if name == "chaos" and self.executor != "asyncio":
             command = (*command, "--executor", self.executor)
@@ -230,9 +230,9 @@ class ChaosRun:
             command = (*command, "--workers", 2)
         if name == "chaos" and self.cluster:
             command = (*command, "--ray-address", self.cluster.address)
-        return ChaosProcess((*command, "--out", f"{name}.sqlite"), self.folder, name, clock, quota)
+        return started((*command, "--out", f"{name}.sqlite"), self.folder, name, clock, quota)
 
-    def _wait(self, process: ChaosProcess, kinds: int) -> bool:
+    def _wait(self, process: ParleyProcess, kinds: int) -> bool:
         """Wait until a share of the replies, or sometimes only for the start; whether the process is still alive."""
         if self.random.random() < (0.5 if self.executor == "batch" else 0.15):
             time.sleep(self.random.uniform(0.0, 2.0 if self.executor == "batch" else 0.5))

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from tests.chaos.faults import FaultServer
-from tests.chaos.process import ChaosProcess
 from tests.chaos.studies import own_study
 from tests.conftest import File
+from tests.process import ParleyProcess, started
 
 
 def command(server: FaultServer, size: int, out: str = "a.sqlite") -> tuple[str, ...]:
@@ -35,7 +35,7 @@ def test_a_full_disk_with_the_reply_cache_on_it(
     disk = mounted("size=300k")
     own_study(disk)
     file = File(disk / "a.sqlite")
-    stopped = ChaosProcess(command(faulty, 250), disk, "a", log=place / "a.log")
+    stopped = started(command(faulty, 250), disk, "a", log=place / "a.log")
 
     assert stopped.end() == 1
     one_error(stopped.output(), "full")
@@ -44,7 +44,7 @@ def test_a_full_disk_with_the_reply_cache_on_it(
     file.check()
 
     remount(disk, "size=30m")
-    assert ChaosProcess(command(faulty, 250), disk, "a").end() == 0
+    assert started(command(faulty, 250), disk, "a").end() == 0
     assert done < file.done()
     assert file.count() == 250
     file.check()
@@ -79,7 +79,7 @@ def test_a_run_whose_file_became_read_only(
 def test_processes_that_start_the_same_run_together(faulty: FaultServer, place: Path, attempt: int) -> None:
     """One runs it. The others get an error, and do not replace its file."""
     own_study(place)
-    processes = [ChaosProcess(command(faulty, 60), place, f"process{n}") for n in range(5)]
+    processes = [started(command(faulty, 60), place, f"process{n}") for n in range(5)]
 
     ends = [process.end() for process in processes]
 
@@ -129,7 +129,7 @@ def test_a_unit_that_cannot_be_stored_fails_alone(
     file.check()
 
 
-def disturb_after(faulty: FaultServer, process: ChaosProcess, calls: int, disturb: Callable[[], object]) -> None:
+def disturb_after(faulty: FaultServer, process: ParleyProcess, calls: int, disturb: Callable[[], object]) -> None:
     while faulty.total() < calls:
         assert process.alive, process.output()
         time.sleep(0.005)
@@ -142,7 +142,7 @@ def disturb_after(faulty: FaultServer, process: ChaosProcess, calls: int, distur
 def test_a_run_whose_file_is_taken_away_keeps_everything_beside_it(faulty: FaultServer, place: Path, how: str) -> None:
     own_study(place)
     folder = place / "runs"
-    running = ChaosProcess(command(faulty, 200, "runs/a.sqlite"), place, "a")
+    running = started(command(faulty, 200, "runs/a.sqlite"), place, "a")
 
     def take_away() -> None:
         if how == "replaced":
@@ -169,7 +169,7 @@ def test_a_run_whose_file_is_taken_away_keeps_everything_beside_it(faulty: Fault
     rescued.path.replace(folder / "a.sqlite")
     for beside in folder.glob("a.sqlite-*"):
         beside.unlink()
-    assert ChaosProcess(command(faulty, 200, "runs/a.sqlite"), place, "a").end() == 0
+    assert started(command(faulty, 200, "runs/a.sqlite"), place, "a").end() == 0
     assert File(folder / "a.sqlite").count() == 200
     assert faulty.total() == 400
     assert set(faulty.answered[0].values()) == {1}, "no request was made twice"
@@ -180,7 +180,7 @@ def test_a_run_whose_file_cannot_be_kept_says_so(
 ) -> None:
     disk = mounted("size=300k")
     own_study(place)
-    running = ChaosProcess(command(faulty, 100, str(disk / "a.sqlite")), place, "a")
+    running = started(command(faulty, 100, str(disk / "a.sqlite")), place, "a")
 
     def take_away() -> None:
         (disk / "a.sqlite").unlink()

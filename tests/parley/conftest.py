@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,8 +13,7 @@ import pytest
 
 from parley.cli import main
 from tests.panels import TINY_PANEL
-
-COMMAND = (sys.executable, "-P", "-c", "import sys; from parley.cli import main; sys.exit(main())")
+from tests.process import ParleyProcess
 
 
 @pytest.fixture(autouse=True)
@@ -46,53 +42,45 @@ def whole(place: Path, finished: bytes) -> Path:
 class Started:
     """The command in a separate process, so that it can be killed."""
 
-    def __init__(self, output: Callable[..., Any], *arguments: object, **environment: str) -> None:
-        self._output = output
-        self._out, self._err = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115
-        self.process = subprocess.Popen(
-            [*COMMAND, *map(str, arguments)],
-            stdout=self._out,
-            stderr=self._err,
-            env={**os.environ, **environment},
-        )
+    def __init__(self, output: Callable[..., Any], folder: Path, *arguments: object, **environment: str) -> None:
+        self._output, number = output, len(list(folder.glob("out-*")))
+        out, err = (folder / f"{stream}-{number}" for stream in ("out", "err"))
+        self.process = ParleyProcess(arguments, Path.cwd(), {**os.environ, **environment}, out, err)
 
     def output(self) -> Any:
-        texts = [os.pread(stream.fileno(), 1 << 20, 0).decode() for stream in (self._out, self._err)]
-        return self._output(self.process.returncode, *texts)
+        texts = [path.read_text("utf-8") if path.exists() else "" for path in (self.process.out, self.process.err)]
+        return self._output(self.process.process.exitcode, *texts)
 
     def wait_for(self, condition: Callable[[], bool], seconds: float = 60.0) -> None:
         deadline = time.monotonic() + seconds
         while not condition():
-            assert self.process.poll() is None, f"it ended too early: {self.output()}"
+            assert self.process.alive, f"it ended too early: {self.output()}"
             assert time.monotonic() < deadline, "timed out"
             time.sleep(0.005)
 
     def kill(self) -> None:
-        self.process.kill()
-        self.process.wait()
-        assert self.process.returncode == -signal.SIGKILL, "it had ended before it was killed"
+        self.process.signal(signal.SIGKILL)
+        assert self.process.end() == -signal.SIGKILL, "it had ended before it was killed"
 
     def press_ctrl_c(self) -> None:
-        self.process.send_signal(signal.SIGINT)
+        self.process.signal(signal.SIGINT)
 
     def end(self, seconds: float = 60.0) -> Any:
-        self.process.wait(timeout=seconds)
+        self.process.end(seconds)
         return self.output()
 
     def close(self) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
-        self._out.close()
-        self._err.close()
+        if self.process.alive:
+            self.kill()
 
 
 @pytest.fixture
-def start(told: Callable[..., Any]) -> Iterator[Callable[..., Started]]:
+def start(told: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Started]]:
     processes: list[Started] = []
+    folder = tmp_path_factory.mktemp("output")
 
     def start_process(*arguments: object, **environment: str) -> Started:
-        processes.append(Started(told, *arguments, **environment))
+        processes.append(Started(told, folder, *arguments, **environment))
         return processes[-1]
 
     yield start_process

@@ -81,34 +81,3 @@ def test_the_terminal_says_it_in_words_and_files_are_written(parley: Callable[..
     assert "words of the instructions: " not in result.out, "they were given"
     for file in ("report.html", "tables/shortcuts.csv", "figures/forest-shortcuts.svg"):
         assert Path("out", file).is_file()
-
-
-@pytest.mark.parametrize(
-    ("row", "complaint"),
-    [
-        ({"prompt": "x", "completion": "y", "label": True}, "is not a pair"),
-        ({"prompt": "x", "chosen": "y"}, "row 1: not a row of chosen and rejected"),
-        ([1], "not a row of chosen and rejected"),
-        ({"chosen": [message("user", "a")], "rejected": [{"role": "user"}]}, "not a row of chosen and rejected"),
-    ],
-)
-def test_other_rows_are_refused_in_one_line(parley: Callable[..., Any], row: Any, complaint: str) -> None:
-    result = parley("report", write("x.jsonl", [row]))
-    assert (result.status, len(result.complaints)) == (2, 1)
-    assert complaint in result.err
-
-
-def test_missing_and_broken_files_are_refused(parley: Callable[..., Any]) -> None:
-    Path("empty").mkdir()
-    Path("empty/notes.txt").write_text("nothing")
-    Path("bad.jsonl").write_text("{")
-    Path("bad.parquet").write_bytes(b"PAR1 no")
-    for path, complaint in (
-        ("nowhere", "there is no run file nowhere"),
-        ("empty", "is a folder, name a file in it"),
-        ("bad.jsonl", "not JSON lines"),
-        ("bad.parquet", "cannot be read"),
-    ):
-        result = parley("report", path)
-        assert (result.status, len(result.complaints)) == (2, 1), path
-        assert complaint in result.err

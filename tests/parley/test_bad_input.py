@@ -1,22 +1,28 @@
-"""Wrong arguments, broken files and full disks give one line, and nothing is lost."""
+"""Wrong words and wrong files: every command, every kind of file, every kind of damage. One line says it, and nothing
+is written."""
 
 from __future__ import annotations
 
 import json
-import os
-import sqlite3
+import shlex
 from collections.abc import Callable
-from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.fuzz import seeds, workshop
+from tests.fuzz.strategies import as_jsonl
 from tests.panels import TINY_PANEL
 
-RUN = TINY_PANEL
-SIM = (*RUN, "--model", "sim/judge")
-KEY = "sk-a-secret-that-must-not-show"
+Parley = Callable[..., Any]
+SIM = (*TINY_PANEL, "--model", "sim/judge")
+COMMANDS = [
+    line.split(" → ")
+    for line in Path(__file__).with_name("bad_commands.txt").read_text("utf-8").splitlines()
+    if " → " in line
+]
 
 
 def one_line(result: Any, status: int, *words: str) -> None:
@@ -29,102 +35,260 @@ def one_line(result: Any, status: int, *words: str) -> None:
         assert word in result.err, result.err
 
 
-# Arguments
+NOTES = ("Caution: ", "downloading ", "line ")
+"""How lines begin that may stand before the one line of the error."""
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("run", "maliboo"), ("unknown study 'maliboo'", "malibu")),
-        (("run", "nothere.py:Panel"), ("there is no file nothere.py",)),
-        (("run", "no_such_module:Panel"), ("no module 'no_such_module'",)),
-        (("run", "json:Panel"), ("json:Panel is not a study", "does not exist")),
-        ((*RUN, "--model", "nobody/gpt"), ("unknown provider 'nobody'", "openai", "sim")),
-        ((*RUN, "--model", "gpt-4o"), ("'gpt-4o' is not a model name", "provider/model")),
-        ((*RUN, "--model", "server/x"), ("needs an address", "base_url")),
-        ((*RUN, "--model", "server/x?base_url=localhost:8000"), ("must begin with http://",)),
-        ((*RUN, "--model", "server/x?base_url=http://h/v1&tempreature=1"), ("unknown option 'tempreature'",)),
-        ((*RUN, "--model", "sim/judge?noise"), ("option 'noise' has no value",)),
-        ((*RUN, "--model", "sim/judge?noise=-1"), ("option 'noise'", "greater than or equal to 0")),
-        ((*RUN, "--model", "openai/gpt-4o-mini"), ("openai/gpt-4o-mini needs a key", "set OPENAI_API_KEY")),
-        ((*SIM, "--suite", "quickest"), ("unknown suite 'quickest' (known: quick, ", "or a .toml file")),
-        ((*SIM, "--suite", "mine.toml"), ("mine.toml: No such file",)),
-        ((*SIM, "--scenarios", "plumbing"), ("unknown scenario or base 'plumbing'", "parley scenarios list")),
-        ((*SIM, "--per-base", "0"), ("per_base must be at least 1, got '0'",)),
-        ((*SIM, "--identities", "female,purple"), ("unknown identity 'purple'", "religion")),
-        ((*SIM, "--identities", "race+purple"), ("unknown identity 'purple'", "race+gender")),
-        ((*SIM, "--identities", "mine.toml"), ("mine.toml: No such file",)),
-        ((*SIM, "--rubric", "five"), ("unknown rubric 'five'", "four, three, bs, ce, ls, or a path to a .toml file")),
-        ((*SIM, "--judges", "kind"), ("unknown panel 'kind'", "temperaments, demographic")),
-        ((*RUN, "--model", "sim/judge,sim/judge"), ("--model: 'sim/judge' is given twice",)),
-        ((*RUN, "--model", "sim/judge,gpt-4o"), ("'gpt-4o' is not a model name",)),
-        ((*SIM, "--metrics", "Charm"), ("unknown metric 'Charm'", "Creativity")),
-        ((*SIM, "--phases", "3"), ("phases must be 1 or 2, got 3",)),
-        ((*SIM, "--rounds", "two"), ("rounds must be a whole number, got 'two'",)),
-        ((*SIM, "--concurrency", "0"), ("concurrency must be at least",)),
-        ((*SIM, "--readout", "expected"), ("needs log-probabilities", "sim/judge gives none")),
-        ((*SIM, "--judges", "mine.toml"), ("mine.toml: No such file",)),
-        (("models", "fetch", "gpt-5"), ("no model 'gpt-5' can be downloaded", "smollm2")),
-        (("models", "fetch"), ("name the model to download",)),
-    ],
-)
-def test_a_wrong_argument_is_named(
-    parley: Callable[..., Any], place: Path, arguments: tuple[str, ...], words: tuple[str, ...]
+def one_error(result: Any, status: int, *words: str) -> None:
+    """The same, though cautions or problems by line may stand before it."""
+    lines = [line for line in result.err.splitlines(keepends=True) if not line.startswith(NOTES)]
+    one_line(replace(result, err="".join(lines)), status, *words)
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a run of every study that has a report of its own, and the files that they were made from."""
+    folder = tmp_path_factory.mktemp("workshop")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PARLEY_HOME", str(folder.parent / "home"))
+        workshop.prepare(folder)
+    return folder
+
+
+def typed(command: str) -> list[str]:
+    panel, sim = shlex.join(TINY_PANEL), shlex.join(SIM)
+    return shlex.split(command.replace("{panel}", panel).replace("{sim}", sim))
+
+
+@pytest.mark.parametrize(("command", "words"), COMMANDS, ids=[command for command, _ in COMMANDS])
+def test_a_wrong_command_is_one_line_and_writes_nothing(
+    parley: Parley, prepared: Path, monkeypatch: pytest.MonkeyPatch, command: str, words: str
 ) -> None:
-    one_line(parley(*arguments), 2, *words)
+    monkeypatch.chdir(prepared)
+    monkeypatch.delenv("HF_TOKEN", raising=False)
+    before = sorted(prepared.glob("[!_]*"))
+    one_error(parley(*typed(command)), 2, *words.split(" … "))
+    assert sorted(prepared.glob("[!_]*")) == before
 
-    assert list(place.glob("**/*.sqlite*")) == [], "nothing was started"
+
+# Files: a kind is named by the file, with the command that reads it
+
+KINDS = {
+    "c.toml": "{sim} --config",
+    "c.yaml": "{sim} --config",
+    "judges.toml": "{sim} --judges",
+    "rubric.toml": "{sim} --rubric",
+    "identities.toml": "{sim} --identities",
+    "suite.toml": "{sim} --suite",
+    "wordings.toml": "{sim} --design silent --wordings",
+    "attempts.toml": "run injection --model sim/judge --attempts",
+    "bias.toml": "run rldf --model sim/debate --bias",
+    "battery.toml": "run card --model sim/judge --battery",
+    "team.toml": "detox x --model sim/m --team",
+    "calibration.toml": "detox x --model sim/m --calibration",
+    "require.toml": "check {prepared}/malibu.sqlite --requirements",
+    "topics.txt": "run framing --model sim/judge --topics-from",
+    "texts.txt": "run toxicity --scorer ngrams --data",
+    "texts.csv": "run toxicity --scorer ngrams --data",
+    "texts.jsonl": "run toxicity --scorer ngrams --data",
+    "scored.jsonl": "run toxicity --scorer ngrams --label s --data",
+    "rubric.jsonl": "run rubric --model sim/judge --data",
+    "rows.jsonl": "run bbq --model sim/judge --data",
+    "squad.json": "run squad --model sim/judge --data",
+    "rtp.jsonl": "run stardtox --model sim/m --sets moderate --data",
+    "predictions.jsonl": "import bbq --data {prepared}/bbq",
+    "answers.json": "import squad --data {prepared}/squad.json",
+    "log.json": "import inspect",
+    "log.eval": "import inspect",
+    "team.json": "import autogen",
+    "log.ipynb": "import mabrf --data {prepared}/bbq",
+    "card.json": "check --require 'gender < 1'",
+    "pairs.jsonl": "report",
+    "labels.csv": "labels import {prepared}/malibu.sqlite",
+    "labels.json": "labels import {prepared}/malibu.sqlite",
+    "a.sqlite": "show",
+    "b.sqlite": "report",
+    "a.sqlite.gz": "show",
+}
+NESTED = "[" * 100_000
+ANY_DAMAGE: dict[str, Callable[[str], bytes | None]] = {
+    "missing": lambda kind: None,
+    "not text": lambda kind: b"\xff\xfe\x00",
+    "nothing": lambda kind: b"",
+    "nested too deeply": lambda kind: f"a = {NESTED}".encode() if kind.endswith("toml") else NESTED.encode(),
+    "too many digits": lambda kind: (b"a = " if kind.endswith("toml") else b'{"a": ') + b"9" * 5000,
+}
+
+HARMLESS = {"c.toml": ["nothing"], "require.toml": ["nothing"], "texts.txt": ["nested too deeply", "too many digits"]}
+"""A config may be empty, and a text may be anything."""
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "words"),
-    [
-        ("c.toml", "round = 3", ("c.toml: unknown key 'round'; did you mean 'rounds'?",)),
-        ("c.yaml", "budget-calls: 3", ("c.yaml: unknown key 'budget-calls'; did you mean 'budget_calls'?",)),
-        ("c.toml", "zzz = 3", ("c.toml: unknown key 'zzz' (known: suite, ",)),
-        ("c.yaml", "7: 3", ("c.yaml: unknown key '7'",)),
-        ("c.toml", 'rounds = "two"', ("rounds must be a whole number, got 'two'",)),
-        ("c.toml", "rounds = 2.5", ("rounds must be a whole number, got", "2.5")),
-        ("c.yaml", "identities: female", ("identities must be a valid list, got 'female'",)),
-        ("c.yaml", "cache: perhaps", ("cache must be a valid boolean, got 'perhaps'",)),
-        ("c.toml", "rounds = \n", ("c.toml: ", "line 1")),
-        ("c.yaml", "rounds: [1, 2", ("c.yaml, line 1, column 14: expected ',' or ']'",)),
-        ("c.yaml", "just words", ("c.yaml: expected a table of keys and values",)),
-        ("c.yaml", "", ("c.yaml: expected a table of keys and values",)),
-    ],
-)
-def test_a_wrong_config_file_is_explained(
-    parley: Callable[..., Any], place: Path, name: str, text: str, words: tuple[str, ...]
+def read(parley: Parley, prepared: Path, kind: str) -> Any:
+    """Run the command that reads this kind of file."""
+    command = typed(KINDS[kind].replace("{prepared}", str(prepared)))
+    place = 2 if command[0] in ("import", "labels") else 1 if command[0] == "check" and "--require" in command else None
+    return parley(*command[:place], kind, *command[place:]) if place else parley(*command, kind)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_any_file_may_be_damaged_in_any_way(parley: Parley, prepared: Path, place: Path, kind: str) -> None:
+    for name, damage in ANY_DAMAGE.items():
+        content = damage(kind)
+        if name in HARMLESS.get(kind, ()):
+            continue
+        if content is not None:
+            (place / kind).write_bytes(content)
+        result = read(parley, prepared, kind)
+        assert result.status in (1, 2), (name, result)
+        one_error(result, result.status, kind)
+        assert not list(place.glob("**/runs/*")), "nothing was started"
+
+
+TEAM = '[[evaluator]]\nname = "toxicity"\nscorer = "ngrams"\n'
+ROW = seeds.BBQ[0]
+SAMPLE = '{"eval": {"task": "t"}, "samples": %s}'
+GUESS = '{"category": "Age", "example_id": 0, "prediction": 0}\n'
+DAMAGE: list[tuple[str, str | bytes, str]] = [
+    ("c.toml", "round = 3", "c.toml: unknown key 'round'; did you mean 'rounds'?"),
+    ("c.yaml", "budget-calls: 3", "c.yaml: unknown key 'budget-calls'; did you mean 'budget_calls'?"),
+    ("c.toml", "zzz = 3", "c.toml: unknown key 'zzz' (known: suite, "),
+    ("c.yaml", "7: 3", "c.yaml: unknown key '7'"),
+    ("c.toml", 'rounds = "two"', "rounds must be a whole number, got 'two'"),
+    ("c.toml", "rounds = 2.5", "rounds must be a whole number, got"),
+    ("c.yaml", "identities: female", "identities must be a valid list, got 'female'"),
+    ("c.yaml", "cache: perhaps", "cache must be a valid boolean, got 'perhaps'"),
+    ("c.toml", "rounds = \n", "line 1"),
+    ("c.yaml", "rounds: [1, 2", "c.yaml, line 1, column 14: expected ',' or ']'"),
+    ("c.yaml", "just words", "c.yaml: expected a table of keys and values"),
+    ("c.yaml", "a: 2001-99-99", "c.yaml"),
+    ("c.yaml", "a: 0b_", "c.yaml"),
+    ("c.yaml", seeds.MERGE, "aliases"),
+    ("c.toml", f'rounds = "{"x" * 1_000_000}"', "rounds must be a whole number"),
+    ("judges.toml", "[[persona]]\nname = 'Two words'\nabout = 'x'\n", "'Two words'"),
+    ("judges.toml", "[[persona]]\nname = 'Ada'\n", "about"),
+    ("judges.toml", "[[judge]]\nname = 'Ada'\nabout = 'x'\n", "judges.toml: it has no [[persona]] table"),
+    ("judges.toml", "persona = []", "judges.toml"),
+    ("judges.toml", "[[persona]\n", "line 1"),
+    ("rubric.toml", 'model = "sim/x"\n[[metric]]\nname = "A"\nquestions = ["b?"]\n', "unknown key model"),
+    ("calibration.toml", 'scorer = "x"', "calibration.toml lacks version"),
+    ("topics.txt", "word " * 1000, "topics.txt"),
+    ("topics.txt", "?\n?\n", "topics.txt"),
+    ("texts.txt", " \n\n", "it contains no text"),
+    ("texts.jsonl", '{"text": "fine"}\n{"text": \n', "texts.jsonl, line 2: not JSON"),
+    ("texts.jsonl", '{"body": "fine"}\n', "line 1: no field 'text' (it has: body)"),
+    ("texts.jsonl", "[1]\n", "no field 'text'"),
+    ("texts.jsonl", '{"text": 5}\n', "line 1: the field 'text' is not a text"),
+    ("texts.jsonl", '{"text": "\\ud800"}', "texts.jsonl"),
+    ("scored.jsonl", '{"text": "fine", "s": "high"}\n', "line 1: 's' is not a number"),
+    ("scored.jsonl", '{"text": "x", "p": {"s": 1}}\n', "no row has a field 's'"),
+    ("scored.jsonl", '{"text": "a", "s": ' + "9" * 400 + "}", "scored.jsonl"),
+    ("rows.jsonl", as_jsonl([{**ROW, "category": ["Age"]}]), "rows.jsonl, line 1"),
+    ("rows.jsonl", as_jsonl([{**ROW, "label": float("inf")}]), "rows.jsonl, line 1"),
+    ("rows.jsonl", "{}\n", "rows.jsonl, line 1:"),
+    ("squad.json", json.dumps(seeds.SQUAD).replace("When?", "\\ud800"), "squad.json"),
+    ("predictions.jsonl", GUESS.replace(" 0,", " 99,"), "there is no row Age 99"),
+    ("predictions.jsonl", GUESS.replace("Age", "Height"), "there is no row Height 0"),
+    ("predictions.jsonl", GUESS + GUESS, "line 2: Age 0 is already predicted in line 1"),
+    (
+        "predictions.jsonl",
+        '{"category": "Age", "example_id": 1}',
+        "'prediction' is missing, and there is no field like",
+    ),
+    ("predictions.jsonl", GUESS.replace(" 0,", ' "x",'), "example_id is not a number"),
+    ("predictions.jsonl", GUESS.replace(" 0,", " 1e999,"), "predictions.jsonl, line 1"),
+    ("predictions.jsonl", GUESS.replace(" 0}", " 3}"), "must be 0, 1, 2 or a text, got '3'"),
+    ("predictions.jsonl", GUESS + "[]", "predictions.jsonl, line 2: not a JSON object"),
+    ("predictions.jsonl", '{"category": "Age", ', "EOF while parsing"),
+    ("answers.json", "{", "answers.json: not JSON"),
+    ("answers.json", "[]", "expected an object with question ids as keys"),
+    ("answers.json", '{"q1": 7}', "the prediction for 'q1' must be a text"),
+    ("answers.json", '{"x": "y"}', "no prediction for any question"),
+    ("log.json", "[]", "is not an Inspect log"),
+    ("log.json", SAMPLE % "[]", "contains no conversations"),
+    ("log.json", SAMPLE % 7, "log.json: its samples are not a list"),
+    ("log.json", SAMPLE % '[{"id": 1}]', "sample 1 cannot be read"),
+    ("log.json", SAMPLE % "[7]", "sample 1 cannot be read"),
+    ("log.eval", "PK", "not JSON"),
+    ("team.json", "{}", "conversation 1"),
+    ("team.json", "3", "conversation 1"),
+    ("team.json", '[{"content": "no source"}]', "conversation 1"),
+    ("team.json", '{"agent_states": {"a": {}}}', "conversation 1"),
+    ("log.ipynb", '{"cells": []}', "has no MABRF log"),
+    ("require.toml", "require = 3", "require.toml: "),
+    ("require.toml", "require = [3]", "require.toml: "),
+    ("require.toml", "tolerance = [1]", "require.toml: "),
+    ("require.toml", "tolerance = {gender = -1}", "require.toml: "),
+    ("require.toml", "requires = []", "require.toml: "),
+    ("card.json", "[1]", "card.json"),
+    ("card.json", '{"schema": 2}', "card.json"),
+    ("pairs.jsonl", '{"prompt": "x", "completion": "y", "label": true}', "is not a pair"),
+    ("pairs.jsonl", '{"prompt": "x", "chosen": "y"}', "row 1: not a row of chosen and rejected"),
+    ("pairs.jsonl", "[1]", "not a row of chosen and rejected"),
+    ("pairs.jsonl", '{"chosen": [{"role": "u", "content": "a"}], "rejected": [{"role": "u"}]}', "not a row of chosen"),
+    ("labels.csv", "unit,question\n", "no column rater or value"),
+    ("a.sqlite", "Dear diary, today I ran a study.\n" * 50, "a.sqlite is not a Parley run file"),
+    ("b.sqlite", "Dear diary", "b.sqlite is not a Parley run file"),
+]
+
+
+@pytest.mark.parametrize(("kind", "content", "words"), DAMAGE, ids=[f"{row[0]}: {row[2]}"[:60] for row in DAMAGE])
+def test_a_wrong_file_is_explained(
+    parley: Parley, prepared: Path, place: Path, kind: str, content: str | bytes, words: str
 ) -> None:
-    (place / name).write_text(text)
-
-    one_line(parley(*SIM, "--config", name), 2, *words)
-
-    assert list(place.glob("**/*.sqlite")) == []
-
-
-def test_a_config_file_that_is_not_text(parley: Callable[..., Any], place: Path) -> None:
-    (place / "c.toml").write_bytes(b"rounds = \xff\xfe")
-    one_line(parley(*SIM, "--config", "c.toml"), 2, "c.toml: ")
+    (place / kind).write_bytes(content if isinstance(content, bytes) else content.encode("utf-8", "surrogatepass"))
+    result = read(parley, prepared, kind)
+    one_error(result, 1 if kind.endswith("sqlite") else 2, words)
+    assert len(result.err) < 2100, "a long value is shortened"
 
 
-def test_a_missing_config_file(parley: Callable[..., Any]) -> None:
-    one_line(parley(*SIM, "--config", "nothere.toml"), 2, "nothere.toml: No such file or directory")
+LONG_KEYS = {
+    "bare": "a." * 20_000 + "a = 1",
+    "quoted": "\"a b\".'c' . " * 10_000 + "a = 1",
+    "of a table": "[" + "a." * 20_000 + "a]\n",
+    "of a list of tables": "[[ " + "a." * 20_000 + "a]]\n",
+    "in an inline table": "x = {y = 1, " + "a." * 20_000 + "a = 1}",
+}
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        (b"[[persona]]\nname = 'Two words'\nabout = 'x'\n", ("'Two words'",)),
-        (b"[[persona]]\nname = 'Ada'\n", ("judges.toml", "about")),
-        (b"[[judge]]\nname = 'Ada'\nabout = 'x'\n", ("judges.toml: it has no [[persona]] table",)),
-        (b"[[persona]\n", ("judges.toml", "line 1")),
-        (b"[[persona]]\nname = 'Ada'\nabout = '\xff'\n", ("judges.toml",)),
-    ],
-)
-def test_a_wrong_file_of_judges(parley: Callable[..., Any], place: Path, text: bytes, words: tuple[str, ...]) -> None:
-    (place / "judges.toml").write_bytes(text)
-    one_line(parley(*SIM, "--judges", "judges.toml"), 2, *words)
+@pytest.mark.parametrize("key", LONG_KEYS)
+def test_a_key_of_20_000_parts_is_rejected_before_it_is_parsed(
+    parley: Parley, prepared: Path, place: Path, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    """tomllib takes seconds for one, four times as many for one that is twice as long."""
+    kinds = ("c.toml", "judges.toml", "rubric.toml", "suite.toml", "identities.toml", "attempts.toml")
+    parse = __import__("tomllib").loads
+    monkeypatch.setattr("tomllib.loads", lambda text: pytest.fail("it is parsed") if len(text) > 3e4 else parse(text))
+    for kind in kinds:
+        (place / kind).write_text(LONG_KEYS[key])
+        one_line(read(parley, prepared, kind), 2, kind, "nested too deeply for a ")
+
+
+def test_a_byte_order_mark_is_read_wherever_people_bring_files(parley: Parley, prepared: Path, place: Path) -> None:
+    """Windows' editors write one; SQuAD's file was accepted with it, BBQ's was not."""
+    for name in ("bbq/Age.jsonl", *(path.name for path in prepared.iterdir() if path.suffix in MARKED)):
+        (place / name).parent.mkdir(exist_ok=True)
+        (place / name).write_text("\ufeff" + (prepared / name).read_text("utf-8"), "utf-8")
+    for line in READS_MARKED.splitlines():
+        result = parley(*line.split())
+        assert result.status == 0, (line, result.err)
+    assert parley("scenarios", "list", "topics.txt", "--json").json["topics"][0].startswith("Should")
+
+
+MARKED = (".jsonl", ".json", ".toml", ".yaml", ".txt")
+READS_MARKED = """\
+run bbq --data bbq --model sim/judge --quiet
+run squad --data squad.json --model sim/judge --quiet
+run rubric --data texts.jsonl --model sim/judge --quiet
+run stardtox --data rtp.jsonl --sets moderate --prompts 1 --completions 1 --model sim/judge --quiet
+run framing --topics-from topics.txt --topics 2 --model sim/judge --quiet
+run malibu --config config.toml --dry-run
+run malibu --config config.yaml --dry-run
+scenarios list suite.toml
+import bbq predictions.jsonl --data bbq --out d.sqlite
+import squad answers.json --data squad.json --out e.sqlite
+import inspect inspect.json --out a.sqlite
+import autogen autogen.json --out b.sqlite
+import autogen autogen.jsonl --out c.sqlite"""
 
 
 NO_SOURCES = """
@@ -138,192 +302,54 @@ class Mine:
     def plan(self): return iter(())
     async def run(self, unit, models): ...
 """
+NO_UNITS = (
+    "from parley.judging.malibu import Malibu\n\n\nclass Mine(Malibu):\n    name = 'mine'\n\n"
+    "    def plan(self):\n        return iter(())\n"
+)
 
 
-def test_an_incomplete_study_is_told_what_is_missing(parley: Callable[..., Any], place: Path) -> None:
+def test_a_study_that_lacks_something_is_told_what(parley: Parley, place: Path) -> None:
     (place / "mine.py").write_text(NO_SOURCES)
     one_line(parley("run", "mine.py:Mine", "--quiet"), 2, "mine.py:Mine is not a study", "prompts", "sources")
+    (place / "empty.py").write_text(NO_UNITS)
+    empty = parley("run", "empty.py:Mine", "--model", "sim/judge", "--suite", "tiny", "--out", "x.sqlite")
+    one_line(empty, 2, "there is nothing to run", "mine has no units")
+    (place / "def.py").write_text("def")
+    one_line(parley("run", "def.py:Mine"), 2, "def.py cannot be loaded", "invalid syntax")
+    assert not list(place.glob("*.sqlite"))
 
 
-# Run files
-
-
-def text_file(path: Path) -> None:
-    path.write_text("Dear diary, today I ran a study.\n" * 50)
-
-
-def foreign_database(path: Path) -> None:
-    with closing(sqlite3.connect(path)) as db:
-        db.execute("CREATE TABLE recipes (name TEXT)")
-        db.commit()
-
-
-READS = (("show",), ("report",))
-
-
-@pytest.mark.parametrize("command", [*READS, ("run",)], ids=" ".join)
-@pytest.mark.parametrize("make", [text_file, foreign_database, Path.touch])
-def test_a_file_that_is_not_a_run_is_named_and_not_changed(
-    parley: Callable[..., Any], place: Path, make: Callable[[Path], None], command: tuple[str, ...]
-) -> None:
-    if command == ("run",) and make is Path.touch:
-        pytest.skip("a run may begin in an empty file")
-    path = place / "a.sqlite"
-    make(path)
-    before = path.read_bytes()
-    result = parley(*SIM, "--out", path) if command == ("run",) else parley(*command, path)
-    one_line(result, 1, "a.sqlite is not a Parley run file")
-    assert path.read_bytes() == before
-
-
-@pytest.mark.parametrize("command", [*READS, ("run",)], ids=" ".join)
-def test_a_run_truncated_to_half_its_size(parley: Callable[..., Any], whole: Path, command: tuple[str, ...]) -> None:
-    os.truncate(whole, whole.stat().st_size // 2)
-    result = parley(*SIM, "--out", whole) if command == ("run",) else parley(*command, whole)
-    one_line(result, 1, "whole.sqlite is damaged or truncated")
-
-
-def test_a_run_truncated_anywhere_is_detected(parley: Callable[..., Any], place: Path, whole: Path) -> None:
-    data = whole.read_bytes()
-    for size in range(4096, len(data), 4096 * 3):
-        for suffix in ("-wal", "-shm"):
-            Path(f"cut.sqlite{suffix}").unlink(missing_ok=True)
-        (place / "cut.sqlite").write_bytes(data[:size])
-        one_line(parley("report", "cut.sqlite", "--no-files"), 1, "damaged or truncated")
-        one_line(parley(*SIM, "--out", "cut.sqlite"), 1, "damaged or truncated")
-
-
-def test_a_run_with_a_broken_page_gives_one_line(parley: Callable[..., Any], whole: Path) -> None:
-    with closing(sqlite3.connect(whole)) as db:
-        root = db.execute("SELECT rootpage FROM sqlite_master WHERE name = 'units'").fetchone()[0]
-    with whole.open("r+b") as file:
-        file.seek((root - 1) * 4096)
-        file.write(b"\xff" * 4096)
-    one_line(parley(*SIM, "--out", whole), 1, "whole.sqlite is damaged")
-
-
-@pytest.mark.parametrize("command", [*READS, ("run",)], ids=" ".join)
-@pytest.mark.parametrize(("version", "age"), [(2, "an older"), (7, "a newer")])
-def test_a_run_of_another_format(
-    parley: Callable[..., Any], whole: Path, command: tuple[str, ...], version: int, age: str
-) -> None:
-    with closing(sqlite3.connect(whole)) as db:
-        db.execute(f"PRAGMA user_version = {version}")
-    before = whole.read_bytes()
-    result = parley(*SIM, "--out", whole) if command == ("run",) else parley(*command, whole)
-    one_line(result, 1, f"was written by {age} Parley (format {version}; this one reads format 3)")
-    assert whole.read_bytes() == before
-
-
-@pytest.mark.parametrize("command", READS, ids=" ".join)
-def test_a_missing_run(parley: Callable[..., Any], place: Path, command: tuple[str, ...]) -> None:
-    one_line(parley(*command, "nothere.sqlite"), 2, "there is no run file nothere.sqlite")
-    assert not (place / "nothere.sqlite").exists()
-
-
-def test_a_missing_unit(parley: Callable[..., Any], whole: Path) -> None:
-    one_line(parley("show", whole, "p9/"), 2, "begins with 'p9/'", "--list")
-
-
-# Plans that changed
-
-
-@pytest.mark.parametrize(
-    ("changed", "difference"),
-    [
-        (("--rounds", "3"), "rounds: 2 in the file, 3 requested"),
-        (("--seed", "1"), "seed: 0 in the file, 1 requested"),
-        (("--suite", "full"), 'suite: "tiny" in the file, "full" requested'),
-        (("--model", "sim/other"), 'model: ["sim/judge"] in the file, ["sim/judge", "sim/other"] requested'),
-        (("--rubric", "three"), 'rubric: "four" in the file, "three" requested'),
-    ],
-)
-def test_a_changed_plan_names_the_difference(
-    parley: Callable[..., Any], whole: Path, run_file: Any, changed: tuple[str, str], difference: str
-) -> None:
-    before = run_file(whole).story()
-
-    one_line(parley(*SIM, "--out", whole, *changed), 1, "contains a different run (", difference, "--out")
-
-    assert run_file(whole).story() == before
-
-
-def test_a_plan_that_changed_is_noticed_although_a_setting_is_gone(parley: Callable[..., Any], whole: Path) -> None:
-    """Of a Parley that had another setting, left at its default, and planned other units."""
-    with closing(sqlite3.connect(whole)) as db, db:
-        config = json.loads(db.execute("SELECT value FROM run WHERE key = 'config'").fetchone()[0])
-        db.execute("UPDATE run SET value = ? WHERE key = 'config'", [json.dumps({**config, "generator": None})])
-        db.execute("UPDATE run SET value = '\"earlier\"' WHERE key = 'plan'")
-
-    one_line(parley(*SIM, "--out", whole), 1, "the plan has changed (units: ")
-
-
-def test_another_study_on_the_same_file(parley: Callable[..., Any], place: Path, whole: Path) -> None:
-    (place / "own.py").write_text(
-        "from parley.judging.malibu.study import Malibu\nclass Own(Malibu):\n    name = 'own'\n"
+def test_a_file_with_several_problems_gets_one_answer(parley: Parley, place: Path) -> None:
+    (place / "mine.toml").write_text(
+        '[[base]]\nid = "Bus Driver"\ntext = "Driving."\nstereotype = "Drivers are men."\n'
+        '[[scenario]]\nid = "bus"\nbase = "tram"\nresponses = ["I stop."]\ntxt = "You drive."\n'
     )
-    result = parley("run", "own.py:Own", *SIM[2:], "--out", whole)
-    one_line(result, 1, "study: malibu in the file, own requested")
-
-
-SUITE = """
-schema = 1
-name = "mine"
-version = "1"
-[[scenario]]
-id = "bakery"
-domain = "baking"
-text = "{text}"
-stereotype = "none"
-responses = ["Knead.", "Wait."]
-"""
-
-
-def test_a_suite_that_was_edited_is_noticed(parley: Callable[..., Any], place: Path) -> None:
-    command = (*SIM, "--suite", "mine.toml", "--identities", "gender", "--out", "a.sqlite")
-    (place / "mine.toml").write_text(SUITE.format(text="Bake bread."))
-    assert parley(*command).status == 0
-    (place / "mine.toml").write_text(SUITE.format(text="Bake cake."))
-
-    one_line(parley(*command), 1, "suite mine 1 has changed")
-
-
-def test_a_scenario_whose_id_is_a_number_can_be_named(parley: Callable[..., Any], place: Path) -> None:
-    (place / "mine.toml").write_text(SUITE.format(text="Bake bread.").replace('"bakery"', '"7"'))
-
-    result = parley(*SIM, "--suite", "mine.toml", "--scenarios", "7", "--identities", "gender", "--out", "a.sqlite")
-
-    assert result.status == 0, result.err
-
-
-PANEL = [{"name": "Ada", "about": "You are Ada."}, {"name": "Ben", "about": "You are Ben."}]
-
-
-def write_panel(path: Path, panel: list[dict[str, str]]) -> None:
-    lines = (
-        f"[[persona]]\n{''.join(f'{k} = {json.dumps(v)}{chr(10)}' for k, v in persona.items())}" for persona in panel
+    one_line(
+        parley("run", "malibu", "--suite", "mine.toml", "--model", "sim/judge"),
+        2,
+        "mine.toml lacks schema = 1, name and version; ",
+        "line 2: base 'Bus Driver' id: expected lower-case letters, digits and hyphens, not 'Bus Driver'",
+        "line 5: scenario 'bus' lacks text",
+        "line 8: scenario 'bus' responses: expected two texts, or none yet",
+        "line 9: scenario 'bus' has an unknown key txt (known: id, base, domain",
     )
-    path.write_text("\n".join(lines))
 
 
-@pytest.mark.parametrize(
-    "changed",
-    [
-        [{"name": "Ada", "about": "You are Ada, a critic."}, PANEL[1]],
-        [*PANEL, {"name": "Cy", "about": "You are Cy."}],
-        pytest.param(PANEL[:1]),
-        pytest.param([PANEL[0], {**PANEL[1], "model": "sim/other?female=9"}]),
-    ],
-    ids=["reworded", "one more", "one fewer", "another model"],
-)
-def test_a_panel_that_was_edited_is_noticed(
-    parley: Callable[..., Any], place: Path, changed: list[dict[str, str]]
+def test_what_people_type_may_be_long_or_no_text(
+    parley: Parley, prepared: Path, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    command = (*SIM, "--judges", "judges.toml", "--out", "a.sqlite")
-    write_panel(place / "judges.toml", PANEL)
-    assert parley(*command).status == 0
-    write_panel(place / "judges.toml", changed)
+    one_line(parley("show", "x" * 5000), 2, "xxx")
+    long = parley("run", "malibu", "--suite", "x" * 100_000, "--model", "sim/judge")
+    one_line(long, 2, "unknown suite 'xxx")
+    assert len(long.err) < 2100
+    one_line(parley("models", "list", "a", "b\nc\x1b[2J"), 2, "unknown arguments: b c\\x1b[2J (")
+    import io
 
-    result = parley(*command)
+    from parley.cli import main
 
-    one_line(result, 1, "a.sqlite contains a different run")
+    Path("\udcff.sqlite").write_bytes((prepared / "imported.sqlite").read_bytes())
+    stdout = io.TextIOWrapper(io.BytesIO(), "utf-8")
+    monkeypatch.setattr("sys.stdout", stdout)  # a file's name that is not UTF-8, printed to a stream that is
+    assert main(["report", "\udcff.sqlite", "--no-files", "--draws", "20"]) == 0
+    stdout.flush()
+    assert b"parley show '\\udcff.sqlite'" in stdout.buffer.getvalue()  # type: ignore[attr-defined]

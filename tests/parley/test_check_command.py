@@ -72,35 +72,6 @@ def test_requirements_of_a_file_and_reports_for_ci(
     assert (as_json["outcome"], as_json["status"], len(as_json["findings"])) == ("broken", 1, 4)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "require = 3",
-        "require = [3]",
-        "tolerance = [1]",
-        "tolerance = {gender = -1}",
-        "requires = []",
-        "require = [",
-        "\x00",
-    ],
-)
-def test_a_file_that_requires_nothing_sensible(parley: Callable[..., Any], files: Path, text: str) -> None:
-    (files / "judge.toml").write_text(text)
-    result = parley("check", "card.json", "--requirements", "judge.toml")
-    assert (result.status, result.out) == (2, "")
-    assert result.err.startswith("parley: judge.toml: ")
-
-
-@pytest.mark.parametrize("content", [b"", b"{}", b"[1]", b"\xff\xfe", b'{"schema": 2}'])
-@pytest.mark.parametrize("name", ["card.json", "card.sqlite"])
-def test_a_file_that_is_no_card_does_not_look_broken(
-    parley: Callable[..., Any], files: Path, content: bytes, name: str
-) -> None:
-    (files / name).write_bytes(content)
-    result = parley("check", name, "--require", "gender < 1")
-    assert (result.status, len(result.err.splitlines())) == (2, 1)
-
-
 def test_a_report_that_cannot_be_written_does_not_look_broken(parley: Callable[..., Any], files: Path) -> None:
     result = parley("check", "card.json", "--require", "position < 0.6", "--junit", "missing/junit.xml")
     assert (result.status, result.err) == (

@@ -1,7 +1,9 @@
-"""The command line as a user sees it: dry runs, runs, models, reading."""
+"""The command line as a user sees it: help, dry runs, runs, models, the newest run, reading."""
 
 from __future__ import annotations
 
+import asyncio
+import io
 import json
 import os
 import pty
@@ -12,17 +14,28 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 from aiohttp import web
+from rich.console import Console
 
+from parley.cli import COMMANDS, NEAR_WORDS, RENAMED
+from parley.cli import progress as progress_module
 from parley.cli.flags import flag_of
+from parley.cli.progress import ProgressView
 from parley.cli.run import WRITERS, Run
+from parley.cli.show import _notes
+from parley.cli.view import _serve
+from parley.runs import Progress
+from parley.runs.job import make_study
 from parley.runs.options import Options
 from parley.runs.studies import STUDIES, find_study
-from tests.panels import ONE_CELL, RUN_PANEL, TINY_PANEL, panel_study
+from parley.scenarios import load_suite
+from tests.panels import ONE_CELL, PANEL, RUN_PANEL, TINY_PANEL, panel_study
+from tests.parley.test_bad_input import one_line
 
+Parley = Callable[..., Any]
 RUN = TINY_PANEL
-SIM = (*RUN, "--model", "sim/judge?female=+0.4", "--out", "a.sqlite")
 UNIT = "p1/childcare-first-morning/female/r0"
 
 
@@ -31,36 +44,83 @@ def squeezed(text: str) -> str:
     return re.sub(r"\s+", "", text)
 
 
+# Help
+
+
+@pytest.mark.parametrize(("words", "status"), [((), 2), (("help",), 0)])
+def test_parley_alone_shows_its_commands(parley: Parley, words: tuple[str, ...], status: int) -> None:
+    result = parley(*words)
+    assert result.status == status
+    assert re.search(r"^  power +find how many bases", result.out, re.M)
+    assert "parley help COMMAND" in result.out
+    lines = result.out.splitlines()
+    assert len(lines) <= 30, "one screen"
+    assert max(map(len, lines)) <= 80
+
+
+def test_help_of_a_command_and_of_a_study(parley: Parley) -> None:
+    assert parley("help", "show").out == parley("show", "--help").out
+    assert parley("help", "labels", "draw").out.startswith("usage: parley labels draw")
+    assert parley("help", "run", "malibu").out.startswith("usage: parley run malibu")
+    studies = parley("run", "--help").out.splitlines()
+    assert max(map(len, studies)) <= 80
+    listed = {line.split()[0] for line in studies if line.startswith("  ") and line[2] != " "}
+    assert listed == {*STUDIES, "file.py:Class"}
+    result = " ".join(parley("run", "malibu", "--help-all").out.split())
+    assert "--executor {asyncio,ray,batch} what runs" in result
+    assert "--phases {1,2},… 1: single candidates, 2: pairs (default: the suite's, both)" in result
+    assert "--per-base N maximum" in result
+    assert "--budget-cost USD stop" in result
+    assert parley(*RUN, "--model", "sim/judge", "--remark-chars", "40", "--dry-run").status == 0, "not in --help"
+
+
+def flags_in(text: str) -> set[str]:
+    """The flags that a help text explains; `--[no-]x` counts as `--x`."""
+    return set(re.findall(r"^  (?:-h, )?(--[a-z-]+)", text, re.MULTILINE))
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_help_has_the_settings_that_people_change_and_all_of_it_every_setting(parley: Parley, study: str) -> None:
+    short, whole = parley("run", study, "--help").out, parley("run", study, "--help-all").out
+    own = find_study(study).Config.model_fields
+    fields = {**own, **Options.model_fields, **Run.model_fields}
+    left_out = {"study", *(() if study in WRITERS else ("to", "force"))}
+    flags, every = flags_in(short), flags_in(whole)
+    assert {flag_of(name, info) for name, info in fields.items() if name not in left_out} | {"--help-all"} <= every
+    assert flags < every
+    assert {"--out", "--help-all", *(["--model"] if "model" in own else [])} <= flags
+    assert "--limit" in flags or study == "card"  # whose sizes are fixed, so that cards can be compared
+    assert len(flags & {"--" + name.replace("_", "-") for name in own}) <= 13
+    assert short.endswith(f"{len(every - flags)} more flags: parley run {study} --help-all\n")
+    assert not any(word in " ".join(whole.split()) for word in ("Undefined", "(default: )", "more flags"))
+
+
+def test_words_of_earlier_versions_and_near_ones_name_commands_that_exist(parley: Parley) -> None:
+    for old, new in RENAMED.items():
+        assert parley(*old.split(), "x").err == f"parley: parley {old} is now: {new}\n"
+    assert not NEAR_WORDS.keys() & COMMANDS.keys()
+    assert all(hint.split()[1] in COMMANDS for hint in NEAR_WORDS.values())
+
+
 # Dry runs
 
 
-def test_a_dry_run_sends_nothing_and_prints_the_plan(parley: Callable[..., Any], server: Any, place: Path) -> None:
-    result = parley(*RUN, "--model", server.model(), "--dry-run")
-
-    assert result.status == 0
-    assert server.asked == []
-    assert list(place.iterdir()) == [], "no file either"
-    assert "nothing was sent" in result.out
-    assert re.search(r"units +9\n", result.out)
-    assert re.search(r"calls +72\n", result.out)
-    assert re.search(r"tokens in +[\d,]+ ", result.out)
-    assert re.search(r"tokens out +[\d,]+ ", result.out)
-    assert re.search(r"cost +unknown \(set \?price_in= and \?price_out=\)", result.out)
-
-
-def test_a_dry_run_as_json_agrees_with_the_run(parley: Callable[..., Any], server: Any, run_file: Any) -> None:
+def test_a_dry_run_sends_nothing_and_agrees_with_the_run(
+    parley: Parley, server: Any, place: Path, run_file: Any
+) -> None:
     command = (*RUN, "--model", server.model())
+    shown = parley(*command, "--dry-run")
+    assert (shown.status, server.asked) == (0, [])
+    assert list(place.iterdir()) == [], "no file either"
+    assert "nothing was sent" in shown.out
+    for line in (r"units +9\n", r"calls +72\n", r"tokens in +[\d,]+ ", r"tokens out +[\d,]+ "):
+        assert re.search(line, shown.out), line
+    assert re.search(r"cost +unknown \(set \?price_in= and \?price_out=\)", shown.out)
     plan = parley(*command, "--dry-run", "--json").json
-
     assert parley(*command).status == 0
-
-    file = run_file(plan["run"])
-    assert plan["study"] == "malibu"
-    assert plan["models"] == [server.model()]
-    assert plan["units"] == file.count()
-    assert plan["calls"] == len(server.asked)
+    assert (plan["study"], plan["models"], plan["cost"]) == ("malibu", [server.model()], None)
+    assert (plan["units"], plan["calls"]) == (run_file(plan["run"]).count(), len(server.asked))
     assert plan["prompt_tokens"] > plan["completion_tokens"] > 0
-    assert plan["cost"] is None
 
 
 @pytest.mark.parametrize(
@@ -74,28 +134,18 @@ def test_a_dry_run_as_json_agrees_with_the_run(parley: Callable[..., Any], serve
         ),
     ],
 )
-def test_a_dry_run_knows_prices(parley: Callable[..., Any], model: str, cost: Callable[[Any], float]) -> None:
+def test_a_dry_run_knows_prices(parley: Parley, model: str, cost: Callable[[Any], float]) -> None:
     plan = parley(*RUN, "--model", model, "--dry-run", "--json").json
     assert plan["cost"] == pytest.approx(cost(plan))
-
-
-def test_estimated_tokens_are_of_the_right_order(parley: Callable[..., Any]) -> None:
-    plan = parley(*SIM, "--dry-run", "--json").json
-    resumed = parley(*SIM, "--json").json
-    assert plan["calls"] == resumed["calls"]
-    assert 0.5 < (plan["prompt_tokens"] + plan["completion_tokens"]) / resumed["tokens"] < 2.0
 
 
 # Running
 
 
-def test_the_result_as_json(parley: Callable[..., Any], server: Any) -> None:
+def test_the_result_as_json(parley: Parley, server: Any) -> None:
     command = (*RUN, "--out", "a.sqlite", "--model", server.model("price_in=10000&price_out=0"), "--json")
-
     result = parley(*command, "--budget-calls", "20", "--concurrency", "1")
-
-    assert result.status == 1
-    assert result.err == ""
+    assert (result.status, result.err) == (1, "")
     assert {key: result.json[key] for key in ("run", "units", "done", "failed", "stopped", "error")} == {
         "run": "a.sqlite",
         "units": 9,
@@ -106,48 +156,48 @@ def test_the_result_as_json(parley: Callable[..., Any], server: Any) -> None:
     }
     assert (result.json["calls"], result.json["tokens"], result.json["cost"]) == (20, 20 * 120, 20.0)
 
-    resumed = parley(*command)
-    assert resumed.status == 0
-    assert (resumed.json["done"], resumed.json["stopped"]) == (9, None)
-    assert (resumed.json["calls"], resumed.json["cached"], resumed.json["cost"]) == (72 - 16, 4, 72.0 - 20.0)
 
-
-def test_the_result_says_what_to_type_next(parley: Callable[..., Any]) -> None:
-    result = parley(*SIM)
-
+def test_progress_is_plain_lines_and_the_result_says_what_to_type_next(parley: Parley) -> None:
+    command = [word for word in (*RUN, "--model", "sim/judge?malformed=0.5&refuse=0.2") if word != "--quiet"]
+    result = parley(*command, "--out", "my run; ls.sqlite")
+    quoted = "'my run; ls.sqlite'"
     assert result.out.splitlines() == [
-        "9 of 9 units done: a.sqlite",
-        "read it:  parley view a.sqlite    parley report a.sqlite    parley show a.sqlite",
+        "9 of 9 units done: my run; ls.sqlite",
+        f"read it:  parley view {quoted}    parley report {quoted}    parley show {quoted}",
     ]
-    assert result.err == ""
+    first, *_, last = result.err.splitlines()
+    assert first.startswith("0/9 units · ")
+    assert re.fullmatch(
+        r"9/9 units · [\d.]+ calls/s · [\d,]+ tokens · \$0\.00 · \d+ unparsed · \d+ refused(?: · .*)?", last
+    )
+    assert not {"\x1b", "\r"} & set(result.err)
 
 
-def test_what_to_type_next_can_be_typed(parley: Callable[..., Any]) -> None:
-    result = parley(*SIM[:-1], "my run; ls.sqlite")
-    assert "parley report 'my run; ls.sqlite'    parley show 'my run; ls.sqlite'" in result.out
+def test_the_time_left_comes_from_calls_and_rises_by_less_than_half(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr(progress_module.time, "monotonic", lambda: clock[0])
+    told = io.StringIO()
+    view = ProgressView(Console(file=told, width=200), 10, quiet=False)
+    progress = Progress(total=10, expected_calls=100.0, started=0.0)
+    for seconds, calls in ((1, 0), (11, 10), (22, 20), (33, 21), (44, 22), (55, 60)):
+        clock[0], progress.calls = float(seconds), calls
+        view.update(progress)
+    lines = told.getvalue().splitlines()
+    assert lines[0] == "0/10 units · reading the first prompts"
+    shown = [line.rpartition(" · ")[2] for line in lines[1:]]
+    # After 33 s 21 calls: 79 more would take 124 s, and 88 s × (1 + 0.03 × 11) are shown.
+    assert shown == ["1:39 left", "1:28 left", "1:57 left", "2:36 left", "0:37 left"]
+    for waiting in ("converting", "converting", "loading"):
+        view.update(Progress(total=10, waiting=waiting))
+    assert told.getvalue().splitlines()[-2:] == ["0/10 units · converting", "0/10 units · loading"], "said at once"
+    cached = Progress(total=324, done=284, expected_calls=800.0, started=0.0)
+    clock[0], cached.calls, cached.cached = 20.0, 284, 284
+    assert cached.seconds_left is None, "replies from the cache do not make a run look nearly done"
+    cached.calls += 10
+    assert cached.seconds_left == pytest.approx(20.0 / 10 * (800 - 294))
 
 
-def test_progress_is_plain_lines_where_there_is_no_terminal(parley: Callable[..., Any]) -> None:
-    result = parley(*(word for word in SIM if word != "--quiet"))
-
-    lines = result.err.splitlines()
-    assert lines[0].startswith("0/9 units · ")
-    assert re.fullmatch(r"9/9 units · [\d.]+ calls/s · [\d,]+ tokens · \$0\.00(?: · .*)?", lines[-1])
-    assert "\x1b" not in result.err
-    assert "\r" not in result.err
-
-
-def test_progress_counts_unparsed_and_refused_replies(parley: Callable[..., Any]) -> None:
-    command = (*RUN_PANEL, "--suite", "tiny", "--out", "a.sqlite", "--model")
-    result = parley(*command, "sim/judge?malformed=0.5&refuse=0.2")
-
-    assert result.status == 0
-    assert re.search(r"\d+ unparsed · \d+ refused", result.err.splitlines()[-1])
-
-
-def test_the_same_settings_as_flags_toml_and_yaml_are_the_same_run(
-    parley: Callable[..., Any], place: Path, run_file: Any
-) -> None:
+def test_the_same_settings_as_flags_toml_and_yaml_are_the_same_run(parley: Parley, place: Path, run_file: Any) -> None:
     flags = ("--suite", "tiny", "--model", "sim/judge?noise=0.5", "--phases", "1", "--identities", "female,black")
     flags = (*flags, "--rounds", "3", "--temperature", "0.5", "--no-controls", "--concurrency", "3")
     (place / "c.toml").write_text(
@@ -158,190 +208,160 @@ def test_the_same_settings_as_flags_toml_and_yaml_are_the_same_run(
         "suite: tiny\nmodel: sim/judge?noise=0.5\nphases: [1]\nidentities: [female, black]\n"
         "rounds: 3\ntemperature: 0.5\ncontrols: no\nconcurrency: 3\n"
     )
-
-    by_flags = parley(*RUN_PANEL, "--quiet", *flags, "--json")
-    assert by_flags.status == 0
-    file = run_file(by_flags.json["run"])
-    before = file.story()
+    by_flags = parley(*RUN_PANEL, "--quiet", *flags, "--json").json
+    before = run_file(by_flags["run"]).story()
     for name in ("c.toml", "c.yaml"):
         result = parley(*RUN_PANEL, "--quiet", "--config", name, "--json")
         assert result.status == 0, result.err
-        assert result.json["run"] == by_flags.json["run"], "the same plan has the same file"
-        assert result.json["calls"] == 0, "and it was already done"
-    assert file.story() == before
+        assert (result.json["run"], result.json["calls"]) == (by_flags["run"], 0), "the same plan has the same file"
+    assert run_file(by_flags["run"]).story() == before
     assert len(list((place / "runs").glob("*.sqlite"))) == 1
-
-
-def test_a_flag_overrides_the_file(parley: Callable[..., Any], place: Path, run_file: Any) -> None:
     (place / "c.toml").write_text("rounds = 3\nout = 'from-the-file.sqlite'\n")
-
-    assert parley(*SIM, "--config", "c.toml", "--rounds", "1").status == 0
-
-    assert not (place / "from-the-file.sqlite").exists()
+    assert parley(*RUN, "--model", "sim/judge", "--config", "c.toml", "--rounds", "1", "--out", "a.sqlite").status == 0
+    assert not (place / "from-the-file.sqlite").exists(), "a flag overrides the file"
     assert json.loads(run_file("a.sqlite").one("SELECT value FROM run WHERE key = 'config'"))["rounds"] == 1
 
 
-def test_several_models_in_one_run(parley: Callable[..., Any], run_file: Any) -> None:
-    command = (*RUN, "--model", "sim/one,sim/two?female=+0.4", "--out", "a.sqlite")
+def test_several_models_in_one_run(parley: Parley, run_file: Any) -> None:
+    models = ("sim/one?noise=0", "sim/two?female=+2&noise=0")
+    command = (*RUN, "--phases", "1", "--model", models[0], "--model", models[1], "--out", "a.sqlite")
     plan = parley(*command, "--dry-run", "--json").json
-    assert (plan["units"], plan["models"]) == (18, ["sim/one", "sim/two?female=+0.4"])
-
+    assert (plan["units"], plan["models"]) == (12, [*models])
     assert parley(*command).status == 0
-
     rows = run_file("a.sqlite").rows("SELECT facets ->> 'model', count(*) FROM units GROUP BY 1 ORDER BY 1")
-    assert rows == [("sim/one", 9), ("sim/two?female=+0.4", 9)]
+    assert rows == [(model, 6) for model in models]
     listed = parley("show", "a.sqlite", "--list").out.splitlines()
-    assert [line.rpartition("/@")[2] for line in listed] == ["sim/one", "sim/two?female=+0.4"] * 9
+    assert [line.rpartition("/@")[2] for line in listed] == [*models] * 6
+    out = parley("compare", "a.sqlite").out
+    assert out.index("Do the two treat identities differently?") < out.index("Do the two score differently?")
 
 
-def flags_in(text: str) -> set[str]:
-    """The flags that a help text explains; `--[no-]x` counts as `--x`."""
-    return set(re.findall(r"^  (?:-h, )?(--[a-z-]+)", text, re.MULTILINE))
+LIMITED: list[tuple[str, dict[str, Any], str]] = [
+    ("malibu", {"suite": "full", **PANEL}, "scenario"),
+    ("malibu-respond", {"anew": True}, "scenario"),
+    ("malibu-derive", {}, "base"),
+    ("rldf", {}, "topic_id"),
+    ("framing", {}, "topic_id"),
+    ("answers", {}, "topic_id"),
+    ("rlaif", {}, "topic_id"),
+    ("injection", {"responses": 4, "kinds": ["plea"]}, "scenario"),
+    ("rubric", {"data": "texts.txt"}, "item"),
+    ("stardtox", {"data": "rtp.jsonl", "sets": ["high"], "prompts": 4}, "prompt"),
+]
 
 
-@pytest.mark.parametrize("study", STUDIES)
-def test_all_of_the_help_names_every_setting(parley: Callable[..., Any], study: str) -> None:
-    result = parley("run", study, "--help-all")
-    assert result.status == 0
-    fields = {**find_study(study).Config.model_fields, **Options.model_fields, **Run.model_fields}
-    left_out = {"study", *(() if study in WRITERS else ("to", "force"))}
-    typed = {flag_of(name, info) for name, info in fields.items() if name not in left_out}
-    assert typed | {"--help-all"} <= flags_in(result.out)
-    assert "more flags" not in result.out
-
-
-@pytest.mark.parametrize("study", STUDIES)
-def test_help_has_the_settings_that_people_change(parley: Callable[..., Any], study: str) -> None:
-    result = parley("run", study, "--help")
-    flags, every = flags_in(result.out), flags_in(parley("run", study, "--help-all").out)
-    assert flags < every
-    own = find_study(study).Config.model_fields
-    assert {"--out", "--help-all", *(["--model"] if "model" in own else [])} <= flags
-    assert "--limit" in flags or study == "card"  # whose sizes are fixed, so that cards can be compared
-    assert len(flags & {"--" + name.replace("_", "-") for name in own}) <= 13
-    assert result.out.endswith(f"{len(every - flags)} more flags: parley run {study} --help-all\n")
-
-
-def test_a_flag_that_help_leaves_out_works_and_is_suggested(parley: Callable[..., Any]) -> None:
-    assert "--remark-chars" not in parley("run", "malibu", "--help").out
-    assert parley(*RUN, "--model", "sim/judge", "--remark-chars", "40", "--dry-run").status == 0
-    assert "did you mean --remark-chars? `parley run malibu --help-all`" in parley(*RUN, "--remark-char5", "40").err
-
-
-@pytest.mark.parametrize("command", [*(("run", name) for name in STUDIES), ("export",)])
-def test_help_shows_defaults(parley: Callable[..., Any], command: tuple[str, ...]) -> None:
-    result = " ".join(parley(*command, "--help-all" if command[0] == "run" else "--help").out.split())
-    assert "Undefined" not in result
-    assert "(default: )" not in result
-
-
-def test_help_lists_the_choices_of_a_setting(parley: Callable[..., Any]) -> None:
-    result = " ".join(parley("run", "malibu", "--help-all").out.split())
-    assert "--executor {asyncio,ray,batch} what runs" in result
-    assert "--phases {1,2},… 1: single candidates, 2: pairs (default: the suite's, both)" in result
-    assert "--per-base N maximum" in result
-    assert "--budget-cost USD stop" in result
-
-
-def test_studies_are_listed_with_a_description(parley: Callable[..., Any]) -> None:
-    result = parley("run", "--help")
-    assert result.status == 0
-    assert all(len(line) <= 80 for line in result.out.splitlines())
-    listed = {line.split()[0] for line in result.out.splitlines() if line.startswith("  ") and line[2] != " "}
-    assert listed == {*STUDIES, "file.py:Class"}
-
-
-def test_a_mistyped_argument_gives_one_line(parley: Callable[..., Any], tmp_path: Path) -> None:
-    assert "--modle x (did you mean --model?" in parley("run", "malibu", "--modle", "x").err
-    assert parley("run", "rubric").err.startswith("parley: data is missing: texts")
-    assert "is a folder, name a file in it" in parley("report", str(tmp_path)).err
-    for command in (("run", "malibu", "--modle", "x"), ("run", "rubric"), ("report", str(tmp_path))):
-        assert len(parley(*command).err.splitlines()) == 1
-
-
-@pytest.mark.parametrize(
-    ("study", "said"),
-    [
-        (("run", "malibu", "--model", "sim/judge?femal=+3"), "no label 'femal' in malibu; did you mean 'female'?"),
-        ((*RUN, "--model", "sim/judge?acuracy=1"), "no label 'acuracy' in malibu; did you mean 'accuracy'?"),
-        (("run", "rldf", "--model", "sim/debate?twnty=1"), "no label 'twnty' in rldf; did you mean 'twenty'?"),
-        (("run", "malibu", "--model", "sim/juge"), "sim/juge: did you mean sim/judge?"),
-        (
-            ("detox", "Hello.", "--model", "sim/judge?flency=1"),
-            "no label 'flency' in the team; did you mean 'fluency'?",
-        ),
-        (
-            ("run", "toxicity", "--data", "mine.txt", "--scorer", "judge:sim/judge?fluency=1"),
-            "no label 'fluency' in a judge of toxicity",
-        ),
-    ],
-)
-def test_a_simulated_model_plants_nothing_that_is_not_there(
-    study: tuple[str, ...], said: str, parley: Callable[..., Any], place: Path
+@pytest.mark.parametrize(("name", "config", "facet"), LIMITED)
+def test_a_limit_keeps_the_first_items_with_all_their_units(
+    name: str, config: dict[str, Any], facet: str, place: Path
 ) -> None:
-    (place / "mine.txt").write_text("Hello.")
-    result = parley(*study)
-    assert result.status == 2
-    assert said in result.err.splitlines()[-1]
-    assert list(place.glob("**/*.sqlite")) == [], "nothing has run"
+    (place / "texts.txt").write_text("One.\nTwo.\nThree.\nFour.\n")
+    rows = [{"prompt": {"text": f"Text {n}", "toxicity": 0.9}, "filename": "a", "begin": n, "end": 1} for n in range(9)]
+    (place / "rtp.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    whole = [unit for unit in make_study(name, config).plan() if unit.facets.get("phase") != 3]
+    limited_study = make_study(name, {**config, "limit": 3})
+    limited = [unit for unit in limited_study.plan() if unit.facets.get("phase") != 3]
+    kept = {unit.facets[facet] for unit in limited}
+    assert len(kept) == 3
+    assert limited == [unit for unit in whole if unit.facets[facet] in kept]
+    assert limited_study.config.model_dump()["limit"] == 3, "recorded in the run"
+
+
+def test_limited_scenarios_and_topics_are_spread() -> None:
+    suite = load_suite("full")[0]
+    bases = len({scenario.base for scenario in suite.scenario})
+    assert len({scenario.base for scenario in suite.only(limit=bases).scenario}) == bases
+    assert suite.only(limit=10**6) == suite
+    units = list(make_study("topics", {"limit": 3}).plan())
+    assert [unit.facets["wanted"] for unit in units] == [2] * 3, "one and a spare in each of three areas"
 
 
 # Models
 
 
-def test_models_shows_which_are_ready(parley: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    def ready() -> dict[str, str]:
-        return {row["name"]: row["ready"] for row in parley("models", "--json").json}
-
-    assert ready()["sim/judge?female=+0.4"] == "yes"
-    assert ready()["openai/gpt-6-luna"] == "set OPENAI_API_KEY"
-    assert ready()["ollama/NAME"] == "not reached"
-    assert any(name.startswith("local/smollm2") for name in ready())
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-not-to-be-shown")
-    assert ready()["openai/gpt-6-luna"] == "yes"
-    assert "sk-not-to-be-shown" not in parley("models").out + parley("models", "--json").out
-    if ready()["hf/smollm2"] != "yes":
-        assert "pip install 'parley-autogen[hf]'" in parley("models").out, "brackets are not markup"
-
-
-def test_models_shows_prices_with_source_and_date(parley: Callable[..., Any]) -> None:
-    prices = {row["name"]: row["price"] for row in parley("models", "--json").json if "price" in row}
+def test_models_shows_which_are_ready_with_prices(parley: Parley, server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VLLM_BASE_URL", "http://127.0.0.1:1/v1")
+    monkeypatch.setenv("OLLAMA_BASE_URL", f"http://127.0.0.1:{server.port}/v1")
+    rows = parley("models", "--json").json
+    ready = {row["name"]: row["ready"] for row in rows}
+    assert (ready["sim/judge?female=+0.4"], ready["openai/gpt-6-luna"]) == ("yes", "set OPENAI_API_KEY")
+    assert (ready["vllm/NAME"], ready["ollama/NAME"]) == ("not reached", "yes")
+    assert any(name.startswith("local/smollm2") for name in ready)
+    prices = {row["name"]: row["price"] for row in rows if "price" in row}
     luna = prices["openai/gpt-6-luna"]
     assert (luna["prompt"], luna["cached"], luna["completion"]) == (0.10, 0.01, 0.50)
     assert (luna["batch"]["prompt"], luna["batch"]["completion"]) == (0.05, 0.25)
     assert luna["looked_up"] == "2026-11-16"
-    assert luna["source"].startswith("https://developers.openai.com/")
-    assert prices["openai/gpt-4o-mini"]["ends"] == "2027-01-14"
-    shown = parley("models").out
-    assert luna["source"] in shown
-    assert "looked up 2026-11-16" in shown
-    assert "openai/gpt-4o-mini ends 2027-01-14" in shown
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-not-to-be-shown")
+    shown = parley("models")
+    for words in (luna["source"], "looked up 2026-11-16", "openai/gpt-4o-mini ends 2027-01-14"):
+        assert words in shown.out
+    keyed = parley("models", "--json")
+    assert {row["name"]: row["ready"] for row in keyed.json}["openai/gpt-6-luna"] == "yes"
+    assert "sk-not-to-be-shown" not in shown.out + keyed.out
+    if ready["hf/smollm2"] != "yes":
+        assert "pip install 'parley-autogen[hf]'" in shown.out, "brackets are not markup"
 
 
-def test_a_money_budget_asks_for_an_unknown_price_before_the_run(
-    parley: Callable[..., Any], server: Any, run_file: Any
+def test_a_server_without_log_probabilities_says_what_to_append(parley: Parley, server: Any) -> None:
+    message = {"role": "assistant", "content": "6"}
+    usage = {"prompt_tokens": 9, "completion_tokens": 1}
+    reply = {"choices": [{"index": 0, "finish_reason": "stop", "message": message}], "usage": usage}
+    server.answer = lambda nth, body: web.json_response(reply)
+    run = ("run", "malibu", "--design", "silent", "--suite", "tiny", "--yardstick", "off", "--phases", "1", "--quiet")
+    (line,) = parley(*run, "--model", server.model()).complaints
+    assert "gives no log-probabilities" in line
+    assert "&silent=false" in line
+    assert parley(*run, "--model", server.model("silent=false")).status == 0
+
+
+# The newest run
+
+
+def test_the_newest_run_is_read_if_none_is_named(parley: Parley, place: Path, finished: bytes) -> None:
+    one_line(parley("report"), 2, "there is no run in runs/ yet")
+    (place / "runs").mkdir()
+    for name in ("old", "new"):
+        (place / "runs" / f"{name}.sqlite").write_bytes(finished)
+    (place / "runs" / "broken.sqlite").write_text("not a run")
+    os.utime("runs/old.sqlite", (1, 1))
+    for command in (("show",), ("view", "--export", "a.html"), ("report", "--no-files", "--json", "--draws", "50")):
+        result = parley(*command)
+        assert result.status == 0, result.err
+        assert result.err == "newest run: runs/new.sqlite\n"
+    assert result.json["runs"][0]["file"] == "new.sqlite"
+    assert "p1/childcare-first-morning/male" in parley("show", "p1/childcare-first-morning/male").out
+    assert "no unit id of runs/new.sqlite begins with 'p7'" in parley("show", "p7").err
+    both = parley("compare", "--json")
+    assert both.err == "newest run: runs/new.sqlite\ncompared with the run before it: runs/old.sqlite\n"
+    assert [run["file"] for run in both.json["runs"]] == ["old.sqlite", "new.sqlite"]  # the newest minus the one before
+
+
+def test_the_viewer_opens_at_the_newest_run(
+    place: Path, finished: bytes, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    command = (*RUN, "--model", server.model(), "--out", "a.sqlite", "--budget-cost", "1")
-    refused = parley(*command)
-    assert refused.status == 2
-    assert refused.err.count("\n") == 1
-    assert "--budget-cost needs the price of server/" in refused.err
-    assert "?price_in=…&price_out=…" in refused.err
-    assert server.asked == []
-    assert not run_file("a.sqlite").path.exists()
-    priced = server.model("price_in=1&price_out=4")
-    assert parley(*RUN, "--model", priced, "--out", "a.sqlite", "--budget-cost", "1").status == 0
+    (place / "runs").mkdir()
+    (place / "runs" / "a b.sqlite").write_bytes(finished)
+
+    async def open_page() -> tuple[str, int]:
+        opened: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        monkeypatch.setattr("parley.cli.view.webbrowser.open", opened.set_result)
+        server = asyncio.create_task(_serve(place / "runs", "a b.sqlite", "127.0.0.1", 0, browser=True))
+        async with aiohttp.ClientSession() as session, session.get(await opened) as response:
+            status = response.status
+        server.cancel()
+        await asyncio.gather(server, return_exceptions=True)
+        return opened.result(), status
+
+    address, status = asyncio.run(open_page())
+    assert (status, address.endswith("/run?run=a+b.sqlite")) == (200, True)
+    assert f"newest run: {address}" in capsys.readouterr().out
 
 
 # Reading
 
 
-def test_show_prints_the_first_conversation(parley: Callable[..., Any]) -> None:
-    parley(*SIM)
-
-    result = parley("show", "a.sqlite")
-
-    assert result.status == 0
+def test_show_prints_lists_and_finds_conversations(parley: Parley, whole: Path) -> None:
+    result = parley("show", whole)
     assert UNIT in result.out
     assert "Candidate (female):" in result.out
     speakers = re.findall(r"^(\w+)  \(round (\d)\)$", result.out, re.MULTILINE)
@@ -350,48 +370,37 @@ def test_show_prints_the_first_conversation(parley: Callable[..., Any]) -> None:
     assert sorted(speakers[4:]) == sorted((name, "2") for name in panel)
     assert "tokens" in result.out
     assert "\x1b" not in result.out
-
-
-def test_show_finds_a_unit_by_its_beginning(parley: Callable[..., Any]) -> None:
-    parley(*SIM)
-    result = parley("show", "a.sqlite", "p2/child")
-    assert "p2/childcare-first-morning/female-male/" in result.out
-    assert "Candidate A (" in result.out
-
-
-def test_show_lists_units(parley: Callable[..., Any], server: Any, run_file: Any) -> None:
-    server.answer = lambda nth, body: web.Response(status=500, text="down") if nth >= 16 else None
-    parley(*RUN, "--out", "a.sqlite", "--model", server.model(), "--concurrency", "1")
-
-    lines = parley("show", "a.sqlite", "--list").out.splitlines()
-
-    planned = [unit for (unit,) in run_file("a.sqlite").rows("SELECT id FROM units ORDER BY position")]
-    assert [line.split()[1] for line in lines] == planned
-    assert [line.split()[0] for line in lines] == ["done"] * 2 + ["failed"] * 7
-    assert lines[-1].endswith("answered 500: down")
-    as_json = parley("show", "a.sqlite", "--list", "--json").json
-    assert [(row["id"], row["status"]) for row in as_json] == [(l.split()[1], l.split()[0]) for l in lines]  # noqa: E741
-    assert "answered 500: down" in parley("show", "a.sqlite", planned[-1]).out
-
-
-def test_show_as_json_has_everything(parley: Callable[..., Any]) -> None:
-    parley(*SIM)
-
-    unit = parley("show", "a.sqlite", UNIT, "--json").json
-
-    assert unit["id"] == UNIT
-    assert unit["facets"]["identity"] == "female"
+    found = parley("show", whole, "p2/child").out
+    assert "p2/childcare-first-morning/female-male/" in found
+    assert "Candidate A (" in found
+    ids = [line.split()[1] for line in parley("show", whole, "--list").out.splitlines()]
+    others = sum(unit.startswith("p1/") for unit in ids) - 1
+    assert f"{others} other unit" in parley("show", whole, "p1/").out
+    assert "other unit" not in parley("show", whole, ids[0]).out
+    unit = parley("show", whole, UNIT, "--json").json
+    assert (unit["id"], unit["facets"]["identity"]) == (UNIT, "female")
     assert [turn["seq"] for turn in unit["turns"]] == list(range(10))
     spoken = [turn for turn in unit["turns"] if turn["role"] == "debater"]
     assert all(json.loads(turn["text"]) == turn["parsed"] for turn in spoken)
     assert all(len(turn["calls"]) == 1 and "prompt" not in turn["calls"][0] for turn in spoken)
 
 
-def test_show_prompts_prints_exactly_what_was_sent(parley: Callable[..., Any], server: Any) -> None:
+def test_show_lists_what_failed(parley: Parley, server: Any, run_file: Any) -> None:
+    server.answer = lambda nth, body: web.Response(status=500, text="down") if nth >= 16 else None
     parley(*RUN, "--out", "a.sqlite", "--model", server.model(), "--concurrency", "1")
+    lines = parley("show", "a.sqlite", "--list").out.splitlines()
+    planned = [unit for (unit,) in run_file("a.sqlite").rows("SELECT id FROM units ORDER BY position")]
+    listed = [(line.split()[1], line.split()[0]) for line in lines]
+    assert listed == list(zip(planned, ["done"] * 2 + ["failed"] * 7, strict=True))
+    assert lines[-1].endswith("answered 500: down")
+    as_json = parley("show", "a.sqlite", "--list", "--json").json
+    assert [(row["id"], row["status"]) for row in as_json] == listed
+    assert "answered 500: down" in parley("show", "a.sqlite", planned[-1]).out
 
+
+def test_show_prompts_prints_exactly_what_was_sent(parley: Parley, server: Any) -> None:
+    parley(*RUN, "--out", "a.sqlite", "--model", server.model(), "--concurrency", "1")
     unit = parley("show", "a.sqlite", UNIT, "--json", "--prompts").json
-
     prompts = [call["prompt"] for turn in unit["turns"] for call in turn["calls"]]
     assert len(prompts) == 8
     for sent, prompt in zip(server.asked[:8], prompts, strict=True):
@@ -410,45 +419,30 @@ def test_show_prompts_prints_exactly_what_was_sent(parley: Callable[..., Any], s
     assert squeezed(study.task(first)) in squeezed(parley("show", "a.sqlite", UNIT, "--prompts").out)
 
 
-NASTY = "[red]x[/red] [link=http://evil]y[/link] \x1b[2J\x1b]0;owned\x07 \x9b31m \x08\x08 \u202eabc :smile: {z}"
+NASTY = (
+    "[red]x[/red] [link=http://evil]y[/link] \x1b[2J\x1b]0;owned\x07 \x9b31m \x08\x08 \u202eabc ratio :1: :smile: {z}"
+)
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
-def test_control_characters_in_replies_are_made_visible(parley: Callable[..., Any], server: Any) -> None:
+def test_control_characters_in_replies_and_errors_are_made_visible(parley: Parley, server: Any) -> None:
     server.answer = lambda nth, body: server.reply(NASTY)
     parley(*RUN, "--out", "a.sqlite", "--model", server.model())
-
     for arguments in ((), ("--prompts",), ("--list",)):
         result = parley("show", "a.sqlite", *arguments)
         assert result.status == 0
         assert not CONTROL.search(result.out), arguments
-    assert "[red]x[/red] [link=http://evil]y[/link]" in parley("show", "a.sqlite").out
+    shown = squeezed(parley("show", "a.sqlite").out)
+    assert "[red]x[/red][link=http://evil]y[/link]" in shown
+    assert "ratio:1::smile:{z}" in shown, "colons stay colons"
     turns = parley("show", "a.sqlite", "--json").json["turns"]
     assert NASTY in [turn["text"] for turn in turns], "the file and JSON have it whole"
-
-
-def test_colons_in_replies_stay_colons(parley: Callable[..., Any], server: Any) -> None:
-    server.answer = lambda nth, body: server.reply("ratio :1: :smile: {z}")
-    parley(*RUN, "--out", "a.sqlite", "--model", server.model())
-
-    assert "ratio :1: :smile: {z}" in parley("show", "a.sqlite").out
-
-
-def test_control_characters_in_error_messages_are_made_visible(parley: Callable[..., Any], server: Any) -> None:
     server.answer = lambda nth, body: web.json_response({"error": {"message": NASTY}}, status=400)
+    result = parley(*RUN, "--no-cache", "--out", "b.sqlite", "--model", server.model())
+    assert (result.status, "[red]x[/red]" in result.err) == (1, True)
+    for text in (result.err, parley("show", "b.sqlite", "--list").out, parley("show", "b.sqlite", "p1/").out):
+        assert not CONTROL.search(text)
 
-    result = parley(*RUN, "--out", "a.sqlite", "--model", server.model())
-
-    assert result.status == 1
-    assert "[red]x[/red]" in result.err
-    assert not CONTROL.search(result.err)
-    assert not CONTROL.search(parley("show", "a.sqlite", "--list").out)
-    assert not CONTROL.search(parley("show", "a.sqlite", "p1/").out)
-
-
-def test_control_characters_are_made_visible_on_a_terminal(parley: Callable[..., Any], server: Any) -> None:
-    server.answer = lambda nth, body: server.reply(NASTY)
-    parley(*RUN, "--out", "a.sqlite", "--model", server.model())
     ours, theirs = pty.openpty()
     code = "import sys; from parley.cli import main; sys.exit(main(['show', 'a.sqlite']))"
     with subprocess.Popen([sys.executable, "-c", code], stdout=theirs, env={**os.environ, "TERM": "xterm"}) as listed:
@@ -468,3 +462,18 @@ def test_control_characters_are_made_visible_on_a_terminal(parley: Callable[...,
     assert b"[red]x[/red]" in out
     for escape in (b"\x1b[2J", b"\x1b]0;", b"\x07", b"\xc2\x9b", "\u202e".encode()):
         assert escape not in out
+
+
+@pytest.mark.parametrize(("raw", "shown"), [(None, "toxicity 0.5"), (0.25, "toxicity 0.5 · raw 0.25")])
+def test_a_scorer_without_a_raw_score_is_not_unparsed(raw: float | None, shown: str) -> None:
+    turn = {
+        "calls": [],
+        "parse_status": None,
+        "cut": 0,
+        "role": "evaluator",
+        "expected": None,
+        "flags": [],
+        "about": [],
+    }
+    assert " · ".join(_notes({**turn, "parsed": {"toxicity": 0.5, "raw": raw}})) == shown
+    assert list(_notes({**turn, "parsed": {"fluency": None}})) == ["fluency unparsed"]

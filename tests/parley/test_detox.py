@@ -92,19 +92,6 @@ def test_from_standard_input(detox: Callable[..., Any], monkeypatch: pytest.Monk
     assert (result.status, result.complaints) == (2, ["parley: standard input is not UTF-8 text (byte 0)"])
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["  \n"], "the text is empty"),
-        (["x", "--max-iterations", "-1"], "max_iterations must be 0 or more, got -1"),
-        (["x", "--team", "none.toml"], "none.toml: No such file or directory"),
-    ],
-)
-def test_a_wrong_argument_gives_one_line(detox: Callable[..., Any], arguments: list[str], message: str) -> None:
-    result = detox(*arguments)
-    assert (result.status, result.complaints) == (2, [f"parley: {message}"])
-
-
 def test_a_text_in_another_language_is_not_revised(detox: Callable[..., Any]) -> None:
     output = detox("ναι, ναι", "--no-performance", "--json")
     assert output.status == 1
@@ -178,13 +165,6 @@ async def test_inside_an_application_with_its_own_models() -> None:
             package.detox("Hello.", model=SIM)
     finally:
         await models.close()
-
-
-def test_a_simulated_judge_cannot_have_an_effect_of_a_misspelt_score() -> None:
-    for models in ({"model": "sim/m?fluenci=+3"}, {"model": SIM, "judge": "sim/judge?fluenci=+3"}):
-        with pytest.raises(ConfigError, match="there is no label 'fluenci' in the team; did you mean 'fluency'"):
-            package.detox(RUDE, scorer="words.py:Words", **models)
-    assert package.detox(RUDE, model=SIM, judge="sim/judge?fluency=+3", scorer="words.py:Words").steps
 
 
 async def test_the_last_revision_of_a_passage_still_fits_the_context(server: Any) -> None:

@@ -16,18 +16,13 @@ from tests.parley.test_bad_input import one_line
 SIM = (*TINY_PANEL, "--model", "sim/judge")
 
 
-def test_a_path_under_a_file(parley: Callable[..., Any], place: Path) -> None:
+def test_places_that_cannot_be_written(parley: Callable[..., Any], place: Path, whole: Path) -> None:
     (place / "file").write_text("in the way")
-    one_line(parley(*SIM, "--out", "file/a.sqlite"), 1, "file/a.sqlite cannot be written: ")
-
-
-def test_a_folder_that_cannot_be_created(parley: Callable[..., Any]) -> None:
-    one_line(parley(*SIM, "--out", "/proc/parley/a.sqlite"), 1, "/proc/parley/a.sqlite cannot be written: ")
-
-
-def test_a_folder_in_place_of_a_file(parley: Callable[..., Any], place: Path) -> None:
     (place / "runs").mkdir()
+    for out in ("file/a.sqlite", "/proc/parley/a.sqlite"):
+        one_line(parley(*SIM, "--out", out), 1, f"{out} cannot be written: ")
     one_line(parley(*SIM, "--out", "runs"), 2, "runs")
+    one_line(parley("report", whole, "--out", "file", "--draws", "20"), 1, "the report cannot be written to file")
 
 
 def test_a_read_only_folder(parley: Callable[..., Any], mounted: Callable[[str], Path]) -> None:
@@ -46,13 +41,6 @@ def test_an_archived_run_in_a_read_only_folder_can_be_read(
 
     assert output.status == 0, output.err
     assert "Candidate" in output.out
-
-
-def test_a_report_that_cannot_be_written(parley: Callable[..., Any], whole: Path, place: Path) -> None:
-    (place / "whole-report").write_text("something is in the folder's place")
-    result = parley("report", whole)
-    assert result.status == 1
-    assert len(result.complaints) == 1, "one line, not a traceback"
 
 
 MANY = (
@@ -86,8 +74,6 @@ def test_a_full_disk_loses_no_finished_unit_and_the_run_resumes_when_there_is_ro
     assert parley(*MANY, "--out", file.path).status == 0
     assert done <= file.done()
     assert file.count() == 84
-    assert parley(*MANY, "--out", "peace.sqlite").status == 0
-    assert file.story() == run_file("peace.sqlite").story()
 
 
 @pytest.mark.parametrize("size", ["16k", "48k"])

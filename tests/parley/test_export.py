@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
 import shlex
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ import yaml
 
 from parley.cli import main
 from tests.panels import PAPER_DEBATES
+from tests.parley.test_bad_input import one_line
 from tests.servers import Server
 
 TOPICS = 10
@@ -76,21 +79,132 @@ def everything(folder: str) -> list[dict[str, Any]]:
     return [row for split in ("train", "validation", "test") for row in lines(f"{folder}/{split}.jsonl")]
 
 
-def test_a_run_becomes_trl_preference_pairs(parley: Callable[..., Any], run: str) -> None:
-    result = parley("export", run, "--to", "out")
-    assert result.status == 0, result.err
-    rows = everything("out")
+@pytest.fixture(scope="module")
+def exported(debates: Path, server: Server) -> Path:
+    """The run in every format, and what the command printed: FORMAT and FORMAT.out; no model is called."""
+    folder, before = debates.parent, len(server.asked)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setenv("PARLEY_HOME", str(folder / "home"))
+        for kind in ("trl", "trl-explicit", "sft", "kto", "jsonl", "parquet", "datasets"):
+            if kind not in ("parquet", "datasets") or importlib.util.find_spec("datasets"):
+                with (folder / f"{kind}.out").open("w") as out, redirect_stdout(out):
+                    splits = ["--splits", "0.6,0.2,0.2"] if kind == "jsonl" else []
+                    flags = ["--format", kind, "--to", kind, "--licence", "cc-by-4.0", *splits]
+                    assert main(["export", "a.sqlite", *flags]) == 0
+    assert len(server.asked) == before
+    return folder
+
+
+def test_a_run_becomes_trl_preference_pairs(exported: Path) -> None:
+    rows = everything(str(exported / "trl"))
     assert len(rows) == 2 * TOPICS, "two of each debate's six statements are above 3"
     for row in rows:
         assert row["chosen"][0] == row["rejected"][0]
         assert [message["role"] for message in row["chosen"]] == ["user", "assistant"]
         assert row["chosen"][0]["content"] == f"What do you think about this? {row['meta']['topic']}"
         assert row["score_chosen"] <= 3 < row["score_rejected"]
+        assert row["margin"] == row["score_rejected"] - row["score_chosen"]
         assert row["meta"]["speaker_chosen"] == row["meta"]["speaker_rejected"]
         assert (row["meta"]["round_rejected"], row["meta"]["round_chosen"]) == (1, 2)
-        assert row["meta"]["run"] == "a"
-        assert row["meta"]["model_chosen"] == "server/judge"
+        assert (row["meta"]["run"], row["meta"]["model_chosen"]) == ("a", "server/judge")
     assert len({row["id"] for row in rows}) == len(rows)
+    for row in everything(str(exported / "trl-explicit")):
+        assert set(row) == {"id", "prompt", "chosen", "rejected", "score_chosen", "score_rejected", "margin", "meta"}
+        assert not {"Sixty", "Twenty", "Forty", "60-year-old"} & set(row["prompt"][0]["content"].split()), "no role"
+        assert [message["role"] for message in row["prompt"] + row["chosen"]] == ["user", "assistant"]
+    rows = everything(str(exported / "sft"))
+    assert len(rows) == 4 * TOPICS
+    assert all(row["score"] <= 3 and row["completion"][0]["role"] == "assistant" for row in rows)
+
+
+def test_statements_have_their_scores_and_no_topic_is_in_two_splits(exported: Path) -> None:
+    where: dict[str, set[str]] = {}
+    statements = []
+    for split in ("train", "validation", "test"):
+        statements += lines(str(exported / f"jsonl/statements/{split}.jsonl"))
+        for table in ("pairs", "statements"):
+            for row in lines(str(exported / f"jsonl/{table}/{split}.jsonl")):
+                where.setdefault(row.get("topic") or row["meta"]["topic"], set()).add(split)
+    assert len(where) == TOPICS
+    counts = [sum(splits == {split} for splits in where.values()) for split in ("train", "validation", "test")]
+    assert counts == [6, 2, 2]
+    assert len(statements) == 6 * TOPICS
+    first = next(row for row in statements if row["speaker"] == "Sixty" and row["round"] == 1)
+    assert (first["score"], first["rank"], first["side"], first["score_again"]) == (6, 1, "high", 6)
+    assert first["flags"] == ["leak"]
+    assert first["text"].startswith("As a 60-year-old, I hold view")
+    assert {"model", "mode", "run", "run_id", "topic", "bias", "round"} <= set(first)
+
+
+@pytest.mark.parametrize("kind", ["trl", "sft", "kto", "jsonl", "parquet"])
+def test_datasets_loads_the_folder_without_a_name(exported: Path, kind: str) -> None:
+    datasets = pytest.importorskip("datasets")
+    loaded = datasets.load_dataset(str(exported / kind), cache_dir="cache")
+    assert set(loaded) == {"train", "validation", "test"}
+    assert {"sft": "completion", "kto": "label"}.get(kind, "chosen") in loaded["train"].column_names
+    if kind == "parquet":
+        plain = loaded["train"].to_list()
+        assert datasets.load_from_disk(str(exported / "datasets/pairs"))["train"].to_list() == plain
+
+
+def test_the_card_and_the_manifest_describe_the_dataset(exported: Path, server: Server, parley: Any) -> None:
+    text = (exported / "jsonl/README.md").read_text("utf-8")
+    head = yaml.safe_load(text.split("---")[1])
+    assert (head["license"], head["language"], head["size_categories"]) == ("cc-by-4.0", ["en"], ["n<1K"])
+    assert [config.get("default", False) for config in head["configs"]] == [True, False]
+    assert [config["config_name"] for config in head["configs"]] == ["pairs", "statements"]
+    files = [exported / "jsonl" / part["path"] for config in head["configs"] for part in config["data_files"]]
+    assert all(file.is_file() for file in files)
+    assert f"| age | {6 * TOPICS} | {2 * TOPICS} | {4 * TOPICS} | {2 * TOPICS} | {TOPICS} |" in text
+    for words in (" 6 ####################", "`threshold`: 3.0", "not people's"):
+        assert words in text
+    manifest = json.loads((exported / "trl/export.json").read_text("utf-8"))
+    for written in (text, json.dumps(manifest)):
+        assert str(server.port) not in written, "the server's address is left out"
+    # Sixty's rejected statement alone begins "As a 60-year-old, ": three words more, and the role is revealed.
+    length, leakage = manifest["quality"]["length"], manifest["quality"]["leakage"]
+    assert (length["words_chosen"], length["words_rejected"]) == (9, 9.5)
+    assert (length["chosen_shorter"], length["by_length_alone"]) == (0.5, 0.5)
+    assert [leakage[f"role_in_{where}"] for where in ("rejected_only", "chosen_only", "both")] == [TOPICS, 0, 0]
+    line = "Round alone predicts the choice in 100%"
+    assert line in (exported / "trl.out").read_text()
+    card = (exported / "trl/README.md").read_text("utf-8")
+    assert line in card
+    assert "| round | 1.00 |" in card
+    assert "positive and negative reasons" in manifest["instructions"]
+    assert "bias score of each" not in manifest["instructions"], "the referee's prompt is not the debaters'"
+    audit = parley("report", exported / "trl", "--json").json
+    for table, part in (("repetitions", "repetitions"), ("shortcuts", "shortcuts"), ("sentences", "summary")):
+        assert manifest["audit"][table] == audit[part]
+    again = {row["predictor"]: row for row in audit["shortcuts"]}
+    assert again["the referee asked again, blind"]["n"] == 2 * TOPICS
+    assert again["words of the instructions"]["note"] != "", "no statement has a word of the instructions"
+
+
+def test_settings_of_an_export_are_chosen_afterwards(parley: Callable[..., Any], run: str, server: Server) -> None:
+    before = len(server.asked)
+    for threshold, high in ((0, 5), (3, 2), (5, 1)):
+        counts = parley("export", run, "--threshold", threshold, "--to", f"at{threshold}", "--json").json
+        assert (counts["high"], counts["low"]) == (high * TOPICS, (6 - high) * TOPICS)
+    assert len(server.asked) == before, "no model is called"
+    manifest = parley("export", run, "--to", "out", "--drop", "leak,refused", "--json").json
+    assert (manifest["left_out"], manifest["pairs"]) == ({"leak": TOPICS}, TOPICS)
+    one_line(parley("export", run, "--threshold", 10), 2, "try another --threshold (2.5 is their median) or --strategy")
+    one_line(parley("export", run, "--to", "out"), 2, "out")
+    assert parley("export", run, "--to", "out", "--force", "--threshold", 5).status == 0
+    assert json.loads(Path("out/export.json").read_text())["settings"]["threshold"] == 5
+    Path("mine").mkdir()
+    Path("mine/diary.txt").write_text("dear")
+    assert parley("export", run, "--to", "mine", "--force").status == 2
+    assert Path("mine/diary.txt").exists(), "a folder that is not an export is never overwritten"
+    parley(*RUN[:-1], "b.sqlite", "--seed", 5, "--model", server.model())
+    both = parley("export", run, "b.sqlite", "--to", "both", "--json").json
+    assert both["statements"] == 2 * 6 * TOPICS
+    assert len({row["meta"]["run_id"] for row in everything("both")}) == 2
+
+
+# Referees and statements that are not as they should be
 
 
 def test_statements_that_repeat_are_left_out(parley: Callable[..., Any], server: Any) -> None:
@@ -102,112 +216,22 @@ def test_statements_that_repeat_are_left_out(parley: Callable[..., Any], server:
             return plain(nth, body)
         if "You are a 60-year-old" in prompt:
             return server.reply("At this table you are called Sixty. Speak based on who you are, they say.")
-        return server.reply(f"Number {nth}: " + "it is a good idea and " * 5) if nth % 2 else plain(nth, body)
+        if "You are a 40-year-old" in prompt:
+            return server.reply("Both sides are right.")
+        return server.reply(f"Number {nth}: " + "it is a good idea and " * 5)
 
     server.answer = answer
     assert parley(*RUN, "--model", server.model()).status == 0
-    manifest = parley("export", "a.sqlite", "--format", "jsonl", "--to", "out", "--json").json
+    manifest = parley("export", "a.sqlite", "--format", "jsonl", "--to", "out", "--json", "--unconfirmed", "keep").json
     flags = manifest["quality"]["flags"]
     assert flags["echo"] == TOPICS, "Sixty's first statement of each debate"
-    assert 0 < flags["loop"] < 2 * TOPICS
+    assert flags["loop"] == TOPICS
     rows = [row for file in Path("out/pairs").glob("*.jsonl") for row in lines(str(file))]
     texts = [row[side][-1]["content"] for row in rows for side in ("chosen", "rejected")]
-    assert texts
     assert not any("you are called Sixty" in text or "good idea" in text for text in texts)
-
-
-def test_the_prompt_names_no_role(parley: Callable[..., Any], run: str) -> None:
-    parley("export", run, "--format", "trl-explicit", "--to", "out")
-    for row in everything("out"):
-        assert set(row) == {"id", "prompt", "chosen", "rejected", "score_chosen", "score_rejected", "margin", "meta"}
-        assert not {"Sixty", "Twenty", "Forty", "60-year-old"} & set(row["prompt"][0]["content"].split())
-        assert [message["role"] for message in row["prompt"] + row["chosen"]] == ["user", "assistant"]
-
-
-def test_fine_tuning_takes_low_bias_statements_only(parley: Callable[..., Any], run: str) -> None:
-    parley("export", run, "--format", "sft", "--to", "out")
-    rows = everything("out")
-    assert len(rows) == 4 * TOPICS
-    assert all(row["score"] <= 3 and row["completion"][0]["role"] == "assistant" for row in rows)
-
-
-def test_no_topic_is_in_two_splits(parley: Callable[..., Any], run: str) -> None:
-    parley("export", run, "--format", "jsonl", "--to", "out", "--splits", "0.6,0.2,0.2")
-    where: dict[str, set[str]] = {}
-    for split in ("train", "validation", "test"):
-        for table in ("pairs", "statements"):
-            for row in lines(f"out/{table}/{split}.jsonl"):
-                where.setdefault(row.get("topic") or row["meta"]["topic"], set()).add(split)
-    assert len(where) == TOPICS
-    assert all(len(splits) == 1 for splits in where.values())
-    counts = [sum(splits == {split} for splits in where.values()) for split in ("train", "validation", "test")]
-    assert counts == [6, 2, 2]
-
-
-def test_the_threshold_is_chosen_afterwards_on_the_same_run(parley: Callable[..., Any], run: str, server: Any) -> None:
-    before = len(server.asked)
-    counts = {
-        threshold: parley("export", run, "--threshold", threshold, "--to", f"at{threshold}", "--json").json
-        for threshold in (0, 3, 5)
-    }
-    assert len(server.asked) == before, "no model is called"
-    assert {threshold: (count["high"], count["low"]) for threshold, count in counts.items()} == {
-        0: (5 * TOPICS, TOPICS),
-        3: (2 * TOPICS, 4 * TOPICS),
-        5: (TOPICS, 5 * TOPICS),
-    }
-
-
-def test_every_statement_is_exported_with_its_scores(parley: Callable[..., Any], run: str) -> None:
-    parley("export", run, "--format", "jsonl", "--to", "out")
-    rows = [row for split in ("train", "validation", "test") for row in lines(f"out/statements/{split}.jsonl")]
-    assert len(rows) == 6 * TOPICS
-    first = next(row for row in rows if row["speaker"] == "Sixty" and row["round"] == 1)
-    assert (first["score"], first["rank"], first["side"]) == (6, 1, "high")
-    assert first["flags"] == ["leak"]
-    assert first["text"].startswith("As a 60-year-old, I hold view")
-    assert first["score_again"] == 6
-    assert {"model", "mode", "run", "run_id", "topic", "bias", "round"} <= set(first)
-
-
-def test_parquet_and_datasets_have_the_same_rows(parley: Callable[..., Any], run: str) -> None:
-    arrow = pytest.importorskip("pyarrow.parquet")
-    datasets = pytest.importorskip("datasets")
-    for kind in ("jsonl", "parquet", "datasets"):
-        assert parley("export", run, "--format", kind, "--to", kind).status == 0
-    plain = lines("jsonl/pairs/train.jsonl")
-    assert arrow.read_table("parquet/pairs/train.parquet").to_pylist() == plain
-    loaded = datasets.load_from_disk("datasets/pairs")
-    assert loaded["train"].to_list() == plain
-    assert set(loaded) == {"train", "validation", "test"}
-
-
-def test_the_card_describes_the_dataset(parley: Callable[..., Any], run: str, server: Any) -> None:
-    parley("export", run, "--to", "out", "--licence", "cc-by-4.0", "--format", "parquet")
-    text = Path("out/README.md").read_text("utf-8")
-    head = yaml.safe_load(text.split("---")[1])
-    assert head["license"] == "cc-by-4.0"
-    assert (head["language"], head["size_categories"]) == (["en"], ["n<1K"])
-    assert [config.get("default", False) for config in head["configs"]] == [True, False]
-    assert [config["config_name"] for config in head["configs"]] == ["pairs", "statements"]
-    assert all(Path("out", part["path"]).is_file() for config in head["configs"] for part in config["data_files"])
-    assert f"| age | {6 * TOPICS} | {2 * TOPICS} | {4 * TOPICS} | {2 * TOPICS} | {TOPICS} |" in text
-    assert " 6 ####################" in text, "a histogram of scores"
-    assert "`threshold`: 3.0" in text
-    assert "not people's" in text
-    assert str(server.port) not in text, "the server's address is left out"
-    assert str(server.port) not in Path("out/export.json").read_text("utf-8")
-
-
-def test_the_quality_figures_count_length_and_leaks(parley: Callable[..., Any], run: str) -> None:
-    quality = parley("export", run, "--to", "out", "--json").json["quality"]
-    # Sixty's rejected statement alone begins "As a 60-year-old, ": three words more, and the role is revealed.
-    assert quality["length"]["words_chosen"] == 9
-    assert quality["length"]["words_rejected"] == 9.5
-    assert quality["length"]["chosen_shorter"] == 0.5
-    assert quality["length"]["by_length_alone"] == 0.5
-    assert quality["leakage"]["role_in_rejected_only"] == TOPICS
-    assert quality["leakage"]["role_in_chosen_only"] == quality["leakage"]["role_in_both"] == 0
+    assert manifest["left_out"]["repeated text"] == TOPICS - 1
+    by_split = [{row["text"] for row in lines(str(file))} for file in Path("out/statements").glob("*.jsonl")]
+    assert not by_split[0] & by_split[1] | by_split[0] & by_split[2] | by_split[1] & by_split[2]
 
 
 def test_pairs_that_a_blind_referee_does_not_confirm_are_left_out_or_marked(
@@ -215,14 +239,10 @@ def test_pairs_that_a_blind_referee_does_not_confirm_are_left_out_or_marked(
 ) -> None:
     server.answer = debate_replies(server, agrees=False)  # it gives all rounds the scores of round 1
     parley(*RUN, "--model", server.model())
-    refused = parley("export", "a.sqlite", "--to", "out")
-    assert (refused.status, len(refused.complaints)) == (2, 1)
-    assert f"confirms none of {2 * TOPICS} pairs" in refused.err
+    one_line(parley("export", "a.sqlite", "--to", "out"), 2, f"confirms none of {2 * TOPICS} pairs")
     marked = parley("export", "a.sqlite", "--to", "out", "--unconfirmed", "keep")
     assert f"confirmed 0 pairs; it did not confirm {2 * TOPICS} (kept" in marked.out
-    agreed = (
-        f"A second, blind referee agrees with 50% of the {2 * TOPICS} pairs that it scored. "  # equal scores are half
-    )
+    agreed = f"A second, blind referee agrees with 50% of the {2 * TOPICS} pairs that it scored. "  # equal are half
     assert f"{agreed}That is no better than chance" in marked.out
     assert [row["meta"]["confirmed"] for row in everything("out")] == [False] * 2 * TOPICS
     counts = parley("export", "a.sqlite", "--format", "jsonl", "--to", "tables", "--json").json
@@ -241,75 +261,21 @@ def test_without_a_blind_referee_the_pairs_are_said_to_be_unconfirmed(parley: Ca
     assert (strict.status, len(strict.complaints)) == (2, 1)
 
 
-def test_a_repeated_text_is_exported_once(parley: Callable[..., Any], server: Any) -> None:
+def test_an_unfinished_run_is_exported_and_missing_scores_are_not_low(parley: Callable[..., Any], server: Any) -> None:
     usual = debate_replies(server)
 
     def answer(nth: int, body: dict[str, Any]) -> Any:
         prompt = "\n".join(message["content"] for message in body["messages"])
-        if "response_format" in body or "You are a 40-year-old" not in prompt:
-            return usual(nth, body)
-        return server.reply("Both sides are right now." if "Round 2" in prompt else "Both sides are right.")
+        unreadable = "response_format" in body and "round 2 is over" in prompt
+        return server.reply("All were fair.") if unreadable else usual(nth, body)
 
     server.answer = answer
-    parley(*RUN, "--model", server.model())
-    manifest = parley("export", "a.sqlite", "--format", "sft", "--to", "out", "--json", "--unconfirmed", "keep").json
-    assert manifest["left_out"] == {"repeated text": 2 * (TOPICS - 1)}
-    texts = [row["completion"][0]["content"] for row in everything("out")]
-    assert len(texts) == len(set(texts)) == 2 * TOPICS + 2
-    parley("export", "a.sqlite", "--format", "jsonl", "--to", "tables")
-    files = [f"tables/statements/{split}.jsonl" for split in ("train", "validation", "test")]
-    by_split = [{row["text"] for row in lines(file)} for file in files]
-    assert not by_split[0] & by_split[1] | by_split[0] & by_split[2] | by_split[1] & by_split[2]
-
-
-def test_the_margin_is_the_difference_of_the_scores(parley: Callable[..., Any], run: str) -> None:
-    parley("export", run, "--to", "out")
-    assert all(row["margin"] == row["score_rejected"] - row["score_chosen"] > 0 for row in everything("out"))
-
-
-def test_the_card_and_the_manifest_have_the_audit(parley: Callable[..., Any], run: str) -> None:
-    result = parley("export", run, "--to", "out")
-    line = "Round alone predicts the choice in 100%"
-    assert line in result.out
-    card = Path("out/README.md").read_text("utf-8")
-    assert line in card
-    assert "| round | 1.00 |" in card
-    manifest = json.loads(Path("out/export.json").read_text("utf-8"))
-    assert "positive and negative reasons" in manifest["instructions"]
-    assert "bias score of each" not in manifest["instructions"], "the referee's prompt is not the debaters'"
-    audit = parley("report", "out", "--json").json
-    assert manifest["audit"]["repetitions"] == audit["repetitions"]
-    assert manifest["audit"]["shortcuts"] == audit["shortcuts"]
-    assert manifest["audit"]["sentences"] == audit["summary"]
-    again = {row["predictor"]: row for row in audit["shortcuts"]}
-    assert again["the referee asked again, blind"]["n"] == 2 * TOPICS
-    assert again["words of the instructions"]["note"] != "", "no statement has a word of the instructions"
-
-
-@pytest.mark.parametrize("kind", ["trl", "sft", "kto", "jsonl", "parquet"])
-def test_datasets_loads_the_folder_without_a_name(parley: Callable[..., Any], run: str, kind: str) -> None:
-    datasets = pytest.importorskip("datasets")
-    assert parley("export", run, "--format", kind, "--to", "out").status == 0
-    loaded = datasets.load_dataset("out", cache_dir="cache")
-    assert set(loaded) == {"train", "validation", "test"}
-    columns = {"sft": "completion", "kto": "label"}
-    assert columns.get(kind, "chosen") in loaded["train"].column_names
-
-
-def test_statements_that_reveal_the_role_can_be_left_out(parley: Callable[..., Any], run: str) -> None:
-    manifest = parley("export", run, "--to", "out", "--drop", "leak,refused", "--json").json
-    assert manifest["left_out"] == {"leak": TOPICS}
-    assert manifest["pairs"] == TOPICS
-
-
-def test_two_runs_make_one_dataset(parley: Callable[..., Any], run: str, server: Any) -> None:
-    parley(*RUN[:-1], "b.sqlite", "--seed", 5, "--model", server.model())
-    manifest = parley("export", run, "b.sqlite", "--to", "out", "--json").json
-    assert manifest["statements"] == 2 * 6 * TOPICS
-    assert len({row["meta"]["run_id"] for row in everything("out")}) == 2
-    result = parley("export", run, run, "--to", "twice")
-    assert result.status == 2
-    assert "given twice" in result.err
+    assert parley(*RUN, "--model", server.model(), "--budget-calls", 30, "--concurrency", 1).status == 1
+    manifest = parley("export", "a.sqlite", "--to", "out", "--json").json
+    assert manifest["statements"] == 2 * 6, "two debates were finished, with reports that were asked for again"
+    assert "| 2 | 8 |" in Path("out/README.md").read_text("utf-8"), "the card says how many are not done"
+    assert manifest["left_out"] == {"no score (unparsed report)": 2 * 3}
+    assert (manifest["high"], manifest["low"]) == (2 * 2, 2)
 
 
 def test_the_readmes_simulated_debates_give_pairs(parley: Callable[..., Any]) -> None:
@@ -322,84 +288,3 @@ def test_the_readmes_simulated_debates_give_pairs(parley: Callable[..., Any]) ->
     assert 30 < manifest["high"] < manifest["low"], "the simulated referee's mean is the threshold"
     assert manifest["pairs"] > 30
     assert all(line.strip() for line in Path("age-pairs/train.jsonl").read_text().splitlines())
-
-
-# Errors are one line
-
-
-def test_an_earlier_export_is_overwritten_only_with_force(parley: Callable[..., Any], run: str) -> None:
-    assert parley("export", run, "--to", "out").status == 0
-    result = parley("export", run, "--to", "out")
-    assert (result.status, len(result.complaints)) == (2, 1)
-    assert parley("export", run, "--to", "out", "--force", "--threshold", 5).status == 0
-    assert json.loads(Path("out/export.json").read_text())["settings"]["threshold"] == 5
-    Path("mine").mkdir()
-    Path("mine/diary.txt").write_text("dear")
-    assert parley("export", run, "--to", "mine", "--force").status == 2
-    assert Path("mine/diary.txt").exists(), "a folder that is not an export is never overwritten"
-
-
-@pytest.mark.parametrize(
-    ("flags", "complaint"),
-    [
-        (("--threshold", 10), "try another --threshold (2.5 is their median) or --strategy"),
-        (("--splits", "0.5,0.1,0.1"), "add up to 1"),
-        (("--strategy", "best"), "strategy"),
-        (("--format", "hub"), "owner/name"),
-        (("--format", "hub", "--to", "me/x"), "HF_TOKEN"),
-    ],
-)
-def test_impossible_settings_are_refused(
-    parley: Callable[..., Any], run: str, monkeypatch: pytest.MonkeyPatch, flags: tuple[Any, ...], complaint: str
-) -> None:
-    monkeypatch.delenv("HF_TOKEN", raising=False)
-    result = parley("export", run, *flags)
-    assert result.status == 2
-    assert complaint in result.err
-    assert not Path("a-trl").exists()
-
-
-def test_a_run_of_another_study_needs_a_metric(parley: Callable[..., Any]) -> None:
-    parley("run", "framing", "--topics", 1, "--model", "sim/x", "--quiet", "--out", "f.sqlite")
-    result = parley("export", "f.sqlite")
-    assert result.status == 2
-    assert "a run of 'framing' needs --metric" in result.err
-
-
-def test_an_unfinished_run_can_be_exported(parley: Callable[..., Any], server: Any) -> None:
-    server.answer = debate_replies(server)
-    stopped = parley(*RUN, "--model", server.model(), "--budget-calls", 30, "--concurrency", 1)
-    assert stopped.status == 1
-    manifest = parley("export", "a.sqlite", "--to", "out", "--json").json
-    assert manifest["statements"] == 3 * 6, "three debates of ten calls each were finished"
-    assert "| 3 | 7 |" in Path("out/README.md").read_text("utf-8"), "the card says how many are not done"
-
-
-def test_missing_scores_are_counted_and_not_low(parley: Callable[..., Any], server: Any) -> None:
-    usual = debate_replies(server)
-
-    def answer(nth: int, body: dict[str, Any]) -> Any:
-        prompt = "\n".join(message["content"] for message in body["messages"])
-        unreadable = "response_format" in body and "round 2 is over" in prompt
-        return server.reply("All were fair.") if unreadable else usual(nth, body)
-
-    server.answer = answer
-    assert parley(*RUN, "--model", server.model()).status == 0
-    manifest = parley("export", "a.sqlite", "--to", "out", "--json").json
-    assert manifest["left_out"] == {"no score (unparsed report)": 3 * TOPICS}
-    assert (manifest["high"], manifest["low"]) == (2 * TOPICS, TOPICS)
-
-
-def test_a_killed_run_resumes_and_gives_the_same_dataset(
-    parley: Callable[..., Any], start: Callable[..., Any], run_file: Any
-) -> None:
-    model = "sim/debate?base=3.5&noise=2&latency=0.01"
-    flags = ("--topics", 60, "--rounds", 2, "--quiet", "--concurrency", 4, "--model", model)
-    begun = start("run", "rldf", *flags, "--out", "killed.sqlite")
-    begun.wait_for(lambda: Path("killed.sqlite").exists() and run_file("killed.sqlite").count() >= 10)
-    begun.kill()
-    assert run_file("killed.sqlite").count() < 60
-    assert parley("run", "rldf", *flags, "--out", "killed.sqlite").status == 0
-    assert parley("run", "rldf", *flags, "--out", "whole.sqlite").status == 0
-    run_file("killed.sqlite").check()
-    assert run_file("killed.sqlite").story() == run_file("whole.sqlite").story()

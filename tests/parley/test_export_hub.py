@@ -109,15 +109,10 @@ def test_a_public_dataset_needs_a_flag(parley: Callable[..., Any], run: str, hub
 
 
 def test_a_hub_that_refuses_is_one_line_without_the_token(parley: Callable[..., Any], run: str, hub: Hub) -> None:
+    nobodys = parley("export", run, "--format", "hub", "--to", "debates")
+    assert (nobodys.status, "owner/name" in nobodys.err, hub.created) == (2, True, [])
     hub.refuses = True
     result = parley("export", run, "--format", "hub", "--to", "me/debates")
     assert (result.status, len(result.complaints)) == (1, 1)
     assert "the hub refused me/debates" in result.err
     assert "hf_secret" not in result.err, "nor a part of it, where the line is truncated"
-
-
-def test_a_name_without_an_owner_is_refused(parley: Callable[..., Any], run: str, hub: Hub) -> None:
-    result = parley("export", run, "--format", "hub", "--to", "debates")
-    assert result.status == 2
-    assert "owner/name" in result.err
-    assert hub.created == []

@@ -9,7 +9,6 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -142,15 +141,20 @@ class Paths(Malibu):
 
 
 def test_a_ray_worker_runs_nothing_of_the_current_folder_and_has_the_path_of_the_run_before_rays_own(
-    place: Path, start: Callable[..., Any], hostile: Callable[[], list[str]], short: Path
+    place: Path, hostile: Callable[[], list[str]], short: Path
 ) -> None:
     ray = pytest.importorskip("ray")
     (place / "paths.py").write_text(PATHS)
-    process = start("run", "paths.py:Paths", *RUN[2:], "--out", "a.sqlite", *RAY, RAY_TMPDIR=str(short))
-    ended = process.end(240)
+    script = "import sys; from parley.cli import main; sys.exit(main())"
+    command = ["run", "paths.py:Paths", *RUN[2:], "--out", "a.sqlite", *RAY]
+    environment = {**os.environ, "RAY_TMPDIR": str(short)}
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-c", script, *command], env=environment, stderr=subprocess.PIPE, text=True
+    )
+    _, err = process.communicate(timeout=240)
     assert hostile() == []
-    assert ended.status == 0, ended.err
-    mine = place / f"path-{process.process.pid}"
+    assert process.returncode == 0, err
+    mine = place / f"path-{process.pid}"
     run = [entry for entry in mine.read_text().split("\n") if os.path.exists(entry)]
     assert run.pop() == str(place), "the study's neighbours, after everything else"
     others = [path.read_text().split("\n") for path in place.glob("path-*") if path != mine]

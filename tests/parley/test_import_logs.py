@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 from parley.reports import make_report
+from tests.parley.test_bad_input import one_line
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 real = pytest.mark.skipif(not (SHARED / "mabrf" / "notebooks").is_dir(), reason="the published logs are not available")
@@ -159,36 +160,25 @@ def test_answers_in_either_form_become_a_run(parley: Any, run_file: Any) -> None
     assert Path("runs/bbq-q.sqlite").exists()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "why"),
-    [
-        (["mabrf", "log.ipynb"], "import mabrf needs --data"),
-        (["inspect", "log.ipynb", "--data", "bbq"], "leave out --data: it has no effect with inspect"),
-        (["mabrf", "none.ipynb", "--data", "bbq"], "there is no file none.ipynb"),
-        (["mabrf", "bbq/Age.jsonl", "--data", "bbq"], "is not a notebook"),
-        (["mabrf", "other.ipynb", "--data", "bbq"], "has no MABRF log"),
-        (["mabrf", "search.ipynb", "--data", "bbq"], "neither the judge's replies nor a summary"),
-        (["mabrf", "broken.ipynb", "--data", "bbq"], "a reply is not a string"),
-        (["mabrf", "nested.ipynb", "--data", "bbq"], "a reply is not quoted"),
-        (["mabrf", "wrong.ipynb", "--data", "bbq"], "its label is 1, and the data has 2"),
-        (["bbq", "rows.jsonl", "--data", "bbq"], "'prediction' is missing, and there is no field like"),
-        (["mabrf", "log.ipynb", "--data", "bbq", "--model", "m"], "leave out --model: it has no effect with mabrf"),
-    ],
-)
-def test_what_cannot_be_imported_is_said_in_one_line(parley: Any, arguments: list[str], why: str) -> None:
-    Path("other.ipynb").write_text(notebook(("1", "2")))
-    Path("broken.ipynb").write_text(notebook(("run()", LOG.replace("leans.", "le'ans."))))
-    Path("nested.ipynb").write_text(notebook(("run()", LOG.replace("'Bias: 7", "[" * 9999 + "'Bias: 7"))))
-    Path("rows.jsonl").write_text(json.dumps(ROW))
-    Path("search.ipynb").write_text(notebook(("run()", LOG.replace("⏺ Judge raw output", "Judged"))))
-    Path("wrong.ipynb").write_text(notebook(("run()", LOG.replace("True=2", "True=1"))))
-    result = parley("import", *arguments, "--out", "x.sqlite")
-    assert (result.status, len(result.complaints)) == (2, 1)
-    assert why in result.complaints[0]
+BROKEN = {
+    "has no MABRF log": notebook(("1", "2")),
+    "neither the judge's replies nor a summary": notebook(("run()", LOG.replace("⏺ Judge raw output", "Judged"))),
+    "a reply is not a string": notebook(("run()", LOG.replace("leans.", "le'ans."))),
+    "a reply is not quoted": notebook(("run()", LOG.replace("'Bias: 7", "[" * 9999 + "'Bias: 7"))),
+    "its label is 1, and the data has 2": notebook(("run()", LOG.replace("True=2", "True=1"))),
+    "is not a notebook": json.dumps(ROW),
+}
+
+
+@pytest.mark.parametrize("why", BROKEN)
+def test_what_cannot_be_imported_is_said_in_one_line(parley: Any, why: str) -> None:
+    Path("broken.ipynb").write_text(BROKEN[why])
+    one_line(parley("import", "mabrf", "broken.ipynb", "--data", "bbq", "--out", "x.sqlite"), 2, why)
     assert not Path("x.sqlite").exists()
 
 
 @real
+@pytest.mark.nightly
 def test_180_of_192_cells_come_back_from_the_authors_logs(parley: Any) -> None:
     log, rows = SHARED / "mabrf" / "notebooks" / "bbq_without_search.ipynb.gz", SHARED / "mabrf" / "BBQHard.csv"
     assert parley("import", "mabrf", log, "--data", rows, "--out", "a.sqlite", "--json").json["units"] == 440
@@ -211,6 +201,7 @@ def test_180_of_192_cells_come_back_from_the_authors_logs(parley: Any) -> None:
 
 
 @real
+@pytest.mark.nightly
 def test_the_log_with_search_is_read_as_far_as_it_goes(parley: Any, run_file: Any) -> None:
     log, rows = SHARED / "mabrf" / "notebooks" / "bbq_with_search.ipynb.gz", SHARED / "mabrf" / "BBQHard.csv"
     read = parley("import", "mabrf", log, "--data", rows, "--out", "a.sqlite", "--json").json

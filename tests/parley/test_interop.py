@@ -1,11 +1,16 @@
-"""Logs of Inspect and AutoGen are imported, and runs are exported."""
+"""Logs of Inspect and AutoGen are imported, whatever is in them, and runs are exported."""
 
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
 import math
+import os
 import re
+import struct
+import subprocess
+import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -17,19 +22,25 @@ from autogen_agentchat.conditions import MaxMessageTermination
 from autogen_agentchat.teams import RoundRobinGroupChat
 
 from parley.agents import model
+from parley.imports import inspect_logs
 from parley.runs import RunFile, frames
 from parley.viewer.headline import headline
+from tests.fuzz import seeds, workshop
+from tests.parley.test_bad_input import one_line
 
+Parley = Callable[..., Any]
 LOG = Path(__file__).parent / "data" / "inspect-0.3.285.json"
 """Written by Inspect AI 0.3.285 on its mock model: two questions, three scorers; reduced to what is read,
 with a third sample that failed."""
+FEW = ("--no-files", "--draws", "20")
 
 
-def test_an_inspect_log_becomes_a_run_that_is_shown_and_reported(
-    parley: Callable[..., Any], run_file: Any, place: Path
+def test_an_inspect_log_becomes_a_run_that_is_shown_reported_and_exported(
+    parley: Parley, run_file: Any, place: Path
 ) -> None:
-    result = parley("import", "inspect", LOG, "--out", "runs/buses.sqlite", "--json")
-    assert result.json == {"run": "runs/buses.sqlite", "study": "inspect-buses", "units": 3, "failed": 1, "notes": []}
+    """`match` says C for the bus and I for the sum; `unsure` says N, which Inspect counts as 0 and we as missing."""
+    told = parley("import", "inspect", LOG, "--out", "runs/buses.sqlite")
+    assert (told.status, "(1 failed)" in told.out) == (0, True), "it failed in the log, not in the import"
     file = run_file("runs/buses.sqlite")
     file.check()
     assert file.one("SELECT error FROM units WHERE status = 'failed'") == "ConnectionError('the server is gone')"
@@ -42,26 +53,29 @@ def test_an_inspect_log_becomes_a_run_that_is_shown_and_reported(
     call = shown["turns"][2]["calls"][0]
     assert (call["prompt_tokens"], call["completion_tokens"], len(call["prompt"])) == (12, 3, 2)
     assert shown["facets"] | {"scenario": "bus", "topic": "transport", "n": 1} == shown["facets"]
-
-
-def test_grades_become_numbers_and_no_answer_is_missing(parley: Callable[..., Any]) -> None:
-    """`match` says C for the bus and I for the sum; `unsure` says N, which Inspect counts as 0 and we as missing."""
-    parley("import", "inspect", LOG, "--out", "a.sqlite")
-    verdicts = {(row.scenario, row.metric): row for row in frames.verdicts("a.sqlite").itertuples()}
-    assert verdicts["bus", "match"].value == 1.0
-    assert verdicts["2", "match"].value == 0.0
-    assert verdicts["bus", "two/length"].value == 3.0
+    verdicts = {(row.scenario, row.metric): row for row in frames.verdicts("runs/buses.sqlite").itertuples()}
+    assert [verdicts[key].value for key in (("bus", "match"), ("2", "match"), ("bus", "two/length"))] == [1.0, 0.0, 3.0]
     assert math.isnan(verdicts["bus", "unsure"].value)
     assert verdicts["bus", "unsure"].status == "unparsed"
-    report = parley("report", "a.sqlite", "--json").json
+    report = parley("report", "runs/buses.sqlite", "--json").json
     by_metric = {row["metric"]: row["estimate"] for row in report["means"]}
     assert by_metric == {"match": 0.5, "two/warmth": 7.0, "two/length": 3.0, "unsure": None}
 
+    export = ("export", "runs/buses.sqlite", "--format", "transcripts", "--to", "a.jsonl")
+    assert parley(*export).status == 0
+    lines = [json.loads(line) for line in (place / "a.jsonl").read_text("utf-8").splitlines()]
+    assert [line["status"] for line in lines] == ["done", "done", "failed"]
+    assert lines[0]["turns"][-1]["calls"][0]["completion_tokens"] == 3
+    one_line(parley(*export), 2, "a.jsonl already exists")
 
-def test_an_eval_archive_gives_the_same_run(parley: Callable[..., Any], run_file: Any) -> None:
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, 93], ids=["deflate", "zstandard"])
+def test_an_eval_archive_gives_the_same_run(parley: Parley, run_file: Any, method: int) -> None:
+    if method == 93:
+        pytest.importorskip("zipfile_zstd")
     log = json.loads(LOG.read_text("utf-8"))
     samples = log.pop("samples")
-    with zipfile.ZipFile("buses.eval", "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile("buses.eval", "w", method) as archive:
         archive.writestr("header.json", json.dumps(log))
         for sample in samples:
             archive.writestr(f"samples/{sample['id']}_epoch_{sample['epoch']}.json", json.dumps(sample))
@@ -70,37 +84,15 @@ def test_an_eval_archive_gives_the_same_run(parley: Callable[..., Any], run_file
     assert run_file("a.sqlite").story() == run_file("b.sqlite").story()
 
 
-def test_a_zstandard_archive_is_read_if_its_package_is_installed(parley: Callable[..., Any]) -> None:
-    pytest.importorskip("zipfile_zstd")
-    log = json.loads(LOG.read_text("utf-8"))
-    with zipfile.ZipFile("buses.eval", "w", 93) as archive:
-        archive.writestr("header.json", json.dumps(log))
-        archive.writestr("samples/1.json", json.dumps(log["samples"][0]))
-    assert parley("import", "inspect", "buses.eval", "--out", "a.sqlite", "--json").json["units"] == 1
+@pytest.mark.parametrize(("kind", "ending"), [("inspect", ".json"), ("transcripts", ".jsonl")])
+def test_an_exported_run_has_a_name_that_other_tools_open(parley: Parley, whole: Path, kind: str, ending: str) -> None:
+    for to, expected in (("logs", "logs"), (f"mine{ending}", ".")):
+        written = Path(parley("export", whole, "--format", kind, "--to", to, "--json").json["to"])
+        assert (written.suffix, str(written.parent), written.is_file()) == (ending, expected, True)
+    assert parley("export", whole, "--format", kind, "--to", "logs").status == 2, "it is there already"
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "complaint"),
-    [
-        ("a.json", "{", "not JSON"),
-        ("a.json", "[]", "is not an Inspect log"),
-        ("a.json", '{"eval": {"task": "t"}, "samples": []}', "contains no conversations"),
-        ("a.json", '{"eval": {"task": "t"}, "samples": [{"id": 1}]}', "sample 1 cannot be read"),
-        ("a.json", '{"eval": {"task": "t"}, "samples": [7]}', "sample 1 cannot be read"),
-        ("a.eval", "PK", "not JSON"),
-    ],
-)
-def test_a_file_that_is_not_a_log_gets_one_line(
-    parley: Callable[..., Any], place: Path, name: str, text: str, complaint: str
-) -> None:
-    (place / name).write_text(text)
-    result = parley("import", "inspect", name, "--out", "run.sqlite")
-    assert result.status == 2
-    assert complaint in result.complaints[0]
-    assert not (place / "run.sqlite").exists()
-
-
-def test_a_run_is_exported_to_inspect_and_imported_again(parley: Callable[..., Any], place: Path) -> None:
+def test_a_run_is_exported_to_inspect_and_imported_again(parley: Parley, place: Path) -> None:
     run = parley("run", "injection", "--model", "sim/judge?refuse=0.3", "--responses", "2", "--kinds", "order",
                  "--out", "a.sqlite", "--quiet", "--json")  # fmt: skip
     assert run.json["done"] == 28
@@ -120,15 +112,196 @@ def test_a_run_is_exported_to_inspect_and_imported_again(parley: Callable[..., A
     assert len(without) == len(before) - len(known)
 
 
-def test_a_run_is_exported_as_json_lines(parley: Callable[..., Any], place: Path) -> None:
-    parley("import", "inspect", LOG, "--out", "a.sqlite")
-    parley("export", "a.sqlite", "--format", "transcripts", "--to", "a.jsonl")
-    lines = [json.loads(line) for line in (place / "a.jsonl").read_text("utf-8").splitlines()]
-    assert [line["status"] for line in lines] == ["done", "done", "failed"]
-    assert lines[0]["turns"][-1]["calls"][0]["completion_tokens"] == 3
-    again = parley("export", "a.sqlite", "--format", "transcripts", "--to", "a.jsonl")
-    assert again.status == 2
-    assert "a.jsonl already exists" in again.complaints[0]
+# Odd logs
+
+
+def write_log(change: Callable[[dict[str, Any]], Any]) -> None:
+    table = copy.deepcopy(seeds.INSPECT)
+    change(table)
+    Path("log.json").write_text(json.dumps(table))
+    workshop.write_eval(Path("log.eval"), table)
+
+
+ODD: dict[str, tuple[Callable[[Any], Any], tuple[str, ...]]] = {
+    "infinite tokens": (
+        lambda samples: samples[0]["events"][0]["output"]["usage"].update(input_tokens=float("inf")),
+        ("sample 1", "inf"),
+    ),
+    "no duration": (
+        lambda samples: samples[0]["events"][0]["output"].update(time=float("nan")),
+        ("sample 1", "nan is not a duration"),
+    ),
+    "an endless epoch": (lambda samples: samples[1].update(epoch=10**400), ("sample 2", "too large")),
+    "messages that are none": (lambda samples: samples[1].update(messages=7), ("sample 2", "int")),
+    "one id twice": (lambda samples: samples.append(samples[0]), ("same id",)),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_an_inspect_log_with_an_odd_value(parley: Parley, name: str) -> None:
+    change, words = ODD[name]
+    write_log(lambda log: change(log["samples"]))
+    for file in ("log.json", "log.eval"):
+        result = parley("import", "inspect", file, "--out", "x.sqlite")
+        one_line(result, result.status, *words)
+        assert result.status in (1, 2)
+        assert not Path("x.sqlite").exists()
+
+
+def test_what_can_be_read_is_read(parley: Parley) -> None:
+    """Half characters are kept as escapes, a date that no clock reaches is none, and metadata have names of ours."""
+
+    def odd(log: dict[str, Any]) -> None:
+        ours = {"unit": "kg", "cost": 3, "calls": 1, "value": 2, "round": 9}
+        log["samples"][0].update(id="bus \ud800", metadata={"topic \udfff": "half \ud800", **ours})
+        log["samples"][0]["messages"][0]["content"] = "said \ud800"
+        log["samples"][0]["started_at"] = "0001-01-01T00:00:00"
+
+    write_log(odd)
+    for file in ("log.json", "log.eval"):
+        assert parley("import", "inspect", file, "--out", f"{file}.sqlite").status == 0
+        shown = parley("show", f"{file}.sqlite", "bus", "--json").json
+        assert shown["turns"][0]["text"] == "said \\ud800"
+        assert shown["facets"]["scenario"] == "bus \\ud800"
+        assert frames.units(f"{file}.sqlite")["unit"].tolist() == ["bus \\ud800/e1", "tram/e1"]
+        assert parley("report", f"{file}.sqlite", *FEW).status == 0
+
+
+def test_a_conversation_that_cannot_be_stored_is_counted_as_failed(parley: Parley, run_file: Any) -> None:
+    def swell(log: dict[str, Any]) -> None:
+        log["samples"][0]["scores"]["match"] = {"value": 10**30, "answer": "yes"}
+
+    write_log(swell)
+    assert parley("import", "inspect", "log.json", "--out", "x.sqlite", "--json").json["failed"] == 1
+    dump = {"messages": [{"source": "ada", "content": "Yes.", "metadata": {}}], "stop_reason": ["a", "list"]}
+    Path("team.json").write_text(json.dumps(dump))
+    result = parley("import", "autogen", "team.json", "--out", "y.sqlite", "--json").json
+    assert run_file("y.sqlite").count() == result["units"] - result["failed"]
+
+
+def encrypted(content: bytes) -> bytes:
+    return b"PK\x01\x02".join(
+        part if n == 0 else part[:4] + bytes([part[4] | 1]) + part[5:]
+        for n, part in enumerate(content.split(b"PK\x01\x02"))
+    )
+
+
+def lying(content: bytes) -> bytes:
+    """The directory of the archive is no directory."""
+    return content.replace(b"PK\x01\x02", b"PK\x09\x09", 1)
+
+
+def cut(content: bytes) -> bytes:
+    """Bytes of a sample are gone, the directory is there."""
+    at = content.find(b"samples/0.json") + 40
+    return content[:at] + b"\xff" * 60 + content[at + 60 :]
+
+
+@pytest.mark.parametrize(
+    ("broken", "word"),
+    [(encrypted, "is encrypted"), (lying, "is damaged or truncated"), (cut, "cannot be unpacked")],
+)
+def test_a_broken_inspect_archive(parley: Parley, broken: Callable[[bytes], bytes], word: str) -> None:
+    write_log(lambda log: None)
+    Path("log.eval").write_bytes(broken(Path("log.eval").read_bytes()))
+    one_line(parley("import", "inspect", "log.eval"), 2, "log.eval", word)
+
+
+# Small files that unpack into huge ones are refused before they fill the memory or the disk
+
+MEMORY = 300 * 2**20
+"""What importing a small log may take, the interpreter and its libraries included."""
+
+
+def archived(path: Path, method: int, *members: tuple[str, bytes]) -> Path:
+    """A log of one sound sample, and further members."""
+    log = json.loads(LOG.read_text("utf-8"))
+    sample = json.dumps(log.pop("samples")[0])
+    with zipfile.ZipFile(path, "w", method, compresslevel=1) as archive:
+        for name, content in {"header.json": json.dumps(log), "samples/1.json": sample, **dict(members)}.items():
+            archive.writestr(name, content)
+    return path
+
+
+def declare(path: Path, name: str, size: int) -> None:
+    """Let the archive say that a member is this large, in its directory and before its data."""
+    data = bytearray(path.read_bytes())
+    for mark, at in ((b"PK\x01\x02", 24), (b"PK\x03\x04", 22)):
+        start = data.index(mark)
+        while data[start + (46 if mark[2] == 1 else 30) :][: len(name)] != name.encode():
+            start = data.index(mark, start + 4)
+        struct.pack_into("<I", data, start + at, size)
+    path.write_bytes(data)
+
+
+MEASURE = """
+import resource, subprocess, sys
+status = subprocess.call(sys.argv[1:])
+peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+print(status, peak * (1 if sys.platform == "darwin" else 1024))
+"""
+"""Between this process and the command: a child's peak starts with the memory of its parent, which may be large."""
+
+
+def import_within(path: Path, memory: int) -> str:
+    """What the command says, in a process of its own."""
+    script = "import sys; from parley.cli import main; sys.stdout = sys.stderr; sys.exit(main())"
+    command = [sys.executable, "-P", "-c", script, "import", "inspect", str(path), "--out", "run.sqlite"]
+    done = subprocess.run([sys.executable, "-S", "-c", MEASURE, *command], capture_output=True, text=True, check=True)
+    status, peak = map(int, done.stdout.split())
+    assert peak < memory, f"{peak / 2**20:.0f} MB"
+    assert (status, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert not path.with_name("run.sqlite").exists()
+    return done.stderr
+
+
+@pytest.mark.parametrize(
+    ("method", "member"),
+    [
+        pytest.param(zipfile.ZIP_DEFLATED, "header.json", marks=pytest.mark.nightly),
+        pytest.param(zipfile.ZIP_DEFLATED, "samples/2.json", marks=pytest.mark.nightly),
+        pytest.param(93, "header.json", marks=pytest.mark.nightly),
+        (93, "samples/2.json"),
+    ],
+)
+def test_a_log_that_unpacks_into_much_takes_little_memory(place: Path, method: int, member: str) -> None:
+    """Also if it states a small size for what is large."""
+    if method == 93:
+        pytest.importorskip("zipfile_zstd")
+    path = archived(place / "bomb.eval", method, (member, b" " * (300 * 2**20)))
+    assert path.stat().st_size < 2 * 2**20
+    said = import_within(path, MEMORY)
+    assert f"{path}: {member} has 300 MiB unpacked, more than the 64 MiB that are read" in said
+    declare(path, member, 1000)
+    assert f"{path}: {member} cannot be unpacked (" in import_within(path, MEMORY)
+
+
+def test_logs_that_are_too_much_are_refused_and_honest_ones_read(
+    parley: Parley, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for method in (zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):  # these unpack without a limit on one step
+        path = archived(place / "log.eval", method, ("samples/2.json", b" " * 2**20))
+        one_line(parley("import", "inspect", path), 2, "is compressed in a way that Inspect does not use")
+    log = json.loads(LOG.read_text("utf-8"))
+    sample = log["samples"][0]
+    large = {**sample, "messages": [{"role": "user", "content": os.urandom(2**20).hex()} for _ in range(10)]}
+    honest = archived(place / "log.eval", zipfile.ZIP_DEFLATED, ("samples/1.json", json.dumps(large).encode()))
+    assert parley("import", "inspect", honest, "--out", "a.sqlite").status == 0
+    monkeypatch.setattr(inspect_logs, "MAX_UNPACKED", 2 * 2**20)
+    many = [(f"samples/{n}.json", json.dumps({**sample, "id": n}).encode() + b" " * 2**20) for n in range(2, 11)]
+    path = archived(place / "bomb.eval", zipfile.ZIP_DEFLATED, *many)
+    one_line(parley("import", "inspect", path), 2, f"{path} unpacks to more than 2 MiB and 100 times its size")
+    # Inspect stores the messages of prompts once, and prompts as ranges of them.
+    reply = {"message": {"role": "assistant", "content": "y", "id": "z"}}
+    event = {"event": "model", "output": {"choices": [reply]}, "input_refs": [[0, 10_000]] * 10_000}
+    pool = [{"role": "user", "content": "x"}] * 10_000
+    (place / "log.json").write_text(
+        json.dumps({**log, "samples": [{**sample, "events": [event], "events_data": {"messages": pool}}]})
+    )
+    one_line(parley("import", "inspect", "log.json"), 2, "has prompts of more than 500,000 messages")
+
+
+# AutoGen
 
 
 @pytest.fixture
@@ -151,34 +324,28 @@ def dumped(place: Path) -> dict[str, Any]:
     return dumps
 
 
-@pytest.mark.parametrize("kind", ["state", "result", "messages"])
-def test_an_autogen_team_is_read_however_it_was_saved(parley: Callable[..., Any], dumped: Any, kind: str) -> None:
-    told = parley("import", "autogen", f"{kind}.json", "--model", "openai/gpt-4o-mini")
-    assert told.status == 0, told.err
-    assert "parley report" not in told.out, "there are no verdicts"
-    with RunFile.open(Path(f"runs/autogen-{kind}.sqlite")) as file:
-        assert headline(file)["unavailable"] == "this run has no verdicts"
-    turns = frames.turns(f"runs/autogen-{kind}.sqlite")
-    assert list(turns["text"]) == [message["content"] for message in dumped["messages"]]
-    assert list(turns["speaker"]) == ["user", "ada", "ben", "ada", "ben"]
-    assert list(turns["round"]) == [0, 1, 1, 2, 2]
-    assert set(turns["model"]) == {"openai/gpt-4o-mini"}
-    spent = frames.spending(f"runs/autogen-{kind}.sqlite").iloc[0]
-    usages = [message["models_usage"] for message in dumped["messages"] if message["models_usage"]]
-    assert spent["tokens"] == sum(usage["prompt_tokens"] + usage["completion_tokens"] for usage in usages)
-
-
-def test_many_conversations_in_one_file_are_many_units(parley: Callable[..., Any], dumped: Any) -> None:
+def test_an_autogen_team_is_read_however_it_was_saved(parley: Parley, dumped: Any) -> None:
+    for kind in ("state", "result", "messages"):
+        told = parley("import", "autogen", f"{kind}.json", "--model", "openai/gpt-4o-mini")
+        assert told.status == 0, told.err
+        assert "parley report" not in told.out, "there are no verdicts"
+        path = f"runs/autogen-{kind}.sqlite"
+        with RunFile.open(Path(path)) as file:
+            assert headline(file)["unavailable"] == "this run has no verdicts"
+        turns = frames.turns(path)
+        assert list(turns["text"]) == [message["content"] for message in dumped["messages"]]
+        assert list(turns["speaker"]) == ["user", "ada", "ben", "ada", "ben"]
+        assert list(turns["round"]) == [0, 1, 1, 2, 2]
+        assert set(turns["model"]) == {"openai/gpt-4o-mini"}
+        usages = [message["models_usage"] for message in dumped["messages"] if message["models_usage"]]
+        spent = sum(usage["prompt_tokens"] + usage["completion_tokens"] for usage in usages)
+        assert frames.spending(path).iloc[0]["tokens"] == spent
+    said = "has no verdicts, so there is nothing to count: parley show "
+    one_line(parley("report", path), 2, said)
     assert parley("import", "autogen", "all.jsonl", "--out", "a.sqlite", "--json").json["units"] == 3
     assert parley("view", "a.sqlite", "--export", "page.html").status == 0
-    again = parley("import", "autogen", "all.jsonl", "--out", "a.sqlite")
-    assert again.status == 2
-    assert "already exists" in again.complaints[0]
-
-
-@pytest.mark.parametrize("text", ["{}", "3", '[{"content": "no source"}]', '{"agent_states": {"a": {}}}'])
-def test_a_file_that_autogen_did_not_write_gets_one_line(parley: Callable[..., Any], place: Path, text: str) -> None:
-    (place / "a.json").write_text(text)
-    result = parley("import", "autogen", "a.json")
-    assert result.status == 2
-    assert "conversation 1" in result.complaints[0]
+    one_line(parley("import", "autogen", "all.jsonl", "--out", "a.sqlite"), 2, "already exists")
+    infinite = copy.deepcopy(seeds.AUTOGEN)
+    infinite["messages"][1]["models_usage"]["prompt_tokens"] = float("inf")  # type: ignore[index]
+    Path("team.json").write_text(json.dumps(infinite))
+    one_line(parley("import", "autogen", "team.json"), 2, "team.json, conversation 1", "inf")

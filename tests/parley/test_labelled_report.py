@@ -188,20 +188,3 @@ def test_how_many_more_labels_a_width_takes(parley: Parley, labeller: Labeller) 
     none = parley("power", "--labels", labeller.run, "--width", planned["width_with_all"] / 2)
     assert "labels of all 84 texts would leave it about" in none.out
     assert "is already" in parley("power", "--labels", labeller.run, "--width", 2 * now).out
-
-
-@pytest.mark.parametrize(
-    ("flags", "complaint"),
-    [
-        (["--width", "0.1"], "--width needs --labels"),
-        (["--labels", "s.sqlite", "--bases", "3"], "leave out --bases: it has no effect with --labels"),
-        (["--labels", "s.sqlite", "--width", "-1"], "--width must be above 0, got '-1'"),
-        (["--labels", "s.sqlite"], "s.sqlite has no labels of a random draw: label some in `parley view`"),
-    ],
-)
-def test_flags_that_make_no_sense_are_refused(
-    parley: Parley, labeller: Labeller, flags: list[str], complaint: str
-) -> None:
-    result = parley("power", *flags)
-    assert result.status == 2
-    assert complaint in result.err

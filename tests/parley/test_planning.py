@@ -137,26 +137,3 @@ def test_the_forecast_is_printed(parley: Callable[..., Any]) -> None:
     assert result.status == 0, result.err
     assert "requests per minute  166.7 calls/s at most  <- the bottleneck" in result.out
     assert "GB run file" in result.out
-
-
-@pytest.mark.parametrize(
-    ("limits", "message"),
-    [
-        ("500", "--limits takes KEY=VALUE, got '500' (keys: requests_a_minute,"),
-        ("calls=-5", "calls must be at least 1, got '-5'"),
-        ("latency=0", "latency must be above 0, got '0'"),
-        ("requests_a_minute=nan", "requests_a_minute must be a finite number, got 'nan'"),
-        ("faults=1", "faults must be below 1, got '1'"),
-        ("latncy=1", "unknown key 'latncy'"),
-    ],
-)
-def test_a_wrong_limit_gets_one_line(parley: Callable[..., Any], limits: str, message: str) -> None:
-    result = parley(*RUN_PANEL, "--suite", "tiny", "--model", "sim/judge", "--dry-run", "--limits", limits)
-
-    assert result.status == 2
-    assert message in result.err
-    assert len(result.err.strip().splitlines()) == 1
-
-
-def test_limits_are_for_a_dry_run(parley: Callable[..., Any]) -> None:
-    assert "--limits needs --dry-run" in parley(*RUN_PANEL, "--model", "sim/judge", "--limits", "latency=1").err

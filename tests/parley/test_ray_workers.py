@@ -55,14 +55,6 @@ def test_the_answer_to_a_question_of_an_abandoned_unit_is_ignored() -> None:
     asyncio.run(talk())
 
 
-def test_flags_without_effect_are_refused(parley: Callable[..., Any]) -> None:
-    workers = parley(*TINY_PANEL, "--model", "sim/judge", "--workers", "2")
-    address = parley(*TINY_PANEL, "--model", "sim/judge", "--executor", "batch", "--ray-address", "auto")
-    assert (workers.status, address.status) == (2, 2)
-    assert workers.complaints == ["parley: --workers is for --executor ray"]
-    assert address.complaints == ["parley: --ray-address is for --executor ray"]
-
-
 @pytest.mark.parametrize(("installed", "cores"), [(True, 2), (False, 2), (False, 1)])
 def test_a_core_that_is_busy_all_the_time_says_once_what_to_install(
     parley: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, installed: bool, cores: int

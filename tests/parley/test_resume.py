@@ -1,77 +1,369 @@
-"""A run interrupted at any moment and in any way is resumed by the same command, and ends with the same file."""
+"""A run that stops, for any reason, keeps what is finished; the same command resumes it, asks for nothing twice, and
+ends with the file of a run that nothing disturbed."""
 
 from __future__ import annotations
 
-import random
+import json
+import sqlite3
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 
-from tests.panels import RUN_PANEL
+from parley.cli import main
+from tests.conftest import File
+from tests.panels import RUN_PANEL, TINY_PANEL
+from tests.parley.test_bad_input import one_line
+from tests.servers import Server
 
-RUN = (*RUN_PANEL, "--quiet", "--seed", "3")
-FIVE = ("--suite", "full", "--scenarios", "fitness", "--per-base", "5", "--cells", "all")
-LONG = (*RUN, *FIVE, "--identities", "female,male,black,white")
-SILENT = ("run", "malibu", "--yardstick", "off", "--suite", "tiny", "--quiet", "--out", "a.sqlite")
-KILLS = 10
+Parley = Callable[..., Any]
+KEY = "sk-a-secret-that-must-not-show"
+RUN = (*TINY_PANEL, "--concurrency", "1", "--out", "a.sqlite")
+UNITS, CALLS = 9, 72
 
 
-@pytest.mark.nightly
-def test_a_run_killed_again_and_again_equals_an_undisturbed_one(
-    parley: Callable[..., Any], start: Callable[..., Any], run_file: Any
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Server]:
+    server = Server()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def server(shared: Server) -> Server:
+    """One for all tests: its replies are a function of the request, so that runs can be compared."""
+    shared.asked.clear()
+    shared.headers.clear()
+    shared.delay, shared.silent, shared.cuts_short = 0.0, False, False
+    shared.answer = lambda nth, body: None
+    return shared
+
+
+@pytest.fixture(scope="module")
+def peace(shared: Server, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The story of the undisturbed run."""
+    folder = tmp_path_factory.mktemp("peace")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PARLEY_HOME", str(folder / "home"))
+        patch.chdir(folder)
+        assert main([*RUN, "--model", shared.model()]) == 0
+    return story(File(folder / "a.sqlite"))
+
+
+def story(file: Any) -> Any:
+    """What the file tells, without the model's options: they stand in the units' facets."""
+    found = file.story()
+    return {**found, "units": [(unit, *rest) for unit, _, _, *rest in found["units"]]}
+
+
+def error(status: int, message: str, **more: str) -> web.Response:
+    headers = {"Retry-After": "0.01"} if status == 429 else {}
+    return web.json_response({"error": {"message": message, **more}}, status=status, headers=headers)
+
+
+@dataclass(frozen=True)
+class Stop:
+    """How a run is stopped: by flags, by a server that answers so from a call on, or that has a flaw from then on."""
+
+    said: str
+    asked: int
+    """Calls before it stopped; 0 for any number."""
+    failed: int = 0
+    flags: tuple[str, ...] = ()
+    answers: Callable[[], web.Response] | None = None
+    flaw: str = ""
+    at: int = 16
+    options: str = "retries=0&price_in=10000&price_out=0"  # 100 tokens in, so one dollar a call
+
+
+def broken() -> web.Response:
+    return web.Response(text="<h1>Internal Server Error</h1>", status=500)
+
+
+SEVEN = "7 units failed, the first with: server/judge: "
+STOPS = {
+    "calls": Stop("stopped: the budget of 20 calls is spent", 20, flags=("--budget-calls", "20")),
+    "tokens": Stop("stopped: the budget of 2,400 tokens is spent", 20, flags=("--budget-tokens", "2400")),
+    "a token more": Stop("stopped: the budget of 2,401 tokens is spent", 21, flags=("--budget-tokens", "2401")),
+    "dollars": Stop("stopped: the budget of $20 is spent", 20, flags=("--budget-cost", "20")),
+    "a refused key": Stop(
+        "answered 401, the key was refused; check PARLEY_SERVER_KEY", 21, at=20,
+        answers=lambda: error(401, f"Incorrect API key provided: {KEY}"), options="retries=5",
+    ),
+    "no quota": Stop(
+        "answered 429, the account has no credit left: You exceeded your current quota", 21, at=20,
+        answers=lambda: error(429, "You exceeded your current quota", code="insufficient_quota"),
+    ),
+    "no money": Stop(
+        "answered 402, the account has no credit left: Insufficient Balance", 21, at=20,
+        answers=lambda: error(402, "Insufficient Balance"),
+    ),
+    "429 for ever": Stop(
+        f"{SEVEN}http://127.0.0.1:{{port}}/v1 answered 429, too many requests", 0, 7,
+        answers=lambda: error(429, "slow down"), options="retries=1",
+    ),
+    "500 for ever": Stop("answered 500: <h1>Internal Server Error</h1>", 16 + 7 * 4, 7, answers=broken),
+    "half a body": Stop(f"{SEVEN}http://127.0.0.1:", 16 + 7 * 4, 7, flaw="cuts_short"),
+    "no answer": Stop(
+        "no answer within 0.2 s", 16 + 7 * 4, 7, flaw="silent", options="retries=0&timeout=0.2"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", STOPS)
+def test_whatever_stops_a_run_it_is_resumed(
+    parley: Parley, server: Server, run_file: Any, peace: Any, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    """While it starts, too. The daily kills are in tests/chaos, of processes that have imported everything."""
-    command = (*LONG, "--model", "sim/judge?latency=0.02&malformed=0.05&refuse=0.02", "--concurrency", "8")
-    assert parley(*command, "--out", "peace.sqlite").status == 0
-    peace = run_file("peace.sqlite")
+    monkeypatch.setenv("PARLEY_SERVER_KEY", KEY)
+    stop, file = STOPS[name], run_file("a.sqlite")
 
-    file = run_file("killed.sqlite")
-    moments = random.Random(20)
-    done: set[str] = set()
-    stages: list[int] = []
-    for kill in range(KILLS):
-        begun = file.starts()
-        process = start(*command, "--out", file.path)
-        if kill % 5 == 2:  # while it starts: imports, opening the file, the plan
-            time.sleep(moments.uniform(0.0, 1.0))
-        elif kill % 2:  # once it has finished a further unit
-            process.wait_for(lambda before=done: file.done() > before)
-        else:  # while it works
-            process.wait_for(lambda begun=begun: file.starts() > begun)
-            time.sleep(moments.uniform(0.0, 0.35))
-        process.kill()
-        now = file.done()
-        assert done <= now, "a unit that was done is no longer done"
-        file.check()
-        done = now
-        stages.append(len(done))
-    assert 0 < len(done) < peace.count(), "the kills missed the run"
-    assert len(set(stages)) > KILLS / 4, "the kills all hit the same moment"
+    def answer(nth: int, body: Any) -> web.Response | None:
+        if stop.flaw and nth == stop.at - 1:
+            setattr(server, stop.flaw, True)
+        return stop.answers() if stop.answers and nth >= stop.at else None
 
-    ended = start(*command, "--out", file.path).end()
-
-    assert ended.status == 0, ended.err
-    assert file.count() == peace.count() == 5 * (5 + 2 * 4 + 5 * 2)
+    server.answer = answer
+    command = (*RUN, "--model", server.model(stop.options))
+    stopped = parley(*command, *stop.flags)
+    assert (stopped.status, len(stopped.complaints)) == (1, 1), stopped
+    assert stop.said.format(port=server.port) in stopped.complaints[0]
+    assert "run the same command again to resume" in stopped.err or stop.flags
+    assert "2 of 9 units done" in stopped.out
+    assert (file.count(), file.count("failed")) == (2, stop.failed)
+    asked, replies = len(server.asked), len(server.asked) if stop.flags else stop.at
+    assert asked == (stop.asked or asked)
+    assert KEY not in stopped.out + stopped.err
     file.check()
-    assert file.story() == peace.story()
+    if stop.flags:
+        assert parley(*command, *stop.flags).status == 1
+        assert len(server.asked) == asked, "a budget covers all commands together"
+
+    server.answer, server.silent, server.cuts_short = (lambda nth, body: None), False, False
+    resumed = parley(*command, "--json")
+    assert (resumed.status, resumed.json["done"], resumed.json["stopped"]) == (0, UNITS, None)
+    assert len(server.asked) == asked + CALLS - replies, "nothing was paid for twice"
+    assert file.one("SELECT count(*) FROM calls WHERE cached") == resumed.json["cached"] == replies - 16
+    assert not file.rows("SELECT 1 FROM calls WHERE cached AND (cost, latency, attempts) != (0.0, 0.0, 0)")
+    ended = [("every unit was run",)] * (2 if stop.failed else 1)
+    assert file.rows("SELECT detail FROM events WHERE kind = 'ended'") == ended
+    assert file.one("SELECT count(*) FROM units WHERE started_at BETWEEN 1e9 AND finished_at") == UNITS
+    assert all(headers["Authorization"] == f"Bearer {KEY}" for headers in server.headers)
+    file.check()
+    assert story(file) == peace
+
+
+def test_some_calls_fail_for_ever_or_once(parley: Parley, server: Server, run_file: Any, peace: Any) -> None:
+    failing = (16, 20, 24)  # one of four blind ballots
+    server.answer = lambda nth, body: web.Response(status=500, text="out of order") if nth in failing else None
+    file = run_file("a.sqlite")
+    result = parley(*RUN, "--model", server.model())
+    assert result.status == 1
+    assert "parley: 3 units failed, the first with: server/judge: " in result.complaints[0]
+    assert (file.count(), file.count("failed")) == (6, 3)
+    assert all("out of order" in error for (error,) in file.rows("SELECT error FROM units WHERE status = 'failed'"))
+    assert parley(*RUN, "--model", server.model()).status == 0
+    assert file.rows("SELECT id FROM units WHERE error IS NOT NULL") == []
+    assert story(file) == peace
+    server.asked.clear()
+    failing = (16,)
+    retried = (
+        *TINY_PANEL,
+        "--concurrency",
+        "1",
+        "--no-cache",
+        "--out",
+        "b.sqlite",
+        "--model",
+        server.model("retries=1"),
+    )
+    assert parley(*retried).status == 0
+    attempts = run_file("b.sqlite").rows("SELECT attempts, count(*) FROM calls GROUP BY attempts")
+    assert attempts == [(1, 71), (2, 1)]
+
+
+FIVE = (
+    *(*RUN, "--suite", "full", "--scenarios", "fitness", "--per-base", "5"),
+    *("--cells", "all", "--no-blind", "--identities", "gender"),
+)
+
+
+@pytest.mark.parametrize(("good", "left"), [(0, (0, 20, 45)), (8, (3, 62, 0))])
+def test_twenty_failures_in_a_row_end_the_run_and_nineteen_do_not(
+    parley: Parley, server: Server, run_file: Any, good: int, left: tuple[int, int, int]
+) -> None:
+    """A failed unit takes 1 call, a good one 8."""
+    server.answer = lambda nth, body: broken() if nth % (19 + good) < 19 or not good else None
+    file = run_file("a.sqlite")
+    result = parley(*FIVE, "--model", server.model())
+    said = (
+        "62 units failed, the first with"
+        if good
+        else "stopped: 20 units failed in a row, the last with: server/judge: "
+    )
+    assert (result.status, said in result.complaints[0]) == (1, True)
+    assert (file.count(), file.count("failed"), file.count("planned")) == left
+    if not good:
+        server.answer = lambda nth, body: None
+        assert parley(*FIVE, "--model", server.model()).status == 0
+        assert file.count() == 65
+
+
+def test_a_server_that_asks_for_days_ends_the_run_at_once(parley: Parley, server: Server, run_file: Any) -> None:
+    """Calls that had not been sent waited five minutes, three times, though 20 units had failed."""
+    server.answer = lambda nth, body: web.Response(status=429, headers={"Retry-After": "1000000"})
+    command = (*TINY_PANEL, "--repeats", "6", "--concurrency", "54", "--out", "a.sqlite", "--no-cache")
+    began = time.monotonic()
+    ended = parley(*command, "--model", server.model("max_connections=8"))
+    assert time.monotonic() - began < 200
+    assert ended.status == 1
+    assert "parley: stopped: 20 units failed in a row, the last with: server/judge: " in ended.err
+    assert "the server asks to wait 1000000 s" in ended.err
+    assert run_file("a.sqlite").count("failed") >= 20
+
+
+def test_a_server_that_does_not_run(parley: Parley) -> None:
+    result = parley(*RUN, "--model", "server/judge?base_url=http://127.0.0.1:9/v1")
+    assert (result.status, len(result.complaints)) == (1, 1)
+    assert "no connection to http://127.0.0.1:9/v1 (connection refused): " in result.complaints[0]
+    encrypted = parley(*RUN[:-1], "b.sqlite", "--model", "server/judge?base_url=https://127.0.0.1:9/v1&retries=0")
+    assert encrypted.complaints[0].count("127.0.0.1") == 1, "the address is said once"
+    for command in ("show", "report"):
+        (line,) = parley(command, "a.sqlite").complaints
+        assert "none of 9 units is done (it was stopped: server/judge: no connection to" in line
+        assert line.endswith("type the same `parley run malibu` command again to resume it")
+
+
+def test_budgets_are_never_exceeded_and_money_needs_a_price(parley: Parley, server: Server, run_file: Any) -> None:
+    server.delay = 0.005
+    assert parley(*RUN, "--model", server.model(), "--budget-calls", "0").status == 1
+    assert server.asked == []
+    refused = parley(*RUN[:-1], "b.sqlite", "--model", server.model(), "--budget-cost", "1")
+    one_line(refused, 2, "--budget-cost needs the price of server/", "?price_in=…&price_out=…")
+    assert not run_file("b.sqlite").path.exists()
+    assert parley(*RUN, "--model", server.model(), "--budget-calls", "30", "--concurrency", "64").status == 1
+    assert len(server.asked) == 30
+
+
+def test_repeats_never_share_a_reply(parley: Parley, server: Server) -> None:
+    assert parley(*RUN, "--repeats", "2", "--phases", "1", "--model", server.model()).status == 0
+    assert len(server.asked) == 2 * 6 * 8
+    assert len({body["seed"] for body in server.asked}) == len(server.asked)
+
+
+def test_a_finished_run_is_left_alone_and_loads_no_model(
+    parley: Parley, whole: Path, run_file: Any, monkeypatch: Any
+) -> None:
+    async def load(client: Any) -> None:
+        raise AssertionError("weights were loaded for nothing")
+
+    monkeypatch.setattr("parley.agents.models.sim.SimClient.prepare", load)
+    before = run_file(whole).story()
+    again = parley(*TINY_PANEL, "--model", "sim/judge", "--out", whole)
+    assert (again.status, "9 of 9 units done" in again.out) == (0, True)
+    assert run_file(whole).story() == before
+
+
+# With --no-cache a run has a reply cache of its own, next to its file: it goes with the last unit
+
+
+def kept(place: Path) -> int:
+    """How many replies the private cache has."""
+    private = place / "a.sqlite.replies"
+    if not private.exists():
+        return 0
+    with closing(sqlite3.connect(private)) as db:
+        try:
+            return int(db.execute("SELECT count(*) FROM replies").fetchone()[0])
+        except sqlite3.OperationalError:  # the table is yet to be made
+            return 0
+
+
+BOUND_SECONDS = 3.0
+"""Replies are written about twice a second; the rest is for a busy machine."""
+
+
+def test_a_killed_run_does_not_ask_again_for_replies_older_than_a_second(
+    parley: Parley, start: Callable[..., Any], server: Server, run_file: Any, peace: Any, place: Path
+) -> None:
+    server.delay = 0.3
+    answered: dict[int, float] = {}
+    server.answer = lambda nth, body: answered.setdefault(body["seed"], time.monotonic()) and None
+    command = (*TINY_PANEL, "--no-cache", "--model", server.model(), "--concurrency", "6", "--out", "a.sqlite")
+    process = start(*command)
+    process.wait_for(lambda: kept(place) >= 12)
+    killed = time.monotonic()
+    process.kill()
+    asked, stored = len(server.asked), kept(place)
+    server.delay = 0.0
+    assert parley(*command).status == 0
+    times = Counter(body["seed"] for body in server.asked)
+    assert len(times) == CALLS
+    assert all(answered[seed] > killed - BOUND_SECONDS for seed, count in times.items() if count > 1)
+    assert len(server.asked) == CALLS + asked - stored, "what was stored was not asked for again"
+    assert [path.name for path in place.glob("a.sqlite*")] == ["a.sqlite"], "it goes with the last unit"
+    assert not (place / "home" / "replies.sqlite").exists(), "nothing is kept for other runs"
+    run_file("a.sqlite").check()
+    assert story(run_file("a.sqlite")) == peace
+
+
+def test_a_failed_run_gets_its_own_replies_back_and_no_other_run_does(
+    parley: Parley, server: Server, run_file: Any, place: Path
+) -> None:
+    server.answer = lambda nth, body: None if nth < 20 else web.Response(status=400, text="no")
+    command = (*TINY_PANEL, "--no-cache", "--model", server.model(), "--concurrency", "1", "--out", "a.sqlite")
+    assert parley(*command).status == 1
+    assert (run_file("a.sqlite").count(), run_file("a.sqlite").count("failed"), kept(place)) == (2, 7, 20)
+    assert parley("import", "--damaged", "a.sqlite", "--out", "copy.sqlite").status == 0
+    with closing(sqlite3.connect("a.sqlite.replies")) as cache:  # earlier versions kept them in the run file
+        replies = cache.execute("SELECT 'a unit', address, reply FROM replies").fetchall()
+    Path("old.sqlite").write_bytes(Path("a.sqlite").read_bytes())
+    with closing(sqlite3.connect("old.sqlite")) as old, old:
+        old.execute(
+            "CREATE TABLE pending_replies (unit TEXT NOT NULL, address BLOB NOT NULL, "
+            "reply TEXT NOT NULL, PRIMARY KEY (unit, address)) WITHOUT ROWID"
+        )
+        old.executemany("INSERT INTO pending_replies VALUES (?, ?, ?)", replies)
+
+    def calls_of(*words: str) -> int:
+        server.asked.clear()
+        assert parley(*words).status == 0
+        return len(server.asked)
+
+    server.answer = lambda nth, body: None
+    assert calls_of(*command[:-1], "copy.sqlite") == 7 * 8 - 4, "a copy has them too"
+    assert calls_of(*command[:-1], "old.sqlite") == 7 * 8 - 4
+    assert run_file("old.sqlite").rows("SELECT name FROM sqlite_master WHERE name = 'pending_replies'") == []
+    assert calls_of(*(word for word in command if word != "--no-cache")) == 7 * 8 - 4, "the third unit had four replies"
+    assert run_file("a.sqlite").one("SELECT count(*) FROM calls WHERE cached") == 4
+    assert not (place / "a.sqlite.replies").exists()
+    Path("a.sqlite").unlink()
+    server.asked.clear()
+    server.answer = lambda nth, body: None if nth < 4 else web.Response(status=400, text="no")
+    assert (parley(*command).status, kept(place)) == (1, 4)
+    Path("a.sqlite").unlink()
+    server.answer = lambda nth, body: None
+    assert calls_of(*command) == CALLS, "a new run does not get the replies of a deleted one"
+
+
+# Ctrl-C
 
 
 def test_ctrl_c_finishes_the_units_in_progress_and_says_how_to_resume(
-    parley: Callable[..., Any], start: Callable[..., Any], server: Any, run_file: Any
+    parley: Parley, start: Callable[..., Any], server: Server, run_file: Any
 ) -> None:
     server.delay = 0.01
-    command = (*RUN_PANEL, "--suite", "tiny", "--repeats", "3", "--model", server.model())
-    command = (*command, "--concurrency", "4", "--no-cache")
+    command = (*RUN_PANEL, "--suite", "tiny", "--repeats", "3", "--model", server.model(), "--concurrency", "4")
     file = run_file("stopped.sqlite")
-    process = start(*command, "--out", file.path)
+    process = start(*command, "--no-cache", "--out", file.path)
     process.wait_for(lambda: file.starts() == 1 and file.count() > 0)
-
     process.press_ctrl_c()
     ended = process.end()
-
     assert ended.status == 130
     assert "finishing the units in progress; press Ctrl-C again to abandon them" in ended.err
     assert "run the same command again to resume" in ended.err
@@ -80,73 +372,38 @@ def test_ctrl_c_finishes_the_units_in_progress_and_says_how_to_resume(
     assert file.count() < 27
     assert file.one("SELECT count(*) FROM calls") == len(server.asked), "a reply that had come was thrown away"
     file.check()
-
-    assert parley(*command, "--out", file.path).status == 0
+    assert parley(*command, "--no-cache", "--out", file.path).status == 0
     assert len(server.asked) == 27 * 8
-    assert parley(*command, "--out", "peace.sqlite").status == 0
-    assert file.story() == run_file("peace.sqlite").story()
 
 
 def test_ctrl_c_twice_abandons_the_units_in_progress_and_loses_no_finished_one(
-    parley: Callable[..., Any], start: Callable[..., Any], server: Any, run_file: Any
+    parley: Parley, start: Callable[..., Any], server: Server, run_file: Any
 ) -> None:
     server.delay = 0.05
-    command = (*RUN_PANEL, "--suite", "tiny", "--repeats", "3", "--model", server.model())
-    command = (*command, "--concurrency", "8")
+    command = (*RUN_PANEL, "--suite", "tiny", "--repeats", "3", "--model", server.model(), "--concurrency", "8")
     file = run_file("stopped.sqlite")
     process = start(*command, "--out", file.path)
     process.wait_for(lambda: file.starts() == 1 and file.count() > 0)
-    before = file.done()
-    silent_from = len(server.asked)
+    before, silent_from = file.done(), len(server.asked)
     server.silent = True  # the calls in progress would never end by themselves
     process.wait_for(lambda: len(server.asked) > silent_from)
-
     process.press_ctrl_c()
     process.wait_for(lambda: "press Ctrl-C again to abandon them" in process.output().err)
     process.press_ctrl_c()
     ended = process.end()
-
-    assert ended.status == 130
-    assert "run the same command again to resume" in ended.err
+    assert (ended.status, "run the same command again to resume" in ended.err) == (130, True)
     assert "Traceback" not in ended.err
     assert before <= file.done()
     assert file.count() < 27
-    assert file.one("SELECT count(*) FROM calls") < len(server.asked)
     file.check()
-
     server.silent, server.delay = False, 0.0
     assert parley(*command, "--out", file.path).status == 0
-    assert parley(*command, "--no-cache", "--out", "peace.sqlite").status == 0
-    assert file.story() == run_file("peace.sqlite").story()
-
-
-def test_a_finished_run_is_left_alone(parley: Callable[..., Any], server: Any, run_file: Any) -> None:
-    command = (*SILENT, "--model", server.model())
-    assert parley(*command).status == 0
-    first, asked = run_file("a.sqlite").story(), len(server.asked)
-
-    again = parley(*command)
-
-    assert again.status == 0
-    assert "18 of 18 units done" in again.out
-    assert len(server.asked) == asked
-    assert run_file("a.sqlite").story() == first
-
-
-def test_a_finished_run_loads_no_model(parley: Callable[..., Any], monkeypatch: Any) -> None:
-    async def load(client: Any) -> None:
-        raise AssertionError("weights were loaded for nothing")
-
-    command = (*SILENT, "--model", "sim/judge")
-    assert parley(*command).status == 0
-    monkeypatch.setattr("parley.agents.models.sim.SimClient.prepare", load)
-    assert parley(*command).status == 0
+    file.check()
 
 
 SLOW_PLAN = """
-import os
-import time
-from parley.judging.malibu.study import Malibu
+import os, time
+from parley.judging.malibu import Malibu
 
 class Slow(Malibu):
     name = "slow"
@@ -163,16 +420,81 @@ class Slow(Malibu):
 
 
 def test_a_run_killed_while_its_file_is_created_starts_again(
-    parley: Callable[..., Any], start: Callable[..., Any], place: Path, run_file: Any
+    parley: Parley, start: Callable[..., Any], place: Path, run_file: Any
 ) -> None:
     (place / "slow.py").write_text(SLOW_PLAN)
-    command = ("run", "slow.py:Slow", *SILENT[2:], "--model", "sim/judge")
+    command = ("run", "slow.py:Slow", *RUN[2:], "--model", "sim/judge")
     process = start(*command)
     process.wait_for((place / "writing").exists)
     process.kill()
-
-    ended = parley(*command)
-
-    assert ended.status == 0, ended.err
-    assert run_file("a.sqlite").count() == 18
+    assert parley(*command).status == 0
+    assert run_file("a.sqlite").count() == UNITS
     assert [path.name for path in place.glob("a.sqlite*")] == ["a.sqlite"], "nothing is left of the first attempt"
+
+
+# Plans that changed
+
+SUITE = """
+schema = 1
+name = "mine"
+version = "1"
+[[scenario]]
+id = "7"
+domain = "baking"
+text = "{text}"
+stereotype = "none"
+responses = ["Knead.", "Wait."]
+"""
+ADA, BEN = "[[persona]]\nname = 'Ada'\nabout = 'You are Ada.'\n", "[[persona]]\nname = 'Ben'\nabout = 'You are Ben.'\n"
+CHANGES: dict[str, tuple[tuple[str, ...], str]] = {
+    "rounds": (("--rounds", "3"), "rounds: 2 in the file, 3 requested"),
+    "seed": (("--seed", "1"), "seed: 0 in the file, 1 requested"),
+    "suite": (("--suite", "full"), 'suite: "tiny" in the file, "full" requested'),
+    "models": (("--model", "sim/x"), 'model: ["sim/judge"] in the file, ["sim/judge", "sim/x"] requested'),
+    "rubric": (("--rubric", "three"), 'rubric: "four" in the file, "three" requested'),
+    "margin": (("--margin", "0.3"), "margin: 0.1 in the file, 0.3 requested"),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_changed_plan_names_the_difference(parley: Parley, whole: Path, run_file: Any, name: str) -> None:
+    changed, difference = CHANGES[name]
+    before = run_file(whole).story()
+    command = (*TINY_PANEL, "--model", "sim/judge", "--out", whole)
+    one_line(parley(*command, *changed), 1, "contains a different run (", difference, "--out")
+    assert run_file(whole).story() == before
+
+
+def test_another_study_and_a_setting_that_is_gone_are_noticed(parley: Parley, place: Path, whole: Path) -> None:
+    """Of a Parley that had another setting, left at its default, and planned other units."""
+    (place / "own.py").write_text(
+        "from parley.judging.malibu.study import Malibu\nclass Own(Malibu):\n    name = 'own'\n"
+    )
+    command = (*TINY_PANEL, "--model", "sim/judge", "--out", whole)
+    one_line(parley("run", "own.py:Own", *command[2:]), 1, "study: malibu in the file, own requested")
+    with closing(sqlite3.connect(whole)) as db, db:
+        config = json.loads(db.execute("SELECT value FROM run WHERE key = 'config'").fetchone()[0])
+        db.execute("UPDATE run SET value = ? WHERE key = 'config'", [json.dumps({**config, "generator": None})])
+        db.execute("UPDATE run SET value = '\"earlier\"' WHERE key = 'plan'")
+    one_line(parley(*command), 1, "the plan has changed (units: ")
+
+
+@pytest.mark.parametrize(
+    ("suite", "judges", "said"),
+    [
+        ("Bake cake.", ADA + BEN, "suite mine 1 has changed"),
+        ("Bake bread.", ADA.replace("Ada.", "Ada, a critic.") + BEN, "a.sqlite contains a different run"),
+        ("Bake bread.", ADA + BEN + ADA.replace("Ada", "Cy"), "a.sqlite contains a different run"),
+        ("Bake bread.", ADA, "a.sqlite contains a different run"),
+        ("Bake bread.", f"{ADA}{BEN}model = 'sim/other?female=9'\n", "a.sqlite contains a different run"),
+    ],
+    ids=["another scenario", "reworded", "one more", "one fewer", "another model"],
+)
+def test_a_file_that_was_edited_is_noticed(parley: Parley, place: Path, suite: str, judges: str, said: str) -> None:
+    command = (*RUN, "--suite", "mine.toml", "--scenarios", "7", "--identities", "gender", "--judges", "judges.toml")
+    (place / "mine.toml").write_text(SUITE.format(text="Bake bread."))
+    (place / "judges.toml").write_text(ADA + BEN)
+    assert parley(*command, "--model", "sim/judge").status == 0
+    (place / "mine.toml").write_text(SUITE.format(text=suite))
+    (place / "judges.toml").write_text(judges)
+    one_line(parley(*command, "--model", "sim/judge"), 1, said)

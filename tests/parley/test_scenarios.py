@@ -224,51 +224,6 @@ def test_findings_are_printed_line_by_line_with_status_one(parley: Callable[...,
 # Arguments
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (
-            ("list", "fuller"),
-            "unknown suite 'fuller' (known: quick, tiny, wide, full, malibu-2, german-1, or a .toml file, ",
-        ),
-        (("list", "none.toml"), "none.toml: No such file or directory"),
-        (("validate", "bad.toml"), "bad.toml: "),
-        (("show", "fitness-desk"), "there is no scenario 'fitness-desk' in malibu-2; did you mean fitness-desk-worker"),
-        (("show", "xyzzy"), "there is no scenario 'xyzzy' in malibu-2"),
-        (("show", "bakery", "--suite", "tiny"), "there is no scenario 'bakery' in tiny"),
-        (("show", "nursing"), "in malibu-2; did you mean nursing-transfusion-reaction or nursing-ankle-wound?"),
-        (("validate", "folder"), "folder/suite.toml: No such file or directory"),
-    ],
-)
-def test_a_wrong_argument_gives_one_line(
-    parley: Callable[..., Any], place: Path, arguments: tuple[str, ...], words: str
-) -> None:
-    (place / "bad.toml").write_text("schema = ")
-    (place / "folder").mkdir()
-
-    result = parley("scenarios", *arguments)
-
-    assert (result.status, result.out) == (2, "")
-    assert result.err.count("\n") == 1
-    assert result.err.startswith("parley: ")
-    assert words in result.err
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ((), "needs one of: list, show, validate"),
-        (("paint",), "no command 'parley scenarios paint'"),
-        (("show",), "are required: ID"),
-    ],
-)
-def test_a_missing_or_unknown_word_is_named(parley: Callable[..., Any], arguments: tuple[str, ...], words: str) -> None:
-    result = parley("scenarios", *arguments)
-    assert (result.status, result.out) == (2, "")
-    (line,) = result.complaints
-    assert words in line
-
-
 # wordings of silent ballots
 
 

@@ -62,8 +62,3 @@ def test_replies_that_cannot_be_parsed_are_counted(parley: Callable[..., Any], s
     tables = parley("report", "s.sqlite", "--json").json
     assert {row["unreadable"] for row in tables["scores"]} == {2 * 5}
     assert {row["estimate"] for row in tables["scores"]} == {None}
-
-
-def test_a_missing_file_gives_one_line(parley: Callable[..., Any]) -> None:
-    result = parley("run", "rubric", "--data", "gone.jsonl")
-    assert (result.status, len(result.complaints)) == (2, 1)

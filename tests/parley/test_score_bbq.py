@@ -107,38 +107,6 @@ def test_texts_are_matched_and_counted_and_null_is_unparsed(parley: Any, predict
     assert counted in told.out
 
 
-BAD = {
-    "there is no row Age 99": '{"category": "Age", "example_id": 99, "prediction": 0}',
-    "there is no row Height 1": '{"category": "Height", "example_id": 1, "prediction": 0}',
-    "Age 0 is already predicted in line 1": '{"category": "Age", "example_id": 0, "prediction": 1}',
-    "'prediction' is missing": '{"category": "Age", "example_id": 1}',
-    "example_id is not a number": '{"category": "Age", "example_id": "x", "prediction": 0}',
-    "must be 0, 1, 2 or a text, got '3'": '{"category": "Age", "example_id": 1, "prediction": 3}',
-    "not a JSON object": "[]",
-    "EOF while parsing": '{"category": "Age", ',
-}
-
-
-@pytest.mark.parametrize("why", BAD)
-def test_an_error_names_the_line_of_the_prediction(parley: Any, place: Path, why: str) -> None:
-    (place / "p.jsonl").write_text('{"category": "Age", "example_id": 0, "prediction": 0}\n' + BAD[why] + "\n")
-    result = parley("import", "bbq", "p.jsonl", "--data", "bbq")
-    assert result.status == 2
-    assert len(result.complaints) == 1
-    assert "p.jsonl, line 2: " in result.complaints[0]
-    assert why in result.complaints[0]
-
-
-def test_errors_name_broken_and_missing_files(parley: Any, place: Path) -> None:
-    result = parley("import", "bbq", "nowhere.jsonl", "--data", "bbq")
-    assert (result.status, result.complaints) == (2, ["parley: nowhere.jsonl: No such file or directory"])
-    (place / "bbq" / "Age.jsonl").write_text("{}\n")
-    (place / "p.jsonl").write_text("")
-    result = parley("import", "bbq", "p.jsonl", "--data", "bbq")
-    assert result.status == 2
-    assert "Age.jsonl, line 1:" in result.complaints[0]
-
-
 def test_predictions_may_be_in_the_data_folder(parley: Any, predict: Callable[..., Path]) -> None:
     path = predict(lambda *row: 0, "bbq/mine.jsonl")
     assert parley("import", "bbq", path, "--data", "bbq").status == 0

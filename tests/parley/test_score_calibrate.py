@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from parley.agents import ConfigError, Models
+from parley.agents import Models
 from parley.judging.toxicity import find_scorer
 from parley.judging.toxicity.calibration import load_calibration
 
@@ -73,27 +73,15 @@ def test_a_calibration_is_written_and_read_again(parley: Callable[..., Any]) -> 
     assert "sha256" in calibration.texts
 
 
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
+def test_a_wrong_argument_gives_one_line(parley: Callable[..., Any]) -> None:
+    for flags, message in (
         (("--label", "none"), "a.jsonl: no row has a field 'none'"),
         (("--group", "none"), "a.jsonl: no row has a field 'none'"),
-        (("--scorer", "embedded"), "only one scorer can be calibrated at a time"),
         (("--miss-rate", "0.01"), "a.jsonl: 20 texts are too few for a rate of 0.01"),
         (("--to", "mine.json"), "mine.json: the file's name must end in .toml"),
-    ],
-)
-def test_a_wrong_argument_gives_one_line(parley: Callable[..., Any], more: tuple[str, ...], message: str) -> None:
-    result = parley(*COMMAND, *more)
-    assert result.status == 2
-    (line,) = result.complaints
-    assert message in line
-
-
-def test_a_file_that_is_not_a_calibration_is_an_error(place: Path) -> None:
-    (place / "bad.toml").write_text('scorer = "x"')
-    with pytest.raises(ConfigError, match=r"bad.toml lacks version"):
-        load_calibration("bad.toml")
+    ):
+        result = parley(*COMMAND, *flags)
+        assert (result.status, message in result.complaints[0]) == (2, True), result
 
 
 def test_the_shipped_calibration_is_of_the_installed_scorer() -> None:
@@ -103,6 +91,7 @@ def test_the_shipped_calibration_is_of_the_installed_scorer() -> None:
     assert calibration.harmless_below < calibration.at < calibration.toxic_from
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(not RTP.exists(), reason="needs rows of RealToxicityPrompts")
 def test_the_shipped_calibration_is_what_its_command_gives(parley: Callable[..., Any], place: Path) -> None:
     """23% of the prompts that Perspective puts at 0.5 or more are below 0.1."""

@@ -73,25 +73,3 @@ def test_a_high_probability_of_no_answer_is_no_answer(parley: Any) -> None:
     assert score(parley, predictions, "--na-prob", "na.json", "--na-prob-thresh", "0.5").status == 0
     assert numbers(parley)["exact", "all"] == 100
     assert "--na-prob-thresh needs --na-prob" in score(parley, predictions, "--na-prob-thresh", "0.5").err
-
-
-@pytest.mark.parametrize(
-    ("predictions", "message"),
-    [
-        ("{", "mine.json: not JSON"),
-        ("[]", "expected an object with question ids as keys"),
-        ({"q1": 7}, "the prediction for 'q1' must be a text"),
-        ({"x": "y"}, "no prediction for any question"),
-    ],
-)
-def test_a_file_that_cannot_be_scored_gives_one_line(parley: Any, predictions: Any, message: str) -> None:
-    result = score(parley, predictions)
-    assert result.status == 2
-    assert len(result.complaints) == 1
-    assert message in result.complaints[0]
-
-
-def test_missing_files_and_probabilities_are_named(parley: Any) -> None:
-    assert "nowhere.json: No such file" in parley("import", "squad", "x.json", "--data", "nowhere.json").err
-    Path("na.json").write_text('{"q1": true}')
-    assert "na.json: no probability for 'q1'" in score(parley, {"q1": "x"}, "--na-prob", "na.json").err

@@ -83,42 +83,6 @@ def test_rows_without_a_label_are_left_out_of_the_comparison(scored: Any) -> Non
     assert scored("--data", "a.jsonl", "--label", "s")["agreement"][0]["n"] == 1
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "more", "message"),
-    [
-        ("a.jsonl", '{"text": "fine"}\n{"text": \n', (), "a.jsonl, line 2: not JSON"),
-        ("a.jsonl", '{"body": "fine"}\n', (), "line 1: no field 'text' (it has: body)"),
-        ("a.jsonl", '{"text": "fine"}\n', ("--field", "a.b"), "no field 'a.b'"),
-        ("a.jsonl", '{"text": "fine", "s": "high"}\n', ("--label", "s"), "line 1: 's' is not a number"),
-        ("a.jsonl", "[1]\n", (), "no field 'text'"),
-        ("a.jsonl", '{"text": 5}\n', (), "line 1: the field 'text' is not a text"),
-        ("a.jsonl", '{"p": {"text": "x", "id": 1}}\n', ("--field", "p.no"), "'p.no' ('p' has: text, id)"),
-        ("a.jsonl", '{"p": {"text": "x", "id": 1}}\n', ("--field", "p"), "'p' is not a text ('p' has: text, id)"),
-        ("a.csv", "text,s\nfine,1\n", ("--label", "zzz"), "a.csv: no row has a field 'zzz' (it has: text, s)"),
-        ("a.jsonl", '{"text": "x", "p": {"s": 1}}\n', ("--label", "p.z"), "no row has a field 'p.z' ('p' has: s)"),
-        ("a.txt", " \n\n", (), "it contains no text"),
-        ("a.txt", "fine", ("--field", "text"), "has no fields"),
-        ("a.pdf", "fine", (), ".txt, .jsonl or .csv"),
-        ("a.txt", "fine", ("--scorer", "nobody"), "unknown scorer 'nobody'"),
-        ("a.txt", "fine", ("--scorer", "embedded", "--scorer", "embedded"), "twice"),
-        ("a.txt", "fine", ("--scorer", "openai-moderation"), "OPENAI_API_KEY"),
-        ("a.txt", "fine", ("--to", "out.toml"), "name their field with --label"),
-    ],
-)
-def test_bad_input_gives_one_line(parley: Callable[..., Any], name: str, content: str, more: Any, message: str) -> None:
-    Path(name).write_text(content)
-    result = parley(*RUN, "--data", name, *more)
-    assert result.status == 2
-    (line,) = result.complaints
-    assert message in line
-
-
-def test_a_missing_or_binary_file_gives_one_line(parley: Callable[..., Any]) -> None:
-    Path("a.txt").write_bytes(b"\xff\xfe\x00")
-    assert "not UTF-8" in parley(*RUN, "--data", "a.txt").complaints[0]
-    assert "No such file" in parley(*RUN, "--data", "b.txt").complaints[0]
-
-
 def test_the_embedded_scorer_on_sentences_about_different_people(parley: Callable[..., Any], scored: Any) -> None:
     tables = scored()
     widest: dict[str, float] = {}

@@ -65,31 +65,6 @@ def test_units_are_found_by_their_facets(parley: Callable[..., Any], biased: Pat
     assert only[0]["score"] == pytest.approx(6, abs=2)
 
 
-@pytest.mark.parametrize(
-    ("typed", "message"),
-    [
-        (["--where", "identiy=black"], "has a facet 'identiy'; its facets are phase, stage, scenario"),
-        (["--where", "identity=blak"], "has identity=blak; it has "),
-        (["--where", "identity=black", "--where", "category=gender"], "has all of identity=black, category=gender"),
-        (["--where", "black"], "--where needs FACET=VALUE, e.g. identity=muslim, got 'black'"),
-        (
-            ["--finding", "99"],
-            "there is no finding 99; the report's questions are: 1 Do scores depend on the identity?",
-        ),
-        (["--finding", "0"], "--finding"),
-        (["--beside", "identity=jewish"], "only by identity=jewish; there are identity="),
-        (["--beside", "nowhere"], "begins with 'nowhere'"),
-    ],
-)
-def test_what_is_not_there_is_said_in_one_line(
-    parley: Callable[..., Any], biased: Path, typed: list[str], message: str
-) -> None:
-    result = parley("show", biased, *typed)
-    assert result.status == 2
-    assert message in result.err
-    assert len(result.err.splitlines()) == 1
-
-
 def call(prompt: str, reply: str) -> Call:
     return Call("sim/a", (PromptMessage("user", "user", prompt),), reply, 1, 1, 0.0, None, cached=False, attempts=1)
 

@@ -1,4 +1,4 @@
-"""A process that runs `parley` and can be killed: forked from one that has imported everything, so that fifty of
+"""A process that runs `parley` and can be killed: forked from one that has imported everything, so that a hundred of
 them start quickly. The processes themselves, their signals and their ends are real.
 """
 
@@ -7,17 +7,16 @@ from __future__ import annotations
 import multiprocessing
 import os
 import random
-import resource
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 PRELOADED = [
-    "tests.chaos.process",
+    "tests.process",
     "parley.cli.run",
     "parley.judging.malibu.study",
     "parley.judging.bbq",
@@ -31,43 +30,54 @@ BATCH_SECONDS, BATCH_TIMEOUT_SECONDS = 0.1, 4
 JUMPS = (0.0, 0.0, 3600.0, -3600.0, 1e8, -1e9)
 
 
-class ChaosProcess:
+class ParleyProcess:
     """`parley ARGUMENTS` in a folder.
 
     Args:
         arguments: The command line.
         folder: The working directory.
-        name: Names its log and its home.
+        environment: All of its environment.
+        out: The file that its output goes to.
+        err: The file that its messages go to. Default: `out`.
         clock: Seed of a wall clock that jumps by hours and years, both ways; None leaves the clock alone.
         quota: The largest size of a file in bytes; None sets no limit.
-        log: Where its output goes. Default: a file in the folder.
     """
 
     def __init__(
         self,
         arguments: Sequence[object],
         folder: Path,
-        name: str,
+        environment: Mapping[str, str],
+        out: Path,
+        err: Path | None = None,
         clock: int | None = None,
         quota: int | None = None,
-        log: Path | None = None,
     ) -> None:
-        self.log = log or folder / f"{name}.log"
+        self.out, self.err = out, err or out
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(PRELOADED)
+        given = ([*map(str, arguments)], folder, dict(environment), out, err, clock, quota)
+        own_path = os.environ.get("PYTHONPATH")
         os.environ["PYTHONPATH"] = str(ROOT)  # for the fork server
-        home = folder / f"{name}.home"
-        self.process = context.Process(target=_run, args=([*map(str, arguments)], folder, home, self.log, clock, quota))
+        self.process = context.Process(target=_run, args=given)
         self.process.start()
+        if own_path is None:
+            del os.environ["PYTHONPATH"]
+        else:
+            os.environ["PYTHONPATH"] = own_path
 
     @property
     def alive(self) -> bool:
         return self.process.is_alive()
 
-    def signal(self, number: signal.Signals) -> None:
+    @property
+    def pid(self) -> int:
         assert self.process.pid is not None
+        return self.process.pid
+
+    def signal(self, number: signal.Signals) -> None:
         with suppress(ProcessLookupError):
-            os.kill(self.process.pid, number)
+            os.kill(self.pid, number)
 
     def end(self, seconds: float = 300.0) -> int:
         self.process.join(seconds)
@@ -75,18 +85,42 @@ class ChaosProcess:
         return self.process.exitcode
 
     def output(self) -> str:
-        return self.log.read_text("utf-8", "replace") if self.log.exists() else ""
+        return self.err.read_text("utf-8", "replace") if self.err.exists() else ""
 
 
-def _run(arguments: list[str], folder: Path, home: Path, log: Path, clock: int | None, quota: int | None) -> None:
+def started(
+    arguments: Sequence[object],
+    folder: Path,
+    name: str,
+    clock: int | None = None,
+    quota: int | None = None,
+    log: Path | None = None,
+) -> ParleyProcess:
+    """A process in a folder, whose log and home there have this name."""
+    home = {**os.environ, "PARLEY_HOME": str(folder / f"{name}.home")}
+    return ParleyProcess(arguments, folder, home, log or folder / f"{name}.log", clock=clock, quota=quota)
+
+
+def _run(
+    arguments: list[str],
+    folder: Path,
+    environment: dict[str, str],
+    out: Path,
+    err: Path | None,
+    clock: int | None,
+    quota: int | None,
+) -> None:
     try:
         if quota is not None:
+            import resource
+
             resource.setrlimit(resource.RLIMIT_FSIZE, (quota, quota))
         os.chdir(folder)
-        os.environ["PARLEY_HOME"] = str(home)
-        output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-        os.dup2(output, 1)
-        os.dup2(output, 2)
+        os.environ.clear()
+        os.environ.update(environment)
+        sys.path[:0] = filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))
+        for stream, path in ((1, out), (2, err)):
+            os.dup2(1 if path is None else os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), stream)
         if clock is not None:
             real, rng = time.time, random.Random(clock)
             time.time = lambda: max(0.0, real() + rng.choice(JUMPS))

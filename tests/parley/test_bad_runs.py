@@ -1,0 +1,277 @@
+"""Run files that are no runs, damaged, of another version, or full of odd values: every command that reads them says so
+in one line, changes nothing, and runs none of their code."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import parley as library
+from tests.fuzz import workshop
+from tests.panels import ONE_CELL, in_design
+from tests.parley.test_bad_input import SIM, one_line
+
+Parley = Callable[..., Any]
+FEW = ("--no-files", "--draws", "20")
+READS = (("show",), ("report", "--no-files"), ("export", "--format", "inspect"), ("compare", "whole.sqlite"))
+
+
+def execute(path: Path, *statements: str) -> None:
+    with closing(sqlite3.connect(path)) as db:
+        for statement in statements:
+            db.execute(statement)
+        db.commit()
+
+
+def text(path: Path) -> None:
+    path.write_text("Dear diary, today I ran a study.\n" * 50)
+
+
+def another_database(path: Path) -> None:
+    path.unlink()
+    execute(path, "CREATE TABLE recipes (name TEXT)")
+
+
+def half(path: Path) -> None:
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def broken_page(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as db:
+        root = db.execute("SELECT rootpage FROM sqlite_master WHERE name = 'units'").fetchone()[0]
+    with path.open("r+b") as file:
+        file.seek((root - 1) * 4096)
+        file.write(b"\xff" * 4096)
+
+
+def sql(*statements: str) -> Callable[[Path], None]:
+    return lambda path: execute(path, *statements)
+
+
+ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n"
+NOT_OURS = "that Parley did not write"
+OF_FORMAT = "Parley (format {}; this one reads format 3)"
+DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
+    "a text": (text, "whole.sqlite is not a Parley run file"),
+    "another database": (another_database, "whole.sqlite is not a Parley run file"),
+    "truncated": (half, "whole.sqlite is damaged or truncated"),
+    "a broken page": (broken_page, "whole.sqlite is damaged"),
+    "an older format": (sql("PRAGMA user_version = 2"), f"was written by an older {OF_FORMAT.format(2)}"),
+    "a newer format": (sql("PRAGMA user_version = 7"), f"was written by a newer {OF_FORMAT.format(7)}"),
+    "a trigger": (sql("CREATE TRIGGER t AFTER INSERT ON units BEGIN DELETE FROM units; END"), NOT_OURS),
+    "another view": (sql("CREATE VIEW extra AS SELECT 1"), NOT_OURS),
+    "a computed column": (sql("ALTER TABLE units ADD COLUMN big AS (zeroblob(1000000000))"), NOT_OURS),
+    "a virtual table": (sql("CREATE VIRTUAL TABLE words USING fts5(x)"), NOT_OURS),
+    "a column behind a comment": (sql("ALTER TABLE units ADD COLUMN big AS/**/(zeroblob(1000000000))"), NOT_OURS),
+    "a table behind comments": (sql("CREATE/**/VIRTUAL/**/TABLE words USING fts5(x)"), NOT_OURS),
+    "an index over an expression": (sql("CREATE INDEX slow ON units (length(facets))"), NOT_OURS),
+    "a default of its own": (sql("ALTER TABLE units ADD COLUMN more TEXT DEFAULT 'much'"), NOT_OURS),
+    "a view without end": (sql("DROP VIEW transcript", f"CREATE VIEW transcript AS {ENDLESS}"), NOT_OURS),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_what_is_no_sound_run_is_named_and_not_changed(parley: Parley, whole: Path, name: str) -> None:
+    damage, words = DAMAGE[name]
+    damage(whole)
+    before = whole.read_bytes()
+    for command in READS:
+        one_line(parley(command[0], "whole.sqlite", *command[1:]), 1, words)
+    assert whole.read_bytes() == before
+    one_line(parley(*SIM, "--out", "whole.sqlite"), 1, words)
+    assert whole.read_bytes() == before or name == "a broken page", "which is found only after the run was noted"
+
+
+def test_a_run_truncated_anywhere_is_detected(parley: Parley, place: Path, whole: Path) -> None:
+    data = whole.read_bytes()
+    for size in range(4096, len(data), 4096 * 5):
+        (place / "cut.sqlite").write_bytes(data[:size])
+        one_line(parley("report", "cut.sqlite", "--no-files"), 1, "damaged or truncated")
+
+
+def test_a_missing_run_is_named_and_an_empty_file_is_none(parley: Parley, place: Path) -> None:
+    for command in READS[:3]:
+        one_line(parley(command[0], "nothere.sqlite", *command[1:]), 2, "there is no run file nothere.sqlite")
+    one_line(parley("report", "."), 2, "there is no run file .", "is a folder, name a file in it")
+    assert not (place / "nothere.sqlite").exists()
+    Path("a.sqlite").touch()
+    for words in (("show", "a.sqlite"), (*SIM, "--out", "a.sqlite")):
+        one_line(parley(*words), 1, "a.sqlite is not a Parley run file")
+
+
+VALUES = {
+    "UPDATE units SET facets = 'no'": "units.facets",
+    "UPDATE units SET facets = '[]'": "units.facets",
+    "UPDATE messages SET parsed = '{'": "messages.parsed",
+    'UPDATE messages SET expected = \'{"a": "b"}\'': "an expected score is not a number",
+    "UPDATE calls SET latency = 'long'": "calls.latency",
+    "UPDATE calls SET prompt = '[[1]]'": "a prompt is not a list of texts",
+    "UPDATE run SET value = 'no' WHERE key = 'config'": "the table 'run' cannot be read",
+}
+
+
+@pytest.mark.parametrize("statement", VALUES)
+def test_a_value_that_cannot_be_is_named(parley: Parley, whole: Path, statement: str) -> None:
+    execute(whole, "DELETE FROM checks", statement)  # as in a run from before checksums
+    command = ("report", "--no-files") if "UPDATE run" in statement else ("show", "--prompts")
+    one_line(parley(command[0], whole, command[1]), 1, f"is damaged: {VALUES[statement]}")
+
+
+def test_a_run_file_cannot_make_parley_load_code(parley: Parley, whole: Path, place: Path) -> None:
+    """A run with a Python file beside it: the report executed the file."""
+    (place / "evil.py").write_text("from pathlib import Path\nPath('stolen').write_text('gone')\nclass Panel: pass\n")
+    execute(
+        whole,
+        "UPDATE run SET value = '\"mine\"' WHERE key = 'study'",
+        "UPDATE run SET value = '\"evil.py:Panel\"' WHERE key = 'target'",
+    )
+    assert parley("report", whole, *FEW).status == 0
+    assert not (place / "stolen").exists()
+
+
+# Sound files with content that no study of ours writes
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of every study that has a report of its own."""
+    folder = tmp_path_factory.mktemp("workshop")
+    workshop.prepare(folder)
+    return folder
+
+
+def changed(run: Path, change: Callable[[dict[str, Any]], Any]) -> str:
+    """A copy of a run whose units have other facets."""
+    Path("changed.sqlite").write_bytes(run.read_bytes())
+    with closing(sqlite3.connect("changed.sqlite")) as db:
+        for unit, facets in db.execute("SELECT id, facets FROM units").fetchall():
+            table = json.loads(facets)
+            change(table)
+            db.execute("UPDATE units SET facets = ? WHERE id = ?", (json.dumps(table), unit))
+        db.execute("DELETE FROM checks")
+        db.commit()
+    return "changed.sqlite"
+
+
+REQUIRED = {
+    "malibu": ("phase", "scenario", "category", "identity"),
+    "bbq": ("category", "condition", "label", "target", "unknown", "method", "scenario", "question", "example_id"),
+    "squad": ("question_id", "paragraph", "answers", "search", "answerable", "repeat", "paragraph_shown"),
+    "rldf": ("topic",),
+    "framing": ("topic",),
+    "rubric": ("item", "group"),
+    "injection": ("scenario", "shown", "variant", "attempt", "kind", "ask", "repeat", "flagged"),
+    "stardtox": ("set", "prompt", "completion", "method", "iterations"),
+}
+ODD = ((None, [1], {"a": 1}), ("\ud800", 10**400, 1e308), ("", True, None))
+
+
+@pytest.mark.parametrize("study", [*REQUIRED, "imported"])
+def test_facets_may_be_missing_or_anything(parley: Parley, prepared: Path, study: str) -> None:
+    run = prepared / f"{study}.sqlite"
+    for facet in REQUIRED.get(study, ()):
+        path = changed(run, lambda facets, facet=facet: facets.pop(facet, None))
+        one_line(parley("report", path, *FEW), 2, f"changed.sqlite cannot be reported as a run of '{study}'", facet)
+    for values in ODD:
+        odd = changed(run, lambda facets, values=values: facets.update(zip(facets, values, strict=False)))
+        result = parley("report", odd, *FEW)
+        if result.status:
+            one_line(result, result.status, "changed.sqlite")
+
+
+def test_a_report_says_what_it_cannot_compute_from(parley: Parley, prepared: Path) -> None:
+    endless = changed(prepared / "stardtox.sqlite", lambda facets: facets.update(iterations=2**31))
+    one_line(parley("report", endless, *FEW), 2, "2.14748e+09 iterations", "100 at most")
+    no_json = changed(prepared / "squad.sqlite", lambda facets: facets.update(answers="no JSON"))
+    place = "squad/report.py, line"
+    one_line(parley("report", no_json, *FEW), 1, "changed.sqlite cannot be read: JSONDecodeError", place)
+    no_topic = changed(prepared / "rldf.sqlite", lambda facets: facets.pop("topic"))
+    one_line(parley("export", no_topic, "--format", "trl"), 2, "changed.sqlite", "has no topic")
+    for value in ("9e999", "1e308"):
+        far = changed(prepared / "malibu.sqlite", lambda facets: None)
+        execute(Path(far), f"UPDATE verdicts SET value = {value} WHERE nth = 0")
+        one_line(parley("report", far, *FEW), 2, f"a verdict of {float(value):g}")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("export", "changed.sqlite", "--format", "inspect", "--to", "x.json"),
+        ("view", "changed.sqlite", "--export", "x.html"),
+        ("compare", "changed.sqlite", "changed.sqlite"),
+        ("run", "attention", "--from", "changed.sqlite"),
+    ],
+)
+def test_other_commands_on_a_run_that_is_not_ours(parley: Parley, prepared: Path, command: tuple[str, ...]) -> None:
+    Path("changed.sqlite").write_bytes((prepared / "framing.sqlite").read_bytes())
+    execute(
+        Path("changed.sqlite"),
+        "UPDATE run SET value = '[1, null]' WHERE key = 'models'",
+        "DELETE FROM run WHERE key = 'study'",
+        "UPDATE units SET facets = 'true'",
+        "DELETE FROM checks",
+    )
+    result = parley(*command)
+    one_line(result, result.status, "changed.sqlite")
+    assert result.status in (1, 2)
+
+
+def test_markup_and_control_characters_in_a_models_name_are_shown_as_they_are(parley: Parley, prepared: Path) -> None:
+    def renamed(facets: dict[str, Any]) -> None:
+        if facets["shown"] == "open":  # reports name a model where there are several
+            facets["model"] = "[/bold]x[red]\x1b[31m$x_1$<b>"
+
+    result = parley("report", changed(prepared / "injection.sqlite", renamed), "--all", "--draws", "20")
+    assert (result.status, result.err) == (0, "")
+    assert "[/bold]x[red]" in result.out
+    assert "\x1b" not in result.out
+    assert "<b>" not in Path("changed-report/report.html").read_text("utf-8")
+
+
+# Runs with few, no or unusable verdicts
+
+
+@pytest.fixture(scope="module")
+def few(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Runs of the suite tiny, by what is odd about them."""
+    folder = tmp_path_factory.mktemp("few")
+    settings: dict[str, dict[str, Any]] = {
+        "unread": {"model": "sim/judge?malformed=1"},
+        "singles": {"model": "sim/judge?noise=0", "phases": [1]},
+        "pairs": {"phases": [2], "controls": False},
+        "one identity": {"identities": ["female"]},
+        "none": {},
+    }
+    paths = {name: folder / f"{name.replace(' ', '-')}.sqlite" for name in settings}
+    for name, config in settings.items():
+        options = library.Options(cache=False, out=str(paths[name]), budget_calls=0 if name == "none" else None)
+        config = in_design({"model": "sim/judge", "suite": "tiny", "yardstick": "off", **config}, ONE_CELL)
+        assert library.run("malibu", options=options, **config).complete is (name != "none")
+    return paths
+
+
+def test_few_verdicts_give_dashes_notes_or_one_line(parley: Parley, few: dict[str, Path]) -> None:
+    unread = parley("report", few["unread"], "--all", *FEW).out
+    assert "replies gave no verdict" in unread
+    row = next(line for line in unread.splitlines() if line.strip().startswith("female"))
+    assert set(row.split()[1:]) == {"–"}
+    one = parley("report", few["one identity"], "--json", "--draws", "20").json
+    assert {row["p"] for row in one["tests"]} == {None}
+    assert all(row["note"] for row in one["tests"])
+    equal = parley("report", few["singles"], "--json", "--draws", "20").json
+    gaps = [row for row in equal["differences"] if row["within"] and row["measure"] == "score"]
+    assert {(row["estimate"], row["low"], row["high"], row["p"]) for row in gaps} == {(0.0, None, None, 1.0)}
+    # Over all metrics the note says why there is no verdict; a single metric's says why it has no interval.
+    why = {True: "3 bases cannot show a difference between labels", False: "3 clusters: an interval needs 6"}
+    assert all(why[row["metric"] == "all"] in row["note"] for row in gaps)
+    one_line(parley("report", few["none"]), 2, "is done")
+    one_line(parley("compare", few["none"], few["pairs"]), 2, "is done")
+    one_line(parley("compare", few["singles"], few["pairs"]), 2, "no unit in common")
+    one_line(parley("compare", few["unread"], few["unread"]), 2, "readable verdicts on both sides")
