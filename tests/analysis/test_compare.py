@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
-from scipy.special import expit
 
 from parley.analysis.bbq.leaderboard import comparable as bbq_comparable
 from parley.analysis.malibu.ballots import comparable as malibu_comparable
@@ -40,52 +39,69 @@ def table(report: Report) -> pd.DataFrame:
     return lines(report).set_index("what")
 
 
+def row_of(first: pd.DataFrame, second: pd.DataFrame, what: str = "Accuracy") -> pd.Series:
+    """The line about one thing."""
+    return table(compare(first, second, NAMES)).loc[what]
+
+
+GAP = "gender: female − male"
+TWELVE = run(tuple(6.0 + n % 3 for n in range(12)), ())
+PLACES = ["identity", "category", "scenario", "subject"]
+FOUR = run((6.0, 7.0, 9.0, 8.0), (5.0, 5.0, 6.0, 7.0))
+
+
+def changed(frame: pd.DataFrame, by: Any) -> pd.DataFrame:
+    """The same units with other values."""
+    return frame.assign(value=frame["value"] + by)
+
+
 # Values
 
 
-def test_values_are_paired_on_the_same_units() -> None:
-    first, second = run((6.0, 7.0, 9.0, 8.0), (5.0, 5.0, 6.0, 7.0)), run((5.0, 6.0, 7.0, 7.0), (5.0, 4.0, 5.0, 6.0))
+def test_values_are_paired_on_the_units_that_both_runs_have() -> None:
+    second = run((5.0, 6.0, 7.0, 7.0, 1.0), (5.0, 4.0, 5.0, 6.0))
+    more = pd.concat([FOUR, run((0.0,), ()).assign(unit="else", scenario="else")])
+    report = compare(more, second, NAMES)
     # scenario by scenario, both labels: (1 + 0) / 2, (1 + 1) / 2, (2 + 1) / 2, (1 + 1) / 2
-    row = table(compare(first, second, NAMES)).loc["Accuracy"]
-    assert (row["first"], row["second"]) == (53 / 8, 45 / 8)
+    row = table(report).loc["Accuracy"]
+    assert (row["first"], row["second"], row["n"], row["clusters"]) == (53 / 8, 45 / 8, 8, 4)
     assert row["estimate"] == -(0.5 + 1 + 1.5 + 1) / 4, "second minus first"
     assert row["p"] == 2 / 2**4, "all four scenarios lie on one side"
     assert (row["low"], row["high"]) == (-math.inf, math.inf), "four scenarios can exclude nothing at 95%"
     assert row["note"] == "4 clusters: p cannot be below 0.12; an interval needs 6"
-    assert (row["n"], row["clusters"]) == (8, 4)
+    assert report.words[0] == "Compared on 8 shared units; differences are two minus one."
+    assert report.words[-1] == "With 4 scenarios no difference could be significant: that takes at least 6."
+    assert "on 8 shared units" in report.tables[0].note
+    shuffled = compare(more, second.sample(frac=1, random_state=1), NAMES)
+    pd.testing.assert_frame_equal(lines(report), lines(shuffled))
 
 
-def test_only_shared_units_count() -> None:
-    first, second = run((6.0, 7.0, 9.0), (5.0, 5.0, 6.0)), run((5.0, 6.0, 8.0, 1.0, 1.0), (5.0, 5.0, 6.0))
-    report = compare(pd.concat([first, run((0.0,), ()).assign(unit="else", scenario="else")]), second, NAMES)
-    row = table(report).loc["Accuracy"]
-    assert row["n"] == 6
-    assert row["estimate"] == pytest.approx(-3 / 6)
-    assert report.words[0] == "Compared on 6 shared units; differences are two minus one."
-    assert "on 6 shared units" in report.tables[0].note
-
-
-def test_the_order_of_rows_does_not_matter() -> None:
-    rng = np.random.default_rng(0)
-    first, second = (run(tuple(rng.normal(6, 1, 9)), tuple(rng.normal(6, 1, 9))) for _ in range(2))
-    ours = lines(compare(first, second, NAMES))
-    theirs = lines(compare(first, second.sample(frac=1, random_state=1), NAMES))
-    pd.testing.assert_frame_equal(ours, theirs)
-
-
-def test_two_models_of_one_run_are_paired_by_their_item() -> None:
-    """Where several models judge in one run, the name of the model ends the unit's."""
-    whole = run((6.0, 7.0, 9.0), (5.0, 5.0, 6.0))
-    first = whole.assign(unit=whole["unit"] + "/@sim/a?x=1")
-    second = whole.assign(unit=whole["unit"] + "/@sim/b", value=whole["value"] - 1)
-    assert table(compare(first, second, NAMES)).loc["Accuracy", "estimate"] == -1.0
-
-
-def test_the_last_round_is_compared() -> None:
-    rounds = [run((v, v, v), (v, v, v), round=n) for n, v in ((1, 9.0), (2, 5.0))]
-    second = run((4.0, 4.0, 3.0), (4.0, 4.0, 4.0))
-    row = table(compare(pd.concat(rounds), second, NAMES)).loc["Accuracy"]
-    assert (row["first"], row["second"]) == (5.0, pytest.approx(23 / 6))
+@pytest.mark.parametrize(
+    ("first", "second", "estimate", "clusters", "p"),
+    [
+        # where several models judge in one run, the name of the model ends the unit's
+        (
+            FOUR.assign(unit=FOUR["unit"] + "/@sim/a?x=1"),
+            changed(FOUR, -1).assign(unit=FOUR["unit"] + "/@sim/b"),
+            -1.0, 4, 1 / 8,
+        ),
+        # the last round counts
+        (pd.concat([changed(FOUR, 3), FOUR.assign(round=2)]), changed(FOUR, -1), -1.0, 4, 1 / 8),
+        # twelve scenarios of two bases: two observations, not twelve; a scenario without a base is its own
+        (*(changed(TWELVE, by).assign(base=[f"b{n % 2}" for n in range(12)]) for by in (0, -1)), -1.0, 2, 0.5),
+        (*(changed(TWELVE, by).assign(base=["b0", "b0", *[""] * 10]) for by in (0, -1)), -1.0, 11, 2 / 2**11),
+        # neither identities nor scenarios: by unit
+        (*(changed(FOUR, by).drop(columns=PLACES) for by in (0, -1)), -1.0, 8, 2 / 2**8),
+        (run((6.0,), ()), run((4.0,), ()), -2.0, 1, 1.0),
+    ],
+    ids=["models", "rounds", "bases", "some bases", "units", "one scenario"],
+)  # fmt: skip
+def test_what_is_paired_and_what_is_independent(
+    first: pd.DataFrame, second: pd.DataFrame, estimate: float, clusters: int, p: float
+) -> None:
+    row = row_of(first, second)
+    assert (row["estimate"], row["clusters"], row["p"]) == pytest.approx((estimate, clusters, p))
+    assert clusters > 1 or row["note"] == "1 cluster: p cannot be below 1; an interval needs 6"
 
 
 def test_metrics_are_one_family() -> None:
@@ -96,8 +112,7 @@ def test_metrics_are_one_family() -> None:
         sides.append(pd.concat(parts))
     result = lines(compare(sides[0], sides[1], NAMES))
     assert result["what"].tolist() == ["all metrics", "Accuracy", "Creativity"]
-    small = result["p"].min()
-    assert result.loc[result["p"].idxmin(), "p_adjusted"] == pytest.approx(min(1.0, 3 * small))
+    assert result.loc[result["p"].idxmin(), "p_adjusted"] == pytest.approx(min(1.0, 3 * result["p"].min()))
 
 
 def test_mcnemar_stands_beside_the_test_over_clusters() -> None:
@@ -110,167 +125,91 @@ def test_mcnemar_stands_beside_the_test_over_clusters() -> None:
     assert report.forests[0].lines[0].method == "paired sign-flip test, exact"
 
 
-def test_bases_are_the_clusters_where_units_have_one() -> None:
-    """Twelve scenarios of two bases: six observations each, not twelve."""
-    first = run(tuple(6.0 + n % 3 for n in range(12)), ())
-    based = first.assign(base=[f"b{n % 2}" for n in range(12)])
-    row = table(compare(based, based.assign(value=based["value"] - 1), NAMES)).loc["Accuracy"]
-    assert (row["clusters"], row["p"], row["n"]) == (2, 0.5, 12)
-    some = first.assign(base=["b0", "b0", *[""] * 10])
-    row = table(compare(some, some.assign(value=some["value"] - 1), NAMES)).loc["Accuracy"]
-    assert row["clusters"] == 11, "a scenario without a base is its own"
+def test_the_difference_lies_in_its_interval_however_uneven_scenarios_are() -> None:
+    crowded = [single("s0", "female", 6.0, unit=f"s0/{n}") for n in range(100)]
+    first = pd.DataFrame(crowded + [single(f"s{n}", "female", 5.0 - 0.01 * n) for n in range(1, 10)])
+    row = row_of(first, first.assign(value=5.0))
+    assert row["low"] <= row["estimate"] <= row["high"]
 
 
-def test_too_few_bases_are_told() -> None:
-    first = run((6.0, 7.0, 9.0, 8.0), ())
-    words = compare(first, first.assign(value=first["value"] - 1), NAMES).words
-    assert words[-1] == "With 4 scenarios no difference could be significant: that takes at least 6."
+# Preferences, and gaps between identities
 
 
-@pytest.mark.nightly
-def test_mcnemar_over_units_raises_false_alarms_where_clusters_do_not() -> None:
-    """Two equally good models that differ by scenario: 20 scenarios of 10 units, 120 comparisons."""
-    rng = np.random.default_rng(3)
-    clustered = over_units = 0
-    scenario = np.repeat([f"s{n}" for n in range(20)], 10)
-    units = pd.DataFrame(
-        {
-            "unit": [f"{name}/{n}" for n, name in enumerate(scenario)],
-            "scenario": scenario,
-            "role": "solver",
-            "round": 1,
-            "metric": "right",
-        }
-    )
-    for _ in range(120):
-        ability = rng.normal(0, 1, (2, 20)).repeat(10, axis=1)  # of each model on each scenario
-        sides = [units.assign(value=1.0 * (rng.random(200) < expit(effect))) for effect in ability]
-        row = table(compare(sides[0], sides[1], NAMES)).loc["right"]
-        clustered += row["p"] <= 0.05
-        over_units += row["p_mcnemar"] <= 0.05
-    assert clustered / 120 <= 0.09
-    assert over_units / 120 >= 0.2
-
-
-# Preferences
-
-
-def test_preferences_are_compared_where_both_decided() -> None:
-    first, second = ["A", "A", "A", "A", "B", "tie", None], ["A", "B", "B", "B", "B", "A", "A"]
-    sides = [pd.DataFrame([vote(f"u{n}", c) for n, c in enumerate(choices)]) for choices in (first, second)]
-    row = table(compare(*sides, NAMES)).loc["prefers the one shown first"]
-    assert (row["first"], row["second"], row["n"]) == (4 / 5, 1 / 5, 5)
+def test_preferences_of_panels_are_compared_where_both_decided() -> None:
+    first, second = ["AAB", "A", "A", "A", "B", "AB", ""], ["A", "B", "B", "B", "B", "A", "A"]
+    sides = [
+        pd.DataFrame(
+            [
+                vote(f"u{n}", choice, judge=f"J{judge}")
+                for n, votes in enumerate(choices)
+                for judge, choice in enumerate(list(votes) or [None])
+            ]
+        )
+        for choices in (first, second)
+    ]
+    row = row_of(*sides, "prefers the one shown first")
+    assert (row["first"], row["second"], row["n"]) == (4 / 5, 1 / 5, 5), "equally many votes are a tie"
     assert row["p_mcnemar"] == pytest.approx(stats.binomtest(3, 3).pvalue)
     assert row["p"] == 1.0, "all units are of one scenario"
     assert row["note"].endswith("an interval needs 6; the same preference in 33% of 6 units")
 
 
-def test_a_panel_is_compared_by_its_majority() -> None:
-    rows = [vote("u", choice, judge=f"J{n}") for n, choice in enumerate("AAB")]
-    split = [vote("u", choice, judge=f"J{n}") for n, choice in enumerate("AB")]
-    row = table(compare(pd.DataFrame(rows), pd.DataFrame([vote("u", "A")]), NAMES)).iloc[0]
-    assert "the same preference in 100% of 1 unit" in row["note"]
-    row = table(compare(pd.DataFrame(split), pd.DataFrame([vote("u", "A")]), NAMES)).iloc[0]
-    assert "the same preference in 0% of 1 unit" in row["note"], "two equally frequent choices are a tie"
-
-
-# Gaps between identities
-
-
-def test_a_planted_gap_is_recovered() -> None:
+def test_a_gap_is_what_one_label_has_more_than_another() -> None:
     rng = np.random.default_rng(5)
     base = rng.normal(6, 1, (4, 30))
-    first = run(tuple(base[0] + 0.8), tuple(base[1]))
-    second = run(tuple(base[2]), tuple(base[3]))
-    report = compare(first, second, NAMES)
-    row = report.table("gaps").set_index("what").loc["gender: female − male"]
+    report = compare(run(tuple(base[0] + 0.8), tuple(base[1])), run(tuple(base[2]), tuple(base[3])), NAMES)
+    row = report.table("gaps").set_index("what").loc[GAP]
     gaps = base[0] + 0.8 - base[1], base[2] - base[3]
     assert (row["first"], row["second"]) == pytest.approx((gaps[0].mean(), gaps[1].mean()))
     assert row["low"] < -0.8 < row["high"]
     assert row["p"] == pytest.approx(stats.ttest_rel(*gaps).pvalue, abs=0.03)
-
-
-def test_a_shift_of_both_labels_is_no_gap() -> None:
-    first = run((6.0, 7.0, 9.0, 5.0), (5.0, 6.0, 6.0, 4.0))
-    row = table(compare(first, first.assign(value=first["value"] - 2), NAMES)).loc["gender: female − male"]
-    assert (row["estimate"], row["p"]) == (0.0, 1.0)
-
-
-def test_a_reply_readable_on_one_side_only_makes_no_gap() -> None:
-    rows = [run((v,) * 4, (v,) * 4, metric=metric) for metric, v in (("Accuracy", 8.0), ("Creativity", 2.0))]
-    first = pd.concat(rows, ignore_index=True)
+    shifted = row_of(FOUR, changed(FOUR, -2), GAP)
+    assert (shifted["estimate"], shifted["p"]) == (0.0, 1.0), "a shift of both labels is none"
+    parts = [run((v,) * 4, (v,) * 4, metric=metric) for metric, v in (("Accuracy", 8.0), ("Creativity", 2.0))]
+    first = pd.concat(parts, ignore_index=True)
     unread = (first["scenario"] == "s0") & (first["identity"] == "female") & (first["metric"] == "Creativity")
     second = first.assign(value=first["value"].where(~unread))
-    row = table(compare(first, second, NAMES)).loc["gender: female − male"]
-    assert row["estimate"] == 0.0, "the values that are readable on both sides are the same"
-
-
-def test_the_difference_lies_in_its_interval_however_uneven_scenarios_are() -> None:
-    crowded = [single("s0", "female", 6.0, unit=f"s0/{n}") for n in range(100)]
-    others = [single(f"s{n}", "female", 5.0 - 0.01 * n) for n in range(1, 10)]
-    first = pd.DataFrame(crowded + others)
-    row = table(compare(first, first.assign(value=5.0), NAMES)).loc["Accuracy"]
-    assert row["low"] <= row["estimate"] <= row["high"]
+    assert row_of(first, second, GAP)["estimate"] == 0.0, "nor is a reply that is readable on one side only"
 
 
 # Words, and what cannot be compared
 
 
 def test_words_name_only_significant_differences() -> None:
-    first = run(tuple(6.0 + n % 3 for n in range(12)), ())
-    words = compare(first, first.assign(value=first["value"] - 1 - (first.index % 2)), NAMES).words
+    words = compare(TWELVE, changed(TWELVE, -1 - (TWELVE.index % 2)), NAMES).words
     assert words[1].startswith("Accuracy: 7.00 for one, 5.50 for two, a difference of −1.50 (")
     assert words[1].endswith("; p = 0.00049), over 12 scenarios.")
-    same = compare(first, first, NAMES)
+    same = compare(TWELVE, TWELVE, NAMES)
     assert len(same.words) == 1
     assert same.headline is not None
     assert same.headline.answer == "Undecided: the test is not significant."
+    assert compare(run((6.0,), ()), run((4.0,), ()), NAMES).data()["values"][0]["low"] is None
 
 
-def test_the_units_that_differ_most_come_first() -> None:
+def test_the_units_that_differ_most_come_first_by_the_studys_measure() -> None:
     first, second = run((6.0, 7.0, 9.0), (5.0, 5.0, 6.0)), run((5.0, 7.0, 2.0), (5.0, 9.0, 6.0))
     largest = compare(first, second, NAMES).table("largest")
     assert largest.head(3).to_numpy().tolist() == [["p1/s2/female", -7.0], ["p1/s1/male", 4.0], ["p1/s0/female", -1.0]]
 
+    def debates(*scores: tuple[str, float, float]) -> pd.DataFrame:
+        rows = [
+            single(unit, "", value, unit=unit, metric=metric)
+            for unit, bias, rank in scores
+            for metric, value in (("rank", rank), ("bias", bias))
+        ]
+        return pd.DataFrame(rows).drop(columns=["identity", "category"])
 
-def test_the_studys_measure_comes_first_and_decides_which_units_differ_most() -> None:
-    def debate(unit: str, bias: float, rank: float) -> list[dict[str, Any]]:
-        row = {key: value for key, value in single(unit, "female", bias).items() if key not in ("identity", "category")}
-        return [row | {"unit": unit, "metric": "rank", "value": rank}, row | {"unit": unit, "metric": "bias"}]
-
-    first = pd.DataFrame([*debate("a", 5.0, 9.0), *debate("b", 7.0, 1.0)])
-    second = pd.DataFrame([*debate("a", 5.0, 1.0), *debate("b", 4.0, 1.0)])
-    report = compare(first, second, NAMES, measures={"bias"})
+    two = debates(("a", 5.0, 9.0), ("b", 7.0, 1.0)), debates(("a", 5.0, 1.0), ("b", 4.0, 1.0))
+    report = compare(*two, NAMES, measures={"bias"})
     assert lines(report)["what"].tolist() == ["bias", "rank"]
     assert report.table("largest")["unit"].tolist() == ["b", "a"]
 
 
-def test_runs_without_a_common_unit_cannot_be_compared() -> None:
-    first = run((6.0, 7.0), ())
+def test_what_cannot_be_compared() -> None:
     with pytest.raises(NothingShared, match="no unit in common"):
-        compare(first, first.assign(unit="x" + first["unit"]), NAMES)
-
-
-def test_runs_without_a_common_readable_unit_cannot_be_compared() -> None:
-    first = run((6.0, 7.0), ())
-    unread = first.assign(value=np.nan, status="unparsed")
+        compare(FOUR, FOUR.assign(unit="x" + FOUR["unit"]), NAMES)
     with pytest.raises(NothingShared, match="readable verdicts on both sides"):
-        compare(unread, first, NAMES)
-
-
-def test_a_single_scenario_gives_a_difference_that_may_be_anything() -> None:
-    report = compare(run((6.0,), ()), run((4.0,), ()), NAMES)
-    row = table(report).loc["Accuracy"]
-    assert row[["estimate", "low", "high", "p"]].tolist() == [-2.0, -math.inf, math.inf, 1.0]
-    assert row["note"] == "1 cluster: p cannot be below 1; an interval needs 6"
-    assert report.data()["values"][0]["low"] is None
-
-
-def test_a_frame_without_identities_or_scenarios_is_compared_by_unit() -> None:
-    first = run((6.0, 7.0, 9.0, 5.0), ()).drop(columns=["identity", "category", "scenario", "subject"])
-    row = table(compare(first, first.assign(value=first["value"] - 1 - first.index / 10), NAMES)).loc["Accuracy"]
-    assert row["estimate"] == pytest.approx(-1.15)
-    assert row["clusters"] == 4
+        compare(FOUR.assign(value=np.nan, status="unparsed"), FOUR, NAMES)
 
 
 # Wordings, and units that one run lacks
@@ -322,7 +261,7 @@ def test_a_difference_that_missing_units_could_undo_is_not_shown() -> None:
     )
 
 
-# Values that are codes
+# Each study's own values
 
 
 def test_a_value_beside_a_text_is_a_code_and_is_not_averaged() -> None:
