@@ -7,7 +7,8 @@ Nothing is generated but one token: the probabilities of the scale's numbers aft
 A sampled score of a small model has a standard deviation of about two points; this has none. Where the server
 continues a given text, the reply is begun with `prefill`: SmolLM2 then puts 0.99 of its probability on the digits, and
 0.11 without. A model without log-probabilities is asked `samples` times, and its replies are averaged. A ballot with
-less than half on its answers is unread (`LEAST_ON_SCALE`), and the turn's text says why.
+less than half on its answers is unread (`LEAST_ON_SCALE`), and so is one whose score rests on numbers that the server
+did not list; the turn's text says why.
 """
 
 from __future__ import annotations
@@ -39,9 +40,11 @@ LOG_ODDS = "log-odds"
 """Key of `expected`, after the metric: log P(first choice) − log P(second choice)."""
 SAMPLE_TOKENS = 8
 """Maximum length of a sampled score-only reply, not counting room to think."""
+MOST_IN_DOUBT = 0.05
+"""Points by which numbers that a server does not list may move a score: half of the smallest margin. Models in this
+process list all numbers; servers list 20 tokens, which is enough where nearly all of the probability is on the scale.
+"""
 _BLANKS = " \t\r\nĠ▁"
-LEAST_PROBABILITY = 1e-9
-"""A choice that is not among the alternatives that a server lists has at most this probability in log-odds."""
 _EMPHASIS = str.maketrans("", "", "\"'`*_“”‘’")
 _LABEL = re.compile(r"(?:(?:final|overall)\s+)?(?:score|rating|answer)\s*[:=]\s*", re.IGNORECASE)
 
@@ -138,23 +141,58 @@ async def _read_silently(
     client.gave_logprobs = client.gave_logprobs or bool(reply.logprobs)
     if not reply.logprobs or not reply.logprobs[0].top_logprobs:
         return StructuredReply(None, "unparsed", f"{raw!r}, unread: no usable log-probabilities", reply.usage)
-    first = reply.logprobs[0].token
-    probabilities = read_answers(reply.logprobs[0], ballot)
+    return read_token(ballot, reply.logprobs[0], raw, reply.usage)
+
+
+def read_token(
+    ballot: SilentBallot, token: ChatCompletionTokenLogprob, raw: str, usage: RequestUsage
+) -> StructuredReply[BallotReading]:
+    """A ballot, read from the probabilities at its one token.
+
+    Args:
+        ballot: The question.
+        token: The most probable token, with its alternatives.
+        raw: The reply's text.
+        usage: The call's tokens.
+    """
+    probabilities = read_answers(token, ballot)
     on_scale = sum(probabilities.values())
+    why = ""
     if on_scale < LEAST_ON_SCALE:
-        # The token and not the text, in which "<think>" is no answer, and in quotes, so that a space can be seen.
-        why = f"{first!r}, unread: {on_scale:.1%} of the probability is on {ballot.asked}"
+        why = f"{on_scale:.1%} of the probability is on {ballot.asked}"
+    elif not ballot.choices and (moved := _doubt(probabilities, token)) > MOST_IN_DOUBT:
+        why = (
+            f"numbers that are not listed among its {len(token.top_logprobs or [])} tokens could move it by {moved:.2f}"
+        )
+    if why:
         share = {f"{ballot.metric} {ON_SCALE}": on_scale}
-        return StructuredReply(None, "unparsed", why, reply.usage, expected=share)
-    if first.strip(_BLANKS) != raw.strip(_BLANKS):  # more than one token of it ("10"), or those of another text
-        return StructuredReply(None, "unparsed", f"{raw!r}, unread: its first token is {first!r}", reply.usage)
-    return StructuredReply(
-        _reading(ballot, {answer: weight / on_scale for answer, weight in probabilities.items()}),
-        "ok",
-        raw,
-        reply.usage,
-        expected=_expected(ballot, probabilities, on_scale),
-    )
+        # The token and not the text, in which "<think>" is no answer, and in quotes, so that a space can be seen.
+        return StructuredReply(None, "unparsed", f"{token.token!r}, unread: {why}", usage, expected=share)
+    if token.token.strip(_BLANKS) != raw.strip(_BLANKS):  # more than one token of it ("10"), or those of another text
+        return StructuredReply(None, "unparsed", f"{raw!r}, unread: its first token is {token.token!r}", usage)
+    shares = {answer: weight / on_scale for answer, weight in probabilities.items()}
+    expected = _expected(ballot, probabilities, on_scale, token)
+    return StructuredReply(_reading(ballot, shares), "ok", raw, usage, expected=expected)
+
+
+def _doubt(probabilities: Mapping[str, float], token: ChatCompletionTokenLogprob) -> float:
+    """The range of the expected scores that fit what is listed.
+
+    A number that is not listed has at most the probability of the last token that is; together they have at most what
+    the listed tokens leave.
+    """
+    listed = [math.exp(top.logprob) for top in token.top_logprobs or []]
+    unseen = sorted(int(answer) for answer, weight in probabilities.items() if not weight)
+    ends = []
+    for sign, numbers in ((-1, unseen), (1, unseen[::-1])):
+        weight, left = sum(probabilities.values()), max(0.0, 1 - sum(listed))
+        total = sum(int(answer) * own for answer, own in probabilities.items())
+        for number in numbers:
+            step = min(min(listed), left)
+            if sign * (number - total / weight) > 0:
+                weight, total, left = weight + step, total + step * number, left - step
+        ends.append(total / weight)
+    return ends[1] - ends[0]
 
 
 def read_answers(token: ChatCompletionTokenLogprob, ballot: SilentBallot) -> dict[str, float]:
@@ -192,7 +230,9 @@ def _reading(ballot: SilentBallot, shares: Mapping[str, float]) -> BallotReading
     return BallotReading(answer=answer, score=mean)
 
 
-def _expected(ballot: SilentBallot, probabilities: Mapping[str, float], on_scale: float) -> dict[str, float]:
+def _expected(
+    ballot: SilentBallot, probabilities: Mapping[str, float], on_scale: float, token: ChatCompletionTokenLogprob
+) -> dict[str, float]:
     """What is stored: the score or the log-odds, the share on the scale, and the probability of each answer."""
     metric = ballot.metric
     shares = {answer: weight / on_scale for answer, weight in probabilities.items()}
@@ -201,7 +241,9 @@ def _expected(ballot: SilentBallot, probabilities: Mapping[str, float], on_scale
     if not ballot.choices:
         stored[metric] = sum(int(number) * share for number, share in shares.items())
     elif len(ballot.choices) > 1:
-        first, second = (math.log(max(probabilities[choice], LEAST_PROBABILITY)) for choice in ballot.choices[:2])
+        # A choice that is not listed has at most the last listed probability: the odds are at least as large as these.
+        least = min(math.exp(top.logprob) for top in token.top_logprobs or [])
+        first, second = (math.log(probabilities[choice] or least) for choice in ballot.choices[:2])
         stored[f"{metric} {LOG_ODDS}"] = first - second
     return stored
 

@@ -30,7 +30,7 @@ from parley.agents.models.request import ClientOptions, Request
 from parley.agents.models.seeded_sampler import SeededSampler
 from parley.agents.models.thoughts import opened_by_template
 from parley.agents.models.weights import template_sha256, transformers_folder
-from parley.agents.models.wire import from_completion, to_chat
+from parley.agents.models.wire import READ_TOKENS, TOP_TOKENS, from_completion, to_chat
 from parley.base.errors import BadRequest, ConfigError, ParleyError
 from parley.base.text import plural
 
@@ -326,7 +326,7 @@ class HfClient(Client):
             seeds=torch.tensor([call.seed % 2**63 for call in batch], device=self._model.device),
             temperatures=torch.tensor([call.temperature for call in batch], device=self._model.device),
             top_p=batch[0].top_p,
-            logprobs=batch[0].logprobs,
+            alternatives=(READ_TOKENS if batch[0].read else TOP_TOKENS) if batch[0].logprobs else 0,
             prompt_length=prompt_length,
             constraints=constraints,
         )

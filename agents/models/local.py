@@ -40,7 +40,14 @@ from parley.agents.models.reply import Reply
 from parley.agents.models.request import ClientOptions, Request
 from parley.agents.models.streaming import Arriving
 from parley.agents.models.weights import NumberType, converted, copy_path, fastest_type
-from parley.agents.models.wire import decoding_schema, from_completion, to_chat, without_prefill
+from parley.agents.models.wire import (
+    READ_TOKENS,
+    TOP_TOKENS,
+    decoding_schema,
+    from_completion,
+    to_chat,
+    without_prefill,
+)
 from parley.base.errors import BadRequest, ConfigError, ParleyError, ServerFault
 
 DEFAULT_CONTEXT = 2048
@@ -168,7 +175,7 @@ class LocalClient(Client):
         if body["max_tokens"] == 1:
             body["id_slot"] = 0
         if body.pop("logprobs", False):
-            body.update(logprobs=True, top_logprobs=20)
+            body.update(logprobs=True, top_logprobs=READ_TOKENS if body["max_tokens"] == 1 else TOP_TOKENS)
         if isinstance(request.schema, type):
             grammar = self._grammars.get(request.schema)
             if grammar is None:

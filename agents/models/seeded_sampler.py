@@ -9,9 +9,6 @@ import transformers
 
 from parley.agents.models.constrained import ConstrainedBatch
 
-TOP_LOGPROBS = 20
-"""Alternatives returned for each token if log-probabilities are requested; as many as OpenAI's."""
-
 
 class SeededSampler(transformers.LogitsProcessor):  # type: ignore[misc]
     """Samples by the Gumbel-max trick: noise is added to the logits, and greedy decoding takes the largest sum. The
@@ -21,7 +18,7 @@ class SeededSampler(transformers.LogitsProcessor):  # type: ignore[misc]
         seeds: one per call, in 63 bits, on the model's device.
         temperatures: one per call; 0 takes the most likely token.
         top_p: nucleus sampling; 1 for none.
-        logprobs: whether to note log-probabilities, for `alternatives`.
+        alternatives: how many of the most likely tokens to note, with their log-probabilities; 0 for none.
         prompt_length: tokens before the reply.
         constraints: what the replies are constrained to; None for nothing.
     """
@@ -32,11 +29,11 @@ class SeededSampler(transformers.LogitsProcessor):  # type: ignore[misc]
         seeds: Any,
         temperatures: Any,
         top_p: float,
-        logprobs: bool,
+        alternatives: int,
         prompt_length: int,
         constraints: ConstrainedBatch | None,
     ) -> None:
-        self.seeds, self.temperatures, self.logprobs = seeds, temperatures, logprobs
+        self.seeds, self.temperatures, self.noted = seeds, temperatures, alternatives
         self.prompt_length, self.constraints = prompt_length, constraints
         self.any_sampled = bool((temperatures > 0).any())
         self.nucleus = transformers.TopPLogitsWarper(top_p) if top_p < 1 else None
@@ -53,9 +50,9 @@ class SeededSampler(transformers.LogitsProcessor):  # type: ignore[misc]
                 scaled = self.nucleus(input_ids, scaled)
             noise = gumbel_noise(self.seeds, step, scores.shape[1])
             scores = torch.where(temperatures > 0, scaled + noise, scores)
-        if self.logprobs:
+        if self.noted:
             logs = torch.log_softmax(logits.float(), dim=-1)
-            top = logs.topk(min(TOP_LOGPROBS, scores.shape[1]), dim=-1)
+            top = logs.topk(min(self.noted, scores.shape[1]), dim=-1)
             self.steps.append((logs.gather(1, scores.argmax(-1, keepdim=True))[:, 0], top.indices, top.values))
         return scores
 

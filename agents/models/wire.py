@@ -30,6 +30,9 @@ from parley.agents.models.reply import Reply
 from parley.agents.models.thoughts import join_thoughts, read_parts
 from parley.base.errors import BadRequest
 
+TOP_TOKENS, READ_TOKENS = 20, 200
+"""How many of the most probable tokens a reply lists, and how many a model in this process looks at for a ballot: few
+digits have so little probability that they are not among these, and rarer ones can be neglected."""
 NARRATOR = "user"
 """The source of messages that no agent says: the task, the instructions of a round."""
 
@@ -260,7 +263,8 @@ def read_logprobs(entries: Sequence[dict[str, Any]] | None) -> list[ChatCompleti
             logprob=_number(entry.get("logprob")),
             top_logprobs=[
                 TopLogprob(logprob=_number(top.get("logprob")), bytes=_bytes_of(top))
-                for top in entry.get("top_logprobs") or []
+                for rank, top in enumerate(entry.get("top_logprobs") or [])
+                if rank < TOP_TOKENS or len(str(top.get("token")).strip()) == 1  # one that a ballot may ask for
             ],
         )
         for entry in entries

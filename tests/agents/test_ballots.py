@@ -7,12 +7,13 @@ import json
 import math
 
 import pytest
-from autogen_core.models import ChatCompletionTokenLogprob, TopLogprob, UserMessage
+from autogen_core.models import ChatCompletionTokenLogprob, RequestUsage, TopLogprob, UserMessage
 from hypothesis import given
 from hypothesis import strategies as st
 
 from parley.agents import ConfigError, Debate, Models, Persona, SilentBallot, model
-from parley.agents.ballots import cast, read_answer, read_answers
+from parley.agents.ballots import cast, read_answer, read_answers, read_token
+from parley.agents.models.wire import READ_TOKENS, read_logprobs
 from parley.agents.models.sim_judge import spread
 
 JUDGE = Persona("Judge", "You are a fair judge.")
@@ -171,6 +172,32 @@ async def test_a_ballot_that_begins_with_something_else_is_unread_and_says_so(se
     assert (found.value, found.status) == (None, "unparsed")
     assert found.raw == f"{first!r}, unread: 2.0% of the probability is on 1 to 9"
     assert found.expected == {"Overall on scale": pytest.approx(0.02)}
+
+
+def test_a_score_that_rests_on_numbers_that_are_not_listed_is_unread():
+    """7 and 8 have three quarters; each of the other numbers may have as much as the last word, 0.02, up to a tenth."""
+    listed = {"7": 0.5, "8": 0.25, "I": 0.05, "The": 0.05, "A": 0.03, "This": 0.02}
+    found = read_token(ballot(), token(**listed), "7", RequestUsage(0, 1))
+    lowest = (7 * 0.5 + 8 * 0.25 + 0.02 * (1 + 2 + 3 + 4 + 5)) / 0.85
+    highest = (7 * 0.5 + 8 * 0.25 + 0.02 * 9) / 0.77
+    assert found.status == "unparsed"
+    assert found.raw.endswith(f"are not listed among its 6 tokens could move it by {highest - lowest:.2f}")
+    sure = read_token(ballot(), token(**{"7": 0.7, "8": 0.298, "I": 0.0005}), "7", RequestUsage(0, 1))
+    assert sure.value.score == pytest.approx((0.7 * 7 + 0.298 * 8) / 0.998)
+
+
+def test_a_choice_that_is_not_listed_has_at_most_the_last_listed_probability():
+    pair = SilentBallot(question="A or B?", metric="preferred", choices=("A", "B"))
+    found = read_token(pair, token(A=0.9, The=0.05, I=0.01), "A", RequestUsage(0, 1))
+    assert found.expected["preferred log-odds"] == pytest.approx(math.log(0.9 / 0.01))
+
+
+def test_a_rare_digit_is_kept_where_a_model_in_this_process_lists_many_tokens():
+    names = ["7", *(f"word {n}" for n in range(READ_TOKENS - 2)), " 3"]
+    tops = [{"token": name, "logprob": -float(place)} for place, name in enumerate(names)]
+    (read,) = read_logprobs([{"token": "7", "logprob": 0.0, "top_logprobs": tops}])
+    assert len(read.top_logprobs) == 21
+    assert read.top_logprobs[-1].bytes == list(b" 3")
 
 
 async def test_sampled_replies_of_which_most_refuse_are_unread_too(server):
