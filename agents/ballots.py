@@ -157,19 +157,17 @@ def read_token(
     """
     probabilities = read_answers(token, ballot)
     on_scale = sum(probabilities.values())
-    why = ""
+    share = {f"{ballot.metric} {ON_SCALE}": on_scale}
+    # The token and not the text, in which "<think>" is no answer, and in quotes, so that a space can be seen.
     if on_scale < LEAST_ON_SCALE:
-        why = f"{on_scale:.1%} of the probability is on {ballot.asked}"
-    elif not ballot.choices and (moved := _doubt(probabilities, token)) > MOST_IN_DOUBT:
-        why = (
-            f"numbers that are not listed among its {len(token.top_logprobs or [])} tokens could move it by {moved:.2f}"
-        )
-    if why:
-        share = {f"{ballot.metric} {ON_SCALE}": on_scale}
-        # The token and not the text, in which "<think>" is no answer, and in quotes, so that a space can be seen.
-        return StructuredReply(None, "unparsed", f"{token.token!r}, unread: {why}", usage, expected=share)
+        why = f"{token.token!r}, unread: {on_scale:.1%} of the probability is on {ballot.asked}"
+        return StructuredReply(None, "unparsed", why, usage, expected=share)
     if token.token.strip(_BLANKS) != raw.strip(_BLANKS):  # more than one token of it ("10"), or those of another text
         return StructuredReply(None, "unparsed", f"{raw!r}, unread: its first token is {token.token!r}", usage)
+    if not ballot.choices and (moved := _doubt(probabilities, token)) > MOST_IN_DOUBT:
+        listed = f"listed among its {len(token.top_logprobs or [])} tokens"
+        why = f"{token.token!r}, unread: numbers that are not {listed} could move it by {moved:.2f}"
+        return StructuredReply(None, "unparsed", why, usage, expected=share)
     shares = {answer: weight / on_scale for answer, weight in probabilities.items()}
     expected = _expected(ballot, probabilities, on_scale, token)
     return StructuredReply(_reading(ballot, shares), "ok", raw, usage, expected=expected)

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from parley.agents import ConfigError, Debate, Models, Persona, SilentBallot, model
 from parley.agents.ballots import cast, read_answer, read_answers, read_token
-from parley.agents.models.wire import READ_TOKENS, read_logprobs
 from parley.agents.models.sim_judge import spread
+from parley.agents.models.wire import READ_TOKENS, read_logprobs
 
 JUDGE = Persona("Judge", "You are a fair judge.")
 
@@ -44,7 +44,8 @@ def converse(model, *, rounds=0, judges=(JUDGE,), ballots=None, task=None, **opt
 
 def token(**probabilities):
     tops = [TopLogprob(logprob=math.log(p), bytes=list(text.encode())) for text, p in probabilities.items()]
-    return ChatCompletionTokenLogprob(token="7", logprob=0.0, top_logprobs=tops)
+    most = max(probabilities, key=probabilities.__getitem__)
+    return ChatCompletionTokenLogprob(token=most, logprob=0.0, top_logprobs=tops)
 
 
 async def silent(server):

@@ -86,7 +86,8 @@ async def test_a_reply_that_has_begun_is_continued_by_one_token(client: Client) 
         assert reply.logprobs is not None
         (token,) = reply.logprobs
         listed = [bytes(top.bytes or []).decode("utf-8", "replace").strip() for top in token.top_logprobs or []]
-        assert len(listed) > 20 and all(len(text) == 1 for text in listed[20:]), "what a ballot may ask for, however rare"
+        assert len(listed) > 20
+        assert all(len(text) == 1 for text in listed[20:]), "what a ballot may ask for, however rare"
         contents.append((reply.content, token.token, reply.usage.completion_tokens))
     assert all(content == token and count == 1 for content, token, count in contents), contents
 
