@@ -31,6 +31,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from parley.agents.models.base import Client
 from parley.agents.models.reply import Reply
+from parley.agents.models.request import TYPED
 from parley.agents.structured import StructuredReply, answer_in, asked_again, looks_like_refusal
 from parley.agents.transcripts import LEAST_ON_SCALE, ON_SCALE, READ
 from parley.base.errors import BadRequest, ConfigError
@@ -261,7 +262,7 @@ async def _sample(
     extra["max_tokens"] = SAMPLE_TOKENS
     most = min(client.at_once, ballot.samples)
     counts = [min(most, ballot.samples - first) for first in range(0, ballot.samples, most)]
-    asked = await gather_or_cancel(_replies(client, prompt, extra, token, count) for count in counts)
+    asked = await gather_or_cancel(_replies(client, prompt, {**extra, TYPED: True}, token, count) for count in counts)
     replies = [reply for found in asked for reply in found]
     usage = RequestUsage(
         sum(reply.usage.prompt_tokens for reply in replies), sum(reply.usage.completion_tokens for reply in replies)

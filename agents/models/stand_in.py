@@ -42,16 +42,16 @@ class StandIn(SimClient):
 
     def __init__(self, name: str, scores: Mapping[str, float] = LOWEST) -> None:
         plain, query = split_name(name)
-        self._simulated = provider_of(plain).simulated
+        self.simulated = provider_of(plain).simulated
         options = {"silent": reads_silently(name), **scores}
-        super().__init__(*((plain, query) if self._simulated else ("sim/any", options)))
+        super().__init__(*((plain, query) if self.simulated else ("sim/any", options)))
 
     def options_for(self, messages: Sequence[LLMMessage]) -> SimOptions:
         return super().options_for(messages).model_copy(update=CALM)
 
     def _compose(self, request: Request, chat: list[dict[str, Any]], options: SimOptions) -> str:
         text = super()._compose(request, chat, options)
-        if self._simulated:
+        if self.simulated:
             return text
         stated = _STATED_WORDS.findall("\n".join(message["content"] or "" for message in chat))
         length = min(

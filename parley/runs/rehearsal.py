@@ -19,6 +19,7 @@ from math import inf
 from statistics import fmean
 from typing import Any, TypeVar
 
+from parley.agents.models.sim import UNREAD
 from parley.agents.models.stand_in import HIGHEST, LOWEST, Stage
 from parley.agents.providers import provider_of
 from parley.base.tasks import blocking
@@ -75,6 +76,8 @@ class _Counted:
         answered = self._answered[tuple(getattr(request.schema, "model_fields", ()))]
         prefix = max((_shared(text, earlier) for earlier in answered), default=0) // 4
         reply = await known.send(request)
+        if UNREAD in request.prompt()[-1].text and not getattr(known, "simulated", False):
+            return reply  # a stand-in need not know the form; what could be asked again is counted at the first reply
         answered.append(text)
         usage, sent, written = self.usage, reply.usage.prompt_tokens, reply.usage.completion_tokens
         usage.calls += 1

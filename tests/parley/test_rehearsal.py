@@ -66,6 +66,16 @@ def test_what_could_be_asked_again_is_what_a_model_without_any_form_is_asked(
     assert priced["cost"] < priced["cost_if_asked_again"] < 3 * priced["cost"]
 
 
+def test_sampled_ballots_may_be_asked_for_again_too(parley: Parley, server: Any, run_file: Any) -> None:
+    server.answer = lambda nth, body: server.reply("I would rather talk.")
+    words = ("run", "malibu", "--design", "silent", "--limit", "1", "--phases", "1", "--identities", "gender")
+    run = (*words, "--model", f"{server.model()}&silent=false")
+    plan = parley(*run, "--dry-run", "--json").json
+    parley(*run, "--quiet", "--out", "a.sqlite")
+    assert plan["calls"] == plan["asked_again"] > 0
+    assert plan["calls"] + plan["asked_again"] == run_file("a.sqlite").rows(CALLS)[0][0]
+
+
 OWN = f"""{STUDY}
 class Own(Study):
     def plan(self):
