@@ -47,7 +47,15 @@ from parley.agents.models.anthropic_messages import (
     tool_use,
 )
 from parley.agents.models.batches import MAX_ANSWER_BYTES, BatchEndpoint
-from parley.agents.models.http import MAX_BYTES, TooLong, not_connected, retry_seconds, server_message
+from parley.agents.models.http import (
+    CONNECT_SECONDS,
+    MAX_BYTES,
+    TooLong,
+    load_certificates,
+    not_connected,
+    retry_seconds,
+    server_message,
+)
 from parley.agents.models.remote import RemoteClient, SdkOptions
 from parley.agents.models.reply import Reply
 from parley.agents.models.request import ClientOptions, Request, estimate_tokens
@@ -87,7 +95,7 @@ class AnthropicClient(RemoteClient):
         self.sdk = AsyncAnthropic(
             api_key=self._key,
             base_url=self.base_url,
-            timeout=self.options.timeout,
+            timeout=httpx2.Timeout(self.options.timeout, connect=CONNECT_SECONDS),
             max_retries=0,
             # A redirect would send the key to another server: httpx drops `Authorization` then, but not `x-api-key`.
             # A transport of ours, since httpx would send calls to this machine through a proxy as well.
@@ -95,7 +103,7 @@ class AnthropicClient(RemoteClient):
                 follow_redirects=False,
                 event_hooks={"response": [_limit]},
                 transport=httpx2.AsyncHTTPTransport(
-                    verify=_certificates(), proxy=self.proxy, limits=DEFAULT_CONNECTION_LIMITS
+                    verify=certificates(), proxy=self.proxy, limits=DEFAULT_CONNECTION_LIMITS
                 ),
             ),
             default_headers={"Accept-Encoding": "identity"},
@@ -225,7 +233,7 @@ class AnthropicClient(RemoteClient):
         if isinstance(error, APIStatusError):
             return self._status_error(error)
         if isinstance(error.__cause__, (httpx2.ConnectError, httpx2.ConnectTimeout)):
-            return not_connected(self.name, self.base_url, error.__cause__)
+            return not_connected(self.name, self.base_url, error.__cause__, self.proxy)
         if isinstance(error, (APITimeoutError, TimeoutError)):
             return self.timed_out()
         if isinstance(error, (APIConnectionError, httpx2.HTTPError, TooLong)):
@@ -254,9 +262,9 @@ class AnthropicClient(RemoteClient):
 
 
 @lru_cache(maxsize=1)
-def _certificates() -> ssl.SSLContext:
+def certificates() -> ssl.SSLContext:
     """Those that the SDK trusts. It would load them for every client, at 50 ms of CPU."""
-    return httpx2.create_ssl_context()
+    return load_certificates(httpx2.create_ssl_context)
 
 
 async def _limit(response: httpx2.Response) -> None:

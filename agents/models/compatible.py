@@ -20,6 +20,7 @@ from pydantic_core import from_json, to_json
 
 from parley.agents.models.http import (
     MAX_BYTES,
+    TRANSPORT,
     TooLong,
     open_session,
     read_body,
@@ -44,7 +45,7 @@ from parley.agents.models.wire import (
 from parley.base.address import BaseUrl
 from parley.base.errors import ModelError, ServerFault
 
-FAILURES = (aiohttp.ClientError, OSError, ValueError, RecursionError)
+FAILURES = (*TRANSPORT, ValueError, RecursionError)
 """What fails before or while a response is read; the last two are for malformed ones."""
 
 

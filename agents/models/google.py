@@ -26,6 +26,7 @@ from parley.agents.models.google_messages import (
     FAILURES,
     ArrivingChunks,
     call_part,
+    certificates,
     declaration,
     efforts_of,
     open_sdk,
@@ -34,7 +35,7 @@ from parley.agents.models.google_messages import (
     retry_after,
     sent_id,
 )
-from parley.agents.models.http import said
+from parley.agents.models.http import TRANSPORT, said
 from parley.agents.models.remote import RemoteClient, SdkOptions
 from parley.agents.models.reply import Reply
 from parley.agents.models.request import ClientOptions, Request
@@ -68,6 +69,7 @@ class GoogleClient(RemoteClient):
         self.takes_temperature = re.search(r"gemini-([4-9]|\d\d)", name) is None
         super().__init__(name, options)
         self.thinks = self.thinks or bool(self.efforts)
+        certificates()  # a file that is not there is reported before the run
         self._session: aiohttp.ClientSession | None = None
         self._sdk: GenaiClient | None = None
 
@@ -193,7 +195,7 @@ class GoogleClient(RemoteClient):
         return ArrivingChunks(self.where)
 
     def error_for(self, error: Exception) -> ModelError | None:
-        if isinstance(error, (aiohttp.ClientError, OSError)):  # a TimeoutError is an OSError
+        if isinstance(error, TRANSPORT):  # a TimeoutError is an OSError
             return self.transport_error(error)
         if not isinstance(error, errors.APIError):
             return None

@@ -20,7 +20,15 @@ from google.genai import Client as GenaiClient
 from google.genai import errors, types
 
 from parley.agents.models.batches import MAX_ANSWER_BYTES
-from parley.agents.models.http import MAX_BYTES, TooLong, read_body, retry_seconds, through_proxy
+from parley.agents.models.http import (
+    MAX_BYTES,
+    TRANSPORT,
+    TooLong,
+    load_certificates,
+    read_body,
+    retry_seconds,
+    through_proxy,
+)
 from parley.agents.models.reply import Reply
 from parley.agents.models.request import Effort
 from parley.agents.models.streaming import Arriving
@@ -53,9 +61,7 @@ def efforts_of(model: str) -> tuple[Effort, ...]:
 
 FAILURES = (
     errors.APIError,
-    TimeoutError,
-    aiohttp.ClientError,
-    OSError,
+    *TRANSPORT,
     ValueError,
     TypeError,
     AttributeError,
@@ -75,11 +81,10 @@ class LimitedResponse(aiohttp.ClientResponse):
 
 
 @lru_cache(maxsize=1)
-def _certificates() -> ssl.SSLContext:
+def certificates() -> ssl.SSLContext:
     """Those that the SDK trusts. It would load them three times for every client, at 50 ms of CPU each."""
-    return ssl.create_default_context(
-        cafile=os.environ.get("SSL_CERT_FILE", certifi.where()), capath=os.environ.get("SSL_CERT_DIR")
-    )
+    file, folder = os.environ.get("SSL_CERT_FILE", certifi.where()), os.environ.get("SSL_CERT_DIR")
+    return load_certificates(lambda: ssl.create_default_context(cafile=file, capath=folder))
 
 
 def open_sdk(base_url: str, key: str) -> tuple[aiohttp.ClientSession, GenaiClient]:
@@ -96,7 +101,7 @@ def open_sdk(base_url: str, key: str) -> tuple[aiohttp.ClientSession, GenaiClien
         # is not set because it is sent as the server's deadline, and Google rejects deadlines below ten seconds.
         retry_options=types.HttpRetryOptions(attempts=1),
         # A redirect would send the key to another server: aiohttp forwards the header that contains it.
-        async_client_args={"allow_redirects": False, "ssl": _certificates(), "verify": _certificates()},
+        async_client_args={"allow_redirects": False, "ssl": certificates(), "verify": certificates()},
         aiohttp_client=session,
     )
     return session, GenaiClient(vertexai=False, api_key=key, http_options=http)

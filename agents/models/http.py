@@ -9,17 +9,28 @@ from __future__ import annotations
 import json
 import os
 import socket
+import ssl
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from email.utils import parsedate_to_datetime
 from math import isfinite
 from typing import TypedDict
 
 import aiohttp
+from aiohttp.http import HttpProcessingError
 from yarl import URL
 
 from parley.base.address import proxy_for
-from parley.base.errors import AuthError, BadRequest, ModelError, NotConnected, QuotaSpent, RateLimited, ServerFault
+from parley.base.errors import (
+    AuthError,
+    BadRequest,
+    ConfigError,
+    ModelError,
+    NotConnected,
+    QuotaSpent,
+    RateLimited,
+    ServerFault,
+)
 
 MAX_BYTES = 32 * 2**20
 """About twice the size of a reply of 8,192 tokens with twenty log-probabilities each."""
@@ -94,6 +105,8 @@ async def read_body(response: aiohttp.ClientResponse, max_bytes: int) -> bytes:
 
 NO_CONNECTION = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
 """What aiohttp raises before anything is sent."""
+TRANSPORT = (aiohttp.ClientError, HttpProcessingError, OSError)
+"""What aiohttp raises if a request cannot be completed; the second for a streamed line that is too long."""
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
@@ -104,21 +117,22 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
         error = next(iter(parts), None) or error.__cause__ or error.__context__
 
 
-def not_connected(name: str, url: str, error: BaseException) -> NotConnected:
+def not_connected(name: str, url: str, error: BaseException, proxy: str | None) -> NotConnected:
     """The error for a connection that could not be opened, with what to do.
 
     Args:
         name: the model.
         url: the server's address.
         error: what the HTTP library raised.
+        proxy: the address of the proxy, if there is one.
     """
     causes = [*_chain(error), getattr(error, "os_error", None)]
-    if isinstance(error, aiohttp.ClientProxyConnectionError):
-        return NotConnected(f"{name}: no connection to the proxy {error.host}: check HTTPS_PROXY and the network")
-    if isinstance(error, aiohttp.ClientSSLError):  # aiohttp's own text repeats the address
-        cause = getattr(error, "certificate_error", None) or getattr(error, "os_error", error)
+    if tls := [cause for cause in causes if isinstance(cause, ssl.SSLError)]:
+        cause = tls[-1]  # the text of aiohttp's own, which comes first, repeats the address
         hint = "; write http:// if the server has no TLS" if "WRONG_VERSION_NUMBER" in str(cause) else ""
         return NotConnected(f"{name}: no encrypted connection to {url}{said(cause, '')}{hint}")
+    if proxy:  # the server is reached through it, so it is the proxy that cannot be reached
+        return NotConnected(f"{name}: no connection to the proxy {URL(proxy).host}: check HTTPS_PROXY and the network")
     if any(isinstance(cause, socket.gaierror) for cause in causes) or "name resolution" in str(error):
         hint = "check the address and the network; local/smollm2 works offline"
         return NotConnected(f"{name}: the name {URL(url).host} cannot be resolved: {hint}")
@@ -197,3 +211,16 @@ def said(text: object, key: str) -> str:
     if key:
         line = line.replace(key, "***")
     return f": {line[:200]}" if line else ""
+
+
+def load_certificates(load: Callable[[], ssl.SSLContext]) -> ssl.SSLContext:
+    """The certificates that a vendor's package trusts; ConfigError if SSL_CERT_FILE names a file without any.
+
+    Args:
+        load: loads them as the package does.
+    """
+    try:
+        return load()
+    except OSError as error:  # OpenSSL's is one too
+        name, why = os.environ.get("SSL_CERT_FILE"), error.strerror or error
+        raise ConfigError(f"SSL_CERT_FILE={name}: no certificates can be read from it ({why})") from None

@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from aiohttp.http import HttpProcessingError
 from pydantic import Field
 
 from parley.agents.models.base import Client
@@ -108,7 +109,9 @@ class RemoteClient(Client):
     def transport_error(self, error: Exception, timeout: float | None = None) -> ModelError:
         """The error of a request that aiohttp could not complete, within `timeout` if that is not the client's own."""
         if isinstance(error, NO_CONNECTION):
-            return not_connected(self.name, self.base_url, error)
+            return not_connected(self.name, self.base_url, error, self.proxy)
         if isinstance(error, TimeoutError):
             return self.timed_out(timeout)
+        if isinstance(error, HttpProcessingError):  # its text quotes what was sent
+            return self.unreadable("sent a line that is too long to be an event of a stream")
         return ServerFault(f"{self.where}{said(str(error) or type(error).__name__, self._key)}")

@@ -121,7 +121,10 @@ def redact_bytes(raw: bytes, key: str) -> bytes:
 
 
 def redact_reply(reply: Reply, key: str) -> Reply:
-    """The reply with the key redacted from its text, its reasoning and its tool calls."""
+    """The reply with the key redacted from its text, its reasoning and its tool calls.
+
+    Log-probabilities whose tokens have the key, as one or in a row, are dropped: what they say is no ballot.
+    """
     if len(key) < MIN_KEY_LENGTH:
         return reply
     if isinstance(reply.content, str):
@@ -134,6 +137,12 @@ def redact_reply(reply: Reply, key: str) -> Reply:
     if reply.thought:
         reply.thought = redact(reply.thought, key)
     reply.others = tuple(redact(text, key) for text in reply.others)
+    if reply.logprobs:
+        spelled = "".join(token.token for token in reply.logprobs)
+        others = (top.bytes or () for token in reply.logprobs for top in token.top_logprobs or ())
+        long = (bytes(byte % 256 for byte in other) for other in others if len(other) >= len(key))
+        if key in spelled or any(key.encode() in other for other in long):
+            reply.logprobs = None
     return reply
 
 

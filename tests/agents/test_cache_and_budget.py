@@ -26,7 +26,7 @@ from parley.agents import (
     record_calls,
     session,
 )
-from tests.agents.common import ASK
+from tests.agents.common import ASK, KEY
 
 
 class Score(BaseModel):
@@ -102,6 +102,26 @@ async def test_a_reply_from_the_cache_is_whole_and_costs_nothing(server: Any, tm
     assert (first.cached, second.cached) == (False, True)
     assert (calls[0].cached, calls[0].cost, calls[0].attempts) == (True, 0.0, 0)
     assert budget.calls == 1
+
+
+@pytest.mark.parametrize(
+    ("tokens", "other"), [([f"7 {KEY}"], "8"), ([KEY[:9], KEY[9:]], "8"), (["7"], KEY)], ids=["one", "two", "another"]
+)
+async def test_a_key_among_log_probabilities_is_not_stored(
+    server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tokens: list[str], other: str
+) -> None:
+    monkeypatch.setenv("PARLEY_SERVER_KEY", KEY)
+    tops = [{"token": other, "logprob": -1.5, "bytes": list(other.encode())}]
+    server.says("7", logprobs=[{"token": token, "logprob": -0.5, "top_logprobs": tops} for token in tokens])
+    cache = ReplyCache(tmp_path / "replies.sqlite")
+    with session(Session("unit", cache=cache)):
+        reply = await server.client().create(ASK)
+    cache.close()
+    with closing(sqlite3.connect(tmp_path / "replies.sqlite")) as db:
+        ((stored,),) = db.execute("SELECT reply FROM replies")
+    assert KEY not in stored
+    assert str(list(KEY.encode())).replace(" ", "") not in stored
+    assert (reply.content, reply.logprobs) == ("7", None)
 
 
 async def test_one_token_without_a_text_is_cached_with_its_probabilities(server: Any, tmp_path: Path) -> None:

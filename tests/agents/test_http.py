@@ -19,8 +19,9 @@ import pytest
 from autogen_core.models import UserMessage
 
 from parley.agents import Client, model
+from parley.agents.models import anthropic, google_messages
 from parley.agents.models.compatible import CompatibleClient
-from parley.base.errors import NotConnected, ServerFault, Unreachable
+from parley.base.errors import ConfigError, NotConnected, ServerFault, Unreachable
 
 Answer = bytes | list[bytes] | None
 """What the server sends: at once, in pieces, or nothing."""
@@ -190,7 +191,28 @@ async def test_half_a_surrogate_pair_can_be_sent() -> None:
     assert sent["messages"][0]["content"] == "a?"
 
 
-async def test_certificates_are_checked(certificate: tuple[Path, Path]) -> None:
-    async with connected(Scripted(OK), encrypted_by(certificate)) as client:
-        with pytest.raises(Unreachable, match="CERTIFICATE_VERIFY_FAILED"):
+@pytest.fixture
+def keys(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    for variable in ("ANTHROPIC_API_KEY", "GEMINI_API_KEY"):
+        monkeypatch.setenv(variable, "k")
+    return monkeypatch
+
+
+@pytest.mark.parametrize("name", ["server/m", "anthropic/m", "google/m"])
+async def test_certificates_are_checked(name: str, certificate: tuple[Path, Path], keys: pytest.MonkeyPatch) -> None:
+    """Anthropic's message was "operation not permitted"."""
+    async with serving(Scripted(OK), encrypted_by(certificate)) as url:
+        client = model(f"{name}?base_url={url}&retries=0")
+        with pytest.raises(Unreachable, match=f"no encrypted connection to {url}: .*CERTIFICATE_VERIFY_FAILED"):
             await ask(client)
+        await client.close()
+
+
+@pytest.mark.parametrize(("name", "module"), [("anthropic/m", anthropic), ("google/m", google_messages)])
+def test_a_file_of_certificates_that_is_not_there_is_named_before_the_run(
+    name: str, module: Any, keys: pytest.MonkeyPatch
+) -> None:
+    module.certificates.cache_clear()
+    keys.setenv("SSL_CERT_FILE", "gone.pem")
+    with pytest.raises(ConfigError, match=r"^SSL_CERT_FILE=gone.pem: no certificates can be read from it \(No such"):
+        model(name)

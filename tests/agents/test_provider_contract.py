@@ -285,6 +285,27 @@ async def test_no_connection_fails_quickly(provider: ProviderCase) -> None:
     assert KEY not in str(caught.value)
 
 
+@pytest.mark.parametrize("proxy", ["127.0.0.1", "proxy.invalid"], ids=["refuses", "has no address"])
+async def test_a_proxy_that_cannot_be_reached_is_named(
+    provider: ProviderCase, proxy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Anthropic's message named the server, and all of them did where the proxy's name was wrong."""
+    for variable in ("https_proxy", "NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("HTTPS_PROXY", f"http://ada:s3cret@{proxy}:{unused_port()}")
+    client = model(provider.model, base_url="https://models.invalid", retries=0)
+    with pytest.raises(Unreachable, match=f"no connection to the proxy {proxy}: check HTTPS_PROXY and the network$"):
+        await client.create(ASK)
+    await client.close()
+
+
+@only(GOOGLE, OPENAI, SERVER)
+async def test_a_streamed_line_without_end(server: ProviderServer) -> None:
+    server.sends(f"data: {'x' * 5 * 2**20}")
+    with pytest.raises(ServerFault, match="sent a line that is too long"):
+        _ = [part async for part in server.client(retries=0).create_stream(ASK)]
+
+
 async def test_a_timeout(server: ProviderServer) -> None:
     server.keeps_silent()
     with pytest.raises(ServerFault, match=rf"{server.provider.model}: no answer within 0\.1 s"):
