@@ -4,7 +4,7 @@
 
 It is the only writer of the run file: units that finish together are committed together. An error that concerns one
 unit marks that unit as failed, and the run continues; one that concerns the whole run (a refused key, a full disk, a
-spent budget, Ctrl-C) stops it cleanly. In every case the same command resumes the run.
+spent budget, Ctrl-C) stops it cleanly. The same command then resumes it, unless the run file itself was truncated.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from parley.base.errors import ParleyError
 from parley.base.text import plural
 from parley.judging import Study
 from parley.runs.executor import GC_THRESHOLDS, Executor, InProcess, stored_error
-from parley.runs.opening import RunFileError
+from parley.runs.opening import RunFileError, Truncated
 from parley.runs.plan import pending
 from parley.runs.rows import Progress, Rows
 from parley.runs.store import RunFile
@@ -111,6 +111,7 @@ class Engine:
         self._deadline: asyncio.TimerHandle | None = None
         self._first_error: str | None = None
         self._failures_in_a_row = 0
+        self._truncated: Truncated | None = None
 
     def interrupt(self) -> None:
         """For the first Ctrl-C: start no new units, finish those in progress."""
@@ -177,6 +178,8 @@ class Engine:
             self._flush()
             if self.cache is not None:
                 self.cache.commit()
+        if self._truncated:
+            raise self._truncated
         if self._stop_reason:
             self.note("stopped", stored_error(self.study, self._stop_reason))
         else:
@@ -250,6 +253,7 @@ class Engine:
             written = self.file.write(finished) if finished else []
         except RunFileError as error:
             self.stop(str(error))
+            self._truncated = error if isinstance(error, Truncated) else self._truncated
             return
         if old := self.file.rescued_from:
             self._stop_reason = (  # this matters more than whatever stopped the run before

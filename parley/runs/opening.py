@@ -349,6 +349,10 @@ class RunFileError(ParleyError):
     """A file that is not a run, or that this version cannot read or write."""
 
 
+class Truncated(RunFileError):
+    """The file lost its end while it was being run: what is left cannot be resumed."""
+
+
 def reason(error: Exception) -> str:
     """Why a file cannot be read or written, as the end of a sentence."""
     text = str(error).lower()
@@ -368,8 +372,10 @@ def describe_open_error(path: Path, error: Exception) -> str:
         return f"{path} {text}"
     if "not a database" in text:
         return f"{path} is not a Parley run file"
-    if "interrupted" in text or "too big" in text:
+    if "interrupted" in text:
         return f"{path} {MORE_THAN_ITS_SIZE}"
+    if "too big" in text:
+        return f"{path} is damaged: it has a longer text than Parley writes"
     if any(sign in text for sign in ("malformed", "no such", "disk I/O", "decode", "unsupported file format")):
         rescue = f"parley import --damaged {quote(str(path))} copies what can be read"
         return f"{path} is damaged or truncated ({text}); {rescue}"

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-from parley.base.errors import ParleyError
+from parley.base.errors import ConfigError, ParleyError
 from parley.judging import Unit
 from parley.runs.opening import NotOpened, RunFileError, SchemaEntry, entries_of, reason, refuse_foreign_schema
 from parley.runs.rows import Row, Rows, text_id
@@ -30,6 +30,8 @@ FORMAT = 3
 """Raised when the tables change. A file of another format is refused."""
 APPLICATION_ID = 0x5041524C
 """SQLite's application id: 'PARL'."""
+LONGEST_INFO = 32 * 2**20
+"""Bytes of a value in the table `run`: as long as the longest reply, since a team's config has all of its tasks."""
 TABLES = ("run", "prompts", "texts", "units", "messages", "calls", "verdicts", "events", "checks")
 """The tables that every run file has."""
 BATCH_TABLES = (
@@ -81,6 +83,8 @@ def prepare_to_write(db: sqlite3.Connection) -> None:
 
 def create_file(path: Path, info: Mapping[str, Any], prompts: Mapping[str, str], plan: Iterable[Unit]) -> None:
     """Write the file under another name, then rename it."""
+    if long := [key for key, value in info.items() if len(json.dumps(value)) > LONGEST_INFO]:
+        raise ConfigError(f"this run's {long[0]} takes more than {LONGEST_INFO:,} bytes; make several runs of it")
     part = path.with_name(path.name + ".part")
     try:
         part.unlink(missing_ok=True)

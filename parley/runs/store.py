@@ -32,6 +32,7 @@ from parley.runs.opening import (
     NotOpened,
     RunFileError,
     RunLock,
+    Truncated,
     describe_open_error,
     open_to_read,
     open_to_write,
@@ -41,6 +42,7 @@ from parley.runs.packing import is_packed, open_packed, packed_path
 from parley.runs.rows import UNWRITABLE, Record, Row, Rows, finite, to_rows, unwritable_message
 from parley.runs.schema import (
     FINISHED_VERDICTS,
+    LONGEST_INFO,
     VERDICT_CHECKS,
     add_checks,
     check_run,
@@ -192,10 +194,14 @@ class RunFile:
 
     def info(self) -> dict[str, Any]:
         """The table `run`: study, target, config, models, sources, plan, units, versions."""
+        # Pages and reports copy it a dozen times: one of 200 MB took 2.9 GB.
+        limit = self.db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_INFO)
         try:
             return {key: json.loads(value) for key, value in self._rows("SELECT key, value FROM run")}
         except (ValueError, TypeError, RecursionError):
             raise RunFileError(f"{self.path} is damaged: the table 'run' cannot be read") from None
+        finally:
+            self.db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, limit)
 
     def prompts(self) -> dict[str, str]:
         """The hashes of the prompts, by name."""
@@ -323,7 +329,7 @@ class RunFile:
         """Raise if the file is shorter than it was: SQLite itself goes on writing, and the run would seem complete."""
         size, self._size = self._size, os.stat(self.path).st_size
         if self._size < size:
-            raise RunFileError(
+            raise Truncated(
                 f"{self.path} was truncated while it was being run, from {size:,} to {self._size:,} bytes; "
                 f"parley import --damaged {quote(str(self.path))} copies what can be read"
             )

@@ -15,10 +15,11 @@ from typing import Any
 
 import pytest
 
-from parley.agents import Transcript
-from parley.judging import Outcome, Unit
-from parley.runs import Record, RunFile, RunFileError
+from parley.base.errors import ConfigError
+from parley.runs import RunFile, RunFileError
 from parley.runs.opening import JOURNAL_MAGIC
+from parley.runs.schema import LONGEST_INFO
+from tests.own_study import STUDY
 from tests.panels import TINY_PANEL
 from tests.parley.test_bad_input import one_line
 from tests.parley.test_disks import SIM
@@ -300,15 +301,36 @@ def test_a_link_to_a_run_that_does_not_exist_yet_is_no_second_run(parley: Callab
     assert not (place / "a.sqlite").exists()
 
 
-def test_a_run_whose_file_is_truncated_does_not_end_well(parley: Callable[..., Any], whole: Path) -> None:
-    """SQLite went on writing to its log, and the run ended with 0."""
-    unit = Unit("late", {})
-    with RunFile.create(Path("a.sqlite"), {"study": "x"}, {}, [unit]) as file:
+TRUNCATING = """
+import os
+
+class Truncating(Study):
+    def plan(self):
+        yield Unit("late", {})
+
+    async def run(self, unit, models):
         os.truncate("a.sqlite", 4096)
-        with pytest.raises(
-            RunFileError, match=r"^a.sqlite was truncated while it was being run, from [\d,]+ to 4,096 bytes"
-        ):
-            file.write([Record(unit=unit, outcome=Outcome(Transcript(())))])
+        return Outcome(Transcript(()))
+"""
+
+
+def test_a_run_whose_file_is_truncated_is_not_said_to_be_resumable(parley: Callable[..., Any], place: Path) -> None:
+    """SQLite went on writing to its log, and the run ended with 0; then with a hint that led to an error."""
+    (place / "own.py").write_text(STUDY + TRUNCATING)
+    result = parley("run", "own.py:Truncating", "--model", "sim/talk", "--out", "a.sqlite")
+    one_line(
+        result, 1, "a.sqlite was truncated while it was being run, from ", " to 4,096 bytes; parley import --damaged"
+    )
+
+
+def test_a_description_longer_than_any_that_parley_writes_is_not_read(parley: Callable[..., Any], whole: Path) -> None:
+    """A config of 200 MB took 2.9 GB of memory in `view --export`."""
+    with closing(sqlite3.connect(whole)) as db:
+        db.execute("UPDATE run SET value = ? WHERE key = 'config'", (f'{{"a": "{"x" * LONGEST_INFO}"}}',))
+        db.commit()
+    one_line(parley("view", whole, "--export", "a.html"), 1, "is damaged: it has a longer text than Parley writes")
+    with pytest.raises(ConfigError, match=r"^this run's config takes more than 33,554,432 bytes"):
+        RunFile.create(Path("b.sqlite"), {"config": "x" * LONGEST_INFO}, {}, [])
 
 
 def test_a_file_mounted_by_itself_is_not_written(
