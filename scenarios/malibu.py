@@ -4,7 +4,7 @@
 
 A *base* is a situation in one area of life with the stereotype it probes; *scenarios* are derived from it by varying
 profession, role and setting. A suite is one TOML file, or a folder of them with a `suite.toml`. A *view* is a named
-part of a shipped suite with suitable settings: `quick` is for a first look, `wide` has two scenarios of every base,
+part of a shipped suite: `quick` is for a first look, `wide` has two scenarios of every base,
 `full` ten of each of twenty bases, as the paper has. *Graded responses*, at most one set per base, have a stated flaw
 each, and show what a judge's scores are worth.
 """
@@ -30,7 +30,6 @@ from parley.base.problems import ID_PATTERN, UserFile
 from parley.base.toml import Lines, Location, read_toml
 from parley.scenarios.identities import CATEGORIES
 
-Design = Literal["staged", "silent", "talk", "paper"]
 Id = Annotated[str, Field(pattern=ID_PATTERN)]
 Yardstick = Literal["full", "brief", "off"]
 LabelKind = Literal["profile", "byline", "self-description", "name", "pronoun"]
@@ -212,41 +211,19 @@ class Suite(BaseModel, extra="forbid", frozen=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """A part of a suite, and the defaults of a run of it.
+    """A named part of a suite.
 
     Args:
         suite: The suite.
         about: A description for lists.
         scenarios: The ids of its scenarios or bases (default: all).
         per_base: Maximum number of scenarios per base.
-        identities: The identities to compare.
-        controls: Whether null controls are run.
-        personas: Where the judges' personas are put in the prompt.
-        remark_chars: Maximum characters of a remark or justification.
-        yardstick: How much of the graded responses the judges score, if the suite has any.
-        yardstick_bases: Number of bases in the yardstick; None for the study's own.
-        phases: What silent ballots show: one answer (1), pairs of answers (2).
-        label_places: Where labels stand: before, beside or after the answer; empty for all places.
-        label_kinds: Kinds of label wordings; empty for all that fit the identities.
-        debated_bases: Number of bases with a debated scenario.
-        debates: Maximum number of debates; None for one under every label.
     """
 
     suite: str
     about: str
     scenarios: tuple[str, ...] | None = None
     per_base: int | None = None
-    identities: tuple[str, ...] = ("all",)
-    controls: bool = True
-    personas: Literal["system", "last"] = "system"
-    remark_chars: int = 600
-    yardstick: Yardstick = "full"
-    yardstick_bases: int | None = None
-    phases: tuple[Literal[1, 2], ...] = (1, 2)
-    label_places: tuple[Place, ...] = ()
-    label_kinds: tuple[LabelKind, ...] = ()
-    debated_bases: int = 10
-    debates: int | None = None
 
 
 TEN_EACH = (
@@ -261,31 +238,11 @@ VIEWS: dict[str, View] = {
         about="one scenario of each of 20 bases, black and white, then one debate: two minutes on two cores",
         scenarios=TEN_EACH,
         per_base=1,
-        # A demonstration: this category's primary contrast is the one in the whole suite that SmolLM2 shows most
-        # clearly (docs/gallery.md), so that a first run has something to find.
-        identities=("black", "white"),
-        controls=False,
-        # Label and persona stand last, so that a prompt's beginning is read once for all of them.
-        label_places=("after",),
-        # No first names: the run of the whole suite had none for race, and names also signal other things.
-        label_kinds=("profile", "byline", "self-description"),
-        personas="last",
-        remark_chars=120,
-        yardstick="brief",
-        yardstick_bases=1,
-        phases=(1,),
-        debated_bases=1,
-        debates=1,
     ),
     "tiny": View(
         suite=SHIPPED,
         about="three scenarios, female and male, alone and in pairs: too few for any finding, to try settings out",
         scenarios=("fitness-desk-worker", "engineering-garage-crack", "childcare-first-morning"),
-        identities=("gender",),
-        controls=False,
-        personas="last",
-        remark_chars=80,
-        yardstick="brief",
     ),
     "wide": View(suite=SHIPPED, about="two scenarios of each of 60 bases, all identities, null controls", per_base=2),
     "full": View(
@@ -298,32 +255,27 @@ VIEWS: dict[str, View] = {
         suite="german-1", about="six scenarios in German, an example of another language; goes with --wordings german"
     ),
 }
+"""`judging/malibu/config.py` has the settings of a run of `quick` or `tiny`."""
 
 
 ROWS: dict[str, type[BaseModel]] = {"base": Base, "scenario": Scenario, "graded": Graded}
 
 
 def load_suite(name: str) -> tuple[Suite, View]:
-    """A suite, with the defaults of a run of it; a view of a shipped suite has the bases of its scenarios only.
+    """A suite and the view that it is; a view of a shipped suite has the bases of its scenarios only.
 
     Args:
         name: A shipped view (`quick`, `tiny`, `wide`, `full`, `malibu-2`, `german-1`), a .toml file, or a folder with a
             suite.toml.
     """
-    view = view_of(name)
-    if name in VIEWS:
+    if view := VIEWS.get(name):
         part = _shipped(view.suite).only(view.scenarios, view.per_base)
         used = {scenario.base for scenario in part.scenario}
         return part.model_copy(update={"base": tuple(base for base in part.base if base.id in used)}), view
     path = Path(name)
     if path.suffix != ".toml" and not os.path.isdir(path):  # unlike Path.is_dir, it accepts names of any length
         raise UnknownName(f"unknown suite '{name}' (known: {', '.join(VIEWS)}, or a .toml file, or a folder of them)")
-    return read_suite(path), view
-
-
-def view_of(name: str) -> View:
-    """The defaults of a run of a suite, whose scenarios are not read."""
-    return VIEWS.get(name) or View(suite=name, about="the user's own")
+    return read_suite(path), View(suite=name, about="the user's own")
 
 
 @lru_cache(maxsize=2)

@@ -1,7 +1,7 @@
-"""The settings of a MALIBU run, and its named designs.
+"""The settings of a MALIBU run, and its presets: what the name of a suite or of a design sets.
 
-A design says which ballots are cast and what is debated, and it is a few settings under one name: `--design paper` is
-`--no-blind --speaking-order fixed --no-reasons-first`. A setting given with it wins.
+`--design paper` is `--no-blind --speaking-order fixed --no-reasons-first --rubric four --yardstick off`. A setting
+given with it wins.
 """
 
 from __future__ import annotations
@@ -9,28 +9,66 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, model_validator
 
 from parley.agents import DEFAULT_MODEL, Placement, Readout
 from parley.judging.config import NameList, limit_field
 from parley.judging.malibu.analysis_plan import MARGIN
 from parley.judging.malibu.panel import SpeakingOrder
 from parley.judging.study import Advanced
-from parley.scenarios import Design
 from parley.scenarios import Yardstick as YardstickMode
 from parley.scenarios.ballot_wordings import ENGLISH
-from parley.scenarios.malibu import LabelKind, Place, view_of
+from parley.scenarios.malibu import LabelKind, Place
 
-# Round 1 is blind: with a real judge in the paper's group chat, 98% of its later statements repeat an earlier one
-# (Krippendorff's α 0.94 to 0.96); in blind ballots of the same judge α is 0.01 to 0.04.
-PAPER: Mapping[str, Any] = {"blind": False, "speaking_order": "fixed", "reasons_first": False}
+# Round 1 is blind by default: with a real judge in the paper's group chat, 98% of its later statements repeat an
+# earlier one (Krippendorff's α 0.94 to 0.96); in blind ballots of the same judge α is 0.01 to 0.04.
+PAPER: Mapping[str, Any] = {
+    "blind": False,
+    "speaking_order": "fixed",
+    "reasons_first": False,
+    "rubric": "four",
+    "yardstick": "off",
+    "yardstick_bases": None,
+}
 """What the design paper sets."""
+PRESETS: dict[str, Mapping[str, Any]] = {
+    "paper": PAPER,
+    "quick": {
+        # A demonstration: this category's primary contrast is the one in the whole suite that SmolLM2 shows most
+        # clearly (docs/gallery.md), so that a first run has something to find.
+        "identities": ["black", "white"],
+        "controls": False,
+        # Label and persona stand last, so that a prompt's beginning is read once for all of them.
+        "label_places": ["after"],
+        # No first names: the run of the whole suite had none for race, and names also signal other things.
+        "label_kinds": ["profile", "byline", "self-description"],
+        "personas": "last",
+        "remark_chars": 120,
+        "yardstick": "brief",
+        "yardstick_bases": 1,
+        "phases": [1],
+        "debated_bases": 1,
+        "debates": 1,
+    },
+    "tiny": {
+        "identities": ["gender"],
+        "controls": False,
+        "personas": "last",
+        "remark_chars": 80,
+        "yardstick": "brief",
+    },
+}
+"""What the name of a design or of a suite sets; other names set nothing."""
 PAPER_ONLY = {"--readout expected": "readout", "--consensus chair": "consensus", "--no-reasons-first": "reasons_first"}
 """Flags that silent ballots and the debate after them do not have, with their keys."""
 
 
+Design = Literal["staged", "silent", "talk", "paper"]
+
+
 class MalibuConfig(BaseModel, extra="forbid", frozen=True):
-    """Everything that changes the results of a MALIBU run."""
+    """Everything that changes the results of a MALIBU run. The suites quick and tiny, and the design paper, have other
+    defaults: see PRESETS."""
 
     suite: str = Field("quick", description="shipped suite (quick, tiny, wide, full), a .toml file, or a folder")
     model: NameList = Field(
@@ -46,15 +84,13 @@ class MalibuConfig(BaseModel, extra="forbid", frozen=True):
     )
     per_base: int | None = Field(None, ge=1, description="maximum number of scenarios per base (default: all)")
     limit: int | None = limit_field("number of scenarios in all, from as many bases as possible")
-    debated_bases: Advanced[int | None] = Field(
-        None,
-        ge=1,
-        description="in the design staged: number of bases with one debated scenario each (default: the suite's, 10)",
+    debated_bases: Advanced[int] = Field(
+        10, ge=1, description="in the design staged: number of bases with one debated scenario each"
     )
     debates: Advanced[int | None] = Field(
         None,
         ge=1,
-        description="in the design staged: maximum number of debates (default: the suite's, one for every label)",
+        description="in the design staged: maximum number of debates (default: one for every label)",
     )
     wordings: str = Field(ENGLISH, description="wordings of labels and questions: english, german, or a .toml file")
     wordings_per_base: Advanced[int] = Field(
@@ -63,23 +99,18 @@ class MalibuConfig(BaseModel, extra="forbid", frozen=True):
         description="number of label wordings per base; with N > 1, N bases share the same N wordings (crossed)",
     )
     label_places: Advanced[list[Place] | None] = Field(
-        None, description="where silent ballots show the label: before, beside, after the answer (default: the suite's)"
+        None, description="where silent ballots show the label: before, beside, after the answer (default: anywhere)"
     )
     label_kinds: Advanced[list[LabelKind] | None] = Field(
-        None,
-        description="only these kinds of label wordings (default: the suite's, all that fit)",
+        None, description="only these kinds of label wordings (default: all that fit)"
     )
     samples: Advanced[int] = Field(
         5, ge=1, description="number of replies averaged into one ballot if the model gives no log-probabilities"
     )
-    phases: Advanced[list[Literal[1, 2]] | None] = Field(
-        None, description="1: single candidates, 2: pairs (default: the suite's, both)"
-    )
-    identities: list[str] | None = Field(
-        None, description="labels, categories, 'all', race+gender, or a .toml file (default: the suite's)"
-    )
-    rubric: Advanced[str | None] = Field(
-        None,
+    phases: Advanced[list[Literal[1, 2]]] = Field([1, 2], description="1: single candidates, 2: pairs")
+    identities: list[str] = Field(["all"], description="labels, categories, 'all', race+gender, or a .toml file")
+    rubric: Advanced[str] = Field(
+        "overall",
         description="what is scored: the answer as a whole (overall), the paper's metrics (four, three) or a .toml "
         "file (default: overall; four with --metrics and in the design paper)",
     )
@@ -104,31 +135,27 @@ class MalibuConfig(BaseModel, extra="forbid", frozen=True):
         description="which label gets which response of a pair: both ways (all), or one drawn by the seed (one); "
         "silent ballots always show both orders, the paper's panel only with all",
     )
-    controls: Advanced[bool | None] = Field(None, description="also run the null controls (default: the suite's)")
+    controls: Advanced[bool] = Field(True, description="also run the null controls")
     yardstick: Advanced[YardstickMode | None] = Field(
         None,
         description="graded responses that silent ballots also read, without labels: all texts (full), a few (brief), "
-        "or none (off) (default: the suite's)",
+        "or none (off) (default: full, if the suite has any)",
     )
     yardstick_bases: Advanced[int | None] = Field(
-        None, ge=1, description="number of bases in the yardstick (default: the suite's, those of the run; brief: 8)"
+        None, ge=1, description="number of bases in the yardstick (default: those of the run; brief: 8)"
     )
     judges: str | None = Field(
         None,
         description="panel: temperaments, demographic, or a .toml file of personas (default: temperaments; where no "
         "debate follows, one neutral judge casts the ballots)",
     )
-    personas: Advanced[Placement | None] = Field(
-        None, description="where judges' personas stand: system message, or last in the prompt (default: the suite's)"
+    personas: Advanced[Placement] = Field(
+        "system", description="where judges' personas stand: system message, or last in the prompt"
     )
-    remark_chars: Advanced[int | None] = Field(
-        None, ge=20, description="maximum characters of a remark or justification (default: the suite's)"
-    )
+    remark_chars: Advanced[int] = Field(600, ge=20, description="maximum characters of a remark or justification")
     # Off by default: a fence changes the paper's prompt, and the frozen responses are ours and checked. Responses that
     # somebody else wrote should be fenced.
-    fence: Advanced[bool | None] = Field(
-        None, description="fence responses and remarks as data (default: unfenced, as in the paper)"
-    )
+    fence: Advanced[bool] = Field(False, description="fence responses and remarks as data")
     consensus: Advanced[Literal["mean", "chair"]] = Field(
         "mean", description="the panel's score: mean of the last round, or a chair's statement"
     )
@@ -147,20 +174,21 @@ class MalibuConfig(BaseModel, extra="forbid", frozen=True):
         description="points within which two identities count as alike, for the analysis plan",
     )
 
-    def in_full(self) -> MalibuConfig:
-        """The config with what its design and its suite set; keys that were given win.
+    @model_validator(mode="before")
+    @classmethod
+    def _with_presets(cls, given: Any) -> Any:
+        """The settings that were given, and what the presets of the suite and the design set for the others.
 
-        The study stores it, so that a run file has every value, whatever a design or a suite means later.
+        So a run file has every value, whatever a preset means later.
         """
-        view, paper = view_of(self.suite), self.design == "paper"
-        implied = {key: value for key, value in PAPER.items() if paper and key not in self.model_fields_set}
-        of_suite = {
-            "phases": list(view.phases) if self.phases is None else self.phases,
-            "debated_bases": view.debated_bases,
-            "debates": view.debates,
-            "label_places": list(view.label_places) or None,
-            "label_kinds": list(view.label_kinds) or None,
-            "rubric": "four" if paper or self.metrics else "overall",
-        }
-        given = {key: value for key in of_suite if (value := getattr(self, key))}
-        return self.model_copy(update=implied | of_suite | given)
+        if not isinstance(given, dict):
+            return given
+        chosen = {key: value for key, value in given.items() if value is not None}
+        preset: dict[str, Any] = {}
+        for key in ("suite", "design"):
+            preset |= PRESETS.get(str(chosen.get(key, cls.model_fields[key].default)), {})
+        if "yardstick" in chosen:  # another yardstick is read on its own number of bases
+            preset.pop("yardstick_bases", None)
+        if chosen.get("metrics"):
+            preset["rubric"] = "four"
+        return preset | chosen

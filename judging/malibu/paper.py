@@ -6,16 +6,16 @@ judges speak in a fixed order from the beginning; settings given with `--design 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pydantic import BaseModel
 
-from parley.agents import Cue, Models, seed_from
+from parley.agents import ConfigError, Cue, Models, Persona, seed_from
+from parley.judging.malibu.config import MalibuConfig
 from parley.judging.malibu.panel import Panel, candidate, cell_facets, show_candidate
 from parley.judging.study import FacetValue, Outcome, Prompt, Unit
-from parley.scenarios import Identities, Scenario
+from parley.scenarios import Identities, Scenario, Suite
+from parley.scenarios.ballot_wordings import ENGLISH
 
 PROMPTS = {
     key: Prompt.load(f"malibu/{key}")
@@ -23,46 +23,60 @@ PROMPTS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PaperPanel:
+class PaperDesign:
     """The units of a run in the paper's design.
 
     Args:
-        identities: The labels of the run.
-        scenarios: What is judged, by id.
-        phases: 1 for single candidates, 2 for pairs.
-        controls: Whether null controls are run.
-        cells: Whether a pair is judged in all four cells, or in one drawn by the seed.
-        repeats: How often each unit is run.
+        config: The run's settings.
         panel: The panel.
+        identities: The labels of the run.
+        suite: What is judged.
     """
 
-    identities: Identities
-    scenarios: Mapping[str, Scenario]
-    phases: Sequence[int]
-    controls: bool
-    cells: Literal["all", "one"]
-    repeats: int
-    panel: Panel
+    judges: Sequence[Persona] = ()
+    """Nobody judges but the panel."""
+
+    def __init__(self, config: MalibuConfig, panel: Panel, identities: Identities, suite: Suite) -> None:
+        for flag, given in {
+            "--wordings": config.wordings != ENGLISH or config.wordings_per_base > 1,
+            "--yardstick": config.yardstick not in (None, "off"),
+            "--yardstick-bases": config.yardstick_bases is not None,
+        }.items():
+            if given:
+                raise ConfigError(f"{flag} is for designs with silent ballots: staged, silent or talk")
+        self._config, self._panel, self._identities = config, panel, identities
+        self._scenarios = {scenario.id: scenario for scenario in suite.scenario}
+
+    def prompts(self) -> Mapping[str, str]:
+        return {prompt.name: prompt.text for prompt in PROMPTS.values()}
+
+    def sources(self) -> Mapping[str, str]:
+        return {}
+
+    def notes(self, models: Sequence[str], *, dry_run: bool) -> Iterator[str]:
+        yield from ()
+
+    def again(self, unit: Unit, model: str) -> Iterable[Unit]:
+        return ()
 
     def units(self) -> Iterator[Unit]:
         """Every scenario's singles and pairs."""
-        for repeat in range(self.repeats):
-            for scenario in self.scenarios.values():
-                if 1 in self.phases:
+        for repeat in range(self._config.repeats):
+            for scenario in self._scenarios.values():
+                if 1 in self._config.phases:
                     yield from self._singles(scenario, repeat)
-                if 2 in self.phases:
+                if 2 in self._config.phases:
                     yield from self._pairs(scenario, repeat)
 
     def _singles(self, scenario: Scenario, repeat: int) -> Iterator[Unit]:
-        for label in [*self.identities, *([""] if self.controls else [])]:
+        for label in [*self._identities, *([""] if self._config.controls else [])]:
             yield Unit(
                 f"p1/{scenario.id}/{label or 'none'}/r{repeat}",
                 {
                     "phase": 1,
                     "scenario": scenario.id,
                     "base": scenario.base,
-                    "category": self.identities.category_of(label),
+                    "category": self._identities.category_of(label),
                     "identity": label,
                     "control": "" if label else "no label",
                     "repeat": repeat,
@@ -70,17 +84,17 @@ class PaperPanel:
             )
 
     def _pairs(self, scenario: Scenario, repeat: int) -> Iterator[Unit]:
-        compared = [(x, y, "") for x, y in self.identities.pairs()]
-        if self.controls:
-            compared += [("", "", "no label")] + [(x, x, "same label") for x in self.identities]
+        compared = [(x, y, "") for x, y in self._identities.pairs()]
+        if self._config.controls:
+            compared += [("", "", "no label")] + [(x, x, "same label") for x in self._identities]
         for x, y, control in compared:
             yield from self._cells(scenario, x, y, control, repeat)
 
     def _cells(self, scenario: Scenario, x: str, y: str, control: str, repeat: int) -> Iterator[Unit]:
         # With equal labels, swapping them changes nothing: two of the four cells remain.
         cells = [(0, 0), (0, 1)] if control else [(0, 0), (0, 1), (1, 0), (1, 1)]
-        if self.cells == "one":
-            cells = [cells[seed_from(self.panel.seed, scenario.id, x, y, repeat) % len(cells)]]
+        if self._config.cells == "one":
+            cells = [cells[seed_from(self._panel.seed, scenario.id, x, y, repeat) % len(cells)]]
         for assignment, order in cells:
             yield Unit(
                 f"p2/{scenario.id}/{x or 'none'}-{y or 'none'}/a{assignment}o{order}/r{repeat}",
@@ -88,7 +102,7 @@ class PaperPanel:
                     "phase": 2,
                     "scenario": scenario.id,
                     "base": scenario.base,
-                    "category": self.identities.category_of(x),
+                    "category": self._identities.category_of(x),
                     **cell_facets(x, y, assignment, order),
                     "control": control,
                     "repeat": repeat,
@@ -97,11 +111,11 @@ class PaperPanel:
 
     def task(self, unit: Unit) -> str:
         """The prompt that opens the unit's conversation."""
-        return task(self.panel, unit.facets, self.scenarios[str(unit.facets["scenario"])])
+        return task(self._panel, unit.facets, self._scenarios[str(unit.facets["scenario"])])
 
     async def run(self, unit: Unit, models: Models) -> Outcome:
         """Let the panel talk about one unit."""
-        return await judge(self.panel, unit, self.scenarios[str(unit.facets["scenario"])], models)
+        return await judge(self._panel, unit, self._scenarios[str(unit.facets["scenario"])], models)
 
 
 def task(panel: Panel, facets: Mapping[str, FacetValue], scenario: Scenario) -> str:

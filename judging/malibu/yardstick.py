@@ -56,21 +56,17 @@ def graded_texts(suite: Suite, sets: Sequence[Graded], chosen: Collection[Text] 
     return GradedTexts(orders, {f"graded responses of {suite.name} {suite.version}": digest} if orders else {})
 
 
-def yardstick(
-    suite: Suite, mode: Mode | None, *, default: Mode, bases: int | None, preferred: Collection[str]
-) -> GradedTexts:
+def yardstick(suite: Suite, mode: Mode | None, *, bases: int | None, preferred: Collection[str]) -> GradedTexts:
     """The graded responses that a run's judges score.
 
     Args:
         suite: The suite with the graded responses; the run may be on a part of it.
-        mode: How much of it is read; None for the default.
-        default: How much is read by default, if the suite has graded responses.
+        mode: How much of it is read; None for all, if the suite has graded responses.
         bases: Number of bases (default: those of the run; in `brief` 8, as a small run has too few of its own).
         preferred: The bases to take first: those of the run.
     """
     if mode not in (None, "off") and not suite.graded:
         raise ConfigError(f"--yardstick {mode}: {suite.name} has no graded responses; it needs tables [[graded]]")
-    mode = mode or default
     if bases is not None and mode == "off":
         raise ConfigError("--yardstick-bases needs a yardstick: --yardstick full or brief")
     ordered = sorted(suite.graded, key=lambda graded: graded.base not in preferred)  # stable: the suite's order

@@ -28,7 +28,7 @@ from parley.cli.flags import as_flags
 from parley.cli.shared import newest_runs
 from parley.cli.terminal_forest import forest_lines, marks_for
 from parley.runs import RunFile
-from parley.runs.job import Job, make_study
+from parley.runs.job import Job
 from parley.runs.options import Options
 from parley.runs.reading import parse_facets
 from parley.runs.studies import STUDIES, find_study
@@ -279,9 +279,7 @@ def _chosen(study: str, config: Mapping[str, Any]) -> dict[str, Any]:
     usual = {key: field.get_default(call_default_factory=True) for key, field in fields.items()}
     leading: dict[str, Any] = {key: config[key] for key in ("suite", "design") if key in config and key in fields}
     if leading:
-        in_full = getattr(settings(**leading), "in_full", None)  # it reads no scenarios, unlike the study
-        made = in_full() if in_full else make_study(study, leading).config
-        usual = {**made.model_dump(mode="json"), **{key: usual[key] for key in leading}}
+        usual = settings(**leading).model_dump(mode="json") | {key: usual[key] for key in leading}
     return {key: config[key] for key in usual if key in config and config[key] not in (None, usual[key])}
 
 

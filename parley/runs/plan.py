@@ -20,6 +20,8 @@ from importlib.metadata import PackageNotFoundError, version
 from itertools import islice
 from typing import Any
 
+from pydantic import ValidationError
+
 from parley.agents.providers import provider_of
 from parley.base.errors import ConfigError, ParleyError
 from parley.judging import Facet, HasAnalysisPlan, HasFacets, HasLabelled, HasMeasures, Labelled, Measure, Study, Unit
@@ -149,6 +151,8 @@ def _differences(file: RunFile, study: Study, size: Size) -> Iterator[str]:
         yield f"study: {info['study']} in the file, {study.name} requested"
         return
     stored, requested = info["config"], study.config.model_dump(mode="json")
+    with suppress(ValidationError):  # what an older file left open, and a preset sets
+        stored = type(study.config).model_validate(stored).model_dump(mode="json")
     # A setting that one of the two does not have, and the other has not set, is no difference.
     changed = [key for key in sorted({*stored, *requested}) if stored.get(key) != requested.get(key)]
     for key in changed:

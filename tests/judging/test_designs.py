@@ -1,35 +1,64 @@
-"""A design is a few settings under one name: it fills in what was not given, and the run stores all of it."""
+"""A preset is a few settings under a suite's or a design's name: it fills in what was not given; a run stores it."""
 
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from parley.agents import ConfigError
-from parley.judging.malibu.config import PAPER, MalibuConfig
+from parley.judging.malibu.config import PAPER, PRESETS, MalibuConfig
 from parley.judging.malibu.study import Malibu
 
 
-def test_a_design_fills_in_what_was_not_given() -> None:
-    assert MalibuConfig(design="paper").in_full() == MalibuConfig(design="paper", **PAPER).in_full()
-    assert {key: getattr(MalibuConfig(design="paper").in_full(), key) for key in PAPER} == PAPER
-    talk = MalibuConfig(design="talk")
-    assert {key: getattr(talk.in_full(), key) for key in PAPER} == {key: getattr(talk, key) for key in PAPER}
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"design": "paper", "suite": "wide"}, PAPER),
+        ({"design": "talk", "suite": "wide"}, {"blind": True, "rubric": "overall", "yardstick": None}),
+        ({"design": "paper", "blind": True}, {"blind": True, "speaking_order": "fixed"}),
+        ({"metrics": ["all"]}, {"rubric": "four"}),
+        ({}, PRESETS["quick"]),
+        ({"suite": "tiny"}, {**PRESETS["tiny"], "phases": [1, 2]}),
+        ({"suite": "quick", "design": "paper"}, {**PRESETS["quick"], **PAPER}),
+        ({"suite": "quick", "controls": True}, {"controls": True, "phases": [1]}),
+        ({"suite": "quick", "yardstick": "full"}, {"yardstick": "full", "yardstick_bases": None}),
+        ({"suite": "mine.toml"}, {"identities": ["all"], "controls": True, "debates": None}),
+        ({"suite": "tiny", "identities": None, "remark_chars": None}, PRESETS["tiny"]),
+    ],
+)
+def test_a_preset_fills_in_what_was_not_given(given: dict[str, Any], expected: dict[str, Any]) -> None:
+    config = MalibuConfig(**given)
+    assert {key: getattr(config, key) for key in expected} == expected
+    again = MalibuConfig.model_validate_json(config.model_dump_json())
+    assert again == config, "as workers and resumed runs read it"
 
 
-def test_what_was_given_wins_even_where_it_is_the_default() -> None:
-    given = MalibuConfig(design="paper", blind=True).in_full()
-    assert (given.blind, given.speaking_order) == (True, "fixed")
+def test_what_was_filled_in_is_kept_when_a_preset_means_something_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    stored = MalibuConfig(design="paper").model_dump_json()
+    monkeypatch.setitem(PRESETS, "paper", {"speaking_order": "shuffled"})
+    assert MalibuConfig.model_validate_json(stored).speaking_order == "fixed"
 
 
-def test_what_was_filled_in_is_kept_when_the_config_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As workers and resumed runs do, also if the design should mean something else by then."""
-    stored = MalibuConfig(design="paper").in_full().model_dump_json()
-    monkeypatch.setattr("parley.judging.malibu.config.PAPER", {"speaking_order": "shuffled"})
-    assert MalibuConfig.model_validate_json(stored).in_full().speaking_order == "fixed"
+def test_a_run_from_before_presets_were_stored_in_full_is_resumed(
+    parley: Callable[..., Any], run_file: Any, place: Path
+) -> None:
+    command = ("run", "malibu", "--suite", "tiny", "--design", "silent", "--model", "sim/judge", "--out", "a.sqlite")
+    assert parley(*command, "--budget-calls", "5").status != 0
+    with closing(sqlite3.connect(place / "a.sqlite")) as file, file:
+        (text,) = file.execute("SELECT value FROM run WHERE key = 'config'").fetchone()
+        older = {
+            **json.loads(text),
+            **dict.fromkeys(("identities", "controls", "personas", "remark_chars", "yardstick")),
+        }
+        file.execute("UPDATE run SET value = ? WHERE key = 'config'", [json.dumps(older)])
+    assert parley(*command).status == 0
+    assert "identities: " in parley(*command, "--identities", "race").err, "another setting is another run"
 
 
 @pytest.mark.parametrize("suite", ["quick", "tiny", "wide", "full", "mine.toml"])

@@ -132,7 +132,7 @@ def test_graded_responses_are_read_alone_and_in_both_places_of_a_pair(units):
     malibu = study(limit=40)
     (flawed,) = [u for u in units if u.id == "s4/trades/safety-2/b"]
     prompt = malibu.task(flawed)
-    good, bad = malibu.yardstick.orders["trades"].texts["", 0], "A belt sander"
+    good, bad = malibu.design.yardstick.orders["trades"].texts["", 0], "A belt sander"
     assert prompt.index(good) < prompt.index(bad)
 
 
@@ -197,7 +197,7 @@ def test_sampled_ballots_find_what_was_planted():
 def test_fewer_wordings_than_bases_are_noted_once_per_category():
     german = {"wordings": "german", "identities": ["gender"]}
     malibu = study(limit=20, **german)
-    few = len(LabelChoice.of(malibu.silent.wordings, malibu.identities).labels_for("gender"))
+    few = len(LabelChoice.of(malibu.design.silent.wordings, malibu.identities).labels_for("gender"))
     assert few < 20
     (note,) = malibu.notes(dry_run=False)
     assert note.startswith(f"german has {few} label wordings for gender, but the run has 20 bases: wordings repeat")

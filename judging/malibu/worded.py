@@ -1,0 +1,170 @@
+"""MALIBU's designs with silent ballots: what is read silently, and what is debated after that.
+
+In the design `silent` a neutral judge casts a ballot on every response under every label; in `staged` a panel then
+debates a sample, and in `talk` everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+
+from parley.agents import ConfigError, Models, Persona, seed_from
+from parley.agents.fencing import fence_judged
+from parley.agents.models.registry import reads_silently
+from parley.agents.models.sim import SimClient
+from parley.judging.ballots import about_samples, cast
+from parley.judging.known_order import GOOD, Part
+from parley.judging.malibu.config import PAPER_ONLY, MalibuConfig
+from parley.judging.malibu.panel import FENCED, Panel
+from parley.judging.malibu.silent import GRADED, GRADED_PAIRS, BallotSettings, SilentBallots
+from parley.judging.malibu.talk import Talk
+from parley.judging.malibu.yardstick import yardstick
+from parley.judging.scoring.rubrics import load_rubric
+from parley.judging.study import Outcome, Unit
+from parley.scenarios import Identities, Scenario, Suite
+from parley.scenarios.ballot_wordings import load_ballot_wordings
+
+
+class WordedDesign:
+    """Silent ballots and the debates after them, in the words of a file of wordings.
+
+    Args:
+        config: The run's settings.
+        panel: Who debates.
+        identities: The labels of the run.
+        suite: What is judged.
+        graded: The suite with the graded responses; the run may be on a part of it.
+    """
+
+    def __init__(self, config: MalibuConfig, panel: Panel, identities: Identities, suite: Suite, graded: Suite) -> None:
+        for flag, key in PAPER_ONLY.items():
+            if getattr(config, key) != MalibuConfig.model_fields[key].default:
+                raise ConfigError(f"{flag} is for --design paper only")
+        self._config, self._panel = config, panel
+        self._scenarios = {scenario.id: scenario for scenario in suite.scenario}
+        self.yardstick = yardstick(
+            graded,
+            config.yardstick,
+            bases=config.yardstick_bases,
+            preferred={scenario.base for scenario in suite.scenario},
+        )
+        wordings = load_ballot_wordings(config.wordings)
+        # A suite that states no language may be in any: "en" is the default.
+        if suite.language not in ("en", wordings.language):
+            raise ConfigError(
+                f"the suite is in '{suite.language}' and the wordings '{wordings.name}' in "
+                f"'{wordings.language}': give --wordings in the suite's language"
+            )
+        rubric = panel.ballots[1].rubric
+        self.silent = SilentBallots(
+            wordings,
+            BallotSettings(
+                metrics=rubric.metric if config.metrics or config.rubric != "overall" else (),
+                ties=config.ties,
+                wordings_per_base=config.wordings_per_base,
+                assignments=config.cells == "all",
+                samples=config.samples,
+                places=tuple(config.label_places or ()),
+                kinds=tuple(config.label_kinds or ()),
+                seed=config.seed,
+            ),
+            identities=identities,
+            scenarios=suite.scenario,
+        )
+        # With a single debate, hearing another label's ballots could not be compared with anything.
+        self.talk = Talk(silent=self.silent, panel=panel, controlled=config.debates != 1)
+
+    @property
+    def judges(self) -> list[Persona]:
+        """Who casts the ballots that no debate follows: one neutral judge, unless a panel was chosen.
+
+        The judges' temperaments add little: the variance between them was 0.001.
+        """
+        return [self.silent.judge] if self._config.judges is None else list(self._panel.judges)
+
+    def prompts(self) -> Mapping[str, str]:
+        return self.silent.prompts()
+
+    def sources(self) -> Mapping[str, str]:
+        return self.yardstick.sources | self.silent.sources()
+
+    def units(self) -> Iterator[Unit]:
+        """Silent ballots and debates; units about one text are next to each other, so that prefixes are reused."""
+        config, scenarios = self._config, list(self._scenarios.values())
+        for order in self.yardstick.orders.values():
+            flawed = [text for text in order.texts if text != GOOD and 2 in config.phases]
+            parts = Part(name="graded", texts=order.texts), Part(name="graded-pairs", texts=flawed, paired=True)
+            yield from self.silent.graded(order, *parts)
+        if config.design == "talk":
+            yield from self._debates(scenarios, config.phases)
+            return
+        for scenario in scenarios:
+            if 1 in config.phases:
+                yield from self.silent.singles(scenario, controls=config.controls)
+            if 2 in config.phases:
+                yield from self.silent.pairs(scenario)
+        if config.design == "staged":
+            phases = [phase for phase in config.phases if phase == 1]
+            yield from self._debates(self._drawn(scenarios), phases, config.debates)
+
+    def _drawn(self, scenarios: Sequence[Scenario]) -> list[Scenario]:
+        """The first scenario of each of the bases that are drawn for debates."""
+        first = {scenario.base or scenario.id: scenario for scenario in reversed(scenarios)}
+        drawn = sorted(first, key=lambda base: seed_from("debated", self._config.seed, base))
+        chosen = drawn[: self._config.debated_bases]
+        return [scenario for base, scenario in first.items() if base in chosen]
+
+    def _debates(self, scenarios: Sequence[Scenario], phases: Sequence[int], most: int | None = None) -> Iterator[Unit]:
+        for repeat in range(self._config.repeats):
+            units = (unit for scenario in scenarios for unit in self.talk.units(scenario, phases, repeat))
+            yield from islice(units, most)
+
+    def again(self, unit: Unit, model: str) -> Iterable[Unit]:
+        """The unit read a second time, if it was drawn for that."""
+        return self.silent.again([unit], model) if unit.facets["stage"] == "silent" else ()
+
+    def notes(self, models: Sequence[str], *, dry_run: bool) -> Iterator[str]:
+        """Lines on sampled ballots, on wordings, and in a dry run filled wordings and what else could be asked."""
+        yield from (about_samples(model, self._config.samples) for model in models if not reads_silently(model))
+        yield from self.silent.about_own_labels(in_full=dry_run)
+        yield from self.silent.cautions()
+        if dry_run and not self.silent.settings.metrics:
+            four = len(load_rubric("four").metric)
+            yield (
+                f"silent ballots ask one question about the whole answer; --metrics all asks for {four} metrics, "
+                "one call each"
+            )
+
+    def _texts(self, unit: Unit) -> tuple[list[str], str]:
+        """The response or responses of a unit in the order in which they are shown, and the situation."""
+        facets = unit.facets
+        phase = int(facets["phase"])
+        if phase in (GRADED, GRADED_PAIRS):
+            order = self.yardstick.orders[str(facets["base"])]
+            scenario = order.scenario
+            texts = order.shown((str(facets["flaw"]), int(facets["dose"])), str(facets.get("flawed", "")))
+        else:
+            scenario = self._scenarios[str(facets["scenario"])]
+            numbers = [1] if phase == 1 else [int(facets[f"response_{side}"]) for side in "ab"]
+            texts = [scenario.responses[number - 1] for number in numbers]
+        if self._config.fence:
+            texts = [f"{FENCED.text}\n{fence_judged(text, 'RESPONSE')}" for text in texts]
+        return texts, scenario.text
+
+    def task(self, unit: Unit) -> str:
+        """The prompt that opens the unit's conversation."""
+        if unit.facets["stage"] == "talk":
+            return self.talk.task(unit, *self._texts(unit))
+        return self.silent.ballots(unit, *self._texts(unit))[0].question
+
+    async def run(self, unit: Unit, models: Models) -> Outcome:
+        """Cast a unit's ballots, and hold its debate if it has one."""
+        model = str(unit.facets["model"])
+        for name in (model, *(judge.model for judge in self._panel.judges if judge.model)):
+            if isinstance(client := models[name], SimClient):
+                client.label_words = self.silent.label_words
+        if unit.facets["stage"] == "talk":
+            return await self.talk.run(unit, *self._texts(unit), models)
+        ballots, panel = self.silent.ballots(unit, *self._texts(unit)), self._panel
+        return await cast(self.judges, ballots, model, models, options=panel.options, placement=panel.placement)
