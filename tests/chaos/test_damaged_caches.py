@@ -28,32 +28,24 @@ RUN = (*TINY_PANEL, "--out")
 ADDRESS = b"a" * 20
 
 
-def truncated(path: Path) -> None:
-    os.truncate(path, 5000)
+def sql(*statements: str, anew: bool = False) -> Callable[[Path], None]:
+    def damage(path: Path) -> None:
+        if anew:
+            path.unlink()
+        with closing(sqlite3.connect(path)) as db:
+            for statement in statements:
+                db.execute(statement)
+            db.commit()
+
+    return damage
+
+
+def changed(old: bytes, new: bytes) -> Callable[[Path], None]:
+    return lambda path: path.write_bytes(path.read_bytes().replace(old, new, 1)) and None
 
 
 def not_a_database(path: Path) -> None:
     path.write_text("This is a shopping list. " * 500)
-
-
-def other_tables(path: Path) -> None:
-    path.unlink()
-    with closing(sqlite3.connect(path)) as db:
-        db.execute("CREATE TABLE recipes (name TEXT)")
-        db.commit()
-
-
-def other_columns(path: Path) -> None:
-    path.unlink()
-    with closing(sqlite3.connect(path)) as db:
-        db.execute("CREATE TABLE replies (address BLOB PRIMARY KEY, reply TEXT)")
-        db.commit()
-
-
-def a_trigger(path: Path) -> None:
-    with closing(sqlite3.connect(path)) as db:
-        db.execute("CREATE TRIGGER t AFTER INSERT ON replies BEGIN DELETE FROM replies; END")
-        db.commit()
 
 
 def overwritten_pages(path: Path) -> None:
@@ -63,42 +55,27 @@ def overwritten_pages(path: Path) -> None:
         file.write(random.Random(1).randbytes(path.stat().st_size - 4096))
 
 
-def unreadable_schema(path: Path) -> None:
-    with closing(sqlite3.connect(path)) as db:
-        db.execute("PRAGMA writable_schema = ON")
-        db.execute("UPDATE sqlite_master SET sql = 'CREATE TABLE replies (('")
-        db.commit()
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "truncated": lambda path: os.truncate(path, 5000),
+    "not a database": not_a_database,
+    "other tables": sql("CREATE TABLE recipes (name TEXT)", anew=True),
+    "other columns": sql("CREATE TABLE replies (address BLOB PRIMARY KEY, reply TEXT)", anew=True),
+    "a trigger": sql("CREATE TRIGGER t AFTER INSERT ON replies BEGIN DELETE FROM replies; END"),
+    "overwritten pages": overwritten_pages,
+    "unreadable schema": sql("PRAGMA writable_schema = ON", "UPDATE sqlite_master SET sql = 'CREATE TABLE replies (('"),
+    "unknown format": lambda path: path.write_bytes(
+        (data := path.read_bytes())[:44] + (9).to_bytes(4, "big") + data[48:]
+    ),
+    "undecodable schema": changed(b"CREATE TABLE replies", b"CREATE TABL\xff replies"),
+    "undecodable name": changed(b"tablereplies", b"tablere\xfflies"),
+}
 
 
-def unknown_format(path: Path) -> None:
-    with path.open("r+b") as file:
-        file.seek(44)
-        file.write((9).to_bytes(4, "big"))
-
-
-def undecodable_schema(path: Path) -> None:
-    content = path.read_bytes()
-    path.write_bytes(content.replace(b"CREATE TABLE replies", b"CREATE TABL\xff replies"))
-
-
-def undecodable_name(path: Path) -> None:
-    content = path.read_bytes()
-    path.write_bytes(content.replace(b"tablereplies", b"tablere\xfflies", 1))
-
-
-DAMAGES = [
-    *(truncated, not_a_database, other_tables, other_columns, a_trigger),
-    *(overwritten_pages, unreadable_schema, unknown_format, undecodable_schema, undecodable_name),
-]
-
-
-@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
-def test_a_damaged_reply_cache_is_set_aside(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], damage: Callable[[Path], None]
-) -> None:
+@pytest.mark.parametrize("name", DAMAGES)
+def test_a_damaged_reply_cache_is_set_aside(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
     path, aside = tmp_path / "replies.sqlite", tmp_path / "replies.sqlite.damaged"
     fill(path)
-    damage(path)
+    DAMAGES[name](path)
     content = path.read_bytes()
 
     cache = ReplyCache(path)
@@ -110,7 +87,7 @@ def test_a_damaged_reply_cache_is_set_aside(
     assert said.startswith(f"parley: the reply cache {path} ")
     assert f"it was set aside as {aside}" in said
     assert said.count("\n") == 1
-    if damage is not overwritten_pages:  # that one is noticed while it is used, and SQLite may have tidied it
+    if name != "overwritten pages":  # that one is noticed while it is used, and SQLite may have tidied it
         assert aside.read_bytes() == content
     again = ReplyCache(path)
     assert again.read(ADDRESS, str) == reply("fresh")

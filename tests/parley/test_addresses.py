@@ -71,56 +71,41 @@ def run(parley: Callable[..., Any], server: Any) -> str:
     return "a.sqlite"
 
 
-def test_a_report_names_two_models_and_no_address(parley: Callable[..., Any], run: str) -> None:
-    result = parley("report", run, "--out", "report", "--draws", 50)
-    assert result.status == 0, result.err
-    assert_none_in(Path("report"))
+def test_nothing_that_is_made_to_be_shared_has_an_address(parley: Callable[..., Any], run: str, server: Any) -> None:
+    assert parley("report", run, "--out", "shared/report", "--draws", 50, "--formats", "svg").status == 0
+    compared = parley("compare", run, "--models", ",".join(models(server)), "--out", "shared/compared")
+    assert compared.status == 0, compared.err
+    assert parley("view", run, "--export", "shared/page.html").status == 0
+    for kind, log in (("inspect", "shared/log.json"), ("transcripts", "shared/log.jsonl")):
+        assert parley("export", run, "--format", kind, "--to", log).status == 0
+        assert "server/judge?base_url=…2" in Path(log).read_text("utf-8")
     data = parley("report", run, "--json", "--draws", 50)
-    assert_no_address(data.out)
+    for text in (compared.out, data.out):
+        assert_no_address(text)
+    assert_none_in(Path("shared"))
     names = ["server/judge?base_url=…&retries=0", "server/judge?base_url=…2&retries=0"]
     assert data.json["runs"][0]["models"] == names
     assert {row["model"] for row in data.json["means"]} == set(names), "they are not mixed up"
-
-
-def test_a_comparison_names_two_models_and_no_address(parley: Callable[..., Any], run: str, server: Any) -> None:
-    chosen = ",".join(models(server))
-    result = parley("compare", run, "--models", chosen, "--out", "compared")
-    assert result.status == 0, result.err
-    assert_no_address(result.out)
-    assert_none_in(Path("compared"))
-
-
-def test_an_exported_page_has_no_address(parley: Callable[..., Any], run: str) -> None:
-    result = parley("view", run, "--export", "page.html")
-    assert result.status == 0, result.err
-    page = Path("page.html").read_text("utf-8")
-    assert_no_address(page)
-    data = json.loads(page.split('id="data">')[1].split("</script>")[0])
-    ids = [unit["id"] for unit in data["units"]]
+    page = Path("shared/page.html").read_text("utf-8")
+    shown = json.loads(page.split('id="data">')[1].split("</script>")[0])
+    ids = [unit["id"] for unit in shown["units"]]
     assert len(set(ids)) == len(ids)
-    assert ids == data["table"]["ids"]
-    assert any(unit["error"] and unit["error"].startswith("server/judge: http://…") for unit in data["units"])
+    assert ids == shown["table"]["ids"]
+    assert any(unit["error"] and unit["error"].startswith("server/judge: http://…") for unit in shown["units"])
 
 
-@pytest.mark.parametrize(("kind", "log"), [("inspect", "log.json"), ("transcripts", "log.jsonl")])
-def test_an_exported_log_has_no_address(parley: Callable[..., Any], run: str, kind: str, log: str) -> None:
-    assert parley("export", run, "--format", kind, "--to", log).status == 0
-    assert_no_address(Path(log).read_bytes())
-    assert "server/judge?base_url=…2" in Path(log).read_text("utf-8")
-
-
-@pytest.mark.parametrize("kind", ["trl", "sft", "jsonl"])
-def test_a_dataset_has_no_address(parley: Callable[..., Any], server: Any, kind: str) -> None:
+def test_a_dataset_has_no_address(parley: Callable[..., Any], server: Any) -> None:
     server.answer = debate_replies(server)
     debates = (*PAPER_DEBATES, "--topics", 4, "--rounds", 1, "--quiet", "--out", "d.sqlite", "--no-cache")
     assert parley(*debates, "--model", models(server)[0]).status == 0
-    result = parley("export", "d.sqlite", "--format", kind, "--to", "data", "--json")
-    assert result.status == 0, result.err
-    assert_no_address(result.out)
+    for kind in ("trl", "sft", "jsonl"):
+        result = parley("export", "d.sqlite", "--format", kind, "--to", f"data/{kind}", "--json")
+        assert result.status == 0, result.err
+        assert_no_address(result.out)
     assert_none_in(Path("data"))
 
 
-def test_a_failed_unit_keeps_its_error_without_the_address_and_the_terminal_shows_it(
+def test_a_failed_unit_keeps_its_error_without_the_address_and_is_resumed(
     parley: Callable[..., Any], server: Any, run_file: Any, run: str
 ) -> None:
     error = run_file(run).one("SELECT error FROM units WHERE status = 'failed' AND error LIKE '%memory%'")
@@ -131,12 +116,8 @@ def test_a_failed_unit_keeps_its_error_without_the_address_and_the_terminal_show
     assert HOSTS[1] in result.err, "whoever runs it must know what to fix"
     for sql in ("SELECT group_concat(error) FROM units", "SELECT group_concat(detail) FROM events"):
         assert_no_address(run_file("b.sqlite").one(sql))
-
-
-def test_a_run_with_hidden_errors_is_resumed(parley: Callable[..., Any], server: Any, run_file: Any, run: str) -> None:
     server.answer = lambda nth, body: None
-    result = parley(*RUN, "--quiet", "--model", ",".join(models(server)), "--out", run)
-    assert result.status == 0, result.err
+    assert parley(*RUN, "--quiet", "--model", ",".join(models(server)), "--out", run).status == 0
     assert run_file(run).count() == run_file(run).one("SELECT count(*) FROM units")
 
 

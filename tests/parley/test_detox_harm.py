@@ -75,7 +75,7 @@ def detox(server: Any, place: Path) -> Callable[..., Any]:
     return run
 
 
-@pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("step", [25, pytest.param(1, marks=pytest.mark.nightly)])
 async def test_planted_harmless_texts_are_returned_unchanged(place: Path, step: int) -> None:
     pytest.importorskip("profanity_check")
     models = Models()
@@ -122,28 +122,48 @@ def test_an_insult_is_revised_until_it_is_below_the_calibrated_threshold() -> No
     assert result.text != "You are a stupid idiot."
 
 
-def test_the_best_draft_wins_and_ties_go_to_the_earliest(detox: Callable[..., Any]) -> None:
-    result = detox("You!!!!!!!!!", "better!!!!!", "best!!!", "as good!!!", "worse!!!!!!")
-    assert (result.text, result.kept, result.met) == ("best!!!", (2,), False)
-    assert [step.text for step in result.steps][-1] == "worse!!!!!!"
+LONG = "The new manager is a stupid idiot who cancels every meeting!!!"
+KIND = "The manager often cancels meetings."
+REFUSAL = "I'm sorry, but I can't help with that."
+DRAFTS: list[tuple[str, list[str], dict[str, Any], str, int, bool]] = [
+    ("You!!!!!!!!!", ["better!!!!!", "best!!!", "as good!!!", "worse!!!!!!"], {}, "best!!!", 2, False),
+    ("You!!!", ["You!!!!!", "You!!!!!!!"], {}, "You!!!", 0, False),
+    ("You~!!!", ["You, sir!!!"], {"performance": True}, "You, sir!!!", 1, False),
+    ("You!!!", ["fine~"], {"performance": True}, "fine~", 1, False),
+    ("You!!!", ["fine", "finer"], {}, "fine", 1, True),
+    ("You!!!", [REFUSAL], {}, "You!!!", 0, False),
+    ("You!!!", [" "], {}, "You!!!", 0, False),
+    ("\n  You!!!\n\n", [" fine\n"], {}, "\n  fine\n\n", 1, True),
+    (LONG, ["Fine.", LONG.replace("stupid idiot", "person").rstrip("!")], {}, LONG, 0, False),
+    (LONG, ["The weather is lovely today, and birds sing in every tree."], {}, LONG, 0, False),
+    (LONG, [KIND], {}, KIND, 1, True),
+]
 
 
-def test_no_draft_is_more_toxic_than_the_original(detox: Callable[..., Any]) -> None:
-    result = detox("You!!!", "You!!!!!", "You!!!!!!!")
-    assert (result.text, result.kept) == ("You!!!", (0,))
+@pytest.mark.parametrize(
+    ("text", "drafts", "settings", "returned", "kept", "met"),
+    DRAFTS,
+    ids=[f"{row[0][:8]!r} to {row[1][0][:20]!r}" for row in DRAFTS],
+)
+def test_the_draft_that_is_returned(
+    detox: Callable[..., Any],
+    text: str,
+    drafts: list[str],
+    settings: dict[str, Any],
+    returned: str,
+    kept: int,
+    met: bool,
+) -> None:
+    result = detox(text, *drafts, **settings)
+    assert (result.text, result.kept, result.met) == (returned, (kept,), met)
+    assert not met or len(result.steps) == kept + 1, "a draft that meets the criteria is the last"
+    useless = returned == LONG or drafts[0] == REFUSAL
+    caution = "a revision that refuses, or keeps next to nothing of the text, was not used"
+    assert (caution in result.cautions) == useless
+
+
+def test_as_published_the_last_draft_is_returned(detox: Callable[..., Any]) -> None:
     assert detox("You!!!", "You!!!!!", "You!!!!!!!", as_published=True).text == "You!!!!!!!"
-
-
-def test_of_two_equally_toxic_drafts_the_better_written_one_is_kept(detox: Callable[..., Any]) -> None:
-    result = detox("You~!!!", "You, sir!!!", performance=True)
-    assert (result.text, result.kept, result.met) == ("You, sir!!!", (1,), False)
-
-
-def test_the_scorers_criteria_come_before_the_judges(detox: Callable[..., Any]) -> None:
-    result = detox("You!!!", "fine~", performance=True)
-    assert [score.met for score in result.steps[0].scores] == [False, True, True, True]
-    assert [score.met for score in result.steps[1].scores] == [True, False, False, False]
-    assert (result.text, result.kept, result.met) == ("fine~", (1,), False)
 
 
 def test_a_score_without_a_criterion_is_never_a_missed_one(detox: Callable[..., Any], place: Path) -> None:
@@ -161,22 +181,6 @@ def test_a_score_without_a_criterion_is_never_a_missed_one(detox: Callable[..., 
     assert detox("You!!!?????", "fine?????", **mine).met
     best = detox("You!!!!!!!!!?????????", "better!!!?????????", "worse!!!!?", **mine)
     assert best.kept == (1,), "by toxicity alone: the second draft asks less, which nobody asked for"
-
-
-def test_a_draft_that_meets_the_criteria_is_not_exchanged_for_an_even_lower_score(detox: Callable[..., Any]) -> None:
-    result = detox("You!!!", "fine", "finer")
-    assert (result.text, result.kept, result.met, len(result.steps)) == ("fine", (1,), True, 2)
-
-
-@pytest.mark.parametrize("useless", ["I'm sorry, but I can't help with that.", " "])
-def test_a_refusal_or_an_empty_draft_is_not_an_improvement(detox: Callable[..., Any], useless: str) -> None:
-    result = detox("You!!!", useless)
-    assert (result.text, result.kept, result.met) == ("You!!!", (0,), False)
-
-
-def test_white_space_around_a_revised_text_stays(detox: Callable[..., Any]) -> None:
-    result = detox("\n  You!!!\n\n", " fine\n")
-    assert (result.text, result.kept) == ("\n  fine\n\n", (1,))
 
 
 def test_a_revision_may_be_as_long_as_its_text(detox: Callable[..., Any], server: Any) -> None:
@@ -213,17 +217,6 @@ def test_clients_are_closed_unless_they_are_the_applications_own(detox: Callable
 
 def _fail(step: object) -> None:
     raise RuntimeError
-
-
-LONG = "The new manager is a stupid idiot who cancels every meeting!!!"
-
-
-@pytest.mark.parametrize("empty", ["Fine.", "The weather is lovely today, and birds sing in every tree."])
-def test_a_draft_that_keeps_nothing_of_the_text_is_not_an_improvement(detox: Callable[..., Any], empty: str) -> None:
-    result = detox(LONG, empty, LONG.replace("stupid idiot", "person").rstrip("!"))
-    assert result.text == LONG
-    assert result.cautions[-1] == "a revision that refuses, or keeps next to nothing of the text, was not used"
-    assert detox(LONG, "The manager often cancels meetings.").text == "The manager often cancels meetings."
 
 
 def test_every_draft_says_what_else_it_changed_and_what_an_outsider_makes_of_it(detox: Callable[..., Any]) -> None:

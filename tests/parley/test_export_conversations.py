@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from parley.cli import main
 from parley.judging import Unit
 from parley.runs import RunFile
 from parley.runs.notes import Answer, Item, NotesFile
@@ -68,10 +69,22 @@ def last(messages: list[dict[str, str]]) -> str:
     return messages[-1]["content"]
 
 
-def made(parley: Callable[..., Any], study: str) -> str:
-    Path("own.py").write_text(OWN)
-    assert parley("run", f"own.py:{study}", "--quiet", "--out", "own.sqlite").status == 0
-    return "own.sqlite"
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
+    """A run of one of these studies, copied here."""
+    folder = tmp_path_factory.mktemp("own")
+    (folder / "own.py").write_text(OWN)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setenv("PARLEY_HOME", str(folder / "home"))
+        for study in ("Talk", "Revised"):
+            assert main(["run", f"own.py:{study}", "--quiet", "--out", f"{study}.sqlite"]) == 0
+
+    def copy(study: str) -> str:
+        Path("own.sqlite").write_bytes((folder / f"{study}.sqlite").read_bytes())
+        return "own.sqlite"
+
+    return copy
 
 
 def texts_of(run: str) -> dict[tuple[str, int, str], str]:
@@ -80,8 +93,8 @@ def texts_of(run: str) -> dict[tuple[str, int, str], str]:
         return {(unit, round, speaker): text.strip() for unit, round, speaker, text in listed}
 
 
-def test_a_debate_of_your_own(parley: Callable[..., Any]) -> None:
-    run = made(parley, "Talk")
+def test_a_debate_of_your_own(parley: Callable[..., Any], own: Callable[[str], str]) -> None:
+    run = own("Talk")
     flags = ("--metric", "kindness", "--threshold", 7, "--better", "high", "--strategy", "all")
     result = parley("export", run, "--to", "out", *flags)
     assert result.status == 0, result.err
@@ -113,9 +126,9 @@ def test_a_run_that_has_only_begun(parley: Callable[..., Any], study: str, what:
 
 
 @pytest.mark.parametrize(("kind", "count"), [("trl", 12), ("sft", 12), ("kto", 24)])
-def test_a_draft_and_its_revision(parley: Callable[..., Any], kind: str, count: int) -> None:
+def test_a_draft_and_its_revision(parley: Callable[..., Any], own: Callable[[str], str], kind: str, count: int) -> None:
     datasets = pytest.importorskip("datasets")
-    run = made(parley, "Revised")
+    run = own("Revised")
     flags = ("--metric", "worth", "--threshold", 50, "--better", "high")
     result = parley("export", run, "--format", kind, "--to", "out", *flags)
     assert result.status == 0, result.err
@@ -184,8 +197,8 @@ def test_what_people_preferred_in_the_viewer(parley: Callable[..., Any]) -> None
     assert "people's labels" in Path("out/README.md").read_text("utf-8")
 
 
-def test_a_study_without_scores_says_what_to_type(parley: Callable[..., Any]) -> None:
-    run = made(parley, "Talk")
+def test_a_study_without_scores_says_what_to_type(parley: Callable[..., Any], own: Callable[[str], str]) -> None:
+    run = own("Talk")
     for flags, complaint in (
         ((), "needs --metric and --threshold"),
         (("--metric", "kindness"), "needs --metric and --threshold"),
@@ -196,8 +209,8 @@ def test_a_study_without_scores_says_what_to_type(parley: Callable[..., Any]) ->
         assert complaint in result.err
 
 
-def test_runs_of_two_studies_are_not_mixed(parley: Callable[..., Any]) -> None:
-    run = made(parley, "Talk")
+def test_runs_of_two_studies_are_not_mixed(parley: Callable[..., Any], own: Callable[[str], str]) -> None:
+    run = own("Talk")
     parley("run", "rldf", "--topics", 2, "--rounds", 1, "--model", "sim/debate", "--quiet", "--out", "r.sqlite")
     result = parley("export", run, "r.sqlite", "--metric", "kindness", "--threshold", 7)
     assert (result.status, len(result.complaints)) == (2, 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -40,12 +40,7 @@ def file(path: Path) -> Iterator[RunFile]:
         yield opened
 
 
-@pytest.mark.parametrize("read", [frames.verdicts, frames.turns, frames.units, frames.spending])
-def test_a_path_is_accepted(file: RunFile, path: Path, read: Callable[[RunFile | str | Path], pd.DataFrame]) -> None:
-    pd.testing.assert_frame_equal(read(str(path)), read(file))
-
-
-def test_every_verdict_is_a_row_with_the_facets_of_its_unit(file: RunFile) -> None:
+def test_every_verdict_is_a_row_with_the_facets_of_its_unit_and_the_words_it_was_read_from(file: RunFile) -> None:
     frame = frames.verdicts(file)
     _, rows = file.rows(
         "SELECT v.unit, v.judge, v.role, v.round, v.subject, v.metric, v.value, v.sampled, v.text, v.status, u.facets "
@@ -59,43 +54,38 @@ def test_every_verdict_is_a_row_with_the_facets_of_its_unit(file: RunFile) -> No
         facets = json.loads(row[-1])
         assert {name: ours[name] for name in facets} == facets
         assert all(ours[name] is None for name in PAIR - set(facets)), "a facet of the other phase only"
-
-
-def test_strings_are_categories_and_numbers_are_numbers(file: RunFile) -> None:
-    frame = frames.verdicts(file)
     for name in ("unit", "judge", "role", "subject", "metric", "text", "status", "scenario", "identity", "model"):
         assert isinstance(frame[name].dtype, pd.CategoricalDtype), name
     assert frame["value"].dtype == frame["sampled"].dtype == float
     assert frame["round"].dtype == frame["phase"].dtype == int
-    assert set(frame["role"]) == {"debater"}
-
-
-def test_an_unparsed_verdict_is_missing_and_not_zero(file: RunFile) -> None:
-    frame = frames.verdicts(file)
     unread = frame["status"] == "unparsed"
     assert 0 < unread.sum() < len(frame)
-    assert frame.loc[unread, ["value", "text"]].isna().all(axis=None)
+    assert frame.loc[unread, ["value", "text"]].isna().all(axis=None), "missing, and not zero"
     assert frame.loc[~unread & (frame["metric"] != "preferred"), "value"].notna().all()
+    said = frames.turns(file).set_index(["unit", "seq"])
+    assert frame["seq"].notna().all()
+    for verdict in frame.itertuples():
+        turn = said.loc[(verdict.unit, verdict.seq)]
+        assert (turn["speaker"], turn["round"], turn["text"]) == (verdict.judge, verdict.round, verdict.words)
+    score = frame[(frame["metric"] == "Accuracy") & (frame["status"] == "ok")].iloc[0]
+    assert f'"Accuracy": {score["value"]:.0f}' in score["words"]
 
 
-def test_every_message_is_a_row_of_turns(file: RunFile) -> None:
-    frame = frames.turns(file)
+def test_every_message_is_a_row_of_turns_and_every_unit_one_of_spending(file: RunFile, path: Path) -> None:
+    turns, spent = frames.turns(file), frames.spending(file)
     _, ((messages,),) = file.rows("SELECT count(*) FROM messages")
-    assert len(frame) == messages
-    assert set(frame.columns) == {"unit", "seq", "round", "speaker", "role", "text", "parse_status"} | (FACETS | PAIR)
-    unit = frame[frame["unit"] == frame["unit"].iloc[0]]
+    assert len(turns) == messages
+    assert set(turns.columns) == {"unit", "seq", "round", "speaker", "role", "text", "parse_status"} | (FACETS | PAIR)
+    unit = turns[turns["unit"] == turns["unit"].iloc[0]]
     assert unit["seq"].tolist() == list(range(len(unit)))
     assert (unit["scenario"] == unit["scenario"].iloc[0]).all()
-
-
-def test_units_and_what_they_cost(file: RunFile) -> None:
-    frame = frames.spending(file)
-    assert frame["unit"].tolist() == [name for (name,) in file.rows("SELECT id FROM units ORDER BY position")[1]]
-    assert frame["calls"].sum() == file.spent()[0]
-    assert frame["tokens"].sum() == file.spent()[1]
-    assert (frame["cost"] == 0).all(), "a simulated model is free"
-    assert frame.columns[0] == "unit"
-    assert {"phase", "scenario", "identity"} <= set(frame.columns)
+    assert spent["unit"].tolist() == [name for (name,) in file.rows("SELECT id FROM units ORDER BY position")[1]]
+    assert (spent["calls"].sum(), spent["tokens"].sum()) == file.spent()[:2]
+    assert (spent["cost"] == 0).all(), "a simulated model is free"
+    assert spent.columns[0] == "unit"
+    assert {"phase", "scenario", "identity"} <= set(spent.columns)
+    for read in (frames.verdicts, frames.turns, frames.units, frames.spending):
+        pd.testing.assert_frame_equal(read(str(path)), read(file))  # type: ignore[operator]
 
 
 def test_an_unknown_price_is_not_zero(path: Path, tmp_path: Path) -> None:
@@ -111,24 +101,17 @@ def test_an_unknown_price_is_not_zero(path: Path, tmp_path: Path) -> None:
     assert pd.isna(frame.loc[unit, "cost"]), "with one call without a price, the unit's cost is not known"
 
 
-def test_a_run_without_a_finished_unit_gives_empty_frames(tmp_path: Path) -> None:
-    options = parley.Options(cache=False, out=str(tmp_path / "none.sqlite"), budget_calls=0)
-    parley.run("malibu", model="sim/judge", suite="tiny", options=options, **ONE_CELL)
-    with RunFile.open(tmp_path / "none.sqlite") as file:
-        assert file.counts()["done"] == 0
-        read = frames.verdicts(file), frames.turns(file), frames.units(file), frames.spending(file)
-    assert [len(frame) for frame in read] == [0, 0, 0, 0]
-    assert {"unit", "judge", "metric", "value", "status"} <= set(read[0].columns)
-
-
 def test_only_finished_units_count(tmp_path: Path) -> None:
-    options = parley.Options(cache=False, out=str(tmp_path / "half.sqlite"), budget_calls=20, concurrency=1)
-    parley.run("malibu", model="sim/judge", suite="tiny", options=options, **ONE_CELL)
-    with RunFile.open(tmp_path / "half.sqlite") as file:
-        done = {name for (name,) in file.rows("SELECT id FROM units WHERE status = 'done'")[1]}
-        frame = frames.verdicts(file)
-        assert 0 < len(done) < sum(file.counts().values())
-    assert set(frame["unit"]) == done
+    for budget in (0, 20):
+        out = str(tmp_path / f"{budget}.sqlite")
+        options = parley.Options(cache=False, out=out, budget_calls=budget, concurrency=1)
+        parley.run("malibu", model="sim/judge", suite="tiny", options=options, **ONE_CELL)
+        with RunFile.open(Path(out)) as file:
+            done = {name for (name,) in file.rows("SELECT id FROM units WHERE status = 'done'")[1]}
+            read = frames.verdicts(file), frames.turns(file), frames.units(file), frames.spending(file)
+        assert len(done) == (2 if budget else 0)
+        assert all(set(frame["unit"]) == done for frame in read)
+        assert {"unit", "judge", "metric", "value", "status"} <= set(read[0].columns)
 
 
 def test_the_frame_is_what_the_analysis_takes(file: RunFile) -> None:
@@ -152,17 +135,6 @@ def test_a_lone_surrogate_in_a_reply_does_not_stop_the_run(tmp_path: Path) -> No
         file.write([Record(unit=unit, started_at=1.0, finished_at=2.0, outcome=outcome)])
         assert list(frames.turns(file)["text"]) == ["odd \\ud83d"]
         assert list(frames.verdicts(file)["text"]) == ["\\ud83d"]
-
-
-def test_a_verdict_has_the_words_that_it_was_read_from(file: RunFile) -> None:
-    frame = frames.verdicts(file)
-    said = frames.turns(file).set_index(["unit", "seq"])
-    assert frame["seq"].notna().all()
-    for verdict in frame.itertuples():
-        turn = said.loc[(verdict.unit, verdict.seq)]
-        assert (turn["speaker"], turn["round"], turn["text"]) == (verdict.judge, verdict.round, verdict.words)
-    score = frame[(frame["metric"] == "Accuracy") & (frame["status"] == "ok")].iloc[0]
-    assert f'"Accuracy": {score["value"]:.0f}' in score["words"]
 
 
 SEVERAL_MESSAGES = [

@@ -132,9 +132,12 @@ def test_a_run_interrupted_with_ray_is_resumed_without_it(
     """Workers on another machine store their replies through the run's process."""
     if machine == "another":
         monkeypatch.setattr(ray_pool.socket, "gethostname", lambda: machine)
-    command = (*RUN_PANEL, *RUN, "--model", server.model(), "--out", "a.sqlite")
-    stopped = parley(*command, *RAY, "--budget-calls", "60")
+    command = (*RUN_PANEL, *NOISY, "--model", server.model(), "--out", "a.sqlite")
+    stopped = parley(*command, *RAY[:2], "--workers", "6", "--budget-calls", "60")
     assert stopped.status == 1
+    assert "the cluster has room for 2 of 6 workers" in stopped.err
+    noted = run_file("a.sqlite").rows("SELECT detail FROM events WHERE kind = 'workers'")
+    assert noted == [("the cluster has room for 2 of 6 workers",)]
     assert "parley: stopped: the budget of 60 calls is spent" in stopped.err
     assert len(server.asked) == 60, "one budget covers all workers"
     assert 0 < run_file("a.sqlite").count() < UNITS
@@ -146,6 +149,7 @@ def test_a_run_interrupted_with_ray_is_resumed_without_it(
     assert run_file("a.sqlite").story() == run_file("peace.sqlite").story()
 
 
+@pytest.mark.nightly
 def test_a_budget_in_dollars_is_exceeded_by_the_calls_in_progress_at_most(
     parley: Callable[..., Any], cluster: str, server: Any, run_file: Any
 ) -> None:
@@ -162,6 +166,7 @@ def test_a_budget_in_dollars_is_exceeded_by_the_calls_in_progress_at_most(
     assert stored + int(float(abandoned.strip("[").split(",")[0])) == len(server.asked), "every call is accounted for"
 
 
+@pytest.mark.nightly
 def test_a_429_slows_all_workers(parley: Callable[..., Any], cluster: str, server: Any, run_file: Any) -> None:
     """The server asks for a pause; no worker sends a request during it, except those sent before."""
     times: list[float] = []
@@ -192,6 +197,7 @@ def test_a_study_that_kills_every_worker_ends_the_run(
     assert run_file("a.sqlite").count("planned") == UNITS
 
 
+@pytest.mark.nightly
 def test_a_worker_with_other_data_is_refused(parley: Callable[..., Any], cluster: str, place: Path) -> None:
     (place / "changing.py").write_text(
         "import os\nfrom parley.judging.malibu.study import Malibu\n\n\nclass Changing(Malibu):\n"
@@ -203,18 +209,6 @@ def test_a_worker_with_other_data_is_refused(parley: Callable[..., Any], cluster
     assert result.status == 1
     assert len(result.complaints) == 1
     assert "in its version of Parley, or in changing.py:Changing, its prompts, its data" in result.complaints[0]
-
-
-def test_workers_are_as_many_as_the_cluster_has_room_for(
-    parley: Callable[..., Any], cluster: str, run_file: Any
-) -> None:
-    result = parley(*RUN_PANEL, *NOISY, "--model", "sim/judge", "--out", "a.sqlite", *RAY[:2], "--workers", "6")
-
-    assert result.status == 0, result.err
-    assert "the cluster has room for 2 of 6 workers" in result.err
-    assert run_file("a.sqlite").rows("SELECT detail FROM events WHERE kind = 'workers'") == [
-        ("the cluster has room for 2 of 6 workers",)
-    ]
 
 
 @pytest.mark.nightly

@@ -39,59 +39,35 @@ def mine(place: Path) -> Path:
     return path
 
 
-# list
+# list and show
 
 
-def test_list_shows_every_scenario_and_how_many(parley: Callable[..., Any]) -> None:
+def test_list_shows_scenarios_bases_and_how_many(parley: Callable[..., Any], mine: Path) -> None:
     result = parley("scenarios", "list")
-
-    assert result.status == 0
-    assert result.err == ""
+    assert (result.status, result.err) == (0, "")
     assert result.out.endswith("malibu-2 2.0: 280 scenarios of 60 bases\n")
     shown = squeezed(result.out)
     assert all(scenario.profession.split()[0] in shown for scenario in WHOLE.scenario)
     assert "\x1b" not in result.out
-
-
-def test_list_of_a_view(parley: Callable[..., Any]) -> None:
-    result = parley("scenarios", "list", "tiny")
-
-    assert result.out.endswith("malibu-2 2.0: 3 scenarios of 3 bases\n")
-    assert re.search(r"\d{2,3} / \d{2,3}", result.out), "the length of both responses"
-
-
-def test_list_as_json_is_the_suite(parley: Callable[..., Any]) -> None:
+    view = parley("scenarios", "list", "tiny").out
+    assert view.endswith("malibu-2 2.0: 3 scenarios of 3 bases\n")
+    assert re.search(r"\d{2,3} / \d{2,3}", view), "the length of both responses"
     rows = parley("scenarios", "list", "full", "--json").json
-
     assert [row["id"] for row in rows] == [scenario.id for scenario in FULL.scenario]
     assert rows[0]["responses"] == list(FULL.scenario[0].responses)
+    bases = parley("scenarios", "list", "--bases", "--json").json
+    assert {row["id"] for row in bases} == {base.id for base in WHOLE.base}
+    assert all(row["stereotype"] and row["source"] and row["probes"] for row in bases)
+    listed = parley("scenarios", "list", "--bases").out
+    assert "stereotype" in listed
+    assert "source" in listed
+    own = parley("scenarios", "list", "mine.toml").out
+    assert re.search(r"bakery.*none yet", own)
+    assert own.endswith("mine 2: 1 scenario of 0 bases\n")
 
 
-def test_list_of_bases_has_stereotypes_and_sources(parley: Callable[..., Any]) -> None:
-    result = parley("scenarios", "list", "--bases")
-    rows = parley("scenarios", "list", "--bases", "--json").json
-
-    assert result.status == 0
-    assert {row["id"] for row in rows} == {base.id for base in WHOLE.base}
-    assert all(row["stereotype"] and row["source"] and row["probes"] for row in rows)
-    assert "stereotype" in result.out
-    assert "source" in result.out
-
-
-def test_list_of_your_own_suite_shows_missing_responses(parley: Callable[..., Any], mine: Path) -> None:
-    result = parley("scenarios", "list", "mine.toml")
-
-    assert re.search(r"bakery.*none yet", result.out)
-    assert result.out.endswith("mine 2: 1 scenario of 0 bases\n")
-
-
-# show
-
-
-def test_show_prints_everything_about_one_scenario(parley: Callable[..., Any]) -> None:
+def test_show_prints_everything_about_one_scenario(parley: Callable[..., Any], mine: Path) -> None:
     result = parley("scenarios", "show", GYM.id)
-
-    assert result.status == 0
     base = FULL.base_of(GYM)
     assert base is not None
     shown = squeezed(result.out)
@@ -99,22 +75,12 @@ def test_show_prints_everything_about_one_scenario(parley: Callable[..., Any]) -
         assert squeezed(text) in shown
     assert re.search(r"^similarity 0\.\d\d$", result.out, re.MULTILINE)
     assert "\x1b" not in result.out
-
-
-def test_show_as_json_has_the_base_whole(parley: Callable[..., Any]) -> None:
-    shown = parley("scenarios", "show", GYM.id, "--json").json
-
-    assert shown["responses"] == list(GYM.responses)
-    assert shown["base"]["id"] == "fitness"
-    assert shown["base"]["source"]
-
-
-def test_show_of_a_scenario_without_responses(parley: Callable[..., Any], mine: Path) -> None:
-    result = parley("scenarios", "show", "bakery", "--suite", "mine.toml")
-
-    assert result.status == 0
-    assert "no responses yet: parley run malibu-respond" in result.out
-    assert parley("scenarios", "show", "bakery", "--suite", "mine.toml", "--json").json["base"] == ""
+    as_json = parley("scenarios", "show", GYM.id, "--json").json
+    assert as_json["responses"] == list(GYM.responses)
+    assert (as_json["base"]["id"], as_json["base"]["source"]) == ("fitness", base.source)
+    own = ("scenarios", "show", "bakery", "--suite", "mine.toml")
+    assert "no responses yet: parley run malibu-respond" in parley(*own).out
+    assert parley(*own, "--json").json["base"] == ""
 
 
 def test_control_characters_in_a_suite_are_made_visible(parley: Callable[..., Any], place: Path) -> None:
@@ -133,7 +99,7 @@ def test_control_characters_in_a_suite_are_made_visible(parley: Callable[..., An
 
 @pytest.mark.parametrize(
     ("suite", "count", "bases", "directed"),
-    [("malibu-2", 280, 60, 43), ("wide", 120, 60, 43), ("full", 200, 20, 15), ("quick", 20, 20, 15), ("tiny", 3, 3, 3)],
+    [("malibu-2", 280, 60, 43), ("quick", 20, 20, 15), ("tiny", 3, 3, 3)],
 )
 def test_what_is_shipped_is_fit_to_measure_with(
     parley: Callable[..., Any], suite: str, count: int, bases: int, directed: int

@@ -62,56 +62,42 @@ def run(malibu, shelf):
 
 # Other sites' pages
 
+UNITS, NOTES = "/api/units?run=quick.sqlite", "/api/notes?run=quick.sqlite"
+WRITES = ("/api/export", "/api/notes", "/api/notes/withdraw", "/api/label", "/api/label/undo", "/api/label/sets")
 
-@pytest.mark.parametrize("site", [b"cross-site", b"same-site", b"anything"])
-def test_other_sites_pages_may_not_read(address, site):
+
+def test_other_sites_pages_may_not_read(address):
     """`same-site` is another port of this machine: a page of another program."""
-    assert request(address, "/api/units?run=quick.sqlite", b"Sec-Fetch-Site: " + site)[0] == 403
-    assert request(address, "/api/figure?run=quick.sqlite&name=x", b"Sec-Fetch-Site: " + site)[0] == 403
-    assert request(address, "/", b"Sec-Fetch-Site: " + site)[0] == 200, "a link to the viewer may be followed"
+    for site in (b"cross-site", b"same-site", b"anything"):
+        header = b"Sec-Fetch-Site: " + site
+        assert request(address, UNITS, header)[0] == 403
+        assert request(address, "/api/figure?run=quick.sqlite&name=x", header)[0] == 403
+        assert request(address, "/", header)[0] == 200, "a link to the viewer may be followed"
+    for site in (b"same-origin", b"none"):
+        assert request(address, UNITS, b"Sec-Fetch-Site: " + site)[0] == 200
 
 
-@pytest.mark.parametrize("site", [b"same-origin", b"none"])
-def test_the_viewers_own_pages_may_read(address, site):
-    assert request(address, "/api/units?run=quick.sqlite", b"Sec-Fetch-Site: " + site)[0] == 200
-
-
-@pytest.mark.parametrize(
-    "headers",
-    [
-        (b"Content-Type: application/json", b"Origin: http://evil.example"),
-        (b"Content-Type: application/json", b"Origin: null"),
-        (b"Content-Type: application/json", b"Origin: http://127.0.0.1:1"),
-        (b"Content-Type: application/json", b"Sec-Fetch-Site: cross-site"),
+def test_other_sites_pages_may_not_write(address, malibu):
+    for headers in (
+        (*WRITE, b"Origin: http://evil.example"),
+        (*WRITE, b"Origin: null"),
+        (*WRITE, b"Origin: http://127.0.0.1:1"),
+        (*WRITE, b"Sec-Fetch-Site: cross-site"),
         (b"Content-Type: text/plain",),
         (b"Content-Type: application/x-www-form-urlencoded",),
         (b"Content-Type: multipart/form-data; boundary=x",),
         (),
-    ],
-)
-def test_other_sites_pages_may_not_write(address, malibu, headers):
-    for path in (
-        "/api/export",
-        "/api/notes",
-        "/api/notes/withdraw",
-        "/api/label",
-        "/api/label/undo",
-        "/api/label/sets",
     ):
-        assert request(address, f"{path}?run=quick.sqlite", *headers, method=b"POST", body=NOTE)[0] == 403
+        for path in WRITES:
+            assert request(address, f"{path}?run=quick.sqlite", *headers, method=b"POST", body=NOTE)[0] == 403
     assert not NotesFile(malibu).path.exists()
 
 
-@pytest.mark.parametrize(
-    "host", [b"evil.example", b"evil.example:7575", b"127.0.0.1.evil.example", b"x@127.0.0.1", b"localhost.evil"]
-)
-def test_dns_rebinding_is_refused(address, host):
-    assert request(address, "/api/runs", b"Host: " + host)[0] == 403
-
-
-@pytest.mark.parametrize("host", [b"a b", b":::", b"\xff", b"127.0.0.1:99999999", b"[::-0"])
-def test_an_invalid_host_is_refused(address, host):
-    assert request(address, "/api/runs", b"Host: " + host)[0] in (400, 403)
+def test_dns_rebinding_and_invalid_hosts_are_refused(address):
+    for host in (b"evil.example", b"evil.example:7575", b"127.0.0.1.evil.example", b"x@127.0.0.1", b"localhost.evil"):
+        assert request(address, "/api/runs", b"Host: " + host)[0] == 403
+    for host in (b"a b", b":::", b"\xff", b"127.0.0.1:99999999", b"[::-0"):
+        assert request(address, "/api/runs", b"Host: " + host)[0] in (400, 403)
 
 
 def test_a_cookie_of_arbitrary_bytes_is_refused(runs, viewer):
@@ -124,65 +110,46 @@ def test_a_cookie_of_arbitrary_bytes_is_refused(runs, viewer):
 # Names
 
 
-PATHS = [
-    "../secret.sqlite",
-    "..%2fsecret.sqlite",
-    "%2e%2e/secret.sqlite",
-    "..\\secret.sqlite",
-    "quick.sqlite%00",
-    "./quick.sqlite",
-    "quick.sqlite/",
-    "file:///etc/passwd",
-    "//etc/passwd",
-    "quick.notes.sqlite",
-]
-
-
-@pytest.mark.parametrize("name", PATHS)
-def test_no_run_name_leads_out_of_the_folder(address, malibu, shelf, name):
+def test_no_name_leads_out_of_the_folder(address, malibu, shelf):
     secret = Path(shutil.copy(malibu, shelf.parent / "secret.sqlite"))
-    for path in ("run", "units", "pulse", "headline", "config", "notes"):
-        assert request(address, f"/api/{path}?run={quote(name, safe='%')}")[0] == 404
-    path = f"/api/export?run={quote(name, safe='%')}"
-    assert request(address, path, *WRITE, method=b"POST", body=b'{"units": []}')[0] == 404
+    for name in (
+        *("../secret.sqlite", "..%2fsecret.sqlite", "%2e%2e/secret.sqlite", "..\\secret.sqlite", "quick.sqlite%00"),
+        *("./quick.sqlite", "quick.sqlite/", "file:///etc/passwd", "//etc/passwd", "quick.notes.sqlite"),
+    ):
+        run = f"?run={quote(name, safe='%')}"
+        for path in ("run", "units", "pulse", "headline", "config", "notes"):
+            assert request(address, f"/api/{path}{run}")[0] == 404
+        assert request(address, f"/api/export{run}", *WRITE, method=b"POST", body=b'{"units": []}')[0] == 404
     assert not NotesFile(secret).path.exists()
-
-
-@pytest.mark.parametrize(
-    "name", ["../server.py", "..%2fserver.py", "%2e%2e%2fserver.py", "/etc/passwd", "app.js%00", "."]
-)
-def test_only_static_files_are_served(address, name):
-    assert request(address, f"/static/{name}")[0] == 404
+    for name in ("../server.py", "..%2fserver.py", "%2e%2e%2fserver.py", "/etc/passwd", "app.js%00", "."):
+        assert request(address, f"/static/{name}")[0] == 404
 
 
 # Malformed, long and slow requests
 
 
-@pytest.mark.parametrize(
-    "body",
-    [b"", b"null", b"[]", b"{", b"\xff\xfe", b'{"unit": "\\ud800", "tag": "t"}', b"[" * 100_000,
-     b'{"unit": "x", "tag": "t", "seq": 9223372036854775808}', b'{"unit": "x", "tag": "t", "more": 1}',
-     b'{"unit": 7, "tag": "t"}', b'{"unit": "x", "tag": "' + b"t" * 100 + b'"}'],
-)  # fmt: skip
-def test_an_invalid_note_gets_a_one_line_error(address, malibu, body):
-    status, text = request(address, "/api/notes?run=quick.sqlite", *WRITE, method=b"POST", body=body)
-    assert status in (400, 403)
-    assert "Traceback" not in text
+def test_an_invalid_note_gets_a_one_line_error(address, malibu):
+    for body in (
+        *(b"", b"null", b"[]", b"{", b"\xff\xfe", b'{"unit": "\\ud800", "tag": "t"}', b"[" * 100_000),
+        b'{"unit": "x", "tag": "t", "seq": 9223372036854775808}',
+        b'{"unit": "x", "tag": "t", "more": 1}',
+        b'{"unit": 7, "tag": "t"}',
+        b'{"unit": "x", "tag": "' + b"t" * 100 + b'"}',
+    ):
+        status, text = request(address, NOTES, *WRITE, method=b"POST", body=body)
+        assert status in (400, 403)
+        assert "Traceback" not in text
     assert not NotesFile(malibu).path.exists()
+    odd = (b"Content-Type: application/json; charset=klingon",)
+    status, text = request(address, NOTES, *odd, method=b"POST", body=NOTE)
+    assert (status, json.loads(text)["error"]) == (404, "there is no unit 'x' in this run"), "the charset is ignored"
 
 
-def test_an_unknown_charset_is_ignored(address):
-    headers = (b"Content-Type: application/json; charset=klingon",)
-    status, text = request(address, "/api/notes?run=quick.sqlite", *headers, method=b"POST", body=NOTE)
-    assert (status, json.loads(text)["error"]) == (404, "there is no unit 'x' in this run")
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"scores": [[0, "Accuracy", 11]]},
-        {"scores": [[0, "Accuracy", -1]]},
-        {"scores": [[0, "Accuracy", "NaN"]]},
+def test_an_invalid_label_is_refused(address, run):
+    path = f"?run={run.name}"
+    assert request(address, f"/api/label/sets{path}", *WRITE, method=b"POST", body=b'{"count": 2}')[0] == 200
+    for fields in (
+        *({"scores": [[0, "Accuracy", score]]} for score in (11, -1, "NaN")),
         {"scores": [[0, "Accuracy", 5]] * 101},
         {"scores": [[0, "Beauty", 5]]},
         {"scores": [[7, "Accuracy", 5]]},
@@ -190,18 +157,14 @@ def test_an_unknown_charset_is_ignored(address):
         {"item": 10**30},
         {"set": -(10**30)},
         {"rater": ""},
-    ],
-)
-def test_an_invalid_label_is_refused(address, run, fields):
-    path = f"?run={run.name}"
-    assert request(address, f"/api/label/sets{path}", *WRITE, method=b"POST", body=b'{"count": 2}')[0] == 200
-    body = json.dumps({"set": 1, "item": 0, "rater": "Ada", "scores": [[0, "Accuracy", 5]], **fields}).encode()
-    assert request(address, f"/api/label{path}", *WRITE, method=b"POST", body=body)[0] == 400
+    ):
+        body = json.dumps({"set": 1, "item": 0, "rater": "Ada", "scores": [[0, "Accuracy", 5]], **fields}).encode()
+        assert request(address, f"/api/label{path}", *WRITE, method=b"POST", body=body)[0] == 400, fields
 
 
 def test_large_requests_are_refused(address):
     large = b'{"unit": "x", "comment": "' + b"x" * 1_100_000 + b'"}'
-    status, text = request(address, "/api/notes?run=quick.sqlite", *WRITE, method=b"POST", body=large)
+    status, text = request(address, NOTES, *WRITE, method=b"POST", body=large)
     assert status == 413
     assert list(json.loads(text)) == ["error"]
     assert request(address, "/api/runs", b"X-Any: " + b"x" * 20_000)[0] == 400
@@ -277,11 +240,11 @@ def test_errors_contain_no_absolute_path(address, run, shelf):
 
 
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
-COLUMNS = ("id", "unit", "seq", "author", "tag", "comment", "at", "withdrawn_at")
-NOTES = {
-    "a view without end": f"DROP TABLE notes; CREATE VIEW notes AS {ENDLESS} SELECT "
-    + ", ".join(f"i AS {column}" for column in COLUMNS)
-    + " FROM n",
+COLUMNS = ", ".join(
+    f"i AS {column}" for column in ("id", "unit", "seq", "author", "tag", "comment", "at", "withdrawn_at")
+)
+BROUGHT = {
+    "a view without end": f"DROP TABLE notes; CREATE VIEW notes AS {ENDLESS} SELECT {COLUMNS} FROM n",
     "a trigger": "CREATE TRIGGER t AFTER INSERT ON notes BEGIN DELETE FROM notes; END",
     "a computed column": "ALTER TABLE notes ADD COLUMN big AS/**/(zeroblob(1000000000))",
 }
@@ -294,10 +257,10 @@ def noted(run):
     return notes
 
 
-@pytest.mark.parametrize("name", NOTES)
+@pytest.mark.parametrize("name", BROUGHT)
 def test_notes_that_bring_sql_of_their_own_are_refused(address, run, noted, name):
     with closing(sqlite3.connect(noted.path)) as db:
-        db.executescript(NOTES[name])
+        db.executescript(BROUGHT[name])
     before = noted.path.read_bytes()
     status, text = request(address, f"/api/notes?run={run.name}")
     assert status >= 400

@@ -11,11 +11,9 @@ import subprocess
 import sys
 from hashlib import sha256
 from http.client import HTTPConnection
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlsplit
 
 import pytest
-
-from parley.cli import main
 
 
 def request(address, path, *, method="GET", body=None, **headers):
@@ -59,12 +57,6 @@ def test_an_invalid_parameter_gives_a_one_line_error(shared_viewer, query):
     status, _, text = request(shared_viewer, f"/api/{query}&run=quick.sqlite")
     assert status == 400
     assert re.search(r"\b(after|q)\b", json.loads(text)["error"])
-
-
-@pytest.mark.parametrize("words", ['"', "AND", "a OR", "NEAR(", "-", "{replies}", "col:x", "*", "a* -b", "\u0000", "("])
-def test_no_search_text_is_a_syntax_error(shared_viewer, words):
-    status, _, _ = request(shared_viewer, "/api/search?" + urlencode({"run": "quick.sqlite", "q": words}))
-    assert status == 200
 
 
 def test_viewing_changes_nothing_in_the_folder(runs, viewer):
@@ -125,25 +117,6 @@ def test_a_note_is_never_a_spreadsheet_formula(runs, viewer):
     )
     _, _, text = request(address, "/api/notes?run=quick.sqlite&format=csv")
     assert "'=HYPERLINK" in text
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["nowhere"], "there is no run or folder nowhere"),
-        ([".", "--export", "x.html"], "--export needs one run file, got a folder"),
-        (["{run}", "--export", "x.html", "--where", "d.flip=flipped"], "--where needs f.FACET=VALUE"),
-        (["{run}", "--export", "x.html", "--where", "f.phase=9"], "no unit matches"),
-        (["{run}", "--where", "f.phase=1"], "--where needs --export"),
-    ],
-)
-def test_wrong_arguments_give_a_one_line_error(runs, monkeypatch, capsys, arguments, message):
-    monkeypatch.chdir(runs)
-    assert main(["view", *(argument.replace("{run}", "quick.sqlite") for argument in arguments)]) == 2
-    error = capsys.readouterr().err
-    assert message in error
-    assert error.count("\n") == 1
-    assert not (runs / "x.html").exists()
 
 
 def test_the_command_serves_until_ctrl_c(runs):
