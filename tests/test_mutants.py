@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("resource", reason="the tool forks, which Windows cannot")
 
-from tests.mutants.__main__ import Tried, table, try_room
+from tests.mutants.__main__ import Tried, closest, table, try_room
 from tests.mutants.bench import Bench
 from tests.mutants.faults import KINDS, choose, faults_of
 
@@ -104,6 +104,15 @@ def test_tests_are_traced_again_only_if_they_or_the_module_changed(
     (bench.tree / "ages" / "rules.py").write_text(RULES + "# changed\n")
     monkeypatch.setattr(Bench, "_trace", lambda *_: [])
     assert reached() == []
+
+
+def test_the_closest_tests_are_named_after_the_module_or_the_smallest_that_import_it(bench: Bench) -> None:
+    folder = bench.tree / "tests" / "ages"
+    for name, text in (("long", "import parley.ages.rules\n" * 9), ("short", "import parley.ages.rules"), ("far", "")):
+        (folder / f"test_{name}.py").write_text(text)
+    files = [f"tests/ages/test_{name}.py" for name in ("far", "long", "rules", "short")]
+    chosen = [closest(bench.tree, files, ["ages/rules.py"], count) for count in (1, 2)]
+    assert [[Path(file).stem for file in names] for names in chosen] == [["test_rules"], ["test_rules", "test_short"]]
 
 
 def test_tests_that_do_not_end_are_stopped(bench: Bench) -> None:

@@ -47,12 +47,15 @@ class Tried:
 
 
 def modules_of(root: Path, room: str) -> list[str]:
-    """The modules of a room, as paths from the root."""
-    place = root / room
-    if not place.exists():
-        sys.exit(f"mutants: {room}: no such file or folder (expected one such as judging, or judging/search.py)")
-    found = [place] if place.is_file() else sorted(place.rglob("*.py"))
-    return [str(path.relative_to(root)) for path in found]
+    """The modules of a room, as paths from the root; files and folders with commas between them are one room."""
+    modules = []
+    for part in room.split(","):
+        place = root / part
+        if not place.exists():
+            sys.exit(f"mutants: {part}: no such file or folder (expected one such as judging, or judging/search.py)")
+        found = [place] if place.is_file() else sorted(place.rglob("*.py"))
+        modules += [str(path.relative_to(root)) for path in found]
+    return modules
 
 
 def tests_near(root: Path, room: str, modules: Sequence[str]) -> list[str]:
@@ -66,11 +69,26 @@ def tests_near(root: Path, room: str, modules: Sequence[str]) -> list[str]:
         text = path.read_text("utf-8")
         if path.parent.name in FAR or path.name in SLOW:
             continue
-        own = path.parent.name == Path(room).parts[0]
+        own = path.parent.name in {Path(part).parts[0] for part in room.split(",")}
         named = path.parent.name == "parley" and any(f"{path.stem}_".startswith(f"test_{stem}_") for stem in stems)
         if own or named or any(name in text for name in dotted.values()):
             near.append(str(path.relative_to(root)))
     return near
+
+
+def closest(root: Path, files: Sequence[str], modules: Sequence[str], count: int) -> list[str]:
+    """The files of tests that are closest to each module: named after it, or the smallest that import it."""
+    chosen = []
+    for module in modules:
+        dotted = "parley." + module.removeprefix("parley/").removesuffix(".py").replace("/", ".")
+        named = f"test_{Path(module).stem}.py"
+        found = [
+            (Path(file).name != named, len(text), file)
+            for file, text in ((file, (root / file).read_text("utf-8")) for file in files)
+            if Path(file).name == named or dotted in text
+        ]
+        chosen += [file for *_, file in sorted(found)[:count]]
+    return sorted(set(chosen))
 
 
 def tests_for(fault: Fault, path: str, reach: Mapping[str, Reach], most: int) -> dict[str, float]:
@@ -85,7 +103,7 @@ def tests_for(fault: Fault, path: str, reach: Mapping[str, Reach], most: int) ->
     return {name: seconds for _, seconds, name in sorted(chosen)[:most]}
 
 
-def try_room(bench: Bench, room: str, *, count: int, seed: int, most: int) -> Iterator[Tried]:
+def try_room(bench: Bench, room: str, *, count: int, seed: int, most: int, near: int = 0) -> Iterator[Tried]:
     """Tries a sample of a room's faults.
 
     Args:
@@ -94,12 +112,14 @@ def try_room(bench: Bench, room: str, *, count: int, seed: int, most: int) -> It
         count: Number of faults.
         seed: Decides which.
         most: The most tests that are run for one fault.
+        near: Use only so many files of tests a module, the closest; 0 uses all that are near.
     """
     sources = {module: (bench.tree / module).read_text("utf-8") for module in modules_of(bench.tree, room)}
     found = [(module, fault) for module, source in sources.items() for fault in faults_of(source)]
     chosen = choose(found, count, seed)
     modules = sorted({module for module, _ in chosen})
-    reach = bench.reach(tests_near(bench.tree, room, modules), modules)
+    files = tests_near(bench.tree, room, modules)
+    reach = bench.reach(closest(bench.tree, files, modules, near) if near else files, modules)
     for path, fault in chosen:
         tests = tests_for(fault, path, reach, most)
         failed = bench.try_fault(path, fault.put_into(sources[path]), tests)
@@ -140,6 +160,8 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("--count", type=int, default=40, help="mutants per MODULE (default: 40)")
     parser.add_argument("--seed", type=int, default=1, help="decides which (default: 1)")
     parser.add_argument("--most", type=int, default=100, help="the most tests that are run for a mutant (default: 100)")
+    parser.add_argument("--near", type=int, default=0, help="use only so many files of tests a module, the closest")
+    parser.add_argument("--least", type=int, help="end with status 1 if fewer are killed (default: if any survives)")
     parser.add_argument(
         "--table", type=Path, nargs="?", const=TABLE, help="also write the table (default: tests/MUTANTS.md)"
     )
@@ -152,7 +174,7 @@ def main(words: Sequence[str]) -> int:
     for room in asked.rooms:
         tried = rooms.setdefault(room.rstrip("/"), [])
         began = time.monotonic()
-        for one in try_room(bench, room, count=asked.count, seed=asked.seed, most=asked.most):
+        for one in try_room(bench, room, count=asked.count, seed=asked.seed, most=asked.most, near=asked.near):
             tried.append(one)
             by = f" (by {one.test})" if one.test else ""
             print(f"{time.monotonic() - began:5.0f} s  {one.outcome:<11} {one}{by}", flush=True)
@@ -160,7 +182,10 @@ def main(words: Sequence[str]) -> int:
         print(f"{room}: {', '.join(f'{counts[outcome]} {outcome}' for outcome in OUTCOMES)}", flush=True)
         if asked.table:
             asked.table.write_text(table(rooms, command, asked.most), "utf-8")
-    return int(any(one.outcome == "survived" for tried in rooms.values() for one in tried))
+    every = Counter(one.outcome for tried in rooms.values() for one in tried)
+    if asked.least is not None:
+        return int(every["killed"] + every["timed out"] < asked.least)
+    return int(every["survived"] > 0)
 
 
 if __name__ == "__main__":
