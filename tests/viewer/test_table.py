@@ -29,8 +29,8 @@ from parley.viewer.labelling import agreement
 from parley.viewer.open_run import OpenRun
 
 
-@pytest.fixture
-def ask(shared_viewer, open_page):
+@pytest.fixture(scope="module")
+def ask(shared_viewer, chromium):
     """Evaluates an expression about the `table` of a run: `page`, `ids` and `counts` answer the query of an address."""
     script = """async (run) => {
       const { searched, unitsOf } = await import("/static/units.js");
@@ -44,13 +44,10 @@ def ask(shared_viewer, open_page):
         Object.fromEntries((await page(query)).filters.find(({ key }) => key === wanted).values);
       return %s;
     }"""
-    opened = []
-
-    def evaluate(path, expression):
-        opened.append(opened[-1] if opened else open_page(shared_viewer + "label?run=quick.sqlite"))
-        return opened[-1].evaluate(script % expression, path.name)
-
-    return evaluate
+    page = chromium.new_page()
+    page.goto(shared_viewer + "label?run=quick.sqlite")
+    yield lambda path, expression: page.evaluate(script % expression, path.name)
+    page.close()
 
 
 def test_requests_at_the_same_moment_start_one_indexing(runs, monkeypatch):
