@@ -174,8 +174,9 @@ def estimated_cost(job: Job, *, cached: bool = False, again: bool = False) -> fl
     `again`, every reply whose form is read is asked for twice.
     """
     usage, clients = job.usage, _clients(job)
-    prompt_tokens = (usage.prompt_tokens + again * usage.again_prompt_tokens) / len(clients)
-    completion_tokens = (usage.completion_tokens + again * usage.again_completion_tokens) / len(clients)
+    shares = len(clients) or 1  # a study may have no models
+    prompt_tokens = (usage.prompt_tokens + again * usage.again_prompt_tokens) / shares
+    completion_tokens = (usage.completion_tokens + again * usage.again_completion_tokens) / shares
     costs = []
     for client, price in clients:
         cached_tokens = _cached_tokens_at(job, client) if cached else 0.0
