@@ -150,6 +150,8 @@ def test_two_models_of_a_run_are_compared_on_the_same_bases() -> None:
     assert any("The models differ on 'female' against 'male': +0." in line for line in report(frame).words)
     other_scale = pd.concat([both[0], both[1].assign(scale="0-10", unit=both[1]["unit"] + "x")])
     assert not primary_by_judge(PanelData(other_scale)), "points of two scales are not compared"
+    sampled = both[1].assign(text="mean of sampled replies", unit=both[1]["unit"] + "x")
+    assert not primary_by_judge(PanelData(pd.concat([both[0], sampled]))), "nor expected scores with sampled ones"
 
 
 def test_judges_that_do_not_differ_are_not_mentioned_and_one_who_was_never_read_is() -> None:

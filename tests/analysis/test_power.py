@@ -58,20 +58,21 @@ def test_it_is_infinite_exactly_where_the_sentence_says_so(clusters: int, tests:
 # Published values
 
 
-@pytest.mark.parametrize(("effect", "pairs"), [(0.2, 199), (0.5, 34), (0.8, 15)])
-def test_sample_sizes_of_matched_pairs(effect: float, pairs: int) -> None:
-    """G*Power 3.1 (t test, matched pairs, two tails, α 0.05, power 0.80) for Cohen's small, medium, large effect."""
-    assert clusters_needed(effect, 1.0) == pytest.approx(pairs, abs=1)
+@pytest.mark.parametrize(
+    ("effect", "sd", "power", "pairs"),
+    [
+        # G*Power 3.1 (t test, matched pairs, two tails, α 0.05, power 0.80) for Cohen's small, medium, large effect
+        *((0.2, 1.0, 0.8, 199), (0.5, 1.0, 0.8, 34), (0.8, 1.0, 0.8, 15)),
+        # power.t.test(delta=10, sd=10*sqrt(2), power=0.85, type="paired"): n = 19.96892 (Dalgaard, Introductory
+        # Statistics with R, section 8.3)
+        (10, 10 * math.sqrt(2), 0.85, 20),
+    ],
+)
+def test_sample_sizes_of_matched_pairs(effect: float, sd: float, power: float, pairs: int) -> None:
+    assert clusters_needed(effect, sd, power=power) == pytest.approx(pairs, abs=1)
 
 
-def test_a_sample_size_as_in_r() -> None:
-    # power.t.test(delta=10, sd=10*sqrt(2), power=0.85, type="paired"): n = 19.96892 (Dalgaard, Introductory Statistics
-    # with R, section 8.3)
-    assert clusters_needed(10, 10 * math.sqrt(2), power=0.85) == 20
-
-
-@pytest.mark.parametrize("clusters", [20, 30, 60, 99])
-@pytest.mark.parametrize("effect", [0.2, 0.5, 0.8])
+@pytest.mark.parametrize(("clusters", "effect"), [(20, 0.8), (30, 0.5), (60, 0.5), (99, 0.2)])
 def test_one_test_has_the_power_of_students_t(clusters: int, effect: float) -> None:
     """The sign-flip test is asymptotically as efficient: Hoeffding (1952), Annals of Mathematical Statistics 23."""
     theirs = TTestPower().power(effect, clusters, 0.05)
@@ -82,6 +83,10 @@ def test_a_sample_size_for_equivalence() -> None:
     # n = (z(1 - α) + z(1 - β/2))²·σ²/δ² = (1.64485 + 1.28155)²/0.05² = 3425.6 (Chow, Shao and Wang, Sample Size
     # Calculations in Clinical Research, one-sample design, test for equivalence); t instead of z adds one or two
     assert clusters_for_equivalence(1.0, 0.05) == pytest.approx(3425.6, abs=3)
+    needed = clusters_for_equivalence(0.5, 0.3, tests=13)
+    assert needed is not None
+    assert equivalence_power(needed, 0.5, 0.3, tests=13) >= 0.8 > equivalence_power(needed - 1, 0.5, 0.3, tests=13)
+    assert clusters_for_equivalence(1.0, 1e-9) is None
 
 
 # The test itself
@@ -89,21 +94,22 @@ def test_a_sample_size_for_equivalence() -> None:
 
 @pytest.mark.parametrize(
     ("clusters", "tests", "effect"),
-    [(6, 1, 1.5), (8, 1, 1.0), (12, 13, 1.3), (14, 200, 1.8), (20, 1, 0.5), (20, 13, 0.9), (20, 200, 1.2)],
+    [
+        *((8, 1, 1.0), (20, 13, 0.9)),
+        *(pytest.param(*case, marks=pytest.mark.nightly) for case in ((6, 1, 1.5), (12, 13, 1.3), (14, 200, 1.8))),
+        *(pytest.param(*case, marks=pytest.mark.nightly) for case in ((20, 1, 0.5), (20, 200, 1.2))),
+    ],
 )
-def test_the_power_is_how_often_the_test_rejects(clusters: int, tests: int, effect: float) -> None:
+def test_the_power_is_how_often_the_test_rejects_and_how_often_equivalence_is_shown(
+    clusters: int, tests: int, effect: float
+) -> None:
     rng = np.random.default_rng(clusters)
-    rejected = [sign_flip_p(row) <= 0.05 / tests for row in rng.normal(effect, 1.0, (1500, clusters))]
-    # the standard error of a share of 1,500 is at most 0.013
-    assert sign_flip_power(clusters, 2 * effect, 2.0, tests=tests) == pytest.approx(np.mean(rejected), abs=0.035)
-
-
-@pytest.mark.parametrize(("clusters", "tests", "margin"), [(5, 1, 2.0), (12, 1, 0.9), (20, 13, 1.0)])
-def test_the_power_of_equivalence_is_how_often_it_is_shown(clusters: int, tests: int, margin: float) -> None:
-    rng = np.random.default_rng(clusters)
-    shown = [equivalence_p(row, margin) <= 0.05 / tests for row in rng.normal(0.0, 1.0, (1000, clusters))]
-    power = equivalence_power(clusters, 3.0, 3 * margin, tests=tests)
-    assert power == pytest.approx(np.mean(shown), abs=0.045)
+    drawn = rng.normal(0.0, 1.0, (800, clusters))
+    rejected = [sign_flip_p(row + effect) <= 0.05 / tests for row in drawn]
+    # the standard error of a share of 800 is at most 0.018
+    assert sign_flip_power(clusters, 2 * effect, 2.0, tests=tests) == pytest.approx(np.mean(rejected), abs=0.045)
+    shown = [equivalence_p(row, effect) <= 0.05 / tests for row in drawn]
+    assert equivalence_power(clusters, 3.0, 3 * effect, tests=tests) == pytest.approx(np.mean(shown), abs=0.05)
 
 
 def lower_ends(clusters: int, tail: float, rows: int) -> tuple[np.ndarray, np.ndarray]:
@@ -128,15 +134,14 @@ def test_the_listed_ends_are_those_of_the_inverted_test(clusters: int, tail: flo
     assert np.minimum(ours, 0) == pytest.approx(np.minimum(theirs, 0), abs=5e-4)
 
 
-@pytest.mark.parametrize("tests", [1, 13, 200])
-@pytest.mark.parametrize("clusters", [16, 20, 24])
+@pytest.mark.parametrize(("clusters", "tests"), [(16, 200), (20, 13), (24, 1)])
 def test_the_saddlepoint_ends_are_near_the_counted_ones(clusters: int, tests: int) -> None:
     ours, theirs = lower_ends(clusters, 0.025 / tests, 12)
     assert ours.mean() == pytest.approx(theirs.mean(), rel=0.015)
     assert ours == pytest.approx(theirs, rel=0.08)
 
 
-@pytest.mark.parametrize("tests", [1, 13, 200, 10_000])
+@pytest.mark.parametrize("tests", [1, 200])
 def test_students_t_takes_over_without_a_step(tests: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """At 100 clusters the saddlepoint is used, and beyond it t, which agrees to a thousandth."""
     last = detectable(module.MAX_SADDLEPOINT, 1.0, tests=tests)
@@ -162,10 +167,10 @@ def test_other_draws_give_the_same_figures(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_more_bases_find_less_and_more_tests_hide_more() -> None:
-    sizes = [6, 8, 12, 15, 16, 20, 36, 37, 100, 101, 1000]
-    families = [1, 13, 200]
+    sizes = [6, 12, 16, 36, 37, 100, 101, 1000]
+    families = [1, 200]
     table = np.array([[detectable(size, 1.0, tests=tests) for size in sizes] for tests in families])
-    finite = np.where(np.isinf(table), 1e9 + np.arange(len(sizes))[::-1] + np.arange(3)[:, None], table)
+    finite = np.where(np.isinf(table), 1e9 + np.arange(len(sizes))[::-1] + np.arange(2)[:, None], table)
     assert (np.diff(finite, axis=1) < 0).all()
     assert (np.diff(finite, axis=0) > 0).all()
 
@@ -178,13 +183,6 @@ def test_effect_power_and_clusters_agree(clusters: int, tests: int, power: float
     needed = clusters_needed(effect * 1.01, sd, tests=tests, power=power)
     assert needed is not None
     assert needed <= clusters
-
-
-def test_clusters_for_equivalence_are_the_fewest() -> None:
-    needed = clusters_for_equivalence(0.5, 0.3, tests=13)
-    assert needed is not None
-    assert equivalence_power(needed, 0.5, 0.3, tests=13) >= 0.8 > equivalence_power(needed - 1, 0.5, 0.3, tests=13)
-    assert clusters_for_equivalence(1.0, 1e-9) is None
 
 
 def test_differences_that_do_not_vary() -> None:
@@ -222,9 +220,6 @@ def test_an_unknown_sd_gives_no_number() -> None:
 def test_impossible_settings(settings: dict[str, float], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         detectable(**({"clusters": 20, "sd": 1.0} | settings))  # type: ignore[arg-type]
-
-
-def test_a_margin_must_be_above_zero() -> None:
     with pytest.raises(ValueError, match="margin must be above 0"):
         equivalence_power(20, 1.0, 0.0)
 
@@ -237,12 +232,3 @@ def test_the_spread_of_a_base_by_hand() -> None:
     spread = ScoreSpread(base=0.3, scenario=0.6, residual=1.0)
     assert spread.of_base(scenarios=10, judges=4, repeats=2) ** 2 == pytest.approx(0.277)
     assert spread.of_base(scenarios=10**9) == pytest.approx(0.3 * math.sqrt(2)), "more scenarios do not replace bases"
-
-
-def test_the_spread_of_a_base_as_simulated() -> None:
-    rng = np.random.default_rng(0)
-    base, scenario = rng.normal(0, 0.3, (4000, 1, 1, 2)), rng.normal(0, 0.6, (4000, 5, 1, 2))
-    scores = base + scenario + rng.normal(0, 1.0, (4000, 5, 4, 2))
-    differences = np.diff(scores.mean(axis=(1, 2)), axis=1)
-    spread = ScoreSpread(base=0.3, scenario=0.6, residual=1.0).of_base(scenarios=5, judges=4)
-    assert differences.std() == pytest.approx(spread, rel=0.03)
