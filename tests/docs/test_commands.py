@@ -75,6 +75,10 @@ ONLY_PARSED = {
     ("export", "hub"): "needs a network: tests/parley/test_export_hub.py",
     ("law-full.toml",): "made by the two above",
     ("run", "gemini.toml"): "made by malibu-respond: tests/parley/test_writing.py",
+    ("run", "runs/tutorial.sqlite"): "run, with what it prints: test_tutorial",
+    ("run", "runs/null.sqlite"): "the same",
+    ("run", "runs/silent.sqlite"): "the same",
+    ("report", "--example", "--lines"): "the README reports on it; lines: tests/parley/test_check_runs.py",
     ("run", "--executor", "ray"): "starts Ray: tests/parley/test_ray.py",
     ("run", "--executor", "batch"): "needs a server that takes batches: tests/parley/test_batch.py",
 }
@@ -215,11 +219,12 @@ def check_other_program(command: Typed) -> None:
     return None
 
 
-def leaves_a_file(words: list[str]) -> bool:
-    """Whether the block's next command may read what this one writes."""
+def is_read_later(words: list[str], later: list[Typed]) -> bool:
+    """Whether another command of the block may read what this one writes."""
     ends_here = {"--report", "--dry-run"} & set(words)
     written = {"--out", "--to", "--json"} & set(words)  # --json: a page may redirect it to a file
-    return words[0] == "card" or bool(written) or (words[0] == "run" and not ends_here)
+    leaves = words[0] == "card" or bool(written) or (words[0] == "run" and not ends_here)
+    return leaves and any(command.words[1:2] != ["run"] for command in later)
 
 
 DONE: set[tuple[str, ...]] = set()
@@ -232,7 +237,8 @@ def test_the_commands_of_a_page_run(
     monkeypatch.setattr(sys, "path", [str(root), *sys.path])
     for block in blocks(page.read_text("utf-8"), "sh", "bash"):
         folder = desk()
-        for command in typed(block, folder.place):
+        commands = typed(block, folder.place)
+        for place, command in enumerate(commands, 1):
             if command.words[0] != "parley":
                 if command.words[1:] == ["-"]:
                     exec(compile(command.stdin, page.name, "exec"), {})
@@ -245,7 +251,7 @@ def test_the_commands_of_a_page_run(
                 continue
             words = ready(command.words[1:], folder.place, folder.runs)
             same = tuple(re.sub(r"sim/[^?,]+\?base", "sim?base", word) for word in words)
-            if same in DONE and not leaves_a_file(words):
+            if same in DONE and not is_read_later(words, commands[place:]):
                 continue
             DONE.add(same)
             try:
