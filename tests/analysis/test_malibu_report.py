@@ -49,7 +49,10 @@ def test_the_papers_claims_stand_beside_a_run_of_its_design() -> None:
     gaps = {"female": 1.0, "black": 1.0, "hispanic": 0.6, "asian": -0.5, "white": -1.0}
     metrics = ("Accuracy", "Creativity", "Efficiency", "Reliability")
     frame = whole_run((*FOUR, "asian", "hispanic"), 6, effects=gaps, noise=0.1, metrics=metrics)
-    rows = reported(frame).table("published").to_dict("records")
+    whole = reported(frame)
+    scores = next(figure for figure in whole.figures if figure.name == "scores")
+    assert [axis.get_visible() for axis in scores.draw().axes] == [True] * 5 + [False], "four metrics, and all together"
+    rows = whole.table("published").to_dict("records")
     held = {(row["paper_model"], row["category"], row["metric"], row["paper"]): row["holds"] for row in rows}
     absent = "a claim about identities that are not there is left out"
     assert {key[1] for key in held} == {"gender", "race", "all"}, absent

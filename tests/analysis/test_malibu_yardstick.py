@@ -125,6 +125,7 @@ def test_padding_is_no_flaw() -> None:
     assert length.estimate == pytest.approx(1.35), "padded minus good, as on the card"
     assert {line.about["flaw"] for line in lines["yardstick_flaws"] if line.measure == "cost"} == set(FLAWS)
     assert can_judge(lines).endswith("They take length for quality: needless length raises the score.")
+    assert all(line.label for kind in lines.values() for line in kind)
 
 
 @pytest.mark.nightly
@@ -249,3 +250,5 @@ def test_what_this_run_measured_stands_in_place_of_the_shipped_card() -> None:
     without = report(pd.DataFrame(labelled(rng, 0.3, bases=8)), context)
     assert shipped in without.cautions
     assert not any("did not measure" in line for line in without.cautions), "one source, not two"
+    few = report(pd.DataFrame([*labelled(rng, 0.3, bases=8), *ballots(rng, bases=3)]), context)
+    assert shipped in few.cautions, "three bases do not measure it"
