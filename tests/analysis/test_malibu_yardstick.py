@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -185,15 +186,12 @@ def test_a_reply_that_could_not_be_read_does_not_shift_the_others() -> None:
 
 
 def labelled(rng: np.random.Generator, difference: float, bases: int = 20) -> Iterator[dict[str, object]]:
-    for base in range(bases):
-        for scenario in range(4):
-            level = rng.normal(7, 0.5)
-            for identity, shift in (("female", 0.0), ("male", difference)):
-                for metric in METRICS:
-                    value = level + shift + rng.normal(0, 0.3)
-                    unit = f"p1/{base}/{scenario}/{identity}"
-                    facets = {"identity": identity, "category": "gender", "scenario": f"base{base}-{scenario}"}
-                    yield row(unit, f"base{base:02}", "Ann", metric, value, phase=1, flaw="", dose=0, **facets)
+    for base, scenario in product(range(bases), range(4)):
+        level = rng.normal(7, 0.5)
+        for (identity, shift), metric in product((("female", 0.0), ("male", difference)), METRICS):
+            facets = {"identity": identity, "category": "gender", "scenario": f"base{base}-{scenario}"}
+            unit, value = f"p1/{base}/{scenario}/{identity}", level + shift + rng.normal(0, 0.3)
+            yield row(unit, f"base{base:02}", "Ann", metric, value, phase=1, flaw="", dose=0, **facets)
 
 
 def study(seed: int, difference: float, **options: object) -> PanelData:

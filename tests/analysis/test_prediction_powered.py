@@ -197,6 +197,7 @@ def test_what_cannot_be_corrected_is_refused(changed: dict[str, list[float]], me
         corrected_mean(LabelledTexts(**{**columns, **changed}))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("cell", [CELLS[1], CELLS[9]], ids=lambda cell: cell.name)
 def test_a_sample_of_the_calibration(cell: object) -> None:
     """The whole table is in docs/analysis.md; 60 studies cannot tell 93% from 98%, but they can tell 95% from 80%."""
