@@ -33,7 +33,7 @@ NIGHTLY = (
     ),
     *("malibu-german", "rldf-teacher", "rldf-ablation", "bbq", "injection-referee", "compare-answers", "card"),
 )
-"""Two thirds of the CPU time, for designs whose study has another case; `python -m tests.golden` makes them, too."""
+"""More than half of the CPU time, for designs whose study has another case; `python -m tests.golden` makes all."""
 
 
 def test_every_study_and_method_has_a_case_and_every_case_a_recorded_file() -> None:

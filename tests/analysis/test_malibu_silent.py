@@ -115,6 +115,11 @@ def test_where_bases_share_a_wording_the_interval_is_over_wordings() -> None:
     both = pd.concat([silent_ballots(categories=["race"]), frame])
     clusters = primary(both, margin=0.1).set_index("category")["clusters"]
     assert clusters.to_dict() == {"gender": 8, "race": 20}, "categories have clusters of their own"
+    crossed = pd.concat(
+        [silent_ballots(categories=["gender"]), silent_ballots(categories=["race"], wordings=8, per_base=2)]
+    )
+    nouns = [PanelData(each).cluster_noun for each in (frame, both, crossed)]
+    assert nouns == ["label wording", "cluster", "base"]
 
 
 def test_differences_are_never_taken_between_wordings() -> None:

@@ -130,6 +130,7 @@ def test_what_is_not_known_is_said_and_not_assumed() -> None:
     assert report.words[0].startswith("Length alone predicts the choice in 7")
     few = preference_report(pairs.head(6))
     assert any("5 topics are needed, there are 1" in line for line in few.words)
+    assert not any("topics are needed" in line for line in preference_report(pairs.head(30)).words), "there are five"
 
 
 def test_a_shortcut_as_good_as_the_content_is_named_in_words() -> None:
