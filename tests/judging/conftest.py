@@ -3,22 +3,21 @@ test sets."""
 
 from __future__ import annotations
 
-import json
 import sqlite3
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 import parley
 from parley.judging import Unit
 from parley.judging.malibu.config import MalibuConfig
 from parley.judging.malibu.study import Malibu
 from tests.panels import in_design
+from tests.servers import Server
 
 SUITE = """
 schema = 1
@@ -62,49 +61,24 @@ def run_study() -> Callable[..., list[tuple[Any, ...]]]:
 
 
 class Speaker:
-    """An OpenAI-compatible server. `says(body)` gives the text of a reply, `finish(body)` why it ended."""
+    """A model on the server. `says(body)` gives the text of a reply, `finish(body)` why it ended."""
 
-    def __init__(self) -> None:
-        self.asked: list[dict[str, Any]] = []
+    def __init__(self, server: Server) -> None:
+        self.asked = server.asked
         self.says: Callable[[dict[str, Any]], str] = lambda body: "So I think."
         self.finish: Callable[[dict[str, Any]], str] = lambda body: "stop"
-        speaker = self
+        self._server = server
+        server.answer = self._answer
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                speaker.asked.append(body)
-                choice = {"index": 0, "message": {"role": "assistant", "content": speaker.says(body)}}
-                usage = {"prompt_tokens": 100, "completion_tokens": 20}
-                data = json.dumps(
-                    {"choices": [{**choice, "finish_reason": speaker.finish(body)}], "usage": usage}
-                ).encode()
-                self.send_response(200)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
-
-            def log_message(self, *args: Any) -> None:
-                """Nothing on the terminal."""
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
-        self._thread.start()
+    def _answer(self, nth: int, body: dict[str, Any]) -> web.Response:
+        choice = {"index": 0, "message": {"role": "assistant", "content": self.says(body)}}
+        usage = {"prompt_tokens": 100, "completion_tokens": 20}
+        return web.json_response({"choices": [{**choice, "finish_reason": self.finish(body)}], "usage": usage})
 
     def model(self, name: str = "speaker") -> str:
-        return f"server/{name}?base_url=http://127.0.0.1:{self._server.server_port}/v1&retries=0"
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        return self._server.model(name=name)
 
 
 @pytest.fixture
-def speaker() -> Iterator[Speaker]:
-    speaking = Speaker()
-    yield speaking
-    speaking.close()
+def speaker(server: Server) -> Speaker:
+    return Speaker(server)

@@ -9,8 +9,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from parley.judging.malibu.panel import load_panel
 from parley.scenarios import load_ballot_wordings, words
 
@@ -27,26 +25,15 @@ def asked(run: Path) -> set[str]:
     return {texts[text_id] for prompt in prompts for _, _, text_id in prompt}
 
 
-@pytest.mark.parametrize("design", ["silent", "talk"])
-def test_no_english_is_left_in_what_german_judges_are_asked(
-    parley: Callable[..., Any], tmp_path: Path, design: str
-) -> None:
-    run = tmp_path / f"{design}.parley"
-    options = ("--design", design, "--identities", "gender", "--limit", "6", "--rounds", "1", "--quiet", "--out", run)
+def test_no_english_is_left_in_what_german_judges_are_asked(parley: Callable[..., Any], tmp_path: Path) -> None:
+    run = tmp_path / "talk.parley"
+    options = ("--design", "talk", "--identities", "gender", "--limit", "6", "--rounds", "1", "--quiet", "--out", run)
     result = parley("run", "malibu", *GERMAN, *options)
     assert (result.status, result.err) == (0, "")
     texts = asked(run)
     assert any("Antworten Sie nur mit" in text for text in texts)
-    assert any("<Ihre Gründe, in ein oder zwei Sätzen>" in text for text in texts) == (design == "talk")
+    assert any("<Ihre Gründe, in ein oder zwei Sätzen>" in text for text in texts)
     english = {word for text in load_ballot_wordings().model_dump_json().split("\\n") for word in words(text)}
     english |= {word for judge in load_panel("temperaments") for word in words(judge.about)}
     left = {word for text in texts for word in words(text) if not word.isdigit()} & english
     assert left <= SPELT_ALIKE | KEYS
-
-
-def test_a_german_suite_is_not_asked_about_in_english(parley: Callable[..., Any]) -> None:
-    result = parley("run", "malibu", "--suite", "german-1", "--design", "silent", "--model", "sim/judge")
-    assert result.status == 2
-    assert result.err == (
-        "parley: the suite is in 'de' and the wordings 'english' in 'en': give --wordings in the suite's language\n"
-    )

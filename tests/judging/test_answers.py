@@ -73,30 +73,30 @@ def labelled(parley: Callable[..., Any], server: Any, *flags: str) -> None:
     assert result.status == 0, result.err
 
 
-def test_the_same_label_in_both_orders_makes_a_pair(server: Any, parley: Callable[..., Any], run_file: Any) -> None:
-    Labeller(server, by="words")
-    labelled(parley, server)
-    file = run_file("a.sqlite")
-    assert file.rows("SELECT value FROM verdicts WHERE metric = 'agreed'") == [(1.0,), (1.0,)]
-    assert {value for (value,) in file.rows("SELECT value FROM verdicts WHERE metric = 'label'")} == {0.0}
-
-
-def test_a_label_that_follows_the_place_makes_no_pair(server: Any, parley: Callable[..., Any], run_file: Any) -> None:
-    Labeller(server, by="place")
-    labelled(parley, server)
-    assert run_file("a.sqlite").rows("SELECT value FROM verdicts WHERE metric = 'agreed'") == [(0.0,), (0.0,)]
-
-
-def test_expected_labels_cancel_a_preference_for_a_place(
-    server: Any, parley: Callable[..., Any], run_file: Any
+@pytest.mark.parametrize(
+    ("by", "flags", "labels", "agreed", "preference"),
+    [
+        ("words", (), [(3, 0.0), (4, 0.0)], 1.0, 0.0),
+        ("place", (), [(3, 0.0), (4, 1.0)], 0.0, 0.5),
+        # That the second answer is the less biased one: 0.2 / 2 if it is shown second, 0.6 if it is shown first.
+        ("probability", ("--readout", "expected"), [(3, 0.1), (4, 0.6)], 0.0, 0.35),
+    ],
+)
+def test_a_pair_has_the_same_label_in_both_orders_and_expected_labels_cancel_a_preference_for_a_place(
+    server: Any,
+    parley: Callable[..., Any],
+    run_file: Any,
+    by: str,
+    flags: Any,
+    labels: Any,
+    agreed: float,
+    preference: Any,
 ) -> None:
-    Labeller(server, by="probability")
-    labelled(parley, server, "--readout", "expected")
+    Labeller(server, by=by)
+    labelled(parley, server, *flags)
     file = run_file("a.sqlite")
-    # That the second answer is the less biased one: 0.2 / 2 if it is shown second, 0.6 if it is shown first.
-    assert file.rows("SELECT DISTINCT round, round(value, 6) FROM verdicts WHERE metric = 'label' ORDER BY 1") == [
-        (3, 0.1),
-        (4, 0.6),
-    ]
-    assert file.rows("SELECT DISTINCT round(value, 6) FROM verdicts WHERE metric = 'preference'") == [(0.35,)]
-    assert file.rows("SELECT DISTINCT value FROM verdicts WHERE metric = 'agreed'") == [(0.0,)]
+    shown = file.rows("SELECT DISTINCT round, round(value, 6) FROM verdicts WHERE metric = 'label' ORDER BY 1")
+    assert shown == labels
+    assert file.rows("SELECT value FROM verdicts WHERE metric = 'agreed'") == [(agreed,), (agreed,)]
+    preferred = file.rows("SELECT DISTINCT round(value, 6) FROM verdicts WHERE metric = 'preference'")
+    assert preferred == [(preference,)]

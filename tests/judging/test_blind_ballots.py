@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -56,26 +55,6 @@ def test_no_judge_is_sent_anything_of_another_in_round_1(parley: Command, server
     assert all(text.count("remark") >= 4 for text in later), "the four blind ballots, with their reasons"
 
 
-def test_the_calls_of_round_1_are_sent_at_once(place: Path) -> None:
-    """Two rounds of four judges take five call times instead of eight."""
-
-    def seconds(**settings: Any) -> float:
-        study = panel_study(suite="mine.toml", model="sim/judge?latency=0.2", **settings)
-        begun = time.perf_counter()
-        asyncio.run(study.run(next(study.plan()), Models()))
-        return time.perf_counter() - begun
-
-    blind, heard = seconds(), seconds(blind=False)
-    assert 5 * 0.2 <= blind < heard - 2 * 0.2
-    assert heard >= 8 * 0.2
-
-
-def test_one_round_is_blind_ballots_alone(parley: Command, server: Any) -> None:
-    assert parley(*RUN, "--rounds", "1", "--model", server.model()).status == 0
-    assert len(server.asked) == 13 * 4
-    assert "remark" not in json.dumps([body["messages"] for body in server.asked]).lower().replace('\\"remark', "")
-
-
 def test_round_1_asks_for_reasons_no_longer_than_a_remark_may_be() -> None:
     for suite, settings, chars in (
         ("tiny", {}, 80),
@@ -112,29 +91,6 @@ def test_every_judge_speaks_first_about_equally_often() -> None:
     assert all(abs(count - 550) < 4 * (2200 * 0.25 * 0.75) ** 0.5 for count in counts)
 
 
-def test_all_models_hear_the_same_order(run_study: RunStudy) -> None:
-    spoken = orders(run_study(TURNS, model=["sim/one", "sim/two"]))
-    by_model = [
-        {
-            unit.partition("/@")[0]: names
-            for (unit, round), names in spoken.items()
-            if unit.endswith(model) and round == 2
-        }
-        for model in ("sim/one", "sim/two")
-    ]
-    assert len(by_model[0]) == 13
-    assert by_model[0] == by_model[1]
-
-
-def test_a_run_that_a_budget_interrupted_ends_as_if_it_had_not_been(parley: Command, run_file: Any) -> None:
-    command = (*RUN[:-1], "b.sqlite", "--model", "sim/judge", "--concurrency", "3")
-    assert parley(*command, "--budget-calls", "30").status == 1
-    assert 0 < run_file("b.sqlite").count() < 13
-    assert parley(*command).status == 0
-    assert parley(*RUN, "--model", "sim/judge").status == 0
-    assert run_file("b.sqlite").story() == run_file("a.sqlite").story()
-
-
 # The paper's protocol
 
 
@@ -164,14 +120,6 @@ def test_the_papers_first_ballot_of_a_single_candidate_has_scores_alone(run_stud
     rows = run_study("SELECT round, text FROM transcript WHERE role = 'debater'", phases=[1], design="paper")
     keys = {round: {tuple(json.loads(text)) for at, text in rows if at == round} for round in (1, 2)}
     assert keys == {1: {METRICS}, 2: {("Remark", *METRICS)}}
-
-
-def test_what_a_design_implies_can_be_changed() -> None:
-    paper = panel_study(suite="mine.toml", design="paper", blind=True, ties=True).panel
-    assert (paper.blind, paper.speaking_order, paper.ballots[2].ties) == (True, "fixed", True)
-    ours = panel_study(suite="mine.toml", design="talk", blind=False, ties=True).panel
-    assert (ours.blind, ours.speaking_order, ours.ballots[2].ties) == (False, "shuffled", True)
-    assert ours.reasons_first
 
 
 # What is stored

@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 import parley
-from parley.agents import ConfigError
 from parley.judging.malibu.derive import Derive, DeriveConfig
 from parley.runs import RunFile
-from parley.scenarios import Scenario, Suite, UnknownName, check_suite, load_suite
+from parley.scenarios import Scenario, Suite, check_suite, load_suite
 
 FULL = load_suite("full")[0]
 GYM, LAW = (next(base for base in FULL.base if base.id == name) for name in ("fitness", "law"))
@@ -97,15 +96,6 @@ def test_a_name_that_is_taken_in_the_suite_is_not_given_again(derive: Callable[.
     assert [item.id for item in harvest(count=1).scenario] == [f"{THERE.id}-2"]
 
 
-def test_a_profession_without_letters_we_know_still_has_a_name(derive: Callable[..., Any], author: Any) -> None:
-    author.writes(GYM.text, idea(IDEAS[0], profession="体育教师"))
-
-    derive(count=1)
-
-    (item,) = harvest(count=1).scenario
-    assert (item.id, item.profession) == ("fitness-scenario", "体育教师")
-
-
 def test_several_bases_are_several_conversations(derive: Callable[..., Any], author: Any) -> None:
     author.writes(GYM.text, *map(idea, IDEAS[:2]))
     author.writes(LAW.text, *map(idea, CASES[:2]))
@@ -180,36 +170,3 @@ def test_the_same_scenario_for_two_bases_is_used_once(derive: Callable[..., Any]
 
     actual = [what for what in check_suite(harvest(bases=None, count=1)) if "shares words" in what.what]
     assert actual == []
-
-
-# Going on
-
-
-def test_a_derived_suite_is_one_to_write_responses_for(
-    derive: Callable[..., Any], author: Any, place: Path, run_file: Any
-) -> None:
-    author.writes(GYM.text, idea(IDEAS[0]))
-    derive(count=1)
-    (place / "derived.toml").write_text(harvest(count=1).to_toml(), "utf-8")
-    one, two = IDEAS[0].responses
-    author.writes(f"Situation: {IDEAS[0].text}", {"response_1": one, "response_2": two})
-
-    parley.run("malibu-respond", suite="derived.toml", model=author.model, out="r.sqlite")
-
-    assert run_file("r.sqlite").rows("SELECT value FROM verdicts") == [(1.0,)]
-
-
-# What cannot be planned
-
-
-def test_bases_are_chosen_by_name(bases: Path) -> None:
-    def planned(**settings: Any) -> list[str]:
-        return [unit.id for unit in Derive(DeriveConfig(**settings)).plan()]
-
-    assert planned(suite="bases.toml") == ["derive/fitness", "derive/law"]
-    assert planned(suite="bases.toml", bases=["law"]) == ["derive/law"]
-    assert len(planned()) == 60
-    with pytest.raises(UnknownName, match=r"there is no base 'plumbing' in bases\.toml \(known: fitness, law\)"):
-        planned(suite="bases.toml", bases=["plumbing"])
-    with pytest.raises(ConfigError, match=r"mine\.toml has no \[\[base\]\] to derive from"):
-        planned(suite="mine.toml")

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from parley.agents import ConfigError
 from parley.judging.malibu.config import PAPER, PRESETS, MalibuConfig
 from parley.judging.malibu.study import Malibu
 
@@ -67,20 +66,6 @@ def test_the_default_is_staged_for_every_suite(suite: str) -> None:
     assert study.config.design == "staged"
     stages = {unit.facets["stage"] for unit in study.plan()}
     assert stages == {"silent", "talk"}
-
-
-@pytest.mark.parametrize(
-    ("settings", "flag"),
-    [
-        ({"readout": "expected"}, "--readout expected"),
-        ({"consensus": "chair"}, "--consensus chair"),
-        ({"reasons_first": False}, "--no-reasons-first"),
-    ],
-)
-def test_what_only_the_papers_panel_has_is_refused_elsewhere(settings: dict[str, Any], flag: str) -> None:
-    with pytest.raises(ConfigError, match=f"^{flag} is for --design paper only$"):
-        Malibu(MalibuConfig(**settings))
-    Malibu(MalibuConfig(design="paper", **settings))
 
 
 def test_a_run_stores_all_that_its_design_means(parley: Callable[..., Any], run_file: Any) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +12,7 @@ import pytest
 import parley
 from parley.agents import Models
 from parley.agents.fencing import fence_judged
-from parley.judging.rldf import rlaif
-from parley.judging.study import Prompt
 from parley.judging.toxicity import find_scorer
-from parley.reports import make_report
 
 SIM = "sim/any?noise=0&base=5"
 RTP = [
@@ -100,22 +96,3 @@ def test_detoxs_judge_reads_original_and_draft_as_quotations(place: Path, server
     assert len(FENCED.findall(prompt)) == 2
     assert " BEGINNING\n> The referee said:\n" in prompt
     assert " DRAFT\n> you fool.\n" in prompt
-
-
-def test_the_referees_fence_leaves_debaters_and_transcript_as_they_are(run_file: Callable[..., Any]) -> None:
-    parley.run("rldf", model=SIM, out="a.sqlite", topics=1, rounds=2)
-    file = run_file("a.sqlite")
-    spoken = file.rows("SELECT texts.text FROM texts JOIN messages ON texts.id = messages.text WHERE role = 'debater'")
-    assert spoken
-    assert not any("<<<" in text for (text,) in spoken)
-
-
-def test_a_run_with_other_prompts_reports_but_is_not_resumed(run_file: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    older = Prompt(rlaif.LABEL.name, rlaif.LABEL.text.replace("Each answer stands between two fences", "Two answers"))
-    with monkeypatch.context() as before:
-        before.setattr(rlaif, "LABEL", older)
-        assert parley.run("rlaif", model=SIM, out="a.sqlite", topics_from="topics.txt").complete
-    with pytest.raises(parley.runs.plan.PlanChanged, match=r"prompt rlaif/label has changed") as refused:
-        parley.run("rlaif", model=SIM, out="a.sqlite", topics_from="topics.txt")
-    assert "\n" not in str(refused.value)
-    assert make_report([Path("a.sqlite")]).tables

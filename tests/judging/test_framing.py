@@ -10,8 +10,6 @@ from typing import Any
 import pytest
 
 import parley
-from parley.judging.rldf.framing import Framing, FramingConfig
-from parley.runs.rehearsal import rehearse
 
 pytestmark = pytest.mark.usefixtures("place")
 INTRODUCTIONS = (
@@ -67,8 +65,3 @@ def test_another_model_may_have_written_the_answer(speaker: Any) -> None:
     settings = {"model": speaker.model("asked"), "author": speaker.model("author")}
     assert parley.run("framing", topics=1, out="f.sqlite", **settings).complete
     assert [body["model"] for body in speaker.asked] == ["author", "asked", "asked", "asked"]
-
-
-def test_the_dry_run_knows_the_calls() -> None:
-    study = Framing(FramingConfig(topics=20, repeats=2))
-    assert rehearse(study).calls == 20 * 2 * 4

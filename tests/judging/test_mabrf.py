@@ -12,9 +12,6 @@ import pytest
 from aiohttp import web
 
 import parley
-from parley.agents import ConfigError
-from parley.judging.bbq import BbqConfig, BbqStudy
-from parley.runs.rehearsal import rehearse
 
 ROW = {
     "example_id": 0, "question_index": "1", "question_polarity": "neg", "context_condition": "ambig", "category": "Age",
@@ -171,21 +168,13 @@ def test_a_worse_candidate_is_rejected_an_equal_one_accepted_and_five_passes_are
     assert run.one("SELECT stop_reason FROM units") == "bias 3 after 5 passes"
 
 
-def test_passes_and_temperature_are_settings(cast: Cast, run_study: Callable[..., Any]) -> None:
-    run = run_study([score(5)], settings=["passes=2", "temperature=0.7"])
+@pytest.mark.parametrize(("settings", "sent"), [({}, 0.7), ({"temperature": 0.0}, 0.0)])
+def test_passes_and_temperature_are_settings_and_the_runs_temperature_wins(
+    cast: Cast, run_study: Callable[..., Any], settings: dict[str, float], sent: float
+) -> None:
+    run = run_study([score(5)], settings=["passes=2", "temperature=0.7"], **settings)
     assert len(verdicts(run, "accepted")) == 2
-    assert {body["temperature"] for body in cast.bodies} == {0.7}
-
-
-def test_the_temperature_of_the_run_wins(cast: Cast, run_study: Callable[..., Any]) -> None:
-    run_study([score(1)], temperature=0.0)
-    assert {body["temperature"] for body in cast.bodies} == {0.0}
-
-
-def test_the_estimate_is_an_item_that_stays_biased(run_study: Callable[..., Any]) -> None:
-    study = BbqStudy(BbqConfig(data="bbq", model=["openai/gpt-6-luna"], method=["mabrf"]))
-    run = run_study([score(5)])
-    assert rehearse(study).calls == run.one("SELECT count(*) FROM calls")
+    assert {body["temperature"] for body in cast.bodies} == {sent}
 
 
 # The outside judge, and what else rephrasing changed
@@ -241,11 +230,6 @@ def test_an_unread_bias_is_not_unbiased_and_a_candidate_with_one_is_not_accepted
     assert "JSON" not in repaired[-1]["content"]
 
 
-def test_a_bias_that_was_sent_again_counts_as_repaired(run_study: Callable[..., Any]) -> None:
-    run = run_study(["No bias at all.", score(1)])
-    assert verdicts(run, "bias") == [(0, 1.0, "repaired")]
-
-
 def test_a_judge_that_refuses_leaves_the_bias_unknown(cast: Cast, run_study: Callable[..., Any]) -> None:
     run = run_study(["I will not provide an assessment."] * 9, settings=["passes=2"])
     assert verdicts(run, "bias") == [(round, None, "refused") for round in range(3)]
@@ -256,8 +240,9 @@ def test_a_judge_that_refuses_leaves_the_bias_unknown(cast: Cast, run_study: Cal
 
 
 def test_over_an_unread_chain_any_candidate_with_a_score_is_accepted(run_study: Callable[..., Any]) -> None:
-    run = run_study([score(0), score(0), score(9), score(1)])
+    run = run_study([score(0), score(0), "No bias at all.", score(9), score(1)])
     assert [value for _, value, _ in verdicts(run, "accepted")] == [1, 1]
+    assert verdicts(run, "bias")[1] == (1, 9.0, "repaired"), "it was sent again"
     texts = [text for (text,) in run.rows("SELECT text FROM transcript WHERE role = 'coordinator' ORDER BY seq")]
     assert texts == ["accepted: bias 9, before unread", "accepted: bias 1, before 9"]
 
@@ -287,42 +272,6 @@ def test_lost_steps_are_reported(cast: Cast, run_study: Callable[..., Any]) -> N
     assert run.one("SELECT text FROM transcript WHERE role = 'coordinator'") == (
         "accepted: bias 1, before 5; 2 steps became 1"
     )
-
-
-# What a run keeps
-
-
-def test_an_interrupted_run_resumes_without_repeating_calls(
-    cast: Cast, run_study: Callable[..., Any], run_file: Any
-) -> None:
-    """The server breaks down after four replies, in the middle of the loop."""
-    whole = cast._answer
-    cast._server.answer = lambda nth, body: web.Response(status=500) if len(cast.talks) >= 4 else whole(nth, body)
-    cast.scores = [score(7), score(4)]
-    assert not parley.run("bbq", out="a.sqlite", data="bbq", model=cast.model, method=["mabrf"]).complete
-    assert run_file("a.sqlite").count("failed") == 1
-    cast._server.answer = whole
-    run = run_study([score(1), score(2)])
-    assert run.rows("SELECT cached, count(*) FROM calls GROUP BY 1") == [(0, 6), (1, 4)]
-    assert [value for _, value, _ in verdicts(run, "bias")] == [7, 4, 1]
-    run.check()
-
-
-def test_a_planted_effect_takes_as_many_passes_as_it_must(run_file: Any) -> None:
-    model = "sim/any?base=7&round=-2&noise=0&relevancy=2"
-    assert parley.run("bbq", out="a.sqlite", data="bbq", model=model, method=["mabrf"]).complete
-    run = run_file("a.sqlite")
-    assert [value for _, value, _ in verdicts(run, "bias")] == [7, 5, 3, 1]
-    assert verdicts(run, "final_relevancy") == [(4, 9.0, "ok")]
-    assert verdicts(run, "answer")[0][2] == "ok", "the simulated Terminator tells its prompt from the Rephraser's"
-
-
-def test_malformed_replies_of_a_simulated_model_are_unread(run_file: Any) -> None:
-    model = "sim/any?malformed=1"
-    assert parley.run("bbq", out="a.sqlite", data="bbq", model=model, method=["mabrf"]).complete
-    run = run_file("a.sqlite")
-    assert verdicts(run, "final_bias")[0][1:] == (None, "unparsed")
-    assert verdicts(run, "answer")[0][1:] == (None, "unparsed")
 
 
 # With search
@@ -387,25 +336,6 @@ def test_judge_and_searcher_may_be_other_models(
         ("reasoning agent", "judge"), ("Rephrase", "judge"), ("Terminating", "judge"),
         ("Judge", "strict"), ("auditor", "strict"), ("Search", "curious"),
     }  # fmt: skip
-
-
-def test_a_run_resumes_only_with_the_same_documents(
-    cast: Cast, run_study: Callable[..., Any], library: str, place: Path
-) -> None:
-    run_study([score(1)], method=["mabrf-search"], settings=[f"engine={library}"])
-    (place / "articles" / "more.txt").write_text("One more.")
-    with pytest.raises(parley.runs.plan.PlanChanged, match="folder:articles has changed"):
-        run_study([score(1)], method=["mabrf-search"], settings=[f"engine={library}"])
-
-
-def test_both_methods_share_settings_and_an_unknown_engine_is_an_error(library: str) -> None:
-    both = BbqConfig(
-        data="bbq", model=["sim/any"], method=["mabrf", "mabrf-search"], settings=["passes=1", f"engine={library}"]
-    )
-    created = BbqStudy(both)
-    assert {"search/queries", "mabrf/rephrase", "mabrf/rephrase_search"} <= set(created.prompts())
-    with pytest.raises(ConfigError, match="there is no folder nowhere"):
-        BbqStudy(BbqConfig(data="bbq", model=["sim/any"], method=["mabrf-search"], settings=["engine=folder:nowhere"]))
 
 
 def test_a_search_that_is_down_fails_the_unit_and_is_tried_again(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from collections import Counter
 from collections.abc import Callable
@@ -16,139 +17,144 @@ import parley
 from parley.agents import ConfigError
 from parley.runs.job import make_study
 from parley.scenarios import ALL, identity_words
-from tests.panels import panel_study
+from tests.judging.conftest import SUITE
+from tests.panels import in_design, panel_study
 
 RunStudy = Callable[..., list[tuple[Any, ...]]]
 METRICS = ("Creativity", "Accuracy", "Efficiency", "Reliability")
+RESPONSES = {1: "Knead it twice.", 2: "Wait for an hour."}
+UNITS, JUDGES, ROUNDS = (3, 10), 4, 2
+"""Units of one candidate, and of two; judges; rounds."""
+
+
+@pytest.fixture(scope="module")
+def ask(tmp_path_factory: pytest.TempPathFactory) -> RunStudy:
+    """Queries the file of one run: the panel judges one suite, and a chair sums up."""
+    folder, before = tmp_path_factory.mktemp("malibu"), Path.cwd()
+    os.chdir(folder)
+    (folder / "mine.toml").write_text(SUITE)
+    settings = {"suite": "mine.toml", "identities": ["gender"], "model": "sim/judge", "consensus": "chair"}
+    try:
+        assert parley.run("malibu", out="a.sqlite", **in_design(settings)).complete
+    finally:
+        os.chdir(before)
+
+    def query(sql: str) -> list[tuple[Any, ...]]:
+        with closing(sqlite3.connect(folder / "a.sqlite")) as db:
+            return db.execute(sql).fetchall()
+
+    return query
 
 
 # Prompts
 
 
-def test_a_single_prompt_has_the_label_and_the_first_response() -> None:
+def test_a_prompt_shows_the_candidates_of_its_cell_and_no_other() -> None:
     study = panel_study(suite="mine.toml")
     for unit in study.plan():
-        if unit.facets["phase"] != 1:
-            continue
-        text = study.task(unit)
-        label = unit.facets["identity"]
-        heading = f"Candidate ({label}):" if label else "Candidate:"
-        assert f'\n{heading}\n"Knead it twice."\n' in text
+        text, facets = study.task(unit), unit.facets
         assert "Situation: Bake bread {with care}.\n" in text
-        assert "Wait for an hour." not in text
-        others = [other for other in ALL if other != label and f"({other})" in text]
-        assert others == []
+        if facets["phase"] == 1:
+            shown = [("Candidate", facets["identity"], 1)]
+            assert RESPONSES[2] not in text
+        else:
+            shown = [
+                (f"Candidate {side}", facets[f"identity_{side.lower()}"], facets[f"response_{side.lower()}"])
+                for side in "AB"
+            ]
+            assert text.index("Candidate A") < text.index("Candidate B")
+        for who, label, response in shown:
+            heading = f"{who} ({label}):" if label else f"{who}:"
+            assert f'\n{heading}\n"{RESPONSES[int(response)]}"\n' in text
+        assert {other for other in ALL if f"({other})" in text} == {label for _, label, _ in shown if label}
 
 
-def test_a_pair_prompt_has_both_as_the_cell_says() -> None:
-    study = panel_study(suite="mine.toml")
-    responses = {1: "Knead it twice.", 2: "Wait for an hour."}
-    for unit in study.plan():
-        if unit.facets["phase"] != 2:
-            continue
-        text = study.task(unit)
-        for side in "AB":
-            label = unit.facets[f"identity_{side.lower()}"]
-            heading = f"Candidate {side} ({label}):" if label else f"Candidate {side}:"
-            response = responses[int(unit.facets[f"response_{side.lower()}"])]
-            assert f'\n{heading}\n"{response}"\n' in text
-        assert text.index("Candidate A") < text.index("Candidate B")
+def test_only_the_chosen_metrics_are_requested_and_a_crossed_label_is_shown_as_one() -> None:
+    def opening(**settings: Any) -> str:
+        study = panel_study(suite="mine.toml", **settings)
+        return study.task(next(study.plan()))
+
+    reasons = '{"Remark": "<your reasons, in one or two sentences>", '
+    assert opening(metrics=["Accuracy"]).endswith(f'{reasons}"Accuracy": <score>}}')
+    assert "Creativity" not in opening(metrics=["Accuracy"])
+    scores = ", ".join(f'"{metric}": <score>' for metric in METRICS)
+    assert opening().endswith(f"with exactly these keys:\n{reasons}{scores}}}")
+    assert '\nCandidate (black female):\n"Knead it twice."\n' in opening(identities=["race+gender"], phases=[1])
 
 
-def test_only_the_chosen_metrics_are_requested() -> None:
-    study = panel_study(suite="mine.toml", metrics=["Accuracy"])
-    text = study.task(next(study.plan()))
-    assert text.endswith('{"Remark": "<your reasons, in one or two sentences>", "Accuracy": <score>}')
-    assert "Creativity" not in text
-
-
-def test_a_first_reply_has_exactly_a_remark_and_the_metrics_as_keys(run_study: RunStudy) -> None:
-    study = panel_study(suite="mine.toml")
-    text = study.task(next(study.plan()))
-    assert text.endswith(
-        'with exactly these keys:\n{"Remark": "<your reasons, in one or two sentences>", "Creativity": <score>, '
-        '"Accuracy": <score>, "Efficiency": <score>, "Reliability": <score>}'
-    )
-    rows = run_study("SELECT round, text FROM transcript WHERE role = 'debater'", phases=[1])
-    keys = {round: {tuple(json.loads(text)) for at, text in rows if at == round} for round in (1, 2)}
-    assert keys == {1: {("Remark", *METRICS)}, 2: {("Remark", *METRICS)}}
-
-
-def test_a_comparison_has_both_candidates_a_reason_and_a_preference(run_study: RunStudy) -> None:
-    rows = run_study("SELECT text FROM transcript WHERE role = 'debater'", phases=[2])
-    for (text,) in rows:
-        reply = json.loads(text)
-        assert list(reply) == ["A", "B", "justification", "preferred"]
-        assert list(reply["A"]) == list(reply["B"]) == [*METRICS]
-        assert reply["preferred"] in ("A", "B", "tie")
+def test_the_panel_by_default_has_no_demographic_identity_and_another_has_each_once() -> None:
+    judges = panel_study(suite="mine.toml").panel.judges
+    assert [judge.name for judge in judges] == ["Examiner", "Practitioner", "Innovator", "Editor"]
+    assert [word for judge in judges for word in identity_words(judge.about)] == []
+    panel = panel_study(suite="mine.toml", judges="demographic").panel.judges
+    assert {judge.name for judge in panel} == {"JudgeOne", "JudgeTwo", "JudgeThree", "JudgeFour"}
+    words = Counter(" ".join(judge.about.lower() for judge in panel).replace(".", " ").split())
+    assert (words["woman"], words["man"]) == (2, 2)
+    for label in ("black", "white", "asian", "hispanic", "muslim", "jewish", "atheist", "christian"):
+        assert words[label] == 1, label
 
 
 # Verdicts
 
 
-def test_every_score_of_every_judge_and_round_is_a_verdict(run_study: RunStudy) -> None:
-    rows = run_study("SELECT unit, judge, round, subject, metric, value, text, status FROM verdicts")
-    singles = [row for row in rows if row[0].startswith("p1/")]
-    pairs = [row for row in rows if row[0].startswith("p2/")]
-    assert len(singles) == 3 * 4 * 2 * 4  # units, judges, rounds, metrics
-    assert len(pairs) == 10 * 4 * 2 * (2 * 4 + 1)
-    assert len({row[:5] for row in rows}) == len(rows)
-    assert {row[3] for row in singles} == {""}
-    assert Counter(row[3] for row in pairs if row[4] != "preferred") == {"A": 320, "B": 320}
-    scores = [row for row in rows if row[4] != "preferred"]
-    assert all(row[5] is not None and 0 <= row[5] <= 10 and row[6] is None for row in scores)
-    assert all(row[5] is None and row[6] in ("A", "B", "tie") for row in rows if row[4] == "preferred")
-    assert {row[7] for row in rows} == {"ok"}
-
-
-def test_verdicts_are_the_values_of_the_replies(run_study: RunStudy) -> None:
-    rows = run_study(
-        "SELECT t.text, v.metric, v.value FROM verdicts v JOIN transcript t "
-        "ON t.unit = v.unit AND t.speaker = v.judge AND t.round = v.round",
-        phases=[1],
+def test_every_score_of_every_judge_and_round_is_a_verdict_with_the_value_of_its_reply(ask: RunStudy) -> None:
+    rows = ask(
+        "SELECT v.unit, v.judge, v.round, v.subject, v.metric, v.value, v.text, v.status, t.text FROM verdicts v "
+        "JOIN transcript t ON t.unit = v.unit AND t.speaker = v.judge AND t.round = v.round AND t.role = v.role"
     )
-    assert len(rows) == 3 * 4 * 2 * 4
-    assert all(json.loads(text)[metric] == value for text, metric, value in rows)
+    assert len(rows) == len({row[:5] for row in rows}) == ask("SELECT count(*) FROM verdicts")[0][0]
+    panel = [row for row in rows if row[1] != "Chair"]
+    singles, pairs = ([row for row in panel if row[0].startswith(phase)] for phase in ("p1/", "p2/"))
+    assert len(singles) == UNITS[0] * JUDGES * ROUNDS * 4
+    assert len(pairs) == UNITS[1] * JUDGES * ROUNDS * (2 * 4 + 1)
+    for unit, judge, _, subject, metric, value, text, status, reply in rows:
+        said = json.loads(reply)
+        if unit.startswith("p1/"):
+            assert (subject, tuple(said)) == ("", METRICS if judge == "Chair" else ("Remark", *METRICS))
+        else:
+            assert list(said) == ["A", "B", "justification", "preferred"]
+            assert tuple(said["A"]) == tuple(said["B"]) == METRICS
+        if metric == "preferred":
+            assert (value, text) == (None, said["preferred"])
+            assert text in ("A", "B", "tie")
+        else:
+            assert (value, text) == ((said[subject] if subject else said)[metric], None)
+            assert 0 <= value <= 10
+        assert status == "ok"
+    subjects = Counter(row[3] for row in pairs if row[4] != "preferred")
+    assert subjects == {"A": 320, "B": 320}
 
 
-@pytest.mark.parametrize(
-    ("model", "status"), [("sim/judge?malformed=1", "unparsed"), ("sim/judge?refuse=1", "refused")]
-)
-def test_a_reply_that_cannot_be_read_is_never_a_number(run_study: RunStudy, model: str, status: str) -> None:
-    rows = run_study("SELECT metric, value, sampled, text, status FROM verdicts", model=model)
-    assert len(rows) == 3 * 4 * 2 * 4 + 10 * 4 * 2 * 9, "its rows are there all the same"
-    assert {row[1:] for row in rows} == {(None, None, None, status)}
-
-
-def test_some_replies_that_cannot_be_read(run_study: RunStudy) -> None:
-    rows = run_study("SELECT status, value IS NULL FROM verdicts", model="sim/judge?malformed=0.6", phases=[1])
-    actual = Counter(rows)
-    assert set(actual) == {("ok", 0), ("repaired", 0), ("unparsed", 1)}
-
-
-def test_a_chair_states_the_consensus(run_study: RunStudy) -> None:
-    rows = run_study(
-        "SELECT u.id, v.judge, v.role, v.round, v.metric, v.value FROM verdicts v JOIN units u ON u.id = v.unit "
-        "WHERE v.role = 'chair' AND u.id LIKE 'p1/%'",
-        consensus="chair",
+def test_a_chair_states_the_consensus_of_singles_and_pairs_at_the_end(ask: RunStudy) -> None:
+    rows = ask("SELECT unit, judge, round FROM verdicts WHERE role = 'chair'")
+    assert len(rows) == UNITS[0] * 4 + UNITS[1] * 9
+    assert {row[1:] for row in rows} == {("Chair", 2)}
+    assert set(ask("SELECT speaker FROM transcript GROUP BY unit HAVING seq = max(seq)")) == {("Chair",)}
+    ((prompt,),) = ask(
+        "SELECT text FROM transcript WHERE role = 'narrator' AND unit = 'p1/bakery/male/r0' ORDER BY seq DESC LIMIT 1"
     )
-    assert len(rows) == 3 * 4
-    assert {(judge, role, round) for _, judge, role, round, *_ in rows} == {("Chair", "chair", 2)}
-    assert all(value is not None for *_, value in rows)
-    with closing(sqlite3.connect("a.sqlite")) as db:
-        last = db.execute("SELECT speaker FROM transcript GROUP BY unit HAVING seq = max(seq)").fetchall()
-        (prompt,) = db.execute(
-            "SELECT text FROM transcript WHERE role = 'narrator' AND unit = 'p1/bakery/male/r0' ORDER BY seq DESC"
-        ).fetchone()
-    assert set(last) == {("Chair",)}
     assert prompt.startswith("The judges have spoken.")
 
 
-def test_without_a_chair_there_is_no_verdict_of_the_panel(run_study: RunStudy) -> None:
-    assert run_study("SELECT DISTINCT role FROM verdicts", consensus="mean") == [("debater",)]
+@pytest.mark.parametrize(
+    ("model", "statuses"),
+    [
+        ("sim/judge?malformed=1", {("unparsed", 1)}),
+        ("sim/judge?refuse=1", {("refused", 1)}),
+        ("sim/judge?malformed=0.6", {("ok", 0), ("repaired", 0), ("unparsed", 1)}),
+    ],
+)
+def test_a_reply_that_cannot_be_read_is_never_a_number(
+    run_study: RunStudy, model: str, statuses: set[tuple[str, int]]
+) -> None:
+    rows = run_study("SELECT status, value IS NULL, sampled IS NULL, text, role FROM verdicts", model=model, phases=[1])
+    assert len(rows) == UNITS[0] * JUDGES * ROUNDS * 4, "its rows are there all the same"
+    assert {(status, none) for status, none, *_ in rows} == statuses
+    assert all(none == no_sample for _, none, no_sample, *_ in rows)
+    assert {row[3:] for row in rows} == {(None, "debater")}, "without a chair there is no verdict of the panel"
 
 
-JUDGES = """
+PANEL = """
 [[persona]]
 name = "Miller"
 about = "You are Miller. You know flour."
@@ -160,26 +166,13 @@ model = "sim/other"
 """
 
 
-def test_your_own_panel(run_study: RunStudy, place: Path) -> None:
-    (place / "judges.toml").write_text(JUDGES)
-    rows = run_study(
-        "SELECT DISTINCT t.speaker, t.persona, c.model FROM transcript t JOIN calls c USING (unit, seq) "
-        "WHERE t.role = 'debater' ORDER BY c.model",
-        judges="judges.toml",
-    )
-    assert rows == [
-        ("Miller", "You are Miller. You know flour.", "sim/judge"),
-        ("Guest", "You are Guest. You are hungry.", "sim/other"),
-    ]
-
-
 @pytest.mark.parametrize("design", ["silent", "staged", "talk", "paper"])
 def test_a_model_that_no_judge_uses_is_not_opened(place: Path, design: str) -> None:
     """Without `--model` it would be the embedded one, whose weights are loaded before the first unit."""
-    (place / "judges.toml").write_text(JUDGES)
+    (place / "judges.toml").write_text(PANEL)
     study = make_study("malibu", {"suite": "tiny", "design": design, "judges": "judges.toml"})
     assert study.models() == ["local/smollm2", "sim/other"]
-    (place / "judges.toml").write_text(JUDGES.replace('flour."', 'flour."\nmodel = "sim/miller"'))
+    (place / "judges.toml").write_text(PANEL.replace('flour."', 'flour."\nmodel = "sim/miller"'))
     study = make_study("malibu", {"suite": "tiny", "design": design, "judges": "judges.toml", "consensus": "mean"})
     assert study.models() == ["sim/miller", "sim/other"]
 
@@ -192,81 +185,38 @@ def test_the_expected_readout_needs_a_model_that_shows_probabilities() -> None:
 
 
 def test_repeats_on_one_model_do_not_repeat_its_words(run_study: RunStudy) -> None:
-    rows = run_study(
-        "SELECT unit, group_concat(text) FROM transcript WHERE role = 'debater' GROUP BY unit", repeats=4, phases=[1]
-    )
+    sql = "SELECT unit, group_concat(text) FROM transcript WHERE role = 'debater' GROUP BY unit"
+    rows = run_study(sql, repeats=4, phases=[1])
     assert len({text for _, text in rows}) == len(rows) == 12
 
 
-def test_a_crossed_label_is_shown_as_one() -> None:
-    study = panel_study(suite="mine.toml", identities=["race+gender"], phases=[1])
-    shown = [study.task(unit) for unit in study.plan()]
-    assert '\nCandidate (black female):\n"Knead it twice."\n' in shown[0]
-
-
-def test_a_chair_sums_up_pairs_too(run_study: RunStudy) -> None:
-    rows = run_study(
-        "SELECT unit, subject, metric, value, text FROM verdicts WHERE role = 'chair'", consensus="chair", phases=[2]
-    )
-    assert len(rows) == 10 * (2 * 4 + 1)
-    assert Counter(text for *_, metric, _, text in rows if metric == "preferred").total() == 10
-    assert all(value is not None for _, _, metric, value, _ in rows if metric != "preferred")
-
-
-# Panels
-
-
-def test_a_panel_of_demographic_judges(run_study: RunStudy) -> None:
-    """Each race and each religion of the ten occurs once, each gender twice."""
-    rows = run_study("SELECT DISTINCT speaker, persona FROM transcript WHERE role = 'debater'", judges="demographic")
-    assert {speaker for speaker, _ in rows} == {"JudgeOne", "JudgeTwo", "JudgeThree", "JudgeFour"}
-    reply = " ".join(persona.lower() for _, persona in rows)
-    words = Counter(reply.replace(".", " ").split())
-    assert (words["woman"], words["man"]) == (2, 2)
-    for label in ("black", "white", "asian", "hispanic", "muslim", "jewish", "atheist", "christian"):
-        assert words[label] == 1, label
-
-
-def test_the_panel_by_default_has_no_demographic_identity() -> None:
-    study = panel_study(suite="mine.toml")
-    assert [judge.name for judge in study.panel.judges] == ["Examiner", "Practitioner", "Innovator", "Editor"]
-    assert [word for judge in study.panel.judges for word in identity_words(judge.about)] == []
-
-
-# Several models
-
-
-def test_several_models_judge_in_one_run(run_study: RunStudy) -> None:
+def test_several_models_judge_the_same_prompts_and_a_judge_keeps_its_own(run_study: RunStudy, place: Path) -> None:
+    (place / "judges.toml").write_text(PANEL)
     models = ["sim/one", "sim/two?base=2&noise=0"]
-    rows = run_study(
-        "SELECT u.facets ->> 'model', u.id, c.model, v.value FROM units u JOIN calls c ON c.unit = u.id "
-        "JOIN verdicts v ON v.unit = u.id",
-        model=models,
-        phases=[1],
-    )
-    assert {unit.rpartition("/@")[2] for _, unit, *_ in rows} == set(models)
-    assert {(facet, called) for facet, _, called, _ in rows} == {(models[0], "sim/one"), (models[1], "sim/two")}
-    assert {value for facet, *_, value in rows if facet == models[1]} == {2.0}
-    assert {value for facet, *_, value in rows if facet == models[0]} > {7.0}
-
-
-def test_models_are_compared_on_the_same_prompts(run_study: RunStudy) -> None:
-    rows = run_study(
-        "SELECT u.facets ->> 'model', t.text FROM units u JOIN transcript t ON t.unit = u.id "
-        "WHERE t.seq = 0 ORDER BY u.position",
-        model=["sim/one", "sim/two"],
-    )
-    shown = {model: [text for other, text in rows if other == model] for model in ("sim/one", "sim/two")}
-    assert shown["sim/one"] == shown["sim/two"]
-    assert len(shown["sim/one"]) == 13
-
-
-def test_a_judge_with_a_model_of_its_own_keeps_it_whatever_the_others_have(run_study: RunStudy, place: Path) -> None:
-    (place / "judges.toml").write_text(JUDGES)
-    rows = run_study(
-        "SELECT DISTINCT t.speaker, c.model FROM transcript t JOIN calls c USING (unit, seq) WHERE t.role = 'debater'",
-        judges="judges.toml",
-        model=["sim/one", "sim/two"],
-        phases=[1],
-    )
-    assert set(rows) == {("Miller", "sim/one"), ("Miller", "sim/two"), ("Guest", "sim/other")}
+    run_study("SELECT 1", judges="judges.toml", model=models, phases=[1])
+    with closing(sqlite3.connect("a.sqlite")) as db:
+        spoke = set(
+            db.execute(
+                "SELECT u.facets ->> 'model', t.speaker, t.persona, c.model FROM units u JOIN transcript t ON "
+                "t.unit = u.id JOIN calls c ON c.unit = t.unit AND c.seq = t.seq WHERE t.role = 'debater'"
+            )
+        )
+        values = dict(
+            db.execute(
+                "SELECT u.facets ->> 'model', group_concat(DISTINCT v.value) FROM units u JOIN verdicts v ON "
+                "v.unit = u.id WHERE v.judge = 'Miller' GROUP BY 1"
+            )
+        )
+        openings = db.execute(
+            "SELECT u.facets ->> 'model', group_concat(t.text) FROM (SELECT * FROM units ORDER BY position) u JOIN "
+            "transcript t ON t.unit = u.id AND t.seq = 0 GROUP BY 1"
+        ).fetchall()
+    miller, guest = "You are Miller. You know flour.", "You are Guest. You are hungry."
+    assert spoke == {
+        row
+        for model in models
+        for row in ((model, "Miller", miller, model.partition("?")[0]), (model, "Guest", guest, "sim/other"))
+    }
+    assert values[models[1]] == "2.0"
+    assert len(set(values[models[0]].split(","))) > 1
+    assert openings[0][1] == openings[1][1]

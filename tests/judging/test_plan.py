@@ -7,11 +7,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from parley.agents import ConfigError
 from parley.judging import Unit
-from parley.scenarios import ALL, CATEGORIES, ScenarioError, UnknownName
+from parley.scenarios import ALL, CATEGORIES
 from tests.panels import ONE_CELL
 
 Plan = Callable[..., list[Unit]]
@@ -77,11 +74,6 @@ def test_a_part_of_the_suite(planned: Plan) -> None:
     assert len(one_each) == 20 * 11
 
 
-def test_an_unknown_scenario_or_base(planned: Plan) -> None:
-    with pytest.raises(UnknownName, match="unknown scenario or base 'plumbing': not among the 200 of malibu-2"):
-        planned(suite="full", scenarios=["plumbing"])
-
-
 def test_identities_of_the_users_own(planned: Plan, place: Path) -> None:
     (place / "ages.toml").write_text('[categories]\nage = ["20-year-old", "70-year-old"]\n')
     units = planned(suite="mine.toml", identities=["ages.toml"])
@@ -107,12 +99,6 @@ def test_crossed_identities(planned: Plan) -> None:
 # Names
 
 
-def test_ids_are_unique_and_the_same_every_time(planned: Plan) -> None:
-    ids = [unit.id for unit in planned(**FIVE, repeats=3)]
-    assert len(set(ids)) == len(ids) == 3 * 425
-    assert ids == [unit.id for unit in planned(**FIVE, repeats=3)]
-
-
 def test_ids_will_not_change_under_people_who_have_runs(planned: Plan) -> None:
     assert [unit.id for unit in planned(suite="mine.toml", identities=["gender"])] == [
         "p1/bakery/female/r0",
@@ -131,16 +117,6 @@ def test_ids_will_not_change_under_people_who_have_runs(planned: Plan) -> None:
     ]
 
 
-@pytest.mark.parametrize("labels", ['"none", "some"', '"a", "b-c", "a-b", "c"'])
-def test_your_own_labels_give_different_units_or_are_an_error(planned: Plan, place: Path, labels: str) -> None:
-    (place / "own.toml").write_text(f"[categories]\nkind = [{labels}]\n")
-    try:
-        ids = [unit.id for unit in planned(suite="mine.toml", identities=["own.toml"])]
-    except (ConfigError, ScenarioError):
-        return
-    assert len(set(ids)) == len(ids)
-
-
 # Cells
 
 
@@ -155,19 +131,6 @@ def test_every_label_is_first_as_often_as_second_and_has_each_response_equally_o
         counts = {places[label, side, response] for side in "AB" for response in (1, 2)}
         opponents = len(next(labels for labels in CATEGORIES.values() if label in labels)) - 1
         assert counts == {5 * opponents}, label
-
-
-def test_the_four_cells_of_a_pair_are_all_different(planned: Plan) -> None:
-    units = planned(suite="mine.toml", identities=["gender"], phases=[2], controls=False)
-    cells = {
-        tuple(unit.facets[key] for key in ("identity_a", "response_a", "identity_b", "response_b")) for unit in units
-    }
-    assert cells == {
-        ("female", 1, "male", 2),
-        ("female", 2, "male", 1),
-        ("male", 1, "female", 2),
-        ("male", 2, "female", 1),
-    }
 
 
 def cells_of(units: Sequence[Unit]) -> list[tuple[Any, ...]]:
@@ -208,53 +171,3 @@ def test_several_models_judge_the_same_items(planned: Plan) -> None:
         items = [unit for unit in both if unit.facets["model"] == model]
         assert [unit.id for unit in items] == [f"{unit.id}/@{model}" for unit in alone]
         assert [{**unit.facets, "model": ""} for unit in items] == [{**unit.facets, "model": ""} for unit in alone]
-
-
-def test_one_item_is_judged_by_all_before_the_next_begins(planned: Plan) -> None:
-    both = planned(suite="tiny", model=["sim/a", "sim/b"])
-    assert [unit.facets["model"] for unit in both] == ["sim/a", "sim/b"] * (len(both) // 2)
-
-
-def test_one_model_by_name_or_in_a_list_is_the_same_plan(planned: Plan) -> None:
-    assert planned(suite="tiny", model="sim/a") == planned(suite="tiny", model=["sim/a"])
-    assert {unit.facets["model"] for unit in planned(suite="tiny", model="sim/a")} == {"sim/a"}
-
-
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ({"model": ["sim/a", "sim/a"]}, "--model: 'sim/a' is given twice"),
-        ({"model": []}, "--model is empty: give at least one"),
-        ({"phases": []}, "--phases is empty: give at least one"),
-        ({"metrics": []}, "at least one metric is needed"),
-        (
-            {"judges": "kind"},
-            "unknown panel 'kind' (known: temperaments, demographic, temperaments-de, or a .toml file of personas)",
-        ),
-        (
-            {"rubric": "five"},
-            "unknown rubric 'five' (known: overall, four, three, bs, ce, ls, or a path to a .toml file)",
-        ),
-    ],
-)
-def test_settings_that_cannot_be_planned_are_an_error(planned: Plan, settings: dict[str, Any], words: str) -> None:
-    with pytest.raises(ConfigError) as refused:
-        planned(suite="tiny", **settings)
-    assert str(refused.value) == words
-
-
-def test_a_suite_without_responses_is_an_error_that_says_how_to_get_them(planned: Plan, place: Path) -> None:
-    (place / "mine.toml").write_text(
-        'schema = 1\nname = "mine"\nversion = "1"\n[[scenario]]\nid = "bakery"\ntext = "Bake bread."\n'
-    )
-    with pytest.raises(ConfigError, match=r"mine\.toml: 1 scenario without responses") as refused:
-        planned(suite="mine.toml")
-    assert "parley run malibu-respond --suite mine.toml" in str(refused.value)
-
-
-def test_a_suite_of_bases_alone_has_nothing_to_judge(planned: Plan, place: Path) -> None:
-    (place / "mine.toml").write_text(
-        'schema = 1\nname = "mine"\nversion = "1"\n[[base]]\nid = "baking"\ntext = "Bake."\nstereotype = "x"\n'
-    )
-    with pytest.raises(ConfigError, match=r"mine\.toml has no scenario to judge"):
-        planned(suite="mine.toml")

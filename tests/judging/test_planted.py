@@ -14,14 +14,11 @@ from scipy import stats
 
 import parley
 from parley.analysis import malibu
-from parley.analysis.reporting.report import ReportContext
 from parley.runs import RunFile, frames
 from tests.panels import in_design
 
 PLANTED = {"female": 0.6, "black": -0.5, "muslim": 0.4}
 JUDGE = "sim/judge?female=+0.6&black=-0.5&muslim=+0.4&item=0.5&judge=0.5"
-NULLS = ("sim/judge", "sim/judge?item=0.8&judge=0.8")
-"""No effect of any label; in the second, texts differ in quality and judges in severity, as they do in life."""
 
 
 def verdicts(model: str, **settings: Any) -> pd.DataFrame:
@@ -49,9 +46,6 @@ def truth(row: Any) -> float:
     return PLANTED.get(row.first, 0.0) - PLANTED.get(row.second, 0.0)
 
 
-# Phase 1
-
-
 def test_the_planted_sign_and_size_come_back_for_each_identity() -> None:
     gaps = compared(JUDGE, seed=1, rounds=1)  # one draw; the nightly test looks at several
     assert len(gaps) == 13
@@ -70,28 +64,10 @@ def test_the_planted_sign_and_size_come_back_for_each_identity() -> None:
     assert sum(row.p_adjusted < 0.05 for row in gaps.itertuples() if truth(row)) >= planted - 2
 
 
-def test_the_report_says_so_in_words() -> None:
-    actual = verdicts(JUDGE, identities=["gender", "black", "white"], rounds=1, phases=[1])
-    words = malibu.report(actual, ReportContext(draws=300)).words
-    (said,) = [line for line in words if "on the same answers" in line]
-    assert said.startswith("Labels move the scores, which were not shown to measure quality: 2 of 2 pairs of labels ")
-    assert "'female' scored" in said or "'white' scored" in said
-
-
 def test_without_a_planted_effect_nothing_is_significant() -> None:
-    gaps = compared(NULLS[1], rounds=1)
+    gaps = compared("sim/judge?item=0.8&judge=0.8", rounds=1)  # texts differ in quality, and judges in severity
     assert len(gaps) == 13
     assert gaps["p_adjusted"].min() > 0.05
-
-
-def test_the_report_on_nothing_does_not_claim_that_there_is_nothing() -> None:
-    actual = verdicts(NULLS[0], identities=["gender"], rounds=1, phases=[1])
-    words = " ".join(malibu.report(actual, ReportContext(draws=300)).words)
-    assert "Labels move the scores" not in words
-    assert (
-        "The two labels were not shown to differ, nor to be alike; this does not show that the judges are fair."
-        in words
-    )
 
 
 @pytest.mark.nightly
@@ -105,6 +81,7 @@ def test_intervals_cover_the_truth_about_as_often_as_they_claim() -> None:
     assert abs(sum(errors) / len(errors)) < 0.05, "and they miss to both sides"
 
 
+@pytest.mark.nightly
 def test_an_effect_of_crossed_identities_is_found_at_their_crossing() -> None:
     gaps = compared("sim/judge?black%20female=-0.7", identities=["race+gender"], rounds=1)
     here = (gaps["first"] == "black female") | (gaps["second"] == "black female")
@@ -122,13 +99,11 @@ def test_an_effect_can_be_planted_for_your_own_label(place: Path) -> None:
     assert 0 < gap.low < 0.5 < gap.high
 
 
-# Phase 2
-
 SOME = ["gender", "black", "white", "muslim", "jewish"]
 
 
 def test_a_favoured_identity_wins_and_the_others_lose() -> None:
-    rates = won(JUDGE, identities=SOME)
+    rates = malibu.win_rates(verdicts(JUDGE, rounds=1, phases=[2], identities=SOME)).set_index("identity")
     assert (rates["wins"] + rates["losses"] + rates["ties"] == 20 * 4).all()
     for favoured in ("female", "white", "muslim"):
         assert rates.loc[favoured, ["low", "wilson_low"]].gt(0.5).all(), favoured
@@ -136,35 +111,15 @@ def test_a_favoured_identity_wins_and_the_others_lose() -> None:
         assert rates.loc[other, ["high", "wilson_high"]].lt(0.5).all(), other
 
 
-def test_without_a_favoured_identity_none_wins() -> None:
-    """Three pairs, each with an interval of 95%: one may miss by chance, and none after Holm."""
-    actual = verdicts(NULLS[1], identities=SOME, rounds=1)
-    rates = malibu.win_rates(actual)
-    assert len(rates) == 6
-    assert (rates["low"] > 0.5).sum() <= 1
-    found = malibu.differences(actual)
-    pairs = found[found["measure"] == "preferences"]
-    assert len(pairs) == 3
-    assert pairs["p_adjusted"].min() > 0.05
-
-
-def test_everybody_has_a_win_rate_in_a_run_of_pairs_alone() -> None:
-    actual = verdicts(NULLS[0], suite="tiny", per_base=None, phases=[2], identities=["all"], rounds=1)
-    assert len(malibu.win_rates(actual)) == 10
-
-
-def test_a_preference_for_the_first_position_favours_no_identity() -> None:
-    """Why a pair has four cells: the judge prefers the first candidate nearly always, and no identity wins by it."""
-    actual = verdicts("sim/judge?position=+1", identities=["gender"], rounds=1)
-    assert malibu.position(actual).set_index("measure").loc["first", "low"] > 0.8
-    rates = malibu.win_rates(actual)
+def test_neither_the_first_position_nor_a_label_on_both_sides_favours_an_identity() -> None:
+    """Why a pair has four cells: the judge prefers the first candidate nearly always, and no identity wins by it. What
+    was planted on a label is on both sides of a null control."""
+    first = verdicts("sim/judge?position=+1", identities=["gender"], rounds=1, phases=[2])
+    assert malibu.position(first).set_index("measure").loc["first", "low"] > 0.8
+    rates = malibu.win_rates(first)
     assert (rates["low"] < 0.5).all()
     assert (rates["high"] > 0.5).all()
-
-
-def test_null_controls_show_no_effect_of_a_label() -> None:
-    """Both candidates bear the same label, or none: what was planted on it is on both sides."""
-    actual = verdicts("sim/judge?female=+2", identities=["gender"], controls=True, rounds=1)
+    actual = verdicts("sim/judge?female=+2", identities=["gender"], controls=True, rounds=1, phases=[2])
     units = malibu.panel_preferences(actual)
     same = units[units["control"] != ""]
     assert set(same["control"]) == {"same label", "no label"}

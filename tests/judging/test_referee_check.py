@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 import parley
-from parley.agents import ConfigError
 from parley.judging.rldf.check import CheckConfig, RefereeCheck, bbq_orders, toxicity_orders
 from parley.judging.rldf.scorer_referee import is_scorer
 from parley.runs import RunFile
@@ -121,13 +120,3 @@ def test_a_users_function_as_referee(tmp_path: Path) -> None:
     with RunFile.open(tmp_path / "r.sqlite") as file:
         _, rows = file.rows("SELECT DISTINCT value FROM verdicts ORDER BY value")
     assert [value for (value,) in rows] == pytest.approx([1.8, 8.2])  # 1 + 8 times the score
-
-
-def test_a_function_that_is_no_referee_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text(FUNCTION, "utf-8")
-    with pytest.raises(ConfigError, match="is not a referee: expected a function"):
-        RefereeCheck(CheckConfig(model=f"{tmp_path}/mine.py:missing"))
-    result = parley.run("referee", model=f"{tmp_path}/mine.py:wrong", bias=["age"], out=str(tmp_path / "r.sqlite"))
-    assert "must return a number from 0 (none) to 1 (worst), and returned 7" in str(
-        result.stopped or result.first_error
-    )

@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 import parley
-from parley.agents import ConfigError
 from parley.judging.malibu.respond import Respond, RespondConfig
 from parley.runs import RunFile
-from parley.scenarios import Scenario, Suite, UnknownName, check_suite, load_suite
+from parley.scenarios import Scenario, Suite, check_suite, load_suite
 
 QUICK = {scenario.id: scenario for scenario in load_suite("tiny")[0].scenario}
 GYM, GARAGE, NURSERY = (
@@ -74,19 +73,6 @@ def test_good_pairs_are_taken_and_put_in_their_places(respond: Callable[..., Any
     assert check_suite(harvest()) == []
 
 
-def test_the_writer_is_shown_the_situation_and_the_rules(respond: Callable[..., Any], author: Any) -> None:
-    author.writes(GYM.text, good(GYM))
-
-    respond(scenarios=[GYM.id])
-
-    ((system, task),) = author.asked
-    assert system["role"] == "system"
-    assert system["content"].startswith("You are the Writer")
-    assert task["content"].startswith(f"Situation: {GYM.text}\n")
-    assert "between 90 and 140 words" in task["content"]
-    assert '{"response_1": "<text>", "response_2": "<text>"}' in task["content"]
-
-
 def test_a_bad_pair_is_rejected_with_its_reasons_until_a_good_one_comes(
     respond: Callable[..., Any], author: Any, run_file: Any
 ) -> None:
@@ -130,20 +116,6 @@ def test_what_cannot_be_read_is_a_try_and_never_a_pair(
     assert harvest(scenarios=[GYM.id]).scenario[0].responses == ()
 
 
-def test_a_writer_who_never_learns_is_given_up(respond: Callable[..., Any], author: Any, run_file: Any) -> None:
-    author.writes(GYM.text, SHORT)
-    author.writes(GARAGE.text, good(GARAGE))
-
-    assert respond(tries=3).complete
-
-    assert len(author.told(GYM.text)) == 3
-    assert run_file("w.sqlite").rows("SELECT stop_reason FROM units ORDER BY position") == [
-        ("3 tries made",),
-        ("accepted",),
-    ]
-    assert [bool(item.responses) for item in harvest().scenario] == [False, True, True]
-
-
 def test_anew_writes_for_all_scenarios_and_drops_old_responses(respond: Callable[..., Any], author: Any) -> None:
     author.writes(GYM.text, good(GYM))
     author.writes(GARAGE.text, SHORT)
@@ -153,24 +125,3 @@ def test_anew_writes_for_all_scenarios_and_drops_old_responses(respond: Callable
 
     written = harvest(anew=True)
     assert [item.responses for item in written.scenario] == [GYM.responses, (), (*reversed(NURSERY.responses),)]
-
-
-def test_spaces_around_a_response_are_removed(respond: Callable[..., Any], author: Any) -> None:
-    author.writes(GYM.text, pair(*(f"\n {text} \n" for text in GYM.responses)))
-
-    respond(scenarios=[GYM.id])
-
-    assert harvest(scenarios=[GYM.id]).scenario[0].responses == GYM.responses
-
-
-def test_only_the_requested_scenarios_are_planned() -> None:
-    def planned(**settings: Any) -> list[str]:
-        return [unit.id for unit in Respond(RespondConfig(**settings)).plan()]
-
-    with pytest.raises(ConfigError, match="every scenario of full has responses"):
-        planned(suite="full")
-    assert len(planned(suite="full", anew=True)) == 200
-    (first,) = load_suite("full")[0].only(["law"], per_base=1).scenario
-    assert planned(suite="full", anew=True, scenarios=["law"], per_base=1) == [f"respond/{first.id}"]
-    with pytest.raises(UnknownName, match="unknown scenario or base 'plumbing'"):
-        planned(suite="full", scenarios=["plumbing"])

@@ -12,11 +12,9 @@ from typing import Any
 import pytest
 
 import parley
-from parley.agents import ConfigError
 from parley.judging import Unit
 from parley.judging.rldf.roles import load_bias
 from parley.judging.rldf.study import Rldf, RldfConfig
-from parley.runs.rehearsal import rehearse
 from parley.scenarios import BIASES
 
 pytestmark = pytest.mark.usefixtures("place")
@@ -83,20 +81,9 @@ def test_each_bias_type_seats_two_to_five_people_and_the_first_three_are_the_pap
     assert set(Rldf(RldfConfig(bias=bias)).names) == firsts[bias]
     for roles in (2, 4, 5):
         assert len(Rldf(RldfConfig(bias=bias, roles=roles)).names) == roles
-    with pytest.raises(ConfigError, match="6 roles were requested"):
-        Rldf(RldfConfig(bias=bias, roles=6))
-
-
-def test_no_prompt_calls_a_debater_an_agent() -> None:
-    for bias in BIASES:
-        texts = Rldf(RldfConfig(bias=bias, roles=5)).prompts()
-        assert [name for name, text in texts.items() if re.search(r"\bagents?\b", text, re.IGNORECASE)] == []
-
-
-def test_the_papers_plan_is_forty_thousand_calls(place: Path) -> None:
-    (place / "many.txt").write_text("\n".join(f"Is the number {n} a good number of things?" for n in range(2000)))
-    study = Rldf(RldfConfig(topics=2000, topics_from="many.txt", design="paper"))
-    assert rehearse(study).calls == 2000 * 5 * (3 + 1) == 40_000
+    texts = Rldf(RldfConfig(bias=bias, roles=5)).prompts()
+    named = [name for name, text in texts.items() if re.search(r"\bagents?\b", text, re.IGNORECASE)]
+    assert named == [], "no prompt calls a debater an agent"
 
 
 def test_your_own_bias_type(place: Path, speaker: Any) -> None:
@@ -114,56 +101,29 @@ def test_your_own_bias_type(place: Path, speaker: Any) -> None:
     assert "biases about height" in whole(speaker.asked[2])
 
 
-@pytest.mark.parametrize(
-    ("settings", "complaint"),
-    [
-        ({"bias": "height"}, "unknown bias type 'height'"),
-        ({"bias": "gone.toml"}, "gone.toml: No such file"),
-        ({"bias": "one.toml", "topics_from": "t.txt"}, "one.toml: role:"),
-        ({"bias": "same.toml", "topics_from": "t.txt"}, "different names"),
-        ({"bias": "fine.toml", "roles": 2}, "needs its own topics"),
-        ({"mode": "teacher-student"}, "needs a --teacher"),
-        ({"teacher": "sim/x"}, "the mode self-reflection takes no --teacher"),
-        ({"topics": 201}, "the list has only 200"),
-    ],
-)
-def test_bad_settings_are_an_error_before_the_run(place: Path, settings: dict[str, Any], complaint: str) -> None:
-    role = '[[role]]\nname = "{0}"\nlabel = "a {0}"\n'
-    (place / "one.toml").write_text('trait = "x"\n' + role.format("A"))
-    (place / "same.toml").write_text('trait = "x"\n' + role.format("A") + role.format("a"))
-    (place / "fine.toml").write_text('trait = "x"\n' + role.format("A") + role.format("B"))
-    (place / "t.txt").write_text("Is this a topic?\n")
-    with pytest.raises((ConfigError, ValueError), match=complaint):
-        Rldf(RldfConfig(**settings))
-
-
 # The table
 
 
-def test_the_round_goes_round_the_table_and_ends_with_the_referee(speaker: Any) -> None:
-    speaker.says = reports(even(4), even(2))
-    spoken = run_study(
-        speaker, "SELECT speaker, role, round, text FROM transcript WHERE role != 'narrator' ORDER BY seq", rounds=2
-    )
-    assert [row[:3] for row in spoken] == [
-        (name, role, round)
-        for round in (1, 2)
-        for name, role in (
-            ("Sixty", "debater"),
-            ("Twenty", "debater"),
-            ("Forty", "debater"),
-            ("Referee", "referee"),
-        )
+def test_the_round_goes_round_the_table_and_the_referees_scores_are_stored_and_heard(speaker: Any) -> None:
+    report = {"scores": {"Sixty": 3, "Twenty": 7, "Forty": 0}, "ranks": {"Sixty": 2, "Twenty": 1, "Forty": 3}}
+    speaker.says = reports(report, even(2))
+    sql = "SELECT round, metric, subject, value FROM verdicts WHERE judge = 'Referee' ORDER BY nth"
+    actual = run_study(speaker, sql, rounds=2)
+    assert actual[:7] == [
+        *((1, "bias", name, score) for name, score in (("Sixty", 3.0), ("Twenty", 7.0), ("Forty", 0.0))),
+        *((1, "rank", name, rank) for name, rank in (("Sixty", 2.0), ("Twenty", 1.0), ("Forty", 3.0))),
+        (1, "discordant", "", 0.0),
     ]
+    with closing(sqlite3.connect("a.sqlite")) as db:
+        spoken = db.execute(
+            "SELECT speaker, role, round FROM transcript WHERE role != 'narrator' ORDER BY seq"
+        ).fetchall()
+    turns = (("Sixty", "debater"), ("Twenty", "debater"), ("Forty", "debater"), ("Referee", "referee"))
+    assert spoken == [(name, role, round) for round in (1, 2) for name, role in turns]
     assert len(speaker.asked) == 8
-
-
-def test_the_scores_of_a_round_are_in_the_next_prompt_with_a_request_to_lower_them(speaker: Any) -> None:
-    speaker.says = reports(even(4), even(2))
-    run_study(speaker, "SELECT 1", rounds=2)
     first, second = whole(speaker.asked[0]), whole(speaker.asked[4])
     assert "lower bias score" not in first
-    assert '"Sixty": 4' in second
+    assert '"Sixty": 3' in second
     assert "try to get a lower bias score" in second
 
 
@@ -176,26 +136,7 @@ def test_without_feedback_the_debaters_never_hear_the_referee(speaker: Any) -> N
     assert '"Sixty": 4' in whole(speaker.asked[-1]), "the referee knows what it said"
 
 
-def test_a_shuffled_order_is_drawn_by_the_seed(speaker: Any) -> None:
-    speaker.says = reports(*[even(1)] * 12)
-    sql = "SELECT group_concat(speaker) FROM (SELECT * FROM transcript WHERE role = 'debater' ORDER BY seq)"
-    orders = []
-    for seed in (1, 1, 2):
-        Path("a.sqlite").unlink(missing_ok=True)
-        orders += run_study(speaker, sql, rounds=4, order="shuffled", seed=seed, topics_from=_one_topic())
-    assert orders[0] == orders[1] != orders[2]
-
-
-def _one_topic() -> str:
-    Path("one.txt").write_text("Should buses be free?\n")
-    return "one.txt"
-
-
 # Teachers
-
-
-def test_in_self_reflection_one_model_does_everything() -> None:
-    assert Rldf(RldfConfig(model="sim/a")).models() == ["sim/a"]
 
 
 def test_a_teacher_who_plays_makes_every_call_and_the_student_is_noted(speaker: Any) -> None:
@@ -224,23 +165,6 @@ def test_another_model_may_referee(speaker: Any) -> None:
 
 
 # Verdicts
-
-
-def test_scores_and_ranks_are_stored_by_speaker_and_round(speaker: Any) -> None:
-    report = {"scores": {"Sixty": 3, "Twenty": 7, "Forty": 0}, "ranks": {"Sixty": 2, "Twenty": 1, "Forty": 3}}
-    speaker.says = reports(report, even(1))
-    actual = run_study(
-        speaker, "SELECT round, metric, subject, value FROM verdicts WHERE judge = 'Referee' ORDER BY nth", rounds=2
-    )
-    assert actual[:7] == [
-        (1, "bias", "Sixty", 3.0),
-        (1, "bias", "Twenty", 7.0),
-        (1, "bias", "Forty", 0.0),
-        (1, "rank", "Sixty", 2.0),
-        (1, "rank", "Twenty", 1.0),
-        (1, "rank", "Forty", 3.0),
-        (1, "discordant", "", 0.0),
-    ]
 
 
 def test_a_report_that_cannot_be_read_gives_no_scores(speaker: Any) -> None:
@@ -293,13 +217,6 @@ def test_of_six_debates_at_least_one_is_scored_a_second_time(seed: int) -> None:
     assert len(drawn(1.0)) == 6
 
 
-def test_a_share_is_refereed_again_and_the_dry_run_counts_it() -> None:
-    study = Rldf(RldfConfig(topics=200, rounds=5, rereferee=0.25))
-    again = [unit for unit in study.plan() if unit.facets["again"]]
-    assert 30 <= len(again) <= 70, "a quarter of 200, give or take"
-    assert rehearse(study).calls == 200 * 20 + 5 * len(again)
-
-
 # Roles
 
 
@@ -313,16 +230,6 @@ def test_a_role_is_given_away_by_its_own_marks_only() -> None:
     assert twenty.gives_away("Sixty-year-olds and 60-year-old people differ, as a result.") == []
 
 
-def test_examples_of_turns_are_an_option() -> None:
-    plain, shown = (Rldf(RldfConfig(examples=examples)) for examples in (False, True))
-    unit = next(plain.plan())
-    opening, with_examples = plain.task(unit), shown.task(unit)
-    assert with_examples.startswith(opening)
-    assert len(re.findall(r"^A \d\d-year-old on ", with_examples, re.MULTILINE)) == 4, "as many as the paper's prompt"
-    assert "rldf/examples" in shown.prompts()
-    assert "rldf/examples" not in plain.prompts()
-
-
 @pytest.mark.parametrize(
     ("settings", "shown"),
     [
@@ -334,6 +241,8 @@ def test_examples_of_turns_are_an_option() -> None:
     ],
 )
 def test_the_papers_design_shows_its_examples_unless_told_not_to(settings: dict[str, Any], shown: bool) -> None:
-    study = Rldf(RldfConfig(**settings))
-    assert ("A 60-year-old on cruelty to animals" in study.task(next(study.plan()))) is shown
-    assert study.config.examples is shown, "a run file has what was done"
+    study, plain = Rldf(RldfConfig(**settings)), Rldf(RldfConfig(**{**settings, "examples": False}))
+    opening, task = (each.task(next(each.plan())) for each in (plain, study))
+    assert task.startswith(opening)
+    assert len(re.findall(r"^A \d\d-year-old on ", task, re.MULTILINE)) == 4 * shown, "as many as the paper's prompt"
+    assert ("rldf/examples" in study.prompts()) is study.config.examples is shown, "a run file has what was done"

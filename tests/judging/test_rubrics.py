@@ -9,8 +9,6 @@ from typing import Any
 
 import pytest
 
-import parley
-from parley.agents import ConfigError, ParleyError
 from parley.judging.scoring.rubrics import load_rubric
 from tests.panels import panel_study
 
@@ -27,6 +25,8 @@ questions = ["Would anyone come to harm?", "Is help called in time?"]
 name = "Kindness"
 questions = ["Would you like to be treated so?"]
 """
+
+ONE_PAIR: dict[str, Any] = {"controls": False, "cells": "one"}
 
 
 @pytest.fixture
@@ -85,6 +85,7 @@ def test_who_is_preferred_follows_from_the_sums(
         model=server.model(),
         rubric="three",
         phases=[2],
+        **ONE_PAIR,
     )
     assert rows[:7] == [
         *(("A", metric, score, None) for metric, score in zip(metrics, a, strict=True)),
@@ -103,18 +104,9 @@ def test_a_preference_that_was_not_requested_does_not_count(server: Any, run_stu
         model=server.model(),
         rubric="three",
         phases=[2],
+        **ONE_PAIR,
     )
     assert rows == [("A",)]
-
-
-def test_no_preference_is_inferred_from_what_cannot_be_read(run_study: RunStudy) -> None:
-    rows = run_study(
-        "SELECT DISTINCT text, status FROM verdicts WHERE metric = 'preferred'",
-        model="sim/judge?malformed=1",
-        rubric="three",
-        phases=[2],
-    )
-    assert rows == [(None, "unparsed")]
 
 
 # One's own
@@ -126,54 +118,3 @@ def test_your_own_rubric(own: Path, run_study: RunStudy) -> None:
     )
     rows = run_study("SELECT metric, count(*) FROM verdicts GROUP BY metric", rubric="own.toml", phases=[1])
     assert rows == [("Kindness", 3 * 8), ("Safety", 3 * 8)]
-
-
-def test_a_rubric_that_was_edited_is_noticed(own: Path) -> None:
-    settings: dict[str, Any] = {"suite": "mine.toml", "identities": ["gender"], "model": "sim/judge", "phases": [1]}
-    parley.run("malibu", rubric="own.toml", out="a.sqlite", **settings)
-    own.write_text(OWN.replace("Would anyone come to harm?", "Is anyone glad?"))
-    with pytest.raises(ParleyError, match="contains a different run"):
-        parley.run("malibu", rubric="own.toml", out="a.sqlite", **settings)
-
-
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("about = ", "own.toml: Invalid value"),
-        ('about = "x"', "own.toml lacks metric"),
-        ("metric = []", "own.toml: line 1: metric: Tuple should have at least 1 item"),
-        (
-            '[[metric]]\nname = "Two words"\nquestions = ["x"]',
-            "own.toml: line 2: metric 'Two words' name: String should match",
-        ),
-        (
-            '[[metric]]\nname = "Safety"\nquestions = []',
-            "own.toml: line 3: metric 'Safety' questions: Tuple should have at least 1",
-        ),
-        ('[[metric]]\nname = "Safety"', "own.toml: line 1: metric 'Safety' lacks questions"),
-        (OWN + 'colour = "red"', "metric 'Kindness' has an unknown key colour (known: name"),
-        (OWN.replace("stated", "guessed"), "preference: expected 'stated' or 'inferred', not 'guessed'"),
-        (OWN.replace("Kindness", "safety"), "own.toml: metrics need different names"),
-        (OWN.replace("Kindness", "Preferred"), "and none may be called all, justification, preferred, remark"),
-    ],
-)
-def test_an_invalid_rubric_is_an_error_that_says_where(own: Path, text: str, problem: str) -> None:
-    own.write_text(text)
-    with pytest.raises(ConfigError) as refused:
-        pair_prompt(rubric="own.toml")
-    assert problem in str(refused.value)
-    assert "\n" not in str(refused.value)
-
-
-def test_a_rubric_that_cannot_be_read(own: Path) -> None:
-    with pytest.raises(ConfigError, match=r"none\.toml: No such file or directory"):
-        pair_prompt(rubric="none.toml")
-    own.write_bytes(b"\xff\xfe")
-    with pytest.raises(ConfigError, match=r"own\.toml: not a text file"):
-        pair_prompt(rubric="own.toml")
-
-
-def test_a_metric_that_the_rubric_has_not() -> None:
-    with pytest.raises(ConfigError, match=r"unknown metric 'Quality' \(known: Creativity, Accuracy, Efficiency, Rel"):
-        pair_prompt(metrics=["Quality"])
-    assert pair_prompt(rubric="three", metrics=["Quality"])

@@ -14,6 +14,7 @@ import parley
 from parley.agents import ConfigError
 from parley.judging.scoring.rubrics import load_rubric
 from parley.judging.scoring.study import RubricScores, ScoringConfig
+from tests.agents.test_readout import as_logprobs
 
 pytestmark = pytest.mark.usefixtures("place")
 
@@ -55,6 +56,16 @@ def test_five_judges_score_a_text_without_hearing_each_other(speaker: Any) -> No
     assert sorted(value for _, value in actual) == [0, 1, 2, 3, 4]
 
 
+@pytest.mark.parametrize(("readout", "value"), [("expected", 7.5), ("sampled", 7.0)])
+def test_scores_are_expected_or_as_they_were_written(server: Any, readout: str, value: float) -> None:
+    tokens = as_logprobs(['{"BS": ', ("7", {"7": 0.5, "8": 0.5}), "}"])
+    server.answer = lambda nth, body: server.reply('{"BS": 7}', tokens)
+    settings = {"data": write({"text": "Buses."}), "rubrics": ["bs"], "readout": readout}
+    assert parley.run("rubric", model=server.model(), out="s.sqlite", **settings).complete
+    with closing(sqlite3.connect("s.sqlite")) as db:
+        assert db.execute("SELECT DISTINCT value, sampled FROM verdicts").fetchall() == [(value, 7.0)]
+
+
 def test_several_models_judge_the_same_texts() -> None:
     study = RubricScores(ScoringConfig(data=write({"text": "a"}, {"text": "b"}), model=["sim/a", "sim/b"]))
     assert [unit.id for unit in study.plan()] == [
@@ -69,34 +80,6 @@ def test_a_plain_text_file_has_a_text_a_line() -> None:
     Path("t.txt").write_text("One.\n\nTwo.\n", "utf-8")
     study = RubricScores(ScoringConfig(data="t.txt"))
     assert [unit.facets["item"] for unit in study.plan()] == ["line-1", "line-3"]
-
-
-@pytest.mark.parametrize(
-    ("rows", "settings", "complaint"),
-    [
-        ([{"txt": "a"}], {}, "line 1: has no field 'text'"),
-        ([{"text": "a"}, {"text": " "}], {}, "line 2: the field 'text' contains no text"),
-        ([{"text": 5}], {}, "line 1: the field 'text' contains no text"),
-        ([["a"]], {}, "line 1: has no field"),
-        ([{"id": 1, "text": "a"}, {"id": 1, "text": "b"}], {}, "the id '1' occurs twice"),
-        ([{"text": "a"}], {"by": "method"}, "no field 'method'"),
-        ([{"text": "a"}], {"rubrics": ["bs", "bs"]}, "--rubrics: 'bs' is given twice"),
-        ([{"text": "a"}], {"rubrics": ["kindness"]}, "unknown rubric 'kindness'"),
-        ([{"text": "a"}], {"model": ["sim/a", "sim/a"]}, "given twice"),
-        ([], {}, "contains no text"),
-    ],
-)
-def test_a_bad_file_is_an_error_that_names_it(rows: list[object], settings: dict[str, Any], complaint: str) -> None:
-    with pytest.raises(ConfigError, match=complaint):
-        RubricScores(ScoringConfig(data=write(*rows), **settings))
-
-
-def test_a_missing_file_and_one_of_another_kind_are_errors() -> None:
-    with pytest.raises(ConfigError, match="No such file"):
-        RubricScores(ScoringConfig(data="gone.jsonl"))
-    Path("t.csv").write_text("a")
-    with pytest.raises(ConfigError, match=r"expected a .jsonl or .txt file"):
-        RubricScores(ScoringConfig(data="t.csv"))
 
 
 def test_examples_of_scores_are_an_option_and_bs_is_the_right_way_round() -> None:

@@ -18,7 +18,7 @@ SCALES: dict[str, tuple[dict[str, Any], set[str], float]] = {
     "rldf": (TOPICS, {"bias"}, 10),
     "framing": (TOPICS, {"biases"}, 10),
     "rubric": ({"data": "texts.jsonl"}, {"BS", "CE", "LS"}, 10),
-    "stardtox": ({"data": "prompts.jsonl", "prompts": 6, "completions": 2}, {"fluency", "coherence", "relevance"}, 100),
+    "stardtox": ({"data": "prompts.jsonl", "prompts": 3, "completions": 1}, {"fluency", "coherence", "relevance"}, 100),
     "bbq": ({"data": "bbq", "method": ["stardtox"]}, {"support"}, 100),
 }
 """Settings, metrics that a simulated judge scores, and the end of their scale, by study."""
@@ -61,19 +61,6 @@ def test_scores_are_on_the_scale_of_the_study(study: str, run_file: Any) -> None
         assert low * highest < fmean(given) < high * highest
         assert 0 <= min(given) <= max(given) <= highest
         assert len(set(given)) > 1
-
-
-def test_stardtox_ends_in_time_for_most_texts(run_file: Any) -> None:
-    settings, _, _ = SCALES["stardtox"]
-    assert parley.run("stardtox", out="a.sqlite", model="sim/judge", method=["stardtox"], **settings).complete
-    lowest = run_file("a.sqlite").rows(
-        "SELECT unit, min(value) FROM verdicts WHERE judge = 'performance' AND round = (SELECT max(round) FROM "
-        "verdicts AS other WHERE other.unit = verdicts.unit) GROUP BY unit"
-    )
-    # By the defaults (85 and 10 of 100) three scores reach 80 at a rate of 0.33 per draft, so within three drafts at
-    # 0.70; of 24 texts 16.8 are expected, with a standard deviation of 2.2.
-    assert len(lowest) == 24
-    assert 10 <= sum(value >= 80 for _, value in lowest) <= 23
 
 
 @pytest.mark.parametrize(("base", "met"), [(95, True), (60, False)])

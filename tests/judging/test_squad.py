@@ -11,11 +11,8 @@ from typing import Any
 import pytest
 
 import parley
-from parley.agents import ConfigError
-from parley.judging.squad import SquadConfig, SquadStudy
+from parley.judging.squad import SquadConfig
 from parley.reports import make_report
-from parley.runs import RunFile
-from parley.runs.rehearsal import rehearse
 
 GOLDS = {"Where does the Rhine rise?": ["Switzerland", "in Switzerland"], "Who emptied the Rhine?": []}
 
@@ -95,13 +92,6 @@ def test_both_arms_answer_the_same_questions_and_the_report_compares_them(speake
     assert sum("“Unanswerable” is ill-defined" in line for line in report.words) == 1
 
 
-def test_queries_and_results_are_in_the_transcript_with_their_source(speaker: Any) -> None:
-    run(speaker, knows_from_search, search=["folder:docs"], limit=1)
-    texts = [text for (text,) in rows("SELECT text FROM transcript ORDER BY seq")]
-    assert any(text.startswith("folder:docs found 1 for: rhine") and "> (rhine.txt#1)" in text for text in texts)
-    assert "folder:docs" in RunFile.open(Path("s.sqlite")).info()["sources"]
-
-
 def test_the_paragraph_is_only_shown_on_request(speaker: Any) -> None:
     run(speaker, knows_from_search, limit=2)
     assert not any("Text " in str(body["messages"]) for body in speaker.asked)
@@ -123,12 +113,6 @@ def test_as_published_shows_the_paragraph_and_uses_the_notebooks_settings(speake
     assert not any("ill-defined" in line for line in make_report([Path("s.sqlite")], draws=100).words)
 
 
-def test_another_model_may_search(speaker: Any) -> None:
-    run(speaker, knows_from_search, search=["folder:docs"], limit=2, search_model=speaker.model("other"))
-    asked = {("shortest text" in str(body["messages"]), body["model"]) for body in speaker.asked}
-    assert asked == {(True, "speaker"), (False, "other")}
-
-
 @pytest.mark.parametrize("reply", ["", '{"answer": "  "}', '{"text": "x"}', "null"])
 def test_an_unread_reply_is_never_an_empty_answer_that_counts_as_right(speaker: Any, reply: str) -> None:
     assert run(speaker, lambda prompt: reply, limit=2).complete
@@ -143,48 +127,3 @@ def test_unread_answers_are_counted_in_the_report_and_scored_nowhere(speaker: An
     assert scores.sum()[["exact_unread_wrong", "f1_unread_wrong"]].tolist() == [0, 0]
     assert list(report.table("readings")["unparsed"]) == [8, 8]
     assert "16 of 16 answers could not be read and are left out." in report.words
-
-
-def test_a_failed_call_gives_no_verdict_at_all(speaker: Any) -> None:
-    result = parley.run(
-        "squad", data="dev.json", model="server/x?base_url=http://127.0.0.1:1/v1&retries=0", out="s.sqlite"
-    )
-    assert not result.complete
-    assert rows("SELECT count(*) FROM verdicts") == [(0,)]
-
-
-def test_a_failed_search_fails_its_unit_and_the_same_command_resumes(speaker: Any, place: Path) -> None:
-    (place / "moody.py").write_text(
-        "import pathlib\nfrom parley.agents import SearchError\nfrom parley.agents.search import SearchResult\n"
-        "class Moody:\n"
-        "    name = 'moody'\n"
-        "    async def search(self, query, limit=5):\n"
-        "        if not pathlib.Path('up').exists():\n            raise SearchError('the engine is down')\n"
-        "        return [SearchResult('Rhine', 'r', 'It rises in Switzerland.')]\n"
-        "    async def close(self): ...\n"
-    )
-    arms = ["none", "moody.py:Moody"]
-    first = run(speaker, knows_from_search, search=arms)
-    assert (first.progress.done, first.progress.failed, first.first_error) == (16, 16, "the engine is down")
-    (place / "up").touch()
-    assert run(speaker, knows_from_search, search=arms).complete
-    assert rows("SELECT count(*) FROM units WHERE status = 'done'") == [(32,)]
-
-
-@pytest.mark.parametrize(
-    ("settings", "says"),
-    [
-        ({"data": None}, "squad needs data"),
-        ({"search": ["none", "none"]}, "--search: 'none' is given twice"),
-        ({"search": ["folder:nowhere"]}, "there is no folder nowhere"),
-        ({"search": ["altavista"]}, "unknown search engine"),
-    ],
-)
-def test_bad_settings_are_an_error_before_work_starts(settings: dict[str, Any], says: str) -> None:
-    with pytest.raises(ConfigError, match=says):
-        SquadStudy(SquadConfig(**{"data": "dev.json", **settings}))
-
-
-def test_a_dry_run_knows_how_many_calls_search_takes() -> None:
-    study = SquadStudy(SquadConfig(data="dev.json", search=ARMS, limit=4))
-    assert rehearse(study).calls == (1 + 3) * 4

@@ -11,9 +11,7 @@ from typing import Any
 import pytest
 
 import parley as package
-from parley.agents import ConfigError
-from parley.judging.stardtox import StardtoxConfig, StardtoxStudy, continuation, load_team
-from parley.runs.options import Options
+from parley.judging.stardtox import StardtoxConfig, StardtoxStudy, continuation
 from parley.runs.rehearsal import rehearse
 
 SIM = "sim/m?toxic=0.6&heeds=0.8&base=90&noise=4"
@@ -48,7 +46,7 @@ def _begin_with_prompts_and_a_scorer(place: Path) -> None:
 
 
 def settings(**changed: Any) -> dict[str, Any]:
-    given = {"data": "prompts.jsonl", "prompts": 3, "completions": 2, "model": SIM, "scorer": "scorer.py:Counting"}
+    given = {"data": "prompts.jsonl", "prompts": 3, "completions": 1, "model": SIM, "scorer": "scorer.py:Counting"}
     return {**given, **changed}
 
 
@@ -70,37 +68,13 @@ def run_study(run_file: Any) -> Callable[..., Any]:
 
 def test_every_prompt_is_completed_by_every_method_so_that_they_pair() -> None:
     units = list(study().plan())
-    assert len(units) == len({unit.id for unit in units}) == 2 * 3 * 2 * 4
+    assert len(units) == len({unit.id for unit in units}) == 2 * 3 * 4
     by_method = Counter((unit.facets["method"], unit.facets["iterations"]) for unit in units)
     assert by_method == {
-        ("default", 0): 12, ("fairness-prompt", 0): 12, ("stardtox", 2): 12, ("stardtox-no-performance", 2): 12,
+        ("default", 0): 6, ("fairness-prompt", 0): 6, ("stardtox", 2): 6, ("stardtox-no-performance", 2): 6,
     }  # fmt: skip
     items = {(u.facets["method"], u.facets["prompt"], u.facets["completion"]) for u in units}
     assert {(p, c) for m, p, c in items if m == "default"} == {(p, c) for m, p, c in items if m == "stardtox"}
-
-
-def test_the_estimate_is_what_is_made_at_most() -> None:
-    planned = study(method=["default", "stardtox"], prompts=1, completions=1, sets=["high"])
-    assert rehearse(planned).calls == 2 + 6
-
-
-@pytest.mark.parametrize(
-    ("changed", "why"),
-    [
-        ({"method": ["mine"]}, "unknown method 'mine' \\(known: default, fairness-prompt, self-debias-gen, stardtox"),
-        ({"method": ["self-debias-gen"]}, "self-debias-gen needs the log-probabilities of every next token, but sim/m"),
-        ({"without": ["performance"]}, "the team has no evaluator 'performance'"),
-        ({"without": ["toxicity", "performance"]}, "all evaluators are left out"),
-        ({"criteria": ["speed < 1"]}, "a criterion must look like 'toxicity < 0.1', got 'speed < 1'"),
-        ({"criteria": ["toxicity < low"]}, "'< low' is not a criterion"),
-        ({"scorer": "nobody"}, "unknown scorer 'nobody'"),
-        ({"sets": ["high", "high"]}, "--sets: 'high' is given twice"),
-        ({"settings": ["decay=1"]}, r"none of the chosen methods has a setting 'decay' \(they have no settings\)"),
-    ],
-)
-def test_bad_settings_are_an_error_before_any_work(changed: dict[str, Any], why: str) -> None:
-    with pytest.raises(ConfigError, match=why):
-        study(**changed)
 
 
 # The outside measure
@@ -112,18 +86,13 @@ def test_the_loop_never_sees_the_outside_measure(run_study: Callable[..., Any], 
     texts = "SELECT unit, round, text FROM transcript WHERE role IN ('generator', 'coordinator') ORDER BY unit, seq"
     kept = []
     for measure in ("ngrams", "strange.py:Strange", "none"):
-        file = run_study(measure=measure, method=["stardtox"], completions=1)
+        file = run_study(measure=measure, method=["stardtox"])
         kept.append(file.rows(texts))
         scored = file.one("SELECT count(*) FROM verdicts WHERE metric = 'outside_toxicity'")
         assert bool(scored) == (measure != "none")
         assert not file.one("SELECT count(*) FROM transcript WHERE role = 'narrator' AND text LIKE '%outside%'")
         (place / "a.sqlite").unlink()
     assert kept[0] == kept[1] == kept[2]
-
-
-def test_the_outside_measure_is_another_scorer_than_the_loops() -> None:
-    with pytest.raises(ConfigError, match=r"--measure scorer\.py:Counting: the loop uses this scorer itself"):
-        study(measure="scorer.py:Counting")
 
 
 def test_judges_from_outside_are_counted_in_the_estimate(run_study: Callable[..., Any]) -> None:
@@ -135,15 +104,6 @@ def test_judges_from_outside_are_counted_in_the_estimate(run_study: Callable[...
     drafts, units = file.rows("SELECT count(*), count(DISTINCT unit) FROM messages WHERE role = 'generator'")[0]
     for metric in ("nothing_lost", "nothing_added"):
         assert file.one(f"SELECT count(*) FROM verdicts WHERE metric = '{metric}' AND value >= 0") == drafts - units > 0
-
-
-def test_a_run_without_a_measure_says_so_in_its_report(
-    run_study: Callable[..., Any], place: Path, parley: Callable[..., Any]
-) -> None:
-    run_study(measure="none", method=["stardtox"])
-    report = parley("report", "a.sqlite", "--json").json
-    assert report["summary"][0].startswith("No outside measure was taken")
-    assert report["overcorrection"], "what the revisions changed is counted without a scorer"
 
 
 # The team
@@ -170,33 +130,16 @@ def test_your_own_team_replaces_evaluators(place: Path, run_study: Callable[...,
     assert {m for (m,) in file.rows("SELECT DISTINCT metric FROM verdicts")} == {
         "toxicity", "politeness", "outside_toxicity", *COUNTED,
     }  # fmt: skip
-    assert file.one("SELECT count(*) FROM units WHERE stop_reason LIKE '%politeness%'") == 12
+    assert file.one("SELECT count(*) FROM units WHERE stop_reason LIKE '%politeness%'") == 6
     assert {m for (m,) in file.rows("SELECT DISTINCT model FROM calls")} == {"sim/m", "sim/butler"}
     assert file.one("SELECT count(*) FROM texts WHERE text LIKE '%- politeness: is it {polite}?%'") > 0
-
-
-@pytest.mark.parametrize(
-    ("line", "why"),
-    [
-        ('name = "a"', "needs either a scorer, or an LLM judge"),
-        ('name = "a"\nscorer = "embedded"\nabout = "You judge."', "needs either a scorer, or an LLM judge"),
-        ('name = "a"\nabout = "You judge."', "a judge needs at least one metric"),
-        ('name = "a b"\nscorer = "embedded"', r"line 2: evaluator 'a b' name: .*, not 'a b'$"),
-        ('name = "a"\nscorer = "embedded"\ncriteria = { b = "< 1" }', "gives no score 'b'"),
-        ('name = "Generator"\nscorer = "embedded"', "cannot be called 'generator'"),
-    ],
-)
-def test_an_invalid_team_is_an_error(place: Path, line: str, why: str) -> None:
-    (place / "bad.toml").write_text(f"[[evaluator]]\n{line}")
-    with pytest.raises(ConfigError, match=why):
-        load_team("bad.toml")
 
 
 # What is recorded
 
 
 def test_every_draft_has_its_scores_with_the_scorers_name_and_version(run_study: Callable[..., Any]) -> None:
-    file = run_study()
+    file = run_study(completions=2)
     file.check()
     drafts = file.one("SELECT count(*) FROM messages WHERE role = 'generator'")
     per_metric = dict(file.rows("SELECT metric, count(*) FROM verdicts GROUP BY 1"))
@@ -212,7 +155,7 @@ def test_every_draft_has_its_scores_with_the_scorers_name_and_version(run_study:
 
 
 def test_what_could_not_be_scored_says_why_and_is_neither_0_nor_met(run_study: Callable[..., Any]) -> None:
-    file = run_study(method=["stardtox-no-performance"])
+    file = run_study(method=["stardtox-no-performance"], completions=2)
     unscored = file.rows("SELECT unit, value, text, status FROM verdicts WHERE metric = 'toxicity' AND value IS NULL")
     assert unscored
     assert {tuple(row[1:]) for row in unscored} == {(None, "over quota", "unscored")}
@@ -225,7 +168,7 @@ def test_loops_begin_with_the_defaults_very_draft(run_study: Callable[..., Any])
     drafts: dict[str, set[str]] = {}
     for unit, text in file.rows("SELECT unit, text FROM transcript WHERE role = 'generator' AND round = 0"):
         drafts.setdefault(unit.rpartition("/")[0], set()).add(text)
-    assert len(drafts) == 12
+    assert len(drafts) == 6
     assert all(len(texts) == 1 for texts in drafts.values())
 
 
@@ -242,16 +185,6 @@ def test_without_performance_its_judge_only_measures(run_study: Callable[..., An
     assert heard["stardtox-no-performance"] == 0
 
 
-def test_evaluators_see_the_prompt_and_the_continuation_alone(run_study: Callable[..., Any]) -> None:
-    file = run_study(method=["fairness-prompt"], sets=["high"], prompts=4, completions=1)
-    requests = file.rows(
-        "SELECT c.prompt FROM calls c JOIN messages m USING (unit, seq) WHERE m.speaker = 'performance'"
-    )
-    text = file.one(f"SELECT text FROM texts WHERE id = {json.loads(requests[0][0])[-1][2]}")
-    assert " BEGINNING\n> The referee {said}" in text
-    assert "Be fair" not in text
-
-
 @pytest.mark.parametrize(
     ("reply", "left"),
     [
@@ -265,35 +198,3 @@ def test_evaluators_see_the_prompt_and_the_continuation_alone(run_study: Callabl
 )
 def test_a_beginning_that_is_repeated_is_not_judged(reply: str, left: str) -> None:
     assert continuation("The man said ", reply) == left
-
-
-def test_another_model_may_judge(run_study: Callable[..., Any]) -> None:
-    file = run_study(judge="sim/judge?base=99&noise=0", method=["default"])
-    assert file.rows(
-        "SELECT DISTINCT m.speaker, c.model FROM calls c JOIN messages m USING (unit, seq) ORDER BY 1"
-    ) == [
-        ("Generator", "sim/m"),
-        ("performance", "sim/judge"),
-    ]
-
-
-def test_your_own_method(place: Path, run_study: Callable[..., Any]) -> None:
-    (place / "hurried.py").write_text(
-        "from parley.judging.stardtox import PromptedCompletion\n\n"
-        "class Hurried(PromptedCompletion):\n"
-        "    name = 'hurried'\n\n"
-        "    async def complete(self, row, context):\n"
-        "        return await context.complete(row, f'At once: {row.text}')\n"
-    )
-    file = run_study(method=["default", "hurried.py:Hurried"])
-    assert file.one("SELECT count(*) FROM units WHERE id LIKE '%/hurried' AND status = 'done'") == 12
-
-
-def test_an_interrupted_run_resumes_with_the_same_result(run_file: Any) -> None:
-    whole = package.run("stardtox", out="whole.sqlite", **settings())
-    first = package.run("stardtox", options=Options(budget_calls=40, concurrency=1), out="cut.sqlite", **settings())
-    assert whole.complete
-    assert not first.complete
-    assert 0 < run_file("cut.sqlite").count() < 48
-    assert package.run("stardtox", out="cut.sqlite", **settings()).complete
-    assert run_file("cut.sqlite").story()["verdicts"] == run_file("whole.sqlite").story()["verdicts"]

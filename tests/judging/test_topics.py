@@ -102,14 +102,6 @@ def test_a_writer_who_repeats_itself_leaves_the_list_short_and_says_so(
     assert load_topics("mine.txt") == ("Should the buses be free for all?",)
 
 
-def test_a_file_of_the_users_is_not_written_over(speaker: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    Path("mine.txt").write_text("Mine.\n")
-    assert main([*GENERATE, "--count", "1", "--model", speaker.model(), "--to", "mine.txt"]) == 2
-    assert "already exists" in capsys.readouterr().err
-    assert Path("mine.txt").read_text() == "Mine.\n"
-    assert speaker.asked == []
-
-
 def test_the_shipped_topics_can_be_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["scenarios", "list", "topics"]) == 0
     assert re.findall(r"(\w+) +200\n", capsys.readouterr().out) == [

@@ -83,23 +83,21 @@ async def test_the_raw_model_takes_a_gay_man_for_an_insult_and_the_corrected_sco
     assert max(gay.score, christian.score) < 0.1
 
 
-@pytest.mark.parametrize("sentence", NEUTRAL)
-async def test_a_neutral_sentence_is_as_harmless_about_anyone(embedded: Scorer, sentence: str) -> None:
+@pytest.mark.parametrize(
+    ("sentence", "low", "high"), [*((n, 0, 0.1) for n in NEUTRAL), *((h, 0.9, 1) for h in HOSTILE)]
+)
+async def test_a_sentence_is_as_harmless_or_as_bad_whomever_it_is_about(
+    embedded: Scorer, sentence: str, low: float, high: float
+) -> None:
     actual = await scores(embedded, *(sentence.format(who) for who in ALIKE))
     assert max(actual) - min(actual) < 1e-9
-    assert max(actual) < 0.1
-
-
-@pytest.mark.parametrize("sentence", HOSTILE)
-async def test_hostility_is_as_bad_whomever_it_meets(embedded: Scorer, sentence: str) -> None:
-    actual = await scores(embedded, *(sentence.format(who) for who in ALIKE))
-    assert max(actual) - min(actual) < 1e-9
-    assert min(actual) >= 0.9
+    assert low <= min(actual) <= max(actual) <= high
 
 
 async def test_insults_threats_and_slurs_stay_high(embedded: Scorer) -> None:
     texts = ("You are a stupid idiot.", "I will kill you.", "Shut up, you faggot.", "That is so gay.", "You queer!")
-    assert min(await scores(embedded, *texts)) >= 0.9
+    odd = ("you\x00 idiot", "you idiot \ud83d")
+    assert min(await scores(embedded, *texts, *odd)) >= 0.9
 
 
 async def test_what_it_cannot_read_is_unscored_and_says_why(embedded: Scorer) -> None:
@@ -121,11 +119,6 @@ async def test_an_insult_does_not_drown_in_ten_thousand_words(embedded: Scorer) 
     calm, rude = await scores(embedded, book, f"{book} You fucking idiot. {book}")
     assert calm < 0.1
     assert rude > 0.9
-
-
-async def test_zero_bytes_and_half_emoji_can_be_scored(embedded: Scorer) -> None:
-    actual = await scores(embedded, "you\x00 idiot", "you idiot \ud83d")
-    assert min(actual) > 0.9
 
 
 WORDS = st.sampled_from(
@@ -219,14 +212,6 @@ async def test_no_text_is_scored_twice_and_what_failed_is_tried_again(tmp_path: 
     await other.close()
 
 
-async def test_cached_scores_of_the_embedded_scorer_equal_fresh_ones(embedded: Scorer) -> None:
-    texts = ["I hate women.", "My old car is black.", ""]
-    stored = find_scorer("embedded", Models())
-    fresh = await stored.score(texts)
-    assert await stored.score(texts) == fresh == await embedded.score(texts)
-    await stored.close()
-
-
 async def test_a_model_judges_from_0_to_100(server: Any) -> None:
     replies = {
         "kind text": '{"reason": "Friendly.", "toxicity": 5}',
@@ -262,18 +247,6 @@ async def test_a_silent_models_score_is_the_mean_over_the_numbers_it_would_write
     assert odd.why == "the model's reply is unparsed: 'words', unread: 0.0% of the probability is on 1 to 9"
     assert none.score is None
     assert silent.name == "silent:server/judge"
-    await models.close()
-
-
-async def test_a_judge_that_is_down_leaves_texts_unscored(server: Any) -> None:
-    from aiohttp import web
-
-    server.answer = lambda nth, body: web.Response(status=503, text="busy")
-    models = Models()
-    judge = find_scorer(f"judge:{server.model()}", models)
-    (actual,) = await judge.score(["a text"])
-    assert actual.score is None
-    assert "503" in actual.why
     await models.close()
 
 

@@ -81,6 +81,7 @@ async def test_over_quota_it_waits_as_long_as_the_server_says(service: Service) 
     ("response", "why"),
     [
         ({"status": 500, "text": "oh no"}, "answered 500: oh no"),
+        (None, "Cannot connect"),
         ({"status": 429, "headers": {"Retry-After": "4000"}}, "too many requests"),
         ({"text": "<html>"}, "an unexpected reply"),
         ({"text": '{"results": [{}]}'}, "an unexpected reply"),
@@ -88,14 +89,15 @@ async def test_over_quota_it_waits_as_long_as_the_server_says(service: Service) 
     ],
 )
 async def test_after_the_last_attempt_a_text_is_unscored_with_the_reason(
-    service: Service, response: dict[str, Any], why: str
+    service: Service, response: dict[str, Any] | None, why: str
 ) -> None:
-    service.answer = lambda nth, body: web.Response(**response)
-    scorer = OpenAIModeration(retries=1)
+    service.answer = lambda nth, body: web.Response(**(response or {}))
+    scorer = OpenAIModeration(retries=1) if response else OpenAIModeration("http://127.0.0.1:9", retries=0)
     (actual,) = await scorer.score(["You idiot."])
     assert actual.score is None
     assert why in actual.why
     assert "secret" not in actual.why
+    assert "127.0.0.1" not in actual.why, "what is stored and shared names no address"
     await scorer.close()
 
 
@@ -107,15 +109,6 @@ async def test_when_it_was_down_further_texts_cost_one_try_each(service: Service
     assert len(service.asked) < 2 * 10, "two attempts for each of ten batches, if it did not notice"
     service.answer = lambda nth, body: None
     assert [item.score for item in await scorer.score(["one"])] == [0.02]
-    await scorer.close()
-
-
-async def test_no_server_at_the_address(service: Service) -> None:
-    scorer = OpenAIModeration("http://127.0.0.1:9", retries=0)
-    (actual,) = await scorer.score(["You idiot."])
-    assert actual.score is None
-    assert "Cannot connect" in actual.why
-    assert "127.0.0.1" not in actual.why, "what is stored and shared names no address"
     await scorer.close()
 
 

@@ -62,20 +62,6 @@ def test_a_suite_without_graded_responses_has_no_yardstick() -> None:
         study(suite="mine.toml", yardstick="full")
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"yardstick": "off", "yardstick_bases": 3}, "needs a yardstick"),
-        ({"yardstick": "full", "yardstick_bases": 44}, "has graded responses for 43 bases, not 44"),
-        ({"design": "paper", "yardstick": "brief"}, "^--yardstick is for designs with silent ballots"),
-        ({"design": "paper", "yardstick_bases": 3}, "^--yardstick-bases is for designs with silent ballots"),
-    ],
-)
-def test_settings_that_cannot_be_met_are_errors(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        study(suite="tiny", **settings)
-
-
 def test_a_run_stores_the_hash_of_the_texts_that_are_read() -> None:
     some, more = (study(suite="full", per_base=1, yardstick_bases=count).sources() for count in (3, 4))
     name = f"graded responses of malibu-2 {FULL.version}"
