@@ -66,7 +66,6 @@ class Standin(StrictServer):
     model = "claude-haiku-5-5"
     key_variable = "ANTHROPIC_API_KEY"
     efforts: ClassVar[Mapping[str, Any]] = {"none": "disabled", **{level: level for level in ALL}}
-    refused_effort = "minimal"
 
     def check(self, received: Received) -> None:
         headers = {key.lower(): value for key, value in received.headers.items()}

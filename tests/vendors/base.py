@@ -113,8 +113,8 @@ class StrictServer(ABC):
     """Whether the vendor says that a reply is a refusal; if not, it is text like any other."""
     efforts: ClassVar[Mapping[str, Any]] = {}
     """What `effort(body)` is for each value of the option `effort` that the client accepts."""
-    refused_effort: ClassVar[str] = ""
-    """A value of the option `effort` that the client refuses for this model."""
+    counts_cached: ClassVar[bool] = True
+    """Whether it says how much of a prompt came from its cache."""
     takes_temperature: ClassVar[bool] = False
     """Whether the client sends a temperature to this model as it is by default."""
 
@@ -279,6 +279,11 @@ class StrictServer(ABC):
         self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join(10)
         self._loop.close()
+
+
+def names(listed: str) -> frozenset[str]:
+    """The names of a list of words."""
+    return frozenset(listed.split())
 
 
 def allow(body: Mapping[str, Any], names: Iterable[str], where: str = "") -> None:

@@ -5,34 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from tests.vendors.base import CACHED_TOKENS, PROMPT_TOKENS, Answer, Received, Rejected
+from tests.vendors.base import CACHED_TOKENS, PROMPT_TOKENS, Answer, Received, Rejected, names
 from tests.vendors.chat import ChatServer
 
 
 class Standin(ChatServer):
     provider, model, key_variable = "deepseek", "deepseek-flash", "DEEPSEEK_API_KEY"
     path = ""
-    parameters = frozenset(
-        [
-            "messages",
-            "model",
-            "thinking",
-            "reasoning_effort",
-            "frequency_penalty",
-            "max_tokens",
-            "presence_penalty",
-            "response_format",
-            "stop",
-            "stream",
-            "stream_options",
-            "temperature",
-            "top_p",
-            "tools",
-            "tool_choice",
-            "logprobs",
-            "top_logprobs",
-            "user_id",
-        ]
+    parameters = names(
+        "messages model thinking reasoning_effort frequency_penalty max_tokens presence_penalty response_format "
+        "stop stream stream_options temperature top_p tools tool_choice logprobs top_logprobs user_id"
     )
     message_fields = ChatServer.message_fields | {"reasoning_content", "prefix"}
     schemas = False
@@ -43,7 +25,6 @@ class Standin(ChatServer):
         "high": ("enabled", "high"),
         "max": ("enabled", "max"),
     }
-    refused_effort = "medium"
 
     def check(self, received: Received) -> None:
         super().check(received)

@@ -61,7 +61,6 @@ class Standin(StrictServer):
     model = "gemini-3.8-flash"
     key_variable = "GEMINI_API_KEY"
     efforts: ClassVar[Mapping[str, Any]] = {"low": "LOW", "medium": "MEDIUM", "high": "HIGH"}
-    refused_effort = "minimal"
     takes_temperature = True
 
     def check(self, received: Received) -> None:

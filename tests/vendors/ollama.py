@@ -17,8 +17,8 @@ class Standin(ChatServer):
     provider, model = "ollama", "qwen3:4b"
     thought_field = "reasoning"
     takes_temperature = True
+    counts_cached = False
     efforts: ClassVar[Mapping[str, Any]] = {name: name for name in EFFORTS}
-    refused_effort = "max"
 
     def add_routes(self, app: web.Application) -> None:
         app.router.add_get(f"{self.path}/models", self._list)

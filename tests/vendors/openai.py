@@ -5,31 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from tests.vendors.base import Answer, Received, Rejected, SchemaRules
+from tests.vendors.base import Answer, Received, Rejected, SchemaRules, names
 from tests.vendors.chat import ChatServer
 
 STRICT = SchemaRules(
-    frozenset(
-        [
-            "type",
-            "properties",
-            "required",
-            "additionalProperties",
-            "items",
-            "enum",
-            "const",
-            "anyOf",
-            "description",
-            "minimum",
-            "maximum",
-            "exclusiveMinimum",
-            "exclusiveMaximum",
-            "multipleOf",
-            "pattern",
-            "format",
-            "minItems",
-            "maxItems",
-        ]
+    names(
+        "type properties required additionalProperties items enum const anyOf description minimum maximum "
+        "exclusiveMinimum exclusiveMaximum multipleOf pattern format minItems maxItems"
     )
 )
 EFFORTS = {
@@ -58,46 +40,12 @@ def check_effort(model: str, effort: str | None, param: str) -> bool:
 
 class Standin(ChatServer):
     provider, model, key_variable = "openai", "gpt-6-luna", "OPENAI_API_KEY"
-    parameters = frozenset(
-        [
-            "messages",
-            "model",
-            "audio",
-            "frequency_penalty",
-            "function_call",
-            "functions",
-            "logit_bias",
-            "logprobs",
-            "max_completion_tokens",
-            "max_tokens",
-            "metadata",
-            "modalities",
-            "moderation",
-            "n",
-            "parallel_tool_calls",
-            "prediction",
-            "presence_penalty",
-            "prompt_cache_key",
-            "prompt_cache_options",
-            "prompt_cache_retention",
-            "reasoning_effort",
-            "response_format",
-            "safety_identifier",
-            "seed",
-            "service_tier",
-            "stop",
-            "store",
-            "stream",
-            "stream_options",
-            "temperature",
-            "tool_choice",
-            "tools",
-            "top_logprobs",
-            "top_p",
-            "user",
-            "verbosity",
-            "web_search_options",
-        ]
+    parameters = names(
+        "messages model audio frequency_penalty function_call functions logit_bias logprobs max_completion_tokens "
+        "max_tokens metadata modalities moderation n parallel_tool_calls prediction presence_penalty "
+        "prompt_cache_key prompt_cache_options prompt_cache_retention reasoning_effort response_format "
+        "safety_identifier seed service_tier stop store stream stream_options temperature tool_choice tools "
+        "top_logprobs top_p user verbosity web_search_options"
     )
     message_fields = frozenset({"role", "content", "name", "tool_calls", "tool_call_id", "refusal", "audio"})
     rules = STRICT
@@ -105,7 +53,6 @@ class Standin(ChatServer):
     tool_options = "effort=none"
     marks_refusals = True
     efforts: ClassVar[Mapping[str, Any]] = {name: name for name in EFFORTS["gpt-6-luna"]}
-    refused_effort = "minimal"
 
     def check(self, received: Received) -> None:
         super().check(received)

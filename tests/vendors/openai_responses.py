@@ -6,46 +6,25 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
-from tests.vendors.base import CACHED_TOKENS, KEY, PROMPT_TOKENS, Answer, Received, Rejected, StrictServer, allow
+from tests.vendors.base import (
+    CACHED_TOKENS,
+    KEY,
+    PROMPT_TOKENS,
+    Answer,
+    Received,
+    Rejected,
+    StrictServer,
+    allow,
+    names,
+)
 from tests.vendors.chat import FORMATS, chunks
 from tests.vendors.openai import EFFORTS, STRICT, check_effort
 
-PARAMETERS = frozenset(
-    [
-        "access_programs",
-        "background",
-        "context_management",
-        "conversation",
-        "image",
-        "include",
-        "input",
-        "instructions",
-        "max_output_tokens",
-        "max_tool_calls",
-        "metadata",
-        "model",
-        "moderation",
-        "parallel_tool_calls",
-        "previous_response_id",
-        "prompt",
-        "prompt_cache_key",
-        "prompt_cache_options",
-        "prompt_cache_retention",
-        "reasoning",
-        "safety_identifier",
-        "service_tier",
-        "store",
-        "stream",
-        "stream_options",
-        "temperature",
-        "text",
-        "tool_choice",
-        "tools",
-        "top_logprobs",
-        "top_p",
-        "truncation",
-        "user",
-    ]
+PARAMETERS = names(
+    "access_programs background context_management conversation image include input instructions max_output_tokens "
+    "max_tool_calls metadata model moderation parallel_tool_calls previous_response_id prompt prompt_cache_key "
+    "prompt_cache_options prompt_cache_retention reasoning safety_identifier service_tier store stream "
+    "stream_options temperature text tool_choice tools top_logprobs top_p truncation user"
 )
 SUMMARIES = frozenset({"auto", "concise", "detailed"})
 
@@ -54,7 +33,6 @@ class Standin(StrictServer):
     provider, model, key_variable, path = "openai", "gpt-6.1-terra", "OPENAI_API_KEY", "/v1"
     options = "api=responses"
     efforts: ClassVar[Mapping[str, Any]] = {name: name for name in EFFORTS["gpt-6.1-terra"]}
-    refused_effort = "minimal"
 
     def check(self, received: Received) -> None:
         body = received.body

@@ -17,7 +17,6 @@ class Standin(ChatServer):
     thought_field = "reasoning"
     takes_temperature = True
     efforts: ClassVar[Mapping[str, Any]] = {name: name for name in EFFORTS}
-    refused_effort = "max"
 
     def check(self, received: Received) -> None:
         super().check(received)

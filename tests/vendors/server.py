@@ -14,6 +14,7 @@ EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 class Standin(ChatServer):
     provider, model, key_variable = "server", "my-model", "PARLEY_SERVER_KEY"
     takes_temperature = True
+    counts_cached = False
     efforts: ClassVar[Mapping[str, Any]] = {name: name for name in EFFORTS}
 
     def usage(self, answer: Answer) -> dict[str, Any]:

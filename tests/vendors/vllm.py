@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from aiohttp import web
 
 from parley.agents.models.request import estimate_tokens
-from tests.vendors.base import Answer, Received, Rejected
+from tests.vendors.base import Answer, Received, Rejected, names
 from tests.vendors.chat import ChatServer
 
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
@@ -23,41 +23,12 @@ class Standin(ChatServer):
     thought_field = "reasoning"
     takes_temperature = True
     efforts: ClassVar[Mapping[str, Any]] = {name: (name, name != "none") for name in EFFORTS}
-    parameters = frozenset(
-        [
-            "messages",
-            "model",
-            "frequency_penalty",
-            "logit_bias",
-            "logprobs",
-            "top_logprobs",
-            "max_tokens",
-            "max_completion_tokens",
-            "n",
-            "presence_penalty",
-            "response_format",
-            "seed",
-            "stop",
-            "stream",
-            "stream_options",
-            "temperature",
-            "top_p",
-            "tools",
-            "tool_choice",
-            "reasoning_effort",
-            "thinking_token_budget",
-            "include_reasoning",
-            "parallel_tool_calls",
-            "user",
-            "top_k",
-            "min_p",
-            "repetition_penalty",
-            "chat_template_kwargs",
-            "structured_outputs",
-            "priority",
-            "continue_final_message",
-            "add_generation_prompt",
-        ]
+    parameters = names(
+        "messages model frequency_penalty logit_bias logprobs top_logprobs max_tokens max_completion_tokens n "
+        "presence_penalty response_format seed stop stream stream_options temperature top_p tools tool_choice "
+        "reasoning_effort thinking_token_budget include_reasoning parallel_tool_calls user top_k min_p "
+        "repetition_penalty chat_template_kwargs structured_outputs priority continue_final_message "
+        "add_generation_prompt"
     )
 
     def add_routes(self, app: web.Application) -> None:
