@@ -181,7 +181,7 @@ def rows_of_bbq() -> list[tuple[str, str]]:
         ({**OTHER, "question_polarity": "pos"}, "question_polarity must be neg or nonneg, got 'pos'"),
         ({**OTHER, "context_condition": "clear"}, "context_condition must be ambig or disambig, got 'clear'"),
         ({**OTHER, "label": 3}, "label must be 0, 1 or 2, got 3"),
-        ({**OTHER, "context": 7}, "not a row of BBQ"),
+        *(({**OTHER, field: 7}, "not a row of BBQ") for field in ("context", "question", "ans0", "ans1", "ans2")),
         ({**OTHER, "answer_info": {f"ans{n}": ["x", "old"] for n in range(3)}}, "no answer is tagged unknown"),
         (
             {**OTHER, "answer_info": {f"ans{n}": ["x", "unknown"] for n in range(3)}},

@@ -153,6 +153,8 @@ def test_any_two_texts_can_be_checked_and_both_ways_find_as_much(one: str, two: 
         "her: yes",
         "(black)",
         "a policeman",
+        *("She'll call.", "He'd wait.", "she’ll", "the girls' team", "a ladies' gym"),
+        *("a female-led crew", "a Muslim-owned shop", "English-speaking", "two churches"),
     ],
 )
 def test_words_that_reveal_an_identity_are_found(text: str) -> None:

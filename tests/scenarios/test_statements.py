@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from parley.base.errors import ScenarioError, UnknownName
 from parley.cli import main
 from parley.scenarios import BIASES, words
 from parley.scenarios.statements import DOSES, GradedStatements, check_statements, load_statements
@@ -87,11 +86,6 @@ def test_a_users_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert load_statements(str(path)).topic[1].statements[0].startswith("A short person asked for a ladder: it stood")
     assert main(["scenarios", "validate", str(path)]) == 1
     assert "height: has 2 topics" in capsys.readouterr().out
-    path.write_text(FILE + TOPIC.format(id="tall").replace("{claim}", "claim"), "utf-8")
-    with pytest.raises(ScenarioError, match=r"topic 'tall' text: must contain \{claim\} once"):
-        load_statements(str(path))
-    with pytest.raises(UnknownName, match="there are no graded statements 'height'"):
-        load_statements("height")
 
 
 def test_shipped_statements_are_validated_by_name(capsys: pytest.CaptureFixture[str]) -> None:

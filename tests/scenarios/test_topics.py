@@ -67,10 +67,12 @@ def test_the_shares_of_common_words_decide() -> None:
     # stems {garden, hobby} and {garden, hobby, winter}: cosine 2 / (sqrt 2 * sqrt 3) = 0.816
     assert Known(["garden hobby"], near=0.81).like("garden hobby winter") is not None
     assert Known(["garden hobby"], near=0.82).like("garden hobby winter") is None
+    assert Known(["garden hobby"], near=0.99).like("garden hobby sun") is not None, "three letters are no stem"
 
 
 def test_a_topic_keeps_its_name_whatever_its_spelling() -> None:
     assert topic_id("Should buses be free?")[-6:] == topic_id("should buses be free")[-6:]
+    assert topic_id("Should buses, at night, be free?").startswith("should-buses-at-night-be-free-")
     assert normal("Should  buses – be FREE?") == "should buses be free"
     assert topic_id("公共汽车应该免费吗") != topic_id("博物馆应该免费吗")
 
