@@ -16,11 +16,9 @@ from pydantic import BaseModel
 
 from parley.agents import (
     Budget,
-    ConfigError,
     Debate,
     Persona,
     ReplyCache,
-    ServerFault,
     Session,
     ask,
     model,
@@ -168,13 +166,6 @@ async def test_a_streamed_reply_shows_only_its_answer(server: Any, deltas: list[
     assert (reply.content, reply.thought) == ("Seven.", "Six? No.")
 
 
-async def test_a_thought_is_never_parsed(server: Any) -> None:
-    server.says(INLINE)
-    reply = await structured_reply(server.client(), ASK, Score)
-    assert (reply.value, reply.status, reply.raw) == (Score(score=9), "ok", '{"score": 9}')
-    assert reply.thought == 'Perhaps {"score": 1} or not.'
-
-
 async def test_a_cut_reply_of_a_model_that_thinks_may_be_a_thought(server: Any) -> None:
     """Where the template opens the thinking and the limit comes before its end, no mark tells."""
     for text in ('Perhaps {"score": 1}, but then', '{"score": 9}'):
@@ -270,26 +261,6 @@ async def test_the_limit_is_for_the_answer(server: Any, options: str, limit: int
     assert "think_tokens" not in server.asked[0]
 
 
-async def test_effort_is_passed_on_or_refused_in_one_line(server: Any) -> None:
-    server.says("Seven.")
-    await server.client(effort="low").create(ASK)
-    assert server.asked[0]["reasoning_effort"] == "low"
-    with pytest.raises(ConfigError, match=r"sim/judge: effort=low is not supported \(this model has no such option\)"):
-        model("sim/judge?effort=low")
-    with pytest.raises(ConfigError, match="option 'effort'"):
-        model(f"server/m?base_url={server.url}&effort=huge")
-
-
-async def test_a_model_without_temperature(server: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    server.says("Seven.")
-    client = server.client()
-    client.takes_temperature = False
-    for _ in range(2):
-        await client.create(ASK, extra_create_args={"temperature": 0.2})
-    assert all("temperature" not in body for body in server.asked)
-    assert capsys.readouterr().err.count("accepts no temperature") == 1
-
-
 # Billing
 
 
@@ -307,14 +278,6 @@ async def test_an_answered_call_is_not_tried_again(server: Any, body: str) -> No
     with session(Session("unit", budget=budget)):
         await server.client(retries=6).create(ASK)
     assert (len(server.asked), budget.calls, budget.tokens) == (1, 1, 42)
-
-
-async def test_an_answer_without_usage_is_a_fault_and_free(server: Any) -> None:
-    server.sends("<html>busy</html>")
-    budget = Budget(max_calls=5)
-    with session(Session("unit", budget=budget)), pytest.raises(ServerFault):
-        await server.client(retries=0).create(ASK)
-    assert (budget.calls, budget.tokens) == (0, 0)
 
 
 # Log-probabilities, and speed
