@@ -272,13 +272,6 @@ async def test_usage_by_speaker_adds_up_and_one_unknown_price_makes_the_cost_unk
     assert unpriced == {"Ada": Usage(calls=2, prompt_tokens=24, completion_tokens=6, cost=None)}
 
 
-async def test_each_persona_on_its_own_model() -> None:
-    debate = Debate([ADA, Persona("Dee", "You are Dee.", model="sim/other")], model=SIM, rounds=1)
-    transcript = await debate.converse(TASK)
-    assert [turn.calls[0].model for turn in transcript.spoken()] == ["sim/judge", "sim/other"]
-    await debate.close()
-
-
 @pytest.mark.parametrize(
     ("participants", "settings", "said"),
     [

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+SMALL = ("--suite", "tiny", "--design", "silent", "--limit", "1", "--yardstick", "off")
+
 
 def python(code: str) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
@@ -27,7 +29,7 @@ assert "autogen_core" in sys.modules
 
 
 def test_a_report_loads_no_autogen(place: Path, parley: Callable[..., Any]) -> None:
-    assert parley("run", "malibu", "--suite", "tiny", "--model", "sim/judge", "--out", "run.sqlite").status == 0
+    assert parley("run", "malibu", *SMALL, "--model", "sim/judge", "--out", "run.sqlite").status == 0
     python("""
 import sys
 from parley.cli import main

@@ -10,9 +10,7 @@ import pytest
 from autogen_agentchat.agents import AssistantAgent, UserProxyAgent
 from autogen_agentchat.base import TaskResult, Team, TerminationCondition
 from autogen_agentchat.conditions import (
-    ExternalTermination,
     FunctionCallTermination,
-    HandoffTermination,
     MaxMessageTermination,
     SourceMatchTermination,
     StopMessageTermination,
@@ -89,24 +87,6 @@ async def test_conditions_end_both_at_the_same_message(server: Any, condition: A
     assert result.stop_reason == stock_result.stop_reason
     again, _ = await seen(debate.run_stream(task=TASK))
     assert again == (await seen(team.run_stream(task=TASK)))[0]
-
-
-async def test_external_termination_works_between_turns(server: Any) -> None:
-    server.says("Yes.")
-    for team in (Debate(assistants(openai(server)), rounds=9), await stock(assistants(openai(server)))):
-        ends = ExternalTermination()
-        if isinstance(team, Debate):
-            team._termination = ends
-        else:
-            team._termination_condition = ends  # type: ignore[attr-defined]
-        sources = []
-        async for item in team.run_stream(task=TASK):
-            if isinstance(item, TaskResult):
-                assert item.stop_reason == "External termination requested"
-                break
-            sources.append(item.source)
-            ends.set()
-        assert sources[:2] == ["user", "Xi"]
 
 
 async def test_tool_calls_and_results_are_streamed_and_conditions_see_them(server: Any) -> None:
@@ -215,17 +195,6 @@ async def test_a_user_is_asked_for_input(server: Any) -> None:
 
     events, _ = await compare(Debate([user()], rounds=1), await stock([user()], turns=1))
     assert [kind for kind, *_ in events] == ["TextMessage", "UserInputRequestedEvent", "TextMessage"]
-
-
-@pytest.mark.parametrize("kind", ["ours", "stock"])
-async def test_a_handoff_ends_it(server: Any, kind: str) -> None:
-    server.says(tool_calls=tool_call("transfer_to_user"))
-    agent = AssistantAgent("Xi", openai(server), handoffs=["user"])
-    ends = HandoffTermination(target="user")
-    team = Debate([agent], rounds=3, termination_condition=ends) if kind == "ours" else await stock([agent], ends)
-    result = await team.run(task=TASK)
-    assert type(result.messages[-1]).__name__ == "HandoffMessage"
-    assert result.stop_reason == "Handoff to user from Xi detected."
 
 
 @pytest.mark.parametrize("kind", ["ours", "stock"])

@@ -9,12 +9,10 @@ from typing import Any
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
-from autogen_agentchat.messages import TextMessage
-from autogen_core import CancellationToken
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.agents import Call, Debate, Persona, PersonaAgent, Session, model, record_calls, session
+from parley.agents import Call, Debate, Persona, Session, model, record_calls, session
 from parley.agents.models.openai import OpenAIClient
 from parley.agents.models.prices import Price
 from parley.agents.models.servers import DeepSeekClient
@@ -130,16 +128,6 @@ async def test_nothing_is_marked_in_a_short_conversation_or_a_single_round(claud
     await debate(claude, rounds=1)
     assert "cache_control" not in json.dumps(claude.asked)
     assert all(isinstance(message["content"], str) for body in claude.asked for message in body["messages"])
-
-
-async def test_nothing_is_marked_for_an_agent_that_may_not_speak_again(claude: Claude) -> None:
-    client = model("anthropic/claude-sonnet-4-5", base_url=claude.url)
-    agent = PersonaAgent(PANEL[0], client)
-    for _ in range(3):
-        await agent.on_messages([TextMessage(content=TASK, source="user")], CancellationToken())
-    await client.close()
-    assert len(claude.asked) == 3
-    assert "cache_control" not in json.dumps(claude.asked)
 
 
 async def test_marks_change_neither_the_text_nor_the_record(claude: Claude) -> None:

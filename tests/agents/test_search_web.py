@@ -115,14 +115,6 @@ async def test_results_are_cached_with_the_replies_so_that_a_run_can_be_repeated
     assert len(service.requests) == 1
 
 
-async def test_without_a_cache_every_run_searches_again(service: Service) -> None:
-    service.says((200, PAGE))
-    for _ in range(2):
-        with session(Session("a unit")):
-            await make_engine(service.name).search("bridge")
-    assert len(service.requests) == 2
-
-
 @pytest.mark.parametrize(
     ("name", "message"),
     [

@@ -139,12 +139,19 @@ def test_without_feedback_the_debaters_never_hear_the_referee(speaker: Any) -> N
 # Teachers
 
 
-def test_a_teacher_who_plays_makes_every_call_and_the_student_is_noted(speaker: Any) -> None:
+@pytest.mark.parametrize(
+    ("settings", "asked"),
+    [
+        ({"mode": "teacher-student", "teacher": "teacher"}, ["teacher"] * 4),
+        ({"referee": "judge"}, ["speaker"] * 3 + ["judge"]),
+    ],
+)
+def test_a_teacher_plays_or_another_model_referees(speaker: Any, settings: dict[str, str], asked: list[str]) -> None:
     speaker.says = reports(even(4))
-    settings = {"mode": "teacher-student", "teacher": speaker.model("teacher"), "model": "sim/student"}
-    actual = run_study(speaker, "SELECT json_extract(facets, '$.student') FROM units", **settings)
-    assert actual == [("sim/student",)]
-    assert {body["model"] for body in speaker.asked} == {"teacher"}
+    given = {key: speaker.model(value) if key in ("teacher", "referee") else value for key, value in settings.items()}
+    (student,) = run_study(speaker, "SELECT facets ->> 'student' FROM units", **given)
+    assert student == (speaker.model(),)
+    assert [body["model"] for body in speaker.asked] == asked
 
 
 def test_a_teacher_who_guides_referees_and_its_advice_reaches_the_student(speaker: Any) -> None:
@@ -156,12 +163,6 @@ def test_a_teacher_who_guides_referees_and_its_advice_reaches_the_student(speake
     assert "advise each speaker" in whole(speaker.asked[3])
     assert "Leave age out." in whole(speaker.asked[4])
     assert "Take the advice meant for you" in whole(speaker.asked[4])
-
-
-def test_another_model_may_referee(speaker: Any) -> None:
-    speaker.says = reports(even(4))
-    run_study(speaker, "SELECT 1", referee=speaker.model("judge"))
-    assert [body["model"] for body in speaker.asked] == ["speaker"] * 3 + ["judge"]
 
 
 # Verdicts

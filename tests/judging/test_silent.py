@@ -38,12 +38,6 @@ def units():
     return list(study(limit=40).plan())
 
 
-def test_four_hundred_calls_for_ten_labels_on_forty_scenarios():
-    malibu = study(limit=40, phases=[1], yardstick="off", controls=False)
-    usage = rehearse(malibu)
-    assert usage.calls == usage.completion_tokens == 400
-
-
 def test_each_base_has_a_label_wording_of_its_own_for_all_identities_of_a_category(units):
     used = defaultdict(set)
     for unit in units:

@@ -117,13 +117,3 @@ def test_as_published_shows_the_paragraph_and_uses_the_notebooks_settings(speake
 def test_an_unread_reply_is_never_an_empty_answer_that_counts_as_right(speaker: Any, reply: str) -> None:
     assert run(speaker, lambda prompt: reply, limit=2).complete
     assert rows("SELECT DISTINCT value, text, status FROM verdicts") == [(None, None, "unparsed")]
-
-
-def test_unread_answers_are_counted_in_the_report_and_scored_nowhere(speaker: Any) -> None:
-    assert run(speaker, lambda prompt: "I don't know.").complete
-    report = make_report([Path("s.sqlite")], draws=200)
-    scores = report.table("scores").groupby("measure")["estimate"]
-    assert scores.count()[["exact", "f1"]].tolist() == [0, 0]
-    assert scores.sum()[["exact_unread_wrong", "f1_unread_wrong"]].tolist() == [0, 0]
-    assert list(report.table("readings")["unparsed"]) == [8, 8]
-    assert "16 of 16 answers could not be read and are left out." in report.words
