@@ -1,12 +1,13 @@
-"""What is independent in a run: bases, label wordings, or sets of both; and what its results generalise to.
+"""What is independent in a run: bases, label or question wordings, or sets of them; what its results generalise to.
 
-Where every base has a label wording of its own, a base is a cluster, and a test over bases covers both. Where bases use
-the same wording, their differences share its effect, so a cluster is everything connected: bases that share a wording,
-wordings that share a base. With eight wordings for 20 bases, a test over bases raises 19% false alarms. Where
-everything is connected, nothing is independent, and means have the error of two crossed samples
-(`parley.analysis.stats.crossed`).
+Where every base has wordings of its own, a base is a cluster, and a test over bases covers them too. Where bases use
+the same wording, of a label or of the question, their differences share its effect, so a cluster is everything
+connected: bases that share a wording, wordings that share a base. With eight label wordings for 20 bases, a test over
+bases raises 19% false alarms. Where everything is connected, nothing is independent, and means have the error of two
+crossed samples (`parley.analysis.stats.crossed`).
 
-Every category has wordings of its own, so clusters are those of a category.
+A few question wordings are no sample of all: results are then about these, and say so. Every category has label
+wordings of its own, so clusters are those of a category.
 """
 
 from __future__ import annotations
@@ -20,8 +21,11 @@ from parley.analysis.stats.signflips import clusters_to_reject
 from parley.analysis.stats.tables import factorize
 from parley.base.text import plural
 
-BASE, WORDING, SET, CROSSED = "base", "wording", "set of bases and wordings", "bases and wordings, crossed"
+BASE, WORDING, QUESTION, SET = "base", "wording", "question", "set of bases and wordings"
+CROSSED = "bases and wordings, crossed"
 """What clusters are."""
+QUESTIONS = 10
+"""With fewer question wordings, which bases share, they are taken as they are: 12 pairs could never be shown."""
 ENOUGH = clusters_to_reject(0.05)
 """With fewer sets, sign flips over them can show nothing, and the crossed error is used instead."""
 COLUMNS = ("situation", "cluster", "clustering")
@@ -69,12 +73,17 @@ def _labelled(verdicts: pd.DataFrame) -> pd.Series:
 def _of_category(part: pd.DataFrame) -> tuple[pd.Series, str]:
     """The cluster of each row of a category, and what clusters are."""
     (base, bases), (wording, wordings) = (factorize(part[name].astype(str)) for name in ("situation", "wording"))
-    member = _connected(len(bases) + len(wordings), {*zip(base.tolist(), (len(bases) + wording).tolist(), strict=True)})
+    (question, questions) = factorize(part["question"].astype(str)) if "question" in part else (base, bases)
+    if len(questions) < QUESTIONS:
+        question, questions = base, bases
+    worded, asked = len(bases) + wording, len(bases) + len(wordings) + question
+    links = {pair for codes in (worded, asked) for pair in zip(base.tolist(), codes.tolist(), strict=True)}
+    member = _connected(len(bases) + len(wordings) + len(questions), links)
     sets = len(set(member))
-    if sets == len(bases):
-        return part["situation"].astype(object), BASE
-    if sets == len(wordings):
-        return part["wording"].astype(object), WORDING
+    kinds = {BASE: ("situation", bases), WORDING: ("wording", wordings), QUESTION: ("question", questions)}
+    for kind, (column, names) in kinds.items():
+        if sets == len(names):
+            return part[column].astype(object), kind
     if sets >= ENOUGH:
         first_base = {int(code): bases[place] for place, code in reversed(list(enumerate(member[: len(bases)])))}
         return pd.Series(
@@ -99,7 +108,7 @@ def _connected(count: int, links: Iterable[tuple[int, int]]) -> list[int]:
 
 
 def cluster_noun(verdicts: pd.DataFrame) -> str:
-    """What a cluster is called: "base", "scenario" where scenarios have no base, "label wording" where these repeat.
+    """What a cluster is called: "base", "scenario" where scenarios have no base, or the wording that repeats.
 
     Args:
         verdicts: One row per verdict, with the columns of `with_clusters`.
@@ -108,6 +117,8 @@ def cluster_noun(verdicts: pd.DataFrame) -> str:
         return "scenario"
     labelled = verdicts[_labelled(verdicts)]
     kinds = set(labelled["clustering"].unique()) or {BASE}
+    if kinds == {QUESTION}:
+        return "question wording"
     if kinds <= {WORDING, CROSSED} and (labelled["cluster"] == labelled["wording"].astype(object)).all():
         return "label wording"
     return "base" if kinds <= {BASE, CROSSED} else "cluster"
@@ -126,10 +137,16 @@ def generalises_to(verdicts: pd.DataFrame) -> Iterator[str]:
         where = "" if labelled["clustering"].nunique() == 1 else f" ({categories})"
         to = f"These results{where} generalise to other bases and label wordings of this kind"
         worded = plural(wordings, "label wording")
+        questions = part["question"].nunique() if "question" in part else part["situation"].nunique()
+        asked = plural(questions, "question wording")
+        if questions < min(QUESTIONS, part["situation"].nunique()):
+            to += f", asked in {'this one' if questions == 1 else f'these {questions}'} way{'s' * (questions > 1)}"
         yield {
             BASE: f"{to}: each of the {bases} has a label wording of its own, so that the test over bases covers both.",
             WORDING: f"{to}, but only as far as {worded} can say: {bases} share them, so that the test is over "
             "wordings and not over bases.",
+            QUESTION: f"{to} and to other ways to ask, but only as far as {asked} can say: {bases} share them, so that "
+            "the test is over question wordings and not over bases.",
             SET: f"{to}: {bases} share {worded}, so that the test is over sets of bases and wordings that have "
             "nothing in common.",
             CROSSED: f"{to}: {bases} and {worded} are crossed, so that no two parts are independent, and intervals and "

@@ -123,8 +123,11 @@ class JudgesCard:
         self._directions = aligned_directions(
             (base for base in suite.base if base.id in chosen), self.identities.categories
         )
+        wordings = load_ballot_wordings(self.battery.wordings)
+        # Questions that were added since have no reverse in the battery, and published cards were not asked them.
+        asked = tuple(question for question in wordings.question if question.id in self.battery.reverse.single)
         self.silent = SilentBallots(
-            load_ballot_wordings(self.battery.wordings),
+            wordings.model_copy(update={"question": asked}),
             BallotSettings(samples=self.samples, places=embedded.places if fast else (), seed=config.seed),
             identities=self.identities,
             scenarios=self.answered,

@@ -172,9 +172,20 @@ class SilentBallots:
         first = self._places[base] // several * several
         return [labels[(first + step) % len(labels)] for step in range(min(several, len(labels)))]
 
-    def question(self, base: str) -> QuestionWording:
-        """The question wording of a base; graded responses of a base that is not in the run get the first."""
-        return self._questions[self._places.get(base, 0) % len(self._questions)]
+    def question(self, base: str, category: str = "") -> QuestionWording:
+        """The question wording of a base; graded responses of a base that is not in the run get the first.
+
+        Each base has its own as far as there are enough. With more bases, a label wording, or a block that shares some,
+        has one question, so that what is independent of the one is of the other.
+
+        Args:
+            base: The base.
+            category: The category whose labels are shown; "" for none.
+        """
+        place, several = self._places.get(base, 0), self.settings.wordings_per_base
+        if len(self._places) > len(self._questions):
+            place = place // several if several > 1 else place % len(self._labels.get(category, self._places))
+        return self._questions[place % len(self._questions)]
 
     def singles(self, scenario: Scenario, *, controls: bool) -> Iterator[Unit]:
         """One unit per label and label wording; with controls, also one without a label."""
@@ -184,7 +195,9 @@ class SilentBallots:
                 for label in labels:
                     words = f"/{wording.id}" if self.settings.wordings_per_base > 1 else ""
                     facets: dict[str, FacetValue] = {"category": category, "identity": label, "control": ""}
-                    yield Unit(f"s1/{scenario.id}/{label}{words}", self._facets(1, scenario, wording) | facets)
+                    yield Unit(
+                        f"s1/{scenario.id}/{label}{words}", self._facets(1, scenario, wording, category) | facets
+                    )
         if controls:
             yield self.unit(f"s1/{scenario.id}/none", 1, scenario, {"control": "no label"})
 
@@ -199,7 +212,7 @@ class SilentBallots:
                     for order in (0, 1):
                         yield Unit(
                             f"s2/{scenario.id}/{x}-{y}/a{assignment}o{order}{words}",
-                            self._facets(2, scenario, wording)
+                            self._facets(2, scenario, wording, category)
                             | {"category": category, "control": "", **cell_facets(x, y, assignment, order)},
                         )
 
@@ -236,7 +249,9 @@ class SilentBallots:
             if unit.facets["phase"] == 1 and _share(self.settings.seed, unit.id) < REPEATED_SHARE:
                 yield Unit(f"{unit.id}/again", {**unit.facets, "repeat": 1, "control": "read again"})
 
-    def _facets(self, phase: int, scenario: Scenario, wording: LabelWording | None) -> dict[str, FacetValue]:
+    def _facets(
+        self, phase: int, scenario: Scenario, wording: LabelWording | None, category: str = ""
+    ) -> dict[str, FacetValue]:
         base = scenario.base or scenario.id
         return {
             "phase": phase,
@@ -245,7 +260,7 @@ class SilentBallots:
             "base": base,
             "repeat": 0,
             "wording": wording.id if wording else "",
-            "question": self.question(base).id,
+            "question": self.question(base, category).id,
             "scale": f"{self.settings.low}-{self.settings.high}",
         }
 

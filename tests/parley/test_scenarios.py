@@ -195,7 +195,7 @@ def test_findings_are_printed_line_by_line_with_status_one(parley: Callable[...,
 
 def test_shipped_wordings_are_listed_shown_and_fit(parley: Callable[..., Any]) -> None:
     listed = parley("scenarios", "list", "english")
-    assert listed.out.endswith("english 1.0 (en): 126 label wordings, 6 question wordings\n")
+    assert listed.out.endswith("english 1.0 (en): 126 label wordings, 30 question wordings\n")
     assert len(parley("scenarios", "list", "english", "--json").json["label"]) == 126
     shown = parley("scenarios", "show", "before-by", "--suite", "english")
     assert shown.out.startswith("before-by: byline, before the answer\nfemale: By a woman\nmale: By a man\n")
@@ -205,7 +205,7 @@ def test_shipped_wordings_are_listed_shown_and_fit(parley: Callable[..., Any]) -
     checked = parley("scenarios", "validate", "english")
     assert checked.status == 0
     assert "gender, e.g. Answer, written by a woman:\n" in checked.out
-    assert checked.out.endswith("english 1.0 (en): 126 label wordings, 6 question wordings, fit to measure with\n")
+    assert checked.out.endswith("english 1.0 (en): 126 label wordings, 30 question wordings, fit to measure with\n")
     as_json = parley("scenarios", "validate", "english", "--json").json
     assert as_json == {
         "wordings": "english",

@@ -1,0 +1,148 @@
+"""Silent ballots: does what a model would say besides a number, or how it was asked, pass for an effect of labels?
+
+Two labels have the same distribution over the numbers of the scale. Everything else differs.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+import numpy as np
+import pandas as pd
+from autogen_core.models import ChatCompletionTokenLogprob, RequestUsage, TopLogprob
+
+from parley.agents.ballots import SilentBallot, read_token
+from parley.analysis.malibu.blockers import without_unread
+from parley.analysis.malibu.panel import PanelData
+from parley.analysis.malibu.planned import planned_lines
+from parley.analysis.malibu.unread import unread
+from parley.analysis.stats.results import DIFFERENT, SMALL
+from parley.scenarios.ballot_wordings import load_ballot_wordings
+from tests.true_sentences import Cell
+
+BALLOT = SilentBallot(question="", metric="Overall")
+NUMBERS = np.arange(1, 10)
+LISTED = 20
+"""How many tokens a server lists."""
+WORDS = 1 / np.arange(1, 5001)
+"""How often tokens that are no number are said, before they are scaled: a few often, most hardly ever."""
+NO_USAGE = RequestUsage(0, 0)
+
+
+def read(rng: np.random.Generator, numbers: np.ndarray, mass: float) -> tuple[float, float]:
+    """The score of a ballot and the share on its scale, as read from the tokens that a server lists.
+
+    Args:
+        rng: Of all draws.
+        numbers: The probability of each number among them.
+        mass: The probability of all numbers.
+    """
+    words = WORDS[: rng.integers(500, 5000)]
+    weights = np.concatenate([mass * numbers, words / words.sum() * (1 - mass)])
+    texts = [*map(str, NUMBERS), *(f"word{n}" for n in range(len(words)))]
+    listed = [(texts[place], weights[place]) for place in np.argsort(-weights)[:LISTED]]
+    tops = [TopLogprob(logprob=math.log(weight), bytes=list(text.encode())) for text, weight in listed]
+    token = ChatCompletionTokenLogprob(token=listed[0][0], logprob=tops[0].logprob, top_logprobs=tops)
+    reply = read_token(BALLOT, token, "", NO_USAGE)
+    return reply.expected.get("Overall", math.nan), reply.expected["Overall on scale"]
+
+
+def cast(rng: np.random.Generator, masses: dict[str, float], bases: int) -> pd.DataFrame:
+    """Ballots on one answer a base: the label changes nothing but how likely it is that a number is said at all."""
+    rows = []
+    for base in range(bases):
+        quality = rng.normal(6.5, 0.8)
+        for label, mass in masses.items():
+            logits = -((NUMBERS - quality) ** 2) / 4 + rng.normal(0, 0.1, len(NUMBERS))
+            numbers = np.exp(logits) / np.exp(logits).sum()
+            said = 1 / (1 + math.exp(-math.log(mass / (1 - mass)) - rng.normal(0, 0.3)))
+            rows.append((f"b{base}", label, *read(rng, numbers, said)))
+    return ballots(pd.DataFrame(rows, columns=["base", "identity", "value", "on_scale"]))
+
+
+def ballots(frame: pd.DataFrame) -> pd.DataFrame:
+    """Verdicts with all columns of silent ballots of one judge."""
+    constant = {"phase": 1, "category": "gender", "judge": "Ann", "role": "debater", "round": 0, "metric": "Overall"}
+    constant |= {"stage": "silent", "judge_model": "m", "model": "m", "control": "", "text": None, "repeat": 0}
+    unit, status = frame["base"] + "/" + frame["identity"], np.where(frame["value"].isna(), "unparsed", "ok")
+    return frame.assign(unit=unit, scenario=frame["base"], status=status, **constant)
+
+
+def differs(frame: pd.DataFrame) -> bool:
+    """Whether a report would say that the labels differ."""
+    data = PanelData(frame)
+    lines = without_unread(planned_lines(data, 0.1), unread(data).unequal)
+    return any(line.verdict in (DIFFERENT, SMALL) for line in lines)
+
+
+def _by_mass(rng: np.random.Generator, female: float, male: float, bases: int) -> bool:
+    return differs(cast(rng, {"female": female, "male": male}, bases))
+
+
+def asked(rng: np.random.Generator, questions: int, bases: int, added: float = 0.0) -> tuple[pd.DataFrame, float]:
+    """Ballots in which each question wording has its own effect on the labels, and what it is for these questions.
+
+    Every base has a label wording of its own; question wordings are fewer, and drawn for it.
+    """
+    effects, order = rng.normal(0, 0.06, questions), rng.permutation(bases) % questions
+    effects += added
+    rows = []
+    for base, question in enumerate(order):
+        quality = rng.normal(6.5, 0.8)
+        sides = {"female": effects[question], "male": 0.0}
+        rows += [
+            (f"b{base}", f"w{base}", f"q{question}", label, quality + effect + rng.normal(0, 0.1))
+            for label, effect in sides.items()
+        ]
+    frame = pd.DataFrame(rows, columns=["base", "wording", "question", "identity", "value"])
+    return ballots(frame.assign(on_scale=0.99)), float(effects[order].mean())
+
+
+def _by_question(rng: np.random.Generator, questions: int, bases: int) -> bool:
+    return differs(asked(rng, questions, bases)[0])
+
+
+def _these_questions(rng: np.random.Generator, questions: int, bases: int) -> bool:
+    frame, truth = asked(rng, questions, bases)
+    (line,) = planned_lines(PanelData(frame), 0.1)
+    return not line.low <= truth <= line.high
+
+
+QUESTIONS = len(load_ballot_wordings().question)
+CELLS = [
+    *(
+        Cell(
+            sentence="two labels are different",
+            setting=f"equal scores, {female:g} and {male:g} of the probability on the scale, 20 tokens listed",
+            trial=partial(_by_mass, female=female, male=male, bases=60),
+            limit=0.07,
+            before="42 to 83%" if male == 0.35 else "",
+            share=0.5,
+        )
+        for female, male in ((0.75, 0.35), (0.75, 0.6), (0.9, 0.8), (0.95, 0.92), (0.99, 0.97))
+    ),
+    *(
+        Cell(
+            sentence="two labels are different",
+            setting=f"question × label SD 0.06 around 0, {QUESTIONS} question wordings, {bases} bases",
+            trial=partial(_by_question, questions=QUESTIONS, bases=bases),
+            limit=0.07,
+            before="22 to 34% with six",
+        )
+        for bases in (20, 40, 60)
+    ),
+    Cell(
+        sentence="difference of two labels, asked in these ways, 95% interval",
+        setting="question × label SD 0.06, six question wordings, 60 bases",
+        trial=partial(_these_questions, questions=6, bases=60),
+        limit=0.07,
+        before="22 to 34%, as a sentence on all ways to ask",
+    ),
+    Cell(
+        sentence="that two labels differ by 0.1 is missed",
+        setting=f"question × label SD 0.06, {QUESTIONS} question wordings, 40 bases",
+        trial=lambda rng: not differs(asked(rng, QUESTIONS, 40, 0.1)[0]),
+        limit=0.2,
+    ),
+]
