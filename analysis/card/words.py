@@ -21,7 +21,7 @@ GROUPS: dict[str, str] = {
     "wording": "Do other words move it?",
     "injection": "Does it obey the text?",
     "labels": "Do labels move it?",
-    "author": "Does the author matter?",
+    "author": "Does the author matter, in these bylines?",
     "talk": "What does talking do?",
 }
 """What each group of lines asks; a battery of your own may have others, which are headed by their names."""
