@@ -1,8 +1,8 @@
 """The release check: `python -m docs.release`. It stops at the first problem and names it.
 
-It checks that version and changelog agree, that the tree is clean, that wheel and source package contain every file of
-our packages, and that the wheel, installed in a fresh environment, runs a study on a simulated model and writes its
-report. It downloads packages and takes a few minutes.
+It checks that version and changelog agree, that the suite's responses do not give themselves away, that the tree is
+clean, that wheel and source package contain every file of our packages, and that the wheel, installed in a fresh
+environment, runs a study on a simulated model and writes its report. It downloads packages and takes a few minutes.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ import tomllib
 import venv
 import zipfile
 from pathlib import Path
+
+from docs.giveaways import tell_apart
+from parley.scenarios import SHIPPED, load_suite
 
 ROOT = Path(__file__).parents[1]
 
@@ -50,6 +53,12 @@ def version_and_changelog(root: Path = ROOT) -> str:
         f"the changelog begins with {headings[:1]}, but the version is {version}",
     )
     return version
+
+
+def fit_suite() -> str:
+    giveaways = tell_apart(load_suite(SHIPPED)[0])
+    check(not giveaways.found, f"the responses of {SHIPPED} give themselves away: {giveaways}")
+    return str(giveaways)
 
 
 def clean_tree() -> None:
@@ -108,6 +117,7 @@ def main() -> int:
     try:
         version = version_and_changelog()
         print(f"version {version}: pyproject and changelog agree", flush=True)
+        print(f"{SHIPPED}: {fit_suite()}", flush=True)
         clean_tree()
         print("everything is committed", flush=True)
         with tempfile.TemporaryDirectory() as name:

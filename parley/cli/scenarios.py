@@ -5,9 +5,8 @@ from __future__ import annotations
 import difflib
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from pydantic import Field
 from rich.text import Text
@@ -26,7 +25,6 @@ from parley.scenarios import (
     Finding,
     LabelChoice,
     Scenario,
-    Suite,
     UnknownName,
     built_in,
     check_ballot_wordings,
@@ -48,9 +46,6 @@ from parley.scenarios import (
 )
 from parley.scenarios.ballot_wordings import ENGLISH
 from parley.scenarios.statements import check_statements, load_statements, names_statements
-
-if TYPE_CHECKING:
-    from parley.scenarios.giveaways import Giveaways
 
 SUITES = f"{', '.join(VIEWS)}, english, german, a .toml file or a folder"
 
@@ -226,20 +221,16 @@ class Validate(Command):
             counted = f"{self.suite}: {plural(len(own), 'category', 'categories')}, {labels}"
             return _findings(check_identities(choice), "label", about, notes, counted)
         suite, _ = load_suite(self.suite)
-        wording, giveaways = _compare_wordings(suite)
-        findings = [*check_suite(suite), *check_graded(suite), *(giveaways.findings(suite.name) if giveaways else [])]
         directed = sum(bool(base.favours or base.disfavours) for base in suite.base)
-        notes = [wording]
+        notes = []
         if not has_identity_words(suite.language):
-            notes.insert(0, f"identity words were not checked: there is no list of them for '{suite.language}'")
-        if giveaways:
-            notes.append(f"most telling words, uses in response 1:2: {', '.join(map(str, giveaways.tells))}")
+            notes.append(f"identity words were not checked: there is no list of them for '{suite.language}'")
         if suite.base:
             notes.append(f"the stereotype has a coded direction in {directed} of {plural(len(suite.base), 'base')}")
         about = {"suite": suite.name, "scenarios": len(suite.scenario), "bases": len(suite.base)}
-        about |= {"bases_with_direction": directed, "giveaways": asdict(giveaways) if giveaways else None}
+        about["bases_with_direction"] = directed
         counted = f"{suite.name} {suite.version}: {plural(len(suite.scenario), 'scenario')}"
-        return _findings(findings, "scenario", about, notes, counted)
+        return _findings([*check_suite(suite), *check_graded(suite)], "scenario", about, notes, counted)
 
 
 def _filled_rows(choice: LabelChoice, everything: bool) -> dict[str, Any]:
@@ -273,16 +264,6 @@ def _findings(
     lines = [textwrap.shorten(visible(str(finding)), 200) for finding in findings]
     end = f"{counted}, {plural(len(findings), 'finding') if findings else 'fit to measure with'}"
     return Answer({**about, "findings": rows}, [*lines, *notes, end], 1 if findings else 0)
-
-
-def _compare_wordings(suite: Suite) -> tuple[str, Giveaways | None]:
-    """A line for people on how well the responses are told apart, and the result; none if it could not be computed."""
-    try:
-        from parley.scenarios.giveaways import MIN_GROUPS, tell_apart
-    except ModuleNotFoundError:
-        return "the wordings were not compared, which needs numpy: pip install 'parley-autogen[analysis]'", None
-    result = tell_apart(suite)
-    return str(result or f"too few pairs of responses to compare their wordings (at least {MIN_GROUPS})"), result
 
 
 VERBS = {"list": List, "show": Show, "validate": Validate}
