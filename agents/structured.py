@@ -38,7 +38,7 @@ from parley.agents.models.reply import Reply
 from parley.agents.models.request import TYPED
 from parley.agents.models.streaming import OnText
 from parley.agents.models.thoughts import is_preface, join_thoughts, split_thought
-from parley.agents.models.wire import NARRATOR, strict_schema
+from parley.agents.models.wire import NARRATOR, UNREAD, strict_schema
 from parley.agents.readout import SCALE_MAX, expected_choices, expected_numbers
 from parley.agents.transcripts import ParseStatus
 
@@ -135,10 +135,8 @@ _REFUSAL = re.compile(
     r"|as an ai|i(?:'|’)?m (?:unable|not able|not comfortable)|it would(?: not|n(?:'|’)?t) be appropriate)",
     re.IGNORECASE,
 )
-REPAIR = (
-    "Your reply could not be read: {problem}. Send it again as the JSON object that was asked for, and nothing else."
-)
-REPAIR_TEXT = "Your reply could not be read: {problem}. Send it again exactly as it was asked for, and nothing else."
+REPAIR = UNREAD + ": {problem}. Send it again as the JSON object that was asked for, and nothing else."
+REPAIR_TEXT = UNREAD + ": {problem}. Send it again exactly as it was asked for, and nothing else."
 
 
 CUT_PROBLEM = "it was too long and was cut off"

@@ -39,7 +39,7 @@ from parley.agents.models.sim_judge import (
     spread,
 )
 from parley.agents.models.sim_options import SimOptions, hint_for
-from parley.agents.models.wire import strict_schema, to_chat
+from parley.agents.models.wire import UNREAD, strict_schema, to_chat
 from parley.agents.providers import provider_of
 from parley.agents.transcripts import seed_from
 from parley.base.errors import ConfigError, RateLimited, ServerFault
@@ -53,8 +53,6 @@ _SCALE = re.compile(r"\b(\d{1,2})(?: to |-)(\d{1,3})\b")
 INSTANT_UNITS = 64
 """Units in progress if replies come at once: more would only wait for each other."""
 REFUSAL = "I'm sorry, but I can't compare people in this way."
-UNREAD = "Your reply could not be read"
-"""How a reply is asked for again."""
 KINDS = ("judge", "debate", "any")
 """The usual names. `sim/judge-2`, or any name that is unlike these, tells several models of one study apart."""
 

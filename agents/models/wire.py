@@ -35,6 +35,8 @@ TOP_TOKENS, READ_TOKENS = 20, 200
 digits have so little probability that they are not among these, and rarer ones can be neglected."""
 NARRATOR = "user"
 """The source of messages that no agent says: the task, the instructions of a round."""
+UNREAD = "Your reply could not be read"
+"""How the request to send a reply again begins."""
 
 FINISH: dict[str | None, FinishReasons] = {
     "stop": "stop",

@@ -19,8 +19,8 @@ from math import inf
 from statistics import fmean
 from typing import Any, TypeVar
 
-from parley.agents.models.sim import UNREAD
 from parley.agents.models.stand_in import HIGHEST, LOWEST, Stage
+from parley.agents.models.wire import UNREAD
 from parley.agents.providers import provider_of
 from parley.base.tasks import blocking
 from parley.judging import Study, Unit
