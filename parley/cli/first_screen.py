@@ -218,7 +218,7 @@ def _next_commands(
     shown = example.run if example else paths[0]
     run = [] if newest_runs()[:1] == [shown] else [str(shown)]
     unit, about = ([example.unit], "the whole debate") if example else ([], "a conversation")
-    if not example and report.forests:
+    if report.forests:
         unit, about = ["--finding", "1"], "the units behind this answer"
     commands = [
         (shlex.join(["parley", "view", *run]), "read it in the browser"),

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING
 
 from rich.text import Text
 
@@ -17,17 +16,12 @@ from parley.base.redaction import HiddenAddresses
 from parley.base.text import plural, signed, visible
 from parley.cli.command import Answer
 from parley.runs import RunFile
-from parley.runs.matching import matched_units
+from parley.runs.matching import compared_values, matched_units
 from parley.runs.reading import parse_facets
 from parley.runs.studies import facets_of, measures_of
 from parley.viewer.figures import PANEL, VerdictRow, unit_figures
 
-if TYPE_CHECKING:
-    from parley.analysis.stats.results import Line
-
 MOST_SHOWN = 20
-SIDES = ("first", "second")
-"""What a line's two sides are called in `Line.about`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +128,7 @@ def list_behind(file: RunFile, number: int, where: Sequence[str]) -> Answer:
     behind = {name: list(values) for name, values in (line.units if line else {}).items()}
     units = [unit for unit in find_units(file, {**behind, **read_filters(where)}) if unit.status == "done"]
     above = line is None or line.estimate >= (forest.reference or 0)
-    compared = _compared(line) if line else None
+    compared = compared_values(line.units, line.about) if line else None
     pairs = _pairs(units, *compared, above=above) if compared else []
     told = [Text(visible(answer.text), style="bold")]
     if not answer.line and line:
@@ -144,16 +138,6 @@ def list_behind(file: RunFile, number: int, where: Sequence[str]) -> Answer:
         {"difference": difference, "units": [asdict(first), asdict(second)]} for difference, first, second in pairs
     ] or [asdict(unit) for unit in units]
     return Answer({"finding": answer.text, "units": data}, [*told, *rest])
-
-
-def _compared(line: Line) -> tuple[str, list[tuple[str, str]]] | None:
-    """The facet whose values a line compares, and which with which: "muslim, jewish − christian" is two comparisons."""
-    for name, values in line.units.items():
-        sides = [[value for value in values if value in str(line.about.get(side, "")).split(", ")] for side in SIDES]
-        first, second = sides if all(sides) else (values[:1], values[1:] if len(values) == 2 else ())
-        if len(values) > 1 and second:
-            return name, [(x, y) for x in first for y in second]
-    return None
 
 
 def _pairs(

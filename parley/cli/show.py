@@ -22,7 +22,7 @@ from parley.cli.shared import newest_run, newest_runs
 from parley.cli.side_by_side import side_by_side
 from parley.reports.flags import flagged_texts
 from parley.runs import RunFile, explain_damage, stored_plan
-from parley.runs.reading import other_labels, read_texts, read_unit, verdicts_about, why_nothing_is_done
+from parley.runs.reading import differing_in, read_texts, read_unit, verdicts_about, why_nothing_is_done
 from parley.runs.rows import text_id
 
 
@@ -150,7 +150,7 @@ def _find_beside(file: RunFile, unit: str, wanted: str) -> str:
     facet, sign, value = wanted.partition("=")
     if not sign or file.status(wanted):
         return str(_find(file, wanted)["id"])
-    others = other_labels(file, unit, [facet]).get(facet, {})
+    others = differing_in(file, unit, facet)
     if value not in others:
         known = ", ".join(f"{facet}={other}" for other in others)
         raise ConfigError(

@@ -8,6 +8,7 @@ import json
 import string
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from parley.agents.fencing import fenced_texts, instruction_kinds
@@ -16,6 +17,7 @@ from parley.base.text import plural
 from parley.runs.places import Given, Said, places
 from parley.runs.rows import finite
 from parley.runs.store import RunFile
+from parley.runs.studies import facets_of
 
 MAX_TASK_CHARACTERS = 200_000
 """Longer tasks are not matched with the run's prompt templates."""
@@ -49,12 +51,46 @@ def read_unit(file: RunFile, unit_id: str) -> dict[str, Any]:
     given = [Given(*(verdict[name] for name in Given._fields)) for verdict in unit["verdicts"]]
     for verdict, seq in zip(unit["verdicts"], places(given, said), strict=True):
         verdict["seq"] = seq
-    task = next((message["text"] for message in unit["messages"] if message["role"] == "narrator"), "")
-    templates = [row[0] for row in file.rows("SELECT text FROM prompts")[1]]
+    unit["fields"] = _prompt_fields(unit["messages"], [row[0] for row in file.rows("SELECT text FROM prompts")[1]])
+    return unit
+
+
+def read_words(file: RunFile, unit_id: str, templates: Sequence[str]) -> dict[str, Any]:
+    """What people label a unit by: its facets, messages and verdicts, and the values in its prompt.
+
+    Unlike `read_unit`, this does not compare it with its checksums.
+
+    Args:
+        file: The run.
+        unit_id: The unit.
+        templates: The run's prompts.
+    """
+    _, rows = file.rows("SELECT facets FROM units WHERE id = ?", (unit_id,))
+    if not rows:
+        raise NotFound(f"there is no unit '{unit_id}' in this run")
+    columns, said = file.rows(
+        "SELECT role, speaker, round, text, parsed FROM transcript WHERE unit = ? ORDER BY seq", (unit_id,)
+    )
+    messages = [dict(zip(columns, row, strict=True)) for row in said]
+    for message in messages:
+        message["parsed"] = json.loads(message["parsed"]) if message["parsed"] else None
+    columns, given = file.rows(
+        "SELECT role, round, subject, metric, value FROM verdicts WHERE unit = ? ORDER BY nth", (unit_id,)
+    )
+    return {
+        "id": unit_id,
+        "facets": parse_facets(rows[0][0]),
+        "messages": messages,
+        "verdicts": [dict(zip(columns, row, strict=True)) for row in given],
+        "fields": _prompt_fields(messages, templates),
+    }
+
+
+def _prompt_fields(messages: Sequence[Mapping[str, Any]], templates: Sequence[str]) -> dict[str, str]:
+    task = next((message["text"] for message in messages if message["role"] == "narrator"), "")
     fields = template_fields(task, templates)
     # BBQ's question is a template of its own: context, question and options.
-    unit["fields"] = fields | template_fields(fields.get("question", ""), templates)
-    return unit
+    return fields | template_fields(fields.get("question", ""), templates)
 
 
 def why_nothing_is_done(file: RunFile) -> str:
@@ -149,35 +185,26 @@ def verdicts_about(message: Mapping[str, Any], verdicts: Sequence[Mapping[str, A
     ]
 
 
-def other_labels(file: RunFile, unit_id: str, facets: Sequence[str]) -> dict[str, dict[str, str]]:
-    """The finished units that differ from a unit in one of these facets and in no other, by facet and value.
+def differing_in(file: RunFile, unit_id: str, facet: str) -> dict[str, str]:
+    """The finished units that differ from a unit in this facet and in no other, by its value.
+
+    In the other order, the two sides of a pair have changed places: `identity_a` and `identity_b` differ too.
 
     Args:
         file: The run.
         unit_id: The unit.
-        facets: Names of facets, such as "identity".
+        facet: The facet's name, such as "identity".
     """
-    _, rows = file.rows("SELECT facets FROM units WHERE id = ?", (unit_id,))
-    own = json.loads(rows[0][0]) if rows else {}
-    # Facets are stored in one order, so that such units have the same text before and after the value.
-    values = [
-        f"{json.dumps(name, ensure_ascii=False)}: {json.dumps(own[name], ensure_ascii=False)}"
-        for name in facets
-        if name in own
-    ]
-    around = [part for value in values for part in rows[0][0].partition(value)[::2]]
-    alike = " OR ".join(["(substr(facets, 1, length(?)) = ? AND substr(facets, -length(?)) = ?)"] * len(values))
-    _, rows = file.rows(
-        f"SELECT id, facets FROM units WHERE id != ? AND status = 'done' AND ({alike or 'FALSE'}) ORDER BY position",
-        (unit_id, *(part for part in around for _ in range(2))),
-    )
-    found: dict[str, dict[str, str]] = {}
+    swaps = any(declared.name == facet and declared.kind == "order" for declared in facets_of(file.info()))
+    _, rows = file.rows("SELECT id, facets FROM units WHERE status = 'done' OR id = ? ORDER BY position", (unit_id,))
+    values, others = dict[str, str](), dict[str, dict[str, str]]()
     for unit, text in rows:
-        other = json.loads(text)
-        differing = [name for name in own if other.get(name) != own[name]]
-        if len(differing) == 1 and differing[0] in facets and other.keys() == own.keys():
-            found.setdefault(differing[0], {})[parse_facets(text)[differing[0]]] = unit
-    return found
+        facets = parse_facets(text)
+        values[unit] = facets.pop(facet, "")
+        others[unit] = {name: v for name, v in facets.items() if not (swaps and name.endswith(("_a", "_b")))}
+    return {
+        values[unit]: unit for unit in others if values[unit] != values[unit_id] and others[unit] == others[unit_id]
+    }
 
 
 def _flags(role: str, text: str) -> list[str]:
@@ -213,17 +240,21 @@ def template_fields(text: str, templates: Sequence[str]) -> dict[str, str]:
     return best[1]
 
 
-def _match_template(text: str, template: str) -> dict[str, str]:
+@lru_cache(maxsize=1024)
+def _parts(template: str) -> list[tuple[str, str | None]]:
+    """The texts of a template, each with the placeholder after it; empty if it is not one."""
     try:
-        parts = list(string.Formatter().parse(template))
+        parts = [(literal, name) for literal, name, _, _ in string.Formatter().parse(template)]
     except ValueError:
-        return {}
+        return []
     # A stored rubric is JSON, which a formatter reads as one placeholder that fits every text.
-    if not all(name.isidentifier() for _, name, _, _ in parts if name is not None):
-        return {}
+    return parts if all(name.isidentifier() for _, name in parts if name is not None) else []
+
+
+def _match_template(text: str, template: str) -> dict[str, str]:
     fields: dict[str, str] = {}
     end, open_field = 0, None
-    for literal, name, _, _ in parts:
+    for literal, name in _parts(template):
         start = text.find(literal, end) if literal else end
         if start < 0 or (open_field is None and start != end):
             return {}

@@ -16,7 +16,6 @@ from parley.agents import ConfigError
 from parley.runs import RunFile, reading
 from parley.runs.notes import NotesFile
 from parley.runs.reading import NotFound
-from parley.runs.studies import facets_of
 from parley.viewer.export import config_page, export_page
 from parley.viewer.index import excerpts, search_terms
 from parley.viewer.open_run import OpenRun
@@ -222,9 +221,7 @@ async def get_unit(request: web.Request) -> web.Response:
 
     def work(run: OpenRun) -> dict[str, Any]:
         with run.file() as file:
-            unit = reading.read_unit(file, unit_id) | {"notes": run.notes.notes(unit_id)}
-            varied = [facet.name for facet in facets_of(file.info()) if facet.kind in ("identity", "varied")]
-            return unit | {"labels": reading.other_labels(file, unit_id, varied)}
+            return reading.read_unit(file, unit_id) | {"notes": run.notes.notes(unit_id)}
 
     return await respond_about_run(request, work)
 

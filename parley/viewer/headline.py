@@ -15,6 +15,7 @@ from parley.base.text import plural
 from parley.reports import cautions
 from parley.reports.cautions import unfinished_cautions
 from parley.runs import RunFile
+from parley.runs.matching import compared_values
 from parley.runs.reading import why_nothing_is_done
 
 if TYPE_CHECKING:
@@ -56,12 +57,18 @@ def headline(file: RunFile, tell: Callable[[str], None] = lambda stage: None) ->
     except (ParleyError, ValueError) as error:
         return {**page, "unavailable": str(error)}
 
+    forests = [json_values(forest.data()) for forest in report.forests]
+    answers = [json_values(answer.data()) for answer in (report.headline, *_other_answers(report)) if answer]
+    for line in (*(line for forest in forests for line in forest["lines"]), *(answer["line"] for answer in answers)):
+        if line:  # the order of its units, as in `parley show --finding`
+            line["compared"] = compared_values(line["units"], line.get("about", {}))
+    first = int(report.headline is not None)
     return {
-        "headline": json_values(report.headline.data()) if report.headline else None,
-        "also": [json_values(answer.data()) for answer in _other_answers(report)],
+        "headline": answers[0] if first else None,
+        "also": answers[first:],
         "cautions": list(report.cautions),
         "sentences": report.sentences,
-        "forests": [json_values(forest.data()) for forest in report.forests],
+        "forests": forests,
         "figures": _pictures(report, tell),
     }
 

@@ -143,6 +143,17 @@ def test_two_units_are_aligned_turn_by_turn(parley: Callable[..., Any], place: P
     assert data["turns"][-1]["scores"] == [{"judge": "", "subject": "", "metric": "Quality", "values": [27.0, 24.0]}]
 
 
+def test_a_pair_is_found_beside_its_other_order(parley: Callable[..., Any], place: Path) -> None:
+    """Its two sides have changed places, so it was found by its id only."""
+    sides = ("female", "male")
+    facets = [{"identity_a": sides[order], "identity_b": sides[1 - order], "order": order} for order in (0, 1)]
+    plan = [Unit(f"o{own['order']}", {"identity": "female", **own}) for own in facets]
+    with RunFile.create(place / "a.sqlite", INFO, {}, plan) as file:
+        said = (Transcript((turn("Ada", f"{own['identity_a']} is better."),)) for own in facets)
+        file.write([Record(unit=unit, outcome=Outcome(words)) for unit, words in zip(plan, said, strict=True)])
+    assert "[male] is better." in parley("show", "a.sqlite", "o0", "--beside", "order=1").out
+
+
 def test_where_most_words_differ_none_is_marked() -> None:
     first, second = marked("One two three four.", "Five six seven eight nine.")
     assert (first.plain, second.plain) == ("One two three four.", "Five six seven eight nine.")

@@ -15,6 +15,7 @@ from urllib.parse import parse_qs, urlparse
 import pytest
 
 from parley.cli import main
+from parley.cli.found_units import list_behind
 from parley.judging.malibu.config import MalibuConfig
 from parley.reports import make_report
 from parley.runs import RunFile
@@ -50,6 +51,11 @@ def test_estimates_and_p_values_are_the_reports_and_open_their_units(malibu, sha
     row.get_by_role("link").first.click()
     assert set(parse_qs(urlparse(page.url).query)["f.identity"]) == {gap.first, gap.second}
     expect(page.locator("tr[data-unit]").first).to_be_visible()
+    with RunFile.open(malibu) as file:
+        pairs = list_behind(file, 1, ()).data["units"]  # what `parley show --finding 1` lists
+    shown = page.locator("tr[data-unit]").evaluate_all("(rows) => rows.map((row) => row.dataset.unit)")
+    both = [{unit["id"] for unit in pair["units"]} for pair in pairs]
+    assert [set(shown[2 * nth : 2 * nth + 2]) for nth in range(len(pairs))] == both, "the largest difference first"
 
 
 def test_settings_are_described_in_the_words_of_the_help(shared_viewer, open_page):

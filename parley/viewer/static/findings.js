@@ -13,11 +13,13 @@ function picture(run, { name, caption }) {
   return h("figure", { class: "picture" }, h("img", { src: pictureAddress(run, name), alt: caption, loading: "lazy" }), h("figcaption", { class: "muted" }, caption));
 }
 
-// The filters that show the units behind an estimate.
-function unitParams(run, { units }) {
+// The address of the units behind an estimate, those that show it most first, as `parley show --finding` lists them.
+function unitParams(run, { units, compared, estimate, reference }) {
   const facets = Object.entries(units || {});
   if (!facets.length) return null;
-  const params = new URLSearchParams({ run, tab: "units" });
+  const params = new URLSearchParams({ run, tab: "units", sort: compared ? "difference" : "score" });
+  if (compared) params.set("between", JSON.stringify(compared));
+  if (estimate >= (reference ?? 0)) params.set("desc", "1");
   for (const [name, values] of facets) for (const value of values) params.append(/^[fd]\./.test(name) ? name : `f.${name}`, value);
   return params;
 }

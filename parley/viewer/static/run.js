@@ -12,7 +12,7 @@ import { searched, unitsOf } from "./units.js";
 import { breadcrumbs, button, download, errorBox, highlight, loading, mainMeasure, pager, scrollTable, setTitle, shortcuts, unindexed, watchRun } from "./widgets.js";
 
 const FILTER_NAMES = { "d.status": "status", "d.answer": "answer", "d.choice": "verdict", "d.flip": "in the other order", "d.changed": "between rounds", "d.parse": "parse status", "d.tag": "tag" };
-const SORT_KEYS = [["position", "plan order"], ["score", "score"], ["margin", "margin A − B"], ["choice", "verdict"], ["flip", "other order"], ["parse", "parse status"], ["tokens", "tokens"], ["latency", "latency"], ["cost", "cost"], ["id", "unit"]];
+const SORT_KEYS = [["position", "plan order"], ["difference", "difference"], ["score", "score"], ["margin", "margin A − B"], ["choice", "verdict"], ["flip", "other order"], ["parse", "parse status"], ["tokens", "tokens"], ["latency", "latency"], ["cost", "cost"], ["id", "unit"]];
 const VALUES_SHOWN = 8; // of one filter, before "more…"
 const FACET_COLUMNS = 6;
 const TABS = embedded ? ["findings", "units", "config"] : ["findings", "units", "grid", "notes", "config"];
@@ -205,7 +205,7 @@ export function runPage(main, params) {
       judge.value = requested.get("judge") || "";
       const facets = unique(page.rows.flatMap((row) => Object.keys(row.facets)));
       scoreName.textContent = state.measure?.label || "score";
-      fill(sort, ...SORT_KEYS.map(([key, name]) => h("option", { value: key }, key === "score" ? scoreName.textContent : name)), ...facets.map((name) => h("option", { value: `f.${name}` }, facetName(name))));
+      fill(sort, ...SORT_KEYS.filter(([key]) => key !== "difference" || requested.get("between")).map(([key, name]) => h("option", { value: key }, key === "score" ? scoreName.textContent : name)), ...facets.map((name) => h("option", { value: `f.${name}` }, facetName(name))));
       sort.value = requested.get("sort") || "position";
       direction.textContent = requested.get("desc") ? "↓" : "↑";
       prompts.checked = Boolean(requested.get("prompts"));

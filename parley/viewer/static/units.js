@@ -34,7 +34,8 @@ export async function unitsOf(run, again = false) {
 // One unit with its figures, and its neighbours in the list that it was opened from.
 export async function readUnit(run, id, params, again = false) {
   const [unit, table, found] = await Promise.all([get("unit", { run, unit: id }), unitsOf(run, again), searched(run, params)]);
-  return { ...unit, figures: table.row(table.places.get(id)), neighbours: table.neighbours(params, found, id) };
+  const place = table.places.get(id);
+  return { ...unit, figures: table.row(place), labels: table.otherLabels(place), neighbours: table.neighbours(params, found, id) };
 }
 
 // Whether the same pair, shown in the other order, got the other verdict. The same letter in both orders is flipped: the
@@ -172,12 +173,38 @@ export class Units {
     const [sort, sign] = [params.get("sort") || "position", params.get("desc") ? -1 : 1];
     const usage = this.usageFields.indexOf(sort);
     const values = sort === "id" ? this.ids : sort.startsWith("f.") && this.facets.has(sort.slice(2)) ? places.reduce((all, place) => { all[place] = this.label(sort.slice(2), place) ?? null; return all; }, [])
-      : usage >= 0 ? this.figures.map((row) => row?.[2][usage] ?? null) : this.by(judge)[sort];
+      : sort === "difference" ? this.pairRanks(params, places) : usage >= 0 ? this.figures.map((row) => row?.[2][usage] ?? null) : this.by(judge)[sort];
     const missing = (place) => values[place] === null || values[place] === undefined;
     if (Array.isArray(values)) places.sort((a, b) => missing(a) - missing(b) || (values[a] < values[b] ? -sign : values[a] > values[b] ? sign : a - b));
     else if (sign < 0) places.reverse();
     const waits = (place) => this.status[place] === "p";
     return this.status.includes("p") ? [...places.filter((place) => !waits(place)), ...places.filter(waits)] : places;
+  }
+
+  // The rank of each unit's pair by the difference of its scores; of several pairs, the one that is listed first counts.
+  pairRanks(params, places) {
+    const [facet, values] = JSON.parse(params.get("between") || '["", []]');
+    const { score } = this.by(params.get("judge"));
+    const pairs = values.flatMap(([x, y]) => this.pairsBy(facet, x, y, places)).filter((pair) => pair.every((place) => score[place] !== null));
+    const sign = params.get("desc") ? 1 : -1;
+    pairs.sort(([a, b], [c, d]) => sign * (score[a] - score[b] - (score[c] - score[d])) || c - a);
+    const ranks = new Array(this.size).fill(null);
+    pairs.forEach((pair, nth) => { for (const place of pair) ranks[place] = sign * nth; });
+    return ranks;
+  }
+
+  // The finished units that differ from one in a single label, by facet and value.
+  otherLabels(place) {
+    const labels = facetsOf("identity", "varied");
+    const columns = [...this.facets].map(([name, { codes }]) => [name, codes[0]]);
+    const found = {};
+    for (let other = 0; other < this.size; other += 1) {
+      if (other === place || this.status[other] !== "d") continue;
+      let only = "";
+      for (const [name, codes] of columns) if (codes[other] !== codes[place]) { only = only || codes[other] < 0 || codes[place] < 0 ? null : name; if (only === null) break; }
+      if (only && labels.includes(only)) (found[only] ??= {})[this.label(only, other)] = this.ids[other];
+    }
+    return found;
   }
 
   // One page of units, the number of matches, and the counts of every filter.
@@ -289,11 +316,11 @@ export class Units {
   choices() { return Object.fromEntries([...this.facets].filter(([, { labels }]) => labels.length > 1 && labels.length <= MOST_CHOICES).map(([name, { labels }]) => [name, labels])); }
 
   // Pairs of units that differ only in a facet (x or y) and in facets determined by it, as a category is by an identity.
-  pairsBy(facet, x, y) {
+  pairsBy(facet, x, y, places = this.ids.map((_, place) => place)) {
     const { labels, codes: [own] } = this.facets.get(facet) || { labels: [], codes: [[]] };
-    const isDetermined = ({ codes: [codes] }) => { const first = new Map(); return codes.every((code, place) => own[place] < 0 || (first.has(own[place]) ? first.get(own[place]) === code : first.set(own[place], code))); };
+    const isDetermined = ({ codes: [codes] }) => { const first = new Map(); return places.every((place) => own[place] < 0 || (first.has(own[place]) ? first.get(own[place]) === codes[place] : first.set(own[place], codes[place]))); };
     const others = [...this.facets].filter(([name, other]) => name !== facet && !isDetermined(other)).map(([, { codes }]) => codes[0]);
-    const side = (value) => { const code = labels.indexOf(value); return new Map(this.ids.map((_, place) => place).filter((place) => code >= 0 && own[place] === code).map((place) => [others.map((codes) => codes[place]).join(), place])); };
+    const side = (value) => { const code = labels.indexOf(value); return new Map(places.filter((place) => code >= 0 && own[place] === code).map((place) => [others.map((codes) => codes[place]).join(), place])); };
     const [a, b] = [side(x), side(y)];
     return [...a].filter(([key]) => b.has(key)).map(([key, place]) => [place, b.get(key)]);
   }
