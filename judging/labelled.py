@@ -12,7 +12,7 @@ from parley.agents import ConfigError
 
 SCALE = (0, 10)
 """The raters' scale."""
-Shown = Literal["answers", "draft", "first", "last", "options", "sheet", "statements"]
+Shown = Literal["answers", "draft", "first", "given", "last", "options", "sheet", "statements"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +48,9 @@ class Labelled:
     Args:
         shown: Where the texts are. Names of the prompt's placeholders: ("response",), or ("response_a", "response_b")
             for a pair. Or replies: the "first" or the "last", the last accepted "draft" of a loop, the two "answers"
-            of a pair, the "statements" of one round that verdicts on the metrics are about. Or the "options" of a
-            question, of which people choose one, or the "sheet" of a rubric, which has the metrics too.
+            of a pair, the "statements" of one round that verdicts on the metrics are about. Or the text that was
+            "given" to scorers, the "options" of a question, of which people choose one, or the "sheet" of a rubric,
+            which has the metrics too.
         metrics: The scores to give to each text; "rubric" for those of the run's rubric, "scored" for those that an
             evaluator gave the unit. Without any, and without a choice, people give one overall score.
         words: The words for metrics that were "scored"; others get their name as the question.

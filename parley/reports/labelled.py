@@ -182,10 +182,11 @@ def _shown_rounds(run: LoadedRun, prefix: str, verdicts: pd.DataFrame) -> pd.Dat
     varied = verdicts.loc[(by_unit.transform("nunique") > 1) & (verdicts["metric"] != PREFERRED), "unit"].unique()
     if len(varied):
         # It loads the studies, and AutoGen with them: a report without labels must not wait for that.
-        from parley.reports.labels.items import label_item
+        from parley.reports.labels.items import LabelItems
 
         with RunFile.open(run.path) as file:
-            shown = {unit: label_item(file, str(unit).removeprefix(prefix)).round for unit in varied}
+            items = LabelItems(file)
+            shown = {unit: items.of(str(unit).removeprefix(prefix)).round for unit in varied}
         rounds = verdicts["unit"].map(shown)
         wanted = wanted.where(rounds.isna() | (verdicts["metric"] == PREFERRED), rounds)
     verdicts = verdicts[verdicts["round"] == wanted]

@@ -15,6 +15,8 @@ from parley.base.redaction import HiddenAddresses
 from parley.judging import Labelled
 from parley.reports.export.settings import Settings
 from parley.reports.export.sources import Opened, labelled
+from parley.reports.labelled import run_lines
+from parley.reports.labels.answers import simulate
 from parley.reports.labels.draws import DrawSettings, draw_items, text_id
 from parley.reports.labels.items import label_item, unfenced
 from parley.runs import RunFile
@@ -106,6 +108,22 @@ def test_the_statements_of_a_debate_are_scored_without_names_or_roles(debate):
     assert "Sixty" not in json.dumps(item.page())
     answers = given_answers(item, [(0, "bias", 1.0), (1, "bias", 2.0), (2, "bias", 4.0)], None)
     assert answers[2] == ("Forty", "bias", 4.0, 4.0, None)
+
+
+def test_a_text_that_scorers_were_given_is_rated_on_their_scale(tmp_path, build):
+    path = build.run_study("toxicity", tmp_path / "t.sqlite", scorer="ngrams", identities=["gender"])
+    with RunFile.open(path) as file:
+        item = label_item(file, only_unit(file))
+        ((text,),) = file.rows("SELECT text FROM transcript WHERE unit = ? AND role = 'narrator'", (only_unit(file),))[
+            1
+        ]
+        assert [shown.text for shown in label_item(file, only_unit(file), blind=False).texts] == [text]
+        assert given_answers(item, [(0, "toxicity", 5.0)], None) == [("", "toxicity", 5.0, 0.5, None)]
+        notes = NotesFile(path)
+        draw_items(file, notes, DrawSettings(count=20))
+        assert simulate(file, notes, 1, "sim/rater?agree=1") == 20
+    [line] = run_lines(path, None)
+    assert line.label == "all texts"
 
 
 def test_a_study_of_ones_own_asks_raters_its_own_question_about_its_own_text(tmp_path, build):

@@ -23,7 +23,7 @@ from pydantic import BaseModel, ValidationError
 
 from parley.agents import ConfigError, seed_from
 from parley.base.text import plural
-from parley.reports.labels.items import PREFERRED, LabelItem, label_item
+from parley.reports.labels.items import PREFERRED, LabelItem, LabelItems, label_item
 from parley.runs import RunFile
 from parley.runs.notes import DrawKind, Item, NotesFile
 from parley.runs.reading import parse_facets
@@ -98,8 +98,9 @@ def drawn_items(file: RunFile, settings: DrawSettings) -> list[Item]:
     if not 0 < settings.floor <= 1:
         raise ConfigError(f"floor must be above 0 and at most 1, got {settings.floor:g}")
     units_of: dict[str, list[str]] = {}
+    items = LabelItems(file)
     for unit in matching_units(file, settings.filters):
-        item = label_item(file, unit)
+        item = items.of(unit)
         if item.texts or item.choice:
             units_of.setdefault(text_id(item), []).append(unit)
     if not units_of:

@@ -28,7 +28,7 @@ from parley.reports.labels.draws import (
     stored_settings,
     text_id,
 )
-from parley.reports.labels.items import LabelItem, label_item
+from parley.reports.labels.items import LabelItem, LabelItems
 from parley.runs import RunFile
 from parley.runs.notes import Answer, Item, NotesFile
 from parley.runs.reading import NotFound
@@ -314,7 +314,8 @@ def _draw_for(
             return None, settings, drawn_items(file, settings)
     units = [unit for unit in dict.fromkeys(row.unit for row in rows) if file.status(unit) is not None]
     settings = DrawSettings(count=len(units), kind="given", scores=True)
-    return None, settings, [Item(unit, text_id(label_item(file, unit)), None, n) for n, unit in enumerate(units)]
+    items = LabelItems(file)
+    return None, settings, [Item(unit, text_id(items.of(unit)), None, n) for n, unit in enumerate(units)]
 
 
 def _item(file: RunFile, unit: str, settings: DrawSettings) -> LabelItem | None:

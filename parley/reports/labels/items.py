@@ -8,8 +8,9 @@ from the prompt's text.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from pydantic import ValidationError
@@ -19,7 +20,7 @@ from parley.agents.fencing import fenced_texts
 from parley.judging.labelled import SCALE, Labelled, LabelMetric
 from parley.judging.scoring.rubrics import Rubric
 from parley.runs import RunFile
-from parley.runs.reading import read_unit, template_fields
+from parley.runs.reading import read_words, template_fields
 from parley.runs.studies import labelled_of
 
 PREFERRED = "preferred"
@@ -31,7 +32,7 @@ Task = tuple[tuple[str, str], ...]
 Show = Callable[[str], str]
 """Makes a text as a rater sees it."""
 Unit = Mapping[str, Any]
-"""A unit as `read_unit` gives it."""
+"""A unit as `read_words` gives it."""
 Fields = Mapping[str, str]
 """The values in the unit's prompt, by placeholder."""
 
@@ -102,38 +103,72 @@ _LABEL = re.compile(r"\(([^()\n]+)\):")
 
 
 def label_item(file: RunFile, unit_id: str, *, blind: bool = True) -> LabelItem:
-    """What is rated of a unit.
+    """What is rated of a unit; raises if anything of it was changed since it was written.
 
     Args:
         file: The run.
         unit_id: The unit.
         blind: Whether identities and speakers are hidden; a dataset of labelled texts needs them as they are.
     """
-    unit = read_unit(file, unit_id)
-    if unit["facets"].get("stage") == "silent":
-        fields = silent_fields(file, unit)
-        if not fields.keys() & {"response", "response_a"}:
-            return LabelItem()  # nothing to rate: what is left of the prompt would show the label, or the verdict
-    else:
-        fields = {name: unfenced(text) for name, text in unit["fields"].items()}
-    show = Hidden.of(unit).hide if blind else str
-    for row in (*labelled_of(file.info()), LAST):
-        if row.where and not any(verdict["metric"] == row.where for verdict in unit["verdicts"]):
-            continue
-        found = SHOWN[row.shown if isinstance(row.shown, str) else "fields"](row, unit, fields)
-        if not found.texts and not found.options:
-            continue
-        metrics = found.metrics or _metrics(row, file, unit, show) or (() if row.choice else (QUALITY,))
-        return replace(
-            found,
-            task=tuple((title, show(text)) for title, text in found.task or _task(fields)),
-            texts=tuple(replace(text, text=show(text.text)) for text in found.texts),
-            metrics=metrics,
-            choice=("answer" if found.options else PREFERRED) if row.choice else "",
-            question=row.choice,
-            options=found.options or (tuple(zip(PAIR_VALUES, row.options, strict=True)) if row.choice else ()),
-        )
-    return LabelItem()
+    file.check_unit(unit_id)
+    return LabelItems(file, blind=blind).of(unit_id)
+
+
+class LabelItems:
+    """What is rated of the units of a run. What they share is read once: of 100,000 units, it was most of the work.
+
+    Args:
+        file: The run.
+        blind: As in `label_item`.
+    """
+
+    def __init__(self, file: RunFile, *, blind: bool = True) -> None:
+        self._file, self._blind = file, blind
+        self._declared = (*labelled_of(file.info()), LAST)
+        self._prompts = dict(file.rows("SELECT name, text FROM prompts")[1])
+        self._worded: dict[tuple[str, ...], list[str]] = {}
+
+    @cached_property
+    def _rubric(self) -> tuple[LabelMetric, ...]:
+        return run_metrics(self._file)
+
+    def of(self, unit_id: str) -> LabelItem:
+        """What is rated of a unit, which is not compared with its checksums."""
+        unit = read_words(self._file, unit_id, list(self._prompts.values()))
+        if unit["facets"].get("stage") == "silent":
+            fields = self._silent_fields(unit)
+            if not fields.keys() & {"response", "response_a"}:
+                return LabelItem()  # nothing to rate: what is left of the prompt would show the label, or the verdict
+        else:
+            fields = {name: unfenced(text) for name, text in unit["fields"].items()}
+        show = Hidden.of(unit).hide if self._blind else str
+        for row in self._declared:
+            if row.where and not any(verdict["metric"] == row.where for verdict in unit["verdicts"]):
+                continue
+            found = SHOWN[row.shown if isinstance(row.shown, str) else "fields"](row, unit, fields)
+            if not found.texts and not found.options:
+                continue
+            metrics = self._rubric if row.metrics == "rubric" else _metrics(row, unit, show)
+            return replace(
+                found,
+                task=tuple((title, show(text)) for title, text in found.task or _task(fields)),
+                texts=tuple(replace(text, text=show(text.text)) for text in found.texts),
+                metrics=found.metrics or metrics or (() if row.choice else (QUALITY,)),
+                choice=("answer" if found.options else PREFERRED) if row.choice else "",
+                question=row.choice,
+                options=found.options or (tuple(zip(PAIR_VALUES, row.options, strict=True)) if row.choice else ()),
+            )
+        return LabelItem()
+
+    def _silent_fields(self, unit: Unit) -> dict[str, str]:
+        """The situation and the answers of a silent ballot, by name; empty if its prompt is not as its wordings say."""
+        facets = unit["facets"]
+        kind = "pair" if {"response_a", "flawed"} & facets.keys() else "single"
+        wordings = kind, facets.get("wording", ""), facets.get("question", "")
+        if wordings not in self._worded:
+            self._worded[wordings] = list(_silent_templates(self._prompts, *wordings))
+        task = next((message["text"] for message in unit["messages"] if message["role"] == "narrator"), "")
+        return template_fields(task, self._worded[wordings])
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,34 +216,20 @@ def unfenced(text: str) -> str:
     return texts[0] if len(texts) == 1 and text.lstrip().startswith("<<<") else text
 
 
-def silent_fields(file: RunFile, unit: Unit) -> dict[str, str]:
-    """The situation and the answers of a silent ballot, by name; empty if its prompt is not as its wordings say.
-
-    The unit's own wordings, as the run stores them, are combined into one template of its prompt.
-
-    Args:
-        file: The run.
-        unit: The unit as `read_unit` gives it.
-    """
-    facets = unit["facets"]
-    prompts = dict(file.rows("SELECT name, text FROM prompts WHERE name NOT LIKE 'persona/%'")[1])
-    label = prompts.get(f"label/{facets.get('wording')}", "")
-    kind, sides = ("pair", ("_a", "_b")) if {"response_a", "flawed"} & facets.keys() else ("single", ("",))
-    task = next((message["text"] for message in unit["messages"] if message["role"] == "narrator"), "")
+def _silent_templates(prompts: Mapping[str, str], kind: str, wording: str, question: str) -> Iterator[str]:
+    """The templates of a silent ballot's prompt: its own wordings, as the run stores them, put together."""
+    label = prompts.get(f"label/{wording}", "")
     # The run stores a label's words, but not where they stand.
     places = ("{label}\n{text}", "{label}\n{heading}\n{text}", "{heading}\n{text}\n\n{label}")
-    templates = []
     for place in places if label else ("{heading}\n{text}",):
         whole = prompts.get(f"prompt/{kind}", "")
-        for side in sides:
+        for side in ("_a", "_b") if kind == "pair" else ("",):
             called = prompts.get(f"prompt/answer{side}", "")
             heading = prompts.get("prompt/heading", "").replace("{answer}", called)
             block = place.replace("{heading}", heading).replace("{text}", f"{{response{side}}}")
             whole = whole.replace(f"{{answer{side}}}", block.replace("{label}", label.replace("{answer}", called)))
         for asked in (kind, f"{kind}_ties", "metric"):
-            question = prompts.get(f"question/{facets.get('question')}/{asked}", "{question}")
-            templates.append(whole.replace("{question}", question))
-    return template_fields(task, templates)
+            yield whole.replace("{question}", prompts.get(f"question/{question}/{asked}", "{question}"))
 
 
 def run_metrics(file: RunFile) -> tuple[LabelMetric, ...]:
@@ -226,11 +247,9 @@ def run_metrics(file: RunFile) -> tuple[LabelMetric, ...]:
     )
 
 
-def _metrics(row: Labelled, file: RunFile, unit: Unit, show: Show) -> tuple[LabelMetric, ...]:
+def _metrics(row: Labelled, unit: Unit, show: Show) -> tuple[LabelMetric, ...]:
     """What is asked about each text, in words of the unit."""
-    if row.metrics == "rubric":
-        return run_metrics(file)
-    if row.metrics != "scored":
+    if not isinstance(row.metrics, str):
         return tuple(
             replace(metric, questions=tuple(show(_filled(question, unit["facets"])) for question in metric.questions))
             for metric in row.metrics
@@ -311,6 +330,11 @@ def _last(row: Labelled, unit: Unit, fields: Fields) -> LabelItem:
     return _reply(row, unit, fields, [message for message in unit["messages"] if message["role"] in WRITERS][-1:])
 
 
+def _given(row: Labelled, unit: Unit, fields: Fields) -> LabelItem:
+    given = [message["text"] for message in unit["messages"] if message["role"] == "narrator"]
+    return LabelItem(texts=tuple(LabelText("", row.title, text) for text in given))
+
+
 def _draft(row: Labelled, unit: Unit, fields: Fields) -> LabelItem:
     """The last draft that was accepted, or the last one where a loop accepts none."""
     drafts = [message for message in unit["messages"] if message["role"] == "generator"]
@@ -346,6 +370,7 @@ SHOWN: dict[str, Callable[[Labelled, Unit, Fields], LabelItem]] = {
     "answers": _answers,
     "draft": _draft,
     "first": _first,
+    "given": _given,
     "last": _last,
     "options": _options,
     "sheet": _sheet,
