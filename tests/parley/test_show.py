@@ -1,19 +1,28 @@
-"""`parley show` finds units, and puts two of them side by side: the words behind a finding, in the terminal."""
+"""`parley show` prints conversations, finds units, and puts two of them side by side: the words behind a finding."""
 
 from __future__ import annotations
 
+import json
+import os
+import pty
+import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from parley.agents.transcripts import Call, PromptMessage, Transcript, Turn
 from parley.cli import main
+from parley.cli.show import _notes
 from parley.cli.side_by_side import marked
 from parley.judging import Outcome, Unit, Verdict
 from parley.runs import Record, RunFile
+from tests.panels import ONE_CELL, TINY_PANEL, panel_study
 
 INFO = {"study": "by-hand", "models": [], "config": {}, "plan": "", "versions": {}}
 
@@ -160,3 +169,133 @@ def test_where_most_words_differ_none_is_marked() -> None:
     long = " ".join(map(str, range(100)))
     first, second = marked(f"{long} black {long}", f"{long} white {long}", shortened=True)
     assert first.plain == " … 94 95 96 97 98 99 [black] 0 1 2 3 4 5 … "
+
+
+# Conversations, prompts and control characters
+
+
+UNIT = "p1/childcare-first-morning/female/r0"
+
+
+def squeezed(text: str) -> str:
+    """The text without spaces and line breaks: a terminal wraps lines anywhere."""
+    return re.sub(r"\s+", "", text)
+
+
+def test_show_prints_lists_and_finds_conversations(parley: Callable[..., Any], whole: Path) -> None:
+    result = parley("show", whole)
+    assert UNIT in result.out
+    assert "Candidate (female):" in result.out
+    speakers = re.findall(r"^(\w+)  \(round (\d)\)$", result.out, re.MULTILINE)
+    panel = ["Examiner", "Practitioner", "Innovator", "Editor"]
+    assert sorted(speakers[:4]) == sorted((name, "1") for name in panel)
+    assert sorted(speakers[4:]) == sorted((name, "2") for name in panel)
+    assert "tokens" in result.out
+    assert "\x1b" not in result.out
+    found = parley("show", whole, "p2/child").out
+    assert "p2/childcare-first-morning/female-male/" in found
+    assert "Candidate A (" in found
+    ids = [line.split()[1] for line in parley("show", whole, "--list").out.splitlines()]
+    others = sum(unit.startswith("p1/") for unit in ids) - 1
+    assert f"{others} other unit" in parley("show", whole, "p1/").out
+    assert "other unit" not in parley("show", whole, ids[0]).out
+    unit = parley("show", whole, UNIT, "--json").json
+    assert (unit["id"], unit["facets"]["identity"]) == (UNIT, "female")
+    assert [turn["seq"] for turn in unit["turns"]] == list(range(10))
+    spoken = [turn for turn in unit["turns"] if turn["role"] == "debater"]
+    assert all(json.loads(turn["text"]) == turn["parsed"] for turn in spoken)
+    assert all(len(turn["calls"]) == 1 and "prompt" not in turn["calls"][0] for turn in spoken)
+
+
+def test_show_lists_what_failed(parley: Callable[..., Any], server: Any, run_file: Any) -> None:
+    server.answer = lambda nth, body: web.Response(status=500, text="down") if nth >= 16 else None
+    parley(*TINY_PANEL, "--out", "a.sqlite", "--model", server.model(), "--concurrency", "1")
+    lines = parley("show", "a.sqlite", "--list").out.splitlines()
+    planned = [unit for (unit,) in run_file("a.sqlite").rows("SELECT id FROM units ORDER BY position")]
+    listed = [(line.split()[1], line.split()[0]) for line in lines]
+    assert listed == list(zip(planned, ["done"] * 2 + ["failed"] * 7, strict=True))
+    assert lines[-1].endswith("answered 500: down")
+    as_json = parley("show", "a.sqlite", "--list", "--json").json
+    assert [(row["id"], row["status"]) for row in as_json] == listed
+    assert "answered 500: down" in parley("show", "a.sqlite", planned[-1]).out
+
+
+def test_show_prompts_prints_exactly_what_was_sent(parley: Callable[..., Any], server: Any) -> None:
+    parley(*TINY_PANEL, "--out", "a.sqlite", "--model", server.model(), "--concurrency", "1")
+    unit = parley("show", "a.sqlite", UNIT, "--json", "--prompts").json
+    prompts = [call["prompt"] for turn in unit["turns"] for call in turn["calls"]]
+    assert len(prompts) == 8
+    for sent, prompt in zip(server.asked[:8], prompts, strict=True):
+        rebuilt: list[dict[str, str]] = []
+        for piece in prompt:
+            named = piece["role"] == "user" and piece["source"] not in ("", "user")
+            text = f"{piece['source']}: {piece['text']}" if named else piece["text"]
+            if rebuilt and rebuilt[-1]["role"] == piece["role"]:
+                rebuilt[-1]["content"] += "\n\n" + text
+            else:
+                rebuilt.append({"role": piece["role"], "content": text})
+        assert rebuilt == sent["messages"]
+    study = panel_study(suite="tiny", **ONE_CELL)
+    first = next(unit for unit in study.plan() if unit.id == UNIT)
+    assert study.task(first) in [piece["text"] for piece in prompts[0]]
+    assert squeezed(study.task(first)) in squeezed(parley("show", "a.sqlite", UNIT, "--prompts").out)
+
+
+NASTY = (
+    "[red]x[/red] [link=http://evil]y[/link] \x1b[2J\x1b]0;owned\x07 \x9b31m \x08\x08 \u202eabc ratio :1: :smile: {z}"
+)
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+def test_control_characters_in_replies_and_errors_are_made_visible(parley: Callable[..., Any], server: Any) -> None:
+    server.answer = lambda nth, body: server.reply(NASTY)
+    parley(*TINY_PANEL, "--out", "a.sqlite", "--model", server.model())
+    for arguments in ((), ("--prompts",), ("--list",)):
+        result = parley("show", "a.sqlite", *arguments)
+        assert result.status == 0
+        assert not CONTROL.search(result.out), arguments
+    shown = squeezed(parley("show", "a.sqlite").out)
+    assert "[red]x[/red][link=http://evil]y[/link]" in shown
+    assert "ratio:1::smile:{z}" in shown, "colons stay colons"
+    turns = parley("show", "a.sqlite", "--json").json["turns"]
+    assert NASTY in [turn["text"] for turn in turns], "the file and JSON have it whole"
+    server.answer = lambda nth, body: web.json_response({"error": {"message": NASTY}}, status=400)
+    result = parley(*TINY_PANEL, "--no-cache", "--out", "b.sqlite", "--model", server.model())
+    assert (result.status, "[red]x[/red]" in result.err) == (1, True)
+    for text in (result.err, parley("show", "b.sqlite", "--list").out, parley("show", "b.sqlite", "p1/").out):
+        assert not CONTROL.search(text)
+
+    ours, theirs = pty.openpty()
+    code = "import sys; from parley.cli import main; sys.exit(main(['show', 'a.sqlite']))"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=theirs, env={**os.environ, "TERM": "xterm"}) as listed:
+        os.close(theirs)
+        out = b""
+        while True:
+            try:
+                chunk = os.read(ours, 65536)
+            except OSError:  # the other end is closed
+                break
+            if not chunk:
+                break
+            out += chunk
+    os.close(ours)
+    assert listed.returncode == 0
+    assert b"\x1b[" in out, "it is in colour"
+    assert b"[red]x[/red]" in out
+    for escape in (b"\x1b[2J", b"\x1b]0;", b"\x07", b"\xc2\x9b", "\u202e".encode()):
+        assert escape not in out
+
+
+@pytest.mark.parametrize(("raw", "shown"), [(None, "toxicity 0.5"), (0.25, "toxicity 0.5 · raw 0.25")])
+def test_a_scorer_without_a_raw_score_is_not_unparsed(raw: float | None, shown: str) -> None:
+    turn = {
+        "calls": [],
+        "parse_status": None,
+        "cut": 0,
+        "role": "evaluator",
+        "expected": None,
+        "flags": [],
+        "about": [],
+    }
+    assert " · ".join(_notes({**turn, "parsed": {"toxicity": 0.5, "raw": raw}})) == shown
+    assert list(_notes({**turn, "parsed": {"fluency": None}})) == ["fluency unparsed"]
