@@ -127,6 +127,8 @@ def test_clusters_or_rows_may_be_weighted_equally() -> None:
     assert bootstrap_mean(values, clusters, weight="row").estimate == 2.0
     with pytest.raises(ValueError, match="different lengths: 3, 2"):
         bootstrap_mean([1.0, 2.0, 3.0], ["a", "b"])
+    with pytest.raises(ValueError, match="different lengths: 2, 1, 1"):
+        cell_means([1.0, 2.0], ["a"], ["s"])
 
 
 @settings(max_examples=30, deadline=None, derandomize=True)

@@ -1,6 +1,11 @@
-"""The optimism gap on simulated loops whose scorer is noisy, and whose outside measure is the truth."""
+"""The optimism gap on simulated loops whose scorer is noisy, and whose outside measure is the truth.
+
+`STUDIES=400 python -m pytest tests/analysis/test_optimism.py -m nightly -s` prints how often the interval covers it.
+"""
 
 from __future__ import annotations
+
+import os
 
 import numpy as np
 import pandas as pd
@@ -26,7 +31,7 @@ from parley.judging.overcorrection import keeps_something
 from parley.training.evaluation.metrics import reward_gap
 
 P_VALUES = ("p", "p_adjusted")
-STUDIES = 100
+STUDIES = int(os.environ.get("STUDIES", "100"))
 PROMPTS, COMPLETIONS, PASSES = 30, 4, 3
 SYSTEMS = ("Default", "Flattering", "Better")
 
