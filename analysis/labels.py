@@ -2,8 +2,8 @@
 
     texts = rated_texts(parley.frames.labels(run), parley.frames.drawn(run), "Accuracy")
 
-One text counts once, however many units show it under different labels. Only labels of a random draw are used: a
-sorted queue shows raters what somebody wanted to see first, and says nothing about the other texts.
+One text counts once, however many units show it under different labels. Only labels of a random draw are used, as far
+as they were given in its order: a sorted queue, or what somebody chose to label, says nothing about the other texts.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ def rated_texts(labels: pd.DataFrame, drawn: pd.DataFrame, question: str) -> pd.
     used = labels[labels["probability"].notna()]
     if not used["simulated"].all():
         used = used[~used["simulated"]]
+    used = used[in_order(used, drawn)]
     asked = used[used["question"] == question]
     # A rater who met a text in two draws counts once.
     by_rater = asked.dropna(subset=["value"]).groupby(["text_id", "subject", "rater"], as_index=False)
@@ -47,6 +48,27 @@ def rated_texts(labels: pd.DataFrame, drawn: pd.DataFrame, question: str) -> pd.
         simulated=("simulated", "any"),
     )
     return texts.assign(probability=texts["text_id"].map(shown_probability(used, drawn)))
+
+
+def in_order(labels: pd.DataFrame, drawn: pd.DataFrame) -> pd.Series:
+    """Whether each label, or skip, was given before its rater left an item of the draw out.
+
+    Up to there the items are a random part of the draw, in the rater's own order or in that of the draw, whichever goes
+    further. What was labelled after a gap may have been chosen.
+
+    Args:
+        labels: The labels of random draws.
+        drawn: What they were drawn from.
+    """
+    places = drawn[drawn["position"].notna()].set_index(["draw", "unit"])["position"]
+    of_draw = pd.Series(places.reindex(pd.MultiIndex.from_frame(labels[["draw", "unit"]])).to_numpy(), labels.index)
+    kept = pd.Series(False, labels.index)
+    for rows in labels.groupby(["draw", "rater"], sort=False).groups.values():
+        orders = [order.loc[rows] for order in (labels["position"], of_draw)]
+        # Places count from 0: the first that is missing is the number of those before it.
+        ends = [next(n for n in range(len(rows) + 1) if n not in {*order}) for order in orders]
+        kept.loc[rows] = orders[ends.index(max(ends))] < max(ends)
+    return kept
 
 
 def shown_probability(labels: pd.DataFrame, drawn: pd.DataFrame) -> pd.Series:

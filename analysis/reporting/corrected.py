@@ -6,13 +6,13 @@ from the labels themselves.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
 import pandas as pd
 
-from parley.analysis.labels import non_response, rated_texts
+from parley.analysis.labels import in_order, non_response, rated_texts
 from parley.analysis.reporting.forest import Forest, in_numbers
 from parley.analysis.reporting.questions import corrected, table
 from parley.analysis.reporting.report import SIMULATED, Section, Table
@@ -31,7 +31,10 @@ TABLE = "corrected"
 PREFERRED = "preferred"
 ALL = "all"
 """The mean over a rubric's metrics, as reports call it."""
-QUESTIONS = {PREFERRED: "How often would people prefer answer A?", ALL: "What mean score would people give?"}
+QUESTIONS = {
+    PREFERRED: "How often would these raters prefer answer A?",
+    ALL: "What mean score would these raters give?",
+}
 BASELINES = ("default", "clean", "round 1")
 """Arms that the others are compared with; so is one whose name begins with "no "."""
 SHOWN = (
@@ -41,7 +44,8 @@ SHOWN = (
 NOTE = (
     "judge: the judge alone, whose interval does not allow for its errors. estimate: PPI++, which combines people's "
     "labels with the judge's scores and weights these by how well they predict the labels; t over labelled clusters. "
-    "alone: the labels alone. n: texts with a label. p is Holm-corrected over the differences of a metric."
+    "alone: the labels alone. n: texts with a label. p is Holm-corrected over the differences of a metric. Other "
+    "raters may be stricter: estimates are about these, and differences about those who labelled both sides."
 )
 CORRECTED = "judge, corrected by labels"
 Parts = tuple[str, ...]
@@ -82,17 +86,19 @@ def corrected_lines(texts: JudgedTexts, width: float | None = None) -> list[Line
     lines: list[Line] = []
     differing = [name for name in texts.arms if texts.judged[name].nunique() > 1]
     for metric, rows in texts.judged.groupby("metric", sort=False) if len(texts.judged) else ():
-        rated = rated_texts(texts.labels, texts.drawn, str(metric))
-        scored = rated["judge_value"].where(rated["judge_value"].notna(), rated["value"])
-        known = rated[["text_id", "subject"]].assign(label=scored, probability=rated["probability"])
+        known, simulated = _known(texts, str(metric))
         parts_of = dict(list(rows.groupby(differing, sort=False))) if differing else {(): rows}
-        arms = {parts: _texts(part, known.dropna(subset=["label"])) for parts, part in parts_of.items()}
+        arms = {parts: _texts(part, known) for parts, part in parts_of.items()}
         arms = {parts: part for parts, part in arms.items() if part["label"].notna().any()}
         pairs = [pair for pair in _pairs(list(arms)) if not _share_texts(*(arms[parts] for parts in pair))]
-        about = {"raters": SIMULATED if rated["simulated"].any() else "people"}
+        about = {"raters": SIMULATED if simulated else "people"}
         own = []
         for compared in (*pairs, *((parts,) for parts in arms)):
-            line = _estimated([_sample(arms[parts]) for parts in compared], width, texts.cluster)
+            samples = [arms[parts] for parts in compared]
+            if len(compared) > 1:
+                both, _ = _known(texts, str(metric), _raters_of_both(texts.labels, *samples))
+                samples = [_texts(parts_of[parts], both) for parts in compared]
+            line = _estimated(samples, width, texts.cluster)
             names = [" · ".join(filter(None, parts)) or "all texts" for parts in compared]
             own.append(
                 replace(
@@ -107,6 +113,27 @@ def corrected_lines(texts: JudgedTexts, width: float | None = None) -> list[Line
             )
         lines += corrected(own, family=())
     return lines
+
+
+def _known(texts: JudgedTexts, metric: str, raters: Collection[str] | None = None) -> tuple[pd.DataFrame, bool]:
+    """The labels of a metric by text, on the judge's scale, and whether no person gave them.
+
+    Args:
+        texts: The texts.
+        metric: The metric.
+        raters: Whose labels; None: everybody's.
+    """
+    labels = texts.labels if raters is None else texts.labels[texts.labels["rater"].isin(list(raters))]
+    rated = rated_texts(labels, texts.drawn, metric)
+    scored = rated["judge_value"].where(rated["judge_value"].notna(), rated["value"])
+    known = rated[["text_id", "subject"]].assign(label=scored, probability=rated["probability"])
+    return known.dropna(subset=["label"]), bool(rated["simulated"].any())
+
+
+def _raters_of_both(labels: pd.DataFrame, first: pd.DataFrame, second: pd.DataFrame) -> set[str]:
+    """Who labelled texts of both arms: one arm's raters may be stricter than the other's."""
+    of_arms = (labels.loc[labels["text_id"].isin(arm["text_id"]), "rater"] for arm in (first, second))
+    return set.intersection(*(set(raters) for raters in of_arms))
 
 
 def _texts(rows: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
@@ -144,8 +171,15 @@ def _share_texts(first: pd.DataFrame, second: pd.DataFrame) -> bool:
     return not first.merge(second, on=["text_id", "subject"]).empty
 
 
-def _estimated(samples: Sequence[LabelledTexts], wanted: float | None, cluster: str) -> Line:
+def _estimated(arms: Sequence[pd.DataFrame], wanted: float | None, cluster: str) -> Line:
     """The mean of an arm, or the difference of two, with what more labels would do."""
+    if not all(arm["label"].notna().any() for arm in arms):
+        nothing = dict.fromkeys(
+            ("judge", "judge_low", "judge_high", "alone", "alone_low", "alone_high", "weight"), math.nan
+        )
+        counted = {"texts": float(sum(map(len, arms)))}
+        return Line(also=nothing | counted | {"moved": math.nan}, clusters=0, note="nobody labelled texts of both")
+    samples = [_sample(arm) for arm in arms]
     line = corrected_difference(*samples) if len(samples) > 1 else corrected_mean(*samples)
     also, texts = dict(line.also), int(line.also["texts"])
     if line.bounded:
@@ -183,23 +217,23 @@ def _width(line: Line) -> float:
     return line.high - line.low
 
 
-def corrected_section(lines: Sequence[Line], labels: pd.DataFrame) -> Section:
+def corrected_section(lines: Sequence[Line], texts: JudgedTexts) -> Section:
     """The table, a forest plot a metric, and the sentences on the first line that has an interval.
 
     Args:
         lines: The lines, the most important first.
-        labels: The labels.
+        texts: What they were made from.
     """
     if not lines:
         return Section()
     mark = raters_mark(lines[0])
-    main = next((line for line in lines if line.bounded), lines[0])
+    main = next((line for line in sorted(lines, key=lambda line: not line.bounded) if line.n), lines[0])
     title = f"{mark}The judge's estimates, corrected by labels"
     metrics = dict.fromkeys(line.measure for line in lines)
     return Section(
         tables=[Table(TABLE, title, table(lines), shown=SHOWN, note=NOTE)],
         forests=[_forest([line for line in lines if line.measure == metric], mark) for metric in metrics],
-        words=[mark + sentence for sentence in (*line_sentences(main), *_rater_sentence(main, labels))],
+        words=[mark + sentence for sentence in (*line_sentences(main), *_rater_sentence(main, texts))],
     )
 
 
@@ -219,7 +253,7 @@ def _forest(lines: Sequence[Line], mark: str = "") -> Forest:
     ]
     return Forest(
         name=f"{TABLE}-{metric.lower().replace(' ', '-')}",
-        question=f"{mark}{QUESTIONS.get(metric, f'What score for {metric} would people give?')}",
+        question=f"{mark}{QUESTIONS.get(metric, f'What score for {metric} would these raters give?')}",
         axis=f"{'difference in ' if differences else ''}{_words(metric)}",
         lines=tuple(shown),
         reference=0.0 if differences else None,
@@ -287,8 +321,9 @@ def _number(line: Line) -> Callable[[float], str]:
     return lambda value: f"{value:.2f}" if value >= 0.1 or value == 0 else f"{value:.2g}"
 
 
-def _rater_sentence(line: Line, labels: pd.DataFrame) -> Iterator[str]:
-    """How many raters there were, how they differ on one text, and what they skipped."""
+def _rater_sentence(line: Line, texts: JudgedTexts) -> Iterator[str]:
+    """How many raters there were, how they differ on one text, what they skipped, and what is left out."""
+    labels = texts.labels
     used = labels[labels["probability"].notna() & (labels["simulated"] == (line.about["raters"] == SIMULATED))]
     own = used[used["question"] == line.measure]
     by_text = own.dropna(subset=["value"]).groupby(["text_id", "subject"])["value"]
@@ -306,4 +341,8 @@ def _rater_sentence(line: Line, labels: pd.DataFrame) -> Iterator[str]:
         words += f"; they skipped {skipped} of {plural(asked, 'item')}, which the estimate does not cover"
     if labels["probability"].isna().any():
         words += "; labels from a sorted queue are left out"
+    if gaps := int((~in_order(own, texts.drawn)).sum()):
+        words += (
+            f"; {plural(gaps, 'label')} after an item that its rater left out may have been chosen and are left out"
+        )
     yield f"{words}."

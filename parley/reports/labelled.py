@@ -36,7 +36,7 @@ def with_labels(report: Report, runs: Sequence[LoadedRun], arms: Sequence[str]) 
         read = read_labels(runs, arms)
     except ParleyError as error:
         return replace(report, cautions=(*report.cautions, f"The labels could not be used: {error}"))
-    section = corrected_section(corrected_lines(read), read.labels)
+    section = corrected_section(corrected_lines(read), read)
     if not section.tables:
         return report
     # After what invalidates results: people's word on a question counts more than a judge's.

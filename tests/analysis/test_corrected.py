@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -35,10 +36,11 @@ def texts(
                 score = knows * person + rng.normal(0, 0.3)
                 judged.append((metric, text, "", score, f"base {base}", *parts))
                 shown = rng.random() < 0.5
-                drawn.append((1, f"unit {text}", text, 0.5, 1.0 if shown else None))
+                drawn.append((1, f"unit {text}", text, 0.5, len(labels) if shown else None))
                 if shown:
-                    labels.append((1, f"unit {text}", text, "Ada", "", metric, person, None, 0.5, False))
+                    labels.append((1, f"unit {text}", text, "Ada", "", metric, person, None, 0.5, len(labels), False))
     columns = ["draw", "unit", "text_id", "rater", "subject", "question", "value", "judge_value", "probability"]
+    columns.append("position")
     facets = ("method", "model")[: len(arms[0])]
     return JudgedTexts(
         judged=pd.DataFrame(judged, columns=["metric", "text_id", "subject", "judged", "cluster", *facets]),
@@ -85,13 +87,13 @@ def test_a_judge_that_makes_the_interval_wider_is_said_to() -> None:
     labelled = texts([("a",), ("b",)], knows=0.0, seed=2)
     lines = corrected_lines(labelled)
     assert {line.note for line in lines} == {"wider than the labels alone"}
-    words = corrected_section(lines, labelled.labels).words
+    words = corrected_section(lines, labelled).words
     assert "the judge's scores do not help: with them the interval is" in words[1]
 
 
 def test_a_choice_of_two_is_a_share() -> None:
     labelled = texts([("all",)], metric="preferred")
-    section = corrected_section(corrected_lines(labelled), labelled.labels)
+    section = corrected_section(corrected_lines(labelled), labelled)
     assert section.words[0].startswith("How often answer A is preferred, all texts: ")
     assert "%" in section.words[0]
     assert "percentage points wide" in section.words[1]
@@ -101,6 +103,18 @@ def test_a_choice_of_two_is_a_share() -> None:
 
 def test_a_report_with_corrected_estimates_cites_where_they_come_from() -> None:
     labelled = texts([("a",), ("b",)])
-    section = corrected_section(corrected_lines(labelled), labelled.labels)
+    section = corrected_section(corrected_lines(labelled), labelled)
     assert "arXiv:2311.01453" in references(Report("a study", tables=tuple(section.tables)))
     assert "2311.01453" not in references(Report("a study"))
+
+
+def test_a_difference_needs_raters_who_labelled_both_arms() -> None:
+    """One rater an arm: which of them is stricter is not known. The means stand, about these raters."""
+    both = texts([("default",), ("loop",)])
+    labels = both.labels.assign(rater=both.labels["text_id"].str[0])
+    apart = replace(both, labels=labels.assign(position=labels.groupby("rater").cumcount()))
+    difference, *means = corrected_lines(apart)
+    assert (difference.note, difference.n, difference.p != difference.p) == ("nobody labelled texts of both", 0, True)
+    section = corrected_section([difference, *means], apart)
+    assert section.forests[0].question == "What score for toxicity would these raters give?"
+    assert section.words[0].startswith("Toxicity, default:")

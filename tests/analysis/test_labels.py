@@ -41,6 +41,9 @@ def frames(labels, drawn):
     columns = ["draw", "text_id", "probability", "rater", "question", "value", "simulated"]
     table = pd.DataFrame(labels, columns=columns).assign(subject="", judge_value=1.0)
     table["unit"] = table["text_id"]
+    table["position"] = table.groupby(
+        ["draw", "rater"]
+    ).cumcount()  # each rater in its own order, unless a test says so
     return table, pd.DataFrame(drawn, columns=["draw", "unit", "text_id", "probability", "position"])
 
 
@@ -58,6 +61,17 @@ def test_a_text_is_shown_with_its_probability_however_early_raters_stop():
     computed = shown_probability(*frames(rows, drawn))
     assert computed["d"] == pytest.approx(1 - (1 - 1 / 2) * (1 - 1 / 4))
     assert [shown[text] / 4000 for text in "abcd"] == pytest.approx(list(computed[list("abcd")]), abs=0.035)
+
+
+def test_what_a_rater_labels_after_leaving_an_item_out_may_have_been_chosen():
+    drawn = [(1, text, text, 1.0, place) for place, text in enumerate("abcde")]
+    labels, population = frames([(1, text, 1.0, "Ann", "q", 5.0, False) for text in "bde"], drawn)
+    labels["position"] = [0, 2, 1]  # her own order is b, e, d, …
+    assert sorted(rated_texts(labels, population, "q")["text_id"]) == ["b", "d", "e"]
+    labels["position"] = [0, 3, 1]  # she left the third one out
+    assert sorted(rated_texts(labels, population, "q")["text_id"]) == ["b", "e"]
+    imported = labels.assign(unit=["a", "b", "e"], text_id=["a", "b", "e"], position=[4, 2, 3])
+    assert sorted(rated_texts(imported, population, "q")["text_id"]) == ["a", "b"], "in the draw's order, up to the gap"
 
 
 def test_raters_are_averaged_and_neither_queues_nor_simulated_labels_enter():

@@ -111,7 +111,7 @@ def test_labels_correct_a_judge_that_is_biased_by_method(parley: Parley, labelle
     assert "narrower than with the labels alone" in second
     assert third == "1 rater gave the labels."
     forest = next(forest for forest in report["forests"] if forest["table"] == "corrected")
-    assert forest["question"] == "What score for BS would people give?"
+    assert forest["question"] == "What score for BS would these raters give?"
     assert [line["secondary"] for line in forest["lines"][:3]] == [False, True, True]
     assert forest["lines"][0]["units"] == {"group": ["sft", "rldf"]}
 
@@ -162,8 +162,8 @@ def test_simulated_raters_are_named_wherever_their_numbers_are(parley: Parley, l
 def test_labels_in_nine_topics_give_no_interval(parley: Parley, labeller: Labeller) -> None:
     nine = {f"-{topic}-" for topic in range(9)}
     for draw, unit in labeller.draw(84):
-        if any(topic in unit for topic in nine):
-            labeller.label(draw, unit, labeller.as_a_person_would(unit))
+        asked = any(topic in unit for topic in nine)
+        labeller.label(draw, unit, labeller.as_a_person_would(unit) if asked else None)
     report = labeller.section()
     found = row(report, "sft", "rldf")
     assert found["low"] is None
