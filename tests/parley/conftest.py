@@ -43,8 +43,9 @@ class Started:
     """The command in a separate process, so that it can be killed."""
 
     def __init__(self, output: Callable[..., Any], folder: Path, *arguments: object, **environment: str) -> None:
-        self._output, number = output, len(list(folder.glob("out-*")))
-        out, err = (folder / f"{stream}-{number}" for stream in ("out", "err"))
+        self._output = output
+        folder.mkdir()
+        out, err = folder / "out", folder / "err"
         self.process = ParleyProcess(arguments, Path.cwd(), {**os.environ, **environment}, out, err)
 
     def output(self) -> Any:
@@ -80,7 +81,7 @@ def start(told: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) ->
     folder = tmp_path_factory.mktemp("output")
 
     def start_process(*arguments: object, **environment: str) -> Started:
-        processes.append(Started(told, folder, *arguments, **environment))
+        processes.append(Started(told, folder / str(len(processes)), *arguments, **environment))
         return processes[-1]
 
     yield start_process

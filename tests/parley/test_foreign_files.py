@@ -59,15 +59,6 @@ def test_a_journal_cannot_have_a_file_of_yours_deleted(
     assert listing(place) == before
 
 
-def test_the_journal_of_the_attack_works_without_the_guard(place: Path, whole: Path) -> None:
-    mine = place / "mine.txt"
-    mine.write_text("years of work")
-    Path(f"{whole}-journal").write_bytes(journal(whole, names=mine))
-    with closing(sqlite3.connect(whole)) as db:
-        db.execute("SELECT count(*) FROM units").fetchone()
-    assert not mine.exists()
-
-
 def test_an_honest_journal_is_rolled_back_in_a_copy(parley: Callable[..., Any], place: Path, whole: Path) -> None:
     """Killed in the middle of a transaction that had reached the file."""
     sound = parley("show", whole).out

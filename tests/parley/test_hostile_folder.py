@@ -140,6 +140,7 @@ class Paths(Malibu):
 '''
 
 
+@pytest.mark.nightly
 def test_a_ray_worker_runs_nothing_of_the_current_folder_and_has_the_path_of_the_run_before_rays_own(
     place: Path, hostile: Callable[[], list[str]], short: Path
 ) -> None:

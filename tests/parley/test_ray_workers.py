@@ -62,11 +62,11 @@ def test_a_core_that_is_busy_all_the_time_says_once_what_to_install(
     monkeypatch.setattr(engine, "WORTH_SECONDS", 0.0)
     monkeypatch.setattr(engine, "WATCH_SECONDS", 0.1)
     monkeypatch.setattr(engine, "TICK_SECONDS", 0.05)
-    monkeypatch.setattr(engine, "BUSY", 0.2)
+    monkeypatch.setattr(engine, "BUSY", 0.01)
     monkeypatch.setattr(job.os, "cpu_count", lambda: cores)
     monkeypatch.setattr(job, "find_spec", lambda name: installed or None)
     noisy = [part for part in TINY_PANEL if part != "--quiet"]
-    result = parley(*noisy, "--repeats", "20", "--model", "sim/judge", "--out", "a.sqlite")
+    result = parley(*noisy, "--repeats", "6", "--model", "sim/judge", "--out", "a.sqlite")
     assert result.status == 0
     install = "" if installed else " (pip install 'parley-autogen[ray]')"
     said = f"one core is busy: use --executor ray{install}\n"
