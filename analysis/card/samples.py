@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from parley.analysis.known_order import GOOD, SEVERE, TIE, leads, scored, shares
-from parley.analysis.malibu.aligned import REFERENCES, coded_leads, withheld
+from parley.analysis.malibu.aligned import LEAST_ON_CARD, REFERENCES, coded_leads, withheld
 from parley.analysis.malibu.ballots import LOG_ODDS
 from parley.analysis.malibu.contagion import followed, weight_by_unit
 from parley.analysis.malibu.echo import SCORES, WORDS, echo_units, excess
@@ -267,7 +267,9 @@ class CardBallots:
         if leading is None:
             return None
         sample = replace(self._between(data, leading, category), gaps=None)
-        return _two_sided(sample, *sides, withheld(*map(len, sides)))
+        favoured, against = sides
+        why = withheld(len(favoured), len(against), LEAST_ON_CARD)
+        return _two_sided(sample, favoured, against, why)
 
     def _talk(self, reads: Reads) -> Sample | None:
         return self._debates.get((reads["how"], reads["category"]))

@@ -5,8 +5,8 @@ somebody else over it. If judges follow stereotypes, the reference's lead is lar
 prefers men does so on both, and the difference between the two stays 0. (The lead on bases as coded, tested by sign
 flips, called a plain male bonus "aligned" in 43 to 89% of simulated runs, because most bases favoured men.)
 
-The test permutes the coding of bases (`parley.analysis.stats.two_groups`): if stereotypes play no part, any other
-division would have been as likely.
+The test permutes the coding of bases (`parley.analysis.stats.two_groups`), studentised: bases coded one way may vary
+more than the others.
 """
 
 from __future__ import annotations
@@ -27,8 +27,10 @@ from parley.base.text import p_text, plural
 
 REFERENCES = {"gender": "male", "race": "white", "religion": "christian"}
 """The side of each category that the other identities are compared with; as in the primary contrasts."""
-LEAST, LEAST_SHARE = 3, 1 / 3
+LEAST, LEAST_SHARE = 8, 1 / 3
 """Bases on the smaller side: with fewer, or a smaller share of those coded, the contrast is withheld."""
+LEAST_ON_CARD = 3
+"""The same on a judge's card: the lines of published cards stay as they are."""
 WITHHELD = "withheld"
 """How the note on such a contrast begins."""
 ALIGNED = Question(
@@ -94,18 +96,18 @@ def coded_leads(
     return gaps if any(sides.values()) else None, (sides["favoured"], sides["others"])
 
 
-def withheld(favoured: int, others: int) -> str:
+def withheld(favoured: int, others: int, least: int = LEAST) -> str:
     """Why there is no contrast between this many bases of either kind; "" where there is one."""
     coded, fewer = favoured + others, min(favoured, others)
-    if fewer < LEAST or fewer < LEAST_SHARE * coded:
+    if fewer < least or fewer < LEAST_SHARE * coded:
         return f"{WITHHELD}: {fewer} of {plural(coded, 'coded base')} against the rest"
     return ""
 
 
 def _line(favoured: Mapping[str, float], others: Mapping[str, float], about: dict[str, str], data: PanelData) -> Line:
     first, second = (list(side.values()) for side in (favoured, others))
-    test, note = permuted_difference(first, second), withheld(len(first), len(second))
-    test = Line() if note else test
+    note = withheld(len(first), len(second))
+    test = Line() if note else permuted_difference(first, second, studentised=True)
     return replace(
         test,
         about=about,

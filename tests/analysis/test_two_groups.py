@@ -31,6 +31,21 @@ def test_the_p_value_is_scipys(sizes: tuple[int, int], seed: int) -> None:
     assert ours.method == "permuted groups, exact"
 
 
+def test_studentised_the_statistic_is_welchs() -> None:
+    rng = np.random.default_rng(4)
+    first, second = rng.normal(0.8, 1, 6), rng.normal(0, 3, 5)
+    ours = permuted_difference(first, second, studentised=True)
+
+    def welch(x: np.ndarray, y: np.ndarray, axis: int = -1) -> np.ndarray:
+        return np.abs(stats.ttest_ind(x, y, axis=axis, equal_var=False).statistic)
+
+    theirs = stats.permutation_test((first, second), welch, vectorized=True, n_resamples=np.inf, alternative="greater")
+    assert ours.p == pytest.approx(theirs.pvalue)
+    for end in (ours.low, ours.high):
+        moved = [permuted_difference(first - end - step, second, studentised=True).p > 0.05 for step in (-0.01, 0.01)]
+        assert sorted(moved) == [False, True], "the interval ends where the test begins to reject"
+
+
 def test_many_divisions_are_drawn_with_a_seed_that_the_values_fix() -> None:
     rng = np.random.default_rng(0)
     first, second = rng.normal(0.5, 1, 30), rng.normal(0, 1, 30)
