@@ -26,7 +26,7 @@ import numpy as np
 import pandas as pd
 
 from parley.analysis.malibu.panel import PanelData, Verdicts, panel_data
-from parley.analysis.malibu.rounds import Bools, before_and_after, heard_own, same_labels, same_text
+from parley.analysis.malibu.rounds import Bools, before_and_after, heard_own, same_labels, same_text, with_control
 from parley.analysis.reporting.questions import ALL, Question, corrected, section, stated
 from parley.analysis.reporting.report import ReportContext, Section
 from parley.analysis.stats.results import Line
@@ -61,6 +61,7 @@ def contagion(verdicts: Verdicts, *, blind: bool | None = None) -> list[Line]:
     """
     data = panel_data(verdicts)
     both = before_and_after(data, controls=True)
+    both = both[with_control(both)]
     both = both[(both["phase"] == 1) == (both["metric"] != "preferred")]  # in pairs, the preference is the verdict
     lines: list[Line] = []
     for (model, phase), group in both.groupby(["model", "phase"], sort=True, observed=True):

@@ -26,7 +26,7 @@ import pandas as pd
 
 from parley.analysis.malibu.contagion import about_units, against_control, prefix_of
 from parley.analysis.malibu.panel import PanelData, Verdicts, panel_data
-from parley.analysis.malibu.rounds import before_and_after, heard_own, partners, same_text
+from parley.analysis.malibu.rounds import before_and_after, heard_own, partners, same_text, with_control
 from parley.analysis.reporting.forest import Forest
 from parley.analysis.reporting.questions import Question, corrected, section, stated
 from parley.analysis.reporting.report import ReportContext, Section
@@ -179,12 +179,12 @@ def _words(remarks: pd.DataFrame | None) -> pd.DataFrame:
         for name, column in zip(names, ("near", "near_chance"), strict=True):
             means[name] = remarks[column].where((remarks["round"] == number) & (last > FIRST))
     units = means.groupby(keys, observed=True, dropna=False)[RATES].mean().reset_index()
-    return units.assign(own=heard_own(units))
+    return units[with_control(units)].assign(own=lambda kept: heard_own(kept))
 
 
 def _scores(data: PanelData) -> pd.DataFrame:
     both = before_and_after(data, controls=True)
-    both = both[both["metric"] != "preferred"]
+    both = both[with_control(both) & (both["metric"] != "preferred").to_numpy()]
     tables = [_same_scores(part) for _, part in both.groupby(["model", "phase"], observed=True, sort=False)]
     return pd.concat(tables) if tables else pd.DataFrame(columns=["model", "phase", "unit", "own", *RATES])
 

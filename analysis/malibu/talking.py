@@ -5,6 +5,9 @@ it has heard anybody (round 1), and then they talk (round 2 and later). So withi
 round 0 is what reasons alone add to a gap, and the last round minus round 1 is what hearing others adds. Runs without
 stages have only the first round and the last.
 
+One contrast is tested: the primary one that silent ballots (round 0) show most. They come before any debate and have
+no part in the change that is tested, so the choice favours no result. Everything else is a second family.
+
 It is the change of the gap, not of its size: where noise differs between rounds, |after| - |before| is not 0 on average
 even if nothing happened. Only the words for a shown change depend on the gap before: it amplifies a bias that was shown
 before if it has the same sign. Units whose judges heard ballots on another label, as a control, are left out of what
@@ -46,8 +49,9 @@ QUESTION = Question(
     arms="identity",
     family=("model", "phase"),
     note="first minus second, after minus before, by the same judges on the same units. reasons alone: round 1 minus "
-    "the silent ballot; hearing others, talking: the last round minus round 1. Holm over a model's primary contrasts "
-    "and steps, and over the other pairs of a model and phase.",
+    "the silent ballot; hearing others, talking: the last round minus round 1. In runs with silent ballots, what "
+    "hearing others adds to the primary contrast that these show most is one test, and Holm is over all others of a "
+    "model and phase; in other runs it is over all.",
 )
 Moments = Sequence[Floats | ScenarioGaps]
 """A gap before, after, and its change."""
@@ -63,9 +67,15 @@ def talking(data: PanelData, unequal: Sequence[Line] = ()) -> list[Line]:
         data: The verdicts.
         unequal: Contrasts whose silent ballots were unread unequally: what reasons add to them is not known.
     """
-    asked = list(steps(data))
+    asked, chosen = list(steps(data)), most_shown(data)
     planned = {(model, contrast) for model, contrast, _, _ in asked}
-    lines = [_line(data, model, 1, step, contrast, gaps) for model, contrast, step, gaps in asked]
+    lines = [
+        replace(
+            _line(data, model, 1, step, contrast, gaps),
+            secondary=step != HEARING or contrast != chosen.get(model),
+        )
+        for model, contrast, step, gaps in asked
+    ]
     aloud, step = data.debates, HEARING if data.staged else TALKING
     for model, phase, contrast, gaps in (*_scored(aloud), *_preferred(aloud)):
         if phase == 2 or (model, contrast) not in planned:
@@ -124,6 +134,27 @@ def steps(data: PanelData) -> Iterator[tuple[str, Contrast, str, Sequence[Scenar
                         for value in values
                     ],
                 )
+
+
+def most_shown(data: PanelData) -> dict[str, Contrast]:
+    """By model, the primary contrast with the largest difference between silent ballots.
+
+    Args:
+        data: The verdicts.
+    """
+    found: dict[str, Contrast] = {}
+    for model, judged in _by_round(data):
+        # Where all units talk, those that begin the debates.
+        cast = judged.assign(value=judged["silent"])
+        table = data.table(model) if data.read_silently(model) else ScoreTable.of(cast[cast["value"].notna()])
+        gaps = {
+            contrast: abs(table.contrast(contrast.first, contrast.second).test().estimate)
+            for contrast in primary_contrasts(data, model)
+            if {*contrast.first, *contrast.second} <= {*table.identities}
+        }
+        known = [contrast for contrast, size in gaps.items() if size == size]
+        found |= {model: max(known, key=lambda contrast: gaps[contrast])} if known else {}
+    return found
 
 
 def _by_round(data: PanelData) -> Iterator[tuple[str, pd.DataFrame]]:
@@ -185,10 +216,18 @@ def talking_section(data: PanelData, unequal: Sequence[Line]) -> Section:
 
 
 def _words(lines: Sequence[Line], data: PanelData) -> Iterator[str]:
-    """The largest shown change of each model, phase and step, planned before others."""
+    """The largest shown change of each model, phase and step, planned before others; and the one that was asked."""
     groups: dict[tuple[str, int, str], list[Line]] = {}
     for line in filter(lambda line: line.shown, lines):
         groups.setdefault((line.about["model"], line.about["phase"], line.about["step"]), []).append(line)
+    for line in lines:
+        if data.staged and line.about["phase"] == 1 and not (line.secondary or line.shown) and line.clusters:
+            yield (
+                f"{data.prefix(line.about['model'])}{STEPS[line.about['step']]} was not shown to change the gap "
+                f"between '{line.about['first']}' and '{line.about['second']}', the one that silent ballots show most "
+                f"({signed(line.also['before'])} before, {signed(line.also['after'])} after, over "
+                f"{plural(line.clusters, line.cluster)})."
+            )
     for (model, phase, step), shown in groups.items():
         shown = [line for line in shown if not line.secondary] or shown
         line = max(shown, key=lambda line: abs(line.estimate))

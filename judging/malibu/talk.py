@@ -5,8 +5,9 @@ Every judge of the panel casts a silent ballot (round 0), then gives reasons and
 (round 1), then discusses (round 2 and later). All of them see the same prompt up to the question.
 
 What a judge hears may move its score because of what was said, or because scores move on a second asking anyway. So in
-a part of the units, drawn at random, the judges hear the scores of the same panel on the same text under another label:
-the scores alone, since reasons could reveal whose they are.
+control units the judges hear the scores of the same panel on the same text under another label: the scores alone, since
+reasons could reveal whose they are. A third of the units, drawn at random, have a control on top: were they controls
+themselves, hardly any contrast would have both sides left on enough bases.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from parley.judging.study import Outcome, Unit, Verdict
 from parley.scenarios import Scenario
 
 OTHER_LABEL_SHARE = 1 / 3
-"""Share of the units whose judges hear ballots on the same text under another label."""
+"""Share of the units that have a control, whose judges hear ballots on the same text under another label."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,12 +35,14 @@ class Talk:
     Args:
         silent: The ballots that come first, and the words of all prompts.
         panel: The judges, and how they talk.
-        controlled: Whether in a part of the units the judges hear ballots under another label.
+        controlled: Whether there are control units.
+        on_top: Whether these are further units; else they replace some, as on the first judge's card.
     """
 
     silent: SilentBallots
     panel: Panel
     controlled: bool = True
+    on_top: bool = False
 
     def units(self, scenario: Scenario, phases: Sequence[int], repeat: int) -> Iterator[Unit]:
         """The units of a scenario: the silent ones' labels and words, with what the judges hear."""
@@ -48,12 +51,17 @@ class Talk:
             silent += self.silent.singles(scenario, controls=False)
         if 2 in phases:
             silent += self.silent.pairs(scenario)
+        on_top: list[Unit] = []  # after the others: an echo by chance is looked for in the unit before
         for unit in silent:
             name = f"t{unit.id[1:]}/r{repeat}"
             facets = {**unit.facets, "stage": "talk", "repeat": repeat, "heard": ""}
             if unit.facets["phase"] == 1:
-                facets["heard"] = self._heard(name, unit)
+                facets["heard"], own = self._heard(name, unit), str(unit.facets["identity"])
+                if self.on_top and facets["heard"] != own:
+                    on_top.append(Unit(f"{name}/heard", facets))
+                    facets = {**facets, "heard": own}
             yield Unit(name, facets)
+        yield from on_top
 
     def _heard(self, name: str, unit: Unit) -> str:
         """The label whose ballots are heard: the unit's own, or another of its category."""

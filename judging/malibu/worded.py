@@ -73,7 +73,7 @@ class WordedDesign:
             scenarios=suite.scenario,
         )
         # With a single debate, hearing another label's ballots could not be compared with anything.
-        self.talk = Talk(silent=self.silent, panel=panel, controlled=config.debates != 1)
+        self.talk = Talk(silent=self.silent, panel=panel, controlled=config.debates != 1, on_top=True)
 
     @property
     def judges(self) -> list[Persona]:

@@ -143,6 +143,19 @@ def test_each_step_is_taken_within_judge_and_unit() -> None:
     assert row.estimate == pytest.approx(0.5, abs=0.1), "the blind ballot: neither 0 (silent) nor 1.5 (last round)"
 
 
+def test_the_contrast_that_silent_ballots_show_most_is_the_one_test() -> None:
+    debated = [f"b{base}" for base in range(10)]
+    silent = silent_ballots(gaps={"female": 0.1, "white": -0.5})
+    aloud = silent_ballots(stage="talk", gaps={"white": -0.5}, judges={"Ada": {}, "Ben": {}})
+    aloud = aloud[aloud["base"].isin(debated)]
+    aloud = aloud.assign(unit="t" + aloud["unit"], heard=aloud["identity"])
+    rounds = [aloud.assign(round=n, value=aloud["value"] - (n == 2) * (aloud["identity"] == "white")) for n in range(3)]
+    lines = talking(PanelData(pd.concat([silent.assign(heard=""), *rounds], ignore_index=True)))
+    (asked,) = [line for line in lines if not line.secondary]
+    assert (asked.about["category"], asked.about["step"], asked.tests) == ("race", HEARING, 1)
+    assert (asked.estimate, asked.shown) == (pytest.approx(1.0), True)
+
+
 def test_a_staged_run_is_read_by_its_silent_units_and_told_what_talking_adds() -> None:
     silent = silent_ballots(categories=["gender"], gaps={"female": 0.2})
     debated = talk(reasons=-0.3)
