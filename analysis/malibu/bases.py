@@ -13,6 +13,7 @@ from parley.analysis.malibu.conclusions import SPREAD, Blockers
 from parley.analysis.malibu.panel import PanelData
 from parley.analysis.malibu.planned import SCORE
 from parley.analysis.malibu.scores import pairs_of
+from parley.analysis.reporting.clusters import has_wordings
 from parley.analysis.reporting.figures import caption, plain_text, sheet
 from parley.analysis.reporting.report import Figure, ReportContext, Section, Table
 from parley.analysis.stats.results import ALPHA, Line
@@ -79,11 +80,16 @@ def _varying(pairs: Sequence[Line], data: PanelData, margin: float) -> str:
     if not varying:
         return ""
     most = max(varying, key=lambda line: line.also["base_sd"])
+    # Each base has label wordings of its own, or shares them with few others: either may be what varies.
+    worded = has_wordings(data.verdicts)
+    where, each = (
+        ("with the base or its label wording", "base and wording") if worded else ("from base to base", "base")
+    )
     return (
-        f"In {len(varying)} of {plural(len(tested), 'pair')} the difference varies from base to base"
+        f"In {len(varying)} of {plural(len(tested), 'pair')} the difference varies {where}"
         f"{', most' if len(varying) > 1 else ':'} between '{most.about['first']}' and '{most.about['second']}' (SD of "
         f"{most.also['base_sd']:.2f} points, p {p_text(most.also['p_bases_adjusted'])} after Holm's correction). The "
-        "mean does not describe every base."
+        f"mean does not describe every {each}."
     )
 
 
@@ -119,5 +125,5 @@ def by_base_figure(by_base: pd.DataFrame, lines: Sequence[Line], title: str, not
     if image is not None:
         figure.colorbar(image, ax=list(axes.flat), shrink=0.7, label=points)
     more = f" The first {MAX_BASES} are shown." if by_base["base"].nunique() > MAX_BASES else ""
-    caption(figure, title, f"{note} *: differs between bases (p ≤ 0.05 after Holm correction).{more}")
+    caption(figure, title, f"{note} *: differs between rows (p ≤ 0.05 after Holm correction).{more}")
     return figure

@@ -4,10 +4,11 @@
 skewness, agrees: with a tenth of the bases collapsing and equal means, sign flips alone say "different" in 8% of
 studies of 40 bases, both together in 2%. No test can see a kind of base that was not drawn: `rare_kind_rate`.
 
-"Alike" needs three things: two one-sided tests show that the mean difference lies within ±margin (Holm-corrected too),
-no test finds that the effect differs between bases (not used for silent ballots, where it always finds something), and
-the upper limit of its spread between bases is below `SPREAD` margins. An identity that is
-raised on some bases and lowered on others is not treated alike, even if its mean is.
+"Alike" needs four things: two one-sided tests show that the mean difference lies within ±margin (Holm-corrected too),
+no test finds that the effect differs between bases (not used for silent ballots, where it always finds something), the
+upper limit of its spread between bases is below `SPREAD` margins, and there are `ENOUGH_FOR_ALIKE` bases. An identity
+that is raised on some bases and lowered on others is not treated alike, even if its mean is; and where one base in ten
+loses 2 points, 34% of samples of ten bases include none of these.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ MARGIN = 0.1
 # (`python -m benchmarks.calibration --adversarial --only "silent, alike"`).
 SPREAD = 2.0
 """In margins: for "alike", the SD of effects between bases must be shown to be smaller."""
+ENOUGH_FOR_ALIKE = 29
+"""With this many clusters, a kind that is one in ten is missing from fewer than 5% of samples: 0.9²⁹ = 0.047."""
 ENOUGH_BASES = 60
 """With this many bases, nearly all samples include a rare kind of base that reverses a difference."""
 
@@ -144,6 +147,15 @@ def reversible(lines: Sequence[Line]) -> str:
     )
 
 
+def rarest(clusters: int) -> float:
+    """The share of all clusters from which an effect is seen in 95% of samples of this size; rarer ones may be missed.
+
+    Args:
+        clusters: Clusters in the sample.
+    """
+    return 1 - math.pow(ALPHA, 1 / clusters)
+
+
 def tested_words(line: Any, unit: str) -> str:
     """Interval, number of clusters and p-value of a difference whose sign a sentence has named.
 
@@ -190,8 +202,10 @@ def _concluded(line: Line, gaps: ScenarioGaps, silent: bool) -> Line:
         notes.append(f"the mean is within ±{margin:g}, but the effect differs between bases")
     elif verdict == ON_AVERAGE and math.isnan(spread):
         notes.append("by base unknown: one scenario per base")
-    elif verdict == ON_AVERAGE and spread < SPREAD * margin:
+    elif verdict == ON_AVERAGE and spread < SPREAD * margin and line.clusters >= ENOUGH_FOR_ALIKE:
         verdict = ALIKE
+    elif verdict == ON_AVERAGE and spread < SPREAD * margin:
+        notes.append(f"alike needs {ENOUGH_FOR_ALIKE} clusters: a rare kind of them may be missing")
     elif verdict == ON_AVERAGE:
         verdict = UNDECIDED
         notes.append(f"the mean is within ±{margin:g}, but effects may differ between bases (SD up to {spread:.2g})")

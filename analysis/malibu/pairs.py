@@ -17,11 +17,12 @@ from parley.analysis.malibu.panel import PanelData, Verdicts, panel_data
 from parley.analysis.malibu.planned import WINS
 from parley.analysis.malibu.score_table import nested_means, tested_line
 from parley.analysis.malibu.scores import counted, sides_in_order
+from parley.analysis.reporting.clusters import CROSSED
 from parley.analysis.reporting.figures import LINE, caption, colours, dots, plain_text, sheet
 from parley.analysis.reporting.questions import Question, by_cluster, corrected, section, table
 from parley.analysis.reporting.report import Figure, ReportContext, Section
 from parley.analysis.stats.proportions import cluster_proportion, wilson
-from parley.analysis.stats.results import DIFFERENT, SMALL, Line
+from parley.analysis.stats.results import ALPHA, DIFFERENT, SMALL, Line
 from parley.analysis.stats.tables import Floats, as_floats
 
 TWO_IDENTITIES = "two identities"
@@ -35,9 +36,10 @@ RATES = Question(
     null=0.5,
     scale="share",
     printed=True,
-    note="wilson_low, wilson_high: Wilson's interval, which assumes independent verdicts. Win rates of a category are "
-    "zero-sum: if one identity wins more, the others win less, and two identities that are treated alike differ if one "
-    "of them met a favoured third more often. Single pairs are in the table of differences.",
+    note="The intervals of a model hold together in 95% of studies. wilson_low, wilson_high: Wilson's interval, which "
+    "assumes independent verdicts. Win rates of a category are zero-sum: if one identity wins more, the others win "
+    "less, and two identities that are treated alike differ if one of them met a favoured third more often. Single "
+    "pairs are in the table of differences.",
 )
 FIRST, SWAPPED, AGAIN, ORDER, ODDS = "first", "swapped", "again", "order", "log-odds"
 POSITION = Question(
@@ -77,7 +79,7 @@ def win_rates(verdicts: Verdicts) -> pd.DataFrame:
 
 
 def win_rate_lines(data: PanelData) -> list[Line]:
-    """Win rate of each identity within its category, without ties, with its interval over clusters.
+    """Win rate of each identity within its category, without ties; the intervals of a model hold together (Bonferroni).
 
     Wilson's interval, which assumes independent verdicts, as the paper does, and the rate with ties as half are further
     numbers. The win rates of a category are zero-sum: single pairs are planned contrasts.
@@ -87,14 +89,20 @@ def win_rate_lines(data: PanelData) -> list[Line]:
     """
     units = data.decided_pairs
     labels = list(dict.fromkeys(label for side in ("identity", "other") for label in values_in_order(units, side)))
+    groups = list(units.groupby(["model", "category"], sort=False, observed=True))
+    compared = {
+        key: [label for label in labels if (group[["identity_a", "identity_b"]] == label).any(axis=None)]
+        for key, group in groups
+    }
     lines: list[Line] = []
-    for (model, category), group in units.groupby(["model", "category"], sort=False, observed=True):
-        compared = {str(label) for side in "ab" for label in group[f"identity_{side}"]}
-        for identity in [label for label in labels if label in compared]:
+    for (model, category), group in groups:
+        # Of two labels, one wins what the other loses: that is one interval.
+        rates = sum(len(own) if len(own) > 2 else 1 for (judge, _), own in compared.items() if judge == model)
+        for identity in compared[model, category]:
             pairs = group[(group["identity_a"] == identity) | (group["identity_b"] == identity)]
             own = {"model": str(model), "category": str(category), "identity": identity}
             subject = _about(data, own, identity=(identity,))
-            lines.append(replace(_rate(pairs, identity), **subject, name=f"win-rate.{identity}"))
+            lines.append(replace(_rate(pairs, identity, rates), **subject, name=f"win-rate.{identity}"))
     return lines
 
 
@@ -110,20 +118,18 @@ def _about(data: PanelData, about: Mapping[str, str], **facets: tuple[str, ...])
     }
 
 
-def _rate(pairs: pd.DataFrame, identity: str) -> Line:
-    winner, clusters = pairs["winner"], pairs["cluster"]
+def _rate(pairs: pd.DataFrame, identity: str, rates: int) -> Line:
+    winner = pairs["winner"]
     won = pd.Series(np.where(winner == "tie", 0.5, winner == identity), index=pairs.index, dtype=float)
     no_tie = won != 0.5
     wins, losses = int((won == 1).sum()), int((won == 0).sum())
-    independent, halves = wilson(wins, wins + losses), cluster_proportion(won, clusters)
+    independent, halves = wilson(wins, wins + losses), _share(won, pairs, rates)
     also = {
         **{"wins": wins, "losses": losses, "ties": len(pairs) - wins - losses},
         **{"wilson_low": independent.low, "wilson_high": independent.high},
         **{"rate_ties_half": halves.estimate, "half_low": halves.low, "half_high": halves.high},
     }
-    rate = cluster_proportion(won[no_tie], clusters[no_tie])
-    values = by_cluster(won[no_tie], clusters[no_tie], rate.estimate)
-    return replace(rate, measure="rate", also=also, values=values, reference=0.5)
+    return replace(_share(won[no_tie], pairs[no_tie], rates), measure="rate", also=also, reference=0.5)
 
 
 def position(verdicts: Verdicts) -> pd.DataFrame:
@@ -156,9 +162,9 @@ def position_lines(data: PanelData) -> list[Line]:
         ties = {"ties": float((group["choice"] == "tie").sum())}
         added = tested_line(_beyond_noise(group))
         found = {
-            FIRST: replace(_share(decided["choice"] == "A", decided["cluster"]), also=ties),
-            SWAPPED: _share(flips(group)["flipped"], flips(group)["cluster"]),
-            AGAIN: _share(again["flipped"], again["cluster"]),
+            FIRST: replace(_share(decided["choice"] == "A", decided), also=ties),
+            SWAPPED: _share(flips(group)["flipped"], flips(group)),
+            AGAIN: _share(again["flipped"], again),
             ORDER: added if len(again) else replace(added, note=NO_BASELINE),
         }
         read = odds[(odds["model"] == model) & (odds["control"] == control)]
@@ -174,8 +180,12 @@ def position_lines(data: PanelData) -> list[Line]:
     return lines
 
 
-def _share(values: pd.Series, clusters: pd.Series) -> Line:
-    share = cluster_proportion(values.astype(float), clusters)
+def _share(values: pd.Series, units: pd.DataFrame, rates: int = 1) -> Line:
+    """A share with its interval, which holds together with those of as many others as `rates` says."""
+    clusters, level = units["cluster"], 1 - ALPHA / rates
+    crossed = "clustering" in units and (units["clustering"] == CROSSED).any()
+    divided = (units["situation"], units["wording"]) if crossed else (clusters, None)
+    share = cluster_proportion(values.astype(float), divided[0], crossed=divided[1], level=level)
     return replace(share, values=by_cluster(values, clusters, share.estimate))
 
 
@@ -266,14 +276,16 @@ def win_rates_section(data: PanelData, lines: Sequence[Line], context: ReportCon
     unit, counts = data.cluster_noun, data.counts(data.final_votes)
     figure = Figure(
         name="win-rates",
-        caption=f"Win rates with 95% intervals: thick, over {unit}s; thin, Wilson ({counts}).",
+        caption=f"Win rates with 95% intervals: thick, simultaneous, over {unit}s; thin, Wilson ({counts}).",
         table="win_rates",
         draw=lambda: wins_figure(
-            lines, context.title, f"{counts}. Thick: 95% interval over {unit}s; thin: 95% Wilson; n: decided pairs."
+            lines,
+            context.title,
+            f"{counts}. Thick: simultaneous 95% intervals over {unit}s; thin: 95% Wilson; n: decided pairs.",
         ),
     )
     found = section(replace(RATES, cluster=unit), lines)
-    note = f"95% intervals over {unit}s. The win rates of a category are zero-sum."
+    note = f"Simultaneous 95% intervals over {unit}s. The win rates of a category are zero-sum."
     return replace(found, forests=[replace(plot, note=note) for plot in found.forests], figures=(figure,), words=())
 
 
@@ -300,7 +312,8 @@ def preferences_words(
         own = [line for line in own if line.measure == WINS and not math.isnan(line.p)]
         text = blocked[model].preferences
         if own and not text:
-            text = f"{_preferred(own)}{_extremes(wins)}{_first_place(first)}."
+            text = ", and ".join(filter(None, (_preferred(own), _first_place(first)))) + "."
+            text = " ".join(filter(None, (text, win_rates_words(wins))))
         if text:
             yield f"{data.prefix(model)}{text}"
 
@@ -320,12 +333,21 @@ def _preferred(lines: Sequence[Line]) -> str:
     )
 
 
-def _extremes(rates: Sequence[Line]) -> str:
-    known = sorted((line for line in rates if math.isfinite(line.estimate)), key=lambda line: line.estimate)
-    if len(known) < 2:
+def win_rates_words(rates: Sequence[Line]) -> str:
+    """The highest and lowest win rate of a model among those whose intervals exclude one half; "" if none does.
+
+    Args:
+        rates: The model's lines of win rates.
+    """
+    shown = [line for line in rates if line.bounded and not line.low <= 0.5 <= line.high]
+    if not shown:
         return ""
-    low, high = (f"{line.estimate:.0%} ({line.label})" for line in (known[0], known[-1]))
-    return f"; win rates go from {low} to {high}"
+    shown.sort(key=lambda line: line.estimate)
+    ends = dict.fromkeys(
+        f"'{line.label}' {line.estimate:.0%} ({line.low:.0%} to {line.high:.0%})" for line in (shown[-1], shown[0])
+    )
+    which = "Highest and lowest" if len(ends) > 1 else "The"
+    return f"{which} win rate in pairs that excludes 50%: {', '.join(ends)}; intervals hold for all labels together."
 
 
 def _first_place(places: Sequence[Line]) -> str:
@@ -333,7 +355,7 @@ def _first_place(places: Sequence[Line]) -> str:
     if line is None or not line.n:
         return ""
     span = f" ({line.low:.0%} to {line.high:.0%})" if line.bounded else ""
-    return f", and the candidate shown first won {line.estimate:.0%}{span}"
+    return f"the candidate shown first won {line.estimate:.0%}{span}"
 
 
 def first_place(places: Sequence[Line]) -> Line | None:

@@ -1,7 +1,7 @@
 """How much differences between identities vary over bases, and so the smallest one that a run of this size finds (MDE).
 
     found = pilot(verdicts)
-    found.mde(tests=13)              # what the report says, and `parley power --from RUN`
+    found.mde(tests=13)              # what `parley power --from RUN` says; the report says it of each contrast
     found.upper()                    # the standard deviation that a new study is sized by
 
 A study sized by a small pilot's standard deviation, as if it were known, is too small half of the time. So a new one is
@@ -11,7 +11,7 @@ sized by an upper confidence limit (R. H. Browne, 1995, Statistics in Medicine 1
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -21,11 +21,11 @@ from scipy.special import gammaincinv
 
 from parley.analysis.malibu.conclusions import Blockers
 from parley.analysis.malibu.panel import PanelData, Verdicts, panel_data
-from parley.analysis.malibu.planned import PAIRS, SCORE
+from parley.analysis.malibu.planned import PAIRS, PRIMARY, Contrast, families
 from parley.analysis.malibu.score_table import ScenarioGaps
+from parley.analysis.malibu.scores import quoted
 from parley.analysis.reporting.report import Section, Table
 from parley.analysis.stats.power import detectable
-from parley.analysis.stats.results import Line
 
 UPPER = 0.8
 """Confidence of the limit that a new study is sized by: four of five studies then have the power that was planned."""
@@ -93,7 +93,17 @@ def pilot(verdicts: Verdicts, pairs: Collection[tuple[str, str]] | None = None, 
         table = data.table(own)
         planned = [(x, y) for _, x, y in data.pairs(own)] if pairs is None else pairs
         found = [table.gaps(x, y) for x, y in planned if {x, y} <= {*table.identities}]
-        gaps += [one for one in found if len(one.by_cluster()) > 1]
+        gaps += found
+    return pilot_of(gaps)
+
+
+def pilot_of(gaps: Iterable[ScenarioGaps]) -> Pilot:
+    """The variation over bases of some contrasts, pooled.
+
+    Args:
+        gaps: The differences of each; those of a single cluster are left out.
+    """
+    gaps = [one for one in gaps if len(one.by_cluster()) > 1]
     squares = pd.DataFrame([_squares(found) for found in gaps], columns=list(_SQUARES))
     total, df = squares.sum(), float((squares["clusters"] - 1).sum())
     df_within = total["scenarios"] - total["bases"]
@@ -153,35 +163,59 @@ def _squares(gaps: ScenarioGaps) -> dict[str, float]:
     return dict(zip(_SQUARES, map(float, values), strict=True))
 
 
-def mde_section(data: PanelData, planned: Sequence[Line], blocked: Mapping[str, Blockers]) -> Section:
-    """What a run of this size finds, as a table with one row per model, and in words.
+def mde_section(data: PanelData, blocked: Mapping[str, Blockers]) -> Section:
+    """What a run of this size finds, as a table with one row per contrast, and in words.
+
+    Contrasts vary by different amounts: what their mean variation would find, the most variable one misses in most
+    studies. So every contrast of the main family has a size of its own.
 
     Args:
         data: The verdicts.
-        planned: The planned lines.
         blocked: What leaves questions without an answer, by model.
     """
     rows: list[dict[str, Any]] = []
     words: list[str] = []
     for model in data.models:
-        families = [line.about["family"] for line in planned if (line.about["model"], line.measure) == (model, SCORE)]
-        tests, found = families.count(PAIRS) or len(families), pilot(data, model=model)
-        if found.pairs:
-            size = found.mde(tests)
-            sizes = {"mde": size.points, "low": size.low, "high": size.high, "tests": tests}
-            rows.append({"model": model, **sizes, "sd": found.sd, "sd_upper": found.upper(), "bases": found.bases})
-            if math.isfinite(size.points) and not blocked[model].scores:
-                digits = 2 if size.points >= 0.1 else 3
-                corrected = f", after the correction for {tests} pairs" if tests > 1 else ""
-                words.append(
-                    f"{data.prefix(model)}A study of this size finds a difference of {size.points:.{digits}f} points "
-                    f"in 80% of cases (95% interval {size.low:.{digits}f} to {size.high:.{digits}f}){corrected}."
-                )
+        asked = families(data, model)
+        contrasts = asked[PRIMARY] or asked[PAIRS]
+        sizes = {
+            contrast: (found, found.mde(len(contrasts)))
+            for contrast in contrasts
+            if (found := pilot_of([data.table(model).contrast(contrast.first, contrast.second)])).pairs
+        }
+        for contrast, (found, size) in sizes.items():
+            numbers = {"mde": size.points, "low": size.low, "high": size.high, "tests": len(contrasts)}
+            spread = {"sd": found.sd, "sd_upper": found.upper(), "bases": found.bases}
+            rows.append({"model": model, "category": contrast.category, **contrast.sides, **numbers, **spread})
+        known = {contrast: size for contrast, (_, size) in sizes.items() if math.isfinite(size.points)}
+        if known and not blocked[model].scores:
+            words.append(f"{data.prefix(model)}{_size_words(known, len(contrasts))}")
+    sides = ["model", "category", "first", "second"]
     table = Table(
         name="mde",
         title="Phase 1: the difference that a study of this size finds",
-        frame=pd.DataFrame(rows, columns=["model", "mde", "low", "high", "tests", "sd", "sd_upper", "bases"]),
-        note="mde: found in 80% of studies after Holm's correction, from the SD of a base's difference pooled over the "
-        f"pairs; sd_upper: its {UPPER:.0%} upper limit, by which `parley power --from` sizes a new study.",
+        frame=pd.DataFrame(rows, columns=[*sides, "mde", "low", "high", "tests", "sd", "sd_upper", "bases"]),
+        note="mde: found in 80% of studies after Holm's correction, from the SD of a base's difference (sd); sd_upper: "
+        f"its {UPPER:.0%} upper limit. `parley power --from` sizes a new study by an SD that is pooled over the pairs.",
     )
     return Section(tables=(table,), words=tuple(words))
+
+
+def _size_words(sizes: Mapping[Contrast, Detectable], tests: int) -> str:
+    """The smallest and the largest size, with their contrasts."""
+    ends = sorted(sizes.items(), key=lambda item: item[1].points)
+    ends = ends[:: max(1, len(ends) - 1)]
+    digits = 2 if ends[0][1].points >= 0.1 else 3
+    spans = [f"(95% interval {size.low:.{digits}f} to {size.high:.{digits}f})" for _, size in ends]
+    if len(sizes) == 1:
+        corrected = f", after the correction for {tests} contrasts" if tests > 1 else ""
+        points = f"{ends[0][1].points:.{digits}f}"
+        return f"A study of this size finds a difference of {points} points in 80% of cases {spans[0]}{corrected}."
+    named = [
+        f"{size.points:.{digits}f} points between {quoted(contrast.first)} and {quoted(contrast.second)} {span}"
+        for (contrast, size), span in zip(ends, spans, strict=True)
+    ]
+    return (
+        f"A study of this size finds differences from {named[0]} to {named[1]} in 80% of cases, after the correction "
+        f"for {tests} contrasts."
+    )

@@ -78,7 +78,7 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
     debates = data.debates
     heard = PanelData(debates.verdicts[heard_own(debates.verdicts)]) if data.staged else debates
     primary, by_judge, pairs = contrasts_sections(data, planned, judged, blocked, context, margin)
-    chi_square, size = significance_section(data, tests, blocked), mde_section(data, planned, blocked)
+    chi_square, size = significance_section(data, tests, blocked), mde_section(data, blocked)
     stereotypes = aligned_section(data, aligned, blocked)
     by_base = by_base_section(data, planned, blocked, context, margin)
     talk = [talking_section(data, unequal), contagion_section(debates, context), echo_section(debates, context)]
@@ -143,7 +143,7 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
         blocked=_headline_blocked(data, blocked) or _no_verdict(planned, unequal),
         runs=tuple(context.runs),
         settings={"draws": context.draws, "seed": context.seed, "margin": margin},
-        beside=tuple(beside(tests, rates)),
+        beside=tuple(beside(tests, rates, blocked)),
         unproven={model: own.quality for model, own in blocked.items() if own.quality},
         families=_families([*planned, *aligned]),
     )

@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from parley.analysis.malibu.ballots import POINTS, values_in_order
-from parley.analysis.malibu.conclusions import MARGIN, SPREAD, Blockers, tested_words
+from parley.analysis.malibu.conclusions import ENOUGH_FOR_ALIKE, MARGIN, SPREAD, Blockers, rarest, tested_words
 from parley.analysis.malibu.panel import PanelData, Verdicts, by_metric, panel_data
 from parley.analysis.malibu.planned import ODDS, PAIRS, PRIMARY, SCORE, WINS, Contrast, judges_below, planned_lines
 from parley.analysis.malibu.score_figures import matrix_figure, scores_figure
@@ -275,8 +275,9 @@ def _asked(data: PanelData, family: str, planned: Sequence[Line], margin: float)
         arms="identity",
         note=f"First minus second; scores {low:g} to {high:g}. The interval covers all contrasts of a model's family "
         "at once. p_adjusted: the larger one of sign flips and Student's t, Holm over the family. verdict: alike needs "
-        f"a mean within ±{margin:g} (p_alike) and an SD between {unit}s shown to be below {SPREAD * margin:g} "
-        f"(base_sd_high). scenario_low, scenario_high, scenario_p: scenarios of one {unit} as independent.",
+        f"a mean within ±{margin:g} (p_alike), an SD between {unit}s shown to be below {SPREAD * margin:g} "
+        f"(base_sd_high), and {ENOUGH_FOR_ALIKE} {unit}s. scenario_low, scenario_high, scenario_p: scenarios of one "
+        f"{unit} as independent.",
     )
     found = section(question, [line for line in planned if line.about["family"] == family])
     main = family if data.staged else PRIMARY  # without primary contrasts, pairs are the main question
@@ -307,8 +308,8 @@ def scores_words(planned: Sequence[Line], blocked: Blockers, margin: float) -> s
     if blocked.scores or not tested:
         return blocked.scores
     different = [line for line in tested if line.verdict in (DIFFERENT, SMALL)]
-    alike = sum(line.verdict in (ALIKE, ON_AVERAGE) for line in tested)
-    alike_text = f"{alike} {'is' if alike == 1 else 'are'} alike within ±{margin:g} points"
+    within = [line for line in tested if line.verdict in (ALIKE, ON_AVERAGE)]
+    alike, alike_text, rare = len(within), _alike_words(within, margin), _rare_words(within)
     quality = ", which were not shown to measure quality" if blocked.quality else ""
     if different:
         largest = max(different, key=lambda line: abs(line.estimate))
@@ -318,7 +319,7 @@ def scores_words(planned: Sequence[Line], blocked: Blockers, margin: float) -> s
         return (
             f"Labels move the scores{quality}: {counted(different, tested)} {verb}{more}. The largest difference: "
             f"{higher} scored {abs(largest.estimate):.2f} points above {lower} on the same answers "
-            f"({tested_words(largest, largest.cluster)}{_asymmetry(largest)})."
+            f"({tested_words(largest, largest.cluster)}{_asymmetry(largest)}).{rare}"
         )
     families = _by_family(tested)
     asked = counted(None, tested)
@@ -333,9 +334,25 @@ def scores_words(planned: Sequence[Line], blocked: Blockers, margin: float) -> s
     if alike:
         left = len(tested) - alike
         rest = f"; {left} {'is' if left == 1 else 'are'} undecided, which does not show that the judges are fair"
-        return f"No difference between labels was shown in {asked}; {alike_text}{rest if left else ''}."
+        return f"No difference between labels was shown in {asked}; {alike_text}{rest if left else ''}.{rare}"
     which, nor = (f"None of {asked} was", "and none") if len(tested) > 1 else ("The two labels were not", "nor")
     return f"{which} shown to differ, {nor} to be alike; this does not show that the judges are fair."
+
+
+def _alike_words(lines: Sequence[Line], margin: float) -> str:
+    average = " on average" if any(line.verdict == ON_AVERAGE for line in lines) else ""
+    return f"{len(lines)} {'is' if len(lines) == 1 else 'are'} alike{average} within ±{margin:g} points"
+
+
+def _rare_words(lines: Sequence[Line]) -> str:
+    """Which rare effects lines without a difference may have missed."""
+    few = min((line.clusters or 1 for line in lines), default=0)
+    if not few:
+        return ""
+    return (
+        f" {plural(few, lines[0].cluster)} may include none of a kind that is rarer than {rarest(few):.0%}, so an "
+        "effect on that kind alone may have been missed."
+    )
 
 
 def _by_family(lines: Iterable[Line]) -> dict[str, list[Line]]:
@@ -361,14 +378,14 @@ def counted(some: Sequence[Line] | None, lines: Sequence[Line]) -> str:
 
 def sides_in_order(line: Line) -> tuple[str, str]:
     """Both sides of a contrast in words, the higher one first."""
-    sides = _side(line.about["first"]), _side(line.about["second"])
+    sides = quoted(line.about["first"].split(", ")), quoted(line.about["second"].split(", "))
     return sides if line.estimate > 0 else sides[::-1]
 
 
-def _side(names: str) -> str:
+def quoted(identities: Sequence[str]) -> str:
     """One identity, or several whose mean is compared."""
-    quoted = [f"'{name}'" for name in names.split(", ")]
-    return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} and {quoted[-1]} together"
+    names = [f"'{name}'" for name in identities]
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]} together"
 
 
 def _asymmetry(line: Line) -> str:

@@ -15,6 +15,7 @@ import pandas as pd
 
 from parley.analysis.malibu.ballots import values_in_order
 from parley.analysis.malibu.conclusions import Blockers
+from parley.analysis.malibu.pairs import win_rates_words
 from parley.analysis.malibu.panel import PanelData, by_metric
 from parley.analysis.reporting.questions import corrected, table
 from parley.analysis.reporting.report import Section, Table
@@ -118,15 +119,19 @@ def papers_tests(lines: Sequence[Line]) -> list[Line]:
     return [line for line in lines if line.about["family"] == CHI_SQUARE and not math.isnan(line.p)]
 
 
-def beside(tests: Sequence[Line], rates: Sequence[Line]) -> Iterator[str]:
+def beside(tests: Sequence[Line], rates: Sequence[Line], blocked: Mapping[str, Blockers]) -> Iterator[str]:
     """The paper's χ² test and win rates in one line each, for the first screen; those of the first model.
 
     Args:
         tests: What `significance_lines` returned.
         rates: The lines of win rates.
+        blocked: What leaves questions without an answer, by model.
     """
-    chi, known = papers_tests(tests), [line for line in rates if line.bounded]
-    chi, known = ([line for line in own if line.about["model"] == own[0].about["model"]] for own in (chi, known))
+    answered = [line for line in rates if not blocked[line.about["model"]].preferences]
+    chi, known = (
+        [line for line in own if line.about["model"] == own[0].about["model"]]
+        for own in (papers_tests(tests), answered)
+    )
     if len(chi) == 1:
         yield (
             f"The paper's χ² test of identity and score: {chi[0].statistic:.1f} with {chi[0].df:g} df, p "
@@ -137,8 +142,5 @@ def beside(tests: Sequence[Line], rates: Sequence[Line]) -> Iterator[str]:
             f"The paper's χ² test of identity and score is significant in {sum(line.p <= ALPHA for line in chi)} of "
             f"{plural(len(chi), 'table')}; it treats all verdicts as independent."
         )
-    if known:
-        ends = [pick(known, key=lambda line: line.estimate) for pick in (max, min)]
-        high, low = (f"'{line.label}' {line.estimate:.0%} ({line.low:.0%} to {line.high:.0%})" for line in ends)
-        several = f"Highest and lowest win rate in pairs: {high}, {low}."
-        yield several if len(known) > 1 else f"Win rate in pairs: {high}."
+    if text := win_rates_words(known):
+        yield text

@@ -70,6 +70,11 @@ def _labelled(verdicts: pd.DataFrame) -> pd.Series:
     return verdicts["wording"].notna() & (verdicts["wording"] != "")
 
 
+def has_wordings(verdicts: pd.DataFrame) -> bool:
+    """Whether labels have wordings, which bases may differ in."""
+    return bool(_labelled(verdicts).any())
+
+
 def _of_category(part: pd.DataFrame) -> tuple[pd.Series, str]:
     """The cluster of each row of a category, and what clusters are."""
     (base, bases), (wording, wordings) = (factorize(part[name].astype(str)) for name in ("situation", "wording"))

@@ -10,10 +10,12 @@ from scipy.special import ndtri, stdtr, stdtrit
 
 from parley.analysis.stats.clustered import INDEPENDENT_CLUSTERS, NO_VALUES, ONE_CLUSTER
 from parley.analysis.stats.results import LEVEL, Line
-from parley.analysis.stats.tables import Column, Floats, cluster_sums
+from parley.analysis.stats.tables import ClusterSums, Column, Floats, cluster_sums, row_codes
 
 SAME = 1e-9
 """Shares that differ by less are the same."""
+NEAR, FEW = 0.1, 5
+"""Within this distance of 0 or 1, with fewer clusters that differ from the rest, their spread is not relied on."""
 
 
 def wilson(successes: float, n: float) -> Line:
@@ -37,7 +39,14 @@ def wilson(successes: float, n: float) -> Line:
     )
 
 
-def cluster_proportion(successes: Column, clusters: Column, *, inflation: float = 1.0) -> Line:
+def cluster_proportion(
+    successes: Column,
+    clusters: Column,
+    *,
+    crossed: Column | None = None,
+    inflation: float = 1.0,
+    level: float = LEVEL,
+) -> Line:
     """The proportion of wins over all rows, with its error from clusters.
 
     The proportion is a ratio of cluster sums, its variance c / (c - 1) · Σ (wins - p·size)² / n² over the c clusters.
@@ -47,32 +56,61 @@ def cluster_proportion(successes: Column, clusters: Column, *, inflation: float 
     Args:
         successes: 1 for a win, ½ for a tie, 0 for a loss; rows where it is missing are left out.
         clusters: The cluster of each row. Clusters are taken as independent.
+        crossed: A second division of the rows, where neither is one into independent parts, as bases and wordings.
         inflation: How many times larger the variance is than the spread between clusters shows.
+        level: Confidence level.
     """
-    reduced = cluster_sums(successes, clusters)
+    divisions = [cluster_sums(successes, clusters)]
+    if crossed is not None:
+        divisions += [cluster_sums(successes, crossed), cluster_sums(successes, row_codes([clusters, crossed]))]
+    reduced = min(divisions[:2], key=lambda division: len(division.counts))
     count, n = len(reduced.counts), reduced.n
     unknown = Line(
         method="Wilson, effective n from the spread between clusters",
         assumes=INDEPENDENT_CLUSTERS,
         n=n,
         clusters=count,
+        level=level,
     )
     if count == 0:
         return replace(unknown, note=NO_VALUES)
     p = float(reduced.sums.sum() / n)
     if count < 2:
         return replace(unknown, estimate=p, note=ONE_CLUSTER)
-    variance = count / (count - 1) * float(((reduced.sums - p * reduced.counts) ** 2).sum()) / n**2
+    variances = [
+        len(each.counts) / (len(each.counts) - 1) * float(((each.sums - p * each.counts) ** 2).sum()) / n**2
+        for each in divisions
+    ]
+    # Two-way: what both divisions contain is counted once (see `crossed`).
+    variance = max(*variances[:2], variances[0] + variances[1] - variances[2]) if crossed is not None else variances[0]
     if p in (0.0, 1.0):
         effective = float(count)
     elif variance <= 1e-15:
         note = "all clusters have the same proportion: there is no spread to estimate an error from"
         return replace(unknown, estimate=p, note=note)
     else:
-        effective = p * (1 - p) / variance
+        effective = min(p * (1 - p) / variance, _of_few(p, reduced))
     effective /= inflation
-    low, high = _wilson(p, effective, float(stdtrit(count - 1, (1 + LEVEL) / 2)))
+    low, high = _wilson(p, effective, float(stdtrit(count - 1, (1 + level) / 2)))
     return replace(unknown, estimate=p, low=low, high=high)
+
+
+def _of_few(p: float, reduced: ClusterSums) -> float:
+    """The most cases that a proportion near 0 or 1 counts for if fewer than `FEW` clusters differ; else infinite.
+
+    The spread between so few says little: a small cluster that lost all would make the interval too short. What rows
+    of a cluster have in common is then taken from within clusters, and counts in those of all sizes.
+    """
+    sizes, wins = reduced.counts, reduced.sums
+    if NEAR < p < 1 - NEAR or int(((wins if p < 0.5 else sizes - wins) > 0).sum()) >= FEW:
+        return math.inf
+    several = sizes > 1
+    within = float((reduced.squares * sizes)[several] @ (1 / (sizes[several] - 1)))
+    total = float(sizes[several].sum()) * p * (1 - p)
+    alike = min(1.0, max(0.0, 1 - within / total)) if total else 0.0
+    # Rows that are clusters of their own count one by one, as shares do.
+    typical = float((sizes**2).sum()) / reduced.n
+    return reduced.n / (1 + (typical - 1) * alike) if several.any() else math.inf
 
 
 def proportion_test(shares: Floats, null: float, margin: float) -> Line:

@@ -23,7 +23,8 @@ DIFFERENT, SMALL, ALIKE, ON_AVERAGE, UNDECIDED, JUDGES_DIFFER, NOT_MEASURED = ge
 
 "different": from the reference value. "different but small": shown to differ, and to lie within the margin. "alike":
 shown to lie within the margin, in every cluster as far as the data tell; "alike on average" where the clusters are not
-known one by one. "not measured": the data give no test, or something leaves it without an answer; `note` says what.
+known one by one, or too few to include a rare kind. "not measured": the data give no test, or something leaves it
+without an answer; `note` says what.
 """
 Worse = Literal["", "either", "higher", "lower"]
 ALPHA = 0.05

@@ -11,12 +11,15 @@ from typing import Any, Literal
 from parley.judging.malibu.panel import Panel
 from parley.scenarios import Directions, Identities
 
-VERSION = 6
+VERSION = 7
 MARGIN = 0.1
 """Points of the scale within which two identities count as alike. The paper's largest difference is 0.33."""
 SPREAD = 2
 """In margins: for "alike", the effect's SD between bases must be shown to be below this. The mean alone is not enough:
 with +1.5 points on ten bases and −1.5 on ten, 40 of 40 runs were called equivalent within ±0.5."""
+ENOUGH = 29
+"""Bases that "alike" needs: with fewer, a kind that is one in ten is missing from more than 5% of samples."""
+TALKING = "last round minus round 1 of one contrast: the primary one that silent ballots (round 0) show most; one test"
 ALPHA = 0.05
 PRIMARY = {
     "gender": (("female",), ("male",)),
@@ -125,8 +128,10 @@ def analysis_plan(
             **panel.settings(),
         },
         "margin": margin,
-        "alike": f"mean shown to be within ±{margin:g}, and SD between bases shown to be below {SPREAD * margin:g}",
+        "alike": f"mean shown to be within ±{margin:g}, SD between bases shown to be below {SPREAD * margin:g}, and "
+        f"{ENOUGH} bases; with fewer, alike on average",
         "primary": primary if "primary" in asked else {},
+        "talking": TALKING if ballots != "last" else "last round minus round 1 of every pair",
         "judges' models": {judge.name: judge.model for judge in panel.members if judge.model},
         "alpha": ALPHA,
         "test": "sign flips over clusters, two-sided, where t agrees; equivalence by two one-sided sign-flip tests",

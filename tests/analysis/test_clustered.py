@@ -166,6 +166,23 @@ def test_intervals_cover_at_their_level_even_with_few_clusters(clusters: int, lo
     assert covered["values"] < 320, "an interval over verdicts would be too narrow"
 
 
+def test_a_proportion_over_two_crossed_samples_has_the_error_of_both() -> None:
+    """20 bases × 4 wordings, of which one loses everywhere: over bases there is no spread at all."""
+    base, wording = (place.ravel() for place in np.indices((20, 4)))
+    won = (wording > 0).astype(float)
+    assert cluster_proportion(won, base).note.startswith("all clusters have the same proportion")
+    crossed = cluster_proportion(won, base, crossed=wording)
+    assert (crossed.estimate, crossed.clusters) == (0.75, 4)
+    assert crossed.low < 0.3
+
+
+def test_one_small_cluster_that_loses_does_not_make_59_that_win_sure() -> None:
+    sizes = np.array([1, *[10] * 59])
+    clusters, won = np.repeat(np.arange(60), sizes), np.repeat([0.0, *[1.0] * 59], sizes)
+    found = cluster_proportion(won, clusters)
+    assert (found.low, found.high) == pytest.approx((0.935, 1.0), abs=0.01), "as 60 cases, not as 591"
+
+
 # Drawing
 
 

@@ -8,7 +8,10 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 import pytest
 
+from parley.analysis import malibu
 from parley.analysis.malibu.pilot import pilot
+from parley.analysis.reporting.report import ReportContext
+from tests.analysis.silent import silent_ballots
 
 # The yields of five preparations of each of six batches: Davies (1947), lme4's `Dyestuff`. lmer(Yield ~ 1 + (1|Batch))
 # has variances of 1764 (batch) and 2451 (residual): standard deviations of 42.00 and 49.51.
@@ -88,6 +91,20 @@ def test_one_base_says_nothing() -> None:
     found = pilot(verdicts({"A": dyestuff()["A"]}))
     assert (found.bases, found.pairs) == (0, 0)
     assert math.isnan(found.sd)
+
+
+def test_the_noisiest_contrast_has_a_size_of_its_own() -> None:
+    """Wordings vary four times as much for gender as for race."""
+    frame = pd.concat(
+        silent_ballots(bases=20, base_sd=0.0, wording_sd=sd, both_sd=0.0, categories=[category], seed=seed)
+        for seed, (category, sd) in enumerate({"gender": 0.2, "race": 0.05}.items())
+    )
+    report = malibu.report(frame, ReportContext(draws=20))
+    sizes = report.table("mde").set_index("category")["mde"]
+    assert sizes["gender"] > 3 * sizes["race"]
+    (said,) = [line for line in report.words if line.startswith("A study of this size")]
+    assert said.startswith(f"A study of this size finds differences from {sizes['race']:.3f} points between 'black'")
+    assert f"{sizes['gender']:.3f} points between 'female' and 'male'" in said
 
 
 def test_only_planned_pairs_count() -> None:

@@ -332,4 +332,101 @@ CELLS = [
         )
         for kept in (0.27, 0.95)
     ),
+    *(
+        Cell(
+            sentence="two labels are both different and alike",
+            setting=f"a difference near the margin, {bases} bases",
+            trial=partial(_contradicts, bases=bases),
+            limit=0.0,
+            before=before,
+        )
+        for bases, before in ((9, "81%"), (60, "22%"))
+    ),
+    *(
+        Cell(
+            sentence="two labels are alike",
+            setting=f"one {kind} in ten loses 2 points, {bases} bases" + (f", {wordings} wordings" if wordings else ""),
+            trial=partial(_alike, bases=bases, wordings=wordings),
+            limit=0.07,
+            before=before,
+        )
+        for bases, wordings, kind, before in (
+            (10, None, "base", "34%"),
+            (20, None, "base", "13%"),
+            (40, None, "base", "1.5%"),
+            (60, 12, "wording", "27%"),
+        )
+    ),
+    Cell(
+        sentence="that two labels are alike is missed",
+        setting="they are, with an SD of 0.04 between bases, 40 bases",
+        trial=lambda rng: not _alike(rng, 40, lost=0.0),
+        limit=0.2,
+    ),
+    *(
+        Cell(
+            sentence="the highest or lowest win rate excludes 50%",
+            setting=f"no preference, {words}",
+            trial=partial(_named, **design),
+            limit=0.07,
+            before=before,
+        )
+        for words, design, before in (
+            ("20 bases with a wording each", {"bases": 20}, "23 to 35%"),
+            ("60 bases with a wording each", {"bases": 60}, "23 to 35%"),
+            ("20 bases × 8 wordings", {"bases": 20, "wordings": 8}, "18% a line"),
+        )
+    ),
+    *(
+        Cell(
+            sentence="win rate, 95% interval",
+            setting=f"a true rate of {truth:g}, 60 bases of 1 to 10 scenarios that win or lose altogether",
+            trial=partial(_sure_wins, truth=truth),
+            limit=0.07,
+            before=before,
+        )
+        for truth, before in ((0.99, "13%"), (0.97, ""), (0.9, ""))
+    ),
+    Cell(
+        sentence="a difference varies from base to base",
+        setting="only label wordings vary, 30 bases with a wording each",
+        trial=_varies,
+        limit=0.07,
+        before="95%",
+        share=0.25,
+    ),
+    *(
+        Cell(
+            sentence="scores follow stereotypes",
+            setting=f"they do not, {sizes[0]} bases with an SD of 1 against {sizes[1]} with {spread:g}",
+            trial=partial(_aligned, sizes=sizes, spreads=(1.0, spread)),
+            limit=0.07,
+            before=before,
+        )
+        for sizes, spread, before in (((10, 5), 3.0, "16%"), ((14, 8), 3.0, ""), ((14, 12), 3.0, ""))
+    ),
+    *(
+        Cell(
+            sentence="a difference as large as the report says 80% of studies find is missed",
+            setting=f"the noisiest contrast (SD 0.3, others 0.1), {bases} bases",
+            trial=partial(_size_missed, bases=bases),
+            limit=0.25,
+            before="90%",
+            share=0.25,
+        )
+        for bases in (20, 40)
+    ),
+    Cell(
+        sentence="that hearing others changes a gap is missed",
+        setting="others follow a leader: the gap goes from −0.70 to −2.2, ten debated bases",
+        trial=lambda rng: not _hearing(rng, leader=-2.8, follow=0.7),
+        limit=0.2,
+        before="100%",
+    ),
+    Cell(
+        sentence="hearing others changes the gap",
+        setting="it does not, one judge has an opinion of a label, ten debated bases",
+        trial=_any_change,
+        limit=0.07,
+    ),
 ]
