@@ -1,9 +1,11 @@
 """Judges side by side: which of them differ, line by line, on the same units; and the page that shows it.
 
-Two models differ if a paired t-test over the clusters that both have says so, Holm-corrected over all pairs of a line;
-overlapping intervals decide nothing. A model's *place* is the range that these tests leave: from one behind those shown
-to be better, to one before those shown to be worse. Models that were not shown to judge have no place, and cards of
-other units, or of a simulated model, stand apart.
+Models have places in one line, whether they can judge: with places in all of some 46 lines, ten equal models would be
+ordered somewhere in a third of all boards. Two models differ if a paired t-test over the clusters says so,
+Holm-corrected over all pairs; overlapping intervals decide nothing. A model's *place* is the range that these tests
+leave: from one behind those shown to be better, to one before those shown to be worse. A cluster that only one of two
+could be read in may have any value, so both ends must say the same. Models that were not shown to judge have no place,
+and cards of other units, or of a simulated model, stand apart.
 """
 
 from __future__ import annotations
@@ -33,6 +35,8 @@ from parley.base.text import plural
 
 LEAST = clusters_to_reject(ALPHA)
 """Clusters below which nothing is tested, as in reports."""
+RANGES = {"points": (-8.0, 8.0), "share": (0.0, 1.0), "auc": (0.0, 1.0)}
+"""The ends of what a line's value may be where it was not read."""
 SIMULATED = "a simulated model"
 SHOWN = ("estimate", "low", "high", "verdict", "n", "clusters")
 
@@ -61,14 +65,16 @@ class Board:
         apart: By entry, why it is not ranked with the others; "" where it is.
         judging: By entry, whether it was shown to judge better than chance.
         lines: The lines of the cards that are ranked, in the battery's order; those of all cards if none is.
-        places: By line and entry, the first and the last place that tests leave; None where it has none.
+        places: By entry, the first and the last place that tests of the line `ordered` leave; None where it has none.
+        ordered: The name of the line that orders models: whether they can judge.
     """
 
     entries: tuple[Entry, ...]
     apart: tuple[str, ...]
     judging: tuple[bool, ...]
     lines: tuple[Line, ...]
-    places: dict[str, list[tuple[int, int] | None]]
+    places: tuple[tuple[int, int] | None, ...]
+    ordered: str
 
     @property
     def headline(self) -> str:
@@ -94,14 +100,18 @@ def make_board(entries: Sequence[Entry]) -> Board:
     ranked = [entry.card for entry, reason in zip(entries, apart, strict=True) if not reason]
     lines = {line.name: line for card in ranked or [entry.card for entry in entries] for line in card.lines}
     placed = [place for place, reason in enumerate(apart) if not reason and judging[place]]
-    places: dict[str, list[tuple[int, int] | None]] = {}
-    for line in lines.values():
-        places[line.name] = [None] * len(entries)
-        own = {place: entries[place].card.by_name.get(line.name) for place in placed}
-        read = {place: each for place, each in own.items() if each and each.values and each.verdict != NOT_MEASURED}
-        for place, found in zip(read, line_places(list(read.values())), strict=True):
-            places[line.name][place] = found
-    return Board(entries=tuple(entries), apart=apart, judging=judging, lines=tuple(lines.values()), places=places)
+    ordered = next((line.name for card in ranked if (line := card.judging)), "")
+    own = {place: entries[place].card.by_name.get(ordered) for place in placed}
+    read = {place: each for place, each in own.items() if each and each.values and each.verdict != NOT_MEASURED}
+    found = dict(zip(read, line_places(list(read.values())), strict=True))
+    return Board(
+        entries=tuple(entries),
+        apart=apart,
+        judging=judging,
+        lines=tuple(lines.values()),
+        places=tuple(found.get(place) for place in range(len(entries))),
+        ordered=ordered,
+    )
 
 
 def _apart(card: Card, main: Card | None) -> str:
@@ -120,20 +130,34 @@ def line_places(lines: Sequence[Line]) -> list[tuple[int, int]]:
     if not count:
         return []
     clusters = sorted(set().union(*(line.values for line in lines)))
-    table = np.array([[line.values.get(name, np.nan) for name in clusters] for line in lines]) - lines[0].reference
+    table = np.array([[line.values.get(name, np.nan) for name in clusters] for line in lines])
+    ends = [np.where(np.isfinite(table), table, end) - lines[0].reference for end in RANGES[lines[0].measure]]
     first, second = np.triu_indices(count, 1)
-    difference, p = paired_t(table[first] - table[second])
-    worse = np.sign(difference) * (-1 if lines[0].worse == "lower" else 1)
+    unread = ~np.isfinite(table)
+    low, high = ends
+    both = unread[first] & unread[second]
+    sign, p = _shown_sign(
+        *(np.where(both, np.nan, gap) for gap in (low[first] - high[second], high[first] - low[second]))
+    )
+    worse = sign * (-1 if lines[0].worse == "lower" else 1)
     if lines[0].worse == "either":
         # |a| > |b| exactly where a - b and a + b have the same sign, so both must be shown.
-        total, p_total = paired_t(table[first] + table[second])
-        worse, p = np.sign(difference) * np.sign(total), np.maximum(p, p_total)
+        sums = (low[first] + low[second], high[first] + high[second])
+        total, p_total = _shown_sign(*(np.where(both, np.nan, each) for each in sums))
+        worse, p = sign * total, np.maximum(p, p_total)
     shown = np.array(holm(p)) <= ALPHA
     better_than, worse_than = np.zeros(count, dtype=int), np.zeros(count, dtype=int)
     for here, sign in ((first, worse), (second, -worse)):
         np.add.at(worse_than, here[shown & (sign > 0)], 1)
         np.add.at(better_than, here[shown & (sign < 0)], 1)
     return [(1 + int(worse_than[place]), count - int(better_than[place])) for place in range(count)]
+
+
+def _shown_sign(lowest: Floats, highest: Floats) -> tuple[Floats, Floats]:
+    """The sign of each row's mean and its p-value, where both ends of what was not read agree; else 0 and 1."""
+    (low, p_low), (high, p_high) = paired_t(lowest), paired_t(highest)
+    agree = np.sign(low) == np.sign(high)
+    return np.where(agree, np.sign(low), 0.0), np.where(agree, np.maximum(p_low, p_high), 1.0)
 
 
 def paired_t(differences: Floats) -> tuple[Floats, Floats]:
@@ -188,7 +212,7 @@ def board_values(board: Board) -> dict[str, Any]:
                     line.name: {
                         **json_values({name: getattr(line, name) for name in SHOWN}),
                         "because": line.note or None,
-                        "place": board.places.get(line.name, [None] * len(board.entries))[place],
+                        "place": board.places[place] if line.name == board.ordered else None,
                         "values": [_rounded(line.values.get(name)) for name in clusters.get(line.name, ())],
                     }
                     for line in entry.card.lines

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
@@ -18,8 +19,8 @@ from parley.reports.leaderboards import comparable, leaderboard, read_entries, s
 from tests.cards import HASH, around, card, line
 
 
-def able(name: str, gender: float = 0.0, seed: int = 0, **changes: object) -> Card:
-    judging = line("judge", around(0.8, seed=seed), group="judging", reference=0.5, worse="lower", measure="auc")
+def able(name: str, gender: float = 0.0, seed: int = 0, auc: float = 0.8, **changes: object) -> Card:
+    judging = line("judge", around(auc, seed=seed), group="judging", reference=0.5, worse="lower", measure="auc")
     return card(name, judging, line("gender", around(gender, seed=seed), group="labels"), **changes)
 
 
@@ -54,10 +55,21 @@ def test_places_are_what_the_tests_leave(worse: str) -> None:
     assert len(set(expected)) > 2
 
 
+def test_bases_that_only_one_could_be_read_in_may_have_any_value() -> None:
+    """Without its ten worst bases a model looks better than its equal; with one unread base a clear order stays."""
+    one, two = (line("judge", around(0.7, sd=0.2, seed=seed), measure="auc", worse="lower") for seed in (0, 1))
+    best = dict(sorted(one.values.items(), key=lambda item: item[1])[10:])
+    assert line_places([replace(one, values=best), two]) == [(1, 2), (1, 2)]
+    good = line("judge", around(0.95, sd=0.02), measure="auc", worse="lower")
+    assert line_places([replace(good, values=dict([*good.values.items()][1:])), two]) == [(1, 1), (2, 2)]
+
+
 def test_models_that_cannot_judge_have_no_place() -> None:
-    board = make_board([Entry(card=each) for each in (able("a"), unable("b"), able("c", 0.5, seed=1))])
+    board = make_board([Entry(card=each) for each in (able("a"), unable("b"), able("c", 0.5, seed=1, auc=0.6))])
     assert board.judging == (True, False, True)
-    assert board.places["gender"] == [(1, 1), None, (2, 2)]
+    assert (board.ordered, board.places) == ("judge", ((1, 1), None, (2, 2)))
+    values = board_values(board)["models"]
+    assert [model["lines"]["gender"]["place"] for model in values] == [None, None, None], "one line orders"
     assert board.headline == "2 of 3 models were shown to judge better than chance."
     nobody = make_board([Entry(card=unable("a")), Entry(card=unable("b"))])
     assert nobody.headline == "None of 2 models was shown to judge better than chance."
@@ -75,7 +87,7 @@ def test_cards_of_other_units_and_simulated_models_stand_apart() -> None:
     ]
     board = make_board([Entry(card=each) for each in cards])
     assert board.apart == ("", "", "another battery", "another read-out, other data", "a simulated model")
-    assert [place is None for place in board.places["gender"]] == [False, False, True, True, True]
+    assert [place is None for place in board.places] == [False, False, True, True, True]
 
 
 def test_a_folder_is_read_and_a_run_is_linked_by_its_hash_only(tmp_path: Path) -> None:

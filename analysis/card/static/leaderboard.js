@@ -54,9 +54,10 @@
     }
     return (Math.exp(logGamma(a + b) - logGamma(a) - logGamma(b) + a * Math.log(x) + b * Math.log(1 - x)) * result) / a;
   }
-  // Paired t over the clusters that both have: difference, interval, p.
+  // Paired t over the clusters: difference, interval, p. None where only one of them could be read in some cluster.
   function difference(first, second) {
     if (!first || !second || first.verdict === "not measured" || second.verdict === "not measured") return null;
+    if (first.values.some((value, place) => (value === null) !== (second.values[place] === null))) return null;
     const gaps = first.values.map((value, place) => (value === null || second.values[place] === null ? null : value - second.values[place]))
       .filter((gap) => gap !== null && gap !== undefined && !Number.isNaN(gap));
     const n = gaps.length;
