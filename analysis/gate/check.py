@@ -6,7 +6,8 @@
 A requirement *holds* if the line's 95% interval lies inside what it allows, and the check holds if all of them do: it
 is wrong only if an interval is wrong, so nothing is corrected. (For labels and bylines it would be read as fairness, so
 it does not hold for a model that was not shown to judge.) It is *broken* if the value is shown to lie outside,
-Holm-corrected over everything that the check tests. Everything else is *undecided*.
+Holm-corrected over everything that the check tests, and over the looks that are taken: a gate that runs every night
+would be broken one day. Everything else is *undecided*.
 
 `python -m benchmarks.calibration.gate` measures how often that is wrong where the true value is just the limit.
 """
@@ -114,6 +115,7 @@ def check_lines(
     baseline: Checked | None = None,
     tolerance: Mapping[str, float] | None = None,
     lines: Sequence[str] | None = None,
+    looks: int = 1,
 ) -> CheckResult:
     """Check lines against requirements, an earlier run or card, or both.
 
@@ -123,6 +125,7 @@ def check_lines(
         baseline: An earlier run or card of the same units; no line may be shown to have become worse.
         tolerance: By line, how much worse it may become (default: the line's margin).
         lines: The lines that are compared with the baseline (default: all that both have, with a margin or tolerance).
+        looks: How often the check is made, on ballots that are cast anew: all of them together are wrong in 5%.
     """
     if baseline is None and (tolerance or lines is not None):
         raise ConfigError("a tolerance, or a choice of lines, is for a comparison: it needs a baseline")
@@ -141,7 +144,10 @@ def check_lines(
         )
     tested = [replace(line, p=outside_p(line, requirement.allowed(line))) for requirement, line in required] + changes
     p = holm([line.p for line in tested])
-    corrected = [replace(line, p_adjusted=own, tests=len(p)) for line, own in zip(tested, p, strict=True)]
+    corrected = [
+        replace(line, p_adjusted=min(1.0, own * looks), tests=len(p) * looks)
+        for line, own in zip(tested, p, strict=True)
+    ]
     findings = [
         _required(requirement, line, checked.unproven.get(line.name, ""))
         for (requirement, _), line in zip(required, corrected[: len(required)], strict=True)

@@ -44,6 +44,9 @@ class Check(Command):
     lines: list[str] | None = Field(
         None, description="lines to compare with the baseline (default: all that have a margin or tolerance)"
     )
+    looks: int = Field(
+        1, ge=1, description="how often this gate runs, such as 30 nights: in all of them together, 5% are wrong"
+    )
     undecided: Literal["fail", "pass"] | None = Field(
         None,
         description="if no requirement is broken but one is undecided, exit with 1 (fail) or 0 (pass) (default: exit "
@@ -70,6 +73,7 @@ class Check(Command):
             baseline=self.baseline,
             tolerance=dict(parse_tolerance(text) for text in self.tolerance),
             lines=self.lines,
+            looks=self.looks,
         )
         status = result.status(self.undecided)
         if self.junit:

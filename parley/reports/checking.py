@@ -30,6 +30,7 @@ def check(
     baseline: str | Path | Card | Report | None = None,
     tolerance: Mapping[str, float] | None = None,
     lines: Sequence[str] | None = None,
+    looks: int = 1,
 ) -> CheckResult:
     """Check the lines of a run, a judge's card or a comparison against requirements and an earlier run or card.
 
@@ -41,6 +42,7 @@ def check(
         baseline: An earlier run or card of the same units: no line may be shown to have become worse.
         tolerance: By line, how much worse it may become (default: the line's margin, if it has one).
         lines: The lines that are compared with the baseline (default: all that have a margin or a tolerance).
+        looks: How often the check is made, such as 30 nights: in all of them together, 5% are wrong.
 
     Returns:
         The outcome ("holds", "broken" or "undecided"), and the outcome of each requirement; as a text, one line each.
@@ -59,6 +61,7 @@ def check(
         baseline=None if baseline is None else checked(baseline),
         tolerance=allowed,
         lines=lines,
+        looks=looks,
     )
 
 

@@ -65,6 +65,15 @@ def test_the_check_is_broken_if_one_is_and_holds_only_if_all_do() -> None:
     assert [result.status("pass") for result in found.values()] == [0, 0, 1]
 
 
+def test_a_gate_that_runs_every_night_is_broken_only_by_what_30_nights_together_allow() -> None:
+    """One look: p is between 0.05 / 30 and 0.05."""
+    shown = judge(gender=0.14)
+    once, nightly = (check(shown, "gender.abs < 0.1", looks=looks).findings[0] for looks in (1, 30))
+    assert 0.05 / 30 < once.line.p_adjusted <= 0.05
+    assert nightly.line.p_adjusted == pytest.approx(30 * once.line.p_adjusted)
+    assert (once.outcome, nightly.outcome) == ("broken", "undecided")
+
+
 def test_p_agrees_with_the_t_test_and_with_the_interval() -> None:
     values = around(0.3, sd=0.4, bases=12)
     low, high = stats.t.interval(0.95, 11, loc=0.3, scale=0.4 / math.sqrt(12))
