@@ -121,19 +121,8 @@ def test_a_server_that_repeats_the_key_is_not_quoted(
     own_study(place)
     parrot.how = how
 
-    result = parley(
-        "run",
-        "own.py:Own",
-        "--size",
-        "2",
-        "--model",
-        model_at(parrot, provider),
-        "--out",
-        "a.sqlite",
-        "--concurrency",
-        "1",
-    )
-
+    command = ("run", "own.py:Own", "--size", "2", "--concurrency", "1", "--out", "a.sqlite")
+    result = parley(*command, "--model", model_at(parrot, provider))
     assert parrot.requests > 0
     assert result.status == (0 if how == "reply" else 1), result
     assert leaks(place, result.out, result.err, parley("show", "a.sqlite").out) == []

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +11,7 @@ import pytest
 
 from parley.agents.transcripts import Call, PromptMessage, Transcript, Turn
 from parley.judging import Outcome, Unit, Verdict
-from parley.runs import RunFile, RunFileError, frames
+from parley.runs import RunFile
 from parley.runs.rows import Record
 from parley.runs.schema import checksum
 
@@ -79,18 +77,3 @@ def test_what_a_study_returns_is_never_reported_as_damaged(tmp_path: Path, odd: 
         file.check_unit("u")
         file.check_verdicts()
         assert len(list(file.verdicts())) == 2
-
-
-@pytest.mark.parametrize(
-    "change",
-    ["UPDATE verdicts SET value = 7.5 WHERE nth = 1", "DELETE FROM verdicts WHERE nth = 1", "DELETE FROM verdicts"],
-)
-def test_changed_verdicts_are_noticed_while_they_are_read(tmp_path: Path, change: str) -> None:
-    path = tmp_path / "a.sqlite"
-    write(path, verdict(value=7.0), verdict(value=8.0))
-    assert list(frames.verdicts(path)["value"]) == [7.0, 8.0]
-    with closing(sqlite3.connect(path)) as db:
-        db.execute(change)
-        db.commit()
-    with pytest.raises(RunFileError, match="unit 'u' is not as it was written"):
-        frames.verdicts(path)

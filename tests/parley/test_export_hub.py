@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from parley.cli import main
 from tests.panels import PAPER_DEBATES
 
 pytest.importorskip("huggingface_hub")
@@ -84,12 +85,12 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
     serving.close()
 
 
-@pytest.fixture
-def run(parley: Callable[..., Any]) -> str:
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = str(tmp_path_factory.mktemp("hub") / "a.sqlite")
     model = "sim/debate?base=3.5&noise=2"
-    command = (*PAPER_DEBATES, "--topics", 6, "--rounds", 2, "--quiet", "--model", model, "--out", "a.sqlite")
-    assert parley(*command).status == 0
-    return "a.sqlite"
+    assert main([*PAPER_DEBATES, "--topics", "6", "--rounds", "2", "--quiet", "--model", model, "--out", path]) == 0
+    return path
 
 
 def test_a_dataset_is_uploaded_in_one_commit_with_its_card(parley: Callable[..., Any], run: str, hub: Hub) -> None:

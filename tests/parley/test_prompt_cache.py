@@ -64,22 +64,9 @@ def test_the_dry_run_estimates_the_cached_tokens(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     vendor = Remembering(server)
-    judged = (
-        "--yardstick",
-        "off",
-        "--suite",
-        "full",
-        "--scenarios",
-        "law-fire-exit",
-        "--identities",
-        "gender",
-        "--no-controls",
-        "--phases",
-        "2",
-        "--rounds",
-        "3",
-    )
-    command = (*RUN_PANEL, *judged, "--personas", personas, "--model", openai(server), "--out", "a.sqlite")
+    judged = "--yardstick off --suite full --scenarios law-fire-exit --identities gender --no-controls --phases 2"
+    flags = (*judged.split(), "--rounds", "3", "--personas", personas, "--out", "a.sqlite")
+    command = (*RUN_PANEL, *flags, "--model", openai(server))
     plan = parley(*command, "--dry-run", "--json").json
     assert plan["cost_if_cached"] == pytest.approx(plan["cost"] - plan["cached_tokens"] * (0.15 - 0.075) / 1e6)
     assert parley(*command, "--quiet").status == 0

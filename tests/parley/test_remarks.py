@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 
 import parley as library
-from parley.analysis.malibu.echo import SCORES, WORDS, echo
 from parley.reports.remarks import repeated_remarks
 from parley.runs import frames
 from tests.panels import ONE_CELL
@@ -49,12 +48,6 @@ def test_chance_is_known_from_the_second_unit_on_a_text_on(run: Path) -> None:
     units = remarks.drop_duplicates("unit")
     first = ~units.duplicated(["scenario", "response_a", "response_b"])
     assert units["near_chance"].isna().tolist() == first.tolist()
-
-
-def test_echo_is_computed_from_the_file_and_its_verdicts(run: Path) -> None:
-    lines = echo(frames.verdicts(run), repeated_remarks(run))
-    assert {line.label for line in lines} == {WORDS, SCORES}
-    assert all(0 <= line.also["later"] <= 1 for line in lines)
 
 
 def test_replies_that_are_not_json_objects_are_left_out(run: Path) -> None:

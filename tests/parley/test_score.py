@@ -35,17 +35,7 @@ def test_groups_are_compared_and_agreement_is_shown(parley: Callable[..., Any], 
     server.answer = judged(server)
     assert parley(*COMMAND, "--model", server.model()).status == 0
     assert len(server.asked) == 4 * 5
-    result = parley("report", "s.sqlite", "--all")
-    assert "sft" in result.out
-    page = Path("s-report/report.html").read_text("utf-8")
-    assert "lower is better" in page
-    assert "greement" in page
-
-
-def test_the_same_as_json(parley: Callable[..., Any], server: Any) -> None:
-    server.answer = judged(server)
-    assert parley(*COMMAND, "--model", server.model()).status in (0, 1)
-    tables = parley("report", "s.sqlite", "--json").json
+    tables = parley("report", "s.sqlite", "--json", "--out", "page").json
     scores = {(row["group"], row["measure"]): row["estimate"] for row in tables["scores"]}
     assert scores["sft", "BS"] == scores["rldf", "BS"] == 50, "the mean of 20 and 80"
     assert scores["sft", "CE"] == 70
@@ -54,6 +44,9 @@ def test_the_same_as_json(parley: Callable[..., Any], server: Any) -> None:
     constant = agreement["CE", "points"]
     assert constant["estimate"] is None
     assert "agreement beyond chance is not defined" in constant["note"]
+    page = Path("page/report.html").read_text("utf-8")
+    assert "lower is better" in page
+    assert "greement" in page
 
 
 def test_replies_that_cannot_be_parsed_are_counted(parley: Callable[..., Any], server: Any) -> None:

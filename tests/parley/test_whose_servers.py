@@ -79,16 +79,8 @@ STORIES: dict[str, tuple[Callable[[str], str], tuple[str, ...], str]] = {
     "a jury": (
         persona,
         (
-            "run",
-            "bbq",
-            "--data",
-            "none",
-            "--model",
-            "sim/x",
-            "--method",
-            "fairthinking",
-            "--settings",
-            "jury=file.toml",
+            *("run", "bbq", "--data", "none", "--model", "sim/x"),
+            *("--method", "fairthinking", "--settings", "jury=file.toml"),
         ),
         "line 4: persona 'Ann' model",
     ),
