@@ -110,6 +110,7 @@ def test_the_blind_referee_is_compared_on_its_own_debates_and_drawn() -> None:
     assert any("did not know the round, no change was shown: +0.25 points" in line for line in whole.words)
     assert "second referee, blind" in whole.figures[0].draw().axes[0].get_legend_handles_labels()[1]
     assert any("may be mostly noise" in line for line in whole.words)
+    assert len({line.group for line in rldf.changes({"run": part})}) == 3, "a heading for each"
 
 
 def test_agreement_of_both_referees() -> None:
