@@ -104,6 +104,26 @@ async def test_an_agent_reads_only_what_it_may_see() -> None:
     assert sources(transcript.spoken("referee")[1]) == ["user", "Ada", "Ben", "Ray", "Ada", "Ben"]
 
 
+@pytest.mark.parametrize(
+    ("fence", "quoted"),
+    [
+        (False, {"Ada": [], "Ben": [], "Ray": []}),
+        (True, {"Ada": ["Ben", "Ray"], "Ben": ["Ada", "Ray", "Ada"], "Ray": ["Ada", "Ben", "Ada", "Ben"]}),
+        ("referee", {"Ada": [], "Ben": [], "Ray": ["Ada", "Ben", "Ada", "Ben"]}),
+    ],
+)
+async def test_others_words_are_quoted_for_all_or_for_one_role_and_stored_unchanged(
+    fence: Any, quoted: dict[str, list[str]]
+) -> None:
+    transcript = await Debate([ADA, BEN], model=SIM, rounds=2, referee=RAY, fence=fence).converse(TASK)
+    said = [(turn.speaker, turn.text) for turn in transcript.spoken()]
+    for turn in transcript.spoken(round=2):
+        pieces = [piece for piece in turn.calls[0].prompt if piece.text.startswith("<<<")]
+        assert [piece.source for piece in pieces] == quoted[turn.speaker]
+        assert all(any(f"\n> {text}\n" in piece.text for who, text in said if who == piece.source) for piece in pieces)
+    assert not any("<<<" in text for _, text in said)
+
+
 async def test_a_referee_after_each_round_and_a_chair_at_the_end() -> None:
     transcript = await Debate([ADA, BEN], model=SIM, rounds=2, referee=RAY, chair=CY).converse(TASK)
     assert speakers(transcript.spoken()) == ["Ada", "Ben", "Ray", "Ada", "Ben", "Ray", "Cy"]
