@@ -41,7 +41,7 @@ def biased(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_units_behind_the_headline_come_largest_first(parley: Callable[..., Any], biased: Path) -> None:
     answer = parley("show", biased, "--finding", 1, "--json").json
-    assert answer["finding"].startswith("SIMULATED. Do scores depend on the identity? gender: female − male +0.8")
+    assert answer["finding"].startswith("SIMULATED. Do scores depend on the identity? gender: female − male +0.")
     differences = [pair["difference"] for pair in answer["units"]]
     assert differences == sorted(differences, reverse=True)
     assert len(differences) == 8
