@@ -16,14 +16,22 @@ from parley.judging import Unit
 from parley.judging.malibu.config import MalibuConfig
 from parley.judging.malibu.study import Malibu
 from parley.runs.rehearsal import rehearse_unit
-from tests.panels import PANEL, PANEL_FLAGS, panel_study
+from tests.panels import PANEL, PANEL_FLAGS, in_design
 
 RunStudy = Callable[..., list[tuple[Any, ...]]]
 Command = Callable[..., Any]
 METRICS = ("Creativity", "Accuracy", "Efficiency", "Reliability")
 JUDGES = ["Examiner", "Practitioner", "Innovator", "Editor"]
 TURNS = "SELECT unit, round, speaker FROM transcript WHERE role = 'debater' ORDER BY unit, seq"
-RUN = ("run", "malibu", *PANEL_FLAGS, "--suite", "mine.toml", "--identities", "gender", "--quiet", "--out", "a.sqlite")
+BLIND: dict[str, Any] = {"blind": True, "speaking_order": "shuffled", "ties": True, "reasons_first": True}
+"""What the paper's panel does not do by itself."""
+FLAGS = (*PANEL_FLAGS, "--blind", "--speaking-order", "shuffled", "--ties", "--reasons-first")
+RUN = ("run", "malibu", *FLAGS, "--suite", "mine.toml", "--identities", "gender", "--quiet", "--out", "a.sqlite")
+
+
+def panel_study(**settings: Any) -> Malibu:
+    """The panel with blind ballots, unless the settings name a design."""
+    return Malibu(MalibuConfig(**in_design(settings, {**PANEL, **BLIND})))
 
 
 def orders(rows: list[tuple[Any, ...]]) -> dict[tuple[str, int], tuple[str, ...]]:
@@ -73,11 +81,11 @@ def test_round_1_asks_for_reasons_no_longer_than_a_remark_may_be() -> None:
 
 
 def test_the_order_is_drawn_for_each_unit_and_round(run_study: RunStudy, place: Path) -> None:
-    first = orders(run_study(TURNS, seed=1))
+    first = orders(run_study(TURNS, seed=1, **BLIND))
     (place / "a.sqlite").rename("b.sqlite")
-    assert orders(run_study(TURNS, seed=1)) == first, "by the seed"
+    assert orders(run_study(TURNS, seed=1, **BLIND)) == first, "by the seed"
     (place / "a.sqlite").unlink()
-    assert orders(run_study(TURNS, seed=2)) != first
+    assert orders(run_study(TURNS, seed=2, **BLIND)) != first
     assert all(sorted(names) == sorted(JUDGES) for names in first.values())
     assert len({names for (_, round), names in first.items() if round == 2}) > 5, "of 13 units"
     assert any(first[unit, 1] != first[unit, 2] for unit, _ in first)
@@ -106,7 +114,7 @@ def test_the_papers_panel_speaks_in_a_fixed_order_and_each_hears_those_before() 
 def test_in_the_papers_design_a_judge_must_choose(run_study: RunStudy, place: Path) -> None:
     """A judge without noise gives both the same scores: a tie, where one is allowed."""
     preferred = "SELECT text FROM verdicts WHERE metric = 'preferred'"
-    assert set(run_study(preferred, model="sim/judge?noise=0")) == {("tie",)}
+    assert set(run_study(preferred, model="sim/judge?noise=0", ties=True)) == {("tie",)}
     (place / "a.sqlite").unlink()
     assert set(run_study(preferred, model="sim/judge?noise=0", design="paper")) == {("A",), ("B",)}
     study = panel_study(suite="mine.toml", design="paper", phases=[2])
@@ -149,7 +157,7 @@ def test_a_run_file_says_whether_round_1_was_blind(
 # Estimates
 
 
-@pytest.mark.parametrize("design", [PANEL, {"design": "paper"}], ids=["blind", "paper"])
+@pytest.mark.parametrize("design", [PANEL | BLIND, {"design": "paper"}], ids=["blind", "paper"])
 @pytest.mark.parametrize("personas", ["system", "last"])
 @pytest.mark.parametrize("phase", [1, 2])
 def test_estimates_follow_who_hears_whom(design: dict[str, Any], personas: Any, phase: Any) -> None:

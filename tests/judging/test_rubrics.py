@@ -63,7 +63,8 @@ def test_the_older_three_ask_for_no_preference() -> None:
         '"B": {"Creativity": <score>, "Efficiency": <score>, "Quality": <score>}, '
         '"justification": "<strengths, weaknesses, and why>"}'
     )
-    assert '"preferred": "<A, B or tie>"' in pair_prompt(), "as the four do"
+    assert '"preferred": "<A or B>"' in pair_prompt(), "as the four do"
+    assert '"preferred": "<A, B or tie>"' in pair_prompt(ties=True)
 
 
 @pytest.mark.parametrize(
