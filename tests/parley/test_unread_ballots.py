@@ -14,6 +14,7 @@ from aiohttp import web
 
 from parley.judging.malibu import Malibu
 from parley.judging.malibu.config import MalibuConfig
+from parley.judging.malibu.worded import WordedDesign
 from parley.reports import make_report
 from parley.runs import frames
 from parley.runs.diagnosis import find_damage
@@ -24,8 +25,8 @@ RUN = (
     *("--identities", "gender", "--yardstick", "off", "--quiet"),
 )
 SUBJECT = Malibu(MalibuConfig(design="silent", suite="full", identities=["gender"]))
-assert SUBJECT.silent is not None
-WORDS = SUBJECT.silent.label_words
+assert isinstance(SUBJECT.design, WordedDesign)
+WORDS = SUBJECT.design.silent.label_words
 """Every word for a label, as a simulated model knows them."""
 Parley = Callable[..., Any]
 Probabilities = Callable[[str, float, float], dict[str, float]]
