@@ -280,7 +280,8 @@ def _chosen(study: str, config: Mapping[str, Any]) -> dict[str, Any]:
     leading: dict[str, Any] = {key: config[key] for key in ("suite", "design") if key in config and key in fields}
     if leading:
         usual = settings(**leading).model_dump(mode="json") | {key: usual[key] for key in leading}
-    return {key: config[key] for key in usual if key in config and config[key] not in (None, usual[key])}
+    chosen = {key: config[key] for key in usual if key in config and config[key] not in (None, usual[key])}
+    return {key: value for key, value in chosen.items() if value is not False or usual[key] is not None}
 
 
 def _cost_of_tokens(run: Mapping[str, Any]) -> float | None:
