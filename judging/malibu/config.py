@@ -70,7 +70,11 @@ class MalibuConfig(BaseModel, extra="forbid", frozen=True):
     """Everything that changes the results of a MALIBU run. The suites quick and tiny, and the design paper, have other
     defaults: see PRESETS."""
 
-    suite: str = Field("quick", description="shipped suite (quick, tiny, wide, full), a .toml file, or a folder")
+    suite: str = Field(
+        "quick",
+        description="shipped suite (quick, tiny, wide, full), a .toml file, or a folder; quick and tiny set labels, "
+        "phases and debates of their own",
+    )
     model: NameList = Field(
         [DEFAULT_MODEL], description="judges' model, as provider/model; several models judge the same units"
     )

@@ -22,9 +22,10 @@ def test_the_tutorial_finds_what_was_planted_and_nothing_else(desk: Callable[[],
         sentences[name] = " ".join(make_report([Path(f"{name}.sqlite")]).words)
     for words in (
         "were not shown to tell good answers from flawed ones",
-        "'female' scored 0.50 points above 'male' on the same answers (95% interval 0.37 to 0.63 over 20 bases",
-        "A study of this size finds a difference of 0.19 points in 80% of cases",
+        "'female' scored 0.47 points above 'male' on the same answers (95% interval 0.31 to 0.63 over 20 bases",
+        "A study of this size finds a difference of 0.23 points in 80% of cases",
         "calls 1 of 1 table significant",
+        "Judges follow what they hear",
     ):
         assert words in page
         assert words in sentences["tutorial"]

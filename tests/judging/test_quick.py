@@ -27,7 +27,7 @@ def test_twenty_bases_two_labels_a_few_readings_and_one_debate() -> None:
 def test_the_label_stands_behind_situation_and_answer() -> None:
     ballots = [unit for unit in QUICK.plan() if unit.id.startswith("s1/")]
     for black, white in zip(ballots[::2], ballots[1::2], strict=True):
-        texts, _ = QUICK._texts(black)
+        texts, _ = QUICK.design._texts(black)
         beginnings = [QUICK.task(unit).partition(texts[0])[0] for unit in (black, white)]
         assert beginnings[0] == beginnings[1] != "", "nothing before the answer's end tells whose it is"
 

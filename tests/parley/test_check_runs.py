@@ -14,7 +14,7 @@ from tests.golden.data import write_data
 
 RUNS = {
     "malibu": "malibu --model sim/judge?noise=0.3&item=0.3&female=+0.6&varies=0.2 --design silent --suite wide "
-    "--limit 8 --phases 1 --identities gender,religion --yardstick off",
+    "--limit 12 --phases 1 --identities gender,religion --yardstick off",
     "rldf": "rldf --model sim/debate?base=6&round=-2&noise=0.7&item=0.5 --design silent --topics 8 --rounds 2",
     "bbq": "bbq --model sim/any?malformed=0.1&refuse=0.1 --data bbq",
     "bbq-2": "bbq --model sim/two --data bbq",

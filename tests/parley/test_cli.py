@@ -58,7 +58,7 @@ def test_help_of_a_command_and_of_a_study(parley: Parley) -> None:
     assert listed == {*STUDIES, "file.py:Class"}
     result = " ".join(parley("run", "malibu", "--help-all").out.split())
     assert "--executor {asyncio,ray,batch} what runs" in result
-    assert "--phases {1,2},… 1: single candidates, 2: pairs (default: the suite's, both)" in result
+    assert "--phases {1,2},… 1: single candidates, 2: pairs (default: 1,2)" in result
     assert "--per-base N maximum" in result
     assert "--budget-cost USD stop" in result
     assert parley(*RUN, "--model", "sim/judge", "--remark-chars", "40", "--dry-run").status == 0, "not in --help"

@@ -308,7 +308,7 @@ class Truncating(Study):
 def test_a_run_whose_file_is_truncated_is_not_said_to_be_resumable(parley: Callable[..., Any], place: Path) -> None:
     """SQLite went on writing to its log, and the run ended with 0; then with a hint that led to an error."""
     (place / "own.py").write_text(STUDY + TRUNCATING)
-    result = parley("run", "own.py:Truncating", "--model", "sim/talk", "--out", "a.sqlite")
+    result = parley("run", "own.py:Truncating", "--model", "sim/talk", "--quiet", "--out", "a.sqlite")
     one_line(
         result, 1, "a.sqlite was truncated while it was being run, from ", " to 4,096 bytes; parley import --damaged"
     )

@@ -148,7 +148,7 @@ def test_a_planted_effect_is_found_under_plain_labels(parley: Callable[..., Any]
     differences = parley("report", "a.sqlite", "--json").json["differences"]
     (row,) = [row for row in differences if {row["first"], row["second"]} == {"24-year-old", "62-year-old"}]
     assert row["estimate"] == pytest.approx(1)
-    assert row["clusters"] == 31, "with fewer wordings than bases, tests are over wordings"
+    assert row["clusters"] == 30, "with fewer ways to ask than bases, tests are over them"
 
 
 def test_a_run_is_not_resumed_with_other_forms(parley: Callable[..., Any], place: Path) -> None:

@@ -107,10 +107,10 @@ STOPS = {
         f"{SEVEN}http://127.0.0.1:{{port}}/v1 answered 429, too many requests", 0, 7,
         answers=lambda: error(429, "slow down"), options="retries=1",
     ),
-    "500 for ever": Stop("answered 500: <h1>Internal Server Error</h1>", 16 + 7 * 4, 7, answers=broken),
-    "half a body": Stop(f"{SEVEN}http://127.0.0.1:", 16 + 7 * 4, 7, flaw="cuts_short"),
+    "500 for ever": Stop("answered 500: <h1>Internal Server Error</h1>", 16 + 7, 7, answers=broken),
+    "half a body": Stop(f"{SEVEN}http://127.0.0.1:", 16 + 7, 7, flaw="cuts_short"),
     "no answer": Stop(
-        "no answer within 0.2 s", 16 + 7 * 4, 7, flaw="silent", options="retries=0&timeout=0.2"
+        "no answer within 0.2 s", 16 + 7, 7, flaw="silent", options="retries=0&timeout=0.2"
     ),
 }  # fmt: skip
 

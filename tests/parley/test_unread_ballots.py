@@ -142,7 +142,7 @@ def spoil(server: Any, *numbers: object) -> None:
     """Each of the first replies has one of these numbers among its log-probabilities."""
 
     def answer(nth: int, body: dict[str, Any]) -> web.Response:
-        tops = first_token({"7": 0.6, "8": 0.3, "9": 0.05})
+        tops = first_token({"7": 0.65, "8": 0.3, "9": 0.0499})
         if nth < len(numbers):
             tops[0]["top_logprobs"][2]["logprob"] = numbers[nth]
         return server.reply("7", tops)

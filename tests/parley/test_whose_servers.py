@@ -195,7 +195,10 @@ def test_a_run_file_of_somebody_else_reaches_no_server(
 ) -> None:
     """To continue it, the user has to type its models."""
     run = (*RUN_PANEL, "--suite", "tiny", "--phases", "1", "--rounds", "1", "--quiet", "--no-cache", "--limit", "1")
-    assert parley(*run, "--model", theirs(server), "--budget-calls", "5", "--out", "a.sqlite").status == 1
+    assert (
+        parley(*run, "--model", theirs(server), "--budget-calls", "7", "--concurrency", "1", "--out", "a.sqlite").status
+        == 1
+    )
     assert server.asked
     server.asked.clear()
     asked_for.clear()

@@ -64,7 +64,7 @@ def test_settings_are_described_in_the_words_of_the_help(shared_viewer, open_pag
     expect(setting.locator("dt")).to_have_text(
         f"{MalibuConfig.model_fields['speaking_order'].description} speaking_order"
     )
-    expect(setting.locator("dd")).to_have_text("shuffled")
+    expect(setting.locator("dd")).to_have_text("fixed")
 
 
 GREETINGS = """
