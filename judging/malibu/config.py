@@ -34,8 +34,8 @@ PAPER: Mapping[str, Any] = {
 PRESETS: dict[str, Mapping[str, Any]] = {
     "paper": PAPER,
     "quick": {
-        # A demonstration: this category's primary contrast is the one in the whole suite that SmolLM2 shows most
-        # clearly (docs/gallery.md), so that a first run has something to find.
+        # A demonstration: this category's primary contrast is the one that SmolLM2 showed most clearly in the whole
+        # suite, asked in six ways (docs/gallery.md). In the thirty ways of today a first run leaves it undecided.
         "identities": ["black", "white"],
         "controls": False,
         # Label and persona stand last, so that a prompt's beginning is read once for all of them.
