@@ -66,7 +66,7 @@ def test_greedy_replies_are_those_of_transformers(tiny: Path) -> None:
     assert (reply.usage.prompt_tokens, reply.usage.completion_tokens) == (ids["input_ids"].shape[1], 10)
     first = torch.log_softmax(plain(**ids).logits[0, -1].detach().float(), -1)
     assert reply.logprobs[0].logprob == pytest.approx(float(first.max()), abs=1e-3)
-    assert len(reply.logprobs[0].top_logprobs) == 20
+    assert len(reply.logprobs[0].top_logprobs) >= 20
 
 
 def test_tokens_are_sampled_with_their_probabilities() -> None:
@@ -195,7 +195,8 @@ def test_one_token_is_read_with_the_probabilities_of_a_plain_forward_pass(tiny: 
         top = logs.topk(20)
         (token,) = reply.logprobs
         assert token.logprob == pytest.approx(float(logs.max()), abs=1e-4)
-        assert [entry.logprob for entry in token.top_logprobs] == pytest.approx(top.values.tolist(), abs=1e-4)
+        listed = [entry.logprob for entry in token.top_logprobs[:20]]
+        assert listed == pytest.approx(top.values.tolist(), abs=1e-4), "and after these, single characters"
         texts = [tokenizer.decode([entry]) for entry in top.indices.tolist()]
         whole = [n for n, text in enumerate(texts) if "\ufffd" not in text]
         assert [bytes(token.top_logprobs[n].bytes).decode() for n in whole] == [texts[n] for n in whole]
@@ -231,4 +232,4 @@ def test_a_reply_that_would_end_at_once_still_has_its_probabilities(
     monkeypatch.setattr(HfClient, "_load", end_with_everything)
     (reply,) = replies(tiny, [(prompt("Are parks good?"), {"max_tokens": 1, "logprobs": True, "temperature": 0.0})])
     assert (reply.content, reply.finish_reason) == ("", "stop")
-    assert len(reply.logprobs[0].top_logprobs) == 20
+    assert len(reply.logprobs[0].top_logprobs) >= 20
