@@ -19,7 +19,7 @@ from parley.agents.search import SearchResult, quote
 from parley.agents.search.engine import TEXT_CHARS
 from parley.scenarios import load_attempts, load_suite
 
-CALM = settings(max_examples=50, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+CALM = settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 
 TOKENS = (
     *("<s>", "</s>", "<unk>", "<bos>", "<pad>", "<0x0A>", "<<SYS>>", "<</SYS>>", "[INST]", "[/INST]", "[inst]"),

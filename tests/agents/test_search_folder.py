@@ -12,7 +12,7 @@ from parley.agents import ConfigError
 from parley.agents.search import SearchResult, make_engine
 from parley.agents.search.documents import PASSAGE_WORDS, split_passages
 
-CALM = settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+CALM = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 from autogen_agentchat.messages import TextMessage
 from autogen_core import CancellationToken
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from parley.agents import Client, ConfigError, SelfDebiasAgent, model
@@ -43,7 +43,6 @@ def test_a_token_missing_from_the_biased_list_is_unchanged() -> None:
 weights = st.lists(st.floats(0.001, 1), min_size=2, max_size=8)
 
 
-@settings(deadline=None, derandomize=True)
 @given(weights, weights, st.floats(0, 1000))
 def test_it_is_a_distribution_and_the_plain_one_at_lambda_0(
     first: list[float], second: list[float], decay: float

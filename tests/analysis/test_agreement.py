@@ -70,7 +70,7 @@ def test_a_gap_removes_only_the_pairs_it_is_in() -> None:
     assert (result.n, result.clusters) == (5, 2)
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40)
 @given(st.lists(st.lists(st.integers(0, 3), min_size=4, max_size=4), min_size=2, max_size=12))
 def test_fleiss_kappa_agrees_with_statsmodels_and_ignores_the_order_of_judges(ratings: list[list[int]]) -> None:
     result = fleiss_kappa(ratings, draws=20)

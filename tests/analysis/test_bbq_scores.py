@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 from scipy.integrate import quad
@@ -65,7 +65,6 @@ def published_formula(given: Rows, context: str) -> float:
 a_row = st.tuples(st.integers(-1, 2), st.sampled_from([-1, 0, 1]), st.sampled_from(["Age", "SES"]), st.booleans())
 
 
-@settings(deadline=None)
 @given(st.lists(a_row, min_size=1, max_size=60))
 def test_every_cell_equals_the_authors_formula(drawn: list[tuple[int, int, str, bool]]) -> None:
     answers: Rows = []

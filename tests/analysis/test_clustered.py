@@ -131,7 +131,7 @@ def test_clusters_or_rows_may_be_weighted_equally() -> None:
         cell_means([1.0, 2.0], ["a"], ["s"])
 
 
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=30)
 @given(st.lists(st.tuples(st.integers(0, 5), st.floats(-50, 50)), min_size=2, max_size=30), st.randoms())
 def test_the_order_of_rows_and_the_names_of_clusters_do_not_matter(
     rows: list[tuple[int, float]], order: object

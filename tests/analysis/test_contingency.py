@@ -56,7 +56,7 @@ def test_eta_squared_has_the_published_intervals(f: float, df1: int, df2: int, l
     assert (round(result[1], 4), round(result[2], 4)) == (low, high)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60)
 @given(st.lists(st.lists(st.integers(0, 30), min_size=3, max_size=3), min_size=2, max_size=4))
 def test_v_lies_within_its_interval_and_labels_do_not_matter(table: list[list[int]]) -> None:
     result = chi_square(table)

@@ -56,7 +56,7 @@ any_values = st.lists(st.floats(-10, 10).map(lambda value: round(value, 3)), min
 
 
 @given(st.one_of(whole_points, any_values))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_p_is_the_share_of_all_patterns_and_the_interval_what_is_not_rejected(values: list[float]) -> None:
     given_values, test = np.array(values), sign_flip_test(values)
     assert test.p == pytest.approx(brute_force(given_values), abs=1e-12)
@@ -146,7 +146,7 @@ def test_tost_by_hand_and_near_that_of_statsmodels() -> None:
     assert math.isnan(equivalence_p([], 0.1))
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40)
 @given(st.lists(st.floats(-2, 2), min_size=3, max_size=15, unique=True), st.floats(0.1, 3))
 def test_differences_are_equivalent_where_the_90_percent_interval_lies_within_the_margin(
     gaps: list[float], margin: float
@@ -181,7 +181,7 @@ def test_corrections_as_published() -> None:
         assert correct([]) == []
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60)
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12), st.randoms())
 def test_corrections_never_lower_a_p_value_and_keep_the_order(p: list[float], order: object) -> None:
     for correct in (holm, benjamini_hochberg):

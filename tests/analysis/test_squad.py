@@ -18,7 +18,7 @@ from parley.analysis.squad.scores import (
     normalise,
 )
 
-EXAMPLES = settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+EXAMPLES = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "squad" / "cs224n_dev-v2.0_half.json"
 

@@ -125,7 +125,7 @@ WORDS = st.sampled_from(
     ("the", "gay", "Muslim", "women", "boy", "stupid", "idiot", "nice", "works", "at", "love", "hate", "you", "Jewish")
 )
 TEXTS = st.lists(WORDS, min_size=1, max_size=12).map(" ".join)
-SETTINGS = settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+SETTINGS = settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @SETTINGS

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import parley as package
@@ -191,7 +191,6 @@ def test_a_large_context_does_not_make_long_passages() -> None:
     assert package.detox(words + "more", model=SIM, scorer="words.py:Words").passages == 2
 
 
-@settings(deadline=None, derandomize=True)
 @given(st.text(alphabet="ab. \n中", max_size=300), st.integers(1, 40))
 def test_passages_joined_are_the_text(text: str, longest: int) -> None:
     cut = passages(text, longest)

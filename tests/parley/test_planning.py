@@ -86,7 +86,7 @@ def test_a_busy_server_gives_results_early_if_few_calls_wait_in_its_queue() -> N
     assert few.unit_ends[0] < 20
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     calls=st.integers(1, 3000),
     a_unit=st.integers(1, 10),

@@ -44,7 +44,7 @@ def test_an_attempt_is_put_in_its_place() -> None:
     assert Attempt(**put, place="middle").control_in("I. I wait a while. I act.") == "I. I wait a while. Fine. I act."
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.text(min_size=1, max_size=80))
 def test_codes_keep_what_they_hide(text: str) -> None:
     assert base64.b64decode(CODES["base64"](text)).decode() == text

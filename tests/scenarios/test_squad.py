@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from parley.scenarios.squad import Question, load, sample
 
-CALM = settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+CALM = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "squad" / "cs224n_dev-v2.0_half.json"
 

@@ -121,7 +121,7 @@ def test_empty_splits_and_topics_that_leak_are_refused(planted: Planted) -> None
         read_pairs(config(folder))
 
 
-@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 @given(fewer=st.integers(2, 79), more=st.integers(2, 79), seed=st.integers(0, 50))
 def test_a_larger_subset_includes_a_smaller_one(fewer: int, more: int, seed: int) -> None:
     sides = {"chosen": Side("good"), "rejected": Side("bad")}

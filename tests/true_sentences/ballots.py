@@ -44,7 +44,7 @@ def read(rng: np.random.Generator, numbers: np.ndarray, mass: float) -> tuple[fl
     listed = [(texts[place], weights[place]) for place in np.argsort(-weights)[:LISTED]]
     tops = [TopLogprob(logprob=math.log(weight), bytes=list(text.encode())) for text, weight in listed]
     token = ChatCompletionTokenLogprob(token=listed[0][0], logprob=tops[0].logprob, top_logprobs=tops)
-    reply = read_token(BALLOT, token, "", NO_USAGE)
+    reply = read_token(BALLOT, token, token.token, NO_USAGE)
     return reply.expected.get("Overall", math.nan), reply.expected["Overall on scale"]
 
 
