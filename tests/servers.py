@@ -103,8 +103,10 @@ class Server(Loopback):
             request.transport.abort()
             return partial
         response = self.answer(nth, body)
-        if response is not None:
-            return response
+        return self.completion(body) if response is None else response
+
+    def completion(self, body: dict[str, Any]) -> web.Response:
+        """The usual response to a request."""
         return self.reply(self.fitting(body), silent_ballot(body) if body.get("logprobs") else None)
 
     @staticmethod
@@ -126,7 +128,7 @@ class Server(Loopback):
 
 
 class BatchServer(Server):
-    """A server that also accepts batches. `error(n, line)` may give the n-th line an error.
+    """A server that also accepts batches. `error(n, line)` may give the n-th line an error, or none and no answer: {}.
 
     `slow` keeps a batch in progress; `refuses` lets it fail. `deaf` creates a batch and never answers; `broken` creates
     it and answers 500, once. `torn` files of answers end in the middle, one for each time they are read.
@@ -180,19 +182,20 @@ class BatchServer(Server):
             batch.update(status="failed", errors={"data": [{"message": "the queue is full"}]})
         elif self.slow:
             batch["status"] = "in_progress"
-        elif batch["status"] not in ("completed", "failed"):
+        elif batch["status"] in ("validating", "in_progress"):
             self._complete(batch, lines)
         return web.json_response(batch)
 
     def _complete(self, batch: dict[str, Any], lines: list[dict[str, Any]]) -> None:
         good, bad = [], []
         for nth, line in enumerate(lines):
-            if error := self.error(nth, line):
-                bad.append({"custom_id": line["custom_id"], **error})
-                continue
-            self.asked.append(line["body"])
-            body = json.loads(self.reply(self.fitting(line["body"])).text or "")
-            good.append({"custom_id": line["custom_id"], "response": {"status_code": 200, "body": body}, "error": None})
+            name, error = {"custom_id": line["custom_id"]}, self.error(nth, line)
+            if error:
+                bad.append({**name, **error})
+            elif error is None:
+                self.asked.append(line["body"])
+                body = json.loads(self.completion(line["body"]).body or "")
+                good.append({**name, "response": {"status_code": 200, "body": body}, "error": None})
         for key, results in (("output_file_id", good), ("error_file_id", bad)):
             if results:
                 batch[key] = f"{batch['id']}-{key}"

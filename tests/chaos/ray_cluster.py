@@ -5,11 +5,11 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
 
-CPUS = 2
 TIMEOUT_SECONDS = 120.0
 
 
@@ -26,19 +26,15 @@ class RayCluster:
         # The cluster's address is written there, and only clusters without a folder of their own make it.
         Path(get_default_ray_temp_dir()).mkdir(parents=True, exist_ok=True)
         self._folder = Path(tempfile.mkdtemp(prefix="pr"))  # a short name, since paths of sockets are limited
-        head = {"num_cpus": CPUS, "include_dashboard": False, "temp_dir": str(self._folder / "ray")}
+        head = {"num_cpus": 2, "include_dashboard": False, "temp_dir": str(self._folder / "ray")}
         self.nodes = Cluster(initialize_head=True, head_node_args=head)
         self.address = str(self.nodes.address)
 
     def workers(self) -> list[psutil.Process]:
-        """The processes of workers."""
         found = []
         for process in psutil.Process().children(recursive=True):
-            try:
-                if "RayWorker" in " ".join(process.cmdline()):
-                    found.append(process)
-            except psutil.Error:
-                continue
+            with suppress(psutil.Error):
+                found += [process] if "RayWorker" in " ".join(process.cmdline()) else []
         return found
 
     def wait_until_idle(self) -> None:

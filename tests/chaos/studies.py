@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from tests.own_study import STUDY
 from tests.panels import RUN_PANEL
@@ -30,8 +31,8 @@ class Steady:
     async def close(self):
         pass
 '''
-OWN = (
-    STUDY
+OWN = {
+    "own.py": STUDY
     + """
 class Own(Study):
     class Config(BaseModel):
@@ -52,31 +53,31 @@ class Own(Study):
         words = [Verdict.from_turn(t, "length", value=float(len(t.text))) for t in talk.spoken()]
         return Outcome(talk, tuple(words))
 """
-)
+}
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A study to test: its flags, and a function that writes the files it reads."""
+    """A study to test: its flags, and the files it reads, by name."""
 
     name: str
     flags: tuple[str, ...]
-    prepare: Callable[[Path], None] = lambda folder: None
+    files: Mapping[str, str] = field(default_factory=dict)
+
+    def prepare(self, folder: Path) -> None:
+        for name, text in self.files.items():
+            (folder / name).parent.mkdir(exist_ok=True)
+            (folder / name).write_text(text)
 
     def command(self, model: str) -> tuple[str, ...]:
         return ("run", *self.flags, "--model", model, "--seed", "3", "--quiet")
 
 
-def bbq_rows(size: int) -> Callable[[Path], None]:
-    def write(folder: Path) -> None:
-        (folder / "bbq").mkdir(exist_ok=True)
-        lines = [json.dumps(_bbq_row(number)) for number in range(size)]
-        (folder / "bbq" / "Age.jsonl").write_text("\n".join(lines))
-
-    return write
+def jsonl(rows: Iterable[Any]) -> str:
+    return "\n".join(map(json.dumps, rows))
 
 
-def _bbq_row(number: int) -> dict[str, object]:
+def bbq_row(number: int) -> dict[str, object]:
     ambiguous = number % 2 == 0
     return {
         "example_id": number,
@@ -88,57 +89,36 @@ def _bbq_row(number: int) -> dict[str, object]:
         "additional_metadata": {"subcategory": "None", "stereotyped_groups": ["old"], "version": "a"},
         "context": f"Context {number}.",
         "question": "Who forgot?",
-        "ans0": "The grandfather",
-        "ans1": "The grandson",
-        "ans2": "Not known",
+        **{"ans0": "The grandfather", "ans1": "The grandson", "ans2": "Not known"},
         "label": 2 if ambiguous else 1,
     }
 
 
-def squad_questions(size: int) -> Callable[[Path], None]:
-    def write(folder: Path) -> None:
-        questions = [
-            {"id": f"q{n}", "question": f"What is {n}?", "answers": [] if n % 3 == 0 else [_gold(f"remark {n}")]}
-            for n in range(size)
-        ]
-        paragraph = {"context": "A text with remarks.", "qas": questions}
-        (folder / "dev.json").write_text(json.dumps({"data": [{"title": "T", "paragraphs": [paragraph]}]}))
-
-    return write
+def bbq_rows(size: int) -> dict[str, str]:
+    return {"bbq/Age.jsonl": jsonl(map(bbq_row, range(size)))}
 
 
-def _gold(text: str) -> dict[str, object]:
-    return {"text": text, "answer_start": 0}
+def squad_questions(size: int) -> dict[str, str]:
+    golds = [[{"text": f"remark {n}", "answer_start": 0}] * (n % 3 > 0) for n in range(size)]
+    asked = [{"id": f"q{n}", "question": f"What is {n}?", "answers": gold} for n, gold in enumerate(golds)]
+    paragraph = {"context": "A text with remarks.", "qas": asked}
+    return {"dev.json": json.dumps({"data": [{"title": "T", "paragraphs": [paragraph]}]})}
 
 
-def toxic_prompts(size: int) -> Callable[[Path], None]:
-    def write(folder: Path) -> None:
-        rows = ({"id": f"p{n}", "prompt": f"The referee said {n}", "toxicity": 0.55} for n in range(size))
-        (folder / "prompts.jsonl").write_text("\n".join(json.dumps(row) for row in rows))
-        (folder / "scorer.py").write_text(SCORER)
-
-    return write
+def toxic_prompts(size: int) -> dict[str, str]:
+    rows = ({"id": f"p{n}", "prompt": f"The referee said {n}", "toxicity": 0.55} for n in range(size))
+    return {"prompts.jsonl": jsonl(rows), "scorer.py": SCORER}
 
 
-def topics(size: int) -> Callable[[Path], None]:
-    def write(folder: Path) -> None:
-        words = random.Random(7)
-        lines = {f"{words.randrange(10**6)} people and the {n} rules of work" for n in range(size)}
-        (folder / "topics.txt").write_text("".join(f"{line}\n" for line in sorted(lines)))
-
-    return write
+def topics(size: int) -> dict[str, str]:
+    words = random.Random(7)
+    lines = {f"{words.randrange(10**6)} people and the {n} rules of work\n" for n in range(size)}
+    return {"topics.txt": "".join(sorted(lines))}
 
 
-def texts_to_score(size: int) -> Callable[[Path], None]:
-    def write(folder: Path) -> None:
-        rows = ({"text": f"Text {n} about work.", "topic": "Work", "method": "ab"[n % 2]} for n in range(size))
-        (folder / "texts.jsonl").write_text("\n".join(json.dumps(row) for row in rows))
-
-    return write
-
-
-def own_study(folder: Path) -> None:
-    (folder / "own.py").write_text(OWN)
+def texts_to_score(size: int) -> dict[str, str]:
+    rows = ({"text": f"Text {n} about work.", "topic": "Work", "method": "ab"[n % 2]} for n in range(size))
+    return {"texts.jsonl": jsonl(rows)}
 
 
 def trials(units: int) -> list[Trial]:
@@ -147,10 +127,8 @@ def trials(units: int) -> list[Trial]:
     toxic = ("--data", "prompts.jsonl", "--sets", "moderate", "--completions", "1", "--scorer", "scorer.py:Steady")
     bbq = ("bbq", "--data", "bbq")
     multi = "fairthinking,self-debias-reprompting,stardtox,mabrf"
-    malibu = (
-        *(*RUN_PANEL[1:], "--cells", "all", "--suite", "full"),
-        *("--scenarios", "fitness", "--per-base", "1", "--identities", "gender"),
-    )
+    fitness = ("--scenarios", "fitness", "--per-base", "1", "--identities", "gender")
+    malibu = (*RUN_PANEL[1:], "--cells", "all", "--suite", "full", *fitness)
     rldf = ("rldf", "--design", "paper", "--no-check", "--rounds", "2", "--topics-from", "topics.txt")
     return [
         Trial("malibu", (*malibu, "--repeats", str(max(1, units // 400)))),
@@ -163,17 +141,17 @@ def trials(units: int) -> list[Trial]:
         Trial("injection", ("injection", "--kinds", "order-judge", "--asks", "10", "--responses", str(some))),
         Trial("framing", ("framing", "--topics-from", "topics.txt", "--topics", str(some)), topics(some)),
         Trial("rubric", ("rubric", "--data", "texts.jsonl", "--by", "method", "--rubrics", "bs"), texts_to_score(some)),
-        Trial("a user's own", ("own.py:Own", "--size", str(3 * many)), own_study),
+        Trial("a user's own", ("own.py:Own", "--size", str(3 * many)), OWN),
     ]
 
 
 def all_trials(units: int) -> list[Trial]:
     """Every study that Parley ships, and a user's own."""
-    some = max(4, units // 80)
+    some = str(max(4, units // 80))
     return [
         *trials(units),
-        Trial("rlaif", ("rlaif", "--topics-from", "topics.txt"), topics(some)),
-        Trial("topics", ("topics", "--bias", "age", "--count", str(some), "--tries", "2")),
-        Trial("malibu-derive", ("malibu-derive", "--limit", str(some), "--count", "2", "--tries", "2")),
-        Trial("malibu-respond", ("malibu-respond", "--limit", str(some), "--anew", "--tries", "2")),
+        Trial("rlaif", ("rlaif", "--topics-from", "topics.txt"), topics(int(some))),
+        Trial("topics", ("topics", "--bias", "age", "--count", some, "--tries", "2")),
+        Trial("malibu-derive", ("malibu-derive", "--limit", some, "--count", "2", "--tries", "2")),
+        Trial("malibu-respond", ("malibu-respond", "--limit", some, "--anew", "--tries", "2")),
     ]

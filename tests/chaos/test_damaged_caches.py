@@ -8,10 +8,8 @@ import random
 import resource
 import sqlite3
 import sys
-from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from autogen_core.models import RequestUsage
@@ -28,34 +26,33 @@ RUN = (*TINY_PANEL, "--out")
 ADDRESS = b"a" * 20
 
 
-def sql(*statements: str, anew: bool = False) -> Callable[[Path], None]:
-    def damage(path: Path) -> None:
+def sql(*statements, anew=False):
+    def damage(path):
         if anew:
             path.unlink()
-        with closing(sqlite3.connect(path)) as db:
+        with closing(sqlite3.connect(path)) as db, db:
             for statement in statements:
                 db.execute(statement)
-            db.commit()
 
     return damage
 
 
-def changed(old: bytes, new: bytes) -> Callable[[Path], None]:
-    return lambda path: path.write_bytes(path.read_bytes().replace(old, new, 1)) and None
+def changed(old, new):
+    return lambda path: path.write_bytes(path.read_bytes().replace(old, new, 1))
 
 
-def not_a_database(path: Path) -> None:
+def not_a_database(path):
     path.write_text("This is a shopping list. " * 500)
 
 
-def overwritten_pages(path: Path) -> None:
+def overwritten_pages(path):
     """The header is sound; what follows is not."""
     with path.open("r+b") as file:
         file.seek(4096)
         file.write(random.Random(1).randbytes(path.stat().st_size - 4096))
 
 
-DAMAGES: dict[str, Callable[[Path], object]] = {
+DAMAGES = {
     "truncated": lambda path: os.truncate(path, 5000),
     "not a database": not_a_database,
     "other tables": sql("CREATE TABLE recipes (name TEXT)", anew=True),
@@ -71,18 +68,27 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
 }
 
 
+def reply(text):
+    return Reply(finish_reason="stop", content=text, usage=RequestUsage(1, 1), cached=False).model_dump_json()
+
+
+def fill(path, count=400):
+    cache = ReplyCache(path)
+    for number in range(count):
+        cache.put_text(number.to_bytes(20, "big"), "m", reply("word " * 50))
+    cache.close()
+
+
 @pytest.mark.parametrize("name", DAMAGES)
-def test_a_damaged_reply_cache_is_set_aside(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
+def test_a_damaged_reply_cache_is_set_aside(tmp_path, capsys, name):
     path, aside = tmp_path / "replies.sqlite", tmp_path / "replies.sqlite.damaged"
     fill(path)
     DAMAGES[name](path)
     content = path.read_bytes()
-
     cache = ReplyCache(path)
     assert cache.read((1).to_bytes(20, "big"), str) is None
     cache.put_text(ADDRESS, "m", reply("fresh"))
     cache.close()
-
     said = capsys.readouterr().err
     assert said.startswith(f"parley: the reply cache {path} ")
     assert f"it was set aside as {aside}" in said
@@ -93,45 +99,29 @@ def test_a_damaged_reply_cache_is_set_aside(tmp_path: Path, capsys: pytest.Captu
     assert again.read(ADDRESS, str) == reply("fresh")
     again.close()
     assert capsys.readouterr().err == ""
+    path.write_text("second" * 500)
+    ReplyCache(path).close()
+    assert (tmp_path / "replies.sqlite.damaged-2").read_text() == "second" * 500, "both are kept"
 
 
-@pytest.mark.parametrize("damage", [not_a_database, overwritten_pages], ids=lambda damage: damage.__name__)
-def test_a_run_with_a_damaged_reply_cache_asks_again(
-    parley: Callable[..., Any], server: Any, place: Path, run_file: Any, damage: Callable[[Path], None]
-) -> None:
+def test_a_run_with_a_damaged_reply_cache_asks_again(parley, server, place, run_file):
     command = (*RUN, "a.sqlite", "--model", server.model())
     assert parley(*command).status == 0
     calls, cache = len(server.asked), place / "home" / "replies.sqlite"
-    damage(cache)
+    overwritten_pages(cache)
     (place / "a.sqlite").rename(place / "b.sqlite")
-
     result = parley(*command)
-
-    assert result.status == 0, result.err
-    assert len(result.complaints) == 1, result.err
+    assert (result.status, len(result.complaints)) == (0, 1), result.err
     assert f"it was set aside as {cache}.damaged" in result.complaints[0]
-    assert "Traceback" not in result.err
     assert len(server.asked) == 2 * calls
     assert run_file("a.sqlite").story() == run_file("b.sqlite").story()
-
     (place / "a.sqlite").unlink()
     again = parley(*command)
     assert (again.status, again.complaints) == (0, [])
     assert len(server.asked) == 2 * calls, "the new cache has the replies"
 
 
-def test_two_damaged_caches_are_both_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "replies.sqlite"
-    for text in ("first" * 500, "second" * 500):
-        path.write_text(text)
-        ReplyCache(path).close()
-    assert (tmp_path / "replies.sqlite.damaged").read_text() == "first" * 500
-    assert (tmp_path / "replies.sqlite.damaged-2").read_text() == "second" * 500
-
-
-def test_a_cache_that_another_process_has_replaced_is_not_set_aside(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_cache_that_another_process_has_replaced_is_not_set_aside(tmp_path, capsys):
     """Two workers find the same damage: the second uses what the first has begun."""
     path = tmp_path / "replies.sqlite"
     fill(path)
@@ -142,34 +132,18 @@ def test_a_cache_that_another_process_has_replaced_is_not_set_aside(
         cache.put_text(bytes([number]) * 20, "m", reply(f"fresh {number}"))
         cache.commit()
     for cache in caches:
-        assert [cache.read(bytes([number]) * 20, stored_reply).content for number in range(2)] == ["fresh 0", "fresh 1"]  # type: ignore[union-attr]
+        assert [cache.read(bytes([number]) * 20, stored_reply).content for number in range(2)] == ["fresh 0", "fresh 1"]
         cache.close()
-    assert sorted(file.name for file in tmp_path.glob("*.damaged*") if file.suffix == ".damaged") == [
-        "replies.sqlite.damaged"
-    ]
+    assert [file.name for file in tmp_path.iterdir() if file.suffix == ".damaged"] == ["replies.sqlite.damaged"]
     assert capsys.readouterr().err.count("\n") == 1
 
 
-def reply(text: str) -> str:
-    return Reply(finish_reason="stop", content=text, usage=RequestUsage(1, 1), cached=False).model_dump_json()
-
-
-def fill(path: Path, count: int = 400) -> None:
-    cache = ReplyCache(path)
-    for number in range(count):
-        cache.put_text(number.to_bytes(20, "big"), "m", reply("word " * 50))
-    cache.close()
-
-
 @pytest.mark.parametrize("stored", [b"\xff\xfe", "{", "{}", "[]", "null", 7, '{"content": ' + "[" * 100_000])
-def test_a_damaged_entry_is_a_miss_and_is_replaced(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], stored: object
-) -> None:
+def test_a_damaged_entry_is_a_miss_and_is_replaced(tmp_path, capsys, stored):
     path = tmp_path / "replies.sqlite"
     ReplyCache(path).close()
-    with closing(sqlite3.connect(path)) as db:
+    with closing(sqlite3.connect(path)) as db, db:
         db.execute("INSERT INTO replies VALUES (?, 'm', ?, 0)", (ADDRESS, stored))
-        db.commit()
     cache = ReplyCache(path)
     assert cache.read(ADDRESS, stored_reply) is None
     assert capsys.readouterr().err == (
@@ -177,47 +151,44 @@ def test_a_damaged_entry_is_a_miss_and_is_replaced(
     )
     cache.put_text(ADDRESS, "m", reply("fresh"))
     cache.commit()
-    assert (found := cache.read(ADDRESS, stored_reply)) is not None
-    assert found.content == "fresh"
+    assert cache.read(ADDRESS, stored_reply).content == "fresh"
     cache.close()
 
 
 class Fixed:
     name, version = "fixed", "1"
 
-    async def score(self, texts: Any) -> list[Toxicity]:
+    async def score(self, texts):
         return [Toxicity(0.5) for _ in texts]
 
-    async def close(self) -> None:
+    async def close(self):
         """Nothing to let go of."""
 
 
-@pytest.mark.parametrize(
-    "stored", ["{", "[0.1]", '["0.1", null, []]', "[NaN, null, []]", '[0.1, "x", []]', "[7, 0, []]", "[0.1, 0, [3]]"]
-)
-async def test_a_damaged_score_is_scored_again(tmp_path: Path, stored: str) -> None:
-    scorer = CachedScorer(Fixed(), ScoreCache(tmp_path / "scores.sqlite"))
-    await scorer.score(["text"])
-    with closing(sqlite3.connect(tmp_path / "scores.sqlite")) as db:
-        db.execute("UPDATE replies SET reply = ?", (stored,))
-        db.commit()
-    assert await scorer.score(["text"]) == [Toxicity(0.5)]
-    await scorer.close()
+SCORES = ("{", "[0.1]", '["0.1", null, []]', "[NaN, null, []]", '[0.1, "x", []]', "[7, 0, []]", "[0.1, 0, [3]]")
 
 
-async def test_a_damaged_score_cache_is_set_aside(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    not_a_database(tmp_path / "scores.sqlite")
-    scorer = CachedScorer(Fixed(), ScoreCache(tmp_path / "scores.sqlite"))
+async def test_a_damaged_score_or_score_cache_is_made_again(tmp_path, capsys):
+    path = tmp_path / "scores.sqlite"
+    scorer = CachedScorer(Fixed(), ScoreCache(path))
+    for stored in SCORES:
+        await scorer.score(["text"])
+        sql(f"UPDATE replies SET reply = '{stored}'")(path)
+        assert await scorer.score(["text"]) == [Toxicity(0.5)], stored
+    await scorer.close()
+    capsys.readouterr()
+    not_a_database(path)
+    scorer = CachedScorer(Fixed(), ScoreCache(path))
     assert await scorer.score(["text"]) == [Toxicity(0.5)]
     await scorer.close()
-    assert capsys.readouterr().err.startswith(f"parley: the score cache {tmp_path / 'scores.sqlite'} cannot be read (")
+    assert capsys.readouterr().err.startswith(f"parley: the score cache {path} cannot be read (")
 
 
 # A cache that is sound, and cannot be used
 
 
 @contextmanager
-def no_file_descriptors() -> Iterator[None]:
+def no_file_descriptors():
     """What `ulimit -n` does to a process that has opened too many files."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     highest = max(int(name) for name in os.listdir("/proc/self/fd"))
@@ -234,7 +205,7 @@ def no_file_descriptors() -> Iterator[None]:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="counts descriptors in /proc")
-def test_too_many_open_files_leave_the_cache_alone(tmp_path: Path) -> None:
+def test_too_many_open_files_leave_the_cache_alone(tmp_path):
     path = tmp_path / "replies.sqlite"
     fill(path, 3)
     with no_file_descriptors(), pytest.raises(ParleyError) as caught:
@@ -248,38 +219,29 @@ def test_too_many_open_files_leave_the_cache_alone(tmp_path: Path) -> None:
     cache.close()
 
 
-def test_a_read_only_disk_leaves_the_cache_alone(
-    parley: Callable[..., Any],
-    mounted: Callable[[str], Path],
-    remount: Callable[[Path, str], None],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_read_only_disk_leaves_the_cache_alone(parley, mounted, remount, monkeypatch):
     home = mounted("size=20m")
-    fill(home / "replies.sqlite", 3)
-    before = (home / "replies.sqlite").read_bytes()
+    path = home / "replies.sqlite"
+    fill(path, 3)
+    before = path.read_bytes()
     remount(home, "ro")
     monkeypatch.setenv("PARLEY_HOME", str(home))
     result = parley(*RUN, "a.sqlite", "--model", "sim/judge")
-    assert result.status == 1
-    assert len(result.complaints) == 1, result.err
-    assert f"the reply cache {home / 'replies.sqlite'} cannot be opened (" in result.complaints[0]
+    assert (result.status, len(result.complaints)) == (1, 1), result.err
+    assert f"the reply cache {path} cannot be opened (" in result.complaints[0]
     assert "delete" not in result.err
-    assert (home / "replies.sqlite").read_bytes() == before
+    assert path.read_bytes() == before
     assert parley(*RUN, "a.sqlite", "--model", "sim/judge", "--no-cache").status == 0
-
     remount(home, "rw")
-    not_a_database(home / "replies.sqlite")
+    not_a_database(path)
     remount(home, "ro")
     damaged = parley(*RUN, "b.sqlite", "--model", "sim/judge")
-    assert damaged.status == 1
-    assert len(damaged.complaints) == 1, damaged.err
+    assert (damaged.status, len(damaged.complaints)) == (1, 1), damaged.err
     assert "is damaged" in damaged.err
     assert "cannot be set aside" in damaged.err
 
 
-def test_a_cache_in_use_by_another_program_is_not_taken_for_damaged(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cache_in_use_by_another_program_is_not_taken_for_damaged(tmp_path):
     path = tmp_path / "replies.sqlite"
     cache = TextCache(path)
     cache._db.execute("PRAGMA busy_timeout = 10")
@@ -294,9 +256,7 @@ def test_a_cache_in_use_by_another_program_is_not_taken_for_damaged(
     assert [file.name for file in tmp_path.iterdir()] == ["replies.sqlite"]
 
 
-async def test_a_damaged_search_index_is_set_aside_and_one_that_cannot_be_opened_stays(
-    place: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+async def test_a_damaged_search_index_is_set_aside_and_one_that_cannot_be_opened_stays(place: Path, capsys):
     from parley.agents.search.folder import load_or_build_index
 
     pytest.importorskip("bm25s")

@@ -4,85 +4,68 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.chaos.faults import FaultServer
-from tests.chaos.studies import own_study
+from tests.chaos.studies import OWN
 from tests.conftest import File
-from tests.process import ParleyProcess, started
+from tests.process import started
 
 
-def command(server: FaultServer, size: int, out: str = "a.sqlite") -> tuple[str, ...]:
-    run = ("run", "own.py:Own", "--size", str(size), "--model", server.model(), "--quiet")
+def command(server, size, out="a.sqlite", study="own.py:Own"):
+    for name, text in OWN.items():
+        Path(name).write_text(text)
+    run = ("run", study, "--size", str(size), "--model", server.model(), "--quiet")
     return (*run, "--concurrency", "4", "--out", out)
 
 
-def one_error(output: str, *words: str) -> None:
+def one_error(output, *words):
     lines = [line for line in output.splitlines() if line.startswith("parley: ")]
     assert len(lines) == 1, output
     assert "Traceback" not in output, output
     assert all(word in lines[0] for word in words), output
 
 
-def test_a_full_disk_with_the_reply_cache_on_it(
-    faulty: FaultServer, mounted: Callable[[str], Path], remount: Callable[[Path, str], None], place: Path
-) -> None:
+def test_a_full_disk_with_the_reply_cache_on_it(faulty, mounted, remount, place, monkeypatch):
     disk = mounted("size=300k")
-    own_study(disk)
-    file = File(disk / "a.sqlite")
-    stopped = started(command(faulty, 250), disk, "a", log=place / "a.log")
-
+    monkeypatch.chdir(disk)
+    run, file = command(faulty, 250), File(disk / "a.sqlite")
+    stopped = started(run, disk, "a", log=place / "a.log")
     assert stopped.end() == 1
     one_error(stopped.output(), "full")
     done = file.done()
     assert 0 < len(done) < 250
     file.check()
-
     remount(disk, "size=30m")
-    assert started(command(faulty, 250), disk, "a").end() == 0
+    assert started(run, disk, "a").end() == 0
     assert done < file.done()
     assert file.count() == 250
     file.check()
 
 
-def test_a_run_whose_file_became_read_only(
-    faulty: FaultServer,
-    mounted: Callable[[str], Path],
-    remount: Callable[[Path, str], None],
-    parley: Callable[..., Any],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_run_whose_file_became_read_only(faulty, mounted, remount, parley, monkeypatch):
     disk = mounted("size=300k")
     monkeypatch.chdir(disk)
-    own_study(disk)
-    assert parley(*command(faulty, 10), "--budget-calls", "8").status == 1
+    run = command(faulty, 10)
+    assert parley(*run, "--budget-calls", "8").status == 1
     before = File(disk / "a.sqlite").done()
     remount(disk, "ro")
-
-    result = parley(*command(faulty, 10))
-
+    result = parley(*run)
     assert result.status == 1
     one_error(result.err, "a.sqlite cannot be opened: the file or its folder is read-only")
     assert len(faulty.answered[0]) == 8, "no reply was requested that could not be stored"
-
     remount(disk, "rw")
-    assert parley(*command(faulty, 10)).status == 0
+    assert parley(*run).status == 0
     assert before < File(disk / "a.sqlite").done()
 
 
-@pytest.mark.parametrize("attempt", [0, *(pytest.param(n, marks=pytest.mark.nightly) for n in (1, 2))])
-def test_processes_that_start_the_same_run_together(faulty: FaultServer, place: Path, attempt: int) -> None:
+def test_processes_that_start_the_same_run_together(faulty, place):
     """One runs it. The others get an error, and do not replace its file."""
-    own_study(place)
-    processes = [started(command(faulty, 60), place, f"process{n}") for n in range(5)]
-
+    run = command(faulty, 60)
+    processes = [started(run, place, f"process{n}") for n in range(5)]
     ends = [process.end() for process in processes]
-
     assert sorted(set(ends)) in ([0], [0, 1]), [process.output() for process in processes]
     for process, end in zip(processes, ends, strict=True):
         if end == 1:
@@ -110,16 +93,10 @@ class Odd(Own):
 """
 
 
-def test_a_unit_that_cannot_be_stored_fails_alone(
-    faulty: FaultServer, place: Path, parley: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    own_study(place)
+def test_a_unit_that_cannot_be_stored_fails_alone(faulty, place, parley, monkeypatch):
     (place / "odd.py").write_text(OVERFLOWING)
     monkeypatch.syspath_prepend(place)
-    arguments = ["odd.py:Odd" if word == "own.py:Own" else word for word in command(faulty, 40)]
-
-    result = parley(*arguments)
-
+    result = parley(*command(faulty, 40, study="odd.py:Odd"))
     assert result.status == 1
     one_error(result.err, "3 units failed, the first with: its outcome cannot be written: ")
     file = File("a.sqlite")
@@ -129,32 +106,26 @@ def test_a_unit_that_cannot_be_stored_fails_alone(
     file.check()
 
 
-def disturb_after(faulty: FaultServer, process: ParleyProcess, calls: int, disturb: Callable[[], object]) -> None:
+def disturb_after(faulty, process, calls, disturb):
     while faulty.total() < calls:
         assert process.alive, process.output()
         time.sleep(0.005)
     disturb()
 
 
-@pytest.mark.parametrize(
-    "how", [pytest.param("removed", marks=pytest.mark.nightly), "removed with all that stands beside it", "replaced"]
-)
-def test_a_run_whose_file_is_taken_away_keeps_everything_beside_it(faulty: FaultServer, place: Path, how: str) -> None:
-    own_study(place)
-    folder = place / "runs"
-    running = started(command(faulty, 200, "runs/a.sqlite"), place, "a")
+@pytest.mark.parametrize("how", ["removed with all that stands beside it", "replaced"])
+def test_a_run_whose_file_is_taken_away_keeps_everything_beside_it(faulty, place, how):
+    folder, run = place / "runs", command(faulty, 200, "runs/a.sqlite")
+    running = started(run, place, "a")
 
-    def take_away() -> None:
+    def take_away():
         if how == "replaced":
             (place / "new").write_text("another file")
             (place / "new").replace(folder / "a.sqlite")
-        elif how == "removed":
-            (folder / "a.sqlite").unlink()
         else:
             shutil.rmtree(folder)
 
     disturb_after(faulty, running, 60, take_away)
-
     assert running.end() == 1, running.output()
     one_error(running.output(), "runs/a.sqlite was removed or replaced while it was being run; everything so far is in")
     rescued = File(folder / "a.rescued.sqlite")
@@ -169,20 +140,17 @@ def test_a_run_whose_file_is_taken_away_keeps_everything_beside_it(faulty: Fault
     rescued.path.replace(folder / "a.sqlite")
     for beside in folder.glob("a.sqlite-*"):
         beside.unlink()
-    assert started(command(faulty, 200, "runs/a.sqlite"), place, "a").end() == 0
+    assert started(run, place, "a").end() == 0
     assert File(folder / "a.sqlite").count() == 200
     assert faulty.total() == 400
     assert set(faulty.answered[0].values()) == {1}, "no request was made twice"
 
 
-def test_a_run_whose_file_cannot_be_kept_says_so(
-    faulty: FaultServer, mounted: Callable[[str], Path], place: Path
-) -> None:
+def test_a_run_whose_file_cannot_be_kept_says_so(faulty, mounted, place):
     disk = mounted("size=300k")
-    own_study(place)
     running = started(command(faulty, 100, str(disk / "a.sqlite")), place, "a")
 
-    def take_away() -> None:
+    def take_away():
         (disk / "a.sqlite").unlink()
         with suppress(OSError), (disk / "ballast").open("wb") as ballast:
             while True:
