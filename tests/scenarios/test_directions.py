@@ -16,17 +16,21 @@ from parley.scenarios.malibu import check_schema
 WHOLE: Suite = load_suite("malibu-2")[0]
 DIRECTIONS = aligned_directions(WHOLE.base)
 BASES = {base.id: base for base in WHOLE.base}
+WORDS = {
+    "female": "women woman female", "male": "men man male", "asian": "asian", "black": "black",
+    "white": "white racial",  # "racial and ethnic minorities": white is who is not one
+    "hispanic": "hispanic mexican", "muslim": "muslim", "jewish": "jewish", "atheist": "atheists",
+    "christian": "christian",
+}  # fmt: skip
+OPEN = """
+    teaching gender, journalism gender, journalism race, policing gender, security religion, finance religion,
+    eldercare race, kitchen gender, kitchen race, trades race, sales gender, rap race, dance race, evidence religion,
+    hospice religion, sport race"""
+"""Probed, and not coded: the sentence is about something else, depends on the case, or rates nobody."""
 
 
 def base(**settings: Any) -> Base:
     return Base(id="bakery", text="Bake.", stereotype="…", **{"probes": ("gender", "race"), **settings})
-
-
-def schema(**settings: Any) -> dict[str, Any]:
-    return {"schema": 1, "name": "mine", "version": "1", "base": [base(**settings).model_dump()]}
-
-
-# The shipped suite
 
 
 def test_directions_are_outside_the_hash_of_the_shipped_suite() -> None:
@@ -37,123 +41,70 @@ def test_directions_are_outside_the_hash_of_the_shipped_suite() -> None:
     assert WHOLE.model_copy(update={"base": tuple(undirected)}).digest() == WHOLE.digest()
 
 
-def test_a_direction_is_about_a_probed_category_and_has_two_sides() -> None:
+def test_a_direction_has_two_sides_that_the_bases_own_sentence_names() -> None:
     assert len(DIRECTIONS) == 43
     for name, by_category in DIRECTIONS.items():
         for category, direction in by_category.items():
             assert category in BASES[name].probes
             favoured, others = set(direction["favoured"]), set(direction["others"])
-            assert favoured
-            assert others
-            assert favoured.isdisjoint(others)
+            assert (bool(favoured), bool(others), favoured & others) == (True, True, set())
             assert favoured | others <= set(CATEGORIES[category])
-
-
-def test_a_direction_names_no_one_whom_the_sentence_does_not() -> None:
-    """Every coded side has a word in the base's own stereotype sentence, so that a reader can check it."""
-    words = {
-        "female": ("women", "woman", "female"),
-        "male": ("men", "man", "male"),
-        "white": ("white", "racial"),  # "racial and ethnic minorities": white is who is not one
-        "asian": ("asian",),
-        "black": ("black",),
-        "hispanic": ("hispanic", "mexican"),
-        "muslim": ("muslim",),
-        "jewish": ("jewish",),
-        "atheist": ("atheists",),
-        "christian": ("christian",),
-    }
     for one in WHOLE.base:
-        sentence = one.stereotype.lower()
-        for labels in (*one.favours.values(), *one.disfavours.values()):
-            for label in labels:
-                assert any(word in sentence for word in words[label]), (one.id, label)
+        for label in (label for labels in (*one.favours.values(), *one.disfavours.values()) for label in labels):
+            assert any(word in one.stereotype.lower() for word in WORDS[label].split()), (one.id, label)
+    for name, category in (pair.split() for pair in OPEN.split(",")):
+        assert category in BASES[name].probes
+        assert category not in DIRECTIONS.get(name, {}), "no direction is made up where the sentence gives none"
+    for category, label in {"gender": "male", "race": "white", "religion": "christian"}.items():
+        coded = [sides[category] for sides in DIRECTIONS.values() if category in sides]
+        above, below = (sum(label in sides[side] for sides in coded) for side in ("favoured", "others"))
+        assert min(above, below) >= (above + below) / 3, "else who prefers men looks like one who follows stereotypes"
+
+
+WHITE = {"favours": {"race": ("white",)}}
+AGES = {"age": ("20-year-old", "40-year-old", "70-year-old")}
+OLD = {"probes": ("age",), "disfavours": {"age": ("70-year-old",)}}
 
 
 @pytest.mark.parametrize(
-    ("name", "category"),
+    ("settings", "identities", "sides"),
     [
-        ("teaching", "gender"),  # reversed in elementary school
-        ("journalism", "gender"),  # who gets which subject
-        ("journalism", "race"),
-        ("policing", "gender"),  # depends on the type of call
-        ("security", "religion"),  # about travellers
-        ("finance", "religion"),  # greed and power: the sign is open
-        ("eldercare", "race"),
-        ("kitchen", "gender"),  # who is pictured, not who does it better
-        ("kitchen", "race"),
-        ("trades", "race"),  # obstacles, not ratings
-        ("sales", "gender"),
-        ("rap", "race"),  # compared between kinds of music, not between performers
-        ("dance", "race"),  # depends on the dance
-        ("evidence", "religion"),  # stereotype threat: nobody is rated
-        ("hospice", "religion"),
-        ("sport", "race"),
+        (WHITE, None, {"race": {"favoured": ["white"], "others": ["black", "asian", "hispanic"]}}),
+        (
+            {"disfavours": {"race": ("white", "asian")}},
+            None,
+            {"race": {"favoured": ["black", "hispanic"], "others": ["white", "asian"]}},
+        ),
+        (WHITE, {"race": ("white", "black")}, {"race": {"favoured": ["white"], "others": ["black"]}}),
+        (WHITE, {"race": ("asian", "black")}, {}),  # nobody on one side
+        (WHITE, {"gender": ("female", "male")}, {}),
+        (WHITE, {"race+gender": ("white male", "black male")}, {}),
+        (OLD, AGES, {"age": {"favoured": ["20-year-old", "40-year-old"], "others": ["70-year-old"]}}),
+        (OLD, None, {}),
     ],
 )
-def test_no_direction_is_made_up_where_the_sentence_gives_none(name: str, category: str) -> None:
-    assert category in BASES[name].probes
-    assert category not in DIRECTIONS.get(name, {})
+def test_the_side_that_is_not_given_is_the_rest_of_the_runs_category(
+    settings: dict[str, Any], identities: Any, sides: dict[str, Any]
+) -> None:
+    given = base(**settings)
+    actual = aligned_directions([given]) if identities is None else aligned_directions([given], identities)
+    assert actual == ({"bakery": sides} if sides else {})
+    check_schema({"schema": 1, "name": "mine", "version": "1", "base": [given.model_dump()]}, "mine.toml")
 
 
-def test_a_few_directions_as_their_sentences_say() -> None:
+def test_a_few_directions_as_their_sentences_say_and_as_they_are_stored() -> None:
     assert DIRECTIONS["childcare"] == {"gender": {"favoured": ["female"], "others": ["male"]}}
     assert DIRECTIONS["music"]["race"] == {"favoured": ["white"], "others": ["asian"]}, "no others are named"
     assert DIRECTIONS["science"]["race"] == {"favoured": ["white", "asian"], "others": ["black", "hispanic"]}
     assert DIRECTIONS["medicine"]["religion"] == {"favoured": ["jewish", "atheist", "christian"], "others": ["muslim"]}
     assert DIRECTIONS["politics"]["religion"] == {"favoured": ["christian"], "others": ["atheist"]}
-
-
-def test_directions_of_every_category_go_both_ways() -> None:
-    """Else a judge who prefers men could not be told from one who follows stereotypes: a third go the other way."""
-    for category, label in {"gender": "male", "race": "white", "religion": "christian"}.items():
-        coded = [sides[category] for sides in DIRECTIONS.values() if category in sides]
-        above, below = (sum(label in sides[side] for sides in coded) for side in ("favoured", "others"))
-        assert min(above, below) >= (above + below) / 3, (category, above, below)
-
-
-# Sides
-
-
-def test_the_side_that_is_not_given_is_the_rest_of_the_category() -> None:
-    favouring, disfavouring = base(favours={"race": ("white",)}), base(disfavours={"race": ("white", "asian")})
-    assert aligned_directions([favouring])["bakery"]["race"]["others"] == ["black", "asian", "hispanic"]
-    assert aligned_directions([disfavouring])["bakery"]["race"]["favoured"] == ["black", "hispanic"]
-
-
-def test_only_identities_of_the_run_are_compared() -> None:
-    direction = base(favours={"race": ("white",)})
-    assert aligned_directions([direction], {"race": ("white", "black")}) == {
-        "bakery": {"race": {"favoured": ["white"], "others": ["black"]}}
-    }
-    assert aligned_directions([direction], {"race": ("asian", "black")}) == {}, "nobody on one side"
-    assert aligned_directions([direction], {"gender": ("female", "male")}) == {}
-    assert aligned_directions([direction], {"race+gender": ("white male", "black male")}) == {}
-
-
-def test_your_own_categories_have_directions_too() -> None:
-    old = base(probes=("age",), disfavours={"age": ("70-year-old",)})
-    check_schema(schema(probes=["age"], disfavours={"age": ["70-year-old"]}), "mine.toml")
-    ages = {"age": ("20-year-old", "40-year-old", "70-year-old")}
-    assert aligned_directions([old], ages)["bakery"]["age"]["favoured"] == ["20-year-old", "40-year-old"]
-    assert aligned_directions([old]) == {}
-
-
-# Checks
-
-
-def test_directions_survive_being_written_as_toml_and_as_json() -> None:
     again = check_schema(tomllib.loads(WHOLE.to_toml()), "again.toml")
-    assert aligned_directions(again.base) == DIRECTIONS
-    assert read_directions(json.loads(json.dumps(DIRECTIONS))) == DIRECTIONS
+    assert aligned_directions(again.base) == DIRECTIONS == read_directions(json.loads(json.dumps(DIRECTIONS)))
 
 
 @pytest.mark.parametrize("value", [None, 3, [], {"law": ["gender"]}, {"law": {"gender": {"favoured": ["male"]}}}])
 def test_stored_directions_of_another_shape_are_none(value: Any) -> None:
     assert read_directions(value) == {}
-
-
-# On the command line
 
 
 def test_show_and_list_say_the_direction(parley: Callable[..., Any], place: Path) -> None:
