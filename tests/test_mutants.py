@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import time
 from pathlib import Path
@@ -37,6 +38,9 @@ def share(part, whole):
 
 def unused(name):
     raise ValueError(name)
+
+def farewell(name):
+    return "Goodbye, " + name
 """
 TESTS = """
 import subprocess, sys
@@ -58,11 +62,13 @@ def test_share_in_a_process_of_its_own():
 def test_that_fails_anyway():
     assert old(0)
 """
+GOLDEN = "from ages.rules import farewell\ndef test_case():\n    assert farewell('Ann') == 'Goodbye, Ann'\n"
 
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Bench:
-    for name, text in {"ages/rules.py": RULES, "tests/ages/test_rules.py": TESTS, ".gitignore": "build/\n"}.items():
+    files = {"ages/rules.py": RULES, "tests/ages/test_rules.py": TESTS, ".gitignore": "build/\n"}
+    for name, text in (files | {"tests/golden/cases.toml": "", "tests/test_golden.py": GOLDEN}).items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
@@ -82,11 +88,16 @@ def test_what_the_tests_find_and_what_they_do_not(bench: Bench) -> None:
         ("names", 'return ("Ann", "Bob") → return None'): ("killed", "test_old"),
         ("share", "return part / whole → return None"): ("killed", "test_share_in_a_process_of_its_own"),
         ("unused", "raise ValueError(name) → pass"): ("not reached", ""),
+        ("farewell", 'return "Goodbye, " + name → return None'): ("killed by golden", "test_case"),
     }
     assert (bench.root / "ages" / "rules.py").read_text() == (bench.tree / "ages" / "rules.py").read_text() == RULES
-    page = table({"ages": tried}, "python -m tests.mutants ages", 10)
-    assert "| ages | 9 | 5 | 3 | 1 | 0 |" in page
-    assert "- ages/rules.py:9 greeting: constant: `False → True`" in page
+    page = table({"ages": tried}, 1, before=table({"names": [], "ages": []}, seed=7))
+    assert re.findall(r"\| (names|ages) \| .*? \| (\d.*) \|", page) == [
+        ("names", "7 | 0 | 0 | 0 | 0 | 0 | 0"),
+        ("ages", "1 | 10 | 5 | 1 | 3 | 1 | 0"),
+    ]
+    assert "\n## names\n\nNone survived.\n\n## ages\n\n- " in page
+    assert "- survived: ages/rules.py:9 greeting: constant: `False → True`" in page
 
 
 def test_tests_are_traced_again_only_if_they_or_the_module_changed(

@@ -1,14 +1,15 @@
 """`python -m tests.mutants judging scenarios/malibu.py`: who of some seeded small faults is found by no test?
 
-A fault is put into a private copy of the checkout, and the nearest tests that run its line are run until one fails.
-`--table` writes the counts by room, and the survivors, to tests/MUTANTS.md. A survivor is a test to write, unless the
-change makes no difference.
+A fault is put into a private copy of the checkout, and the nearest tests that run its line are run until one fails; if
+none does, the golden cases that run it. `--table` writes the counts by room, and the survivors, to tests/MUTANTS.md,
+and leaves other rooms there as they are. A survivor is a test to write, unless the change makes no difference.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import re
 import signal
 import sys
 import time
@@ -29,7 +30,17 @@ FAR = ("benchmarks", "chaos", "docs", "nightly", "tests", "training", "viewer")
 """Folders whose tests go through many rooms, and are slow."""
 SLOW = ("test_ray.py", "test_schedulers.py", "test_worker_pool.py", "test_import_logs.py")
 """Files whose tests mostly start other processes."""
-OUTCOMES = ("killed", "survived", "not reached", "timed out")
+GOLDEN, CASES = "tests/test_golden.py", "tests/golden/cases.toml"
+OUTCOMES = ("killed", "killed by golden", "survived", "not reached", "timed out")
+PAGE = """# Mutants
+
+Made by `python -m tests.mutants ROOM --count COUNT --seed SEED --table`. A mutant is a module with one small fault: a
+comparison, a constant, `and` for `or`, a dropped line, swapped arguments or a dropped argument. It is killed if one of
+the nearest 100 tests that run its line fails, and killed by golden if only a golden case does (`tests/test_golden.py`
+without its nightly cases). Not reached: none of these runs the line. Timed out: the tests did not end, which is as good
+as killed.
+
+| room | day | seed | mutants |"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +123,7 @@ def try_room(bench: Bench, room: str, *, count: int, seed: int, most: int, near:
         count: Number of faults.
         seed: Decides which.
         most: The most tests that are run for one fault.
-        near: Use only so many files of tests a module, the closest; 0 uses all that are near.
+        near: Use only so many files of tests a module, the closest, and no golden case; 0 uses all that are near.
     """
     sources = {module: (bench.tree / module).read_text("utf-8") for module in modules_of(bench.tree, room)}
     found = [(module, fault) for module, source in sources.items() for fault in faults_of(source)]
@@ -120,38 +131,42 @@ def try_room(bench: Bench, room: str, *, count: int, seed: int, most: int, near:
     modules = sorted({module for module, _ in chosen})
     files = tests_near(bench.tree, room, modules)
     reach = bench.reach(closest(bench.tree, files, modules, near) if near else files, modules)
+    golden: dict[str, Reach] | None = None if (bench.tree / CASES).exists() and not near else {}
     for path, fault in chosen:
+        faulty = fault.put_into(sources[path])
         tests = tests_for(fault, path, reach, most)
-        failed = bench.try_fault(path, fault.put_into(sources[path]), tests)
-        if not tests:
-            yield Tried(path, fault, "not reached")
-        elif failed is None:
+        failed, outcome = bench.try_fault(path, faulty, tests), "killed"
+        if failed == "":
+            golden = bench.reach([GOLDEN], [*modules, CASES]) if golden is None else golden
+            cases = tests_for(fault, path, golden, most)
+            failed, outcome = bench.try_fault(path, faulty, cases), "killed by golden"
+            tests |= cases
+        if failed is None:
             yield Tried(path, fault, "timed out")
+        elif failed:
+            yield Tried(path, fault, outcome, failed)
         else:
-            yield Tried(path, fault, "killed" if failed else "survived", failed)
+            yield Tried(path, fault, "survived" if tests else "not reached")
 
 
-def table(rooms: Mapping[str, Sequence[Tried]], command: str, most: int) -> str:
-    """The Markdown page: counts by room, and the survivors."""
-    lines = [
-        "# Mutants",
-        "",
-        f"Made by `{command}` on {datetime.now(UTC):%-d %B %Y}. A mutant is a module with one small fault: a "
-        "comparison, a constant, `and` for `or`, a dropped line, swapped arguments or a dropped argument. It is killed "
-        f"if one of the nearest {most} tests that run its line fails; a survivor may still be found by a test that is "
-        "further away. Not reached: none of the nearest files of tests runs the line. Timed out: the tests did not "
-        "end, which is as good as killed.",
-        "",
-        f"| room | mutants | {' | '.join(OUTCOMES)} |",
-        "|---|---:|" + "---:|" * len(OUTCOMES),
-    ]
+def table(rooms: Mapping[str, Sequence[Tried]], seed: int, before: str = "") -> str:
+    """The Markdown page: counts by room, and each room's survivors.
+
+    Args:
+        rooms: The faults that were tried.
+        seed: Which chose them.
+        before: The page as it is: rooms that were not tried now stay.
+    """
+    rows = {line.split(" | ")[0][2:]: line for line in before.splitlines() if re.match(r"\| \S+ \| \d", line)}
+    survivors = {part.partition("\n")[0]: part.rstrip() for part in before.split("\n## ")[1:]}
     for room, tried in rooms.items():
         counts = Counter(one.outcome for one in tried)
-        lines.append(f"| {room} | {len(tried)} | {' | '.join(str(counts[outcome]) for outcome in OUTCOMES)} |")
-    for outcome in ("survived", "not reached"):
-        lines += ["", f"## {outcome.capitalize()}", ""]
-        lines += [f"- {one}" for tried in rooms.values() for one in tried if one.outcome == outcome] or ["None."]
-    return "\n".join([*lines, ""])
+        numbers = [seed, len(tried), *(counts[outcome] for outcome in OUTCOMES)]
+        rows[room] = f"| {room} | {datetime.now(UTC):%-d %B %Y} | {' | '.join(map(str, numbers))} |"
+        listed = [f"- {one.outcome}: {one}" for one in tried if one.outcome in ("survived", "not reached")]
+        survivors[room] = "\n".join([room, "", *(listed or ["None survived."])])
+    head = [f"{PAGE} {' | '.join(OUTCOMES)} |", "|---|---|" + "---:|" * (2 + len(OUTCOMES))]
+    return "\n".join([*head, *rows.values(), *(f"\n## {part}" for part in survivors.values()), ""])
 
 
 def main(words: Sequence[str]) -> int:
@@ -170,21 +185,21 @@ def main(words: Sequence[str]) -> int:
     load_libraries()
     bench = Bench(ROOT)
     rooms: dict[str, list[Tried]] = {}
-    command = f"python -m tests.mutants {' '.join(asked.rooms)} --count {asked.count} --seed {asked.seed}"
     for room in asked.rooms:
         tried = rooms.setdefault(room.rstrip("/"), [])
         began = time.monotonic()
         for one in try_room(bench, room, count=asked.count, seed=asked.seed, most=asked.most, near=asked.near):
             tried.append(one)
             by = f" (by {one.test})" if one.test else ""
-            print(f"{time.monotonic() - began:5.0f} s  {one.outcome:<11} {one}{by}", flush=True)
+            print(f"{time.monotonic() - began:5.0f} s  {one.outcome:<16} {one}{by}", flush=True)
         counts = Counter(one.outcome for one in tried)
         print(f"{room}: {', '.join(f'{counts[outcome]} {outcome}' for outcome in OUTCOMES)}", flush=True)
         if asked.table:
-            asked.table.write_text(table(rooms, command, asked.most), "utf-8")
+            before = asked.table.read_text("utf-8") if asked.table.exists() else ""
+            asked.table.write_text(table(rooms, asked.seed, before), "utf-8")
     every = Counter(one.outcome for tried in rooms.values() for one in tried)
     if asked.least is not None:
-        return int(every["killed"] + every["timed out"] < asked.least)
+        return int(sum(every.values()) - every["survived"] - every["not reached"] < asked.least)
     return int(every["survived"] > 0)
 
 

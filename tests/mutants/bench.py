@@ -129,6 +129,7 @@ class Bench:
         listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
         names = subprocess.run(listed, cwd=root, capture_output=True, check=True).stdout.decode().split("\0")
         self._sources = [name for name in names if name.endswith(".py") and not name.startswith("tests/")]
+        self._sources += [name for name in names if name == "tests/golden/cases.toml"]  # its tests are made from it
         for name in filter(None, names):
             if os.path.lexists(root / name):
                 (self.tree / name).parent.mkdir(parents=True, exist_ok=True)
