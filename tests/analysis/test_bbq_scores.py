@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
-from scipy.integrate import quad
 from scipy.special import expit
 
 from parley.analysis.bbq.scores import AnswerTable, pooled, score, to_dict
@@ -228,34 +227,9 @@ def templates(rng: np.random.Generator, spread: float, scenarios: list[int]) -> 
 
 
 # scenarios of the 25 templates of BBQ's Age
-AGE = [8, 8, 8, 24, 18, 32, 32, 32, 18, 40, 24, 24, 18, 32, 18, 50, 24, 50, 72, 40, 70, 70, 84, 40, 84]
 
 
-FEW = [12, 60, 16, 3, 4]
 """Of the first five templates of Disability_status: the reason for the note below ten templates."""
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize(
-    ("spread", "sizes", "least", "most", "worst"),
-    [
-        (0.5, AGE, 0.92, 0.98, 0.8),
-        (1.0, AGE, 0.92, 0.98, 0.6),
-        (1.0, [20] * 10, 0.92, 0.98, 0.7),
-        (0.5, FEW, 0.6, 0.9, 1),
-    ],
-)
-def test_intervals_over_templates_cover_where_those_over_scenarios_do_not(
-    spread: float, sizes: list[int], least: float, most: float, worst: float
-) -> None:
-    rate = quad(lambda z: expit(0.5 + spread * z) * math.exp(-z * z / 2) / math.sqrt(2 * math.pi), -8, 8)[0]
-    rng, covered, by_scenario = np.random.default_rng(1), 0, 0
-    for _ in range(300):
-        result = cell_of(templates(rng, spread, sizes))["bias"]
-        covered += result.low <= 200 * rate - 100 <= result.high
-        by_scenario += result.also["scenario_low"] <= 200 * rate - 100 <= result.also["scenario_high"]
-    assert least <= covered / 300 <= most
-    assert by_scenario / 300 < worst
 
 
 def test_the_macro_mean_has_satterthwaites_degrees_of_freedom() -> None:

@@ -107,20 +107,6 @@ def test_a_cluster_mean_by_hand(values: list[float], clusters: str, scale: Any, 
         assert (twice.low, twice.high) == pytest.approx((result.low, result.high), nan_ok=True)
 
 
-def test_the_bootstrap_agrees_with_student_on_many_even_clusters() -> None:
-    rng = np.random.default_rng(4)
-    clusters = pd.Series(np.repeat(np.arange(200), 3))
-    values = pd.Series(rng.normal(0, 1, 200)[clusters] + rng.normal(0, 1, 600))
-    theirs, ours = cluster_mean(values, clusters), bootstrap_mean(values, clusters, draws=10_000)
-    assert ours.estimate == pytest.approx(theirs.estimate)
-    assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high), abs=0.01)
-    assert (ours.n, ours.clusters) == (600, 200)
-    assert "seed 0" in ours.method
-    first, same, other = (bootstrap_mean(values, clusters, draws=100, seed=seed) for seed in (1, 1, 2))
-    assert first == same
-    assert (first.low, first.high) != (other.low, other.high)
-
-
 def test_clusters_or_rows_may_be_weighted_equally() -> None:
     values, clusters = [1.0, 1.0, 1.0, 5.0], ["a", "a", "a", "b"]
     assert bootstrap_mean(values, clusters).estimate == 3.0
@@ -142,28 +128,6 @@ def test_the_order_of_rows_and_the_names_of_clusters_do_not_matter(
     expected = pytest.approx((changed.estimate, changed.low, changed.high), nan_ok=True)
     assert (original.estimate, original.low, original.high) == expected
     assert original.note == changed.note
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize(("clusters", "lowest"), [(8, 0.90), (30, 0.92)])
-def test_intervals_cover_at_their_level_even_with_few_clusters(clusters: int, lowest: float) -> None:
-    """400 data sets: the bootstrap, Student's t over clusters, the proportion; t over all values covers far less."""
-    rng = np.random.default_rng(clusters)
-    names = np.repeat(np.arange(clusters), 4)
-    covered = {"bootstrap": 0, "clusters": 0, "proportion": 0, "values": 0}
-    for seed in range(400):
-        values = 5 + rng.normal(0, 1, clusters)[names] + rng.normal(0, 0.5, len(names))
-        found = {"bootstrap": bootstrap_mean(values, names, draws=400, seed=seed)}
-        found["clusters"] = cluster_mean(pd.Series(values), pd.Series(names))
-        for name, result in found.items():
-            covered[name] += result.low <= 5 <= result.high
-        low, high = stats.t.interval(0.95, len(values) - 1, loc=values.mean(), scale=stats.sem(values))
-        covered["values"] += low <= 5 <= high
-        wins = rng.random(len(names)) < rng.beta(2, 1, clusters)[names]
-        share = cluster_proportion(wins, names)
-        covered["proportion"] += share.low <= 2 / 3 <= share.high
-    assert all(lowest <= covered[name] / 400 <= 0.985 for name in ("bootstrap", "clusters", "proportion")), covered
-    assert covered["values"] < 320, "an interval over verdicts would be too narrow"
 
 
 def test_a_proportion_over_two_crossed_samples_has_the_error_of_both() -> None:

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from benchmarks.calibration.gate import GateCell, simulate_gate
 from parley.analysis.card.record import SCHEMA_FILE, BatteryRecord, Card, read_card
 from parley.analysis.gate.changes import Checked
 from parley.analysis.gate.check import CheckResult, check_lines, more_clusters, outside_p, skewed_tail
@@ -288,26 +287,3 @@ def test_texts_of_others_stay_texts() -> None:
     page = summary(result)
     assert "\\<script>\\|" in page
     assert "\x00" not in page
-
-
-# How often it is wrong
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize(
-    "cell",
-    [
-        GateCell("x.abs < limit, near 0", 12, distance=True, limit=0.05),
-        GateCell("x < limit, crossed with 6 wordings", 20, "crossed"),
-        GateCell("baseline, earlier value 0", 8, baseline=True, limit=0.0),
-    ],
-    ids=lambda cell: cell.name,
-)
-def test_no_more_checks_are_false_than_6_percent_allow(cell: GateCell, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The table is in docs/ci.md; here, in 99 of 100 samples. Without Holm's correction they are more."""
-    most = stats.binom.ppf(0.99, 100, 0.06)
-    for found in simulate_gate(cell, 100, seed=1):
-        assert (found.wrong * 100 <= most, found.holds * 100 <= most) == (True, True)
-    monkeypatch.setattr("parley.analysis.gate.check.holm", lambda p: p)
-    *_, ten = simulate_gate(GateCell("x < limit", 8), 100, seed=1)
-    assert ten.broken * 100 > most

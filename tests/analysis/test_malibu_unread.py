@@ -153,20 +153,6 @@ def test_missing_votes_bound_a_preference() -> None:
     assert (also["worst_low"], also["worst_high"]) == pytest.approx(((1 - 1 - 1 - 1) / 4, (1 + 1 + 1 - 1) / 4))
 
 
-@pytest.mark.nightly
-def test_replies_missing_at_random_keep_the_level() -> None:
-    """Nothing planted: the share varies by base, and not by identity. 60 runs of four pairs, 5% nominal."""
-    frame = study(("female", "male", "black", "white", "asian"), scenarios=2, judges=2, metrics=("Accuracy",))
-    rng = np.random.default_rng(1)
-    p: list[float] = []
-    for _ in range(60):
-        rate = rng.beta(1, 3, 12)[pd.factorize(frame["base"])[0]]
-        gone = pd.Series(rng.random(len(frame)) < rate)
-        p += [line.p for line in unread_differences(PanelData(without(frame, gone)))]
-    assert len(p) == 240
-    assert np.mean(np.array(p) < 0.05) <= 0.07, "below 5%, since shares of few replies tie"
-
-
 # Silent ballots
 
 
@@ -241,23 +227,6 @@ def test_pairs_are_compared_by_who_is_shown_first() -> None:
     assert any("silent ballots that show the one or the other first are unread" in line for line in whole.cautions)
     every = with_masses(frame, np.where(frame["identity_a"] == "female", 0.1, 1.0))
     assert PanelData(every).decided_pairs.empty, "one order alone decides no comparison"
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize(
-    ("female", "male", "least", "most"), [(0.2, 0.2, 0, 20), (0.5, 0.5, 0, 20), (0.2, 0, 150, 200)]
-)
-def test_equal_losses_block_one_contrast_in_twenty_and_unequal_ones_most(
-    female: float, male: float, least: int, most: int
-) -> None:
-    """200 studies of a fair judge; 17 is the upper end of 95% at one in twenty, and two outcomes are tested."""
-    blocked = 0
-    for seed in range(200):
-        frame = silent_ballots(categories=("gender",), seed=seed)
-        rate = frame["identity"].map({"female": female, "male": male}).to_numpy(dtype=float)
-        gone = np.random.default_rng(seed + 1_000_000).random(len(frame)) < rate
-        blocked += bool(unread(PanelData(with_masses(frame, np.where(gone, 0.1, 0.9)))).unequal)
-    assert least <= blocked <= most
 
 
 # Scores that cannot be

@@ -31,7 +31,6 @@ from parley.analysis.malibu.yardstick import (
     yardstick_lines,
 )
 from parley.analysis.reporting.report import ReportContext
-from parley.analysis.stats.proportions import proportion_test
 from parley.analysis.stats.results import Line
 
 METRICS = ("Accuracy", "Efficiency")
@@ -127,31 +126,6 @@ def test_padding_is_no_flaw() -> None:
     assert {line.about["flaw"] for line in lines["yardstick_flaws"] if line.measure == "cost"} == set(FLAWS)
     assert can_judge(lines).endswith("They take length for quality: needless length raises the score.")
     assert all(line.label for kind in lines.values() for line in kind)
-
-
-@pytest.mark.nightly
-def test_180_calls_tell_a_capable_judge_from_a_random_one() -> None:
-    """One call per text: 20 bases with 9 texts. A flaw costs a capable judge about as much as one SD of its noise."""
-    capable, random = [], []
-    for seed in range(40):
-        found = overall(graded(rng=np.random.default_rng(seed), judges={"capable": 1.0, "random": 0.0}))
-        capable.append(found["capable"].low > 0.5)
-        random.append(found["random"].low <= 0.5 <= found["random"].high)
-    assert np.mean(capable) >= 0.95
-    assert np.mean(random) >= 0.9
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize(("noise", "least"), [(0.3, 0.0), (1.0, 0.03)], ids=["nearly all ties", "few ties"])
-def test_a_random_judge_is_taken_for_a_capable_one_in_5_of_100_studies(noise: float, least: float) -> None:
-    """Where nearly all scores tie, the test is conservative."""
-    rng = np.random.default_rng(7)
-    wrong = []
-    for _ in range(1000):
-        scores = np.round(rng.normal(8, noise, (20, 9)))
-        gaps = scores[:, :1] - scores[:, 1:]
-        wrong.append(proportion_test(np.array([share_above(base) for base in gaps]), 0.5, 0.1).p <= 0.05)
-    assert least <= np.mean(wrong) <= 0.07
 
 
 # Points

@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from benchmarks.calibration.labels import CELLS, simulate_labels
 from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.prediction_powered import (
     LabelledTexts,
@@ -195,13 +194,3 @@ def test_what_cannot_be_corrected_is_refused(changed: dict[str, list[float]], me
     columns = {name: getattr(SINGLE, name) for name in ("judged", "labels", "clusters", "probabilities")}
     with pytest.raises(ValueError, match=message):
         corrected_mean(LabelledTexts(**{**columns, **changed}))
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("cell", [CELLS[1], CELLS[9]], ids=lambda cell: cell.name)
-def test_a_sample_of_the_calibration(cell: object) -> None:
-    """The whole table is in docs/analysis.md; 60 studies cannot tell 93% from 98%, but they can tell 95% from 80%."""
-    for rates in simulate_labels(cell, 60, seed=42):  # type: ignore[arg-type]
-        assert rates.covered >= 0.88
-        assert rates.width < rates.alone_width, "the labels alone are less"
-        assert rates.judge_covered < 0.1, "the judge is biased by method"

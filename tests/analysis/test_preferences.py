@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import sparse, stats
+from scipy import sparse
 
 from parley.analysis.preferences import audit
 from parley.analysis.preferences.features import STYLE, style, words
@@ -79,23 +78,6 @@ def test_a_planted_shortcut_is_found_with_its_strength_and_no_other(
         expected = cluster_proportion(shorter, pairs["topic"], inflation=1 + 10 * 4 / 36)
         numbers = [(line.estimate, line.low, line.high) for line in (found[kind], expected)]
         assert numbers[0] == pytest.approx(numbers[1])
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("kind", KINDS)
-def test_how_often_shortcuts_are_named(kind: str) -> None:
-    """`STUDIES=60 python -m pytest tests/analysis/test_preferences.py -m nightly -s` prints the rates."""
-    studies = int(os.environ.get("STUDIES", "20"))
-    named = others = covered = 0
-    for seed in range(1, studies + 1):
-        lines = audit.shortcuts(planted(kind, seed), instructions=INSTRUCTIONS, seed=seed)
-        found = {line.label: line for line in lines}
-        shown = {name for name in audit.SHORTCUTS if found[name].shown}
-        named, others = named + (kind in shown), others + bool(shown - {kind})
-        covered += kind != "none" and found[kind].low <= RATE <= found[kind].high
-    print(f"\n{kind}: named {named / studies:.1%}, another {others / studies:.1%}, covered {covered / studies:.1%}")
-    assert others <= stats.binom.ppf(0.999, studies, 0.05)
-    assert kind == "none" or (named == studies and covered >= stats.binom.ppf(0.001, studies, 0.93))
 
 
 def test_weights_are_those_of_logistic_regression() -> None:

@@ -28,13 +28,6 @@ def sample(rng: np.random.Generator, n: int, ratio: float) -> tuple[np.ndarray, 
     return ratio * 1.0 + shared + rng.normal(0, 0.4, n), 1.0 + shared + rng.normal(0, 0.4, n)
 
 
-def test_the_closed_form_is_fiellers() -> None:
-    """At his limits, Student's t rejects at exactly 5%: that is his definition, checked by scipy's own test."""
-    x, y = sample(np.random.default_rng(1), 20, 0.4)
-    for end in fieller(x, y):
-        assert stats.ttest_1samp(x - end * y, 0).pvalue == pytest.approx(0.05, abs=1e-9)
-
-
 def test_with_normal_values_the_limits_are_close_to_fiellers() -> None:
     x, y = sample(np.random.default_rng(2), 24, 0.4)
     expected, actual = fieller(x, y), ratio_of_means(x, y)
@@ -48,14 +41,6 @@ def test_the_interval_consists_of_the_ratios_that_are_not_rejected() -> None:
     actual = ratio_of_means(x, y)
     kept = [ratio for ratio in np.linspace(-3, 4, 1401) if sign_flip_p(x - ratio * y) > 0.05]
     assert (actual.low, actual.high) == pytest.approx((min(kept), max(kept)), abs=0.01)
-
-
-@pytest.mark.nightly
-def test_it_covers_the_true_ratio_in_95_of_100_studies() -> None:
-    rng = np.random.default_rng(4)
-    intervals = [ratio_of_means(*sample(rng, 15, 0.3)) for _ in range(600)]
-    covered = np.mean([ratio.low <= 0.3 <= ratio.high for ratio in intervals])
-    assert 0.93 <= covered <= 0.97
 
 
 def test_it_excludes_0_exactly_where_the_numerators_are_significant() -> None:
