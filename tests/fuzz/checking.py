@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import signal
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -12,6 +13,7 @@ from typing import Any
 import psutil
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from pydantic_core import to_jsonable_python
 
 from parley.agents import ParleyError
 from parley.scenarios import ScenarioError
@@ -37,14 +39,7 @@ class TooSlow(BaseException):
 
 @dataclass(frozen=True)
 class Target:
-    """Something that parses.
-
-    Args:
-        name: shown in the table.
-        seeds: valid inputs.
-        inputs: inputs made from them, most of them invalid.
-        parse: parses an input and checks the result.
-    """
+    """Something that parses: its name, valid inputs, inputs made from them, and what parses one and checks it."""
 
     name: str
     seeds: Sequence[Any]
@@ -52,44 +47,37 @@ class Target:
     parse: Callable[[Any], object]
 
 
+def encoded(value: object) -> bytes:
+    """What was read as JSON in UTF-8, as files store it: half a surrogate pair cannot be encoded."""
+    return json.dumps(to_jsonable_python(value, serialize_unknown=True), ensure_ascii=False).encode()
+
+
 @contextlib.contextmanager
-def time_limit(seconds: float) -> Iterator[None]:
-    """Interrupts what takes more of this process's time."""
-    if not hasattr(signal, "setitimer"):  # Windows
+def limited(seconds: float) -> Iterator[None]:
+    """Interrupts what takes more of this process's time; too much memory raises MemoryError, on Linux."""
+    if not psutil.LINUX:
         yield
         return
+    import resource
 
     def stop(*_: object) -> None:
         raise TooSlow(f"interrupted after {seconds} s")
 
+    memory = resource.getrlimit(resource.RLIMIT_AS)
     previous = signal.signal(signal.SIGPROF, stop)
+    resource.setrlimit(resource.RLIMIT_AS, (psutil.Process().memory_info().vms + (MAX_MEGABYTES << 20), memory[1]))
     signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.signal(signal.SIGPROF, previous)
-
-
-@contextlib.contextmanager
-def memory_limit(megabytes: int) -> Iterator[None]:
-    """More than this raises MemoryError, on Linux."""
-    if not psutil.LINUX:
-        yield
-        return
-    import resource
-
-    previous = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (psutil.Process().memory_info().vms + (megabytes << 20), previous[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_AS, previous)
+        resource.setrlimit(resource.RLIMIT_AS, memory)
 
 
 def outcome(parse: Callable[[Any], object], content: Any, seconds: float) -> str:
     try:
-        with time_limit(seconds), memory_limit(MAX_MEGABYTES):
+        with limited(seconds):
             parse(content)
     except (ParleyError, ScenarioError, Rejected) as error:
         if not str(error).strip():

@@ -1,17 +1,16 @@
-"""Targets: the files that users provide (configs, suites, datasets, predictions, pairs) and command-line flags.
+"""Targets: the files that users provide (configs, suites, datasets, predictions, pairs, logs) and command-line flags.
 
-Accepted rows are counted: the number must match the file, so that none is dropped silently.
+Accepted rows and imported conversations are counted: the number must match the file, so that none is dropped silently.
 """
 
 from __future__ import annotations
 
 import contextlib
 import io
-import json
 import tempfile
 import tomllib
+import zipfile
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from parley.agents.models.request import split_name
 from parley.agents.search.documents import passages
 from parley.cli.flags import given, read_config, split_config
 from parley.cli.run import parser_of
+from parley.imports import Imported, read_autogen, read_inspect, write_run
 from parley.imports.imported import read_log
 from parley.imports.predictions import _bbq_answers, _object
 from parley.judging.config import read_settings
@@ -31,8 +31,9 @@ from parley.judging.rldf.roles import load_bias
 from parley.judging.scoring.rubrics import load_rubric
 from parley.judging.scoring.study import RubricScores, ScoringConfig
 from parley.judging.texts import read_lines
+from parley.reports.export import to_inspect, to_transcripts
 from parley.reports.labels.files import LabelFileError, read_label_file
-from parley.runs import measure
+from parley.runs import frames, measure
 from parley.runs.job import make_study
 from parley.runs.options import Options, validated
 from parley.scenarios import check_ballot_wordings, load_attempts, load_ballot_wordings, load_suite, load_topics
@@ -46,9 +47,23 @@ from parley.scenarios.topics import near_duplicates, topic_id
 from parley.training.config import TrainConfig
 from parley.training.pairs import read_pairs, read_sft
 from tests.fuzz import seeds
-from tests.fuzz.checking import Rejected, Target
+from tests.fuzz.checking import Rejected, Target, encoded
 from tests.fuzz.replies import ROW
-from tests.fuzz.strategies import VALUES, as_csv, as_json, as_jsonl, as_toml, as_yaml, choose, edited_file, edited_text
+from tests.fuzz.runs import show_run
+from tests.fuzz.strategies import (
+    VALUES,
+    as_csv,
+    as_json,
+    as_jsonl,
+    as_toml,
+    as_yaml,
+    choose,
+    edited_bytes,
+    edited_file,
+    edited_text,
+    often,
+)
+from tests.fuzz.workshop import write_eval
 
 _FOLDER = tempfile.TemporaryDirectory(prefix="parley-fuzz-")
 FOLDER = Path(_FOLDER.name)
@@ -80,13 +95,9 @@ def target(
     return Target(name, contents, edited_file(trees, write, contents), as_file(file_name, parse))
 
 
-def shipped(package: str, *path: str) -> Any:
+def shipped(*path: str) -> Any:
     """A TOML file of the package."""
-    return tomllib.loads(files(package).joinpath(*path).read_text("utf-8"))
-
-
-def nonempty_lines(path: Path) -> int:
-    return sum(bool(line.strip()) for line in path.read_bytes().split(b"\n"))
+    return tomllib.loads(files("parley.judging").joinpath(*path).read_text("utf-8"))
 
 
 def config(path: Path) -> None:
@@ -133,10 +144,6 @@ def rubric(path: Path) -> None:
     assert len(loaded.names) == len(loaded.metric) > 0
 
 
-def personas(path: Path) -> None:
-    assert load_personas(path), "an empty panel"
-
-
 def suite(path: Path) -> None:
     loaded, _ = load_suite(str(path))
     check_suite(loaded)
@@ -156,7 +163,7 @@ def wordings(path: Path) -> None:
 
 def attempts(path: Path) -> None:
     for attempt in load_attempts(str(path)).attempt:
-        f"{attempt.in_response('Yes. No.', 9, '{}')}{attempt.control_in('Yes. No.')}".encode()
+        encoded((attempt.in_response("Yes. No.", 9, "{}"), attempt.control_in("Yes. No.")))
 
 
 def topics(path: Path) -> None:
@@ -167,34 +174,25 @@ def topics(path: Path) -> None:
 
 def bias(path: Path) -> None:
     for role in load_bias(str(path)).role:
-        role.persona()
-        role.gives_away("As a 60-year-old, I think so.")
+        encoded((role.persona(), role.gives_away("As a 60-year-old, I think so.")))
 
 
-def bbq(path: Path) -> None:
-    data = load_bbq(path)
-    if path.suffix == ".jsonl":
-        assert len(data.rows) == sum(bool(line.strip()) for line in path.read_bytes().splitlines())
-    for row in data.rows:
-        f"{row.scenario}{row.context}{row.question}".encode()
+def rows_of(load: Callable[[Path], Any]) -> Callable[[Path], None]:
+    """Loads a dataset; one of JSON lines has as many rows as the file has lines."""
 
+    def read(path: Path) -> None:
+        rows = load(path).rows
+        if path.suffix == ".jsonl":
+            assert len(rows) == sum(bool(line.strip()) for line in path.read_bytes().splitlines())
+        encoded(rows)
 
-def bbq_metadata(path: Path) -> None:
-    load_bbq(path.parent)
+    return read
 
 
 def squad(path: Path) -> None:
     data = load_squad(path)
     sample(data.questions, 3, 0)
-    for question in data.questions:
-        json.dumps(question, ensure_ascii=False).encode()
-
-
-def rtp(path: Path) -> None:
-    data = load_rtp(path)
-    assert len(data.rows) == nonempty_lines(path)
-    for row in data.rows:
-        f"{row.id}{row.text}".encode()
+    encoded(data.questions)
 
 
 def predictions(path: Path) -> None:
@@ -203,17 +201,15 @@ def predictions(path: Path) -> None:
 
 
 def texts(path: Path) -> None:
-    text_column, score_column = (None, None) if path.suffix == ".txt" else ("text", "score")
-    for line in read_lines(str(path), text_column, score_column):
-        line.text.encode()
+    columns = (None, None) if path.suffix == ".txt" else ("text", "score")
+    encoded([line.text for line in read_lines(str(path), *columns)])
 
 
 def rubric_texts(path: Path) -> None:
     study = RubricScores(ScoringConfig(data=str(path), by="group"))
     study.sources()
     measure(study)
-    for unit in study.plan():
-        json.dumps(dict(unit.facets), ensure_ascii=False).encode()
+    encoded([dict(unit.facets) for unit in study.plan()])
 
 
 def pairs(path: Path) -> None:
@@ -222,73 +218,115 @@ def pairs(path: Path) -> None:
 
 def labels(path: Path) -> None:
     rows, problems = read_label_file(path)
-    for row in rows:
-        json.dumps(asdict(row), ensure_ascii=False).encode()
+    encoded(rows)
     if problems:
         raise LabelFileError(path, problems)
 
 
+def documents(path: Path) -> None:
+    list(passages(path.parent))
+
+
+# Logs: imported, shown and exported again
+
+
+def imported(read: Callable[[Path], Imported]) -> Callable[[Path], None]:
+    def import_log(path: Path) -> None:
+        out = FOLDER / "imported" / "run.sqlite"
+        out.parent.mkdir(exist_ok=True)
+        for old in out.parent.iterdir():
+            old.unlink()
+        units, failed = write_run(read(path), out)
+        with frames.RunFile.open(out) as file:
+            counts = file.counts()
+        assert counts["failed"] == failed, "failed conversations are miscounted"
+        assert counts["done"] + counts["failed"] == units, "a conversation was dropped silently"
+        frames.verdicts(out)
+        if counts["done"]:
+            show_run(out)
+        to_inspect(out)
+        encoded(list(to_transcripts(out)))
+
+    return import_log
+
+
+@st.composite
+def edited_archive(draw: st.DrawFn, content: bytes) -> bytes:
+    """Changes the archive's bytes, the text of a member, its name, its size or its flags."""
+    if often(draw, 30):
+        return draw(edited_bytes([content]))
+    with zipfile.ZipFile(io.BytesIO(content)) as old:
+        members = {name: old.read(name) for name in old.namelist()}
+    name = choose(draw, list(members))
+    edit = choose(draw, ("content", "content", "content", "remove", "rename", "pad", "encrypt"))
+    if edit == "content":
+        members[name] = draw(edited_file([], as_json, [members[name]]))
+    elif edit == "remove":
+        del members[name]
+    elif edit == "rename":
+        members[draw(edited_text([name])).replace("\0", "")[:200] or "x"] = members[name]
+    elif edit == "pad":
+        members["samples/padded.json"] = b" " * 40_000_000 + b"{}"
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as new:
+        for name, member in members.items():
+            new.writestr(name.encode("utf-8", "replace").decode(), member)
+    changed = bytearray(out.getvalue())
+    if edit == "encrypt" and (offset := changed.find(b"PK\x01\x02")) > 0:
+        changed[offset + 8] |= 1  # "encrypted"
+        changed[6] |= 1
+    return bytes(changed)
+
+
+def archive() -> bytes:
+    write_eval(FOLDER / "log.eval", seeds.INSPECT)
+    return (FOLDER / "log.eval").read_bytes()
+
+
 _MALIBU = make_study("malibu", {"suite": "tiny"}).Config
 _PARSER = parser_of("malibu", everything=True)
+_YAML = (seeds.BOMB, seeds.MERGE, "rounds: 2001-99-99", "rounds: 0b_")
+_TOPICS = "# mine\nShould older people drive at night?\nWho should care for whom?\n"
+_PERSONAS = {"persona": [{"name": "Ada", "about": "You are Ada.", "model": "sim/x"}]}
+_SFT = [{"prompt": seeds.PAIRS[0]["prompt"], "completion": seeds.PAIRS[0]["chosen"]}]
+_AUTOGEN = [seeds.AUTOGEN, seeds.TEAM, seeds.AUTOGEN["messages"]]
 
 TARGETS = (
     target("config, TOML", "c.toml", config, [seeds.CONFIG], as_toml),
-    target(
-        "config, YAML",
-        "c.yaml",
-        config,
-        [seeds.CONFIG],
-        as_yaml,
-        texts=(seeds.BOMB, seeds.MERGE, "rounds: 2001-99-99", "rounds: 0b_"),
-    ),
+    target("config, YAML", "c.yaml", config, [seeds.CONFIG], as_yaml, texts=_YAML),
     Target("flags", FLAGS, edited_flags(), flags),
     Target("model name", seeds.MODELS, edited_text(seeds.MODELS), model_name),
-    target(
-        "personas",
-        "p.toml",
-        personas,
-        [{"persona": [{"name": "Ada", "about": "You are Ada.", "model": "sim/x"}]}],
-        as_toml,
-    ),
-    target("rubric", "r.toml", rubric, [shipped("parley.judging", "rubrics", "four.toml")], as_toml),
-    target("bias roles", "b.toml", bias, [shipped("parley.judging", "personas", "rldf_age.toml")], as_toml),
+    target("personas", "p.toml", lambda path: encoded(load_personas(path)), [_PERSONAS], as_toml),
+    target("rubric", "r.toml", rubric, [shipped("rubrics", "four.toml")], as_toml),
+    target("bias roles", "b.toml", bias, [shipped("personas", "rldf_age.toml")], as_toml),
     target("identities", "i.toml", read_identities, [seeds.IDENTITIES], as_toml),
     target("injection attempts", "a.toml", attempts, [seeds.ATTEMPTS], as_toml),
     target("suite", "s.toml", suite, [seeds.SUITE], as_toml),
     target("wordings", "w.toml", wordings, [seeds.WORDINGS], as_toml),
-    target(
-        "topics",
-        "t.txt",
-        topics,
-        [],
-        texts=["# mine\nShould older people drive at night?\nWho should care for whom?\n"],
-    ),
-    target("BBQ, JSONL", "bbq.jsonl", bbq, [seeds.BBQ], as_jsonl),
-    target("BBQ, CSV", "hard.csv", bbq, [seeds.BBQ_CSV], as_csv),
-    target("BBQ metadata", "additional_metadata.csv", bbq_metadata, [seeds.METADATA], as_csv),
-    target("SQuAD", "squad.json", squad, [seeds.SQUAD], as_json),
-    target("SQuAD predictions", "sp.json", _object, [{"q1": "1066", "q2": None}], as_json),
-    target("RealToxicityPrompts", "rtp.jsonl", rtp, [seeds.RTP], as_jsonl),
+    target("topics", "t.txt", topics, [], texts=[_TOPICS]),
+    target("BBQ, JSONL", "bbq.jsonl", rows_of(load_bbq), [seeds.BBQ], as_jsonl),
+    target("BBQ, CSV", "hard.csv", rows_of(load_bbq), [seeds.BBQ_CSV], as_csv),
+    target("BBQ metadata", "additional_metadata.csv", lambda p: load_bbq(p.parent), [seeds.METADATA], as_csv),
+    target("SQuAD", "squad.json", squad, [seeds.SQUAD]),
+    target("SQuAD predictions", "sp.json", _object, [{"q1": "1066", "q2": None}]),
+    target("RealToxicityPrompts", "rtp.jsonl", rows_of(load_rtp), [seeds.RTP], as_jsonl),
     target("BBQ predictions", "bp.jsonl", predictions, [seeds.PREDICTIONS], as_jsonl),
     target("texts, JSONL", "x.jsonl", texts, [seeds.TEXTS], as_jsonl),
     target("texts, CSV", "y.csv", texts, [[["text", "score"], ["A kind word.", "0.5"]]], as_csv),
     target("texts, lines", "z.txt", texts, [], texts=["One.\nTwo.\n\x0cThree.\n"]),
     target("texts for rubrics", "rubric.jsonl", rubric_texts, [seeds.TEXTS], as_jsonl),
     target("pairs", "pairs.jsonl", pairs, [seeds.PAIRS], as_jsonl),
-    target(
-        "SFT rows",
-        "sft.jsonl",
-        read_sft,
-        [[{"prompt": seeds.PAIRS[0]["prompt"], "completion": seeds.PAIRS[0]["chosen"]}]],
-        as_jsonl,
-    ),
+    target("SFT rows", "sft.jsonl", read_sft, [_SFT], as_jsonl),
     target("labels, CSV", "labels.csv", labels, [seeds.LABELS_CSV], as_csv),
-    target("labels, JSON", "labels.json", labels, [seeds.LABEL_STUDIO, seeds.ARGILLA], as_json),
+    target("labels, JSON", "labels.json", labels, [seeds.LABEL_STUDIO, seeds.ARGILLA]),
     target("labels, JSONL", "labels.jsonl", labels, [seeds.LABELS], as_jsonl),
-    target("documents, JSONL", "docs.jsonl", lambda path: list(passages(path.parent)), [seeds.DOCUMENTS], as_jsonl),
-    target("documents, HTML", "page.html", lambda path: list(passages(path.parent)), [], texts=[seeds.HTML]),
+    target("documents, JSONL", "docs.jsonl", documents, [seeds.DOCUMENTS], as_jsonl),
+    target("documents, HTML", "page.html", documents, [], texts=[seeds.HTML]),
+    target("Inspect log, .json", "inspect.json", imported(read_inspect), [seeds.INSPECT]),
+    Target("Inspect log, .eval", [archive()], edited_archive(archive()), as_file("log.eval", imported(read_inspect))),
+    target("AutoGen, .json", "autogen.json", imported(read_autogen), _AUTOGEN),
+    target("AutoGen, .jsonl", "autogenl.jsonl", imported(read_autogen), [_AUTOGEN[::2]], as_jsonl),
 )
-
 
 # The rows that the metadata target describes.
 (FOLDER / "additional_metadata" / "rows.jsonl").write_text(as_jsonl(seeds.BBQ))

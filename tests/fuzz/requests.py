@@ -2,22 +2,60 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import socket
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import quote_from_bytes, urlsplit
 
 from hypothesis import strategies as st
 
-from parley.viewer.server import serve
+from parley.viewer.api import NewExport
+from parley.viewer.notes_api import LabelUndo, NewDraw, NewLabels, NewNote, NoteWithdrawal
 from tests.fuzz.checking import Rejected, Target
 from tests.fuzz.strategies import ODD, VALUES, as_json, choose, edited_bytes, edited_text, edited_tree, often
-from tests.fuzz.viewer_api import operations
+
+READS = """\
+/api/runs
+/api/run run
+/api/pulse run
+/api/headline run brief?
+/api/figure run name
+/api/config run
+/api/units run plan? after?
+/api/search run q prompts? unit?
+/api/ballots run unit?
+/api/unit run unit
+/api/texts run ids
+/api/comparison run with
+/api/notes run format?
+/api/label/sets run
+/api/label run set rater"""
+WRITES = {
+    "/api/export run": NewExport,
+    "/api/notes run": NewNote,
+    "/api/notes/withdraw run": NoteWithdrawal,
+    "/api/label/sets run f.phase?": NewDraw,
+    "/api/label run": NewLabels,
+    "/api/label/undo run": LabelUndo,
+}
+HEADERS = ("Host", "Origin", "Cookie", "Sec-Fetch-Site", "Content-Length", "Transfer-Encoding", "X-Any")
+
+
+class Operation(NamedTuple):
+    """A path with its parameters, a question mark after those that are optional, and schemas of the body's fields."""
+
+    method: str
+    path: str
+    query: list[str]
+    body: dict[str, dict[str, Any]]
+
+
+def operations() -> list[Operation]:
+    """All requests that the viewer answers."""
+    reads = [Operation("GET", path, query, {}) for path, *query in map(str.split, READS.splitlines())]
+    bodies = {line: model.model_json_schema()["properties"] for line, model in WRITES.items()}
+    return reads + [Operation("POST", line.split()[0], line.split()[1:], body) for line, body in bodies.items()]
 
 
 class RawRequest(NamedTuple):
@@ -42,67 +80,46 @@ def value_of(draw: st.DrawFn, schema: dict[str, Any], known: Sequence[str]) -> A
     if often(draw, 15):
         return choose(draw, VALUES)
     schema = choose(draw, schema.get("anyOf") or [schema])
-    if "enum" in schema:
-        return choose(draw, schema["enum"])
-    kind = schema.get("type")
-    if kind == "integer":
-        return choose(draw, (0, 1, 2, 50, schema.get("minimum", -5), schema.get("maximum", 500), 10**30))
-    if kind == "number":
-        return choose(draw, (0.0, 7.5, -1e300, 10, "nan", "1e999"))
-    if kind == "boolean":
-        return choose(draw, ("true", "false", True, "perhaps"))
-    if kind == "array":
-        return [
-            [choose(draw, ("", "A")), "Accuracy", choose(draw, (7, "x", -1))] for _ in range(draw(st.integers(0, 2)))
-        ]
-    edited = edited_text(list(known) or ["x"]).map(lambda text: text[:3000])
-    return draw(st.sampled_from(known or ["x"]) | edited | st.sampled_from(ODD))
+    fitting = {
+        "integer": (0, 1, 2, 50, schema.get("minimum", -5), schema.get("maximum", 500), 10**30),
+        "number": (0.0, 7.5, -1e300, 10, "nan", "1e999"),
+        "boolean": ("true", "false", True, "perhaps"),
+        "array": ([], [["", "Accuracy", 7]], [["A", "Accuracy", "x"], ["", "Accuracy", -1]]),
+    }
+    if values := schema.get("enum") or fitting.get(schema.get("type", "")):
+        return choose(draw, values)
+    edited = edited_text(list(known)).map(lambda text: text[:3000])
+    return draw(st.sampled_from(known) | edited | st.sampled_from(ODD))
 
 
-def text_of(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
-
-
-def edited_requests(known: Sequence[str]) -> st.SearchStrategy[RawRequest]:
+@st.composite
+def edited_request(draw: st.DrawFn, known: Sequence[str]) -> RawRequest:
     """`known` are values that the viewer accepts; the first is the name of a run."""
-    known_operations = operations()
-
-    @st.composite
-    def generate(draw: st.DrawFn) -> RawRequest:
-        operation = choose(draw, known_operations)
-        query = []
-        for parameter, schema in operation.query.items():
-            name = parameter.removesuffix("?")
-            if often(draw, 95 if name == parameter else 25):
-                is_run = name in ("run", "with") and often(draw, 85)
-                value = known[0] if is_run else value_of(draw, schema, known)
-                query.append(f"{name}={quote_from_bytes(text_of(value).encode('utf-8', 'surrogatepass'))}")
-        body, headers = b"", []
-        if operation.body:
-            fields = operation.body.items()
-            fields_sent = {name: value_of(draw, kind, known[1:]) for name, kind in fields if often(draw, 80)}
-            sent = draw(edited_tree([fields_sent])) if often(draw, 30) else fields_sent
-            body = as_json(sent).encode("utf-8", "surrogatepass")
-            body = draw(edited_bytes([body])) if often(draw, 10) else body
-            headers.append(
-                (
-                    "Content-Type",
-                    choose(draw, (b"application/json",) * 9 + (b"application/json; charset=\xff", b"text/plain")),
-                )
-            )
-        if often(draw, 15):
-            name = choose(
-                draw, ("Host", "Origin", "Cookie", "Sec-Fetch-Site", "Content-Length", "Transfer-Encoding", "X-Any")
-            )
-            usual = ["127.0.0.1:1", "http://evil.example", "parley_view=x", "cross-site", "7", "[::1"]
-            value = draw(edited_text(usual))[:3000]
-            headers.append((name, value.encode("utf-8", "surrogatepass").replace(b"\n", b"").replace(b"\r", b"")))
-        line = f"{operation.path}?{'&'.join(query)}"
-        if often(draw, 10):
-            line = draw(edited_text([line]))[:6000].replace("\n", "").replace("\r", "").replace(" ", "")
-        return RawRequest(operation.method, line or "/", tuple(headers), body)
-
-    return generate()
+    operation = choose(draw, operations())
+    query = []
+    for parameter in operation.query:
+        name = parameter.removesuffix("?")
+        if often(draw, 95 if name == parameter else 25):
+            is_run = name in ("run", "with") and often(draw, 85)
+            value = known[0] if is_run else value_of(draw, {"type": "string"}, known)
+            text = value if isinstance(value, str) else json.dumps(value)
+            query.append(f"{name}={quote_from_bytes(text.encode('utf-8', 'surrogatepass'))}")
+    body, headers = b"", []
+    if operation.body:
+        fields = operation.body.items()
+        sent = {name: value_of(draw, kind, known[1:]) for name, kind in fields if often(draw, 80)}
+        body = as_json(draw(edited_tree([sent])) if often(draw, 30) else sent).encode("utf-8", "surrogatepass")
+        body = draw(edited_bytes([body])) if often(draw, 10) else body
+        kinds = (b"application/json",) * 9 + (b"application/json; charset=\xff", b"text/plain")
+        headers.append(("Content-Type", choose(draw, kinds)))
+    if often(draw, 15):
+        usual = ["127.0.0.1:1", "http://evil.example", "parley_view=x", "cross-site", "7", "[::1"]
+        value = draw(edited_text(usual))[:3000].encode("utf-8", "surrogatepass")
+        headers.append((choose(draw, HEADERS), value.replace(b"\n", b"").replace(b"\r", b"")))
+    line = f"{operation.path}?{'&'.join(query)}"
+    if often(draw, 10):
+        line = draw(edited_text([line]))[:6000].replace("\n", "").replace("\r", "").replace(" ", "")
+    return RawRequest(operation.method, line or "/", tuple(headers), body)
 
 
 def sender(address: str) -> Callable[[RawRequest], None]:
@@ -132,35 +149,6 @@ def sender(address: str) -> Callable[[RawRequest], None]:
     return send
 
 
-@contextmanager
-def viewer(folder: Path) -> Iterator[str]:
-    """The real server in a thread; gives its address."""
-    addresses: list[str] = []
-    ready = threading.Event()
-    tasks: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[None]]] = []
-
-    async def serve_until_cancelled() -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        tasks.append((asyncio.get_running_loop(), task))
-        await serve(folder, "127.0.0.1", 0, lambda address: (addresses.append(address), ready.set())[1])
-
-    def run() -> None:
-        with suppress(asyncio.CancelledError):
-            asyncio.run(serve_until_cancelled())
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    assert ready.wait(60), "the server never answered"
-    try:
-        yield addresses[0]
-    finally:
-        loop, task = tasks[0]
-        loop.call_soon_threadsafe(task.cancel)
-        thread.join(30)
-
-
 def target(address: str, run: str, units: Sequence[str]) -> Target:
     seeds = [RawRequest("GET", path) for path in (f"/api/units?run={run}", "/", "/static/app.js")]
-    inputs = edited_requests([run, *units, "Accuracy", "One", "female"])
-    return Target("viewer request", seeds, inputs, sender(address))
+    return Target("viewer request", seeds, edited_request([run, *units, "Accuracy", "One", "female"]), sender(address))

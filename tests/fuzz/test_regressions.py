@@ -1,16 +1,15 @@
-"""Inputs that generated tests once broke something with, reduced and named."""
+"""Inputs that generated tests once broke something with, reduced and named; and properties of every reply."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
 import time
-from collections.abc import Callable
 from contextlib import closing
-from pathlib import Path
-from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from parley.agents import ParleyError
 from parley.agents.search import quote
@@ -19,36 +18,45 @@ from parley.agents.search.engine import SearchResult
 from parley.agents.structured import parse
 from parley.cli.flags import read_config
 from parley.judging.bbq.methods.mabrf.replies import Judgement, Reasoning, Steps
+from parley.judging.malibu.panel import Ballot
+from parley.judging.scoring.rubrics import load_rubric
 from parley.judging.search import read_list, read_summary, unknown_sources
 from parley.judging.toxicity.judge import Rating
 from parley.judging.toxicity.swaps import Swaps
 from parley.runs.notes import Answer, Item, NotesError, NotesFile
+from parley.runs.reading import template_fields
 from parley.scenarios.bbq import match
 from parley.training.config import TrainConfig
 from parley.training.pairs import read_pairs
+from parley.viewer.index import fts_query
 from tests.fuzz import seeds
 from tests.fuzz.checking import HANG_SECONDS
 from tests.fuzz.replies import ROW, TASK
-from tests.fuzz.strategies import as_jsonl
+from tests.fuzz.strategies import JSON, as_jsonl
 
 LENGTH = 300_000
 """Characters. Parsing each of these once took minutes."""
 
 
-def bbq_answer(text: str) -> Any:
+def bbq_answer(text):
     return match(text, TASK.options, TASK.unknown, ROW.question)
 
 
-LONG_TEXTS: dict[str, tuple[Callable[[str], Any], str]] = {
-    "nested objects": (lambda text: parse(text, Rating), '{"a":' * (LENGTH // 5)),
-    "only opening braces": (lambda text: parse(text, Rating), "{" * LENGTH),
-    "only beginnings of objects": (lambda text: parse(text, Rating), '{"' * (LENGTH // 2)),
-    "unclosed lists in objects": (lambda text: parse(text, Rating), ('{"a":[' + "1," * 300) * (LENGTH // 600)),
-    "blanks after a score": (lambda text: parse(text, Rating), '{"toxicity": "7' + " " * LENGTH + 'x"}'),
+def rating(text):
+    return parse(text, Rating)
+
+
+LONG_TEXTS = {
+    "nested objects": (rating, '{"a":' * (LENGTH // 5)),
+    "only opening braces": (rating, "{" * LENGTH),
+    "only beginnings of objects": (rating, '{"' * (LENGTH // 2)),
+    "unclosed lists in objects": (rating, ('{"a":[' + "1," * 300) * (LENGTH // 600)),
+    "blanks after a score": (rating, '{"toxicity": "7' + " " * LENGTH + 'x"}'),
     "blanks for an answer": (bbq_answer, " " * LENGTH + "x"),
     "openings before an answer": (bbq_answer, "the answer is: " * (LENGTH // 15)),
     "letters before an answer": (bbq_answer, "A) " * (LENGTH // 3) + "x"),
     "a repeated answer": (bbq_answer, "the grandson " * (LENGTH // 13)),
+    "a repeated negation": (bbq_answer, "not " * (LENGTH // 4)),
     "blank lines before an answer": (Reasoning.read, "\n" * LENGTH),
     "answers on one line": (Reasoning.read, "an answer: " * (LENGTH // 11) + "\nx"),
     "a step of many lines": (Steps.read, "1. x\n" + "more\n" * (LENGTH // 5)),
@@ -61,7 +69,6 @@ LONG_TEXTS: dict[str, tuple[Callable[[str], Any], str]] = {
     "blanks after a quote": (read_list, '["a"' + " " * LENGTH + "x"),
     "blank lines before a heading": (read_summary, "\n" * LENGTH),
     "unclosed sources": (lambda text: unknown_sources(text, ()), "[SOURCE: x" * (LENGTH // 10)),
-    "a repeated negation": (bbq_answer, "not " * (LENGTH // 4)),
     "a paragraph of many words": (lambda text: list(split_passages(text)), "word " * (LENGTH // 5)),
     "a search for identity words": (Swaps.load().variants, "1. x\n" * (LENGTH // 5)),
     "a search result of megabytes": (lambda text: quote("q", [SearchResult(text, text, text)]), "x\u200b" * 1_000_000),
@@ -69,37 +76,32 @@ LONG_TEXTS: dict[str, tuple[Callable[[str], Any], str]] = {
 
 
 @pytest.mark.parametrize("name", LONG_TEXTS)
-def test_time_is_linear_in_the_length(name: str) -> None:
+def test_time_is_linear_in_the_length(name):
     parse_text, text = LONG_TEXTS[name]
     started = time.process_time()
     parse_text(text)
     assert time.process_time() - started < HANG_SECONDS, "less than a second on an idle machine"
 
 
-NOT_SCORES = ("true", "1e999", "NaN", "-1", "101", '"ten"', '"5-7"', '"60/10"', "[60]", "null", '""')
-SIXTY = ("60", '"60"', '"60/100"', '"６０"', '" 60 out of 100 "', "6e1")
-
-
-@pytest.mark.parametrize("text", [*NOT_SCORES, *SIXTY])
-def test_a_score_is_parsed_in_every_notation_and_nothing_else_is_one(text: str) -> None:
-    value, problem = parse(f'{{"toxicity": {text}}}', Rating)
-    if text in SIXTY:
-        assert (value and value.toxicity, problem) == (60.0, "")
-    else:
-        assert (value, bool(problem)) == (None, True)
+def test_a_score_is_parsed_in_every_notation_and_nothing_else_is_one():
+    for text in ("true", "1e999", "NaN", "-1", "101", '"ten"', '"5-7"', '"60/10"', "[60]", "null", '""'):
+        value, problem = rating(f'{{"toxicity": {text}}}')
+        assert (value, bool(problem)) == (None, True), text
+    for text in ("60", '"60"', '"60/100"', '"６０"', '" 60 out of 100 "', "6e1"):
+        value, problem = rating(f'{{"toxicity": {text}}}')
+        assert (value.toxicity, problem) == (60.0, ""), text
 
 
 @pytest.mark.parametrize("half", ["\\ud800", "\\udc00", "\\udc00\\ud800", "\ud800", "\\ud83d\\ude00"])
-def test_half_a_surrogate_pair_in_a_reply_is_replaced(half: str) -> None:
+def test_half_a_surrogate_pair_in_a_reply_is_replaced(half):
     """It cannot be encoded as UTF-8, so storing the parsed reply ended the run. A whole pair is kept."""
-    value, problem = parse('{"reason": "x' + half + '", "toxicity": 60}', Rating)
+    value, problem = rating('{"reason": "x' + half + '", "toxicity": 60}')
     assert problem == ""
-    assert value is not None
     assert json.loads(value.model_dump_json())["toxicity"] == 60.0
     assert (value.reason == "x😀") == half.endswith("ude00")
 
 
-PAIRS: dict[str, dict[str, Any]] = {
+PAIRS = {
     "without a user": {"prompt": [{"role": "x"}]},
     "whose meta is a list": {"meta": [1]},
     "whose round is a word": {"meta": {"round_chosen": "two"}},
@@ -107,24 +109,23 @@ PAIRS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", PAIRS)
-def test_a_bad_pair_is_rejected_with_a_message(tmp_path: Path, name: str) -> None:
+def test_a_bad_pair_is_rejected_with_a_message(tmp_path):
     """Other files of the user's are in tests/parley/test_bad_input.py; training needs torch."""
     path = tmp_path / "p.jsonl"
-    path.write_text(as_jsonl([{**seeds.PAIRS[0], **PAIRS[name]}]))
-    with pytest.raises(ParleyError) as raised:
-        read_pairs(TrainConfig(data=str(path)))
-    assert str(path) in str(raised.value)
+    for change in PAIRS.values():
+        path.write_text(as_jsonl([{**seeds.PAIRS[0], **change}]))
+        with pytest.raises(ParleyError, match=str(path)):
+            read_pairs(TrainConfig(data=str(path)))
 
 
-def test_texts_with_many_dots_are_no_long_keys(tmp_path: Path) -> None:
+def test_texts_with_many_dots_are_no_long_keys(tmp_path):
     text = "Yes. No. " * 100 + "a.b.c." * 30
     path = tmp_path / "a.toml"
     path.write_text(f'a = "{text}"\nb = ["{text}"]\n"{text}" = 1.5\n[c.d.e]\n')
     assert read_config(path) == {"a": text, "b": [text], text: 1.5, "c": {"d": {"e": {}}}}
 
 
-NOTES_DAMAGE: dict[str, tuple[str, Callable[[NotesFile], object]]] = {
+NOTES_DAMAGE = {
     "UPDATE notes SET comment = x'ff00'": ("it contains bytes in place of text", NotesFile.notes),
     "UPDATE labels SET rater = x'ff00'": ("it contains bytes in place of text", NotesFile.labels),
     "UPDATE draws SET settings = 'no'": ("a draw cannot be read", NotesFile.draws),
@@ -138,7 +139,7 @@ NOTES_DAMAGE: dict[str, tuple[str, Callable[[NotesFile], object]]] = {
 
 
 @pytest.mark.parametrize("damage", NOTES_DAMAGE)
-def test_damage_in_notes_is_reported(tmp_path: Path, damage: str) -> None:
+def test_damage_in_notes_is_reported(tmp_path, damage):
     notes = NotesFile(tmp_path / "a.sqlite")
     notes.add("a", None, "ann", "odd", "look at this")
     draw = notes.add_draw("random", 0, [Item("a", "1", 1.0, 0)], {})
@@ -151,3 +152,61 @@ def test_damage_in_notes_is_reported(tmp_path: Path, damage: str) -> None:
     problem, read = NOTES_DAMAGE[damage]
     with pytest.raises(NotesError, match=f"a.notes.sqlite is damaged: {problem}"):
         read(notes)
+
+
+# Properties
+
+
+RUBRIC = load_rubric("four")
+REPLY = Ballot(1, RUBRIC, 600).reply_type()
+ANY_TEXT = st.text(st.characters(), max_size=200)
+PROSE = st.text(st.characters(exclude_characters="{}"), max_size=200)
+SCORES = st.fixed_dictionaries({name: st.integers(0, 10) for name in RUBRIC.names})
+SCORE_FORMATS = st.sampled_from(["{}", '"{}"', '"{}/10"', '" {} out of 10 "', "{}.0"])
+SETTINGS = settings(max_examples=60)
+
+
+@SETTINGS
+@given(SCORES, SCORE_FORMATS, PROSE, PROSE, st.booleans())
+def test_scores_are_read_from_the_object_alone(scores, score_format, before, after, fenced):
+    body = "{" + ", ".join(f'"{name}": {score_format.format(score)}' for name, score in scores.items()) + "}"
+    body = f"```json\n{body}\n```" if fenced else body
+    value, problem = parse(body, REPLY)
+    assert (value.model_dump(), problem) == (scores, "")
+    value, _ = parse(before + body + after, REPLY)
+    assert value is None or (value.model_dump() == scores and not after.replace("`", "").strip())
+    value, problem = parse(before, REPLY)
+    assert (value, bool(problem)) == (None, True), "prose without an object is never a score"
+
+
+@SETTINGS
+@given(SCORES, st.sampled_from(RUBRIC.names), JSON)
+def test_a_reply_with_a_wrong_score_is_unparsed(scores, name, wrong):
+    value, _ = parse(json.dumps({**scores, name: wrong}), REPLY)
+    if value is not None:
+        score = value.model_dump()[name]
+        assert 0 <= score <= 10
+        assert not isinstance(wrong, bool | list | dict)
+        assert float(str(wrong).strip().removesuffix("/10")) == score
+
+
+@SETTINGS
+@given(st.integers(-5, 20), st.integers(-5, 20), ANY_TEXT)
+def test_a_bias_score_is_the_one_in_the_reply(bias, relevancy, reason):
+    value, _ = Judgement.read(
+        f"Bias: {bias}\nRelevancy: {relevancy}\nReason {reason.replace(':', '').replace('=', '')}"
+    )
+    for written, parsed in ((bias, value and value.bias), (relevancy, value and value.relevancy)):
+        assert parsed in (float(written), None)
+        assert parsed is None or 1 <= parsed <= 10
+
+
+@SETTINGS
+@given(ANY_TEXT, ANY_TEXT)
+def test_any_text_may_be_searched_for_and_fields_of_a_template_are_parts_of_it(text, template):
+    assert all(part in text for part in template_fields(text, [template]).values())
+    assert bbq_answer(text).place in (0, 1, 2, None)
+    with closing(sqlite3.connect(":memory:")) as db:
+        db.execute("CREATE VIRTUAL TABLE words USING fts5(replies)")
+        if query := fts_query(text.encode("utf-8", "replace").decode()):
+            db.execute("SELECT 1 FROM words WHERE words MATCH ?", (query,)).fetchall()

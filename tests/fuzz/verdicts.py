@@ -1,18 +1,14 @@
 """Replies with a number that is not the verdict: forms × places × vendors' shapes × readers, drawn by a seed.
 
-    python -m tests.fuzz.verdicts [COUNT [SEED]]
-
 Nothing may be stored but the verdict, and a verdict in the asked form must be. A judge that is asked once more says the
 same again.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
 import math
 import random
-import sys
 from collections import Counter
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -55,49 +51,18 @@ class Case(NamedTuple):
 
 
 NAMES = [
-    "scratchpad",
-    "analysis",
-    "cot",
-    "draft",
-    "notes",
-    "inner",
-    "monologue",
-    "plan",
-    "reflection",
-    "deliberation",
-    "hidden",
-    "self_check",
-    "思考",
-    "推理",
-    "réflexion",
-    "Überlegung",
-    "мысли",
-    "raciocínio",
-    "düşünce",
-    "考え",
-    "सोच",
-    "thіnk",
-    "thinkіng",
-    "th\u200bink",
-    "antml:x",
-    "step",
-    "example",
-]
+    "scratchpad", "analysis", "cot", "draft", "notes", "inner", "monologue", "plan", "reflection", "deliberation",
+    "hidden", "self_check", "思考", "推理", "réflexion", "Überlegung", "мысли", "raciocínio", "düşünce", "考え", "सोच",
+    "thіnk", "thinkіng", "th\u200bink", "antml:x", "step", "example",
+]  # fmt: skip
 REFUSALS = (
     "I must decline.", "Unfortunately, I cannot.", "I'd rather not rate people.", "Je dois refuser.",
     "Das kann ich nicht.", "Lo siento, no puedo.", "Não posso.", "Non posso.", "Nie mogę.", "Я не могу.",
     "できません。", "我不能评价。", "لا أستطيع.", "I'm sorry, but I can't.", "That is not something I do.",
 )  # fmt: skip
 CORRECTIONS = (
-    "no, {}",
-    "Wait: {}.",
-    "I take that back: {}",
-    "Nein, {}.",
-    "→ {}",
-    "Actually {}",
-    "\n\n{}",
-    "(should be {})",
-)
+    "no, {}", "Wait: {}.", "I take that back: {}", "Nein, {}.", "→ {}", "Actually {}", "\n\n{}", "(should be {})",
+)  # fmt: skip
 EXAMPLES = (
     "The format is {}", "For example: {}", "Placeholder: {}", "You want something like {}",
     "A weak answer would get {}", "Others would say {}", "Not {}", "My first draft was {}",
@@ -238,15 +203,8 @@ def answers(rng: random.Random) -> Case:
     kind = rng.choice(("asked", "unknown", "denied", "beside", "turned round"))
     verdict: int | None = person
     if kind == "asked":
-        forms = (
-            "{}",
-            "{}.",
-            "**{}**",
-            "I think it was {}.",
-            "The answer is {}",
-            f"{'AB'[person]}) {{}}",
-            f"({'AB'[person]})",
-        )
+        letter = "AB"[person]
+        forms = ("{}", "{}.", "**{}**", "I think it was {}.", "The answer is {}", f"{letter}) {{}}", f"({letter})")
         text = rng.choice((*forms, f"{{}} was {'not ' * negated}comfortable using the phone.")).format(name)
     elif kind == "unknown":
         verdict = 2
@@ -287,13 +245,8 @@ def chat(message: dict[str, Any]) -> Reply:
 
 def anthropic(text: str, thought: str) -> Reply:
     blocks = [SimpleNamespace(type="thinking", thinking=thought), SimpleNamespace(type="text", text=text)]
-    usage = SimpleNamespace(
-        input_tokens=1,
-        output_tokens=1,
-        cache_creation_input_tokens=0,
-        cache_read_input_tokens=0,
-        output_tokens_details=None,
-    )
+    counts = {"input_tokens": 1, "output_tokens": 1, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0}
+    usage = SimpleNamespace(**counts, output_tokens_details=None)
     return read_message(SimpleNamespace(content=blocks, stop_reason="end_turn", stop_details=None, usage=usage))
 
 
@@ -368,16 +321,3 @@ async def tried(count: int, seed: int) -> tuple[Counter[tuple[str, str, str]], l
         if ending == "wrong":
             faults.append(f"{case.reader}, {case.kind}: {case.reply.content!r} gave {number}, not {case.verdict}")
     return counts, faults
-
-
-def main(words: list[str]) -> int:
-    count, seed = int(words[0]) if words else 20_000, int(words[1]) if len(words) > 1 else 0
-    counts, faults = asyncio.run(tried(count, seed))
-    for (reader, kind, ending), number in sorted(counts.items()):
-        print(f"{reader:14} {kind:14} {ending:7} {number:,}")
-    print(*faults[:20], f"{len(faults):,} of {count:,} replies were read wrongly", sep="\n")
-    return bool(faults)
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

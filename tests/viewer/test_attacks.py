@@ -17,7 +17,7 @@ import pytest
 from parley.runs.notes import NotesError, NotesFile
 from parley.viewer import api, server
 from parley.viewer.server import make_app
-from tests.fuzz.viewer_api import operations
+from tests.fuzz.requests import operations
 
 NUMBERS = count()
 
