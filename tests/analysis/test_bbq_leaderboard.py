@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -74,16 +73,6 @@ def clear() -> pd.DataFrame:
     return answers(frame(default=(0.1, 0.9), cot=(0.7, 0.5)))
 
 
-def test_every_system_has_its_categories_in_both_contexts(clear: pd.DataFrame) -> None:
-    table = by_category(clear)
-    assert set(table["system"]) == {"default", "cot"}
-    assert set(table["category"]) == {"Age", "SES", "macro mean", "micro mean"}
-    assert len(table) == 2 * 2 * 4
-    cell = table[(table["system"] == "cot") & (table["context"] == "ambiguous") & (table["category"] == "micro mean")]
-    predictions = clear[(clear["method"] == "cot") & (clear["condition"] == "ambig")]["prediction"]
-    assert cell["accuracy"].item() == pytest.approx((predictions == 2).mean())
-
-
 def test_refused_and_cut_answers_are_counted_among_the_unread() -> None:
     verdicts = frame(default=(0.3, 0.6))
     verdicts.loc[[0, 4, 8], "value"] = math.nan
@@ -96,18 +85,6 @@ def test_refused_and_cut_answers_are_counted_among_the_unread() -> None:
 
 
 # Against `default`
-
-
-def test_a_method_that_answers_unknown_more_often_differs_significantly(clear: pd.DataFrame) -> None:
-    tests = against_default(clear, draws=200)
-    assert set(tests["clusters"]) == {12}, "six questions in each of two categories"
-    assert tests[["scenario_low", "scenario_high", "p_scenario"]].notna().all().all(), "scenarios beside templates"
-    better, less = (tests.set_index(["context", "measure"]).loc[("ambiguous", name)] for name in ("accuracy", "bias"))
-    assert (better["estimate"] > 0.3, better["low"] > 0, better["p_adjusted"] < 0.05) == (True,) * 3
-    assert better["p_mcnemar"] < 0.001
-    assert (less["estimate"] < -30, less["high"] < 0, less["p_adjusted"] < 0.05) == (True,) * 3
-    again = against_default(clear, draws=100, seed=7)
-    assert again["p"].tolist() == tests["p"].tolist(), "p-values do not depend on the seed"
 
 
 def test_the_difference_in_bias_is_that_of_the_scores_and_swaps_are_counted_one_by_one() -> None:
@@ -166,16 +143,6 @@ def test_runs_in_two_files(second: dict[str, Any], systems: set[str], pairs: set
     assert set(found.itertuples(index=False, name=None)) == pairs
 
 
-def test_every_model_is_compared_with_its_own_default() -> None:
-    few = [frame(scenarios=10, default=(0.2, 0.8), cot=(0.4, 0.4), model=name) for name in ("m", "n")]
-    tests = against_default(answers(pd.concat(few)), draws=50)
-    pairs = tests[["model", "first", "second"]].drop_duplicates()
-    assert {tuple(pair) for pair in pairs.to_numpy()} == {("m", "cot", "default"), ("n", "cot", "default")}
-    for _, family in tests.groupby(["model", "measure"]):  # two contexts each
-        smallest = family["p"].idxmin()
-        assert family["p_adjusted"][smallest] == pytest.approx(min(1, 2 * family["p"][smallest]))
-
-
 # Levels, families and costs
 
 
@@ -225,19 +192,6 @@ def test_means_of_a_model_are_one_family_and_categories_another() -> None:
 # The report
 
 
-def test_the_report_draws_accuracy_against_bias_and_summarises_it() -> None:
-    whole = report(frame(default=(0.1, 0.9), cot=(1.0, 0.5)), ReportContext(draws=50, cautions=("It is simulated.",)))
-    names = ["leaderboard", "bias", "accuracy", "bias_against_default", "accuracy_against_default"]
-    assert [table.name for table in whole.tables] == names
-    labels = [text.get_text() for text in whole.figures[0].draw().legends[0].get_texts()]
-    assert labels == ["default", "cot (bias undefined)"]
-    assert whole.words[0].startswith("default's answers follow stereotypes in ambiguous contexts: bias +77.5 (68.4 to ")
-    assert not any("cot's answers" in line for line in whole.words), "its bias is undefined"
-    assert whole.data()["leaderboard"][2]["bias"] is None
-    assert "It is simulated." in whole.figures[0].caption
-    assert "Intervals are 95%" in whole.figures[0].caption
-
-
 def test_an_undefined_interval_is_reported_with_its_reason() -> None:
     one_each = report(frame(scenarios=2, default=(0.0, 0.5)), ReportContext(draws=50))  # one template per category
     assert "No intervals are drawn: too few templates." in one_each.figures[0].caption
@@ -245,16 +199,3 @@ def test_an_undefined_interval_is_reported_with_its_reason() -> None:
     assert one_each.words[0].count("(no interval: too few templates)") == 2
     constant = report(frame(default=(0.0, 1.0)), ReportContext(draws=50))
     assert constant.words[-1].count("(no interval: all templates score the same)") == 2
-
-
-def test_a_plot_has_every_heading_once_and_a_system_without_bias_no_headline() -> None:
-    runs = [frame(3, 20, default=(0.3, 0.5), cot=(0.3, 0.5), model=name) for name in ("m", "n")]
-    fair = report(pd.concat(runs), ReportContext(draws=50))
-    bias = fair.forests[0]
-    assert [group for group, _ in groupby(line.group for line in bias.lines)] == [
-        f"{model} · context: {context}" for model in ("m", "n") for context in ("ambiguous", "disambiguated")
-    ]
-    assert [line.label for line in bias.lines] == ["default", "cot"] * 4
-    assert fair.headline is not None
-    assert (fair.headline.verdict, fair.headline.tests) == ("undecided", 8), "means of both contexts, no category"
-    assert not any("follow stereotypes" in line for line in fair.words)

@@ -11,10 +11,8 @@ import pytest
 from scipy import stats
 
 from parley.analysis.bbq.leaderboard import comparable as bbq_comparable
-from parley.analysis.malibu.ballots import comparable as malibu_comparable
 from parley.analysis.reporting.compare import NothingShared, compare
 from parley.analysis.reporting.report import Report
-from parley.analysis.squad.report import comparable as squad_comparable
 from tests.analysis.verdicts import single
 
 NAMES = ("one", "two")
@@ -104,17 +102,6 @@ def test_what_is_paired_and_what_is_independent(
     assert clusters > 1 or row["note"] == "1 cluster: p cannot be below 1; an interval needs 6"
 
 
-def test_metrics_are_one_family() -> None:
-    rng = np.random.default_rng(2)
-    sides = []
-    for shift in (0.0, 0.8):
-        parts = [run(tuple(rng.normal(6 + shift, 1, 9)), (), metric=metric) for metric in ("Accuracy", "Creativity")]
-        sides.append(pd.concat(parts))
-    result = lines(compare(sides[0], sides[1], NAMES))
-    assert result["what"].tolist() == ["all metrics", "Accuracy", "Creativity"]
-    assert result.loc[result["p"].idxmin(), "p_adjusted"] == pytest.approx(min(1.0, 3 * result["p"].min()))
-
-
 def test_mcnemar_stands_beside_the_test_over_clusters() -> None:
     first, second = (1.0,) * 9 + (0.0,), (1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0)
     report = compare(run(first, ()), run(second, ()), NAMES)
@@ -123,13 +110,6 @@ def test_mcnemar_stands_beside_the_test_over_clusters() -> None:
     assert row["p"] == row["p_mcnemar"] == pytest.approx(stats.binomtest(6, 7).pvalue)
     assert row["estimate"] == pytest.approx((1 - 6) / 10)
     assert report.forests[0].lines[0].method == "paired sign-flip test, exact"
-
-
-def test_the_difference_lies_in_its_interval_however_uneven_scenarios_are() -> None:
-    crowded = [single("s0", "female", 6.0, unit=f"s0/{n}") for n in range(100)]
-    first = pd.DataFrame(crowded + [single(f"s{n}", "female", 5.0 - 0.01 * n) for n in range(1, 10)])
-    row = row_of(first, first.assign(value=5.0))
-    assert row["low"] <= row["estimate"] <= row["high"]
 
 
 # Preferences, and gaps between identities
@@ -173,17 +153,6 @@ def test_a_gap_is_what_one_label_has_more_than_another() -> None:
 
 
 # Words, and what cannot be compared
-
-
-def test_words_name_only_significant_differences() -> None:
-    words = compare(TWELVE, changed(TWELVE, -1 - (TWELVE.index % 2)), NAMES).words
-    assert words[1].startswith("Accuracy: 7.00 for one, 5.50 for two, a difference of −1.50 (")
-    assert words[1].endswith("; p = 0.00049), over 12 scenarios.")
-    same = compare(TWELVE, TWELVE, NAMES)
-    assert len(same.words) == 1
-    assert same.headline is not None
-    assert same.headline.answer == "Undecided: the test is not significant."
-    assert compare(run((6.0,), ()), run((4.0,), ()), NAMES).data()["values"][0]["low"] is None
 
 
 def test_the_units_that_differ_most_come_first_by_the_studys_measure() -> None:
@@ -288,43 +257,3 @@ def test_answers_to_bbq_are_compared_by_being_right_and_by_the_target() -> None:
     assert (right["first"], right["second"], right["n"]) == (2 / 3, 1 / 3, 3), "the fourth could not be read"
     target = result.loc["target of those who name a person, ambig"]
     assert (target["first"], target["second"], target["n"]) == (1.0, 0.0, 1), "both named a person once"
-
-
-def test_answers_to_bbq_are_clustered_by_template() -> None:
-    sides = [pd.DataFrame([answer(n, "ambig", value, question=n % 3) for n in range(12)]) for value in (2.0, 0.0)]
-    report = compare(bbq_comparable(sides[0]), bbq_comparable(sides[1]), NAMES)
-    row = table(report).loc["right, ambig"]
-    assert (row["clusters"], row["n"], row["p"]) == (3, 12, 1 / 4)
-    assert row["p_mcnemar"] == pytest.approx(2 / 2**12)
-    assert "Clusters are templates" in report.tables[0].note
-
-
-def test_answers_to_squad_are_compared_by_the_official_measures() -> None:
-    def answered(text: str) -> pd.DataFrame:
-        question = {"answers": '["in Denmark"]', "answerable": True, "search": "none", "model": "m", "paragraph": "p"}
-        return pd.DataFrame([answer(0, "", 1.0) | question | {"text": text}])
-
-    result = table(compare(squad_comparable(answered("in Denmark")), squad_comparable(answered("Denmark")), NAMES))
-    assert result.loc["exact match, answerable", ["first", "second"]].tolist() == [1.0, 0.0]
-    assert result.loc["F1, answerable", "second"] == pytest.approx(2 / 3)  # precision 1, recall 1/2
-
-
-def test_of_a_staged_run_the_silent_scores_are_compared() -> None:
-    """Neither the log-odds of pairs nor the written scores of the debate belong in a gap between identities."""
-
-    def staged(effect: float) -> pd.DataFrame:
-        rows = []
-        for number in range(8):
-            for identity in ("female", "male"):
-                value = 6.0 + number / 10 + effect * (identity == "female")
-                silent = {"stage": "silent", "round": 0, "metric": "Overall"}
-                rows.append(single(f"s{number}", identity, value, **silent))
-                pair = {"unit": f"s2/s{number}/{identity}", "phase": 2, **silent, "metric": "log-odds"}
-                rows.append(single(f"s{number}", identity, -9.0, **pair))
-                talk = {"unit": f"t1/s{number}/{identity}", "stage": "talk", "metric": "Overall"}
-                rows.append(single(f"s{number}", identity, 1.0 + (identity == "male"), **talk))
-        return malibu_comparable(pd.DataFrame(rows))
-
-    gap = compare(staged(0.5), staged(0.0), NAMES).table("gaps").iloc[0]
-    assert gap["first"] == pytest.approx(0.5)
-    assert gap["second"] == pytest.approx(0.0)

@@ -10,8 +10,6 @@ import pandas as pd
 import pytest
 
 from parley.analysis.reporting.corrected import JudgedTexts, corrected_lines, corrected_section
-from parley.analysis.reporting.methods import references
-from parley.analysis.reporting.report import Report
 from parley.analysis.stats.results import DIFFERENT, Line
 
 BASES = 20
@@ -62,10 +60,6 @@ def test_methods_are_compared_with_the_baseline_where_there_is_one() -> None:
     assert names(corrected_lines(texts([("no flaw",), ("figure",)]))) == ["figure − no flaw", "no flaw", "figure"]
 
 
-def test_without_a_baseline_every_two_arms_are_compared() -> None:
-    assert names(corrected_lines(texts([("a",), ("b",), ("c",)])))[:3] == ["a − b", "a − c", "b − c"]
-
-
 def test_arms_that_differ_in_method_and_model_are_not_compared() -> None:
     lines = corrected_lines(texts([("default", "small"), ("loop", "small"), ("default", "large"), ("loop", "large")]))
     assert names(lines)[:2] == ["loop · small − default · small", "loop · large − default · large"]
@@ -99,13 +93,6 @@ def test_a_choice_of_two_is_a_share() -> None:
     assert "percentage points wide" in section.words[1]
     assert section.forests[0].scale == "share"
     assert section.forests[0].reference is None
-
-
-def test_a_report_with_corrected_estimates_cites_where_they_come_from() -> None:
-    labelled = texts([("a",), ("b",)])
-    section = corrected_section(corrected_lines(labelled), labelled)
-    assert "arXiv:2311.01453" in references(Report("a study", tables=tuple(section.tables)))
-    assert "2311.01453" not in references(Report("a study"))
 
 
 def test_a_difference_needs_raters_who_labelled_both_arms() -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-import pandas as pd
-
 from parley.analysis.bbq import report as bbq
 from parley.analysis.injection import report as injection
 from parley.analysis.reporting.forest import Forest
@@ -100,15 +98,6 @@ def reports() -> dict[str, Report]:
         "rldf": rldf.debates(SEVEN),
         "injection": injection.report(injection_frame(*attempts)),
     }
-
-
-def test_the_headline_counts_the_tests_of_its_own_family() -> None:
-    """Families are by model: each has two methods in two contexts."""
-    models = [bbq_frame(default=(0.1, 0.9), cot=(0.7, 0.5), model=name) for name in ("m", "n")]
-    found = bbq.report(pd.concat(models), ReportContext(draws=50)).headline
-    assert found is not None
-    assert found.tests == 8
-    assert "corrected for 4 tests;" in found.answer
 
 
 def test_every_line_with_a_reference_value_is_tested_and_a_report_has_ten_sentences_at_most() -> None:

@@ -14,10 +14,7 @@ from hypothesis import strategies as st
 from parley.analysis.bbq.mabrf.report import (
     CHANGES,
     DEBIASED,
-    SEARCHED,
-    SEARCHED_SCORES,
     before_and_after,
-    gains_together,
     passes_and_bias,
     relevancy,
 )
@@ -32,7 +29,6 @@ from parley.analysis.bbq.mabrf.tables import (
 from parley.analysis.bbq.report import report
 from parley.analysis.reporting.questions import answer
 from parley.analysis.reporting.report import ReportContext
-from parley.analysis.reporting.verdicts import MissingColumns
 from parley.analysis.stats.paired import pearson
 from parley.analysis.stats.results import Line
 
@@ -115,19 +111,6 @@ def test_an_item_has_its_scores_before_and_after() -> None:
     assert (first["passes"], first["accepted"], first["relevancy_change"]) == (2, 1, 1)
     assert (first["right0"], first["right1"]) == (0, 1)
     assert (second["passes"], second["right0"], second["right1"]) == (0, 1, 0)
-
-
-def test_the_same_units_in_two_files_stay_apart_and_a_verdict_given_twice_is_told() -> None:
-    frame = items(verdicts(unit(0, model="m", bias=[5.0, 3.0, 1.0]), unit(0, model="n", bias=[5.0])))
-    assert frame[["model", "passes"]].to_numpy().tolist() == [["m", 2], ["n", 0]]
-    with pytest.raises(MissingColumns, match="two verdicts of one metric and round"):
-        items(verdicts(unit(0), unit(0)))
-
-
-def test_methods_without_the_loop_are_not_among_the_items() -> None:
-    other = [row for row in unit(0, "self-debias-reprompting") if row["metric"] in ("first_answer", "answer")]
-    assert len(items(verdicts(other, unit(2)))) == 1
-    assert "mabrf_contexts" not in {table.name for table in report(verdicts(other), ReportContext(draws=20)).tables}
 
 
 def test_unreadable_replies_are_counted_and_neither_wrong_nor_unbiased() -> None:
@@ -235,56 +218,3 @@ def test_passes_and_final_bias() -> None:
     assert (every.n, rephrased.n) == (4, 3)
     assert list(by_passes(frame)["passes"]) == [0, 1, 2, 3]
     assert list(by_passes(frame)["items"]) == [1, 1, 1, 1]
-
-
-def test_falls_in_bias_and_rises_in_accuracy_by_category_and_by_question() -> None:
-    """All first answers are wrong, with a chain at 5: ACC0 0, BIAS0 1. Final chains at 1 make BIAS1 = ACC1 − 1."""
-    ends = {"A": [(2.0, 1.0)] * 2, "B": [(0.0, 5.0)] * 2, "C": [(0.0, 1.0)] * 2, "D": [(2.0, 1.0), (0.0, 1.0)]}
-    units = [
-        unit(2 * nth, category=category, final=final, bias=[5.0, bias])
-        for nth, (category, final, bias) in enumerate((name, *end) for name, pair in ends.items() for end in pair)
-    ]
-    categories, questions = gains_together(items(verdicts(*units)))
-    assert (categories.n, questions.n) == (4, 8)
-    assert categories.estimate == pytest.approx(np.corrcoef([1, 0, 2, 1.5], [1, 0, 0, 0.5])[0, 1])
-    assert questions.estimate == pytest.approx(np.corrcoef([4, 4, 0, 0, 4, 4, 4, 4], [1, 1, 0, 0, 0, 0, 1, 0])[0, 1])
-
-
-def test_search_is_compared_with_the_same_rows_without_it() -> None:
-    without = [unit(2 * n, final=0.0, bias=[5.0, 3.0]) for n in range(8)]
-    searched = [unit(2 * n, "mabrf-search", final=2.0, bias=[5.0, 2.0]) for n in range(7)]
-    other = [unit(2 * n, "mabrf-search", model="n") for n in range(8)]
-    frame = items(verdicts(*without, *searched, *other))
-    (accuracy,) = answer(SEARCHED, frame)
-    assert accuracy.about["model"] == "m", "the other model has no run without search"
-    assert (accuracy.n, accuracy.estimate) == (7, 1)
-    assert accuracy.p == accuracy.also["p_mcnemar"] == pytest.approx(2 / 2**7), "seven of seven"
-    lines = {line.measure: line for line in answer(SEARCHED_SCORES, frame)}
-    assert (lines["bias1"].n, lines["bias1"].estimate) == (7, -1)
-    assert lines["relevancy1"].p == 1, "all pairs are equal"
-    note = next(
-        table.note
-        for table in report(verdicts(*without, *searched, *other), ReportContext(draws=50)).tables
-        if table.name == "mabrf_search_answers"
-    )
-    assert "the same answer and the same score on 7 of 7 rows" in note
-
-
-def test_the_parts_are_added_to_bbqs_report_and_can_be_drawn() -> None:
-    scores = [5.0, 3.0, 1.0]
-    methods = ("mabrf", "mabrf-search")
-    given_units = [unit(n, method, bias=scores[: 1 + n % 3]) for n in range(12) for method in methods]
-    whole = report(verdicts(*given_units), ReportContext(draws=50))
-    names = [table.name for table in whole.tables]
-    assert names[:4] == ["optimism_gap", "leaderboard", "bias", "accuracy"]
-    assert {"mabrf_contexts", "mabrf_categories", "mabrf_changes", "mabrf_bias", "mabrf_relevancy"} <= set(names)
-    assert {"mabrf_search_answers", "mabrf_search_scores"} <= set(names)
-    assert [figure.name for figure in whole.figures] == ["accuracy_against_bias", "mabrf_relevancy", "mabrf_passes"]
-    relevancy, passes = (figure.draw() for figure in whole.figures[1:])
-    assert all(0 <= tick <= 100 for tick in relevancy.axes[0].get_yticks())
-    assert passes.axes[0].get_xlim() == (-0.5, 2.5)  # room for marks of up to 2 passes
-    assert len(whole.words) <= 10
-    assert any(line.startswith("mabrf: the judge scores") for line in whole.words), (
-        "there is one model: it is not named"
-    )
-    assert not any("compared with mabrf" in line for line in whole.words), "no difference was shown"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -12,9 +11,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from parley.analysis.malibu import PanelData, differences, flips, panel_preferences, position, win_rates
+from parley.analysis.malibu import differences, flips, panel_preferences, position, win_rates
 from parley.analysis.malibu.diagnostics import no_label_lines
-from parley.analysis.malibu.planned import WINS, planned_lines
 from tests.analysis.verdicts import as_table, comparison, single, study
 
 
@@ -126,14 +124,6 @@ def toss(row: Mapping[str, Any], rng: np.random.Generator) -> str:
     return "A" if rng.random() < 0.5 else "B"
 
 
-def test_margins_are_means_of_bases_and_the_first_place_cancels() -> None:
-    whole = study(phases=(2,), choice=always_first, bases=3, scenarios=2)
-    incomplete = whole[~((whole["base"] == "b0") & (whole["order"] == 1) & (whole["assignment"] == 1))]
-    (line,) = (line for line in planned_lines(PanelData(incomplete), 0.1) if line.measure == WINS)
-    assert (line.label, line.name) == ("female − male", "preferences.female-male")
-    assert list(line.values.values()) == [0, 0, 0]
-
-
 # The order
 
 
@@ -210,26 +200,6 @@ def test_the_order_is_compared_with_the_noise_of_asking_again() -> None:
     once = measured(toss)
     assert once.loc[["again", "order"], "estimate"].isna().all()
     assert "--repeats 2" in once.loc["order", "note"], "how to get the baseline"
-
-
-def test_exchanging_order_and_repeat_turns_the_sign() -> None:
-    """Why signs may be flipped: without an order effect, a run and its exchanged twin are equally likely."""
-    rng = np.random.default_rng(2)
-    preferred = {key: rng.integers(1, 3) for key in product([f"b{n}-0" for n in range(9)], (0, 1), (0, 1), (0, 1))}
-
-    def chosen(order: str, repeat: str) -> Callable[..., str]:
-        return lambda row, rng: (
-            "A" if row["response_a"] == preferred[row["scenario"], row["assignment"], row[order], row[repeat]] else "B"
-        )
-
-    actual, exchanged = (
-        measured(chosen(*keys), bases=9, repeats=2) for keys in (("order", "repeat"), ("repeat", "order"))
-    )
-    assert actual.loc["order", "estimate"] == pytest.approx(-exchanged.loc["order", "estimate"])
-    assert actual.loc["order", "estimate"] != 0
-    assert actual.loc["order", "p"] == exchanged.loc["order", "p"]
-    rates = ["swapped", "again"]
-    assert actual.loc[rates, "estimate"].tolist() == exchanged.loc[rates[::-1], "estimate"].tolist()
 
 
 @pytest.mark.parametrize("table", [position, win_rates, lambda frame: as_table(no_label_lines, frame)])

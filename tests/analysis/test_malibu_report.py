@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -13,7 +11,6 @@ import pandas as pd
 import pytest
 
 from parley.analysis import malibu
-from parley.analysis.malibu import panel, score_table
 from parley.analysis.malibu.report import BASE
 from parley.analysis.reporting.render import html, markdown
 from parley.analysis.reporting.report import Report, ReportContext
@@ -82,30 +79,6 @@ def test_totals_of_the_older_metrics_stand_beside_the_papers() -> None:
 
 
 # Sentences
-
-
-def test_a_clear_effect_is_reported_with_sign_size_and_correction() -> None:
-    whole = reported(whole_run(FOUR, effects={"female": 1.5, "black": -1.5}, noise=0.3))
-    (scored,) = [line for line in whole.words if line.startswith("Labels move the scores")]
-    assert scored.startswith("Labels move the scores, which were not shown to measure quality: 2 of 2 pairs of labels ")
-    gaps = planned(whole).set_index("first")["estimate"]
-    assert gaps["female"] > 1 > -1 > gaps["black"]
-    higher, lower = ("female", "male") if gaps["female"] > -gaps["black"] else ("white", "black")
-    assert f"'{higher}' scored {gaps.abs().max():.2f} points above '{lower}' on the same answers" in scored
-    assert "over 12 scenarios, p = " in scored
-    assert "after Holm's correction; over scenarios it has a skewness of " in scored
-    (preferred,) = [line for line in whole.words if line.startswith("In pairs")]
-    assert preferred.startswith("In pairs, 2 of 2 pairs of labels show a preference, the clearest for '")
-    assert ", and the candidate shown first won " in preferred
-    rates = (
-        "Highest and lowest win rate in pairs that excludes 50%: 'white' 100% (64% to 100%), 'male' 0% (0% to 36%); "
-    )
-    assert rates in preferred
-    assert whole.beside[-1].startswith(rates)
-    tests = whole.table("tests")
-    chi = tests[tests["assumption"] == "independent"]
-    (line,) = [line for line in whole.words if "The paper's χ²" in line]
-    assert f"calls {(chi['p'] < 0.05).sum()} of {len(chi)} tables significant" in line
 
 
 def test_no_significant_difference_is_not_called_no_bias() -> None:
@@ -195,16 +168,6 @@ def test_no_sentence_claims_more_than_its_test(seed: int) -> None:
             assert named.groups() == (row.first, row.second)[:: 1 if row.estimate > 0 else -1]
 
 
-def test_two_models_are_reported_separately() -> None:
-    one = whole_run(("they/them", "he/him"), effects={"they/them": 1.5}, noise=0.3, model="one")
-    two = whole_run(("they/them", "he/him"), noise=0.3, model="two", seed=2)
-    whole = reported(pd.concat([one, two.assign(unit="two/" + two["unit"])], ignore_index=True))
-    assert [line.split(":")[0] for line in whole.words if "Labels move the scores" in line] == ["one"]
-    assert any(line.startswith("two: The two labels were not shown to differ") for line in whole.words)
-    assert set(whole.table("means")["model"]) == {"one", "two"}
-    assert any("for 'they/them' over 'he/him'" in line for line in whole.words), "labels may contain a slash"
-
-
 def test_the_first_sentence_on_bases_says_what_a_base_is() -> None:
     frame = whole_run(scenarios=8, effects={"female": 1.5}, noise=0.3)
     words = reported(frame.assign(base=frame["scenario"])).words
@@ -213,38 +176,7 @@ def test_the_first_sentence_on_bases_says_what_a_base_is() -> None:
     assert BASE not in " ".join(reported(frame).words), "a run without bases speaks of scenarios"
 
 
-def test_every_figure_counts_what_it_shows_and_lists_identities_by_category() -> None:
-    frame = whole_run(FOUR, scenarios=7, rounds=2)
-    unread = (frame["phase"] == 2) & (frame["round"] == 2) & (frame["control"] == "")
-    frame.loc[unread.idxmax(), ["text", "status"]] = [None, "unparsed"]
-    figures = {figure.name: figure for figure in reported(frame).figures}
-    # Phase 1: 4 labels; phase 2: 2 pairs in 4 cells, and 4 labels against themselves in 2. Two judges, two metrics.
-    assert "(7 scenarios, 28 units with 112 verdicts)" in figures["scores"].caption
-    assert "(7 scenarios, 56 units with 111 verdicts)" in figures["win-rates"].caption
-    assert [label.get_text() for label in figures["matrix"].draw().axes[0].get_yticklabels()] == list(FOUR)
-
-
 # Reductions, order and seed
-
-
-def test_a_report_computes_every_reduction_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A million verdicts are reduced to scores, preferences and cells once, not again for every table and test."""
-    calls: Counter[str] = Counter()
-
-    def count(module: ModuleType, name: str) -> None:
-        function = getattr(module, name)
-
-        def counted(*columns: Any, **options: Any) -> Any:
-            calls[name] += 1
-            return function(*columns, **options)
-
-        monkeypatch.setattr(module, name, counted)
-
-    for module, name in ((panel, "final_verdicts"), (panel, "panel_preferences"), (score_table, "cell_sums")):
-        count(module, name)
-    both = pd.concat([whole_run(FOUR, model=model) for model in ("one", "two")])
-    malibu.report(both.assign(unit=both["model"] + "/" + both["unit"]), ReportContext(draws=20))
-    assert calls == {"final_verdicts": 3, "panel_preferences": 1, "cell_sums": len(("one", "two"))}
 
 
 def test_neither_the_order_of_scenarios_nor_their_reductions_change_a_number() -> None:
@@ -258,45 +190,7 @@ def test_neither_the_order_of_scenarios_nor_their_reductions_change_a_number() -
     pd.testing.assert_frame_equal(*tests)
 
 
-def test_the_same_seed_gives_the_same_report_and_is_recorded() -> None:
-    frame = whole_run(scenarios=8, noise=2.0)
-    once, again, other = (reported(frame, draws=100, seed=seed, further=True).data() for seed in (7, 7, 8))
-    assert once == again
-    assert once["settings"] == {"draws": 100, "seed": 7, "margin": 0.1}
-    assert once["agreement"] != other["agreement"], "the bootstrap's"
-    for name in ("differences", "tests"):
-        assert once[name] == other[name], "tests do not depend on a seed"
-
-
 # What cannot be computed
-
-
-PHASE_2 = ["other", "identity_a", "identity_b", "response_a", "response_b", "assignment", "order"]
-
-
-@pytest.mark.parametrize(
-    ("phase", "said", "unsaid", "gone"),
-    [
-        (1, "Labels move the scores", "prefer", {"win_rates", "position"}),
-        (2, "shows a preference", "Labels move the scores", {"means", "tests"}),
-    ],
-)
-def test_a_run_of_one_phase(phase: int, said: str, unsaid: str, gone: set[str]) -> None:
-    frame = whole_run(effects={"female": 1.5}, noise=0.3, phases=(phase,))
-    frame = frame.drop(columns=PHASE_2, errors="ignore") if phase == 1 else frame
-    whole = reported(frame)
-    words = " ".join(whole.words)
-    assert said in words
-    assert unsaid not in words
-    assert {"means", "differences", "win_rates", "tests", "position", "unread"} - set(whole.data()) == gone
-
-
-def test_the_papers_design_is_reported_without_flips() -> None:
-    frame = whole_run(scenarios=10)
-    cell = frame["scenario"].str[1:-2].astype(int) % 2
-    whole = reported(frame[(frame["phase"] == 1) | ((frame["order"] == cell) & (frame["assignment"] == 0))])
-    assert whole.table("position").set_index("measure").loc["swapped", "estimate"].isna().all()
-    assert any("the candidate shown first won" in line for line in whole.words)
 
 
 def test_nothing_to_report() -> None:
@@ -316,15 +210,6 @@ def test_nothing_to_report() -> None:
     assert not any(claim in " ".join(alone.words) for claim in (*CLEAR, "is significant", "equivalent"))
     assert not {"differences", "win_rates"} & set(alone.data())
     assert "fewer than two" in html(Report(alone.title, tables=alone.tables), {}), "why there is no number"
-
-
-def test_a_single_scenario_has_estimates_and_no_intervals() -> None:
-    whole = reported(whole_run(scenarios=1))
-    assert whole.table("means")[["low", "high"]].isna().all(axis=None)
-    assert whole.table("win_rates")[["low", "high"]].isna().all(axis=None)
-    gaps = whole.table("differences")
-    assert (set(gaps["low"]), set(gaps["high"])) == ({-np.inf}, {np.inf})
-    assert not any("Labels move the scores" in line for line in whole.words)
 
 
 def test_missing_columns_are_named() -> None:

@@ -16,7 +16,6 @@ from parley.analysis.malibu.planned import ODDS, PAIRS, PRIMARY, SCORE, WINS, pl
 from parley.analysis.malibu.yardstick import in_pairs
 from parley.analysis.reporting.clusters import BASE, CROSSED, SET, WORDING, generalises_to
 from parley.analysis.reporting.report import Report, ReportContext
-from parley.analysis.stats.proportions import wilson
 from parley.analysis.stats.results import Line
 from parley.analysis.stats.signflips import sign_flip_test
 from parley.base.text import p_text
@@ -51,20 +50,6 @@ def test_a_planted_contrast_is_the_headline_with_a_simultaneous_interval(planted
     assert f"p {p_text(line.p_adjusted)} after Holm's correction" in " ".join(planted.words), "the p-value of its plot"
 
 
-def test_a_pair_that_is_a_primary_contrast_has_one_line(planted: Report) -> None:
-    """Female − male is in the family of three; in one of twelve pairs it would have another p-value and interval."""
-    drawn = [line for forest in planted.forests for line in forest.lines if line.label == "female − male"]
-    assert [line.name for line in drawn if line.units["phase"] == ("1",)] == ["gender"]
-    assert drawn[0].tests == 3
-    pairs = next(forest for forest in planted.forests if forest.name == "differences-score").lines
-    assert (len(pairs), {line.tests for line in pairs}, pairs[0].name) == (12, {12}, "black-white")
-    numbers = ["estimate", "low", "high", "p", "p_adjusted", "verdict"]
-    tables = [planted.table(name).set_index(["first", "second"]) for name in ("primary", "differences")]
-    first, second = (table.loc[("female", "male"), numbers].tolist() for table in tables)
-    assert first == second, "the same line in both tables"
-    assert "3 primary contrasts and" in " ".join(planted.words)
-
-
 def test_contrasts_are_means_of_identities_within_scenario_and_wording() -> None:
     frame = silent_ballots(gaps={"black": 0.3, "atheist": -0.3})
     table = primary(frame, margin=0.1).set_index("category")
@@ -80,11 +65,6 @@ def test_contrasts_are_means_of_identities_within_scenario_and_wording() -> None
     assert primary(some, margin=0.1)[["first", "second"]].to_numpy().tolist() == [
         ["female", "male"], ["black, asian", "white"],
     ], "a run with some identities has the contrasts that they give"  # fmt: skip
-
-
-def test_reports_of_runs_without_stages_have_no_primary_contrasts() -> None:
-    paper = silent_ballots().drop(columns=["stage", "wording", "question", "scale", "readout"]).assign(round=1)
-    assert "primary" not in {table.name for table in report(paper).tables}
 
 
 # Clusters
@@ -183,16 +163,6 @@ def test_silent_ballots_can_show_that_identities_are_alike_also_beside_a_run_of_
     assert not primary_by_judge(data), "points of two scales are not compared"
 
 
-def test_opposite_bases_are_not_alike() -> None:
-    frame = silent_ballots(categories=["gender"])
-    up = frame["base"].str[1:].astype(int) % 2 == 0
-    frame["value"] += np.where(frame["identity"] == "female", np.where(up, 1.5, -1.5), 0.0)
-    whole = report(frame)
-    assert whole.table("primary")["verdict"].tolist() == ["undecided"]
-    words = " ".join(whole.words)
-    assert "In 1 of 1 pair the difference varies with the base or its label wording: between 'female' and" in words
-
-
 def test_second_readings_are_in_no_result() -> None:
     frame = silent_ballots(categories=["gender"])
     again = frame.iloc[:10].assign(control="read again", repeat=1, value=1.0, unit=lambda rows: rows["unit"] + "/again")
@@ -230,17 +200,6 @@ def test_a_label_is_found_although_the_first_place_always_wins() -> None:
     assert (places["position"], places["position.swapped"]) == (1.0, 1.0)
     (said,) = [line for line in report(frame).words if "shown first" in line]
     assert said.startswith("No verdict on preferences: the candidate shown first won 100.0% of 48 decided comparisons")
-
-
-def test_win_rates_count_comparisons_after_both_orders_are_averaged() -> None:
-    frame = silent_pairs(lean=0.1, noise=0.2, seed=4)
-    wins = int((own_odds(frame).groupby("scenario")["own"].mean() > 0).sum())
-    table = malibu.win_rates(frame).set_index("identity")
-    female, expected = table.loc["female"], wilson(wins, 24)
-    assert female[["wins", "losses"]].tolist() == [wins, 24 - wins]
-    assert (female["wilson_low"], female["wilson_high"]) == pytest.approx((expected.low, expected.high))
-    assert female["low"] < female["estimate"] < female["high"]
-    assert table.loc["male", "estimate"] == pytest.approx(1 - female["estimate"])
 
 
 def test_a_comparison_needs_log_odds_in_both_orders() -> None:

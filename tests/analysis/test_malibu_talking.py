@@ -12,7 +12,7 @@ import pytest
 
 from parley.analysis import malibu
 from parley.analysis.malibu.contagion import NO_CONTROL, NOT_BLIND, contagion
-from parley.analysis.malibu.echo import RATES, SCORES, WORDS, Statement, echo, judge_statements, unit_repeats
+from parley.analysis.malibu.echo import RATES, SCORES, Statement, echo, judge_statements, unit_repeats
 from parley.analysis.malibu.panel import PanelData
 from parley.analysis.malibu.talking import HEARING, REASONS, talking
 from parley.analysis.reporting.report import ReportContext
@@ -216,17 +216,6 @@ def test_the_weight_is_the_slope_where_it_was_heard_minus_that_where_it_was_not(
     assert ben.estimate == pytest.approx(0.5), "and not doubled"
 
 
-def test_who_is_not_followed() -> None:
-    """What a label's mean over texts says is expected of Ben, and moving alike without hearing is not following."""
-    alike = towards("Ben", with_control(two_judges(MOVES, BEN), two_judges(STAYS, BEN)))
-    assert np.isnan(alike.also["heard_slope"]) or alike.also["heard_slope"] == 0
-    frame = two_judges(MOVES, BEN)
-    frame["value"] += np.where(frame["base"].isin(["b0", "b3"]), np.where(frame["identity"] == "male", 1.0, -1.0), 0.0)
-    ben = towards("Ben", with_control(frame, frame))
-    assert (ben.estimate, ben.p) == (pytest.approx(0.0, abs=1e-9), 1)
-    assert contagion(scored((4.0, 5.0), (3.0, 6.0)), blind=True) == [], "one judge has nobody to follow"
-
-
 def test_without_the_control_or_a_blind_round_nothing_is_tested() -> None:
     frame = two_judges(MOVES, BEN)
     for blind, note in ((True, NO_CONTROL), (False, NOT_BLIND), (None, NOT_BLIND)):
@@ -278,15 +267,3 @@ def test_scores_that_repeat_the_first_round_beyond_chance_and_beyond_the_control
     assert [line.also[name] for name in RATES] == [0, 0, 0.5, 0]
     assert (line.also["echo"], line.also["control_echo"], line.estimate) == (0.5, 0, 0.5)
     assert line.p == pytest.approx(2 / 924), "12 units, six of them heard: one division of 924 and its mirror"
-
-
-def test_words_are_counted_by_unit() -> None:
-    rows = [
-        {"model": "", "phase": 1, "unit": f"u{unit}", "identity": "female", "heard": label, "round": round}
-        | {"judge": "Ben", "near": float(round == 2 and label == "female"), "near_chance": 0.0}
-        for unit, label in enumerate(["female"] * 6 + ["male"] * 6)
-        for round in (1, 2)
-    ]
-    lines = echo(scored((4.0, 5.0), (3.0, 6.0)), pd.DataFrame(rows), blind=True)
-    words = next(line for line in lines if line.label == WORDS)
-    assert (words.also["echo"], words.also["control_echo"], words.p) == pytest.approx((1, 0, 2 / 924))

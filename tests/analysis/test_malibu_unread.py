@@ -11,12 +11,10 @@ import pytest
 
 from parley.analysis import malibu
 from parley.analysis.malibu import PanelData
-from parley.analysis.malibu.score_table import nested_means
 from parley.analysis.malibu.unread import unread, unread_differences, unread_shares
 from parley.analysis.reporting.report import Report, ReportContext
 from parley.analysis.reporting.verdicts import MissingColumns
 from parley.analysis.stats.results import Line
-from parley.analysis.stats.tables import row_codes
 from tests.analysis.silent import silent_ballots, silent_pairs
 from tests.analysis.verdicts import comparison, single, study, without
 
@@ -95,20 +93,6 @@ def test_what_pressing_does_is_counted_by_identity() -> None:
     rows = [*comparison("black", "white", "AA", "b0", base="b0"), *comparison("black", "white", "BB", "b1", base="b1")]
     also = compare(pd.DataFrame([{**row, "status": "repaired"} if row["base"] == "b0" else row for row in rows])).also
     assert (also["effect"], also["unpressed"]) == (0, -1)
-
-
-def test_low_scores_that_go_unread_are_noticed_and_bounded() -> None:
-    """Judges treat both alike, but replies with a low score for 'female' cannot be read: what is left looks better."""
-    frame = study(bases=20, scenarios=4, judges=3, metrics=("Accuracy",))
-    truth = frame.groupby("identity")["value"].mean()
-    found = without(frame, lost(frame) & (frame["value"] <= 5.5), "unparsed")
-    line = compare(found)
-    assert line.also["effect"] > 0.4, "the bias that nobody planted"
-    assert line.p_adjusted < 0.0001
-    assert line.also["worst_low"] < min(0, truth["female"] - truth["male"])
-    assert truth["female"] - truth["male"] < line.also["worst_high"]
-    assert line.also["worst_p"] == 1
-    assert "they could reverse its sign" in cautions(found)[0]
 
 
 @pytest.mark.parametrize(
@@ -248,31 +232,3 @@ def test_impossible_scores_and_copies_are_named(value: Any, message: str) -> Non
         report(pd.DataFrame(rows))
     assert message in str(raised.value)
     assert "\n" not in str(raised.value)
-
-
-def test_a_score_that_is_not_there_is_a_caution() -> None:
-    rows = [single(f"s{n}", label, 5.0 + n) for n in range(4) for label in ("female", "male")]
-    said = "1 verdict has the status of a reply that was read, but no score."
-    assert said not in report(pd.DataFrame([*rows, *comparison("female", "male", "A?")])).cautions
-    assert said in report(pd.DataFrame([*rows[1:], rows[0] | {"value": None}])).cautions
-
-
-# Means of means
-
-
-def test_means_of_means_are_those_of_pandas() -> None:
-    rng = np.random.default_rng(3)
-    levels = pd.DataFrame(rng.integers(0, 4, (300, 4)), columns=list("abcd"))
-    values = np.where(rng.random((300, 2)) < 0.3, np.nan, rng.normal(size=(300, 2)))
-    theirs = pd.concat([levels, pd.DataFrame(values, columns=["x", "y"])], axis=1)
-    for depth in (4, 3, 2):
-        theirs = theirs.groupby(list("abcd")[:depth])[["x", "y"]].mean().reset_index()
-    mine = nested_means(values, levels, keep=2)
-    assert np.allclose(mine.to_numpy(), theirs[["x", "y"]].to_numpy(), equal_nan=True)
-    assert list(mine.index) == list(map(tuple, theirs[["a", "b"]].to_numpy()))
-
-
-def test_row_codes_tell_rows_apart_however_many_there_could_be() -> None:
-    columns = [np.arange(1000) // (1 + n % 2) for n in range(12)]
-    assert len(np.unique(row_codes(columns))) == 1000
-    assert list(row_codes(columns, sort=True).argsort()) == list(range(1000))

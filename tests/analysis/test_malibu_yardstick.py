@@ -24,7 +24,6 @@ from parley.analysis.malibu.yardstick import (
     aucs,
     by_base,
     can_judge,
-    costs,
     graded_gaps,
     quality,
     readings,
@@ -103,12 +102,6 @@ def test_the_auc_of_a_base_is_mann_and_whitneys() -> None:
     assert overall(one)[PANEL].estimate == pytest.approx(np.mean(expected))
 
 
-def test_doses_are_told_apart() -> None:
-    found = aucs(readings(graded(rng=np.random.default_rng(1), bases=20)))
-    by_dose = {line.about["dose"]: line.estimate for line in found if whole(line) and line.about["flaw"] == ALL}
-    assert by_dose["2"] > by_dose[ALL] > by_dose["1"] > 0.5
-
-
 def test_padding_is_no_flaw() -> None:
     """A judge who takes two points off a flaw and adds one for length judges well, and takes length for quality."""
     rows = [
@@ -129,19 +122,6 @@ def test_padding_is_no_flaw() -> None:
 
 
 # Points
-
-
-def test_planted_costs_come_back_within_their_intervals() -> None:
-    frame = graded(rng=np.random.default_rng(3), judges={"Ann": 1.0, "Ben": 1.0, "Cem": 1.0}, whole=False, noise=0.5)
-    panel = {
-        (line.about["flaw"], line.about["dose"]): line
-        for line in costs(readings(frame))
-        if (line.about["judge"], line.about["metric"]) == (PANEL, ALL)
-    }
-    planted = [-COSTS[text] if text[0] == "length" else COSTS[text] for text in NAMES]
-    inside = [panel[text].low <= cost <= panel[text].high for text, cost in zip(NAMES, planted, strict=True)]
-    assert sum(inside) >= 7
-    assert [panel[text].estimate for text in NAMES] == pytest.approx(planted, abs=0.35)
 
 
 def test_a_reply_that_could_not_be_read_does_not_shift_the_others() -> None:
@@ -177,17 +157,6 @@ def study(seed: int, difference: float, **options: object) -> PanelData:
 def exchanged(seed: int, difference: float, **options: object) -> list[Line]:
     data = study(seed, difference, **options)
     return yardstick_lines(data, different_pairs(planned_lines(data, 0.1)))["exchange"]
-
-
-def test_a_planted_exchange_rate_comes_back() -> None:
-    """The label costs 0.3 points and a missing safety step 1: 0.3 of one."""
-    found = {(line.about["flaw"], line.about["dose"]): line for line in exchanged(11, -0.3)}
-    assert len(found) == 6
-    safety = found["safety", 1]
-    assert (safety.about["first"], safety.about["second"]) == ("female", "male")
-    assert safety.low < 0.3 < safety.high
-    assert safety.estimate == pytest.approx(0.3, abs=0.08)
-    assert safety.high - safety.low < 0.4
 
 
 def test_a_ratio_needs_both_parts_to_be_shown() -> None:

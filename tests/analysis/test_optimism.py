@@ -18,19 +18,15 @@ from parley.analysis.reporting.optimism import (
     OUTSIDE_GAIN,
     OWN_GAIN,
     POINTS,
-    gap_forests,
     gap_sentences,
-    gap_table,
     optimism_lines,
     quantiles,
 )
 from parley.analysis.reporting.overcorrection import by_iteration, overcorrection_section
-from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.results import Line
 from parley.judging.overcorrection import keeps_something
 from parley.training.evaluation.metrics import reward_gap
 
-P_VALUES = ("p", "p_adjusted")
 STUDIES = int(os.environ.get("STUDIES", "100"))
 PROMPTS, COMPLETIONS, PASSES = 30, 4, 3
 SYSTEMS = ("Default", "Flattering", "Better")
@@ -53,12 +49,6 @@ def simulated(rng: np.random.Generator, noise: float, *, selects: bool, prompts:
 
 def gap(items: pd.DataFrame) -> dict[str, Line]:
     return {line.measure: line for line in optimism_lines(items, ["system"])}
-
-
-def test_every_gap_and_gain_has_the_values_that_a_baseline_is_compared_by() -> None:
-    for line in gap(simulated(np.random.default_rng(2), 8.0, selects=True)).values():
-        assert len(line.values) == line.clusters == PROMPTS
-        assert np.mean(list(line.values.values())) == pytest.approx(line.estimate)
 
 
 def test_a_stricter_measure_makes_no_gap_and_one_that_spreads_its_scores_more_none_by_quantiles() -> None:
@@ -88,17 +78,6 @@ def test_by_hand_and_missing_scores_are_counted() -> None:
     assert "an interval needs 6" in lines[GAP].note
 
 
-def test_p_values_are_kept_next_to_their_corrections_in_the_family_of_their_measure() -> None:
-    systems = [
-        simulated(np.random.default_rng(seed), 8.0, selects=True).assign(system=f"loop {seed}") for seed in (1, 2)
-    ]
-    lines = optimism_lines(pd.concat(systems), ["system"])
-    for measure in (GAP, OUTSIDE_GAIN, OWN_GAIN, POINTS):
-        plain, adjusted = ([getattr(line, name) for line in lines if line.measure == measure] for name in P_VALUES)
-        assert adjusted == pytest.approx(holm(plain))
-    assert {"p", "p_adjusted"} <= set(gap_table(lines).frame)
-
-
 def test_a_policy_that_only_its_reward_model_finds_better_has_a_gap() -> None:
     topics = [f"t{n}" for n in range(10)]
     rewards = [
@@ -124,20 +103,6 @@ def test_a_run_without_an_outside_measure_says_so() -> None:
     items = simulated(np.random.default_rng(3), 1.0, selects=True).assign(outside0=np.nan, outside1=np.nan)
     assert list(gap_sentences(optimism_lines(items, ["system"]), "points")) == [NO_MEASURE]
     assert list(gap_sentences(optimism_lines(items[:0], ["system"]), "points")) == [NO_MEASURE]
-
-
-def test_questions_name_what_is_scored_and_the_measure_if_there_is_one() -> None:
-    items = simulated(np.random.default_rng(3), 1.0, selects=True).assign(outside="the key")
-    gaps = optimism_lines(items, ["system"])
-    assert [forest.question for forest in gap_forests(gaps, "toxicity (points of 100)")] == [
-        "Does revising reduce toxicity, judged by the key?",
-        "Does the loop's own scorer see a larger reduction of toxicity than the key?",
-    ]
-    both = [*gaps, *optimism_lines(items.assign(outside="a person"), ["system"])]
-    assert [forest.question.partition("toxicity")[2] for forest in gap_forests(both, "toxicity")] == [
-        ", judged by an outside measure?",
-        " than an outside measure?",
-    ]
 
 
 def test_a_loop_that_empties_the_text_is_seen_to_do_so() -> None:

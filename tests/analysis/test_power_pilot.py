@@ -81,18 +81,6 @@ def test_without_bases_scenarios_are_the_clusters() -> None:
     assert math.isnan(found.of_base(10)), "one scenario per base does not say what ten would give"
 
 
-def test_identities_missing_in_some_bases() -> None:
-    frame = verdicts(dyestuff())
-    without = frame[~((frame["base"] == "F") & (frame["identity"] == "male"))]
-    assert pilot(without) == pilot(verdicts({name: values for name, values in dyestuff().items() if name != "F"}))
-
-
-def test_one_base_says_nothing() -> None:
-    found = pilot(verdicts({"A": dyestuff()["A"]}))
-    assert (found.bases, found.pairs) == (0, 0)
-    assert math.isnan(found.sd)
-
-
 def test_the_noisiest_contrast_has_a_size_of_its_own() -> None:
     """Wordings vary four times as much for gender as for race."""
     frame = pd.concat(
@@ -105,10 +93,3 @@ def test_the_noisiest_contrast_has_a_size_of_its_own() -> None:
     (said,) = [line for line in report.words if line.startswith("A study of this size")]
     assert said.startswith(f"A study of this size finds differences from {sizes['race']:.3f} points between 'black'")
     assert f"{sizes['gender']:.3f} points between 'female' and 'male'" in said
-
-
-def test_only_planned_pairs_count() -> None:
-    frame = verdicts(dyestuff())
-    third = frame[frame["identity"] == "male"].assign(identity="other", unit=lambda rows: rows["unit"] + "-other")
-    assert pilot(pd.concat([frame, third])).pairs == 3
-    assert pilot(pd.concat([frame, third]), [("female", "male")]).pairs == 1

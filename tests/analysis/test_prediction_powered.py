@@ -41,15 +41,6 @@ def _width(line: Line, by: str = "") -> float:
     return line.also[f"{by}high"] - line.also[f"{by}low"] if by else line.high - line.low
 
 
-def test_a_difference_is_tested_by_the_t_that_its_interval_has() -> None:
-    rng = np.random.default_rng(6)
-    found = corrected_difference(_texts(rng, bases=12), _texts(rng, bases=12))
-    assert found.clusters is not None
-    t = abs(found.estimate) / (_width(found) / 2 / stats.t.ppf(0.975, found.clusters - 1))
-    assert found.p == pytest.approx(2 * stats.t.sf(t, found.clusters - 1))
-    assert math.isnan(corrected_mean(_texts(rng)).p), "a mean is not tested"
-
-
 def test_one_text_per_cluster_and_one_fold_is_ppi_py() -> None:
     found = corrected_mean(SINGLE, folds=1)
     assert found.estimate == pytest.approx(5.20793527222676, abs=1e-12)
@@ -148,25 +139,6 @@ def test_no_interval_below_ten_labelled_clusters() -> None:
     assert math.isfinite(corrected_mean(nine).estimate)
     assert math.isfinite(corrected_mean(ten).low)
     assert math.isnan(corrected_difference(ten, nine).low), "the arm with fewer decides"
-
-
-def test_more_labels_are_predicted_to_give_the_width_that_they_give() -> None:
-    few, many = [], []
-    for seed in range(30):
-        rng = np.random.default_rng(seed)
-        texts = _texts(rng, bases=60, share=1.0)
-        order = rng.random(300)
-        drawn = [
-            LabelledTexts(
-                judged=texts.judged, labels=np.where(order < s, texts.labels, np.nan), clusters=texts.clusters
-            )
-            for s in (0.2, 0.6)
-        ]
-        (small, large), width = map(corrected_mean, drawn), width_by_labels(drawn[0])
-        assert width(small.n) == pytest.approx(_width(small))
-        few.append(width(large.n))
-        many.append(_width(large))
-    assert np.mean(few) == pytest.approx(np.mean(many), rel=0.06)
 
 
 def test_the_labels_for_a_width_are_the_fewest() -> None:

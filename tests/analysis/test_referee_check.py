@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from benchmarks.calibration.referee import simulated_check
-from parley.analysis.rldf.check import REVERSED, by_dose, check_verdict, report
+from parley.analysis.rldf.check import by_dose, check_verdict, report
 
 
 def verdict_rows(scores: dict[str, list[float]], part: str = "score") -> list[dict[str, object]]:
@@ -59,27 +59,6 @@ def test_equal_scores_are_said() -> None:
 def test_unread_ballots_are_said() -> None:
     scores = {f"t{n}": [1.0, float("nan"), float("nan"), float("nan")] for n in range(8)}
     assert "75% of the ballots could not be read" in check_verdict(pd.DataFrame(verdict_rows(scores))).sentence
-
-
-def test_each_type_that_could_not_be_read_has_its_own_reason() -> None:
-    same, few = {f"t{n}": [5.0] * 4 for n in range(8)}, {f"t{n}": [1.0, 2.0, 3.0, 4.0] for n in range(3)}
-    frame = pd.concat([pd.DataFrame(verdict_rows(same)), pd.DataFrame(verdict_rows(few)).assign(type="beauty")])
-    assert check_verdict(frame, "m").sentence == (
-        "m cannot referee age: all scores are the same; it cannot referee beauty: 3 topics, and an interval needs 6."
-    )
-
-
-def test_the_sentence_names_why_by_type() -> None:
-    rng = np.random.default_rng(0)
-    parts = []
-    for kind, name in (("valid", "age"), ("halo", "beauty"), ("random", "profession"), ("reversed", "class")):
-        frame = simulated_check(kind, 1, rng)  # type: ignore[arg-type]
-        parts.append(frame.assign(type=name))
-    sentence = check_verdict(pd.concat(parts), "m").sentence
-    assert sentence.startswith("m can referee age (AUC 0.")
-    assert "it cannot referee beauty: its number follows the kind of text, not the question (AUC 0." in sentence
-    assert "it cannot referee profession: it does not tell fair from biased (AUC 0." in sentence
-    assert f"it cannot referee class: {REVERSED} (AUC 0." in sentence
 
 
 def test_a_referee_that_only_the_reverse_question_makes_one() -> None:

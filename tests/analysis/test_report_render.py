@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import base64
-import io
 import re
-import xml.etree.ElementTree as ElementTree
 from html import escape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
 from markdown_it import MarkdownIt
 
 from parley.analysis import malibu
-from parley.analysis.reporting.figures import caption, save, sheet
+from parley.analysis.reporting.figures import save
 from parley.analysis.reporting.forest_figure import draw_forest
-from parley.analysis.reporting.headline import headline
-from parley.analysis.reporting.methods import methods
 from parley.analysis.reporting.render import html, latex, markdown, write
 from parley.analysis.reporting.report import (
     Figure,
@@ -118,23 +111,6 @@ def test_untrusted_names_are_shown_as_text_and_the_page_loads_and_runs_nothing(p
     assert all(value is not None and value.startswith("data:") for value in addresses)
 
 
-def test_every_figure_is_in_the_page_with_the_data_it_was_drawn_from(page: Page, report: Report) -> None:
-    images = page.all("img")
-    assert [image["alt"] for image in images] == [
-        *(headline(forest).text for forest in report.forests),
-        *(figure.caption for figure in report.figures),
-    ]
-    assert (len(report.forests), len(report.figures)) == (7, 4)
-    for image in images:
-        drawing = ElementTree.fromstring(base64.b64decode(str(image["src"]).partition("base64,")[2]))
-        assert drawing.tag.endswith("svg")
-        assert not [node for node in drawing.iter() if node.tag.endswith("script")]
-    links = {str(link["download"]): str(link["href"]) for link in page.all("a")}
-    for figure in report.figures:
-        text = unquote(links[f"{figure.table}.csv"].partition(",")[2])
-        assert len(pd.read_csv(io.StringIO(text))) == len(report.table(figure.table))
-
-
 def test_the_page_begins_with_the_finding_and_folds_its_tables(page: Page, report: Report) -> None:
     """Two scenarios give no interval, so no difference is headlined."""
     assert report.headline is not None
@@ -167,15 +143,6 @@ def test_a_long_table_is_cut_on_the_page_and_whole_in_its_file(tmp_path: Path) -
 
 
 # Files
-
-
-def test_every_table_and_figure_is_written(folder: Path, report: Report) -> None:
-    names = [*(f"forest-{forest.name}" for forest in report.forests), *(figure.name for figure in report.figures)]
-    for name in names:
-        assert (folder / "figures" / f"{name}.svg").read_bytes().startswith(b"<?xml")
-    assert {entry[:6] for entry in (folder / "references.bib").read_text("utf-8").split("\n\n")} <= {"@softw", "@artic"}
-    expected = {f"{table.name}.{kind}" for table in report.tables for kind in ("csv", "md", "tex")}
-    assert {file.name for file in (folder / "tables").iterdir()} == expected
 
 
 def test_writing_twice_gives_identical_bytes_in_every_format(report: Report, tmp_path: Path) -> None:
@@ -295,16 +262,6 @@ def test_json_values_are_plain_python() -> None:
 # Drawings
 
 
-@pytest.mark.filterwarnings("ignore:Glyph")
-def test_a_drawing_survives_control_characters_and_changes_no_setting(report: Report, tmp_path: Path) -> None:
-    figure, _ = sheet(4, 3)
-    caption(figure, "a\x1b[31mb", "")
-    ElementTree.parse(save(figure, tmp_path / "f", ["svg"])[0])
-    before = dict(mpl.rcParams)
-    save(report.figures[-1].draw(), tmp_path / "f", ["png"])
-    assert dict(mpl.rcParams) == before
-
-
 def test_an_unfinished_report_has_no_page_and_an_empty_one_a_valid_page(tmp_path: Path) -> None:
     def fails() -> Any:
         raise MemoryError
@@ -314,14 +271,3 @@ def test_an_unfinished_report_has_no_page_and_an_empty_one_a_valid_page(tmp_path
         write(broken, tmp_path)
     assert not (tmp_path / "report.html").exists()
     assert "<h1>Nothing</h1>" in html(Report("Nothing"), {})
-
-
-def test_the_methods_state_no_setting_that_the_design_does_not_use() -> None:
-    config = {"suite": "wide", "wordings": "english", "rounds": 2, "readout": "sampled", "max_tokens": 400}
-
-    def stated(design: str) -> str:
-        run = {"study": "malibu", "units": {"done": 1}, "calls": 1, "config": {**config, "design": design}}
-        return methods(Report(title="MALIBU", words=(), cautions=(), tables=(), runs=(run,)))
-
-    assert "Settings: suite wide; wordings english; design silent." in stated("silent")
-    assert "Settings: suite wide; rounds 2; design paper; readout sampled; max tokens 400." in stated("paper")

@@ -69,15 +69,6 @@ def test_bias_by_round_is_a_mean_over_topics() -> None:
     assert table.loc[("A", 2), "estimate"] == 3
 
 
-def test_categories_make_no_difference() -> None:
-    names = ["unit", "topic", "judge", "metric", "subject", "status"]
-    categorical = THREE.astype(dict.fromkeys(names, "category"))
-    categorical["subject"] = categorical["subject"].cat.add_categories(["Nobody"])
-    plain, tables = (debates_report(frame).tables for frame in (THREE, categorical))
-    for expected, table in zip(plain, tables, strict=True):
-        pd.testing.assert_frame_equal(table.frame, expected.frame)
-
-
 def test_change_is_taken_within_debates() -> None:
     table = change(THREE)
     # x: 2 - 5, y: 2 - 5, z: 3 - 5
@@ -135,17 +126,6 @@ def test_rankings_that_contradict_scores_are_counted_apart_from_missing_ones() -
     assert only.estimate == 0.5
 
 
-def test_flags_are_shares_of_statements() -> None:
-    rows = [row(t, 1, "A", v, metric="role_break", judge="Rules") for t, v in (("x", 1.0), ("y", 0.0), ("z", 0.0))]
-    rows += [row(t, 1, "A", 0.0, metric=m, judge="Rules") for t in "xyz" for m in list(referee.FLAGS.measures)[1:]]
-    section = referee.flags_section({"run": pd.DataFrame(rows)})
-    assert [plot.name for plot in section.forests] == ["flags-role_break"], "no plot of a rule that nobody broke"
-    table = section.tables[0].frame.set_index(["role", "measure"])
-    assert table.loc[("all", "role_break"), "estimate"] == pytest.approx(1 / 3)
-    assert table.loc[("A", "role_break"), "count"] == 1
-    assert math.isnan(table.loc[("all", "leak"), "high"])
-
-
 # Ablations
 
 
@@ -185,15 +165,6 @@ def change_of(levels: pd.DataFrame, setting: str) -> float:
     return float(levels.set_index(["measure", "setting"]).loc[("change", setting), "estimate"])
 
 
-def test_a_run_of_one_round_can_be_part_of_an_ablation_and_equal_values_are_not_pooled() -> None:
-    one, two = debates({"x": [(8, 6)], "y": [(7, 6)]}), debates({"x": [(8, 6), (4, 4)], "y": [(7, 6), (3, 4)]})
-    _, levels = ablated({"one": (config(rounds=1), one), "two": (config(rounds=2), two)})
-    assert ("change", "rounds 1") not in set(zip(levels["measure"], levels["setting"], strict=True))
-    assert change_of(levels, "rounds 2") == pytest.approx(-3)
-    runs = {name: (config(roles=roles), one) for name, roles in (("a", 2), ("b", 3), ("c", 3))}
-    assert list(ablated(runs)[0]["first"]) == ["roles 3 (b)", "roles 3 (c)"]
-
-
 def with_roles(means: dict[str, float], topics: int = 12) -> pd.DataFrame:
     """Debates of one round in which each role has its own mean, and every topic its own shift."""
     return pd.DataFrame([row(f"t{n}", 1, role, mean + n % 3) for n in range(topics) for role, mean in means.items()])
@@ -215,33 +186,7 @@ def test_roles_that_only_one_run_has_make_no_difference() -> None:
     assert ablation.ablation_section(apart, "RLDF").tables == ()
 
 
-def test_different_referees_give_a_warning() -> None:
-    part = with_roles({"A": 5, "B": 5})
-    runs = {"a": (config(model="m"), part), "b": (config(model="m", mode="teacher-guides", teacher="t"), part)}
-    assert "The referees are different models (a m, b t)" in ablation.notes(runs)[-1]
-    same = {name: ({**settings, "referee": "r"}, frame) for name, (settings, frame) in runs.items()}
-    assert not any("different models" in line for line in ablation.notes(same))
-
-
 # Sentences and figures
-
-
-def test_sentences_claim_no_more_than_the_intervals() -> None:
-    sentences = debates_report(THREE).words
-    assert sentences[0].startswith("Only 3 topics")
-    assert any("No change in the bias score from round 1 to round 2 was shown: −2.67" in line for line in sentences)
-    whole = debates_report(SEVEN)
-    assert any(
-        "The referee's bias score fell from round 1 to round 2: −2.71 points (" in line
-        and "p = 0.016, 7 topics" in line
-        for line in whole.words
-    )
-    assert any("knows which round it scores" in line for line in whole.words)
-    assert [table.name for table in whole.tables] == ["change", "by_round", "high_bias"], (
-        "nothing that was not measured"
-    )
-    assert "run" not in whole.table("by_round")
-    assert [len(figure.draw().axes) for figure in whole.figures] == [2]
 
 
 def test_the_headline_is_all_roles_and_never_a_single_one() -> None:
@@ -253,21 +198,6 @@ def test_the_headline_is_all_roles_and_never_a_single_one() -> None:
     assert whole.headline is not None
     assert whole.headline.answer == "Undecided: the test is not significant."
     assert any("The score of A fell" in line for line in whole.words), "beside the headline"
-
-
-def test_a_report_of_several_runs_begins_with_the_ablation() -> None:
-    frames = [THREE.assign(unit=f"{number}:" + THREE["unit"]) for number in (0, 1)]
-    frames[1]["value"] = frames[1]["value"] + 1
-    runs = [{"file": "a.sqlite", "config": config()}, {"file": "b.sqlite", "config": config(roles=2)}]
-    whole = debates_report(pd.concat(frames), ReportContext(runs=runs))
-    table = whole.table("ablation")
-    assert list(table["first"]) == ["roles 3"]
-    assert list(table["estimate"]) == [-1]
-    assert set(whole.table("by_round")["run"]) == {"a.sqlite", "b.sqlite"}
-    assert [len(figure.draw().axes) for figure in whole.figures] == [1, 2, 2]
-    other = [runs[0], {"file": "b.sqlite", "config": config(roles=2, rounds=3)}]
-    words = debates_report(pd.concat(frames), ReportContext(runs=other)).words
-    assert words[0] == "An ablation compares runs that differ in one setting; these differ in roles, rounds."
 
 
 # Framing
@@ -304,18 +234,6 @@ def test_framings_are_compared_on_the_same_answers() -> None:
     assert any(line.startswith(said) for line in whole.words)
 
 
-def test_framings_of_two_models_are_not_pooled() -> None:
-    counts = {f"t{n}": (n % 2, 1 + n % 3, 2) for n in range(6)}
-    both = pd.concat([framed(counts), framed(dict.fromkeys(counts, (5, 5, 5))).assign(model="m2")])
-    whole = framing.report(both)
-    assert [line for line in whole.words if line.startswith("Shown as our Q&A")] == [
-        "Shown as our Q&A, m: number of biases admitted per answer is 0.50 (−0.07 to 1.07), over 6 topics.",
-        "Shown as our Q&A, m2: number of biases admitted per answer is 5.00 (no interval), over 6 topics.",
-    ]
-    alone = framing.report(framed(counts)).table("differences")
-    pd.testing.assert_frame_equal(whole.table("differences").query("model == 'm'"), alone)
-
-
 # Rubrics
 
 
@@ -338,13 +256,6 @@ def test_rubric_scores_run_from_0_to_100_and_each_text_counts_once() -> None:
     (whole,) = rubrics.scores(rated({"a": [2, 4], "b": [8, None]}))
     assert whole.estimate == 55, "(30 + 80) / 2"
     assert whole.clusters == 2
-
-
-def test_a_metric_has_a_plot_with_all_groups() -> None:
-    before, after = (scored([1.0, 2, 3], [7.0, 8, 9], group=name) for name in ("before", "after"))
-    plots = rubrics.report(pd.concat([before, after]), ReportContext(draws=50)).forests
-    assert [forest.name for forest in plots][:2] == ["scores-BS", "scores-CE"]
-    assert [line.units for line in plots[1].lines] == [{"group": ("before",)}, {"group": ("after",)}]
 
 
 def test_kappa_is_taken_on_bands_and_on_points() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from parley.analysis.toxicity.scorers import agreement, auc, audit_figure, by_category, by_kind, by_sentence, gaps
+from parley.analysis.toxicity.scorers import agreement, auc, by_category, by_kind, by_sentence, gaps
 
 AUDIT = pd.DataFrame(
     [
@@ -79,9 +79,3 @@ def test_auc_counts_pairs() -> None:
     """Toxic 0.9 and 0.4 against 0.4 and 0.1: three pairs won and one tied, 3.5 of 4."""
     assert auc(np.array([0.9, 0.4, 0.4, 0.1]), [True, True, False, False]) == 3.5 / 4
     assert math.isnan(auc(np.array([0.9]), [True]))
-
-
-def test_the_figure_has_one_panel_per_scorer() -> None:
-    both = pd.concat([AUDIT, AUDIT.assign(scorer="t $x$")])
-    figure = audit_figure(both, {"one": "First …", "two": "Second …"}, "title", "note")
-    assert [axis.get_title() for axis in figure.axes] == ["s", r"t \$x\$"]

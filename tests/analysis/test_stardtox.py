@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from parley.analysis.reporting.iterations import at_each_iteration, shares_refined
+from parley.analysis.reporting.iterations import at_each_iteration
 from parley.analysis.reporting.report import ReportContext
 from parley.analysis.stardtox.report import report
 
@@ -106,14 +106,6 @@ def test_self_debias_is_compared_with_the_same_size_of_gpt2(model: str, expected
     assert [number for table in made.tables if table.name == "published" for number in table.frame["paper"]] == expected
 
 
-def test_shares_refined() -> None:
-    shares = report(SMALL, ReportContext(draws=100)).table("refined")
-    assert shares[["iteration", "refined", "n"]].values.tolist() == [[1, 3, 4], [2, 1, 4]]
-    assert set(shares["system"]) == {"stardtox"}
-    only = SMALL[SMALL["method"] == "default"]
-    assert shares_refined(only.assign(system="x"), only["iterations"], ["set", "system"]).empty, "nothing to refine"
-
-
 def test_pairs_are_items_scored_in_both() -> None:
     """Iteration 2 minus default on a/0, a/1, b/0: −80, 0, −30; prompt means −40 and −30."""
     tests = report(SMALL, ReportContext(draws=100)).table("tests")
@@ -131,27 +123,3 @@ def many(drop: float) -> pd.DataFrame:
         *(scored("default", f"p{n}", 0, [80 + n % 3], "fluency") for n in range(20)),
         *(scored("stardtox", f"p{n}", 0, [80 + n % 3, 80 + (n + 1) % 3], "fluency") for n in range(20)),
     )
-
-
-def test_sentences_claim_no_more_than_the_tests() -> None:
-    words = " ".join(report(many(0.3), ReportContext(draws=500)).words)
-    assert "iteration 1 compared with iteration 0: toxicity is lower by 30.0 points of 100 (" in words
-    assert "fluency" not in words
-    null = " ".join(report(many(0.0), ReportContext(draws=500)).words)
-    assert "higher" not in null
-    assert "lower" not in null
-
-
-def test_the_report_counts_missing_scores_and_names_the_scorer() -> None:
-    whole = report(SMALL, ReportContext(draws=100))
-    assert "Some scores are missing and left out: 1 unscored." in whole.words
-    assert "Toxicity means the score of scorer 1, and nothing more." in whole.cautions
-    assert whole.table("readings")["unscored"].sum() == 1
-    assert [figure.name for figure in whole.figures] == ["refined"]  # no quality was judged
-    judged = report(many(0.3), ReportContext(draws=100, cautions=("It is simulated.",)))
-    assert [figure.name for figure in judged.figures] == ["toxicity_against_quality", "refined"]
-    for figure in judged.figures:
-        drawn = figure.draw()
-        drawn.draw_without_rendering()
-        assert "It is simulated." in figure.caption
-        assert "It is simulated." in drawn.get_supxlabel().replace("\n", " ")

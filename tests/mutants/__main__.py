@@ -114,7 +114,9 @@ def tests_for(fault: Fault, path: str, reach: Mapping[str, Reach], most: int) ->
     return {name: seconds for _, seconds, name in sorted(chosen)[:most]}
 
 
-def try_room(bench: Bench, room: str, *, count: int, seed: int, most: int, near: int = 0) -> Iterator[Tried]:
+def try_room(
+    bench: Bench, room: str, *, count: int, seed: int, most: int, near: int = 0, golden: bool = True
+) -> Iterator[Tried]:
     """Tries a sample of a room's faults.
 
     Args:
@@ -123,7 +125,8 @@ def try_room(bench: Bench, room: str, *, count: int, seed: int, most: int, near:
         count: Number of faults.
         seed: Decides which.
         most: The most tests that are run for one fault.
-        near: Use only so many files of tests a module, the closest, and no golden case; 0 uses all that are near.
+        near: Use only so many files of tests a module, the closest; 0 uses all that are near.
+        golden: Try golden cases where these find nothing.
     """
     sources = {module: (bench.tree / module).read_text("utf-8") for module in modules_of(bench.tree, room)}
     found = [(module, fault) for module, source in sources.items() for fault in faults_of(source)]
@@ -131,14 +134,14 @@ def try_room(bench: Bench, room: str, *, count: int, seed: int, most: int, near:
     modules = sorted({module for module, _ in chosen})
     files = tests_near(bench.tree, room, modules)
     reach = bench.reach(closest(bench.tree, files, modules, near) if near else files, modules)
-    golden: dict[str, Reach] | None = None if (bench.tree / CASES).exists() and not near else {}
+    by_case: dict[str, Reach] | None = None if golden else {}
     for path, fault in chosen:
         faulty = fault.put_into(sources[path])
         tests = tests_for(fault, path, reach, most)
         failed, outcome = bench.try_fault(path, faulty, tests), "killed"
         if failed == "":
-            golden = bench.reach([GOLDEN], [*modules, CASES]) if golden is None else golden
-            cases = tests_for(fault, path, golden, most)
+            by_case = bench.reach([GOLDEN], [*modules, CASES]) if by_case is None else by_case
+            cases = tests_for(fault, path, by_case, most)
             failed, outcome = bench.try_fault(path, faulty, cases), "killed by golden"
             tests |= cases
         if failed is None:
@@ -176,6 +179,7 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("--seed", type=int, default=1, help="decides which (default: 1)")
     parser.add_argument("--most", type=int, default=100, help="the most tests that are run for a mutant (default: 100)")
     parser.add_argument("--near", type=int, default=0, help="use only so many files of tests a module, the closest")
+    parser.add_argument("--no-golden", action="store_true", help="do not try golden cases where these find nothing")
     parser.add_argument("--least", type=int, help="end with status 1 if fewer are killed (default: if any survives)")
     parser.add_argument(
         "--table", type=Path, nargs="?", const=TABLE, help="also write the table (default: tests/MUTANTS.md)"
@@ -188,7 +192,8 @@ def main(words: Sequence[str]) -> int:
     for room in asked.rooms:
         tried = rooms.setdefault(room.rstrip("/"), [])
         began = time.monotonic()
-        for one in try_room(bench, room, count=asked.count, seed=asked.seed, most=asked.most, near=asked.near):
+        sample = {"count": asked.count, "seed": asked.seed, "most": asked.most, "near": asked.near}
+        for one in try_room(bench, room, **sample, golden=not asked.no_golden):
             tried.append(one)
             by = f" (by {one.test})" if one.test else ""
             print(f"{time.monotonic() - began:5.0f} s  {one.outcome:<16} {one}{by}", flush=True)

@@ -20,26 +20,29 @@ def trace() -> dict[str, set[int]]:
     folder = Path(os.environ[LINES])
     tree = folder.parent / "tree"
     ran: dict[str, set[int]] = {source: set() for source in (folder / "sources").read_text().split("\n")}
-    tracers: dict[str, Any] = {}
+    sets: dict[str, set[int] | None] = {}
+    lines_of: dict[Any, frozenset[int]] = {}
 
-    def tracer_of(filename: str) -> Any:
+    def set_of(filename: str) -> set[int] | None:
         real = os.path.realpath(filename)
-        numbers = ran.get(os.path.relpath(real, tree)) if real.startswith(f"{tree}{os.sep}") else None
-        if numbers is None:
+        return ran.get(os.path.relpath(real, tree)) if real.startswith(f"{tree}{os.sep}") else None
+
+    def begin(frame: Any, event: str, argument: object) -> Any:
+        code = frame.f_code
+        if code.co_filename not in sets:
+            sets[code.co_filename] = set_of(code.co_filename)
+        if (numbers := sets[code.co_filename]) is None:
             return None
-        add = numbers.add
+        if code not in lines_of:
+            lines_of[code] = frozenset(line for *_, line in code.co_lines() if line)
+        if lines_of[code] <= numbers:  # a function that has been seen whole runs at its own pace
+            return None
 
         def local(frame: Any, event: str, argument: object) -> Any:
-            add(frame.f_lineno)
+            numbers.add(frame.f_lineno)
             return local
 
         return local
-
-    def begin(frame: Any, event: str, argument: object) -> Any:
-        filename = frame.f_code.co_filename
-        if filename not in tracers:
-            tracers[filename] = tracer_of(filename)
-        return tracers[filename]
 
     def write() -> None:
         sys.settrace(None)
