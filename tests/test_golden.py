@@ -69,57 +69,42 @@ RECORDED: dict[str, Any] = {
 }
 
 
-def changes(**parts: Any) -> list[tuple[str, str, str]]:
-    """The differences from RECORDED where these parts are other ones: kind, part and address."""
+def numbers(**rows: Any) -> dict[str, Any]:
+    """The recorded numbers with other rows; None leaves one out."""
+    changed = {f"primary · {name}": row for name, row in rows.items()}
+    return {"numbers": {name: row for name, row in (RECORDED["numbers"] | changed).items() if row is not None}}
+
+
+MUSLIM = RECORDED["numbers"]["primary · muslim"]
+RENAMED = {"estimate": ROW["value"], "low": -0.98, "high": -0.24, "p": 0.0156, "n": 120, "clusters": 12}
+FIRST, SECOND = RECORDED["sentences"]["summary"]
+
+
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        ({}, []),
+        ({"verdicts": {"a": {"judge": 7.0 * (1 + 1e-12)}, "b": {"judge": "refused"}}}, []),  # last digits
+        (numbers(female={**ROW, "p": 0.0156 * (1 + 1e-7)}), [("changed", "numbers", "primary · female [p]")]),
+        ({"verdicts": {"a": {"judge": 7.0}, "b": {"judge": 0.0}}}, [("changed", "verdicts", "b [judge]")]),
+        ({"plan": {"a": {"prompts": "1f"}, "b": {"prompts": "3f"}}}, [("changed", "plan", "b [prompts]")]),
+        ({"plan": dict(reversed(RECORDED["plan"].items()))}, [("changed", "plan", "order of the plan")]),
+        ({"numbers": {"lines · f": RENAMED, "primary · muslim": MUSLIM}}, [("moved", "numbers", "primary · female")]),
+        (numbers(female=None), [("gone", "numbers", "primary · female")]),
+        (
+            {"numbers": {"lines · f": {**RENAMED, "p": 0.2}, "primary · muslim": MUSLIM}},
+            [("gone", "numbers", "primary · female"), ("new", "numbers", "lines · f")],
+        ),
+        (
+            numbers(female={("estimate" if name == "value" else name): value for name, value in ROW.items()}),
+            [("moved", "numbers", "primary · female [value]")],
+        ),
+        ({"sentences": {"summary": [SECOND], "cautions": [FIRST]}}, [("moved", "sentences", "summary")]),
+        ({"sentences": {"summary": [FIRST.replace("1", "2"), SECOND]}}, [("changed", "sentences", "summary")]),
+        ({"sentences": {"summary": [FIRST]}}, [("gone", "sentences", "summary")]),
+        ({"sentences": {"summary": [SECOND, FIRST]}}, [("changed", "sentences", "order of summary")]),
+    ],
+)
+def test_what_became_of_a_number_or_sentence(parts: dict[str, Any], expected: list[tuple[str, str, str]]) -> None:
     found = compare(RECORDED, {**copy.deepcopy(RECORDED), **parts})
-    return [(each.kind, each.part, each.address) for each in found.differences]
-
-
-def test_nothing_and_last_digits_are_no_difference() -> None:
-    assert changes() == []
-    assert changes(verdicts={"a": {"judge": 7.0 * (1 + 1e-12)}, "b": {"judge": "refused"}}) == []
-
-
-def test_a_changed_number_verdict_prompt_or_order_is_found() -> None:
-    numbers = copy.deepcopy(RECORDED["numbers"])
-    numbers["primary · female"]["p"] *= 1 + 1e-7
-    assert changes(numbers=numbers) == [("changed", "numbers", "primary · female [p]")]
-    assert changes(verdicts={"a": {"judge": 7.0}, "b": {"judge": 0.0}}) == [("changed", "verdicts", "b [judge]")]
-    assert changes(plan={"a": {"prompts": "1f"}, "b": {"prompts": "3f"}}) == [("changed", "plan", "b [prompts]")]
-    turned = dict(reversed(RECORDED["plan"].items()))
-    assert changes(plan=turned) == [("changed", "plan", "order of the plan")]
-
-
-def test_a_row_in_another_table_has_moved_and_a_lost_one_is_gone() -> None:
-    female, muslim = RECORDED["numbers"].values()
-    renamed = {"estimate": female["value"], "low": -0.98, "high": -0.24, "p": 0.0156, "clusters": 12}
-    assert changes(numbers={"lines · female − male": renamed, "primary · muslim": muslim}) == [
-        ("moved", "numbers", "primary · female")
-    ]
-    assert changes(numbers={"primary · muslim": muslim}) == [("gone", "numbers", "primary · female")]
-    wrong = {**renamed, "estimate": 0.61, "low": 0.24, "high": 0.98}
-    assert [kind for kind, _, _ in changes(numbers={"lines · female": wrong, "primary · muslim": muslim})] == [
-        "gone",
-        "new",
-    ]
-    no_p = {name: value for name, value in renamed.items() if name != "p"}
-    (difference,) = compare(
-        RECORDED, {**RECORDED, "numbers": {"lines · female": no_p, "primary · muslim": muslim}}
-    ).differences
-    assert (difference.kind, difference.text) == ("moved", "to lines · female, without p 0.0156")
-
-
-def test_a_column_under_another_name_has_moved() -> None:
-    female = {("estimate" if name == "value" else name): value for name, value in ROW.items()}
-    numbers = {**RECORDED["numbers"], "primary · female": female}
-    assert changes(numbers=numbers) == [("moved", "numbers", "primary · female [value]")]
-
-
-def test_sentences_move_change_and_vanish() -> None:
-    first, second = RECORDED["sentences"]["summary"]
-    assert changes(sentences={"summary": [second], "cautions": [first]}) == [("moved", "sentences", "summary")]
-    assert changes(sentences={"summary": ["Scores differ by 0.62 points.", second]}) == [
-        ("changed", "sentences", "summary")
-    ]
-    assert changes(sentences={"summary": [first]}) == [("gone", "sentences", "summary")]
-    assert changes(sentences={"summary": [second, first]}) == [("changed", "sentences", "order of summary")]
+    assert [(each.kind, each.part, each.address) for each in found.differences] == expected

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import ast
-import json
-import os
 import re
 import sqlite3
 import subprocess
 import sys
 import tomllib
+from collections.abc import Callable
 from contextlib import closing
 from functools import cache
 from glob import glob
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -162,34 +162,6 @@ def test_everything_is_imported_as_parley() -> None:
     assert wrong == []
 
 
-@pytest.mark.nightly
-def test_no_module_is_loaded_under_two_names() -> None:
-    """All of them, imported in a process that has the repository's root on its path. `import agents` in the source,
-    the usual way to get there, is found above."""
-    names = sorted(module_name(path) for room in ROOMS for path in modules(room))
-    names = [name for name in names if not name.endswith("__main__")]
-    code = """
-import importlib, json, os, sys
-for name in json.loads(sys.argv[1]):
-    try:
-        importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        assert error.name.partition(".")[0] != "parley", error
-seen = {}
-for name, module in list(sys.modules.items()):
-    file = os.path.realpath(getattr(module, "__file__", None) or "")
-    if file.startswith(os.getcwd() + os.sep) and "site-packages" not in file and os.path.exists(file):
-        seen.setdefault(file, []).append(name)
-assert len(seen) > 200, len(seen)
-wrong = {f: names for f, names in seen.items() if len(names) > 1 or not names[0].startswith("parley")}
-assert not wrong, wrong
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", code, json.dumps(names)], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-
-
 def test_no_circle_of_modules() -> None:
     """Not through imports for type checkers, imports inside functions, or modules named in strings either."""
     known = {module_name(path): path for room in ROOMS for path in modules(room)}
@@ -257,44 +229,29 @@ def test_constraints_have_names_and_versions_only() -> None:
     assert wrong == []
 
 
-def test_the_debate_of_the_readme_runs(tmp_path: Path) -> None:
-    """The README's Python for a conversation, on a simulated model."""
-    code = next(
-        b for b in re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.S) if "Debate" in b
-    )
-    code = code.replace("rounds=1,", 'rounds=1, model="sim/any",')
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False)
-    assert done.returncode == 0, done.stderr
-    assert re.findall(r"^-+ \w+ \((\w+)\) -+$", done.stdout, re.M) == ["user", "Ada", "Ben"]
-
-
 def test_the_readme_is_read_in_two_minutes() -> None:
     assert len((ROOT / "README.md").read_text("utf-8").split()) <= 700
 
 
-def test_the_study_of_the_docs_runs(tmp_path: Path) -> None:
+def test_the_study_of_the_docs_runs(place: Path, parley: Callable[..., Any]) -> None:
     code = re.search(r"```python\n(.*?)```", (ROOT / "docs" / "studies.md").read_text("utf-8"), re.S)
     assert code is not None
-    (tmp_path / "blanks.py").write_text(code.group(1))
-    command = ["-m", "parley", "run", "blanks.py:Blanks", "--model", "sim/any", "--out", "a.sqlite", "--report"]
-    environment = {**os.environ, "PARLEY_HOME": str(tmp_path / "home")}
-    done = subprocess.run(
-        [sys.executable, *command], capture_output=True, text=True, cwd=tmp_path, env=environment, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert "6 of 6 units done" in done.stdout
-    assert "What is the mean of 'stereotyped'?" in done.stdout
-    with closing(sqlite3.connect(tmp_path / "a.sqlite")) as db:
+    (place / "blanks.py").write_text(code.group(1))
+    done = parley("run", "blanks.py:Blanks", "--model", "sim/any", "--out", "a.sqlite", "--report")
+    assert done.status == 0, done.err
+    assert "6 of 6 units done" in done.out
+    assert "What is the mean of 'stereotyped'?" in done.out
+    with closing(sqlite3.connect(place / "a.sqlite")) as db:
         choices = db.execute("SELECT text, value, status FROM verdicts").fetchall()
     values = {"slow": 1, "careless": 1, "quick": -1, "careful": -1, "tall": 0, "Canadian": 0}
     assert choices == [(word, values[word], "ok") for word, _, _ in choices]
     assert len(choices) == 6
 
 
-@pytest.mark.parametrize("used", ["parley.frames.turns", "parley.runs.frames.verdicts", "parley.agents.Debate"])
-def test_import_parley_is_enough(used: str) -> None:
-    done = subprocess.run([sys.executable, "-c", f"import parley; {used}"], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+def test_import_parley_is_enough() -> None:
+    for used in ("parley.frames.turns", "parley.runs.frames.verdicts", "parley.agents.Debate"):
+        done = tool("timeit", "-n", "1", "-r", "1", "-s", "import parley", used)
+        assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("package", ["parley", "parley.agents", "parley.imports", "parley.reports", "parley.runs"])

@@ -103,6 +103,7 @@ def test_the_wheel_adds_one_package_and_its_metadata(wheel: Path) -> None:
     assert inside - set(names) == set(), "not in the wheel"
 
 
+@pytest.mark.nightly  # the first command of the README is one
 def test_an_editable_installation_prints_nothing_and_works(source: Path, tmp_path: Path) -> None:
     # Without -I, pip would take away the installation that the other tests use.
     pip("install", "-I", "--prefix", tmp_path, "-e", source, cwd=tmp_path)
@@ -156,16 +157,6 @@ def test_a_script_runs_beside_folders_of_the_same_names(crowded: Path) -> None:
     again = again.replace("Persona, run", "Options, Persona, run").replace("\n", "\n    ")
     (crowded / "workers.py").write_text(f"if __name__ == '__main__':\n    {again}")
     assert "ran 18" in call(sys.executable, "workers.py", cwd=crowded)
-
-
-@pytest.mark.nightly
-def test_a_notebook_runs_beside_folders_of_the_same_names(crowded: Path) -> None:
-    nbformat = pytest.importorskip("nbformat")
-    nbclient = pytest.importorskip("nbclient")
-    cell = RUN.replace("result = run(", "result = await run_async(").replace("Persona, run", "Persona, run_async")
-    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell)])
-    nbclient.NotebookClient(book, timeout=120, resources={"metadata": {"path": str(crowded)}}).execute()
-    assert "ran 18" in book.cells[0].outputs[-1]["text"]
 
 
 def test_an_uninstalled_checkout_works_on_pythonpath(crowded: Path) -> None:

@@ -18,14 +18,11 @@ from scipy import stats
 from benchmarks.calibration import printed
 from benchmarks.calibration.__main__ import main
 from benchmarks.calibration.adversarial import calibrate_adversarially
-from benchmarks.calibration.as_assumed import T_BY_SCENARIO, Setting, calibrate, simulate
-from benchmarks.calibration.card import calibrate_card
+from benchmarks.calibration.as_assumed import Setting, calibrate, simulate
 from benchmarks.calibration.card import true_values as card_values
 from benchmarks.calibration.cells import cells
 from benchmarks.calibration.judges import Cell, model_scores, preferences, scores, unread
 from benchmarks.calibration.printed import (
-    BY_SCENARIO,
-    CHI_SQUARE,
     attainable_level,
     chi_square_p,
     ignoring_unread,
@@ -126,15 +123,6 @@ def test_planted_effects_are_in_the_scores() -> None:
     assert (place.mean(axis=2) == 0).all(), "a judge who only looks at the place prefers no one"
 
 
-@pytest.mark.parametrize("noise", ["normal", "skewed", "heavy-tailed"])
-def test_scores_are_whole_points_of_the_scale(noise: str) -> None:
-    points = scores(replace(Cell(name=""), noise=noise), 20, np.random.default_rng(0))  # type: ignore[arg-type]
-    assert points.shape == (20, 4, 200, 4)
-    assert set(np.unique(points)) <= set(range(11))
-    assert points.std() == pytest.approx(1.6, abs=0.25)
-    assert noise != "skewed" or stats.skew(points.ravel()) < -0.3
-
-
 def test_only_the_first_identity_goes_unread_and_bases_may_be_unequal() -> None:
     complete = scores(Cell(name=""), 20, np.random.default_rng(0))
     for missing, share in (("low scores unread", 0.5), ("most low scores unread", 0.9)):
@@ -200,33 +188,7 @@ def test_the_command_prints_the_table_and_names_what_misses_its_target(
     assert "the groups are one factor, two factors" in capsys.readouterr().err
 
 
-@pytest.mark.nightly
-def test_workers_change_no_result_and_the_plain_command_shows_the_papers_false_positives(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    for workers in (1, 2):
-        ran(monkeypatch, capsys, *NINE_TENTHS, "--workers", workers, "--out", tmp_path / str(workers))
-    once, again = ((tmp_path / workers / "adversarial.csv").read_text("utf-8") for workers in ("1", "2"))
-    assert once == again
-    rows = [[part.strip() for part in line.split("|")[1:-1]] for line in ran(monkeypatch, capsys, "--simulations", 100)]
-    (of_paper,) = [row[3:] for row in rows if row[:3] == [CHI_SQUARE, "20", "0"]]
-    one, _, eight = map(float, of_paper)
-    assert one < 10 < eight
-
-
 # How often verdicts are wrong
-
-
-@pytest.mark.nightly
-def test_where_assumptions_hold_ours_keep_their_level_and_the_papers_does_not() -> None:
-    rows = calibrate((1, 4, 8), (50,), (0.0,), simulations=1000, seed=0).set_index(["test", "judges"])["rate"]
-    assert all(0.03 <= rows[name, judges] <= 0.07 for name in (BY_SCENARIO, T_BY_SCENARIO) for judges in (1, 4, 8))
-    assert rows[CHI_SQUARE, 1] < rows[CHI_SQUARE, 4] < rows[CHI_SQUARE, 8]
-    assert rows[CHI_SQUARE, 8] > 0.12
-    rows = calibrate((4,), (10, 40), (0.0, 0.4, 1.2), simulations=200, seed=2)
-    power = rows[rows["test"] == BY_SCENARIO].set_index(["scenarios", "effect"])["rate"]
-    assert power[(40, 0.0)] < power[(40, 0.4)] < power[(40, 1.2)] == 1.0
-    assert power[(10, 0.4)] < power[(40, 0.4)]
 
 
 VARIED, OPPOSITE = "one factor: base × identity 0.5", "opposite stereotypes: ±1.5, exactly half of the bases"
@@ -290,16 +252,3 @@ def test_intervals_cover_and_only_what_is_alike_is_called_alike(sample: pd.DataF
     assert (opposite.loc[printed.ALIKE, "rate"], opposite.loc[printed.BETWEEN_BASES, "rate"]) == (0, 1)
     alike = [sample.loc[(f"silent, alike: {name}", printed.ALIKE), "rate"] for name in ALIKE]
     assert (alike[0] > 0.9, alike[1] == 0, alike[2] <= 0.05) == (True,) * 3
-
-
-@pytest.mark.nightly
-def test_the_cards_verdicts_on_simulated_judges() -> None:
-    """Of 60 judges, more than 9 false alarms have a probability below 0.1% at a level of 5%."""
-    specs = [line.model_dump() for line in load_battery().line]
-    rates = calibrate_card(specs, bases=12, graded=8, doses=1, simulations=60, seed=1).set_index("line")
-    assert (rates[["shown_without_effect", "family_shown_without_effect"]] <= 9 / 60).all(axis=None)
-    for column in ("coverage_without_effect", "coverage_with_effect"):
-        assert (rates[column] >= 0.83).all(), rates[column].nsmallest(3)
-        assert rates[column].mean() >= 0.93
-    assert rates.loc["position", "power"] > 0.9
-    assert rates.loc["injection", "power"] > 0.5

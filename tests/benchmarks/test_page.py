@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from benchmarks import page
-from benchmarks.measure import QUICK, Bench, Sizes
+from benchmarks.measure import QUICK, Bench
 from benchmarks.peers.systems import SYSTEMS
 from benchmarks.server import server
 from benchmarks.viewer import write_run
@@ -85,24 +85,6 @@ def test_a_peer_without_an_environment_is_not_run(tmp_path: Path) -> None:
         assert Bench(QUICK, tmp_path / "nowhere").cell(system) == {"not_run": "not installed"}
 
 
-@pytest.mark.nightly
-def test_quick_cells_are_repeated_and_a_saturated_system_is_not_measured_further(tmp_path: Path) -> None:
-    """No system reaches twice the ideal, so all are saturated after the first number of conversations."""
-    sizes = Sizes(latencies=(1,), conversations=(2, 4), repeats=2, once_over=60, saturated=2.0)
-
-    with server() as url:
-        figures = list(Bench(sizes).grid(url))
-
-    floor = [figure for figure in figures if figure["system"] == "raw"]
-    assert [(figure["conversations"], figure.get("not_run")) for figure in floor] == [
-        (2, None),
-        (4, "saturated"),
-        (2, None),
-    ]
-    assert all(0 < figure["efficiency"] < 1 for figure in floor if "wall" in figure)
-    assert {figure.get("not_run") for figure in figures if figure["system"] == "ag2"} == {"not installed"}
-
-
 @pytest.mark.parametrize(
     "system", [system for system in SYSTEMS if not system.environment], ids=lambda system: system.name
 )
@@ -115,15 +97,6 @@ def test_raw_aiohttp_and_parley_run_the_same_conversations_on_the_same_server(sy
     assert figure["request_bytes"] == pytest.approx(1400, rel=0.1)
     assert (figure["log_bytes"] > 0) == (system.name == "parley")
     assert figure["gzip_bytes"] <= figure["log_bytes"] / 3
-
-
-@pytest.mark.nightly
-def test_parley_resumes_after_its_model_failed(tmp_path: Path) -> None:
-    parley = next(system for system in SYSTEMS if system.name == "parley")
-
-    figure = Bench(QUICK).cell(parley, "--conversations", 40, "--at-once", 4, "--rounds", 1, "--resume")
-
-    assert 0 < figure["first_call_after"] < figure["wall"]
 
 
 def test_the_viewers_run_file_is_like_that_of_a_run(tmp_path: Path) -> None:
