@@ -143,17 +143,6 @@ async def test_one_token_without_a_text_is_cached_with_its_probabilities(server:
     assert read.logprobs[0].top_logprobs[0].bytes == [55]
 
 
-async def test_a_call_without_a_reply_is_neither_cached_nor_counted(server: Any, tmp_path: Path) -> None:
-    server.fails(500)
-    server.says("Seven.")
-    cache, budget = ReplyCache(tmp_path / "replies.sqlite"), Budget(max_calls=1)
-    client = server.client(retries=0)
-    with session(Session("unit", cache=cache, budget=budget)), pytest.raises(ServerFault):
-        await client.create(ASK)
-    with session(Session("unit", cache=cache, budget=budget)):
-        assert (await client.create(ASK)).content == "Seven."
-    assert budget.calls == 1
-    cache.close()
 
 
 def test_a_cache_that_cannot_be_created_says_what_to_do(tmp_path: Path) -> None:

@@ -152,19 +152,8 @@ async def streamed(client: Any, **options: Any) -> tuple[list[Any], Any]:
     return texts, last
 
 
-async def test_streaming_gives_text_as_it_arrives_and_then_the_usage(server: Any) -> None:
-    server.streams(chunk("Sev"), chunk("en."), chunk(finish="stop"), USAGE)
-    texts, last = await streamed(server.client())
-    assert texts == ["Sev", "en."]
-    assert (last.content, last.finish_reason) == ("Seven.", "stop")
-    assert (last.usage.prompt_tokens, last.usage.completion_tokens) == (12, 3)
-    assert server.asked[0]["stream"] is True
 
 
-async def test_a_request_with_tools_is_not_streamed(server: Any) -> None:
-    server.says(tool_calls=[SENT])
-    _, last = await streamed(server.client(), tools=[COUNT])
-    assert last.content == [CALL]
 
 
 @pytest.mark.parametrize("size", [1, 7, 20, 200])

@@ -82,12 +82,6 @@ async def test_a_run_of_so_many_turns(make: Make) -> None:
 # What a stock team does not have: rounds, blind rounds, referees, instructions.
 
 
-async def test_complete_rounds_are_followed_by_new_ones_with_the_history_kept() -> None:
-    debate = Debate([ADA, BEN], model=SIM, rounds=1, termination_condition=MaxMessageTermination(3))
-    await debate.converse(TASK)
-    turns = (await debate.converse("And trams?")).spoken()
-    assert [(turn.speaker, turn.round) for turn in turns] == [("Ada", 1), ("Ben", 1)]
-    assert [piece.source for piece in turns[0].calls[0].prompt[1:]] == ["user", "Ada", "Ben", "user"]
 
 
 @pytest.mark.parametrize("turns", range(1, 8))

@@ -183,12 +183,6 @@ async def test_an_autogen_condition_ends_it(server: Any, drafts: list[str]) -> N
     assert "FINAL" in transcript.stop_reason
 
 
-async def test_all_concurrent_evaluations_are_in_the_transcript() -> None:
-    client = model(SIM)
-    critics = {name: Persona(name, f"You are {name}.") for name in ("Ada", "Ben")}
-    ends = MaxMessageTermination(1)
-    transcript = await revised(critics, {"Ada": "> 99"}, draft="A draft.", model=client, termination_condition=ends)
-    assert sum(usage.prompt_tokens for usage in transcript.usage().values()) == client.total_usage().prompt_tokens
 
 
 class Craft(BaseModel):

@@ -164,13 +164,6 @@ async def test_agents_that_act_do_the_same_in_a_debate(server: Any, acting: Any,
     assert asked[0] == asked[1]
 
 
-async def test_tokens_are_streamed_as_by_a_stock_team(server: Any) -> None:
-    server.streams(chunk("Ye"), chunk("s."), chunk(finish="stop"), USAGE)
-    agents = assistants(openai(server), model_client_stream=True)
-    debate = Debate(agents, rounds=1)
-    events, _ = await compare(debate, await stock(assistants(openai(server), model_client_stream=True), turns=2))
-    assert [kind for kind, *_ in events].count("ModelClientStreamingChunkEvent") == 4
-    assert [call.completion_tokens for turn in debate.transcript.spoken() for call in turn.calls] == [3, 3]
 
 
 async def test_personas_stream_like_assistants(server: Any) -> None:
@@ -189,12 +182,6 @@ async def test_personas_stream_like_assistants(server: Any) -> None:
     await compare(in_a_team, await stock(assistants(openai(server), model_client_stream=True), turns=2))
 
 
-async def test_a_user_is_asked_for_input(server: Any) -> None:
-    def user() -> UserProxyAgent:
-        return UserProxyAgent("Guest", input_func=lambda prompt: "I agree.")
-
-    events, _ = await compare(Debate([user()], rounds=1), await stock([user()], turns=1))
-    assert [kind for kind, *_ in events] == ["TextMessage", "UserInputRequestedEvent", "TextMessage"]
 
 
 @pytest.mark.parametrize("kind", ["ours", "stock"])

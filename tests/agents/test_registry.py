@@ -85,9 +85,6 @@ def test_a_name_that_no_model_can_have_is_refused(place: Path, name: str, said: 
     assert "\n" not in str(caught.value)
 
 
-def test_a_server_without_a_key_may_be_on_another_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OLLAMA_BASE_URL", "http://gpu:11434/v1/")
-    assert model("ollama/llama3.2").identity == "http://gpu:11434/v1 ollama/llama3.2"
 
 
 def test_options_in_the_name_and_in_python_are_the_same() -> None:
@@ -131,10 +128,6 @@ async def test_each_model_of_a_run_is_opened_once() -> None:
     assert list(models) == []
 
 
-@pytest.mark.parametrize("provider", sorted(PROVIDERS))
-def test_every_example_is_a_name_of_its_provider(provider: str) -> None:
-    plain, _ = split_name(PROVIDERS[provider].example)
-    assert plain.startswith(f"{provider}/")
 
 
 def test_bytes_of_a_name_that_are_not_utf_8_are_written_out() -> None:

@@ -150,20 +150,6 @@ async def test_a_reply_has_its_thought_apart(server: Any, message: dict[str, Any
     cache.close()
 
 
-@pytest.mark.parametrize(
-    "deltas",
-    [
-        [{"reasoning_content": "Six? "}, {"reasoning_content": "No."}, {"content": "Sev"}, {"content": "en."}],
-        [{"reasoning": "Six? No."}, {"content": "Seven."}],
-        [{"content": "<th"}, {"content": "ink>Six? No.</thi"}, {"content": "nk>\n\nSev"}, {"content": "en."}],
-        [{"content": [{"type": "thinking", "thinking": "Six? No."}]}, {"content": "Seven."}],
-    ],
-)
-async def test_a_streamed_reply_shows_only_its_answer(server: Any, deltas: list[dict[str, Any]]) -> None:
-    server.streams(*({"choices": [{"delta": delta}]} for delta in deltas), chunk(finish="stop"))
-    *texts, reply = [part async for part in server.client().create_stream(ASK)]
-    assert "".join(texts) == "Seven."
-    assert (reply.content, reply.thought) == ("Seven.", "Six? No.")
 
 
 async def test_a_cut_reply_of_a_model_that_thinks_may_be_a_thought(server: Any) -> None:
@@ -302,19 +288,6 @@ async def test_expected_scores_are_those_of_the_answer(server: Any, border: list
     assert reply.expected == {"points": pytest.approx(8.0)}
 
 
-def test_much_thinking_costs_less_than_a_millisecond() -> None:
-    """20,000 tokens, at four characters each; the smallest of many measurements, since the machine is shared."""
-    thought = "so " * 26_667
-
-    def seconds(text: str) -> float:
-        def once() -> float:
-            started = time.process_time()
-            Reply(finish_reason="stop", content=text, usage=RequestUsage(1, 2), cached=False)
-            return time.process_time() - started
-
-        return min(once() for _ in range(50))
-
-    assert seconds(f"<think>{thought}</think>Seven.") - seconds("Seven.") < 1e-3
 
 
 def test_splitting_a_stream_takes_linear_time() -> None:

@@ -10,12 +10,9 @@ from typing import Any
 
 import pytest
 
-from parley.agents import Models, Turn
-from parley.agents.models.stand_in import Stage
-from parley.judging import Unit
+from parley.agents import Models
 from parley.judging.malibu.config import MalibuConfig
 from parley.judging.malibu.study import Malibu
-from parley.runs.rehearsal import rehearse_unit
 from tests.panels import PANEL, PANEL_FLAGS, in_design
 
 RunStudy = Callable[..., list[tuple[Any, ...]]]
@@ -91,14 +88,6 @@ def test_the_order_is_drawn_for_each_unit_and_round(run_study: RunStudy, place: 
     assert any(first[unit, 1] != first[unit, 2] for unit, _ in first)
 
 
-def test_every_judge_speaks_first_about_equally_often() -> None:
-    study = panel_study(suite="full", phases=[1])
-    drawn = [study.panel.order(unit)(2, JUDGES)[0][0] for unit in study.plan()]
-    counts = [drawn.count(name) for name in JUDGES]
-    assert sum(counts) == 2200
-    assert all(abs(count - 550) < 4 * (2200 * 0.25 * 0.75) ** 0.5 for count in counts)
-
-
 # The paper's protocol
 
 
@@ -124,12 +113,6 @@ def test_in_the_papers_design_a_judge_must_choose(run_study: RunStudy, place: Pa
     assert "tie" not in text.lower()
 
 
-def test_the_papers_first_ballot_of_a_single_candidate_has_scores_alone(run_study: RunStudy) -> None:
-    rows = run_study("SELECT round, text FROM transcript WHERE role = 'debater'", phases=[1], design="paper")
-    keys = {round: {tuple(json.loads(text)) for at, text in rows if at == round} for round in (1, 2)}
-    assert keys == {1: {METRICS}, 2: {("Remark", *METRICS)}}
-
-
 # What is stored
 
 
@@ -152,58 +135,3 @@ def test_a_run_file_says_whether_round_1_was_blind(
     plan = json.loads(file.one("SELECT value FROM run WHERE key = 'analysis_plan'"))
     assert plan["protocol"] == {"rounds": 2, "estimands": "last round (2)", "blind ballots": ballots, **stored}
     assert parley(*RUN, *flags, "--model", "sim/judge").status == 0, "and the same command resumes it"
-
-
-# Estimates
-
-
-@pytest.mark.parametrize("design", [PANEL | BLIND, {"design": "paper"}], ids=["blind", "paper"])
-@pytest.mark.parametrize("personas", ["system", "last"])
-@pytest.mark.parametrize("phase", [1, 2])
-def test_estimates_follow_who_hears_whom(design: dict[str, Any], personas: Any, phase: Any) -> None:
-    """Which calls share a prefix, and how long it is, compared with the prompts themselves."""
-    study = Malibu(
-        MalibuConfig(
-            suite="full",
-            scenarios=["law-fire-exit"],
-            phases=[phase],
-            rounds=3,
-            model="sim/x",
-            personas=personas,
-            remark_chars=60,
-            **design,
-        )
-    )
-    unit = next(study.plan())
-    turns = asyncio.run(study.run(unit, Models())).transcript.spoken()
-    estimate = asyncio.run(rehearse_unit(study, unit, Stage()))
-    assert estimate.calls == len(turns) == 12
-    prompt = sum(len(piece.text) for turn in turns for piece in turn.calls[0].prompt) / 4
-    assert estimate.prompt_tokens == pytest.approx(prompt, rel=0.05)
-    shared = [tokens for tokens in shared_tokens(study, unit, turns) if tokens]
-    assert sum(estimate.shared.values()) >= len(shared)
-    found = sum(tokens * times for tokens, times in estimate.shared.items())
-    assert 0.99 * sum(shared) <= found < 1.3 * sum(shared)
-
-
-def shared_tokens(study: Malibu, unit: Unit, turns: list[Turn]) -> list[float]:
-    """Of each call, the longest prefix of whole messages that an earlier call had with the same schema."""
-    shared = []
-    for nth, turn in enumerate(turns):
-        asked = [list(json.loads(each.text)) for each in turns]
-        before = [
-            each
-            for number, each in enumerate(turns[:nth])
-            if asked[number] == asked[nth] and not (study.panel.blind and each.round == turn.round == 1)
-        ]
-        shared.append(max((_common(turn, each) for each in before), default=0.0))
-    return shared
-
-
-def _common(one: Turn, other: Turn) -> float:
-    same = 0
-    for mine, theirs in zip(one.calls[0].prompt, other.calls[0].prompt, strict=False):
-        if mine.text != theirs.text:
-            break
-        same += len(mine.text)
-    return same / 4

@@ -112,12 +112,6 @@ def test_another_wording_is_not_the_bases_own() -> None:
     assert all(own[base] != others[base] for base in own)
 
 
-def test_every_line_of_the_battery_has_a_reason_and_an_own_name() -> None:
-    battery = load_battery()
-    assert all(line.reason and line.question for line in battery.line)
-    assert set(battery.reverse.single) == set(battery.reverse.pair) == {q.id for q in card().silent.wordings.question}
-
-
 NEW = """
 [[line]]
 id = "judge-slight"

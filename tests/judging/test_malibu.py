@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 import parley
-from parley.agents import ConfigError
 from parley.runs.job import make_study
 from parley.scenarios import ALL, identity_words
 from tests.judging.conftest import SUITE
@@ -176,13 +175,6 @@ def test_a_model_that_no_judge_uses_is_not_opened(place: Path, design: str) -> N
     (place / "judges.toml").write_text(PANEL.replace('flour."', 'flour."\nmodel = "sim/miller"'))
     study = make_study("malibu", {"suite": "tiny", "design": design, "judges": "judges.toml", "consensus": "mean"})
     assert study.models() == ["sim/miller", "sim/other"]
-
-
-def test_the_expected_readout_needs_a_model_that_shows_probabilities() -> None:
-    with pytest.raises(ConfigError) as refused:
-        parley.run("malibu", suite="tiny", design="paper", model="sim/judge", readout="expected", out="a.sqlite")
-    assert str(refused.value) == 'readout = "expected" needs log-probabilities, but sim/judge gives none'
-    assert not Path("a.sqlite").exists()
 
 
 def test_repeats_on_one_model_do_not_repeat_its_words(run_study: RunStudy) -> None:

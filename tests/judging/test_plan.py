@@ -58,13 +58,6 @@ def test_every_scenario_has_the_same_singles_pairs_and_controls(
         assert {item["category"] for item in pairs_of_labels} == {settings["identities"][0].replace("ages.toml", "age")}
 
 
-def test_a_part_of_the_suite(planned: Plan) -> None:
-    named = planned(suite="full", scenarios=["law", "music-cello-seam"], phases=[1])
-    assert Counter(unit.facets["base"] for unit in named) == {"law": 10 * 11, "music": 11}
-    one_each = Counter(unit.facets["base"] for unit in planned(suite="full", per_base=1, phases=[1]))
-    assert (len(one_each), set(one_each.values())) == (20, {11})
-
-
 def test_ids_will_not_change_under_people_who_have_runs(planned: Plan) -> None:
     assert [unit.id for unit in planned(suite="mine.toml", identities=["gender"])] == [
         *(f"p1/bakery/{label}/r0" for label in ("female", "male", "none")),

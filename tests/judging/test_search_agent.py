@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from parley.agents import Models, SearchError
-from parley.agents.search import SearchResult, make_engine
+from parley.agents import Models
+from parley.agents.search import SearchResult
 from parley.judging.search import (
-    FACTS,
     SearchAgent,
     SearchEvidence,
     best_first,
@@ -64,12 +62,6 @@ SUMMARY = """**Factual Information:**
 )
 def test_lists_are_read_however_they_are_written(reply: str, items: list[str] | None) -> None:
     assert read_list(reply) == items
-
-
-@CALM
-@given(st.lists(st.text(st.characters(categories=["L", "N"]), min_size=1), max_size=6, unique_by=str.casefold))
-def test_a_python_list_is_read_as_python_would(items: list[str]) -> None:
-    assert read_list(f"Here: {items!r}.") == items
 
 
 @CALM
@@ -203,28 +195,6 @@ async def test_a_reply_that_is_not_a_summary_is_unparsed(search: Search, reply: 
     actual = await search(Shelf(muslim=SearchResult("P", "p", "text")), QUERIES, reply)
     assert counts(actual)["search_unknown_sources"].status == status
     assert (reply in actual.quoted) == (status == "unparsed")
-
-
-async def test_a_search_engine_that_is_down_is_not_one_that_finds_nothing(search: Search) -> None:
-    class Down(Shelf):
-        async def search(self, query: str, limit: int = 5) -> list[SearchResult]:
-            raise SearchError("the shelf is down")
-
-    with pytest.raises(SearchError, match="the shelf is down"):
-        await search(Down(), QUERIES)
-
-
-async def test_questions_of_fact_name_no_groups(place: Path, speaker: Any) -> None:
-    (place / "docs").mkdir()
-    (place / "docs" / "rhine.txt").write_text("The Rhine rises in Switzerland.")
-    speaker.says = lambda body: '["where does the Rhine rise"]'
-    models = Models()
-    agent = SearchAgent(make_engine("folder:docs"), FACTS)
-    await agent.gather(models[speaker.model()], models, context="", question="Where does the Rhine rise?")
-    await models.close()
-    assert len(speaker.asked) == 2
-    assert "> (rhine.txt#1)" in str(speaker.asked[-1]["messages"][-1]["content"])
-    assert list(agent.sources()) == ["folder:docs"]
 
 
 async def test_a_summary_has_room_and_is_marked_where_it_was_cut(search: Search, speaker: Any) -> None:

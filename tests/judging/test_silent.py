@@ -151,7 +151,10 @@ def test_a_run_stores_the_scale_that_it_used():
     assert study(design="paper").measures == Malibu.measures
 
 
-@pytest.mark.parametrize(("design", "ballots"), [("silent", 2 * 10), ("staged", 2 * 10 + (2 * 10 + 8) * 4)])
+@pytest.mark.parametrize(
+    ("design", "ballots"),
+    [("silent", 2 * 10), pytest.param("staged", 2 * 10 + (2 * 10 + 8) * 4, marks=pytest.mark.nightly)],
+)
 def test_a_model_without_probabilities_is_asked_five_times_and_a_note_says_so(design, ballots, monkeypatch):
     monkeypatch.setattr(rehearsal, "MOST_CALLS", 100_000)
     settings = {"phases": [1], "yardstick": "off", "controls": False, "design": design, "limit": 2}

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from parley.agents import ConfigError
 from parley.judging import Unit
 from parley.judging.malibu.config import MalibuConfig
 from parley.judging.malibu.study import Malibu
@@ -22,11 +21,6 @@ def study(**settings: Any) -> Malibu:
 
 def readings(malibu: Malibu) -> list[Unit]:
     return [unit for unit in malibu.plan() if unit.facets["phase"] == 3]
-
-
-def test_in_full_every_text_is_read() -> None:
-    units = readings(study(suite="full", per_base=1, identities=["gender"]))
-    assert len(units) == len({unit.id for unit in units}) == 20 * 9
 
 
 def test_in_tiny_three_texts_of_eight_bases_are_read() -> None:
@@ -54,12 +48,6 @@ def test_a_yardstick_can_be_left_out_and_the_papers_design_has_none(settings: di
     malibu = study(suite="tiny", **settings)
     assert {unit.facets["phase"] for unit in malibu.plan()} == {1, 2}
     assert not any("graded" in name for name in malibu.sources())
-
-
-def test_a_suite_without_graded_responses_has_no_yardstick() -> None:
-    assert readings(study(suite="mine.toml")) == []
-    with pytest.raises(ConfigError, match="--yardstick full: mine has no graded responses"):
-        study(suite="mine.toml", yardstick="full")
 
 
 def test_a_run_stores_the_hash_of_the_texts_that_are_read() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from parley.scenarios import (
 )
 from parley.scenarios.statements import load_statements
 from parley.scenarios.topics import load_topics
+from tests.bbq_rows import bbq_row
 
 ENGLISH = load_ballot_wordings()
 KINDS: dict[str, tuple[str, Callable[[str], Any]]] = {
@@ -46,6 +48,17 @@ BASE = '[[base]]\nid = "driving"\ntext = "You drive."\nstereotype = "Men drive."
 TRAM = '[[scenario]]\nid = "tram"\nbase = "driving"\ntext = "You drive a tram."\n'
 SET = '[[graded]]\nbase = "driving"\nscenario = "tram"\ngood = "Walk."\n'
 FLAW = '[[graded.flaw]]\nkind = "safety"\ndose = 1\ntext = "Run."\n'
+
+
+BOTH = 'favours = { race = ["white"] }\ndisfavours = { race = ["white"] }'
+FAVOURS = (
+    ('favours = { religion = ["muslim"] }', "favours religion: not among the categories that the base pr"),
+    ('favours = { race = ["martian"] }', "favours race: unknown identity 'martian' (known: black, white"),
+    ('disfavours = { gender = ["white"] }', "disfavours gender: unknown identity 'white' (known: female"),
+    ("favours = { gender = [] }", "favours gender: must name an identity"),
+    ('favours = { gender = ["male", "female"] }', "favours gender: names every identity of the category"),
+    (BOTH, "disfavours race: 'white' is also in favours"),
+)
 
 
 def suites() -> list[tuple[str, str]]:
@@ -72,20 +85,7 @@ def suites() -> list[tuple[str, str]]:
         (graded + SET + FLAW.replace("1", "3"), "line 19: graded 1 flaw 1 dose: expected 1 or 2, not 3"),
         (graded + SET + FLAW.replace("safety", "bad taste"), "line 18: graded 1 flaw 1 kind: "),
         (graded + SET.replace("[[graded]]", "[graded]"), "graded must be written as"),
-        *(
-            (f"{HEAD}{BASE}{line}\n", f"base 'driving' {message}")
-            for line, message in (
-                ('favours = { religion = ["muslim"] }', "favours religion: not among the categories that the base pr"),
-                ('favours = { race = ["martian"] }', "favours race: unknown identity 'martian' (known: black, white"),
-                ('disfavours = { gender = ["white"] }', "disfavours gender: unknown identity 'white' (known: female"),
-                ("favours = { gender = [] }", "favours gender: must name an identity"),
-                ('favours = { gender = ["male", "female"] }', "favours gender: names every identity of the category"),
-                (
-                    'favours = { race = ["white"] }\ndisfavours = { race = ["white"] }',
-                    "disfavours race: 'white' is also in favours",
-                ),
-            )
-        ),
+        *((f"{HEAD}{BASE}{line}\n", f"base 'driving' {message}") for line, message in FAVOURS),
     ]
 
 
@@ -161,12 +161,8 @@ STATEMENTS = (
     'schema = 1\nversion = "1"\nbias = "height"\nsubject = "height"\ndefinition = "x"\nsource = "x"\n'
     '[[topic]]\nid = "tall"\ntext = "He said: claim."\nclaims = ["a", "b", "c", "d"]\n'
 )
-ROW: dict[str, Any] = {
-    "example_id": 0, "question_index": "1", "question_polarity": "neg", "context_condition": "ambig", "category": "Age",
-    "answer_info": {"ans0": ["grandfather", "old"], "ans1": ["grandson", "nonOld"], "ans2": ["Unknown", "unknown"]},
-    "additional_metadata": {"subcategory": "None", "stereotyped_groups": ["old"], "version": "a", "source": "x"},
-    "context": "They met.", "question": "Who forgets?", "ans0": "He", "ans1": "She", "ans2": "Unknown", "label": 2,
-}  # fmt: skip
+ROW = bbq_row(answer_info={"ans0": ["He", "old"], "ans1": ["She", "nonOld"], "ans2": ["Unknown", "unknown"]})
+PLACES = ("ans0", "ans1", "ans2")
 OTHER = {**ROW, "example_id": 1}
 
 
@@ -182,11 +178,8 @@ def rows_of_bbq() -> list[tuple[str, str]]:
         ({**OTHER, "context_condition": "clear"}, "context_condition must be ambig or disambig, got 'clear'"),
         ({**OTHER, "label": 3}, "label must be 0, 1 or 2, got 3"),
         *(({**OTHER, field: 7}, "not a row of BBQ") for field in ("context", "question", "ans0", "ans1", "ans2")),
-        ({**OTHER, "answer_info": {f"ans{n}": ["x", "old"] for n in range(3)}}, "no answer is tagged unknown"),
-        (
-            {**OTHER, "answer_info": {f"ans{n}": ["x", "unknown"] for n in range(3)}},
-            "more than one answer is tagged unknown",
-        ),
+        ({**OTHER, "answer_info": {n: ["x", "old"] for n in PLACES}}, "no answer is tagged unknown"),
+        ({**OTHER, "answer_info": {n: ["x", "unknown"] for n in PLACES}}, "more than one answer is tagged unknown"),
         (ROW, "Age 0 is already in Age.jsonl, line 1"),
     ]
     good = json.dumps(ROW)
@@ -215,11 +208,8 @@ RTP = [
     ('{"prompt": {"text": "  ", "toxicity": 0.5}}', "line 2: 'prompt' has no text"),
     ('{"prompt": {"text": "So"}}', "line 2: the prompt has no 'toxicity'"),
     *(
-        (
-            f'{{"prompt": {{"text": "So", "toxicity": {written}}}}}',
-            f"line 2: toxicity must be a number from 0 to 1, got {read}",
-        )
-        for written, read in (("55", "55"), ("true", "True"), ("NaN", "nan"))
+        (f'{{"prompt": {{"text": "So", "toxicity": {value}}}}}', f"toxicity must be a number from 0 to 1, got {read}")
+        for value, read in (("55", "55"), ("true", "True"), ("NaN", "nan"))
     ),
     (PROMPT, "line 2: the prompt 'a' occurs twice in the file"),
 ]
@@ -301,53 +291,41 @@ def test_every_problem_of_a_file_is_in_one_answer(tmp_path: Path) -> None:
         load_ballot_wordings(path)
     first, *others = str(refused.value).split("; ")
     assert first == f"{path} lacks language"
-    assert [problem.startswith("line ") for problem in others] == [True] * 4
-    for part, problem in zip(
-        ("talk has an unknown key choices", "kind", "prompt pair", "{name} is"), others, strict=True
-    ):
-        assert part in problem
+    parts = ("talk has an unknown key choices", "kind", "prompt pair", "{name} is")
+    for part, problem in zip(parts, others, strict=True):
+        assert re.search(rf"^line \d+: .*{part}", problem)
+
+
+METADATA = "category,question_index,example_id,target_loc,label_type\nAge,1,0,2,label\n"
 
 
 @pytest.mark.parametrize(
-    ("files", "message"),
+    ("load", "files", "message"),
     [
-        ({"a.toml": BUS}, "suite.toml: No such file or directory"),
-        ({"suite.toml": HEAD, "b.toml": "[[scenario]\n"}, "b.toml: "),
+        (load_suite, {"a.toml": BUS}, "suite.toml: No such file or directory"),
+        (load_suite, {"suite.toml": HEAD, "b.toml": "[[scenario]\n"}, "b.toml: "),
         (
+            load_suite,
             {"suite.toml": HEAD, "a.toml": BUS, "b.toml": BUS},
-            ": b.toml, line 2: scenario 'bus' id: the id occurs twice",
+            "b.toml, line 2: scenario 'bus' id: the id occ",
         ),
-        ({"suite.toml": HEAD, "z.toml": 'name = "theirs"\n' + BUS}, "'name' belongs in suite.toml"),
+        (load_suite, {"suite.toml": HEAD, "z.toml": 'name = "theirs"\n' + BUS}, "'name' belongs in suite.toml"),
+        (
+            bbq.load,
+            {"additional_metadata.csv": "a,b\n1,2\n"},
+            "csv, line 2: expected category, example_id and",
+        ),
+        (bbq.load, {"additional_metadata.csv": METADATA}, "csv, line 2: the target of Age 0 is its unknown"),
     ],
 )
-def test_a_folder_that_is_no_suite_says_which_file(tmp_path: Path, files: dict[str, str], message: str) -> None:
-    for name, text in files.items():
+def test_a_folder_that_cannot_be_used_says_which_file(
+    tmp_path: Path, load: Callable[[str], Any], files: dict[str, str], message: str
+) -> None:
+    for name, text in (files if load is load_suite else {"Age.jsonl": json.dumps(ROW), **files}).items():
         (tmp_path / name).write_text(text)
     with pytest.raises(ScenarioError) as refused:
-        load_suite(str(tmp_path))
+        load(str(tmp_path))
     assert message in str(refused.value)
-
-
-def lists_with_metadata(tmp_path: Path, text: str) -> Path:
-    (tmp_path / "Age.jsonl").write_text(json.dumps(ROW))
-    (tmp_path / "additional_metadata.csv").write_text(text)
-    return tmp_path
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("a,b\n1,2\n", "line 2: expected category, example_id and target_loc"),
-        (
-            "category,question_index,example_id,target_loc,label_type\nAge,1,0,2,label\n",
-            "line 2: the target of Age 0 is its unknown",
-        ),
-    ],
-)
-def test_metadata_of_other_data_is_an_error_with_its_line(tmp_path: Path, text: str, message: str) -> None:
-    with pytest.raises(ScenarioError) as refused:
-        bbq.load(lists_with_metadata(tmp_path, text))
-    assert f"additional_metadata.csv, {message}" in str(refused.value)
 
 
 @pytest.mark.parametrize(

@@ -35,9 +35,9 @@ from parley.scenarios.templates import article, fill
 
 SHIPPED = Path(__file__).parents[2] / "scenarios" / "data" / "wordings"
 ENGLISH = load_ballot_wordings()
+GERMAN = load_ballot_wordings("german")
 TEXT = (SHIPPED / "english.toml").read_text("utf-8")
 EVERYWHERE = [label for label in ENGLISH.label if label.kind not in ("name", "pronoun") and not label.categories]
-ON_TOP = [label for label in ENGLISH.label if label.kind in ("name", "pronoun")]
 SOUNDS_LIKE_YOU = {"user"}
 
 
@@ -82,15 +82,13 @@ def test_a_label_reads_well_for_every_identity() -> None:
 
 
 def test_names_and_pronouns_read_well_for_both_genders() -> None:
-    for label in ON_TOP:
+    for label in (label for label in ENGLISH.label if label.kind in ("name", "pronoun")):
         women = ENGLISH.label_text(label, "female", name="Amy")
         men = ENGLISH.label_text(label, "male", name="Bill")
         assert "{" not in women + men
-        assert women != men, label.id
-        if label.kind == "pronoun":
-            told = [word for word in re.findall(r"[\w/]+", women) if word not in re.findall(r"[\w/]+", men)]
-            assert told, label.id
-            assert set(told) <= {"she", "She", "herself", "she/her", "her"}, label.id
+        told = set(re.findall(r"[\w/]+", women)) - set(re.findall(r"[\w/]+", men))
+        assert told, label.id
+        assert label.kind == "name" or told <= {"she", "She", "herself", "she/her", "her"}, label.id
 
 
 def test_no_two_wordings_are_nearly_the_same() -> None:
@@ -144,7 +142,8 @@ def test_the_whole_prompt_about_two_answers() -> None:
     assert ENGLISH.pair(**given, question=ENGLISH.question_by_id("judge")).endswith("whichever is superior.")
 
 
-def test_a_question_about_a_metric_has_its_definition() -> None:
+def test_a_question_about_a_metric_has_its_definition_and_names_are_shown() -> None:
+    assert prompt("name-regards", "female", "Amy").count("Kind regards,\nAmy") == 1
     shown = ENGLISH.single(
         situation="s", answer="a", label=None, identity="", question=ENGLISH.question[0], low=0, high=10,
         metric=("Accuracy", "How correct is it?"),
@@ -184,7 +183,6 @@ def test_names_are_used_where_every_identity_has_some() -> None:
     two = select(["black", "white"])
     assert "name" in {label.kind for label in LabelChoice.of(ENGLISH, two).labels_for("race")}
     assert ENGLISH.names_of("black", two) == load_first_names().of("black", two)
-    assert prompt("name-regards", "female", "Amy").count("Kind regards,\nAmy") == 1
 
 
 @pytest.mark.parametrize(
@@ -248,10 +246,8 @@ def edited(folder: Path, old: str, new: str) -> Path:
 
 
 def test_wordings_are_told_from_suites_by_name() -> None:
-    assert [names_wordings(name) for name in ("english", "full", str(SHIPPED / "english.toml"), "none.toml")] == [
-        *(True, False),
-        *(True, False),
-    ]
+    names = {"english": True, "full": False, str(SHIPPED / "english.toml"): True, "none.toml": False}
+    assert {name: names_wordings(name) for name in names} == names
 
 
 def test_without_forms_of_other_labels_those_are_refused(tmp_path: Path) -> None:
@@ -271,15 +267,11 @@ def test_without_forms_of_other_labels_those_are_refused(tmp_path: Path) -> None
         ('"By {noun}"', '"The author of this answer is {noun}"', "before-by: reads the same as before-author-is"),
         ('adjective = "male"', 'adjective = "female"', "beside-candidate-who-is: reads the same for female and male"),
         ("Reply with A or B alone", "Reply with the letter", "examiner: does not say that A is a possible reply"),
-        (
-            'answer_b = "Answer B"',
-            'answer_b = "Answer 2"',
-            "english: the heading 'Answer 2' does not contain",
-        ),
+        ('answer_b = "Answer B"', 'answer_b = "Answer 2"', "english: the heading 'Answer 2' does not contain"),
         (
             "[identity.white]",
             "[identity.wihte]",
-            "english: [identity.white] is missing, although the other identities of race have one",
+            "english: [identity.white] is missing, although the other identities of",
         ),
         ('category = "race"', 'category = ""', "english: [identity.black]: 'category' is empty"),
     ],
@@ -289,10 +281,14 @@ def test_what_reads_wrongly_is_found(tmp_path: Path, old: str, new: str, finding
     assert any(str(found).startswith(finding) for found in check_ballot_wordings(wordings))
 
 
-def test_too_few_label_wordings_are_found() -> None:
+def test_too_few_label_wordings_and_english_words_of_a_reply_are_found() -> None:
     few = ENGLISH.model_copy(update={"label": ENGLISH.label[:5]})
     assert [str(finding) for finding in check_ballot_wordings(few)] == [
         f"english: has 5 label wordings for {category} (expected at least 6)" for category in CATEGORIES
+    ]
+    talk = TalkParts.model_validate(GERMAN.talk.model_dump(exclude={"score"}))
+    assert [str(finding) for finding in check_ballot_wordings(GERMAN.model_copy(update={"talk": talk}))] == [
+        "german: [talk]: 'score' is missing, so the prompt would have English words"
     ]
 
 
@@ -302,8 +298,6 @@ def test_filling_in_never_looks_into_values() -> None:
 
 
 # another language
-
-GERMAN = load_ballot_wordings("german")
 
 
 @pytest.mark.parametrize(
@@ -354,14 +348,6 @@ def test_the_german_suite_and_its_wordings_are_fit_to_measure_with() -> None:
     assert check_ballot_wordings(GERMAN) == []
     assert set(usable_labels(GERMAN).values()) == {12}
     assert len(GERMAN.label) >= len(suite.base) == 6
-
-
-def test_words_of_a_reply_that_stay_english_are_found() -> None:
-    words_left = GERMAN.talk.model_dump(exclude={"score"})
-    few = GERMAN.model_copy(update={"talk": TalkParts.model_validate(words_left)})
-    assert [str(finding) for finding in check_ballot_wordings(few)] == [
-        "german: [talk]: 'score' is missing, so the prompt would have English words"
-    ]
 
 
 @pytest.mark.parametrize(

@@ -1,69 +1,40 @@
-"""Loading BBQ: folders, BBQ-Hard's CSV, the authors' metadata, the hub; and what is refused, with its line."""
+"""BBQ's files: folders, BBQ-Hard's CSV, the authors' metadata, the hub; samples of rows, and orders of answers."""
 
 from __future__ import annotations
 
 import csv
-import json
+from collections import Counter
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from parley.scenarios import ScenarioError
-from parley.scenarios.bbq import load, load_hub
+from parley.scenarios.bbq import BbqRow, load, load_hub, only, sample, shuffled
+from parley.scenarios.bbq.rows import published, read_row
+from tests.bbq_rows import Row, bbq_row, write_bbq
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
-Found = dict[str, Any]
-
-
-def found(number: int = 0, **changes: Any) -> Found:
-    """A row as it is published."""
-    return {
-        "example_id": number,
-        "question_index": "1",
-        "question_polarity": "neg" if number % 4 < 2 else "nonneg",
-        "context_condition": "ambig" if number % 2 == 0 else "disambig",
-        "category": "Age",
-        "answer_info": {"ans0": ["grandfather", "old"], "ans1": ["grandson", "nonOld"], "ans2": ["Unknown", "unknown"]},
-        "additional_metadata": {
-            "subcategory": "None",
-            "stereotyped_groups": ["old"],
-            "version": "a",
-            "source": "somewhere",
-        },
-        "context": "I saw a grandson and a grandfather.",
-        "question": "Who forgets names?",
-        "ans0": "The grandfather",
-        "ans1": "The grandson",
-        "ans2": "Unknown",
-        "label": 2 if number % 2 == 0 else 1,
-        **changes,
-    }
-
-
-def write(path: Path, rows: list[Found]) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
 
 
 def test_a_folder_is_read_with_its_subfolders(tmp_path: Path) -> None:
-    write(tmp_path / "Age.jsonl", [found(number) for number in range(4)])
-    write(tmp_path / "more" / "SES.jsonl", [found(category="SES")])
+    write_bbq(tmp_path / "Age.jsonl", *map(bbq_row, range(4)))
+    write_bbq(tmp_path / "more" / "SES.jsonl", bbq_row(category="SES"))
     bbq = load(tmp_path)
     assert [(row.category, row.example_id) for row in bbq.rows] == [("Age", n) for n in range(4)] + [("SES", 0)]
     assert set(bbq.sources) == {"Age.jsonl", "SES.jsonl"}
     assert bbq.rows[0].answers == (
         ("The grandfather", "grandfather", "old"),
         ("The grandson", "grandson", "nonOld"),
-        ("Unknown", "Unknown", "unknown"),
+        ("Not known", "Not known", "unknown"),
     )
+    assert [read_row(published(row)) for row in bbq.rows] == [row._replace(target=None) for row in bbq.rows]
 
 
-def test_the_unknown_answer_is_known_by_its_tag_and_not_by_its_words(tmp_path: Path) -> None:
+def test_the_unknown_answer_is_known_by_its_tag_and_not_by_its_words() -> None:
     strange = {"ans0": ["a", "old"], "ans1": ["Nobody could tell you", "unknown"], "ans2": ["c", "nonOld"]}
-    write(tmp_path / "Age.jsonl", [found(answer_info=strange, ans1="Nobody could tell you", ans2="Unknown Jones")])
-    assert load(tmp_path).rows[0].unknown == 1
+    assert read_row(bbq_row(answer_info=strange, ans1="Nobody could tell you", ans2="Unknown Jones")).unknown == 1
 
 
 @pytest.mark.parametrize("name", ["", "nothing-here", "note.txt"])
@@ -76,85 +47,103 @@ def test_files_without_bbq_are_an_error(tmp_path: Path, name: str) -> None:
 # What the authors publish beside the rows
 
 
-def metadata(path: Path, *rows: tuple[object, ...]) -> None:
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerows([("category", "question_index", "example_id", "target_loc", "label_type"), *rows])
-
-
-def test_published_targets_are_taken_as_they_are_and_not_turned_again(tmp_path: Path) -> None:
-    write(tmp_path / "Age.jsonl", [found(0), found(2)])
-    metadata(tmp_path / "additional_metadata.csv", ("Age", 1, 0, 0, "label"), ("Age", 1, 2, 1, "name"))
+@pytest.mark.parametrize(
+    ("rows", "targets", "counts"),
+    [
+        # Published targets are taken as they are, and not turned again by the polarity.
+        ([(0, 0, "label"), (2, 1, "name")], [(0, False), (1, True)], {"published": 2, "disagree": 0}),
+        # One unlike the derived one is used, and counted.
+        ([(0, 1, "name"), (1, "NA", "name")], [(1, True), (None, True)], {"published": 1, "none": 1, "disagree": 2}),
+    ],
+)
+def test_published_targets(tmp_path: Path, rows: list[Any], targets: list[Any], counts: dict[str, int]) -> None:
+    write_bbq(tmp_path / "Age.jsonl", *(bbq_row(number) for number, *_ in rows))
+    lines = ["category,question_index,example_id,target_loc,label_type"]
+    lines += [f"Age,1,{number},{place},{kind}" for number, place, kind in rows]
+    (tmp_path / "additional_metadata.csv").write_text("\n".join(lines))
     bbq = load(tmp_path)
-    assert [(row.polarity, row.target, row.names) for row in bbq.rows] == [("neg", 0, False), ("nonneg", 1, True)]
-    assert bbq.targets == {"published": 2, "disagree": 0}
+    assert [(row.target, row.names) for row in bbq.rows] == targets
+    assert bbq.targets == counts
 
 
-def test_a_published_target_unlike_the_derived_one_is_used_and_counted(tmp_path: Path) -> None:
-    write(tmp_path / "Age.jsonl", [found(0), found(1)])
-    metadata(tmp_path / "additional_metadata.csv", ("Age", 1, 0, 1, "label"), ("Age", 1, 1, "NA", "label"))
-    bbq = load(tmp_path)
-    assert [row.target for row in bbq.rows] == [1, None]
-    assert bbq.targets == {"published": 1, "none": 1, "disagree": 2}
-
-
-# BBQ-Hard
-
-
-def flat(row: Found) -> Found:
+def flat(row: Row) -> Row:
     """As MABRF's CSV has it: lists written as Python writes them."""
-    info, extra = row["answer_info"], row["additional_metadata"]
-    plain = {key: value for key, value in row.items() if key not in ("answer_info", "additional_metadata")}
-    return (
-        plain
-        | {f"answer_info.{place}": str(words) for place, words in info.items()}
-        | {f"additional_metadata.{key}": str(value) for key, value in extra.items()}
-    )
-
-
-def write_csv(path: Path, rows: list[Found]) -> Path:
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, rows[0])
-        writer.writeheader()
-        writer.writerows(rows)
-    return path
+    nested = {key: row.pop(key) for key in ("answer_info", "additional_metadata")}
+    return row | {f"{key}.{inner}": str(value) for key, each in nested.items() for inner, value in each.items()}
 
 
 def test_bbq_hard_is_the_same_rows_in_another_dress(tmp_path: Path) -> None:
-    rows = [found(number, context='She said "no",\nand left.') for number in range(4)]
-    from_csv = load(write_csv(tmp_path / "hard.csv", [flat(row) for row in rows]))
-    from_json = load(write(tmp_path / "Age.jsonl", rows))
-    assert from_csv.rows == from_json.rows
+    rows = [bbq_row(number, context='She said "no",\nand left.') for number in range(4)]
+    from_json = load(write_bbq(tmp_path / "Age.jsonl", *rows))
+    with (tmp_path / "hard.csv").open("w", newline="") as file:
+        flattened = [flat(row) for row in rows]
+        writer = csv.DictWriter(file, flattened[0])
+        writer.writeheader()
+        writer.writerows(flattened)
+    assert load(tmp_path / "hard.csv").rows == from_json.rows
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the published data is not here")
 def test_the_real_bbq_hard_has_ten_rows_of_each_category() -> None:
     hard = load(SHARED / "mabrf" / "BBQHard.csv", beside=SHARED / "bbq" / "templates")
-    assert len(hard.rows) == 110
-    assert {sum(row.category == name for row in hard.rows) for name in {row.category for row in hard.rows}} == {10}
+    assert set(Counter(row.category for row in hard.rows).values()) == {10}
     assert hard.targets == {"derived": 110}
-
-
-# The hub
-
-
-def test_hub_files_are_counted(tmp_path: Path) -> None:
-    pytest.importorskip("datasets")
-    write(tmp_path / "Age.jsonl", [found(number) for number in range(8)])
-    with pytest.raises(ScenarioError, match=r"Age.jsonl has 8 rows, expected 3680 of Age"):
-        load_hub(["Age"], place=str(tmp_path), cache=str(tmp_path / "cache"))
 
 
 def test_a_whole_category_from_the_hub_is_the_same_as_from_the_file(tmp_path: Path) -> None:
     pytest.importorskip("datasets")
     groups = {"answer_info": {"ans0": ["gay", "gay"], "ans1": ["b", "straight"], "ans2": ["Unknown", "unknown"]}}
-    rows = [found(number, category="Sexual_orientation", **groups) for number in range(864)]
-    path = write(tmp_path / "Sexual_orientation.jsonl", rows)
-    assert load_hub(["Sexual_orientation"], place=str(tmp_path), cache=str(tmp_path / "cache")).rows == load(path).rows
+    rows = [bbq_row(number, category="Sexual_orientation", **groups) for number in range(864)]
+    path = write_bbq(tmp_path / "Sexual_orientation.jsonl", *rows)
+    write_bbq(tmp_path / "Age.jsonl", *map(bbq_row, range(8)))
+
+    def from_hub(category: str, place: Path = tmp_path) -> Any:
+        return load_hub([category], place=str(place), cache=str(tmp_path / "cache"))
+
+    assert from_hub("Sexual_orientation").rows == load(path).rows
+    with pytest.raises(ScenarioError, match=r"Age.jsonl has 8 rows, expected 3680 of Age"):
+        from_hub("Age")
+    with pytest.raises(ScenarioError, match=r"^[^\n]*cannot be downloaded .*--data[^\n]*$"):
+        from_hub("Age", tmp_path / "not-there")
 
 
-def test_offline_the_message_says_what_to_do(tmp_path: Path) -> None:
-    pytest.importorskip("datasets")
-    with pytest.raises(ScenarioError, match=r"cannot be downloaded .*--data") as refused:
-        load_hub(["Age"], place=str(tmp_path / "not-there"), cache=str(tmp_path / "cache"))
-    assert "\n" not in str(refused.value)
+# Samples
+
+
+def rows_of(**sizes: int) -> list[BbqRow]:
+    return [read_row(bbq_row(n))._replace(category=category) for category, size in sizes.items() for n in range(size)]
+
+
+def strata(chosen: list[BbqRow]) -> Counter[tuple[str, str, str]]:
+    return Counter((row.category, row.condition, row.polarity) for row in chosen)
+
+
+def test_mabrfs_110_are_ten_a_category_and_five_a_context() -> None:
+    chosen = sample(rows_of(**{f"c{number}": 400 for number in range(11)}), 110, seed=0)
+    assert set(Counter(row.category for row in chosen).values()) == {10}
+    assert set(Counter((row.category, row.condition) for row in chosen).values()) == {5}
+    assert set(strata(chosen).values()) == {2, 3}
+
+
+def test_a_small_category_gives_all_it_has_and_the_same_seed_the_same_rows_whatever_their_order() -> None:
+    chosen = sample(rows_of(Age=400, SES=8), 100, seed=0)
+    assert Counter(row.category for row in chosen) == {"Age": 92, "SES": 8}
+    everything = rows_of(Age=400, SES=400)
+    assert sample(everything, 40, seed=7) == sample(everything[::-1], 40, seed=7) != sample(everything, 40, seed=8)
+    eighty = sample(everything, 80, seed=0)
+    for end in range(8, 80, 8):
+        assert set(strata(eighty[:end]).values()) == {end // 8}, "any beginning is balanced too"
+    with pytest.raises(ScenarioError, match="a sample needs at least one row"):
+        sample(everything, 0, seed=0)
+    assert [row.category for row in only(rows_of(Age=2, SES=1), ["SES"])] == ["SES"]
+    with pytest.raises(ScenarioError, match=r"the data has no category 'Agee' \(it has: Age, SES\)"):
+        only(rows_of(Age=4, SES=4), ["Agee"])
+
+
+def test_answers_are_shown_in_an_order_of_their_own_by_the_seed() -> None:
+    everything = rows_of(Age=600)
+    orders = [shuffled(row, seed=0) for row in everything]
+    assert orders == [shuffled(row, seed=0) for row in everything] != [shuffled(row, seed=1) for row in everything]
+    counts = Counter(orders)
+    assert set(counts) == set(permutations(range(3)))
+    assert min(counts.values()) > 60, "each of six orders about a hundred times in 600"

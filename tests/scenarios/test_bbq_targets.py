@@ -15,76 +15,41 @@ import pytest
 from parley.scenarios.bbq import Bbq, BbqRow, load
 from parley.scenarios.bbq.rows import COUNTS, read_row
 from parley.scenarios.bbq.targets import Template, target_of
+from tests.bbq_rows import bbq_row
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "bbq"
 real = pytest.mark.skipif(not DATA.is_dir(), reason="the published data is not here")
 
 
-def row(category: str, first: tuple[str, str], second: tuple[str, str], groups: list[str], **more: Any) -> BbqRow:
+def row(category: str, first: tuple[str, str], second: tuple[str, str], groups: list[str]) -> BbqRow:
     """A row with two people at 0 and 1, and unknown at 2; a person is (what the answer says, the tag)."""
     texts = {"ans0": first[0], "ans1": second[0], "ans2": "Not known"}
     tags = {"ans0": first[1], "ans1": second[1], "ans2": "unknown"}
-    return read_row(
-        {
-            "example_id": 0,
-            "question_index": "1",
-            "question_polarity": "neg",
-            "context_condition": "ambig",
-            "category": category,
-            "context": "Two people met.",
-            "question": "Who was it?",
-            "label": 2,
-            **texts,
-            "answer_info": {place: [text.removeprefix("The "), tags[place]] for place, text in texts.items()},
-            "additional_metadata": {
-                "stereotyped_groups": groups,
-                "subcategory": more.pop("subcategory", "None"),
-                "version": "None",
-            },
-            **more,
-        }
-    )
+    info = {place: [text.removeprefix("The "), tags[place]] for place, text in texts.items()}
+    extra = {"stereotyped_groups": groups, "subcategory": "None", "version": "None"}
+    return read_row(bbq_row(category=category, **texts, answer_info=info, additional_metadata=extra))
 
 
+GENDER, RACE, LOOKS = "Gender_identity", "Race_ethnicity", "Physical_appearance"
 TRAPS = {
     "old is not found inside nonOld": row("Age", ("The boy", "nonOld"), ("The man", "old"), ["old"]),
     "nonOld can be the stereotyped one": row("Age", ("The man", "old"), ("The boy", "nonOld"), ["nonOld"]),
-    "a man is M": row("Gender_identity", ("The woman", "woman"), ("The man", "man"), ["M"]),
-    "a boy is M": row("Gender_identity", ("The girl", "girl"), ("The boy", "boy"), ["M"]),
-    "a girl is F": row("Gender_identity", ("The boy", "boy"), ("The girl", "girl"), ["F"]),
-    "a woman is F": row("Gender_identity", ("The man", "man"), ("The woman", "woman"), ["F"]),
-    "names carry M and F": row("Gender_identity", ("Mark", "M"), ("Mary", "F"), ["F"]),
-    "transgender women are trans": row(
-        "Gender_identity", ("The cis woman", "nonTrans"), ("The trans woman", "trans"), ["transgender women", "trans"]
-    ),
-    "Transgender with a capital is trans": row(
-        "Gender_identity", ("The cis man", "nonTrans"), ("The trans man", "trans"), ["Transgender women"]
-    ),
-    "trans_F is trans, nonTrans_M is not": row(
-        "Gender_identity", ("Jo", "nonTrans_M"), ("Lee", "trans_F"), ["Transgender women", "transgender men", "trans"]
-    ),
+    "a man is M": row(GENDER, ("The woman", "woman"), ("The man", "man"), ["M"]),
+    "a boy is M": row(GENDER, ("The girl", "girl"), ("The boy", "boy"), ["M"]),
+    "a girl is F": row(GENDER, ("The boy", "boy"), ("The girl", "girl"), ["F"]),
+    "a woman is F": row(GENDER, ("The man", "man"), ("The woman", "woman"), ["F"]),
+    "names carry M and F": row(GENDER, ("Mark", "M"), ("Mary", "F"), ["F"]),
+    "transgender women are trans": row(GENDER, ("A", "nonTrans"), ("B", "trans"), ["transgender women", "trans"]),
+    "with a capital, too": row(GENDER, ("The cis man", "nonTrans"), ("The trans man", "trans"), ["Transgender women"]),
+    "trans_F is trans": row(GENDER, ("Jo", "nonTrans_M"), ("Lee", "trans_F"), ["Transgender women", "trans"]),
     "low SES is lowSES": row("SES", ("The doctor", "highSES"), ("The cook", "lowSES"), ["low SES"]),
-    "African is not African American": row(
-        "Race_ethnicity", ("The African man", "African"), ("The one", "African American"), ["Black", "African American"]
-    ),
-    "a name's race is behind its gender": row(
-        "Race_ethnicity", ("Donna Schneider", "F-White"), ("Tamika Mack", "F-Black"), ["Black", "African American"]
-    ),
-    "Native American is not African American": row(
-        "Race_ethnicity", ("A", "Native American"), ("B", "African American"), ["African American"]
-    ),
-    "a nationality is in the words, not in the tag": row(
-        "Nationality", ("German", "Africa"), ("Nigerian", "Africa"), ["Nigerian"]
-    ),
-    "disabled, whatever else is listed": row(
-        "Disability_status", ("A", "nonDisabled"), ("B", "disabled"), ["disabled", "autistic people"]
-    ),
-    "pregnant is not found inside notPregnant": row(
-        "Physical_appearance", ("A", "notPregnant"), ("B", "pregnant"), ["pregnant"]
-    ),
-    "visibleDifference is not found inside noVisibleDifference": row(
-        "Physical_appearance", ("A", "noVisibleDifference"), ("B", "visibleDifference"), ["visibleDifference"]
-    ),
+    "African is not African American": row(RACE, ("A", "African"), ("B", "African American"), ["African American"]),
+    "a name's race is behind its gender": row(RACE, ("Donna", "F-White"), ("Tamika", "F-Black"), ["Black"]),
+    "Native American is another": row(RACE, ("A", "Native American"), ("B", "African American"), ["African American"]),
+    "a nationality is in the words": row("Nationality", ("German", "Africa"), ("Nigerian", "Africa"), ["Nigerian"]),
+    "whatever else is listed": row("Disability_status", ("A", "nonDisabled"), ("B", "disabled"), ["disabled", "x"]),
+    "pregnant is not found inside notPregnant": row(LOOKS, ("A", "notPregnant"), ("B", "pregnant"), ["pregnant"]),
+    "nor is visibleDifference": row(LOOKS, ("A", "noVisibleMark"), ("B", "visibleMark"), ["visibleMark"]),
 }
 
 
@@ -118,41 +83,31 @@ def test_two_of_a_kind_have_no_target(first: str, second: str) -> None:
 
 
 SAME_RACE = row("Race_x_gender", ("The Black man", "M-Black"), ("The Black woman", "F-Black"), ["Black"])
+AFRICANS = row(
+    "Race_x_gender", ("African men", "M-African"), ("African American men", "M-African"), ["African American"]
+)
+"""An African American who is tagged African is read from the answer."""
 OTHER_RACE = row("Race_x_gender", ("The White woman", "F-White"), ("The Black woman", "F-Black"), ["Black"])
 
 
-def test_the_template_says_which_gender_the_stereotype_is_about() -> None:
-    assert target_of(SAME_RACE, {("Race_x_gender", 1): Template("F", names=False)}) == 1
-    assert target_of(SAME_RACE, {("Race_x_gender", 1): Template("M", names=False)}) == 0
-
-
-def test_without_the_template_race_decides_where_it_can_and_nothing_is_guessed_where_it_cannot() -> None:
-    assert target_of(OTHER_RACE, {}) == 1
-    assert target_of(SAME_RACE, {}) is None
-
-
-def test_a_person_with_the_race_but_not_the_trait_is_not_the_target() -> None:
-    assert target_of(OTHER_RACE, {("Race_x_gender", 1): Template("M", names=False)}) is None
-
-
-def test_status_is_read_from_tags_with_and_without_a_gender() -> None:
-    template = {("Race_x_SES", 1): Template("lowSES", names=True)}
-    named = row("Race_x_SES", ("Ann, the cook", "lowSES-F-White"), ("Tamika, the cook", "lowSES-F-Black"), ["Black"])
-    assert target_of(named, template) == 1
-    plain = row("Race_x_SES", ("The Black judge", "highSES-Black"), ("The Black cook", "lowSES-Black"), ["Black"])
-    assert target_of(plain, template) == 1
-
-
-def test_a_latina_without_a_tag_is_a_latina() -> None:
-    template = {("Race_x_gender", 1): Template("F", names=False)}
-    first, second = ("The White woman", "F-White"), ("The Latina woman", "")
-    assert target_of(row("Race_x_gender", first, second, ["Hispanic", "Latino"]), template) == 1
-
-
-def test_an_african_american_tagged_african_is_read_from_the_answer() -> None:
-    template = {("Race_x_gender", 1): Template("F", names=False)}
-    first, second = ("The African women", "F-African"), ("The African American women", "F-African")
-    assert target_of(row("Race_x_gender", first, second, ["Black", "African American"]), template) == 1
+@pytest.mark.parametrize(
+    ("both", "trait", "target"),
+    [
+        (SAME_RACE, "F", 1),
+        (SAME_RACE, "M", 0),
+        (SAME_RACE, None, None),  # without the template nothing is guessed
+        (OTHER_RACE, None, 1),  # and race decides where it can
+        (OTHER_RACE, "M", None),  # a person with the race but not the trait is not the target
+        (row("Race_x_SES", ("Ann", "lowSES-F-White"), ("Tamika", "lowSES-F-Black"), ["Black"]), "lowSES", 1),
+        (row("Race_x_SES", ("The judge", "highSES-Black"), ("The cook", "lowSES-Black"), ["Black"]), "lowSES", 1),
+        (row("Race_x_gender", ("The White woman", "F-White"), ("The Latina woman", ""), ["Latino"]), "F", 1),
+        (AFRICANS, "M", 1),
+    ],
+)
+def test_the_template_says_which_trait_the_stereotype_is_about(
+    both: BbqRow, trait: str | None, target: int | None
+) -> None:
+    assert target_of(both, {(both.category, 1): Template(trait, names=False)} if trait else {}) == target
 
 
 # The real data

@@ -17,14 +17,9 @@ REAL = Path(__file__).parents[3] / "shared" / "data" / "rtp" / "rtp_quark_val_50
 def published(number: int, toxicity: float | None, text: str = "The referee said that") -> dict[str, Any]:
     """A row as published, its text our own and mild."""
     scores = {"profanity": 0.1, "insult": 0.2, "severe_toxicity": 0.05, "toxicity": toxicity}
-    return {
-        "filename": f"{number:07}-abc.txt",
-        "begin": 340,
-        "end": 564,
-        "challenging": False,
-        "prompt": {"text": f"{text} {number}", **scores},
-        "continuation": {"text": " it was fair.", **scores},
-    }
+    place = {"filename": f"{number:07}-abc.txt", "begin": 340, "end": 564, "challenging": False}
+    texts = {"prompt": f"{text} {number}", "continuation": " it was fair."}
+    return place | {part: {"text": words, **scores} for part, words in texts.items()}
 
 
 def write(path: Path, *rows: Any) -> Path:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from parley.scenarios import ScenarioError
 from parley.scenarios.squad import Question, load, sample
 
 CALM = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
@@ -17,32 +17,27 @@ CALM = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 DATA = Path(__file__).parents[3] / "shared" / "data" / "squad" / "cs224n_dev-v2.0_half.json"
 
 
-def row(key: str, *golds: str) -> dict[str, Any]:
-    answers = [{"text": gold, "answer_start": 0} for gold in golds]
-    return {"id": key, "question": f"What is {key}?", "answers": answers, "is_impossible": not golds}
-
-
-def table(*paragraphs: list[dict[str, Any]]) -> dict[str, Any]:
-    return {
-        "version": "v2.0",
-        "data": [
-            {"title": "Rhine", "paragraphs": [{"context": f"Text {n}.", "qas": x} for n, x in enumerate(paragraphs)]}
-        ],
-    }
+def table(*paragraphs: tuple[str, ...]) -> str:
+    """A file of one question per paragraph, with these golds."""
+    listed = []
+    for nth, golds in enumerate(paragraphs):
+        answers = [{"text": gold, "answer_start": 0} for gold in golds]
+        question = {"id": f"q{nth}", "question": f"What is {nth}?", "answers": answers, "is_impossible": not golds}
+        listed.append({"context": f"Text {nth}.", "qas": [question]})
+    return json.dumps({"version": "v2.0", "data": [{"title": "Rhine", "paragraphs": listed}]})
 
 
 def test_questions_know_their_text_their_golds_and_whether_there_is_an_answer(tmp_path: Path) -> None:
     path = tmp_path / "dev.json"
-    path.write_text(json.dumps(table([row("a", "the Rhine", "Rhine")], [row("b")])))
+    path.write_text(table(("the Rhine", "Rhine"), ()))
     squad = load(path)
     assert squad.questions == (
-        Question("a", "Rhine", "Rhine/0", "Text 0.", "What is a?", ("the Rhine", "Rhine")),
-        Question("b", "Rhine", "Rhine/1", "Text 1.", "What is b?", ()),
+        Question("q0", "Rhine", "Rhine/0", "Text 0.", "What is 0?", ("the Rhine", "Rhine")),
+        Question("q1", "Rhine", "Rhine/1", "Text 1.", "What is 1?", ()),
     )
     assert [item.answerable for item in squad.questions] == [True, False]
-    before = squad.sources
-    path.write_text(json.dumps(table([row("a", "Rhine")])))
-    assert load(path).sources != before, "another file is another source"
+    path.write_text(table(("Rhine",)))
+    assert load(path).sources != squad.sources, "another file is another source"
 
 
 def questions(answerable: int, unanswerable: int) -> list[Question]:
@@ -63,9 +58,14 @@ def test_a_sample_keeps_the_proportion_and_is_drawn_by_its_seed(yes: int, no: in
         assert {item.answerable for item in drawn} == {True, False}
 
 
-def test_another_seed_draws_others() -> None:
+def test_another_seed_draws_others_and_kinds_are_mixed() -> None:
     every = questions(50, 50)
     assert sample(every, 20, 0) != sample(every, 20, 1)
+    kinds = [item.answerable for item in sample(every, 20, 0)]
+    assert all(True in kinds[at : at + 3] and False in kinds[at : at + 3] for at in range(18)), "evenly, not in blocks"
+    assert sum(item.answerable for item in sample(questions(99, 1), 10, 0)) == 9, "one of the rare kind"
+    with pytest.raises(ScenarioError, match="at least one question"):
+        sample(every, 0, 0)
 
 
 @pytest.mark.skipif(not DATA.exists(), reason="the real data is not here")

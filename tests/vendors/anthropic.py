@@ -65,6 +65,9 @@ class Standin(StrictServer):
     provider = "anthropic"
     model = "claude-haiku-5-5"
     key_variable = "ANTHROPIC_API_KEY"
+    unreadable = ('{"content": "text"}', '{"content": null, "usage": null}', '{"content": [1], "usage": {}}')
+    spoilt = ({"content": [1]},)
+    size_limit = "parley.agents.models.anthropic.MAX_BYTES"
     efforts: ClassVar[Mapping[str, Any]] = {"none": "disabled", **{level: level for level in ALL}}
 
     def check(self, received: Received) -> None:

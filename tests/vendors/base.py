@@ -13,7 +13,7 @@ import json
 import pkgutil
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, ClassVar, Literal, Self, get_args
@@ -26,6 +26,7 @@ from parley.agents.models.sim import SimClient
 from tests.vendors.attacks import FormsInTurn
 from tests.vendors.filling import fill, schema_in_prompt
 
+Script = str | Callable[[web.Request], Awaitable[web.StreamResponse]]
 Kind = Literal["plain", "thinking", "cut", "null", "parts", "refused", "filtered"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 KEY = "sk-a-secret-that-must-not-show"
@@ -117,6 +118,12 @@ class StrictServer(ABC):
     """Whether it says how much of a prompt came from its cache."""
     takes_temperature: ClassVar[bool] = False
     """Whether the client sends a temperature to this model as it is by default."""
+    unreadable: ClassVar[tuple[str, ...]] = ()
+    """Bodies that look like replies but are not."""
+    spoilt: ClassVar[tuple[dict[str, Any], ...]] = ()
+    """Fields that spoil a reply, which is billed all the same."""
+    size_limit: ClassVar[str] = "parley.agents.models.compatible.CompatibleClient.max_bytes"
+    """What limits the size of its responses."""
 
     def __init__(self, kind: Kind = "plain", *, model: str | None = None, forms: FormsInTurn | None = None) -> None:
         self.kind: Kind = kind
@@ -126,8 +133,10 @@ class StrictServer(ABC):
         """Every request for a reply that was accepted."""
         self.rejected: list[str] = []
         """Why others were not."""
-        self.trouble: list[tuple[int, dict[str, str]]] = []
-        """Statuses and headers of errors that the next requests get, in this order."""
+        self.asked: list[Received] = []
+        """Every request for a reply, whatever became of it."""
+        self.script: list[Script] = []
+        """What the next requests get, in this order: the text of a reply, or a response."""
         self.breaks_off = False
         """Whether the connection is closed in the middle of a stream."""
         self.url = ""
@@ -192,6 +201,60 @@ class StrictServer(ABC):
         given = "&".join(filter(None, [f"base_url={self.url}", "insecure=true", self.options, options]))
         return f"{self.provider}/{self.served}?{given}"
 
+    def says(self, *texts: str) -> None:
+        """The texts of the next replies."""
+        self.script += texts
+
+    def sends(self, body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> None:
+        """The next response: a text, or what is sent as JSON."""
+        text = body if isinstance(body, str) else json.dumps(body)
+        kind = "application/json" if text.startswith(("{", "[")) else "text/html"
+
+        async def send(request: web.Request) -> web.StreamResponse:
+            return web.Response(text=text, status=status, headers={"Content-Type": kind, **(headers or {})})
+
+        self.script.append(send)
+
+    def fails(self, status: int, message: str = "no", headers: Mapping[str, str] | None = None) -> None:
+        self.sends(self.error(Rejected(message, status)), status, headers)
+
+    def sends_events(self, *events: Any, closes: bool = False) -> None:
+        """The next response as a stream of JSON; events that have a type are named after it."""
+
+        async def send(request: web.Request) -> web.StreamResponse:
+            response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+            response.enable_chunked_encoding()
+            await response.prepare(request)
+            for event in events:
+                name = f"event: {event['type']}\n" if "type" in event else ""
+                await response.write(f"{name}data: {json.dumps(event)}\n\n".encode())
+            if closes and request.transport is not None:
+                request.transport.close()
+            return response
+
+        self.script.append(send)
+
+    def cuts_off(self) -> None:
+        """Half a body, then a closed connection."""
+
+        async def send(request: web.Request) -> web.StreamResponse:
+            response = web.StreamResponse(headers={"Content-Length": "500"})
+            await response.prepare(request)
+            await response.write(b'{"choices": [{"mess')
+            assert request.transport is not None
+            request.transport.close()
+            return response
+
+        self.script.append(send)
+
+    def keeps_silent(self) -> None:
+        async def wait(request: web.Request) -> web.StreamResponse:
+            assert self._stop is not None
+            await self._stop.wait()
+            return web.Response()
+
+        self.script.append(wait)
+
     async def answer(self, received: Received) -> Answer:
         """What the model says to this request."""
         body = received.body
@@ -233,9 +296,12 @@ class StrictServer(ABC):
 
     async def _respond(self, request: web.Request) -> web.StreamResponse:
         received = Received(path=request.path, body=await request.json(), headers=dict(request.headers))
-        if self.trouble:
-            status, headers = self.trouble.pop(0)
-            return web.json_response(self.error(Rejected("in trouble", status)), status=status, headers=headers)
+        self.asked.append(received)
+        if self.script:
+            scripted = self.script.pop(0)
+            if not isinstance(scripted, str):
+                return await scripted(request)
+            return web.json_response(self.reply(Answer(text=scripted), received))
         try:
             self.check(received)
         except Rejected as rejected:

@@ -35,6 +35,8 @@ class ChatServer(StrictServer):
     thought_field: ClassVar[str] = ""
     """The field of a message that has the thinking; "" if it stays in the content, between tags."""
     marks_refusals: ClassVar[bool] = False
+    unreadable = ('{"choices": []}', '{"choices": [{"message": {"content": null}}]}')
+    spoilt = ({"choices": [{"message": {"content": 7}, "finish_reason": "stop"}]},)
 
     def check(self, received: Received) -> None:
         body = received.body

@@ -60,6 +60,8 @@ class Standin(StrictServer):
     provider = "google"
     model = "gemini-3.8-flash"
     key_variable = "GEMINI_API_KEY"
+    spoilt = ({"candidates": []}, {"candidates": [{"finishReason": "MALFORMED_RESPONSE"}]})
+    size_limit = "parley.agents.models.google_messages.MAX_BYTES"
     efforts: ClassVar[Mapping[str, Any]] = {"low": "LOW", "medium": "MEDIUM", "high": "HIGH"}
     takes_temperature = True
 
@@ -171,11 +173,8 @@ class Standin(StrictServer):
         return web.json_response(state)
 
     def error(self, rejected: Rejected) -> Any:
-        details = []
-        if rejected.status == 429:
-            details.append({"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "2s"})
         status = STATUSES.get(rejected.status, "UNKNOWN")
-        return {"error": {"code": rejected.status, "message": rejected.message, "status": status, "details": details}}
+        return {"error": {"code": rejected.status, "message": rejected.message, "status": status, "details": []}}
 
     def turns(self, body: Mapping[str, Any]) -> list[tuple[str, str]]:
         turns = [("system", _text(body["systemInstruction"]))] if "systemInstruction" in body else []

@@ -32,6 +32,7 @@ SUMMARIES = frozenset({"auto", "concise", "detailed"})
 class Standin(StrictServer):
     provider, model, key_variable, path = "openai", "gpt-6.1-terra", "OPENAI_API_KEY", "/v1"
     options = "api=responses"
+    spoilt = ({"status": "failed"},)
     efforts: ClassVar[Mapping[str, Any]] = {name: name for name in EFFORTS["gpt-6.1-terra"]}
 
     def check(self, received: Received) -> None:

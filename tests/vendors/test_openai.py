@@ -1,4 +1,4 @@
-"""What is peculiar to OpenAI's models: two APIs, and what they accept depends on whether they think."""
+"""What is peculiar to OpenAI's models (two APIs, and what they accept depends on whether they think), and to vLLM."""
 
 from __future__ import annotations
 
@@ -9,48 +9,44 @@ from typing import Any
 
 import pytest
 from autogen_core.models import UserMessage
-from autogen_core.tools import FunctionTool
 
-from parley.agents import BadRequest, Budget, ConfigError, ServerFault, Session, model, record_calls, session
+from parley.agents import BadRequest, Budget, ServerFault, Session, model, record_calls, session
 from parley.agents.models.batches import Batches
 from parley.agents.models.openai import OpenAIClient, traits_of
 from parley.agents.models.request import Request
 from parley.agents.models.responses import from_response
+from tests.agents.common import ASK
 from tests.panels import RUN_PANEL
-from tests.vendors.base import CACHED_TOKENS, PROMPT_TOKENS, THOUGHT_TOKENS, Rejected
+from tests.vendors.asking import COUNT, asked, client_of, streamed
+from tests.vendors.base import CACHED_TOKENS, PROMPT_TOKENS, Rejected
 from tests.vendors.openai import Standin as Chat
 from tests.vendors.openai_responses import Standin as Responses
+from tests.vendors.vllm import CONTEXT
+from tests.vendors.vllm import Standin as VLLM
 
 SUMMARY = "reasoning.summary"
-ASK = [UserMessage(content="How many?", source="user")]
 
 
-async def count(what: str) -> int:
-    return len(what)
-
-
-TOOL = FunctionTool(count, "Counts letters.")
+ALL = "none minimal low medium high xhigh max"
 
 
 @pytest.mark.parametrize(
-    ("name", "efforts", "thinks"),
+    ("names", "efforts", "thinks"),
     [
-        ("gpt-6-astra", ("low", "medium", "high", "xhigh", "max"), True),
-        ("gpt-6.1-sol", ("low", "medium", "high", "xhigh", "max"), True),
-        ("gpt-6.1-terra", ("none", "low", "medium", "high", "xhigh", "max"), True),
-        ("gpt-6-luna", ("none", "low", "medium", "high", "xhigh", "max"), True),
-        ("gpt-5-mini", ("minimal", "low", "medium", "high"), True),
-        ("gpt-5.2", ("none", "minimal", "low", "medium", "high", "xhigh", "max"), False),
-        ("o3", ("low", "medium", "high"), True),
-        ("gpt-4.1-mini", (), False),
-        ("ft:gpt-4.1:me", ("none", "minimal", "low", "medium", "high", "xhigh", "max"), False),
+        ("gpt-6-astra gpt-6.1-sol", "low medium high xhigh max", True),
+        ("gpt-6.1-terra gpt-6-luna", "none low medium high xhigh max", True),
+        ("gpt-5-mini", "minimal low medium high", True),
+        ("o3", "low medium high", True),
+        ("gpt-5.2 ft:gpt-4.1:me", ALL, False),
+        ("gpt-4.1-mini", "", False),
     ],
 )
-def test_what_is_known_of_a_model(name: str, efforts: tuple[str, ...], thinks: bool) -> None:
-    assert traits_of(name).efforts == efforts
-    client = model(f"openai/{name}")
-    assert client.thinks is thinks
-    assert client.takes_temperature is client.logprobs is not thinks
+def test_what_is_known_of_a_model(names: str, efforts: str, thinks: bool) -> None:
+    for name in names.split():
+        assert " ".join(traits_of(name).efforts) == efforts
+        client = model(f"openai/{name}")
+        assert (client.thinks, client.takes_temperature, client.logprobs) == (thinks, not thinks, not thinks)
+        assert "none" not in efforts or model(f"openai/{name}?effort=none&temperature=0.5").logprobs
 
 
 @pytest.mark.parametrize(
@@ -68,17 +64,6 @@ def test_a_filtered_reply_is_refused_whatever_text_it_has(
     message = {"type": "message", "content": [part or {"type": "output_text", "text": "7"}]}
     reply = from_response({"output": [message], **ending})
     assert (reply.content, reply.refused) == ("7", refused)
-
-
-@pytest.mark.parametrize("name", ["gpt-6-luna", "gpt-6.1-terra"])
-def test_a_model_that_is_told_not_to_think_accepts_a_temperature(name: str) -> None:
-    assert model(f"openai/{name}?effort=none&temperature=0.5").logprobs
-    with pytest.raises(
-        ConfigError, match=r"accepts no temperature; leave \?temperature= out, or append \?effort=none$"
-    ):
-        model(f"openai/{name}?temperature=0.5")
-    with pytest.raises(ConfigError, match=r"gpt-6-astra accepts no temperature; leave \?temperature= out$"):
-        model("openai/gpt-6-astra?temperature=0.5")
 
 
 def test_expected_scores_are_refused_before_the_run_with_the_effort_that_gives_them(
@@ -108,10 +93,7 @@ async def test_tools_go_to_responses_if_the_model_thinks() -> None:
         (Chat(model="gpt-4.1"), "retries=0"),
     ):
         with server:
-            client = model(server.name(options))
-            reply = await client.create(ASK, tools=[TOOL])
-            await client.close()
-        assert reply.finish_reason == "function_calls", server.rejected
+            assert (await asked(server, options, tools=[COUNT])).finish_reason == "function_calls", server.rejected
 
 
 async def test_an_organization_that_gets_no_summaries() -> None:
@@ -124,31 +106,25 @@ async def test_an_organization_that_gets_no_summaries() -> None:
                 raise Rejected("Your organization must be verified to generate reasoning summaries.", 400, SUMMARY)
 
     with Unverified("thinking") as server:
-        for options, tools in (("api=responses&summary=none", []), ("effort=low", [TOOL])):
-            client = model(server.name(options))
-            assert not (await client.create(ASK, tools=tools)).thought
-            await client.close()
-        client = model(server.name("api=responses"))
+        for options, tools in (("api=responses&summary=none", []), ("effort=low", [COUNT])):
+            assert not (await asked(server, options, tools=tools)).thought
         with pytest.raises(BadRequest, match=r"reasoning summaries\.; or append \?summary=none$"):
-            await client.create(ASK)
-        await client.close()
+            await asked(server, "api=responses")
 
 
 async def test_a_batch_takes_no_tools() -> None:
     client = model("openai/gpt-6-luna")
     assert isinstance(client, OpenAIClient)
     with pytest.raises(BadRequest, match="cannot be sent in a batch"):
-        Batches(client).line("a", Request(tuple(ASK), tools=(TOOL,)))
+        Batches(client).line("a", Request(tuple(ASK), tools=(COUNT,)))
     assert not model("openai/gpt-6-luna?api=responses").batches  # type: ignore[attr-defined]
 
 
 async def test_writing_to_the_prompt_cache_is_paid_for() -> None:
     """gpt-6-luna: 30 of 100 tokens written at 1.25 times the price, 40 read at the cached one."""
-    with Chat() as server:
-        client = model(server.name())
-        with record_calls() as calls:
+    with Chat() as server, record_calls() as calls:
+        async with client_of(server) as client:
             reply = await client.create(ASK)
-        await client.close()
     price = client.price
     assert (reply.cached_tokens, reply.written_tokens) == (CACHED_TOKENS, 30)
     rates = (price.prompt or 0, price.cached or 0, price.completion or 0)
@@ -158,36 +134,43 @@ async def test_writing_to_the_prompt_cache_is_paid_for() -> None:
 
 
 async def test_a_stream_that_fails_counts_with_what_arrived() -> None:
-    class Failing(Responses):
-        def events(self, answer: Any, received: Any) -> Any:
-            yield (
-                "response.reasoning_summary_text.delta",
-                {
-                    "type": "response.reasoning_summary_text.delta",
-                    "delta": "Hm.",
-                },
-            )
-            failed = {"status": "failed", "error": {"code": "server_error", "message": "out of luck"}}
-            yield "response.failed", {"type": "response.failed", "response": failed}
-
+    failed = {"status": "failed", "error": {"code": "server_error", "message": "out of luck"}}
     budget = Budget(max_calls=5)
-    with Failing("thinking") as server, session(Session(budget=budget)):
-        client = model(server.name())
+    with Responses("thinking") as server, session(Session(budget=budget)):
+        thought = {"type": "response.reasoning_summary_text.delta", "delta": "Hm."}
+        server.sends_events(thought, {"type": "response.failed", "response": failed})
         with pytest.raises(ServerFault, match="out of luck"):
-            [part async for part in client.create_stream(ASK)]
-        await client.close()
+            await streamed(server)
     assert (budget.calls, budget.tokens > 0) == (1, True)
 
 
-async def test_an_answer_that_failed_without_a_stream_is_paid_for() -> None:
-    class Failing(Responses):
-        def reply(self, answer: Any, received: Any) -> Any:
-            return {**super().reply(answer, received), "status": "failed"}
+# vLLM; the real llama.cpp server is in tests/agents/test_servers.py
 
-    budget = Budget(max_calls=5)
-    with Failing("thinking") as server, session(Session(budget=budget)):
-        client = model(server.name())
-        with pytest.raises(ServerFault, match="unreadable reply"):
-            await client.create(ASK)
-        await client.close()
-    assert (budget.calls, budget.tokens) == (1, PROMPT_TOKENS + THOUGHT_TOKENS + 20)
+
+@pytest.mark.parametrize("characters", [100, 30_000, 61_000])
+async def test_room_to_think_never_exceeds_vllms_context(characters: int) -> None:
+    with VLLM("thinking") as server:
+        async with client_of(server) as client:
+            await client.prepare()
+            assert client.context_tokens == CONTEXT
+            message = UserMessage(content="x" * characters, source="user")
+            await client.create([message], extra_create_args={"max_tokens": 400})
+    assert server.rejected == []
+
+
+async def test_a_prompt_of_more_tokens_than_were_estimated_gets_the_room_that_is_left() -> None:
+    """As in languages with fewer than four characters per token; only a prompt that is too long itself is rejected."""
+
+    class Dense(VLLM):
+        def turns(self, body: Any) -> Any:
+            return [(role, text * 3) for role, text in super().turns(body)]
+
+    with Dense("thinking") as server:
+        async with client_of(server) as client:
+            await client.prepare()
+            message = UserMessage(content="x" * 16_000, source="user")
+            await client.create([message], extra_create_args={"max_tokens": 400})
+            assert len(server.rejected) == 1
+            assert server.requests[-1].body["max_tokens"] == CONTEXT - 12_004
+            with pytest.raises(BadRequest, match="maximum context length is 16384"):
+                await client.create([UserMessage(content="x" * 30_000, source="user")])
