@@ -26,8 +26,6 @@ def sources(turn: Turn) -> list[str]:
     return [piece.source for piece in (pieces[:-1] if persona else pieces)]
 
 
-
-
 async def test_what_was_said_blindly_is_read_by_all_others_afterwards_in_speaking_order() -> None:
     transcript = await Debate(PANEL, model=SIM, rounds=3, blind_rounds=1).converse(TASK)
     blind, discussed = transcript.spoken(round=1), transcript.spoken(round=2)
@@ -69,8 +67,6 @@ async def test_several_blind_rounds_keep_everything_back_until_the_last_is_over(
     assert sources(transcript.spoken("referee", round=1)[0]) == ["user", "Ada", "Ben"], "the referee hears them"
     third = sources(transcript.spoken("debater", round=3)[0])
     assert third == ["user", "Ada", "Ada", "Ben", "Ray", "Ben", "Ray"]
-
-
 
 
 @pytest.mark.parametrize("fence", [False, True])

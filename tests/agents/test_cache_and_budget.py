@@ -20,7 +20,6 @@ from parley.agents import (
     BudgetSpent,
     ParleyError,
     ReplyCache,
-    ServerFault,
     Session,
     model,
     record_calls,
@@ -141,8 +140,6 @@ async def test_one_token_without_a_text_is_cached_with_its_probabilities(server:
     assert (read.cached, cut.cached) == (True, False), "a text that was cut at once is asked for again"
     assert read.logprobs is not None
     assert read.logprobs[0].top_logprobs[0].bytes == [55]
-
-
 
 
 def test_a_cache_that_cannot_be_created_says_what_to_do(tmp_path: Path) -> None:

@@ -152,10 +152,6 @@ async def streamed(client: Any, **options: Any) -> tuple[list[Any], Any]:
     return texts, last
 
 
-
-
-
-
 @pytest.mark.parametrize("size", [1, 7, 20, 200])
 async def test_the_key_is_redacted_from_a_stream(server: Any, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     monkeypatch.setenv("PARLEY_SERVER_KEY", KEY)

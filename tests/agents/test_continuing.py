@@ -82,8 +82,6 @@ async def test_a_run_of_so_many_turns(make: Make) -> None:
 # What a stock team does not have: rounds, blind rounds, referees, instructions.
 
 
-
-
 @pytest.mark.parametrize("turns", range(1, 8))
 async def test_a_debate_in_pieces_is_the_same_debate(turns: int) -> None:
     """Stopped and saved after so many turns, it ends with the prompts of the debate that ran through."""

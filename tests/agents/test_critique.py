@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from autogen_agentchat.agents import AssistantAgent
-from autogen_agentchat.conditions import MaxMessageTermination, TextMentionTermination
+from autogen_agentchat.conditions import TextMentionTermination
 from autogen_core.models import UserMessage
 from pydantic import BaseModel
 
@@ -181,8 +181,6 @@ async def test_an_autogen_condition_ends_it(server: Any, drafts: list[str]) -> N
     )
     assert [turn.text for turn in transcript.spoken("generator")] == drafts[:-1]
     assert "FINAL" in transcript.stop_reason
-
-
 
 
 class Craft(BaseModel):

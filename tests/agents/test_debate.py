@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 from autogen_agentchat.agents import AssistantAgent
 from autogen_agentchat.base import TaskResult
-from autogen_agentchat.conditions import MaxMessageTermination, TextMentionTermination
 from autogen_agentchat.messages import TextMessage
 from autogen_agentchat.teams import RoundRobinGroupChat
 from autogen_core import CancellationToken
@@ -153,12 +150,6 @@ async def test_replies_are_parsed_as_the_type_requested_for_each_turn() -> None:
     assert (unread.verdict, unread.parse_status, len(unread.calls)) == (None, "unparsed", 2)
 
 
-
-
-
-
-
-
 async def test_it_can_be_cancelled_and_a_failure_cancels_the_others(until: Any) -> None:
     client, token = model(f"{SIM}?latency=60"), CancellationToken()
     transcript = asyncio.ensure_future(Debate([ADA, BEN], model=client).converse(TASK, token))
@@ -234,10 +225,6 @@ async def test_it_runs_as_an_autogen_team_and_in_one() -> None:
         [Debate([ADA, BEN], model=SIM, rounds=1), AssistantAgent("Guest", model(SIM))], max_turns=2
     )
     assert [message.source for message in (await team.run(task=TASK)).messages] == ["user", "Ada", "Ben", "Guest"]
-
-
-
-
 
 
 async def test_usage_by_speaker_adds_up_and_one_unknown_price_makes_the_cost_unknown(server: Any) -> None:

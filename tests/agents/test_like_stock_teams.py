@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import pytest
-from autogen_agentchat.agents import AssistantAgent, UserProxyAgent
+from autogen_agentchat.agents import AssistantAgent
 from autogen_agentchat.base import TaskResult, Team, TerminationCondition
 from autogen_agentchat.conditions import (
     FunctionCallTermination,
@@ -164,8 +164,6 @@ async def test_agents_that_act_do_the_same_in_a_debate(server: Any, acting: Any,
     assert asked[0] == asked[1]
 
 
-
-
 async def test_personas_stream_like_assistants(server: Any) -> None:
     server.streams(chunk("Ye"), chunk("s."), chunk(finish="stop"), USAGE)
     names = [Persona("Xi", "You are Xi."), Persona("Yu", "You are Yu.")]
@@ -180,8 +178,6 @@ async def test_personas_stream_like_assistants(server: Any) -> None:
         [PersonaAgent(persona, server.client(), model_client_stream=True) for persona in names], max_turns=2
     )
     await compare(in_a_team, await stock(assistants(openai(server), model_client_stream=True), turns=2))
-
-
 
 
 @pytest.mark.parametrize("kind", ["ours", "stock"])

@@ -100,8 +100,6 @@ async def test_personas_last_share_everything_with_the_call_before(claude: Claud
     assert calls[-1].cached_tokens > calls[1].cached_tokens  # type: ignore[operator]
 
 
-
-
 async def test_cache_writes_and_cache_reads_have_their_own_prices(claude: Claude) -> None:
     call = (await debate(claude))[0]
     plain = call.prompt_tokens - call.written_tokens

@@ -85,8 +85,6 @@ def test_a_name_that_no_model_can_have_is_refused(place: Path, name: str, said: 
     assert "\n" not in str(caught.value)
 
 
-
-
 def test_options_in_the_name_and_in_python_are_the_same() -> None:
     assert model("sim/judge?base=6&female=0.5").identity == model("sim/judge", base=6, female=0.5).identity
 
@@ -126,8 +124,6 @@ async def test_each_model_of_a_run_is_opened_once() -> None:
     assert list(models) == [judge, other]
     await models.close()
     assert list(models) == []
-
-
 
 
 def test_bytes_of_a_name_that_are_not_utf_8_are_written_out() -> None:

@@ -37,7 +37,7 @@ from parley.agents.models.thoughts import (
     split_thought,
 )
 from parley.base.errors import CutShort
-from tests.agents.common import ASK, chunk
+from tests.agents.common import ASK
 
 INLINE = '<think>Perhaps {"score": 1} or not.</think>\n\n{"score": 9}'
 
@@ -148,8 +148,6 @@ async def test_a_reply_has_its_thought_apart(server: Any, message: dict[str, Any
         assert (calls[0].reply, calls[0].thought, calls[0].thought_tokens) == ("Seven.", "Six? No.", 21)
     assert len(server.asked) == 1
     cache.close()
-
-
 
 
 async def test_a_cut_reply_of_a_model_that_thinks_may_be_a_thought(server: Any) -> None:
@@ -286,8 +284,6 @@ async def test_expected_scores_are_those_of_the_answer(server: Any, border: list
     server.says('<think>{"points": 2}</think>\n{"points": 7}', logprobs=[*thinking, *answer])
     reply = await structured_reply(server.client(), ASK, Point, readout="expected")
     assert reply.expected == {"points": pytest.approx(8.0)}
-
-
 
 
 def test_splitting_a_stream_takes_linear_time() -> None:
