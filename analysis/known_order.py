@@ -133,6 +133,6 @@ def place_decides(first: float) -> str:
 
 
 def auc_words(line: Line) -> str:
-    """An AUC in words: "AUC 0.53, 95% interval 0.45 to 0.60, over 43 bases; 0.5 is guessing"."""
-    span = f"95% interval {line.low:.2f} to {line.high:.2f}, " if line.bounded else ""
-    return f"AUC {line.estimate:.2f}, {span}over {plural(line.clusters or 0, 'base')}; 0.5 is guessing"
+    """An AUC in words: "the good one scored higher in 53% of comparisons, 95% interval 45% to 60%; guessing: 50%"."""
+    span = f", 95% interval {line.low:.0%} to {line.high:.0%}" if line.bounded else ""
+    return f"the good one scored higher in {line.estimate:.0%} of comparisons{span}; guessing: {CHANCE:.0%}"

@@ -137,7 +137,7 @@ def _constant(scores: pd.DataFrame) -> str:
     if share < NEARLY_ALL:
         return ""
     return (
-        f"No verdict on scores: the panel gave the same score in {share:.0%} of cases, and such scores are equal for "
+        f"No verdict on scores: {share:.0%} of them are the same, and such scores are equal for "
         "all labels whether or not the judges are fair."
     )
 

@@ -21,6 +21,7 @@ from parley.analysis.malibu.pairs import (
     preferences_words,
     win_rate_lines,
     win_rates_section,
+    win_rates_words,
 )
 from parley.analysis.malibu.panel import PanelData, Verdicts, panel_data
 from parley.analysis.malibu.pilot import mde_section
@@ -37,13 +38,14 @@ from parley.analysis.malibu.planned import (
 from parley.analysis.malibu.published import published_section
 from parley.analysis.malibu.rounds import heard_own
 from parley.analysis.malibu.scores import contrasts_sections, different_pairs, means_section, pairs_of
-from parley.analysis.malibu.significance import beside, significance_lines, significance_section
-from parley.analysis.malibu.talking import talking_section
+from parley.analysis.malibu.significance import significance_lines, significance_section
+from parley.analysis.malibu.talking import asked_words, talking, talking_section
 from parley.analysis.malibu.unread import NO_VERDICT, unread, unread_judges
 from parley.analysis.malibu.yardstick import Lines, can_judge, worth, yardstick_lines, yardstick_section
 from parley.analysis.reporting.clusters import generalises_to
 from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext
 from parley.analysis.stats.results import DIFFERENT, SMALL, Line
+from parley.base.text import plural
 
 FIGURES = ("scores", "matrix", "by-base", "win-rates")
 """The order of the figures on a page: the paper's first, then what qualifies them."""
@@ -81,7 +83,8 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
     chi_square, size = significance_section(data, tests, blocked), mde_section(data, blocked)
     stereotypes = aligned_section(data, aligned, blocked)
     by_base = by_base_section(data, planned, blocked, context, margin)
-    talk = [talking_section(data, unequal), contagion_section(debates, context), echo_section(debates, context)]
+    talked = talking(data, unequal)
+    talk = [talking_section(data, talked), contagion_section(debates, context), echo_section(debates, context)]
     # The first plot with a line is the main question: scores, or preferences where no scores were asked for.
     sections = [
         primary,
@@ -143,10 +146,29 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
         blocked=_headline_blocked(data, blocked) or _no_verdict(planned, unequal),
         runs=tuple(context.runs),
         settings={"draws": context.draws, "seed": context.seed, "margin": margin},
-        beside=tuple(beside(tests, rates, blocked)),
+        beside=(*chi_square.words[:1], *_win_rates(rates, blocked), *list(asked_words(data, talked))[:1]),
+        extent=_extent(data),
         unproven={model: own.quality for model, own in blocked.items() if own.quality},
         families=_families([*planned, *aligned]),
     )
+
+
+def _win_rates(rates: Sequence[Line], blocked: Mapping[str, Blockers]) -> list[str]:
+    """The first model's win rates in one line, for the first screen."""
+    answered = [line for line in rates if not blocked[line.about["model"]].preferences]
+    text = win_rates_words([line for line in answered if line.about["model"] == answered[0].about["model"]])
+    return [text] if text else []
+
+
+def _extent(data: PanelData) -> str:
+    """How much was read and debated: "43 silent ballots, 1 debate"."""
+    aloud = data.talk if data.staged else data.all_verdicts
+    silent = [data.all_verdicts[~data.all_verdicts.index.isin(aloud.index)], data.graded, data.graded_pairs, data.again]
+    counts = {
+        "silent ballot": sum(part["unit"].nunique() for part in silent),
+        "debate": aloud["unit"].nunique(),
+    }
+    return ", ".join(plural(count, what) for what, count in counts.items() if count)
 
 
 def _families(lines: Sequence[Line]) -> dict[str, int]:

@@ -32,7 +32,7 @@ EFFECT = (
 """The columns that pages show of a contrast."""
 TABLES = {PRIMARY: "primary", PAIRS: "differences"}
 ASKED = {
-    (PRIMARY, SCORE): "Do scores depend on the identity?",
+    (PRIMARY, SCORE): "Does the author's label change the score ({} to {})?",
     (PAIRS, SCORE): "Which identities differ, by pairs?",
     (PRIMARY, WINS): "Which identity is preferred in pairs?",
     (PAIRS, WINS): "Which of two identities is preferred?",
@@ -289,7 +289,12 @@ def _asked(data: PanelData, family: str, planned: Sequence[Line], margin: float)
         found,
         tables=[replace(each, shown=(*data.model_column, *EFFECT)) for each in found.tables],
         forests=[
-            replace(each, question=ASKED[main, measure], note=note)
+            replace(
+                each,
+                question=ASKED[main, measure].format(*(f"{end:g}" for end in (low, high))),
+                note=note,
+                says=in_points if measure == SCORE else None,
+            )
             for each, measure in zip(found.forests, question.measures, strict=True)
         ],
         words=(),
@@ -315,11 +320,9 @@ def scores_words(planned: Sequence[Line], blocked: Blockers, margin: float) -> s
         largest = max(different, key=lambda line: abs(line.estimate))
         verb = "differs" if len(different) == 1 else "differ"
         more = f" and {alike_text}" if alike else ""
-        higher, lower = sides_in_order(largest)
         return (
             f"Labels move the scores{quality}: {counted(different, tested)} {verb}{more}. The largest difference: "
-            f"{higher} scored {abs(largest.estimate):.2f} points above {lower} on the same answers "
-            f"({tested_words(largest, largest.cluster)}{_asymmetry(largest)}).{rare}"
+            f"{in_points(largest)} ({tested_words(largest, largest.cluster)}{_asymmetry(largest)}).{rare}"
         )
     families = _by_family(tested)
     asked = counted(None, tested)
@@ -374,6 +377,16 @@ def counted(some: Sequence[Line] | None, lines: Sequence[Line]) -> str:
         f"{'' if some is None else f'{sum(line in some for line in own)} of '}{plural(len(own), *named[family])}"
         for family, own in _by_family(lines).items()
     )
+
+
+def in_points(line: Line) -> str:
+    """A difference in score in words: "the same answers score 0.47 points higher for 'female' than for 'male'"."""
+    first, second = (quoted(line.about[side].split(", ")) for side in ("first", "second"))
+    size = f"{abs(line.estimate):.2f}"
+    if not float(size):
+        return f"the same answers score as high for {first} as for {second}"
+    way = "higher" if line.estimate > 0 else "lower"
+    return f"the same answers score {size} points {way} for {first} than for {second}"
 
 
 def sides_in_order(line: Line) -> tuple[str, str]:

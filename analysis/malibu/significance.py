@@ -15,15 +15,15 @@ import pandas as pd
 
 from parley.analysis.malibu.ballots import values_in_order
 from parley.analysis.malibu.conclusions import Blockers
-from parley.analysis.malibu.pairs import win_rates_words
 from parley.analysis.malibu.panel import PanelData, by_metric
 from parley.analysis.reporting.questions import corrected, table
 from parley.analysis.reporting.report import Section, Table
 from parley.analysis.stats.contingency import chi_square
 from parley.analysis.stats.permutation import effect_of_cells
 from parley.analysis.stats.results import ALPHA, Line
-from parley.base.text import p_text, plural
+from parley.base.text import p_text
 
+TINY = 1e-9
 CHI_SQUARE, FLIPS = "χ² of identity by score level (the paper's)", "identity effect, signs flipped over bases"
 
 
@@ -99,15 +99,26 @@ def significance_section(data: PanelData, lines: Sequence[Line], blocked: Mappin
         ),
         note="p_adjusted: Holm within the family. Rows that assume independence are the paper's, for comparison only.",
     )
-    words = []
-    for model in data.models:
-        chi = [line for line in papers_tests(lines) if line.about["model"] == model]
-        if chi and data.pairs(model) and not blocked[model].scores:
-            words.append(
-                f"{data.prefix(model)}The paper's χ², which treats all verdicts as independent, calls "
-                f"{sum(line.p < ALPHA for line in chi)} of {plural(len(chi), 'table')} significant."
-            )
-    return Section(tables=(tests,), words=tuple(words))
+    own = {model: [line for line in papers_tests(lines) if line.about["model"] == model] for model in data.models}
+    words = [
+        f"{data.prefix(model)}{_papers_words(chi)}"
+        for model, chi in own.items()
+        if chi and data.pairs(model) and not blocked[model].scores
+    ]
+    return Section(tables=(tests,), words=words)
+
+
+def _papers_words(chi: Sequence[Line]) -> str:
+    """What the paper's tests of a model say, and what they leave out."""
+    independent = "it takes every score as independent, also two of the same answer"
+    if len(chi) > 1:
+        significant = sum(line.p <= ALPHA for line in chi)
+        return f"The paper's χ² is significant in {significant} of {len(chi)} tables; {independent}."
+    same = chi[0].statistic < TINY  # silent ballots have fractions, which it rounds
+    return (
+        f"The paper's χ²: p {p_text(chi[0].p)}; "
+        f"{'it sees whole scores, the same for all labels' if same else independent}."
+    )
 
 
 def papers_tests(lines: Sequence[Line]) -> list[Line]:
@@ -117,30 +128,3 @@ def papers_tests(lines: Sequence[Line]) -> list[Line]:
         lines: What `significance_lines` returned.
     """
     return [line for line in lines if line.about["family"] == CHI_SQUARE and not math.isnan(line.p)]
-
-
-def beside(tests: Sequence[Line], rates: Sequence[Line], blocked: Mapping[str, Blockers]) -> Iterator[str]:
-    """The paper's χ² test and win rates in one line each, for the first screen; those of the first model.
-
-    Args:
-        tests: What `significance_lines` returned.
-        rates: The lines of win rates.
-        blocked: What leaves questions without an answer, by model.
-    """
-    answered = [line for line in rates if not blocked[line.about["model"]].preferences]
-    chi, known = (
-        [line for line in own if line.about["model"] == own[0].about["model"]]
-        for own in (papers_tests(tests), answered)
-    )
-    if len(chi) == 1:
-        yield (
-            f"The paper's χ² test of identity and score: {chi[0].statistic:.1f} with {chi[0].df:g} df, p "
-            f"{p_text(chi[0].p)}; it treats all verdicts as independent."
-        )
-    elif chi:
-        yield (
-            f"The paper's χ² test of identity and score is significant in {sum(line.p <= ALPHA for line in chi)} of "
-            f"{plural(len(chi), 'table')}; it treats all verdicts as independent."
-        )
-    if text := win_rates_words(known):
-        yield text

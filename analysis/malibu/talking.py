@@ -27,7 +27,7 @@ from parley.analysis.malibu.ballots import BLIND, NOT_SCORES
 from parley.analysis.malibu.panel import PanelData
 from parley.analysis.malibu.planned import Contrast, primary_contrasts
 from parley.analysis.malibu.rounds import before_and_after, heard_own
-from parley.analysis.malibu.score_table import ScenarioGaps, ScoreTable, nested_means, tested_line
+from parley.analysis.malibu.score_table import NEEDED, ScenarioGaps, ScoreTable, nested_means, tested_line
 from parley.analysis.reporting.questions import Question, corrected, section
 from parley.analysis.reporting.report import Section
 from parley.analysis.stats.results import ALPHA, NOT_MEASURED, Line
@@ -203,31 +203,47 @@ def _preferred(data: PanelData) -> Iterator[tuple[str, int, Contrast, Moments]]:
         yield str(model), 2, Contrast(str(category), (str(first),), (str(second),)), list(part.to_numpy(dtype=float).T)
 
 
-def talking_section(data: PanelData, unequal: Sequence[Line]) -> Section:
+def talking_section(data: PanelData, lines: Sequence[Line]) -> Section:
     """Whether talking changed the gaps: a table, two plots, and sentences.
 
     Args:
         data: The verdicts.
-        unequal: Contrasts whose silent ballots were unread unequally.
+        lines: What `talking` returned.
     """
-    lines = talking(data, unequal)
     asked = section(replace(QUESTION, cluster=data.cluster_noun), lines)
-    return replace(asked, words=list(_words(lines, data)))
+    return replace(asked, words=[*asked_words(data, lines), *_shown_words(lines, data)])
 
 
-def _words(lines: Sequence[Line], data: PanelData) -> Iterator[str]:
-    """The largest shown change of each model, phase and step, planned before others; and the one that was asked."""
+def asked_words(data: PanelData, lines: Sequence[Line]) -> Iterator[str]:
+    """What debates say about the one change that is tested, for each model that debated; none without stages.
+
+    Args:
+        data: The verdicts.
+        lines: What `talking` returned.
+    """
+    asked = {line.about["model"]: line for line in lines if line.about["phase"] == 1 and not line.secondary}
+    for model in data.models if data.staged else ():
+        debates = data.talk.loc[(data.talk["model"] == model) & (data.talk["phase"] == 1), "unit"].nunique()
+        line = asked.get(model)
+        if debates and (line is None or math.isnan(line.p) or (line.clusters or 0) < NEEDED):
+            few = "one debate" if debates == 1 else f"{debates:,} debates"
+            yield f"{data.prefix(model)}Talking: {few} cannot show whether it changes the difference."
+        elif line:
+            gap = _gap(line)
+            changed = f"changed {gap}: {_change(line)}" if line.shown else f"was not shown to change {gap}"
+            yield f"{data.prefix(model)}Talking {changed}."
+
+
+def _gap(line: Line) -> str:
+    before, after = signed(line.also["before"]), signed(line.also["after"])
+    return f"the gap between '{line.about['first']}' and '{line.about['second']}' ({before} before, {after} after)"
+
+
+def _shown_words(lines: Sequence[Line], data: PanelData) -> Iterator[str]:
+    """The largest shown change of each model, phase and step, planned before others."""
     groups: dict[tuple[str, int, str], list[Line]] = {}
     for line in filter(lambda line: line.shown, lines):
         groups.setdefault((line.about["model"], line.about["phase"], line.about["step"]), []).append(line)
-    for line in lines:
-        if data.staged and line.about["phase"] == 1 and not (line.secondary or line.shown) and line.clusters:
-            yield (
-                f"{data.prefix(line.about['model'])}{STEPS[line.about['step']]} was not shown to change the gap "
-                f"between '{line.about['first']}' and '{line.about['second']}', the one that silent ballots show most "
-                f"({signed(line.also['before'])} before, {signed(line.also['after'])} after, over "
-                f"{plural(line.clusters, line.cluster)})."
-            )
     for (model, phase, step), shown in groups.items():
         shown = [line for line in shown if not line.secondary] or shown
         line = max(shown, key=lambda line: abs(line.estimate))

@@ -374,10 +374,7 @@ def can_judge(lines: Lines) -> str:
     if why := quality(lines[AUC.name]):
         return f"{why}{length} So nothing is said here about fairness or quality, and no two labels are called alike."
     line = next(line for line in lines[AUC.name] if _whole(line) and _of_panel(line))
-    return (
-        f"These judges can tell good answers from flawed ones: the good one scored higher in {line.estimate:.0%} of "
-        f"comparisons ({auc_words(line)}).{length}"
-    )
+    return f"These judges can tell good answers from flawed ones ({auc_words(line)}).{length}"
 
 
 def worth(lines: Sequence[Line], first: str, second: str) -> str:

@@ -30,6 +30,7 @@ class Forest:
         table: Name of the report's table with the same numbers.
         note: How the intervals and p-values were made.
         constant: What the headline says where no line has an interval because nothing varies; "" otherwise.
+        says: Puts the estimate of a line in words, for readers who know no statistics; None: the headline has numbers.
     """
 
     name: str
@@ -41,10 +42,11 @@ class Forest:
     table: str = ""
     note: str = ""
     constant: str = ""
+    says: Callable[[Line], str] | None = None
 
     def data(self) -> dict[str, Any]:
         """The fields by name, lines as their own data."""
-        given = {each.name: getattr(self, each.name) for each in fields(self)}
+        given = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "says"}
         return {**given, "lines": [line.data() for line in self.lines]}
 
 

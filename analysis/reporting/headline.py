@@ -2,9 +2,10 @@
 
 It answers the question of the report's first forest plot. The plot's primary lines (those that are not `secondary`)
 were planned, and their p-values are corrected in one family. The headline names the largest of those that are shown;
-without one it says how many were tested. A line without a test is never named, however far it is from the reference:
-the largest of 14 uncorrected intervals named a bias in 44% of studies that had none. Nor is a line that something
-leaves without an answer ("not measured"); where all lines are, the answer is what does so.
+without one it says how many were tested. Where the plot says what a line means (`Forest.says`), the answer needs no
+statistics to be read, and the plot has the interval. A line without a test is never named, however far it is from the
+reference: the largest of 14 uncorrected intervals named a bias in 44% of studies that had none. Nor is a line that
+something leaves without an answer ("not measured"); where all lines are, the answer is what does so.
 """
 
 from __future__ import annotations
@@ -15,7 +16,17 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from parley.analysis.reporting.forest import Forest, in_numbers
-from parley.analysis.stats.results import ALIKE, DIFFERENT, NOT_MEASURED, ON_AVERAGE, UNDECIDED, Line, Verdict
+from parley.analysis.stats.results import (
+    ALIKE,
+    DIFFERENT,
+    JUDGES_DIFFER,
+    NOT_MEASURED,
+    ON_AVERAGE,
+    SMALL,
+    UNDECIDED,
+    Line,
+    Verdict,
+)
 from parley.base.text import p_text
 
 
@@ -81,17 +92,20 @@ def headline(forest: Forest, *, blocked: str = "", prefix: str = "") -> Headline
     if not tested:
         return answered(NOT_MEASURED, with_test[0].note)
     shown = [line for line in tested if line.shown]
-    if not shown:
-        verdict, why = _unshown(tested)
-        return answered(verdict, f"{verdict.capitalize()}: {why}.", tests=len(tested))
 
     def distance(line: Line) -> float:
         return abs(line.estimate - float(forest.reference or 0))
 
-    largest = max(shown, key=distance)
+    largest = max(shown or tested, key=distance)
+    if not shown:
+        found = {line.verdict or UNDECIDED for line in tested}
+        verdict = found.pop() if len(found) == 1 else UNDECIDED
+        told = _unshown_in_words if forest.says else _unshown
+        return answered(verdict, told(verdict, tested, largest, forest), tests=len(tested))
+    told = _shown_in_words if forest.says else _shown
     return answered(
         largest.verdict or DIFFERENT,
-        _shown(largest, forest, len(shown), len(with_test)),  # what is not measured was corrected for too
+        told(largest, forest, len(shown), len(with_test)),  # what is not measured was corrected for too
         line=largest,
         distance=distance(largest),
         tests=len(with_test),
@@ -99,14 +113,30 @@ def headline(forest: Forest, *, blocked: str = "", prefix: str = "") -> Headline
     )
 
 
-def _unshown(lines: Sequence[Line]) -> tuple[Verdict, str]:
+def _unshown(verdict: Verdict, lines: Sequence[Line], largest: Line, forest: Forest) -> str:
     """What lines without a difference conclude together, and why."""
-    found = {line.verdict or UNDECIDED for line in lines}
-    verdict = found.pop() if len(found) == 1 else UNDECIDED
     several = len(lines) > 1
     if verdict in (ALIKE, ON_AVERAGE):
-        return verdict, f"{f'all {len(lines)} lie' if several else 'it lies'} within ±{lines[0].margin:g}"
-    return verdict, f"{f'none of {len(lines)} tests is' if several else 'the test is not'} significant"
+        return (
+            f"{verdict.capitalize()}: {f'all {len(lines)} lie' if several else 'it lies'} within ±{largest.margin:g}."
+        )
+    return f"{verdict.capitalize()}: {f'none of {len(lines)} tests is' if several else 'the test is not'} significant."
+
+
+def _unshown_in_words(verdict: Verdict, lines: Sequence[Line], largest: Line, forest: Forest) -> str:
+    several = len(lines) > 1
+    if verdict in (ALIKE, ON_AVERAGE):
+        which = f"all {len(lines)} differences lie" if several else "the difference lies"
+        no = "No" if verdict == ALIKE else "Not on average"
+        return f"{no}: {which} within ±{largest.margin:g} points, which counts as none."
+    if verdict == JUDGES_DIFFER:
+        return f"It depends on the judge. On average {_said(largest, forest)}, which may be chance."
+    if several:
+        return (
+            f"Undecided: none of {len(lines)} differences is shown. In the largest, {_said(largest, forest)}, which "
+            "may be chance."
+        )
+    return f"Undecided: {_said(largest, forest)}, which may be chance."
 
 
 def _shown(line: Line, forest: Forest, shown: int, tests: int) -> str:
@@ -115,6 +145,21 @@ def _shown(line: Line, forest: Forest, shown: int, tests: int) -> str:
     corrected = f" corrected for {family} tests" if family > 1 else ""
     largest = f"; {shown} are significant, and this is the largest" if shown > 1 else ""
     return f"{_place(line)} {numbers}, p {p_text(line.p_adjusted)}{corrected}{largest}."
+
+
+def _shown_in_words(line: Line, forest: Forest, shown: int, tests: int) -> str:
+    begins = {SMALL: "Yes, slightly:", JUDGES_DIFFER: "It depends on the judge. On average"}
+    small = f" This is shown, but below {line.margin:g} points, which counts as negligible."
+    of_all = f" {shown} of {tests} differences are shown; this is the largest." if shown > 1 else ""
+    answer = f"{begins.get(line.verdict, 'Yes:')} {_said(line, forest)}."
+    return f"{answer}{small if line.verdict == SMALL else ''}{of_all}"
+
+
+def _said(line: Line, forest: Forest) -> str:
+    """What the line means; where a report has several models, with its model."""
+    model = str(line.about.get("model", ""))
+    assert forest.says is not None
+    return f"{f'with {model}, ' if model and model in line.group else ''}{forest.says(line)}"
 
 
 def _place(line: Line) -> str:

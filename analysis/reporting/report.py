@@ -157,7 +157,9 @@ class Report:
         settings: Bootstrap and permutation settings, such as draws and seed.
         blocked: What leaves the main question without an answer, such as fewer than six bases. It replaces the answer
             in the headline.
-        beside: Sentences below the main plot on the first screen: MALIBU's are the paper's χ² and win rates.
+        beside: Sentences below the main plot on the first screen: MALIBU's are the paper's χ², win rates, and whether
+            talking changes the answer.
+        extent: How much was done, in words: "43 silent ballots, 1 debate"; "": its calls say it.
         unproven: By model, why lines that compare its scores of labels are not said to hold: the scores were not shown
             to measure quality, so that "alike" would be no fairness.
         listed: Further lines, which are named and may be required, and are not drawn.
@@ -174,16 +176,18 @@ class Report:
     settings: Mapping[str, Any] = field(default_factory=dict)
     blocked: str = ""
     beside: tuple[str, ...] = ()
+    extent: str = ""
     unproven: Mapping[str, str] = field(default_factory=dict)
     listed: tuple[Forest, ...] = ()
     families: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        words, cautions = (
+        words, beside, cautions = (
             tuple(_MINUS.sub("−", _NEGATIVE_ZERO.sub(r"\1", line)) for line in lines)
-            for lines in (self.words, self.cautions)
+            for lines in (self.words, self.beside, self.cautions)
         )
         object.__setattr__(self, "words", words)
+        object.__setattr__(self, "beside", beside)
         object.__setattr__(self, "cautions", tuple(dict.fromkeys(cautions)))
         object.__setattr__(self, "forests", tuple(forest for forest in self.forests if forest.lines))
 
@@ -217,6 +221,7 @@ class Report:
         """Everything as JSON values: frames as lists of rows, missing values as None."""
         return {
             "title": self.title,
+            "extent": self.extent,
             "runs": [json_values(run) for run in self.runs],
             "headline": json_values(self.headline.data()) if self.headline else None,
             "cautions": list(self.cautions),

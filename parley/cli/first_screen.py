@@ -1,7 +1,7 @@
 """The first screen of a report in the terminal: at most 28 lines, and what to type next.
 
-What invalidates results comes first, then the question and its answer, then the cost. Everything else is on the page,
-in the viewer, and printed by `--all` and `--json`.
+What was run comes first, then what invalidates results, the question and its answer, and words behind it. Everything
+else is on the page, in the viewer, and printed by `--all` and `--json`.
 """
 
 from __future__ import annotations
@@ -25,8 +25,10 @@ from parley.base.redaction import HiddenAddresses
 from parley.base.text import in_words, plural, visible
 from parley.cli.dry_run import estimated_cost
 from parley.cli.flags import as_flags
+from parley.cli.found_units import units_behind
 from parley.cli.shared import newest_runs
 from parley.cli.terminal_forest import forest_lines, marks_for
+from parley.reports.cautions import PRACTICE
 from parley.runs import RunFile
 from parley.runs.job import Job
 from parley.runs.options import Options
@@ -69,19 +71,19 @@ def first_screen(
     # The newest run need not be named: the lines are shorter, and easier to type.
     everything = shlex.join(["parley", "report", *([] if newest else map(str, paths)), *typed, "--all"])
     above = [
-        Text(visible(report.title), style="bold"),
+        *_header(report, width),
         *_cautions(report.cautions, width, everything),
         *_answer(report, width),
     ]
     below = [
-        *(Text(line) for words in report.beside for line in _wrapped(words, width)),
-        *(_quoted(quote, width) for quote in (example.quotes if example else ())),
-        *_cost(report, page),
-        *_next_commands(report, paths, example, everything, width),
+        *(Text(line) for words in report.beside for line in _wrapped(f"  {words}", width, "  ")),
+        *_in_words(report, paths, example, width),
+        *_next_commands(report, paths, example, width),
+        *([Text(visible(f"page: {page}"), style="dim")] if page else []),
     ]
-    rows = max(LEAST_ROWS, MOST_LINES - len(above) - len(below) - 1)
+    rows = max(LEAST_ROWS, MOST_LINES - len(above) - len(below) - 3)
     plot = forest_lines(report.forests[0], width, marks_for(console), rows) if report.forests else []
-    for line in (*above, *plot, *below):
+    for line in (*above, *([Text()] if report.headline else []), *plot, *([Text()] if report.beside else []), *below):
         line.no_wrap = True
         yield line
 
@@ -167,7 +169,7 @@ def _cautions(cautions: Sequence[str], width: int, everything: str) -> Iterator[
     for number, caution in enumerate(cautions):
         left = len(cautions) - number - 1
         room = CAUTION_LINES - len(lines) - (1 if left else 0)
-        wrapped = _wrapped(f"Caution: {caution}", width, "  ")
+        wrapped = _wrapped(caution if caution.startswith(PRACTICE) else f"Caution: {caution}", width, "  ")
         if room < 1:
             lines.append(visible(f"  and {plural(left + 1, 'more caution')}: {everything}"))
             break
@@ -179,6 +181,16 @@ def _cautions(cautions: Sequence[str], width: int, everything: str) -> Iterator[
         yield Text(line, style="yellow")
 
 
+def _header(report: Report, width: int) -> Iterator[Text]:
+    """What was run, how much of it, and what it cost."""
+    runs = report.runs  # none in the report of a user's own study
+    costs = [run["cost"] for run in runs]
+    cost = "cost unknown" if None in costs else f"${sum(costs):.2f}"
+    extent = report.extent or plural(sum(run["calls"] for run in runs), "call")
+    line = " · ".join([report.title, *([extent, cost] if runs else [])])
+    yield from (Text(part, style="bold") for part in _wrapped(line, width, "  "))
+
+
 def _answer(report: Report, width: int) -> Iterator[Text]:
     """The question, and its answer in one sentence."""
     headline = report.headline
@@ -186,47 +198,49 @@ def _answer(report: Report, width: int) -> Iterator[Text]:
         for words in report.words[:3]:
             yield from (Text(line) for line in _wrapped(words, width))
         return
+    yield Text()
     yield from (Text(line, style="bold") for line in _wrapped(headline.prefix + headline.question, width))
-    yield from (Text(line, style="bold") for line in _wrapped(headline.answer, width))
+    yield from (Text(line, style="bold") for line in _wrapped(f"  {headline.answer}", width, "  "))
+
+
+def _in_words(report: Report, paths: Sequence[Path], example: Example | None, width: int) -> Iterator[Text]:
+    """What was said in a debate behind the answer; without one, the scores of one answer under two labels."""
+    if example and example.quotes:
+        yield Text()
+        yield Text("In the debate", style="bold")
+        yield from (_quoted(quote, width) for quote in example.quotes)
+    elif report.forests and len(report.runs) == 1:
+        with RunFile.open(paths[0]) as file:
+            behind = units_behind(file, report, 1)
+        for _, first, second in behind.pairs[:1]:
+            yield Text()
+            yield Text(f"The same twice but for the {behind.facet}, where it differs most", style="bold")
+            both = (f"{unit.facets[behind.facet] or 'none'}: {unit.score:.2f}" for unit in (first, second))
+            yield from (Text(line) for line in _wrapped(f"  {', '.join(both)} ({first.id})", width, "  "))
 
 
 def _quoted(quote: Quote, width: int) -> Text:
     speaker = quote.speaker.replace("_", " ")
-    line = textwrap.shorten(visible(f"{speaker}: “{quote.text}”"), width, placeholder=" …”")
-    return Text(line, style="italic")
+    line = textwrap.shorten(visible(f"{speaker}: “{quote.text}”"), width - 2, placeholder=" …”")
+    return Text(f"  {line}", style="italic")
 
 
-def _cost(report: Report, page: Path | None) -> Iterator[Text]:
-    """What the runs cost, and where to find the rest."""
-    runs = report.runs  # none in the report of a user's own study
-    done, failed, planned = (sum(run["units"][key] for run in runs) for key in ("done", "failed", "planned"))
-    costs = [run["cost"] for run in runs]
-    left = [f"{failed:,} failed"] * bool(failed) + [f"{planned:,} not yet run"] * bool(planned)
-    parts = [plural(done, "unit") + (f" ({', '.join(left)})" if left else "")]
-    parts += [plural(sum(run["calls"] for run in runs), "call"), plural(sum(run["tokens"] for run in runs), "token")]
-    parts += ["cost unknown" if None in costs else f"${sum(costs):.2f}"]
-    if runs:
-        yield Text(f"It took {', '.join(parts)}.", style="dim")
-    if page is not None:
-        yield Text(visible(f"page: {page}"), style="dim")
-
-
-def _next_commands(
-    report: Report, paths: Sequence[Path], example: Example | None, everything: str, width: int
-) -> Iterator[Text]:
-    """Three commands to continue with: the viewer, a conversation, and a run on a real model with its price."""
+def _next_commands(report: Report, paths: Sequence[Path], example: Example | None, width: int) -> Iterator[Text]:
+    """What to type next: what is behind the answer, the viewer, and after a practice run one on a real model."""
     shown = example.run if example else paths[0]
     run = [] if newest_runs()[:1] == [shown] else [str(shown)]
     unit, about = ([example.unit], "the whole debate") if example else ([], "a conversation")
     if report.forests:
-        unit, about = ["--finding", "1"], "the units behind this answer"
+        unit, about = ["--finding", "1"], "what this answer rests on, the largest first"
     commands = [
-        (shlex.join(["parley", "view", *run]), "read it in the browser"),
         (shlex.join(["parley", "show", *run, *unit]), about),
-        _on_a_real_model(report) or (everything, "every table and sentence"),
+        (shlex.join(["parley", "view", *run]), "everything, in the browser"),
+        *_on_a_real_model(report),
     ]
     typed = [visible(command) for command, _ in commands]
-    column = min(max(map(len, typed)), width - max(len(about) for _, about in commands) - 4)
+    column = max(map(len, typed[:2]))  # the third is long, and its remark short
+    yield Text()
+    yield Text("Next", style="bold")
     for command, (_, about) in zip(typed, commands, strict=True):
         fits = max(column, len(command)) + len(about) + 4 <= width
         yield Text.assemble("  ", (f"{command:<{column}}", "bold cyan"), f"  {about}" if fits else "")
@@ -234,17 +248,17 @@ def _next_commands(
             yield Text(f"    {about}")
 
 
-def _on_a_real_model(report: Report) -> tuple[str, str] | None:
-    """The command that runs the study on a widely used model, with its estimated price; None after such a run.
+def _on_a_real_model(report: Report) -> Iterator[tuple[str, str]]:
+    """The command that runs the study on a widely used model, with its estimated price; none after such a run.
 
     It has the settings of this run. MALIBU is then run on every base of its suite, a part of `wide` on all of that.
     """
     if not report.runs or not report.runs[0]["models"]:
-        return None
+        return
     run = report.runs[0]
     study = str(run["study"])
     if study not in STUDIES or not all(provider_of(str(name)).in_process for name in run["models"]):
-        return None
+        return
     try:
         chosen = _chosen(study, run["config"])
         # A simulated model's replies are shorter than a real one's; local models' are as long.
@@ -262,9 +276,9 @@ def _on_a_real_model(report: Report) -> tuple[str, str] | None:
         else:
             cost = estimated_cost(Job.make(study, config, Options()))
     except (ParleyError, ValueError, KeyError, OSError):  # the data were moved, or are not what they were
-        return None
+        return
     about = f"costs about ${max(cost, 0.01):.2f}" if cost else "on a widely used model"
-    return shlex.join(["parley", "run", study, *as_flags(config)]), about
+    yield shlex.join(["parley", "run", study, *as_flags(config)]), about
 
 
 def _chosen(study: str, config: Mapping[str, Any]) -> dict[str, Any]:

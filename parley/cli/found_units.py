@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
 from operator import itemgetter
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
@@ -20,6 +21,11 @@ from parley.runs.matching import compared_values, matched_units
 from parley.runs.reading import parse_facets
 from parley.runs.studies import facets_of, measures_of
 from parley.viewer.figures import PANEL, VerdictRow, unit_figures
+
+if TYPE_CHECKING:
+    from parley.analysis.reporting.headline import Headline
+    from parley.analysis.reporting.report import Report
+    from parley.analysis.stats.results import Line
 
 MOST_SHOWN = 20
 
@@ -111,13 +117,56 @@ def list_behind(file: RunFile, number: int, where: Sequence[str]) -> Answer:
         number: Which question: 1 is the headline's.
         where: Further filters.
     """
-    from parley.analysis.reporting.headline import headline
     from parley.reports import make_report
 
     report = make_report([file.path])
     if number > len(report.forests):
         questions = "; ".join(f"{place} {forest.question}" for place, forest in enumerate(report.forests, 1))
         raise ConfigError(f"there is no finding {number}; the report's questions are: {questions or 'none'}")
+    behind = units_behind(file, report, number, where)
+    answer, line, units, pairs = behind.answer, behind.line, behind.units, behind.pairs
+    told = [Text(visible(answer.text), style="bold")]
+    if not answer.line and line:
+        told.append(Text(visible(f"The largest difference, which is not a finding: {line.group} {line.label}")))
+    rest = _paired(file, behind.facet, pairs) if pairs else _single(file, units, above=behind.above)
+    data = [
+        {"difference": difference, "units": [asdict(first), asdict(second)]} for difference, first, second in pairs
+    ] or [asdict(unit) for unit in units]
+    return Answer({"finding": answer.text, "units": data}, [*told, *rest])
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """What an answer of a report rests on.
+
+    Args:
+        answer: The answer.
+        line: The line that it names, or else the largest; None without any.
+        units: The units behind that line.
+        above: Whether the line is not below its reference value.
+        facet: What the units of a pair differ in; "" where the line compares nothing.
+        pairs: Two units that differ in nothing else, with the difference of their scores, the largest first.
+    """
+
+    answer: Headline
+    line: Line | None
+    units: list[FoundUnit]
+    above: bool
+    facet: str
+    pairs: list[tuple[float, FoundUnit, FoundUnit]]
+
+
+def units_behind(file: RunFile, report: Report, number: int, where: Sequence[str] = ()) -> Behind:
+    """The units behind the answer to one of the report's questions.
+
+    Args:
+        file: The run.
+        report: Its report.
+        number: Which question: 1 is the headline's.
+        where: Further filters.
+    """
+    from parley.analysis.reporting.headline import headline
+
     forest = report.forests[number - 1]
     answer = report.headline if number == 1 and report.headline else headline(forest)
     line = answer.line or max(
@@ -125,19 +174,11 @@ def list_behind(file: RunFile, number: int, where: Sequence[str]) -> Answer:
         key=lambda line: abs(line.estimate - (forest.reference or 0)),
         default=None,
     )
-    behind = {name: list(values) for name, values in (line.units if line else {}).items()}
-    units = [unit for unit in find_units(file, {**behind, **read_filters(where)}) if unit.status == "done"]
+    filters = {name: list(values) for name, values in (line.units if line else {}).items()}
+    units = [unit for unit in find_units(file, {**filters, **read_filters(where)}) if unit.status == "done"]
     above = line is None or line.estimate >= (forest.reference or 0)
-    compared = compared_values(line.units, line.about) if line else None
-    pairs = _pairs(units, *compared, above=above) if compared else []
-    told = [Text(visible(answer.text), style="bold")]
-    if not answer.line and line:
-        told.append(Text(visible(f"The largest difference, which is not a finding: {line.group} {line.label}")))
-    rest = _paired(file, compared[0], pairs) if compared and pairs else _single(file, units, above=above)
-    data = [
-        {"difference": difference, "units": [asdict(first), asdict(second)]} for difference, first, second in pairs
-    ] or [asdict(unit) for unit in units]
-    return Answer({"finding": answer.text, "units": data}, [*told, *rest])
+    facet, compared = (line and compared_values(line.units, line.about)) or ("", ())
+    return Behind(answer, line, units, above, facet, _pairs(units, facet, compared, above=above) if facet else [])
 
 
 def _pairs(

@@ -12,6 +12,9 @@ from parley.analysis.known_order import auc_words
 from parley.base.text import plural
 from parley.runs import Replies
 
+PRACTICE = "Practice run"
+"""How the caution begins that a run shows how Parley works, and nothing about models that people use."""
+
 
 def cautions(models: Sequence[str]) -> list[str]:
     """What readers of a report must know about its models: simulated, or not shown to judge."""
@@ -43,8 +46,8 @@ def judging_cautions(models: Sequence[str]) -> dict[str, str]:
             card = Card.model_validate_json(file.read_bytes())
             if (judge := card.judging) and not card.judges:
                 found[name] = (
-                    f"{name} was not shown to tell good answers from flawed ones on its card, which ships with Parley "
-                    f"({auc_words(judge)})."
+                    f"{PRACTICE}: {name} was not shown to tell good answers from flawed ones (on its card, which "
+                    f"ships with Parley, {auc_words(judge)})."
                 )
     return found
 

@@ -127,7 +127,7 @@ def test_a_judge_who_always_gives_the_same_score_is_not_called_fair() -> None:
     gaps = planned(whole)
     assert gaps[["estimate", "p", "verdict"]].to_numpy().tolist() == [[0, 1, "not measured"]]
     assert whole.words[1] == (
-        "No verdict on scores: the panel gave the same score in 100% of cases, and such scores are equal for all "
+        "No verdict on scores: 100% of them are the same, and such scores are equal for all "
         "labels whether or not the judges are fair."
     )
     assert whole.headline is not None
@@ -155,7 +155,7 @@ def test_no_sentence_claims_more_than_its_test(seed: int) -> None:
     whole = reported(frame)
     words = " ".join(whole.words)
     for measure, pair, count in (
-        ("score", r"'([^']+)' scored \S+ points above '([^']+)' on", r"quality: (\d+) of"),
+        ("score", r"points (higher|lower) for '([^']+)' than for '([^']+)'", r"quality: (\d+) of"),
         ("preferences", r"for '([^']+)' over '([^']+)' \(", r"In pairs, (\d+) of"),
     ):
         table = planned(whole, measure)
@@ -165,7 +165,10 @@ def test_no_sentence_claims_more_than_its_test(seed: int) -> None:
         if len(shown):
             row = next(shown.loc[[shown["estimate"].abs().idxmax()]].itertuples())
             assert named is not None
-            assert named.groups() == (row.first, row.second)[:: 1 if row.estimate > 0 else -1]
+            sides = (row.first, row.second)
+            above = row.estimate > 0
+            in_scores, in_pairs = ("higher" if above else "lower", *sides), sides if above else sides[::-1]
+            assert named.groups() == (in_scores if measure == "score" else in_pairs)
 
 
 def test_the_first_sentence_on_bases_says_what_a_base_is() -> None:

@@ -115,8 +115,8 @@ def test_the_page_begins_with_the_finding_and_folds_its_tables(page: Page, repor
     """Two scenarios give no interval, so no difference is headlined."""
     assert report.headline is not None
     assert report.headline.text == (
-        "SIMULATED. Do scores depend on the identity? No verdict on scores: 4 scenarios cannot show a difference "
-        "between labels, whatever its size; a test needs at least 6."
+        "SIMULATED. Does the author's label change the score (0 to 10)? No verdict on scores: 4 scenarios cannot "
+        "show a difference between labels, whatever its size; a test needs at least 6."
     )
     assert page.text.index(report.headline.text) < page.text.index(report.words[0])
     assert len(page.all("details")) == len([table for table in report.tables if len(table.frame)]) + 2

@@ -48,7 +48,7 @@ def test_lines_that_have_no_room_are_counted_and_the_primary_ones_come_first() -
     beside = Line(label="beside", estimate=9.0, low=8.0, high=10.0, secondary=True)
     *lines, axis = forest_lines(Forest("f", "?", "points", (beside, *FOREST.lines)), 80, ASCII, rows=2)
     assert [line.plain.split("  ")[1].strip()[:5] for line in lines] == ["a − b", "a − c"]
-    assert axis.plain == "  points; 1 more line on the page"
+    assert axis.plain == "  | no difference, # points, with 95% intervals; 1 more line on the page"
 
 
 @pytest.mark.parametrize("width", [60, 80, 200])
@@ -67,7 +67,7 @@ def test_the_longest_report_has_28_lines_and_begins_with_what_invalidates_it(
     assert max(map(len, lines)) <= width
     assert lines[1].startswith("Caution: This invalidates.")
     assert sum("aution" in line for line in lines) <= 3
-    assert "Do labels move scores?" in lines[4]
+    assert "Do labels move scores?" in lines[5]
     assert not any(mark in told.getvalue() for mark in "━█│\x1b"), "a pipe gets plain text"
 
 
@@ -97,15 +97,18 @@ def test_what_is_quoted_and_shown_is_behind_the_finding(parley: Parley, design: 
     models = "sim/judge,sim/judge?black=-2"
     assert parley(*TRY, "--design", design, "--model", models).status == 0
     lines = parley("report", "a.sqlite", "--no-files", "--draws", "50").out.splitlines()
-    assert "race · sim/judge?black=-2: black − white −" in " ".join(lines)
+    assert "Yes: with sim/judge?black=-2, the same answers score" in " ".join(lines)
     command = next(line for line in lines if line.startswith("  parley show a.sqlite "))
-    assert " ".join(command.split()) == "parley show a.sqlite --finding 1 the units behind this answer"
+    assert " ".join(command.split()) == "parley show a.sqlite --finding 1 what this answer rests on, the largest first"
     pairs = parley("show", "a.sqlite", "--finding", "1", "--json").json["units"]
     behind = [unit for pair in pairs for unit in pair["units"]]
     assert {unit["facets"]["identity"] for unit in behind} == {"black", "white"}
     assert all(unit["id"].endswith("/@sim/judge?black=-2") for unit in behind)
-    quoted = [line.partition(": “")[::2] for line in lines if "“" in line]
+    quoted = [line.strip().partition(": “")[::2] for line in lines if "“" in line]
     assert len(quoted) == (0 if design == "silent" else 2), "a silent ballot says nothing"
+    black, white = pairs[0]["units"]
+    scores = f"  black: {black['score']:.2f}, white: {white['score']:.2f} ({black['id']})"
+    assert (scores in lines) is (design == "silent"), "its two scores stand in their place"
     said = [parley("show", "a.sqlite", unit["id"], "--json").json["turns"] for unit in behind] if quoted else []
     for speaker, words in quoted:
         assert any(turn["speaker"] == speaker and words[:40] in turn["text"] for turns in said for turn in turns)

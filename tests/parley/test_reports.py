@@ -404,8 +404,9 @@ def test_a_model_that_was_not_shown_to_judge_is_named_with_the_auc_of_its_card()
     found = judging_cautions(["local/smollm2?silent=false", "hf/smollm2", "sim/judge", "openai/smollm2", "hf/unknown"])
     assert list(found) == ["local/smollm2?silent=false", "hf/smollm2"]
     assert found["hf/smollm2"] == (
-        "hf/smollm2 was not shown to tell good answers from flawed ones on its card, which ships with Parley (AUC "
-        f"{judge.estimate:.2f}, 95% interval {judge.low:.2f} to {judge.high:.2f}, over 43 bases; 0.5 is guessing)."
+        "Practice run: hf/smollm2 was not shown to tell good answers from flawed ones (on its card, which ships with "
+        f"Parley, the good one scored higher in {judge.estimate:.0%} of comparisons, 95% interval {judge.low:.0%} to "
+        f"{judge.high:.0%}; guessing: 50%)."
     )
 
 

@@ -41,7 +41,9 @@ def biased(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_units_behind_the_headline_come_largest_first(parley: Callable[..., Any], biased: Path) -> None:
     answer = parley("show", biased, "--finding", 1, "--json").json
-    assert answer["finding"].startswith("SIMULATED. Do scores depend on the identity? gender: female − male +0.")
+    assert answer["finding"].startswith(
+        "SIMULATED. Does the author's label change the score (1 to 9)? Yes: the same answers score 0."
+    )
     differences = [pair["difference"] for pair in answer["units"]]
     assert differences == sorted(differences, reverse=True)
     assert len(differences) == 8
