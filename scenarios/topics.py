@@ -91,7 +91,7 @@ def sample(topics: Sequence[str], count: int, seed: int) -> list[str]:
     if count > len(topics):
         raise ScenarioError(
             f"{count} topics were requested, but the list has only {len(topics)}; "
-            "write more with `parley run topics --to FILE`"
+            f"write them with `parley run topics --count {count} --to topics.txt`, then use --topics-from topics.txt"
         )
     mixed = list(topics)
     random.Random(seed).shuffle(mixed)

@@ -121,7 +121,7 @@ def _forecast(plan: Mapping[str, Any], typed: Sequence[str], options: Options) -
 
 
 def _forecast_lines(expected: Forecast) -> Iterator[str]:
-    yield f"  time         {_duration(expected.seconds)} ({expected.calls_a_second:,.1f} calls/s)"
+    yield f"  time         {duration(expected.seconds)} ({expected.calls_a_second:,.1f} calls/s)"
     for name, value in sorted(expected.bounds.items(), key=lambda bound: bound[1]):
         mark = "  <- the bottleneck" if name == expected.bound_by else ""
         rate = "no limit" if math.isinf(value) else f"{value:,.1f} calls/s at most"
@@ -129,10 +129,10 @@ def _forecast_lines(expected: Forecast) -> Iterator[str]:
     yield f"  refused      {expected.refused:.3f} per call; {expected.failed:.2%} of the units fail"
     yield f"  disk         {expected.run_gb:,.1f} GB run file, {expected.cache_gb:,.1f} GB reply cache"
     yield f"  memory       {expected.memory_mb:,.0f} MB"
-    yield f"  CPU          {_duration(3600 * expected.cpu_hours)} of one core"
+    yield f"  CPU          {duration(3600 * expected.cpu_hours)} of one core"
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
     if math.isinf(seconds):
         return "infinite: no call succeeds"
     if seconds < 120:

@@ -24,6 +24,9 @@ Positional = Annotated[T, POSITIONAL]
 """The type of a field that is typed without a flag: `Positional[str]`, `Positional[list[str]]`."""
 Repeated = Annotated[T, REPEATED]
 """The type of a list whose flag may be given several times, with one value each: it may have commas."""
+CONFIGS = Path(__file__).parent / "configs"
+"""The shipped configs, which --config takes by name."""
+SUFFIXES = (".toml", ".yaml", ".yml")
 
 
 def add_flags(
@@ -221,14 +224,18 @@ class _PlainLoader(yaml.SafeLoader):
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """Read a TOML or YAML file as a flat table."""
+    """Read a TOML or YAML file as a flat table, or the shipped config of that name."""
+    shipped = {file.stem: file for file in sorted(CONFIGS.glob("*.toml"))}
+    if path.name == str(path) in shipped and not path.exists():
+        path = shipped[path.name]
     try:
         text = path.read_text("utf-8-sig")
         if _DEEP.search(text):
             raise RecursionError
         table = parse_toml(text) if path.suffix == ".toml" else yaml.load(text, _PlainLoader)
     except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror}") from None
+        known = "" if path.suffix in SUFFIXES else f" (shipped configs: {', '.join(shipped)})"
+        raise ConfigError(f"{path}: {error.strerror}{known}") from None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         place = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""

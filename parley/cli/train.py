@@ -8,6 +8,7 @@ import json
 import sys
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from types import NoneType, UnionType
@@ -21,6 +22,7 @@ from parley.base.home import say
 from parley.base.text import number_text, plural, visible
 from parley.base.toml import parse_toml
 from parley.cli.command import Answer, Command
+from parley.cli.dry_run import duration
 from parley.cli.flags import HelpAll, Positional, Repeated, read_config
 from parley.cli.run import execute
 from parley.cli.shared import AddParser
@@ -30,6 +32,7 @@ from parley.runs.options import validated
 from parley.training.base_model import MISSING
 from parley.training.config import TrainConfig, control_config, tables_of
 from parley.training.device import is_main
+from parley.training.estimate import ESTIMATED, data_of, estimates, shape_of, trained
 from parley.training.stage_registry import JOBS, STAGES, config_class, find_stage
 
 
@@ -37,7 +40,7 @@ class Train(Command):
     """Train RLDF's policy on one device, or on several with `accelerate launch -m parley train STAGE --config FILE`.
     Finished stages are skipped, and an interrupted stage resumes."""
 
-    usage: ClassVar = "parley train STAGE [--config FILE] [--set KEY=VALUE …] [--out FOLDER]"
+    usage: ClassVar = "parley train STAGE [--config FILE] [--set KEY=VALUE …] [--out FOLDER] [--dry-run]"
     epilog: ClassVar = "\n".join(
         [
             "stages:",
@@ -54,7 +57,11 @@ class Train(Command):
     )
 
     stage: Positional[str] = Field(title="STAGE", description="one of the stages below, or your own as file.py:name")
-    config: Path | None = Field(None, title="FILE", description="TOML or YAML, with tables such as [rl]")
+    config: Path | None = Field(
+        None,
+        title="FILE",
+        description="TOML or YAML, with tables such as [rl]; or qwen1.5-7b or llama2-7b, the paper's",
+    )
     set: Repeated[list[str]] = Field(
         [],
         title="KEY=VALUE",
@@ -62,6 +69,7 @@ class Train(Command):
         "may be repeated",
     )
     out: str | None = Field(None, title="FOLDER", description="the folder to write to (default: trained)")
+    dry_run: bool = Field(False, description="estimate memory and time of sft, reward and rl, and train nothing")
     quiet: bool = Field(False, description="show no progress")
 
     @classmethod
@@ -95,6 +103,8 @@ class Train(Command):
 
     def answer(self) -> Answer:
         config = self.settings()
+        if self.dry_run:
+            return _dry_run(self.stage, config)
         for line in referee_checks(Path(config.data)):
             say(line)
         report = (lambda line: None) if self.quiet else _print_progress
@@ -107,6 +117,29 @@ class Train(Command):
             raise SystemExit(0)  # one of several processes prints the results
         passed = results.get("control", {}).get("passed", True)
         return Answer(results, _result_lines(self.stage, results, config), 0 if passed else 1)
+
+
+def _dry_run(stage: str, config: TrainConfig) -> Answer:
+    """What training would take, stage by stage."""
+    asked = [name for name in (config.stages if stage == "all" else [stage]) if name in ESTIMATED]
+    if not asked:
+        raise ConfigError(f"--dry-run estimates all, {', '.join(ESTIMATED)}; not {stage}")
+    shape, data = shape_of(config.base), data_of(config)
+    found = list(estimates(config, asked, data))
+    count, how = trained(config, shape), "LoRA adapters" if config.use_peft else "all of them"
+    lines = [
+        f"{config.base}: nothing was trained",
+        f"  parameters  {shape.parameters:>14,}; trained {count:,} ({how})",
+        f"  pairs       {data.pairs:>14,}; {data.mean:.0f} tokens of prompt and answer, at most {data.longest}"
+        + (f" (assumed: '{config.data}' is not there yet)" if data.assumed else ""),
+    ]
+    for each in found:
+        memory, time = f"{each.memory_gib:.1f} GiB", duration(each.seconds)
+        lines.append(f"  {each.stage:<11} {plural(each.updates, 'update'):>14}   {memory:>10}   {time:>8} on one H200")
+    repeated = f"; each of {config.seeds} seeds takes this" if config.seeds > 1 else ""
+    lines.append(f"Estimates from the model's shape, without evaluation{repeated}. docs/training.md has the formula.")
+    facts = {"parameters": shape.parameters, "trained": count, "data": asdict(data), "stages": [*map(asdict, found)]}
+    return Answer(facts, lines)
 
 
 def _asked(stage: str) -> tuple[str, ...]:
