@@ -7,13 +7,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 
 import pandas as pd
 
 from parley.analysis.labels import in_order, non_response, rated_texts
 from parley.analysis.reporting.forest import Forest, in_numbers
+from parley.analysis.reporting.judged_texts import (
+    ALL,
+    PREFERRED,
+    JudgedTexts,
+    Parts,
+    by_arm,
+    metric_words,
+    name_of,
+    reach_sentences,
+)
 from parley.analysis.reporting.questions import corrected, table
 from parley.analysis.reporting.report import SIMULATED, Section, Table
 from parley.analysis.stats.prediction_powered import (
@@ -28,9 +38,6 @@ from parley.analysis.stats.results import Line
 from parley.base.text import plural
 
 TABLE = "corrected"
-PREFERRED = "preferred"
-ALL = "all"
-"""The mean over a rubric's metrics, as reports call it."""
 QUESTIONS = {
     PREFERRED: "How often would these raters prefer answer A?",
     ALL: "What mean score would these raters give?",
@@ -48,28 +55,6 @@ NOTE = (
     "raters may be stricter: estimates are about these, and differences about those who labelled both sides."
 )
 CORRECTED = "judge, corrected by labels"
-Parts = tuple[str, ...]
-"""What makes an arm, one name for each facet: ("loop", "m1")."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgedTexts:
-    """The labels of one or several runs, what they were drawn from, and what the judges said about it.
-
-    Args:
-        labels: The labels (see `parley.runs.frames.labels`).
-        drawn: What they were drawn from.
-        judged: One row per text, subject, metric and unit that labels were drawn from: `metric`, `text_id`, `subject`,
-            `judged`, `cluster`, and a column with the name of each facet in `arms`.
-        arms: The facets that texts are compared by, those that differ between texts.
-        cluster: What a cluster is called: "base", "topic".
-    """
-
-    labels: pd.DataFrame
-    drawn: pd.DataFrame
-    judged: pd.DataFrame
-    arms: tuple[str, ...] = ()
-    cluster: str = "cluster"
 
 
 def corrected_lines(texts: JudgedTexts, width: float | None = None) -> list[Line]:
@@ -84,10 +69,8 @@ def corrected_lines(texts: JudgedTexts, width: float | None = None) -> list[Line
         width: The wanted width of the intervals; None: half of what each is.
     """
     lines: list[Line] = []
-    differing = [name for name in texts.arms if texts.judged[name].nunique() > 1]
-    for metric, rows in texts.judged.groupby("metric", sort=False) if len(texts.judged) else ():
-        known, simulated = _known(texts, str(metric))
-        parts_of = dict(list(rows.groupby(differing, sort=False))) if differing else {(): rows}
+    for metric, parts_of in by_arm(texts):
+        known, simulated = _known(texts, metric)
         arms = {parts: _texts(part, known) for parts, part in parts_of.items()}
         arms = {parts: part for parts, part in arms.items() if part["label"].notna().any()}
         pairs = [pair for pair in _pairs(list(arms)) if not _share_texts(*(arms[parts] for parts in pair))]
@@ -96,14 +79,14 @@ def corrected_lines(texts: JudgedTexts, width: float | None = None) -> list[Line
         for compared in (*pairs, *((parts,) for parts in arms)):
             samples = [arms[parts] for parts in compared]
             if len(compared) > 1:
-                both, _ = _known(texts, str(metric), _raters_of_both(texts.labels, *samples))
+                both, _ = _known(texts, metric, _raters_of_both(texts.labels, *samples))
                 samples = [_texts(parts_of[parts], both) for parts in compared]
             line = _estimated(samples, width, texts.cluster)
-            names = [" · ".join(filter(None, parts)) or "all texts" for parts in compared]
+            names = list(map(name_of, compared))
             own.append(
                 replace(
                     line,
-                    measure=str(metric),
+                    measure=metric,
                     label=" − ".join(names),
                     about={"first": names[0], "second": names[1] if len(names) > 1 else "", **about},
                     units=_units([parts_of[parts].iloc[0][list(texts.arms)] for parts in compared]),
@@ -227,14 +210,26 @@ def corrected_section(lines: Sequence[Line], texts: JudgedTexts) -> Section:
     if not lines:
         return Section()
     mark = raters_mark(lines[0])
-    main = next((line for line in sorted(lines, key=lambda line: not line.bounded) if line.n), lines[0])
+    main = next((line for line in lines if line.bounded), None)
     title = f"{mark}The judge's estimates, corrected by labels"
     metrics = dict.fromkeys(line.measure for line in lines)
     return Section(
         tables=[Table(TABLE, title, table(lines), shown=SHOWN, note=NOTE)],
         forests=[_forest([line for line in lines if line.measure == metric], mark) for metric in metrics],
-        words=[mark + sentence for sentence in (*line_sentences(main), *_rater_sentence(main, texts))],
+        words=[mark + sentence for sentence in (_sentences(main, texts) if main else _too_few(texts))],
     )
+
+
+def _sentences(line: Line, texts: JudgedTexts) -> Iterator[str]:
+    yield from line_sentences(line)
+    yield _rater_sentence(line, texts)
+
+
+def _too_few(texts: JudgedTexts) -> Iterator[str]:
+    """What is needed, where labels do not correct anything yet: an estimate without an interval says nothing."""
+    labelled = set(texts.labels.loc[texts.labels["probability"].notna() & texts.labels["value"].notna(), "text_id"])
+    first, *_ = reach_sentences(texts, labelled)
+    yield f"{len(labelled):,} of {plural(texts.drawn['text_id'].nunique(), 'text')} have labels. {first}"
 
 
 def raters_mark(line: Line) -> str:
@@ -254,7 +249,7 @@ def _forest(lines: Sequence[Line], mark: str = "") -> Forest:
     return Forest(
         name=f"{TABLE}-{metric.lower().replace(' ', '-')}",
         question=f"{mark}{QUESTIONS.get(metric, f'What score for {metric} would these raters give?')}",
-        axis=f"{'difference in ' if differences else ''}{_words(metric)}",
+        axis=f"{'difference in ' if differences else ''}{metric_words(metric)}",
         lines=tuple(shown),
         reference=0.0 if differences else None,
         scale="share" if metric == PREFERRED else "points",
@@ -263,23 +258,16 @@ def _forest(lines: Sequence[Line], mark: str = "") -> Forest:
     )
 
 
-def _words(metric: str) -> str:
-    return {PREFERRED: "how often answer A is preferred", ALL: "mean score"}.get(metric, metric)
-
-
 def line_sentences(line: Line) -> Iterator[str]:
     """How the labels changed an estimate, and what more of them would do."""
-    what, forest = _words(line.measure), _forest([line])
-    both, alone, judge = (in_numbers(each, forest).replace("(no interval)", "").strip() for each in forest.lines)
+    what, forest = metric_words(line.measure), _forest([line])
+    both, alone, judge = (in_numbers(each, forest) for each in forest.lines)
     yield (
         f"{what[0].upper()}{what[1:]}, {line.label}: {both} by the judge corrected with labels of {line.n:,} of "
         f"{plural(int(line.also['texts']), 'text')} ({plural(line.clusters or 0, line.cluster)}), {judge} by the judge "
         f"alone, {alone} by the labels alone."
     )
-    if line.bounded:
-        yield f"{_effect(line)} {labels_sentence(line)}"
-    else:
-        yield f"There is no corrected interval: it takes labels in {MIN_CLUSTERS} {line.cluster}s."
+    yield f"{_effect(line)} {labels_sentence(line)}"
 
 
 def _effect(line: Line) -> str:
@@ -321,7 +309,7 @@ def _number(line: Line) -> Callable[[float], str]:
     return lambda value: f"{value:.2f}" if value >= 0.1 or value == 0 else f"{value:.2g}"
 
 
-def _rater_sentence(line: Line, texts: JudgedTexts) -> Iterator[str]:
+def _rater_sentence(line: Line, texts: JudgedTexts) -> str:
     """How many raters there were, how they differ on one text, what they skipped, and what is left out."""
     labels = texts.labels
     used = labels[labels["probability"].notna() & (labels["simulated"] == (line.about["raters"] == SIMULATED))]
@@ -345,4 +333,4 @@ def _rater_sentence(line: Line, texts: JudgedTexts) -> Iterator[str]:
         words += (
             f"; {plural(gaps, 'label')} after an item that its rater left out may have been chosen and are left out"
         )
-    yield f"{words}."
+    return f"{words}."

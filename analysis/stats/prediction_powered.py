@@ -119,6 +119,22 @@ def labels_for(wanted: float, width: Callable[[int], float], texts: int) -> int 
     return bisect_left(range(1, texts), True, key=lambda labels: width(labels) <= wanted) + 1
 
 
+def share_for_interval(texts: int, clusters: int) -> float:
+    """The share of an arm's texts that, drawn evenly, are in ten of its clusters nine times in ten; NaN without ten.
+
+    Args:
+        texts: Its texts.
+        clusters: Its clusters, with about the same number of texts each.
+    """
+    if clusters < MIN_CLUSTERS:
+        return math.nan
+    # A cluster must be reached with the upper limit of Wilson's interval for 10 of them: then 10 is 1.28 SD below.
+    z = 1.28
+    spread = z * math.sqrt(MIN_CLUSTERS * (clusters - MIN_CLUSTERS) / clusters + z * z / 4)
+    reached = min(1.0, (MIN_CLUSTERS + z * z / 2 + spread) / (clusters + z * z))
+    return 1 - math.pow(1 - reached, clusters / texts)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Arm:
     """An arm, reduced to what means and differences are made from.

@@ -73,7 +73,7 @@ class Draw(_OfARun):
         texts = f"{plural(stored['drawn'], 'item')} of {plural(stored['texts'], 'different text')}"
         line = f"draw {draw['id']}: {texts}; label them on the Label page of `parley view {file.path}`"
         fewer = why_fewer(stored)
-        return Answer({"draw": draw["id"], **stored}, [line, *([fewer] if fewer else [])])
+        return Answer({"draw": draw["id"], **stored}, [line, *([fewer] if fewer else []), *stored["corrects"]])
 
 
 class Simulate(_OfARun):

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
+from operator import itemgetter
 from pathlib import Path
 
 import pandas as pd
 
 from parley.agents import ConfigError, ParleyError
-from parley.analysis.reporting.corrected import ALL, PREFERRED, JudgedTexts, corrected_lines, corrected_section
+from parley.analysis.reporting.corrected import corrected_lines, corrected_section
+from parley.analysis.reporting.judged_texts import ALL, PREFERRED, JudgedTexts, in_words, reach, reach_sentences
 from parley.analysis.reporting.report import MAX_SENTENCES, Report
 from parley.analysis.reporting.verdicts import cluster_of, uncategorised
+from parley.analysis.stats.prediction_powered import MIN_CLUSTERS
 from parley.analysis.stats.results import Line
 from parley.reports.loading import LoadedRun, load_run
 from parley.runs import RunFile, frames
@@ -20,6 +23,12 @@ from parley.runs.studies import arms_of
 CHOICE = {"A": 1.0, "tie": 0.5, "B": 0.0}
 OPTION = "answer"
 """A choice between options says what is right, not how good a text is: there is no judge to correct."""
+CORRECTS_NOTHING = "These labels correct no figure of the report; they show how far raters agree."
+IDENTITIES = ("identity", "identity_a")
+NOT_IDENTITIES = (
+    "They cannot correct differences between identities: raters do not see whose text it is, so it has one label under "
+    "all of them."
+)
 TOPICS = ("topic", "prompt", "item")
 """Facets that are clusters where units have no base, template or paragraph."""
 
@@ -76,6 +85,52 @@ def run_lines(path: Path, width: float | None) -> list[Line]:
     return with_interval
 
 
+def what_labels_correct(path: Path, drawn: pd.DataFrame, asked: Collection[tuple[str, str]]) -> list[str]:
+    """Sentences on what the labels of a random draw would correct, and what they cannot.
+
+    Args:
+        path: The run file.
+        drawn: What was drawn, and from what (see `parley.runs.frames.drawn`).
+        asked: The subjects and questions of the drawn items.
+    """
+    try:
+        run = load_run(path)
+    except ConfigError:  # conversations without verdicts
+        return [CORRECTS_NOTHING]
+    labels = pd.DataFrame(sorted(asked), columns=["subject", "question"])
+    arms = _arms([run], arms_of(run.study))
+    judged = _judged(run, "", labels, drawn, arms)
+    if judged.empty:
+        return [CORRECTS_NOTHING]
+    texts = JudgedTexts(labels=labels, drawn=drawn, judged=judged, arms=arms, cluster=judged.attrs["cluster"])
+    shown = drawn.loc[drawn["position"].notna(), "text_id"]
+    sentences = list(reach_sentences(texts, shown))
+    if not any(arm.reached >= MIN_CLUSTERS for arm in reach(texts, shown)):
+        sentences += _fewer_of_a_phase(run, texts)
+    if any(run.verdicts[name].nunique() > 1 for name in IDENTITIES if name in run.verdicts):
+        sentences.append(NOT_IDENTITIES)
+    return sentences
+
+
+def _fewer_of_a_phase(run: LoadedRun, texts: JudgedTexts) -> Iterator[str]:
+    """How few items correct something if they are drawn from one phase; nothing where they are already."""
+    if "phase" not in run.verdicts:
+        return
+    phases = run.verdicts.drop_duplicates("unit").set_index("unit")["phase"]
+    of_drawn, of_judged = (frame["unit"].map(phases) for frame in (texts.drawn, texts.judged))
+    alone = [
+        (arm.items, phase, arm)
+        for phase in of_judged.unique()
+        for arm in reach(
+            replace(texts, drawn=texts.drawn[of_drawn == phase], judged=texts.judged[of_judged == phase]), ()
+        )
+        if arm.items
+    ]
+    if alone and len({phase for _, phase, _ in alone}) > 1:
+        items, phase, arm = min(alone, key=itemgetter(0))
+        yield f"Of phase {phase} alone (--where f.phase={phase}), about {items} items correct {in_words([arm])}."
+
+
 def labels_table(lines: Sequence[Line]) -> pd.DataFrame:
     """By estimate: its labels, its width, and how many more labels the wanted width takes.
 
@@ -105,8 +160,7 @@ def read_labels(runs: Sequence[LoadedRun], arms: Sequence[str]) -> JudgedTexts:
         runs: The runs; if there are several, units begin with the run's number.
         arms: The facets that the study compares texts by.
     """
-    several = len({str(model) for run in runs for model in run.verdicts["model"].unique()}) > 1
-    names = (*arms, *(["model"] if several else []))
+    names = _arms(runs, arms)
     parts, cluster = [], "cluster"
     for number, run in enumerate(runs):
         prefix = f"{number}:" if len(runs) > 1 else ""
@@ -119,6 +173,12 @@ def read_labels(runs: Sequence[LoadedRun], arms: Sequence[str]) -> JudgedTexts:
         parts.append([frame.assign(draw=prefix + frame["draw"].astype(str)) for frame in (labels, drawn)] + [judged])
     labels, drawn, judged = (pd.concat(frames_of, ignore_index=True) for frames_of in zip(*parts, strict=True))
     return JudgedTexts(labels=labels, drawn=drawn, judged=judged, arms=names if len(judged) else (), cluster=cluster)
+
+
+def _arms(runs: Sequence[LoadedRun], arms: Sequence[str]) -> tuple[str, ...]:
+    """The study's arms, and the judges' models where there are several."""
+    several = len({str(model) for run in runs for model in run.verdicts["model"].unique()}) > 1
+    return (*arms, *(["model"] if several else []))
 
 
 def _with_mean(labels: pd.DataFrame, judged: pd.DataFrame, arms: Sequence[str]) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from parley.agents import ConfigError
-from parley.reports.labels.answers import answer, judged, questions
+from parley.reports.labels.answers import answer, judged
 from parley.reports.labels.draws import DrawSettings, asked_item, find_draw, rater_order, why_fewer
 from parley.reports.labels.items import LabelItem
 from parley.runs import RunFile
@@ -83,7 +83,7 @@ def given_answers(item: LabelItem, scores: Sequence[tuple[int, str, float]], cho
         given[item.texts[number].subject, metric] = value
     if choice is not None:
         given["", item.choice] = choice
-    asked = questions(item)
+    asked = item.questions()
     if unknown := given.keys() - {(question.subject, question.name) for question in asked}:
         raise ConfigError(f"'{min(unknown)[1]}' is not asked about this item")
     if given and len(given) < len(asked):
@@ -100,6 +100,7 @@ def draw_json(file: RunFile, notes: NotesFile, draw: Mapping[str, Any]) -> dict[
         "items": draw["settings"].get("drawn"),
         "texts": draw["settings"].get("texts"),
         "fewer": why_fewer(draw["settings"]),
+        "corrects": draw["settings"].get("corrects", []),
         "kind": settings.kind,
         "floor": settings.floor,
         "seed": settings.seed,

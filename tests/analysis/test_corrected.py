@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from parley.analysis.reporting.corrected import JudgedTexts, corrected_lines, corrected_section
+from parley.analysis.reporting.corrected import corrected_lines, corrected_section
+from parley.analysis.reporting.judged_texts import JudgedTexts
 from parley.analysis.stats.results import DIFFERENT, Line
 
 BASES = 20

@@ -168,10 +168,22 @@ def test_labels_in_nine_topics_give_no_interval(parley: Parley, labeller: Labell
     found = row(report, "sft", "rldf")
     assert found["low"] is None
     assert found["note"] == "labels in 9 topics: no interval below 10"
-    assert "There is no corrected interval: it takes labels in 10 topics." in report["summary"]
+    assert report["summary"][0] == (
+        "54 of 84 texts have labels. These labels do not yet correct the judge: mean BS (sft, rldf). Each takes labels "
+        "in 10 topics, and has them in 9: label texts of more topics."
+    )
     refused = parley("power", "--labels", labeller.run)
     assert refused.status == 2
     assert "labels in 9 topics: no interval below 10; label more texts first" in refused.err
+
+
+def test_a_draw_says_before_the_first_label_what_it_will_correct(parley: Parley, labeller: Labeller) -> None:
+    few, many = (parley("labels", "draw", labeller.run, "--items", items).out for items in (8, 60))
+    assert "These labels do not yet correct the judge: mean BS (sft, rldf). Each takes labels in 10 topics, and" in few
+    assert "an even draw of about 39 items would do." in few
+    assert many.endswith("These labels correct the judge's mean BS (sft, rldf), and differences between them.\n")
+    queue = parley("labels", "draw", labeller.run, "--items", 8, "--sorted").out
+    assert "These labels correct nothing: they are of the most disputed texts" in queue
 
 
 def test_how_many_more_labels_a_width_takes(parley: Parley, labeller: Labeller) -> None:

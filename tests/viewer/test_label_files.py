@@ -15,7 +15,7 @@ from parley import frames
 from parley.agents import ConfigError
 from parley.analysis.labels import rated_texts
 from parley.cli import main
-from parley.reports.labels.answers import SimulatedRater, judged, questions
+from parley.reports.labels.answers import SimulatedRater, judged
 from parley.reports.labels.draws import DrawSettings, draw_items, rater_order
 from parley.reports.labels.files import import_labels
 from parley.reports.labels.items import label_item
@@ -146,7 +146,7 @@ def test_a_simulated_rater_agrees_as_often_as_it_says(run):
     chosen = [never.answers(item, said, seed)[0].text for seed in range(600)]
     assert chosen.count("A") / 600 == pytest.approx(1 / 3, abs=0.08)
     biased = SimulatedRater.named("sim/rater?agree=1&bias=1.5")
-    subject, name, _ = questions(item)[1]
+    subject, name, _ = item.questions()[1]
     expected = min(10, round(said[subject, name] + 1.5))
     assert biased.answers(item, said, 0)[1].value == expected
     with pytest.raises(ConfigError, match="the options are agree, bias, noise, skip"):

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from pydantic import BaseModel, Field, ValidationError
 
 from parley.agents import ConfigError, seed_from
 from parley.agents.models.request import split_name
-from parley.judging.labelled import SCALE, LabelMetric
+from parley.judging.labelled import SCALE
 from parley.reports.labels.draws import (
     CHOICES,
     DrawSettings,
@@ -24,26 +23,12 @@ from parley.reports.labels.draws import (
     majority,
     rater_order,
 )
-from parley.reports.labels.items import PAIR_VALUES, LabelItem, label_item
+from parley.reports.labels.items import PAIR_VALUES, LabelItem, Question, label_item
 from parley.runs import RunFile
 from parley.runs.notes import Answer, NotesFile
 from parley.runs.reading import NotFound
 
 SIMULATED = "sim/rater"
-
-
-class Question(NamedTuple):
-    """One thing that is asked about an item: a score of one of its texts, or with `metric` None its choice."""
-
-    subject: str
-    name: str
-    metric: LabelMetric | None
-
-
-def questions(item: LabelItem) -> list[Question]:
-    """What is asked about an item, in order: the choice, then each metric of each text."""
-    scores = [Question(text.subject, metric.name, metric) for metric in item.metrics for text in item.texts]
-    return [*([Question("", item.choice, None)] if item.choice else []), *scores]
 
 
 def answer(item: LabelItem, question: Question, value: str | float | None) -> Answer:
@@ -85,7 +70,7 @@ def judged(file: RunFile, unit: str) -> dict[tuple[str, str], float | str]:
         if chosen := majority(text for metric, _, _, text in verdicts if metric == choice):
             said["", choice] = chosen
     low, high = SCALE
-    for subject, name, metric in questions(item):
+    for subject, name, metric in item.questions():
         if metric is None or metric.scale is None:
             continue
         values = [v for about, on, v, _ in verdicts if about == name and subject in ("", on) and v is not None]
@@ -123,7 +108,7 @@ class SimulatedRater(BaseModel, extra="forbid", frozen=True):
         skips = generator.random() < self.skip
         return [
             answer(item, question, None if skips else self._value(item, question, said, generator))
-            for question in questions(item)
+            for question in item.questions()
         ]
 
     def _value(

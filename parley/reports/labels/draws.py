@@ -90,7 +90,24 @@ def draw_items(file: RunFile, notes: NotesFile, settings: DrawSettings) -> int:
         if DrawSettings.of(draw).recipe() == settings.recipe():
             raise ConfigError(f"draw {draw['id']} was made with the same settings and seed: choose another seed")
     items = drawn_items(file, settings)
-    return notes.add_draw(settings.kind, settings.seed, items, stored_settings(settings, items))
+    stored = {**stored_settings(settings, items), "corrects": what_they_correct(file, settings, items)}
+    return notes.add_draw(settings.kind, settings.seed, items, stored)
+
+
+def what_they_correct(file: RunFile, settings: DrawSettings, items: Sequence[Item]) -> list[str]:
+    """What labels of all drawn items would correct, in sentences; none where pandas is not installed."""
+    if settings.kind != "random":
+        return ["These labels correct nothing: they are of the most disputed texts, not of a random draw."]
+    try:
+        import pandas as pd
+
+        from parley.reports.labelled import what_labels_correct
+        from parley.runs.frames import DRAWN_COLUMNS
+    except ModuleNotFoundError:
+        return []
+    drawn = pd.DataFrame([(0, *item) for item in items], columns=list(DRAWN_COLUMNS))
+    shown = (asked_item(file, item.unit, settings) for item in items if item.position is not None)
+    return what_labels_correct(file.path, drawn, {question[:2] for item in shown for question in item.questions()})
 
 
 def drawn_items(file: RunFile, settings: DrawSettings) -> list[Item]:

@@ -19,7 +19,7 @@ from typing import Any
 
 from parley.agents import ConfigError
 from parley.base.text import plural, without_surrogates
-from parley.reports.labels.answers import Question, answer, questions
+from parley.reports.labels.answers import answer
 from parley.reports.labels.draws import (
     DrawSettings,
     asked_item,
@@ -28,7 +28,7 @@ from parley.reports.labels.draws import (
     stored_settings,
     text_id,
 )
-from parley.reports.labels.items import LabelItem, LabelItems
+from parley.reports.labels.items import LabelItem, LabelItems, Question
 from parley.runs import RunFile
 from parley.runs.notes import Answer, Item, NotesFile
 from parley.runs.reading import NotFound
@@ -327,7 +327,7 @@ def _item(file: RunFile, unit: str, settings: DrawSettings) -> LabelItem | None:
 
 def _question(item: LabelItem, row: LabelRow) -> Question:
     """The item's question that a row answers."""
-    asked = questions(item)
+    asked = item.questions()
     named = [question for question in asked if question.name == row.question]
     for question in named:
         if question.subject == row.subject:

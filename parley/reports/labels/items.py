@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
@@ -46,6 +46,14 @@ class LabelText:
     text: str
 
 
+class Question(NamedTuple):
+    """One thing that is asked about an item: a score of one of its texts, or with `metric` None its choice."""
+
+    subject: str
+    name: str
+    metric: LabelMetric | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelItem:
     """One item to label.
@@ -71,6 +79,11 @@ class LabelItem:
     @property
     def is_pair(self) -> bool:
         return self.choice == PREFERRED
+
+    def questions(self) -> list[Question]:
+        """What is asked about it, in order: the choice, then each metric of each text."""
+        scores = [Question(text.subject, metric.name, metric) for metric in self.metrics for text in self.texts]
+        return [*([Question("", self.choice, None)] if self.choice else []), *scores]
 
     def page(self) -> dict[str, Any]:
         """The item as the page gets it. Texts are numbered: a subject can be a speaker's name, and so an identity."""

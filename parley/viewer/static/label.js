@@ -38,18 +38,19 @@ export function labelPage(main, params) {
     };
     fill(page, h("h1", {}, "Labels"), [...sets].reverse().sort((a, b) => Boolean(b.agreement.raters?.length) - Boolean(a.agreement.raters?.length)).map(drawCard),
       h("section", { class: "card" }, h("h2", {}, "New draw"),
-        h("p", {}, "Raters see the texts and the rubric. Identities are blacked out; models and verdicts are not shown. All raters get the same items, each rater in a different random order, so a rater may stop early."),
+        h("p", {}, "Raters see the texts and the rubric. Identities are blacked out; models and verdicts are not shown. All raters get the same items, each rater in a different random order, so a rater may stop early. Labels of a random draw correct the judges' scores of texts; they cannot correct differences between identities."),
         facets.length ? h("p", {}, "Only units with ", facets.map(([name, value]) => `${name.slice(2)} ${value}`).join(", "), ".") : "",
         h("div", { class: "row" }, h("label", {}, "number of items ", count), h("label", {}, "how to draw them ", how)),
         h("div", { class: "row" }, h("label", {}, scores, " for pairs, also score each answer"), button("Draw", draw)), problem),
       tags.length ? h("section", { class: "card" }, h("h2", {}, "Tags and the panel's verdicts"), tagTable(tags)) : "");
   }
 
-  function drawCard({ id, items, texts, at, kind, floor, seed, fewer, agreement }) {
+  function drawCard({ id, items, texts, at, kind, floor, seed, fewer, corrects, agreement }) {
     const drawn = kind === "random" ? (floor < 1 ? "drawn more often where the judges disagree" : "drawn evenly") : kind === "sorted" ? "a sorted queue: its labels never correct the judges" : "chosen by hand: its labels never correct the judges";
     return h("section", { class: "card" },
       h("div", { class: "row spread" }, h("h2", {}, `Draw ${id}: ${plural(items, "item")}`), h("span", { class: "row" },
         button("Copy the link for raters", () => copy(permalink("/label", { run, set: id }), "link")), link("/label", { run, set: id }, { class: "button" }, "Label"))),
+      corrects.map((sentence) => h("p", {}, sentence)),
       agreementTables(agreement, floor < 1 && kind === "random"),
       h("p", { class: "muted" }, `${drawn}, from ${plural(texts, "different text")} · ${dateTime(at)} · seed ${seed}`),
       fewer ? h("p", { class: "notice caution" }, fewer) : "");
