@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +17,12 @@ from tests.process import ParleyProcess
 
 
 @pytest.fixture(autouse=True)
-def _start_in_an_empty_folder(place: Path) -> None:
+def _start_in_an_empty_folder(place):
     """See `place`."""
 
 
 @pytest.fixture(scope="session")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+def finished(tmp_path_factory):
     """The file of a run that is done: `TINY_PANEL` with sim/judge."""
     path = tmp_path_factory.mktemp("finished") / "whole.sqlite"
     with pytest.MonkeyPatch.context() as patch:
@@ -32,7 +32,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 
 @pytest.fixture
-def whole(place: Path, finished: bytes) -> Path:
+def whole(place, finished):
     """A copy of that run to be damaged or resumed."""
     path = place / "whole.sqlite"
     path.write_bytes(finished)
@@ -76,11 +76,11 @@ class Started:
 
 
 @pytest.fixture
-def start(told: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Started]]:
+def start(told, tmp_path_factory):
     processes: list[Started] = []
     folder = tmp_path_factory.mktemp("output")
 
-    def start_process(*arguments: object, **environment: str) -> Started:
+    def start_process(*arguments, **environment):
         processes.append(Started(told, folder / str(len(processes)), *arguments, **environment))
         return processes[-1]
 

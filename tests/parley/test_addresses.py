@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import socket
 import sqlite3
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +22,11 @@ RUN = (*RUN_PANEL, "--suite", "tiny", "--phases", "1", "--rounds", "1", "--judge
 
 
 @pytest.fixture(autouse=True)
-def _private_hosts(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _private_hosts(place, monkeypatch):
     """The hosts are this machine, by another name."""
     resolve = socket.getaddrinfo
 
-    def resolved(host: Any, *rest: Any, **options: Any) -> Any:
+    def resolved(host, *rest, **options):
         return resolve("127.0.0.1" if host in HOSTS else host, *rest, **options)
 
     monkeypatch.setattr(socket, "getaddrinfo", resolved)
@@ -53,10 +52,10 @@ def assert_none_in(folder: Path) -> None:
 
 
 @pytest.fixture
-def run(parley: Callable[..., Any], server: Any) -> str:
+def run(parley, server):
     """A run of two models; the third request fails, and the error of another unit is one of an older Parley."""
 
-    def fails(nth: int, body: dict[str, Any]) -> web.Response | None:
+    def fails(nth, body):
         return web.json_response({"error": {"message": "out of memory"}}, status=500) if nth == 2 else None
 
     server.answer = fails
@@ -71,7 +70,7 @@ def run(parley: Callable[..., Any], server: Any) -> str:
     return "a.sqlite"
 
 
-def test_nothing_that_is_made_to_be_shared_has_an_address(parley: Callable[..., Any], run: str, server: Any) -> None:
+def test_nothing_that_is_made_to_be_shared_has_an_address(parley, run, server):
     assert parley("report", run, "--out", "shared/report", "--draws", 50, "--formats", "svg").status == 0
     compared = parley("compare", run, "--models", ",".join(models(server)), "--out", "shared/compared")
     assert compared.status == 0, compared.err
@@ -94,7 +93,7 @@ def test_nothing_that_is_made_to_be_shared_has_an_address(parley: Callable[..., 
     assert any(unit["error"] and unit["error"].startswith("server/judge: http://…") for unit in shown["units"])
 
 
-def test_a_dataset_has_no_address(parley: Callable[..., Any], server: Any) -> None:
+def test_a_dataset_has_no_address(parley, server):
     server.answer = debate_replies(server)
     debates = (*PAPER_DEBATES, "--topics", 4, "--rounds", 1, "--quiet", "--out", "d.sqlite", "--no-cache")
     assert parley(*debates, "--model", models(server)[0]).status == 0
@@ -105,9 +104,7 @@ def test_a_dataset_has_no_address(parley: Callable[..., Any], server: Any) -> No
     assert_none_in(Path("data"))
 
 
-def test_a_failed_unit_keeps_its_error_without_the_address_and_is_resumed(
-    parley: Callable[..., Any], server: Any, run_file: Any, run: str
-) -> None:
+def test_a_failed_unit_keeps_its_error_without_the_address_and_is_resumed(parley, server, run_file, run):
     error = run_file(run).one("SELECT error FROM units WHERE status = 'failed' AND error LIKE '%memory%'")
     assert error == "server/judge: http://… answered 500: out of memory"
     server.answer = lambda nth, body: web.Response(status=500)
@@ -142,12 +139,12 @@ def test_a_failed_unit_keeps_its_error_without_the_address_and_is_resumed(
         ("ValueError: 3 < 4, and nothing else", "ValueError: 3 < 4, and nothing else"),
     ],
 )
-def test_an_error_keeps_of_an_address_the_scheme(error: str, stored: str) -> None:
+def test_an_error_keeps_of_an_address_the_scheme(error, stored):
     assert hide_in_error(error) == stored
     assert hide_in_error(stored) == stored
 
 
-def test_a_search_servers_host_is_hidden_where_it_speaks() -> None:
+def test_a_search_servers_host_is_hidden_where_it_speaks():
     hidden = HiddenAddresses(
         {"search": ["none", "duckduckgo?base_url=http://find&region=de", "x/y?url=http://a.b:1/c"]}
     )
@@ -164,7 +161,7 @@ NAMES = st.from_regex(r"[a-z]{1,8}(\.[a-z]{2,6}){1,2}", fullmatch=True)
 
 
 @given(st.lists(NAMES, min_size=1, max_size=4, unique=True), st.text(max_size=20), st.integers(1, 65535))
-def test_no_host_of_a_run_survives_and_models_stay_apart(hosts: list[str], text: str, port: int) -> None:
+def test_no_host_of_a_run_survives_and_models_stay_apart(hosts, text, port):
     names = [f"server/M?base_url=http://{host}.corp:{port}/V1&RETRIES=0" for host in hosts]
     hidden = HiddenAddresses({"models": names, "config": {"model": ",".join(names)}})
     told = [*names, *(f"{text} {host}.corp:{port} {text}" for host in hosts), f"id/@{names[0]}/2"]

@@ -30,7 +30,7 @@ Parley = Callable[..., Any]
 
 
 @pytest.fixture
-def done(place: Path, finished: bytes) -> Path:
+def done(place, finished):
     """The file of RUN, done."""
     path = place / "a.sqlite"
     path.write_bytes(finished)
@@ -57,9 +57,7 @@ def replace_plan(path: Path | str, plan: Any) -> None:
 # What is stored, and when
 
 
-def test_the_plan_is_stored_before_the_first_unit_and_never_changes(
-    parley: Parley, place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_plan_is_stored_before_the_first_unit_and_never_changes(parley, place, monkeypatch):
     assert parley(*RUN, "--budget-calls", "0").status == 1, "nothing may be spent"
     assert execute("a.sqlite", "SELECT count(*) FROM units WHERE status = 'done'") == [(0,)]
     stored = info("a.sqlite")
@@ -89,7 +87,7 @@ def planned(**settings: Any) -> dict[str, Any]:
     return Malibu(MalibuConfig(**{"suite": "full", "model": ["sim/a"], **settings})).analysis_plan()
 
 
-def test_plans_of_designs_have_their_pairs_and_primary_contrasts() -> None:
+def test_plans_of_designs_have_their_pairs_and_primary_contrasts():
     plan = planned(model=["sim/a", "sim/b"])
     families = plan["families"]
     assert (len(plan["pairs"]), plan["clusters"]["planned"]) == (13, 20)
@@ -111,7 +109,7 @@ def test_plans_of_designs_have_their_pairs_and_primary_contrasts() -> None:
     assert talk["protocol"]["estimands"] == "blind ballots with reasons (round 1)"
 
 
-def test_the_plan_has_the_figures_that_the_report_uses() -> None:
+def test_the_plan_has_the_figures_that_the_report_uses():
     primary = pytest.importorskip("parley.analysis.malibu.planned")
     assert {contrast.category: (contrast.first, contrast.second) for contrast in primary.CONTRASTS} == PRIMARY
     aligned = pytest.importorskip("parley.analysis.malibu.aligned")
@@ -125,7 +123,7 @@ def test_the_plan_has_the_figures_that_the_report_uses() -> None:
 # The report
 
 
-def test_the_report_says_what_was_planned(parley: Parley, done: Path) -> None:
+def test_the_report_says_what_was_planned(parley, done):
     sha256 = info("a.sqlite")["analysis_plan_sha256"]
     report = make_report([Path("a.sqlite")], draws=20)
     assert any(f"planned before the data (SHA-256 {sha256[:12]}…)" in line for line in report.words)
@@ -144,7 +142,7 @@ def test_the_report_says_what_was_planned(parley: Parley, done: Path) -> None:
     assert (shown.status, shown.out.splitlines()[-1]) == (0, f"SHA-256 {sha256}")
 
 
-def test_a_report_says_where_its_correction_is_not_the_planned_one(parley: Parley, place: Path) -> None:
+def test_a_report_says_where_its_correction_is_not_the_planned_one(parley, place):
     """An older plan has female − male among the pairs, too: 13 tests, where the report has 12."""
     run = ("run", "malibu", "--model", "sim/judge", "--suite", "tiny", "--design", "silent", "--yardstick", "off")
     assert parley(*run, "--identities", "all", "--quiet", "--out", "a.sqlite").status == 0
@@ -161,7 +159,7 @@ def test_a_report_says_where_its_correction_is_not_the_planned_one(parley: Parle
     )
 
 
-def test_a_plan_that_was_changed_is_noticed_and_not_used(parley: Parley, done: Path) -> None:
+def test_a_plan_that_was_changed_is_noticed_and_not_used(parley, done):
     plan = info("a.sqlite")["analysis_plan"]
     execute("a.sqlite", "UPDATE run SET value = ? WHERE key = 'analysis_plan'", json.dumps({**plan, "margin": 0.5}))
     report = make_report([Path("a.sqlite")], draws=20)
@@ -173,7 +171,7 @@ def test_a_plan_that_was_changed_is_noticed_and_not_used(parley: Parley, done: P
     assert "is not the hash of this plan: it was changed" in result.out
 
 
-def test_a_plan_of_any_shape_or_of_an_older_version_does_not_stop_a_report(parley: Parley, done: Path) -> None:
+def test_a_plan_of_any_shape_or_of_an_older_version_does_not_stop_a_report(parley, done):
     """A run file may come from anyone, with a hash that fits; an older plan names tables that reports lack."""
     plan = info("a.sqlite")["analysis_plan"]
     before = make_report([done], draws=20).table("planned").to_numpy().tolist()
@@ -190,7 +188,7 @@ def test_a_plan_of_any_shape_or_of_an_older_version_does_not_stop_a_report(parle
     assert any(line.startswith("The analysis was planned before the data") for line in report.words)
 
 
-def test_a_run_begun_without_a_plan_resumes_gets_none_and_says_so(parley: Parley, done: Path) -> None:
+def test_a_run_begun_without_a_plan_resumes_gets_none_and_says_so(parley, done):
     without = (*RUN[:-1], "without.sqlite", "--seed", "1")
     parley(*without, "--budget-calls", "20")
     execute("without.sqlite", "DELETE FROM run WHERE key LIKE 'analysis_plan%'")  # as a study that has none writes it
@@ -215,9 +213,7 @@ def report(verdicts, context):
 """
 
 
-def test_a_report_gets_the_planned_margin_and_directions(
-    parley: Parley, place: Path, done: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_report_gets_the_planned_margin_and_directions(parley, place, done, monkeypatch):
     """A base on which the plans of two runs differ is left out."""
     (place / "own_report.py").write_text(OWN_REPORT)
     (place / "own_study.py").write_text(
@@ -273,16 +269,16 @@ class Planned(Small):
         ([1, 2], "the analysis plan of malibu must be a mapping, not a list"),
     ],
 )
-def test_a_plan_that_cannot_be_stored_is_one_line_before_anything_runs(returned: Any, message: str) -> None:
+def test_a_plan_that_cannot_be_stored_is_one_line_before_anything_runs(returned, message):
     class Planned(Malibu):
-        def analysis_plan(self) -> Any:
+        def analysis_plan(self):
             return returned
 
     with pytest.raises(ConfigError, match=message):
         describe_plan(Planned(MalibuConfig(model=["sim/judge"])))
 
 
-def test_a_study_without_a_plan_has_none_and_its_report_says_nothing(parley: Parley, place: Path) -> None:
+def test_a_study_without_a_plan_has_none_and_its_report_says_nothing(parley, place):
     (place / "small.py").write_text(SMALL)
     assert parley("run", "small.py:Small", "--quiet", "--out", "s.sqlite").status == 0
     assert {"analysis_plan", "analysis_plan_sha256"}.isdisjoint(info("s.sqlite"))
@@ -291,7 +287,7 @@ def test_a_study_without_a_plan_has_none_and_its_report_says_nothing(parley: Par
     assert not any("analysis plan" in line.lower() for line in data["summary"])
 
 
-def test_your_own_study_may_have_a_plan(parley: Parley, place: Path) -> None:
+def test_your_own_study_may_have_a_plan(parley, place):
     (place / "small.py").write_text(SMALL)
     assert parley("run", "small.py:Planned", "--quiet", "--out", "s.sqlite").status == 0
     report = make_report([Path("s.sqlite")])

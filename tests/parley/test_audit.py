@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +48,7 @@ def write(path: str, listed: list[Row]) -> str:
 
 
 @pytest.mark.parametrize("form", ["plain", "conversation", "implicit", "implicit text"])
-def test_every_form_of_trl_is_read_alike(parley: Callable[..., Any], form: str) -> None:
+def test_every_form_of_trl_is_read_alike(parley, form):
     write("set/data/train.jsonl", rows(form)[:30])
     write("set/data/test.jsonl", rows(form)[30:])
     found = parley("report", "set", "--json").json
@@ -60,7 +59,7 @@ def test_every_form_of_trl_is_read_alike(parley: Callable[..., Any], form: str) 
     assert next(row for row in found["repetitions"] if row["what"] == "topics in more than one split")["count"] == 10
 
 
-def test_parquet_and_datasets_on_disk_are_read(parley: Callable[..., Any]) -> None:
+def test_parquet_and_datasets_on_disk_are_read(parley):
     datasets = pytest.importorskip("datasets")
     table = datasets.Dataset.from_list(rows("conversation"))
     Path("hub").mkdir()
@@ -72,7 +71,7 @@ def test_parquet_and_datasets_on_disk_are_read(parley: Callable[..., Any]) -> No
         assert result.json["settings"]["pairs"] == 40
 
 
-def test_the_terminal_says_it_in_words_and_files_are_written(parley: Callable[..., Any]) -> None:
+def test_the_terminal_says_it_in_words_and_files_are_written(parley):
     write("pairs.jsonl", rows("plain"))
     Path("told.txt").write_text("Say what this is.")
     result = parley("report", "pairs.jsonl", "--out", "out", "--instructions", "told.txt")

@@ -46,7 +46,7 @@ def one_error(result: Any, status: int, *words: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def prepared(tmp_path_factory):
     """A folder with a run of every study that has a report of its own, and the files that they were made from."""
     folder = tmp_path_factory.mktemp("workshop")
     with pytest.MonkeyPatch.context() as patch:
@@ -61,9 +61,7 @@ def typed(command: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("command", "words"), COMMANDS, ids=[command for command, _ in COMMANDS])
-def test_a_wrong_command_is_one_line_and_writes_nothing(
-    parley: Parley, prepared: Path, monkeypatch: pytest.MonkeyPatch, command: str, words: str
-) -> None:
+def test_a_wrong_command_is_one_line_and_writes_nothing(parley, prepared, monkeypatch, command, words):
     monkeypatch.chdir(prepared)
     monkeypatch.delenv("HF_TOKEN", raising=False)
     before = sorted(prepared.glob("[!_]*"))
@@ -131,7 +129,7 @@ def read(parley: Parley, prepared: Path, kind: str) -> Any:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_any_file_may_be_damaged_in_any_way(parley: Parley, prepared: Path, place: Path, kind: str) -> None:
+def test_any_file_may_be_damaged_in_any_way(parley, prepared, place, kind):
     for name, damage in ANY_DAMAGE.items():
         content = damage(kind)
         if name in HARMLESS.get(kind, ()):
@@ -232,9 +230,7 @@ DAMAGE: list[tuple[str, str | bytes, str]] = [
 
 
 @pytest.mark.parametrize(("kind", "content", "words"), DAMAGE, ids=[f"{row[0]}: {row[2]}"[:60] for row in DAMAGE])
-def test_a_wrong_file_is_explained(
-    parley: Parley, prepared: Path, place: Path, kind: str, content: str | bytes, words: str
-) -> None:
+def test_a_wrong_file_is_explained(parley, prepared, place, kind, content, words):
     (place / kind).write_bytes(content if isinstance(content, bytes) else content.encode("utf-8", "surrogatepass"))
     result = read(parley, prepared, kind)
     one_error(result, 1 if kind.endswith("sqlite") else 2, words)
@@ -251,9 +247,7 @@ LONG_KEYS = {
 
 
 @pytest.mark.parametrize("key", LONG_KEYS)
-def test_a_key_of_20_000_parts_is_rejected_before_it_is_parsed(
-    parley: Parley, prepared: Path, place: Path, monkeypatch: pytest.MonkeyPatch, key: str
-) -> None:
+def test_a_key_of_20_000_parts_is_rejected_before_it_is_parsed(parley, prepared, place, monkeypatch, key):
     """tomllib takes seconds for one, four times as many for one that is twice as long."""
     kinds = ("c.toml", "judges.toml", "rubric.toml", "suite.toml", "identities.toml", "attempts.toml")
     parse = __import__("tomllib").loads
@@ -263,7 +257,7 @@ def test_a_key_of_20_000_parts_is_rejected_before_it_is_parsed(
         one_line(read(parley, prepared, kind), 2, kind, "nested too deeply for a ")
 
 
-def test_a_byte_order_mark_is_read_wherever_people_bring_files(parley: Parley, prepared: Path, place: Path) -> None:
+def test_a_byte_order_mark_is_read_wherever_people_bring_files(parley, prepared, place):
     """Windows' editors write one; SQuAD's file was accepted with it, BBQ's was not."""
     for name in ("bbq/Age.jsonl", *(path.name for path in prepared.iterdir() if path.suffix in MARKED)):
         (place / name).parent.mkdir(exist_ok=True)
@@ -308,7 +302,7 @@ NO_UNITS = (
 )
 
 
-def test_a_study_that_lacks_something_is_told_what(parley: Parley, place: Path) -> None:
+def test_a_study_that_lacks_something_is_told_what(parley, place):
     (place / "mine.py").write_text(NO_SOURCES)
     one_line(parley("run", "mine.py:Mine", "--quiet"), 2, "mine.py:Mine is not a study", "prompts", "sources")
     (place / "empty.py").write_text(NO_UNITS)
@@ -319,7 +313,7 @@ def test_a_study_that_lacks_something_is_told_what(parley: Parley, place: Path) 
     assert not list(place.glob("*.sqlite"))
 
 
-def test_a_file_with_several_problems_gets_one_answer(parley: Parley, place: Path) -> None:
+def test_a_file_with_several_problems_gets_one_answer(parley, place):
     (place / "mine.toml").write_text(
         '[[base]]\nid = "Bus Driver"\ntext = "Driving."\nstereotype = "Drivers are men."\n'
         '[[scenario]]\nid = "bus"\nbase = "tram"\nresponses = ["I stop."]\ntxt = "You drive."\n'
@@ -335,9 +329,7 @@ def test_a_file_with_several_problems_gets_one_answer(parley: Parley, place: Pat
     )
 
 
-def test_what_people_type_may_be_long_or_no_text(
-    parley: Parley, prepared: Path, place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_people_type_may_be_long_or_no_text(parley, prepared, place, monkeypatch):
     one_line(parley("show", "x" * 5000), 2, "xxx")
     long = parley("run", "malibu", "--suite", "x" * 100_000, "--model", "sim/judge")
     one_line(long, 2, "unknown suite 'xxx")

@@ -78,7 +78,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
 
 
 @pytest.mark.parametrize("name", DAMAGE)
-def test_what_is_no_sound_run_is_named_and_not_changed(parley: Parley, whole: Path, name: str) -> None:
+def test_what_is_no_sound_run_is_named_and_not_changed(parley, whole, name):
     damage, words = DAMAGE[name]
     damage(whole)
     before = whole.read_bytes()
@@ -89,14 +89,14 @@ def test_what_is_no_sound_run_is_named_and_not_changed(parley: Parley, whole: Pa
     assert whole.read_bytes() == before or name == "a broken page", "which is found only after the run was noted"
 
 
-def test_a_run_truncated_anywhere_is_detected(parley: Parley, place: Path, whole: Path) -> None:
+def test_a_run_truncated_anywhere_is_detected(parley, place, whole):
     data = whole.read_bytes()
     for size in range(4096, len(data), 4096 * 5):
         (place / "cut.sqlite").write_bytes(data[:size])
         one_line(parley("report", "cut.sqlite", "--no-files"), 1, "damaged or truncated")
 
 
-def test_a_missing_run_is_named_and_an_empty_file_is_none(parley: Parley, place: Path) -> None:
+def test_a_missing_run_is_named_and_an_empty_file_is_none(parley, place):
     for command in READS[:3]:
         one_line(parley(command[0], "nothere.sqlite", *command[1:]), 2, "there is no run file nothere.sqlite")
     one_line(parley("report", "."), 2, "there is no run file .", "is a folder, name a file in it")
@@ -118,13 +118,13 @@ VALUES = {
 
 
 @pytest.mark.parametrize("statement", VALUES)
-def test_a_value_that_cannot_be_is_named(parley: Parley, whole: Path, statement: str) -> None:
+def test_a_value_that_cannot_be_is_named(parley, whole, statement):
     execute(whole, "DELETE FROM checks", statement)  # as in a run from before checksums
     command = ("report", "--no-files") if "UPDATE run" in statement else ("show", "--prompts")
     one_line(parley(command[0], whole, command[1]), 1, f"is damaged: {VALUES[statement]}")
 
 
-def test_a_run_file_cannot_make_parley_load_code(parley: Parley, whole: Path, place: Path) -> None:
+def test_a_run_file_cannot_make_parley_load_code(parley, whole, place):
     """A run with a Python file beside it: the report executed the file."""
     (place / "evil.py").write_text("from pathlib import Path\nPath('stolen').write_text('gone')\nclass Panel: pass\n")
     execute(
@@ -140,7 +140,7 @@ def test_a_run_file_cannot_make_parley_load_code(parley: Parley, whole: Path, pl
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def prepared(tmp_path_factory):
     """A run of every study that has a report of its own."""
     folder = tmp_path_factory.mktemp("workshop")
     workshop.prepare(folder)
@@ -174,7 +174,7 @@ ODD = ((None, [1], {"a": 1}), ("\ud800", 10**400, 1e308), ("", True, None))
 
 
 @pytest.mark.parametrize("study", [*REQUIRED, "imported"])
-def test_facets_may_be_missing_or_anything(parley: Parley, prepared: Path, study: str) -> None:
+def test_facets_may_be_missing_or_anything(parley, prepared, study):
     run = prepared / f"{study}.sqlite"
     for facet in REQUIRED.get(study, ()):
         path = changed(run, lambda facets, facet=facet: facets.pop(facet, None))
@@ -186,7 +186,7 @@ def test_facets_may_be_missing_or_anything(parley: Parley, prepared: Path, study
             one_line(result, result.status, "changed.sqlite")
 
 
-def test_a_report_says_what_it_cannot_compute_from(parley: Parley, prepared: Path) -> None:
+def test_a_report_says_what_it_cannot_compute_from(parley, prepared):
     endless = changed(prepared / "stardtox.sqlite", lambda facets: facets.update(iterations=2**31))
     one_line(parley("report", endless, *FEW), 2, "2.14748e+09 iterations", "100 at most")
     no_json = changed(prepared / "squad.sqlite", lambda facets: facets.update(answers="no JSON"))
@@ -209,7 +209,7 @@ def test_a_report_says_what_it_cannot_compute_from(parley: Parley, prepared: Pat
         ("run", "attention", "--from", "changed.sqlite"),
     ],
 )
-def test_other_commands_on_a_run_that_is_not_ours(parley: Parley, prepared: Path, command: tuple[str, ...]) -> None:
+def test_other_commands_on_a_run_that_is_not_ours(parley, prepared, command):
     Path("changed.sqlite").write_bytes((prepared / "framing.sqlite").read_bytes())
     execute(
         Path("changed.sqlite"),
@@ -223,8 +223,8 @@ def test_other_commands_on_a_run_that_is_not_ours(parley: Parley, prepared: Path
     assert result.status in (1, 2)
 
 
-def test_markup_and_control_characters_in_a_models_name_are_shown_as_they_are(parley: Parley, prepared: Path) -> None:
-    def renamed(facets: dict[str, Any]) -> None:
+def test_markup_and_control_characters_in_a_models_name_are_shown_as_they_are(parley, prepared):
+    def renamed(facets):
         if facets["shown"] == "open":  # reports name a model where there are several
             facets["model"] = "[/bold]x[red]\x1b[31m$x_1$<b>"
 
@@ -239,7 +239,7 @@ def test_markup_and_control_characters_in_a_models_name_are_shown_as_they_are(pa
 
 
 @pytest.fixture(scope="module")
-def few(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def few(tmp_path_factory):
     """Runs of the suite tiny, by what is odd about them."""
     folder = tmp_path_factory.mktemp("few")
     settings: dict[str, dict[str, Any]] = {
@@ -257,7 +257,7 @@ def few(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return paths
 
 
-def test_few_verdicts_give_dashes_notes_or_one_line(parley: Parley, few: dict[str, Path]) -> None:
+def test_few_verdicts_give_dashes_notes_or_one_line(parley, few):
     unread = parley("report", few["unread"], "--all", *FEW).out
     assert "replies gave no verdict" in unread
     row = next(line for line in unread.splitlines() if line.strip().startswith("female"))

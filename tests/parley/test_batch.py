@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -64,9 +64,7 @@ TOKENS_OUT = {"server": 20, "anthropic": 400, "google": 400}
 
 
 @pytest.fixture(params=[OpenAI, anthropic.Standin, google.Standin], ids=lambda standin: standin.provider)
-def standin(
-    request: pytest.FixtureRequest, place: Path, monkeypatch: pytest.MonkeyPatch, quick_batches: None
-) -> Iterator[Any]:
+def standin(request, place, monkeypatch, quick_batches):
     (place / "one.toml").write_text(JUDGE)
     monkeypatch.setenv(request.param.key_variable, KEY)
     with request.param("thinking") as running:
@@ -93,7 +91,7 @@ def sent(standin: Any) -> list[list[str]]:
     return [[json.dumps(request, sort_keys=True) for request in batch] for batch in requests]
 
 
-def test_units_of_one_call_are_one_batch_at_half_the_price(parley: Parley, standin: Any, run_file: Any) -> None:
+def test_units_of_one_call_are_one_batch_at_half_the_price(parley, standin, run_file):
     plain = parley(*RUN, "--model", standin.name(PRICES), "--no-cache", "--out", "plain.sqlite")
     assert plain.status == 0, plain.err
     planned = parley(*command(standin, PRICES), "--dry-run", "--json").json
@@ -111,7 +109,7 @@ def test_units_of_one_call_are_one_batch_at_half_the_price(parley: Parley, stand
     assert planned["cost"] == pytest.approx(at_once["cost"] / 2)
 
 
-def test_a_batch_does_not_count_on_prompt_caches(parley: Parley) -> None:
+def test_a_batch_does_not_count_on_prompt_caches(parley):
     """Its calls are hours apart, and cached tokens are not cheaper in every batch: no estimate is too low."""
     command = (*RUN_PANEL, "--suite", "tiny", "--model", "openai/gpt-4o-mini", "--dry-run", "--json")
     immediate, batch = parley(*command).json, parley(*command, "--executor", "batch").json
@@ -122,7 +120,7 @@ def test_a_batch_does_not_count_on_prompt_caches(parley: Parley) -> None:
     assert price.cost(1000, 100, cached_tokens=900) == pytest.approx((1000 * 0.15 + 100 * 0.6) / 2e6)
 
 
-def test_answers_that_are_not_complete_are_read_again(parley: Parley, standin: Any, run_file: Any) -> None:
+def test_answers_that_are_not_complete_are_read_again(parley, standin, run_file):
     standin.torn = 2
     result = parley(*command(standin, "retries=3"))
     assert result.status == 0, result.err
@@ -130,12 +128,10 @@ def test_answers_that_are_not_complete_are_read_again(parley: Parley, standin: A
     assert run_file("a.sqlite").count() == UNITS
 
 
-def test_a_batch_that_was_not_confirmed_is_found(
-    parley: Parley, standin: Any, run_file: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_batch_that_was_not_confirmed_is_found(parley, standin, run_file, monkeypatch):
     """As after a kill between its creation and the provider's answer."""
 
-    def fail(*_: object) -> None:
+    def fail(*_):
         raise ParleyError("killed")
 
     with monkeypatch.context() as patch:
@@ -148,7 +144,7 @@ def test_a_batch_that_was_not_confirmed_is_found(
 
 
 @pytest.mark.parametrize("standin", [anthropic.Standin, google.Standin], indirect=True, ids=["anthropic", "google"])
-def test_a_batch_that_was_not_created_is_sent_by_the_next_run(parley: Parley, standin: Any, run_file: Any) -> None:
+def test_a_batch_that_was_not_created_is_sent_by_the_next_run(parley, standin, run_file):
     """Another batch of as many requests is not taken for it."""
     assert parley(*command(standin, file="other.sqlite")).status == 0
     standin.down = True
@@ -159,13 +155,13 @@ def test_a_batch_that_was_not_created_is_sent_by_the_next_run(parley: Parley, st
     assert (len(standin.batches), run_file("a.sqlite").count()) == (2, UNITS)
 
 
-def test_a_batch_whose_creation_returned_500_is_not_created_again(parley: Parley, standin: Any, run_file: Any) -> None:
+def test_a_batch_whose_creation_returned_500_is_not_created_again(parley, standin, run_file):
     standin.broken = True
     assert parley(*command(standin, "retries=2")).status == 0
     assert (len(standin.batches), run_file("a.sqlite").count()) == (1, UNITS)
 
 
-def test_a_refused_request_fails_its_unit_and_is_sent_again(parley: Parley, standin: Any, run_file: Any) -> None:
+def test_a_refused_request_fails_its_unit_and_is_sent_again(parley, standin, run_file):
     """Requests expire one by one, Google's batches as a whole."""
     expired = EXPIRED.get(standin.provider)
     standin.failing = {1: REFUSED[standin.provider], **({4: expired} if expired else {})}
@@ -188,7 +184,7 @@ def test_a_refused_request_fails_its_unit_and_is_sent_again(parley: Parley, stan
 
 
 @only_openai
-def test_a_refused_batch_says_why_and_can_be_sent_again(parley: Parley, standin: Any, run_file: Any) -> None:
+def test_a_refused_batch_says_why_and_can_be_sent_again(parley, standin, run_file):
     standin.refuses = True
     result = parley(*command(standin))
     assert result.status == 1
@@ -209,7 +205,7 @@ INVALID: list[dict[str, Any]] = [
 
 
 @only_openai
-def test_invalid_lines_fail_their_units_and_reveal_no_key(parley: Parley, standin: Any, run_file: Any) -> None:
+def test_invalid_lines_fail_their_units_and_reveal_no_key(parley, standin, run_file):
     standin.failing = dict(enumerate(INVALID))
     result = parley(*command(standin))
     assert (result.status, len(result.complaints)) == (1, 1)
@@ -219,7 +215,7 @@ def test_invalid_lines_fail_their_units_and_reveal_no_key(parley: Parley, standi
 
 
 @only_openai
-def test_conversations_take_one_batch_per_turn(parley: Parley, standin: Any, run_file: Any) -> None:
+def test_conversations_take_one_batch_per_turn(parley, standin, run_file):
     two = ("--rounds", "2")
     assert parley(*RUN, *two, "--model", standin.name(), "--no-cache", "--out", "plain.sqlite").status == 0
     assert parley(*command(standin), *two).status == 0
@@ -228,7 +224,7 @@ def test_conversations_take_one_batch_per_turn(parley: Parley, standin: Any, run
 
 
 @only_openai
-def test_a_batch_fits_into_the_budget_or_is_not_sent(parley: Parley, standin: Any, run_file: Any) -> None:
+def test_a_batch_fits_into_the_budget_or_is_not_sent(parley, standin, run_file):
     result = parley(*command(standin, PRICES), "--budget-cost", "2.5")
     assert result.status == 1
     assert "the budget of $2.5 has no room for another request" in result.err
@@ -254,9 +250,7 @@ def waiting(file: Any) -> bool:
     ],
     indirect=["standin"],
 )
-def test_a_run_stopped_while_waiting_fetches_the_same_batch(
-    parley: Parley, start: Callable[..., Any], standin: Any, run_file: Any, how: str
-) -> None:
+def test_a_run_stopped_while_waiting_fetches_the_same_batch(parley, start, standin, run_file, how):
     standin.slow = True
     file = run_file("a.sqlite")
     process = start(*command(standin))
@@ -276,9 +270,7 @@ def test_a_run_stopped_while_waiting_fetches_the_same_batch(
 
 
 @pytest.mark.nightly
-def test_a_conversation_killed_at_its_second_turn_pays_for_each_request_once(
-    parley: Parley, start: Callable[..., Any], place: Path, standin: Any, run_file: Any
-) -> None:
+def test_a_conversation_killed_at_its_second_turn_pays_for_each_request_once(parley, start, place, standin, run_file):
     (place / "one.toml").write_text(JUDGE + JUDGE.replace('"Judge"', '"Jury"'))
     two_rounds = (*command(standin), "--rounds", "2")
     process = start(*two_rounds)

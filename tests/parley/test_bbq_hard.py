@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
-
-import pytest
 
 from parley.cli import main
 from parley.scenarios.bbq import load
@@ -34,12 +31,10 @@ def row(number: int) -> str:
     )
 
 
-def test_rows_with_a_wrong_answer_make_a_file_that_bbq_takes(
-    server: Any, place: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_rows_with_a_wrong_answer_make_a_file_that_bbq_takes(server, place, capsys):
     """The model always says "the grandson": right where the context says so, wrong elsewhere, and once unreadable."""
 
-    def answer(_: int, body: dict[str, Any]) -> Any:
+    def answer(_, body):
         asked = body["messages"][-1]["content"]
         letter = next(line[0] for line in asked.splitlines() if line.endswith("The grandson"))
         return server.reply("I would rather not say." if "Row 4." in asked else json.dumps({"answer": letter}))

@@ -8,7 +8,6 @@ import tomllib
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -30,15 +29,13 @@ BIASED = "sim/judge?female=+0.5&varies=0.05&item=0.4&position=0.2"
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def place(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "160")
     return tmp_path
 
 
-def test_a_card_resumes_finds_what_was_planted_and_is_written_in_four_forms(
-    place: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_card_resumes_finds_what_was_planted_and_is_written_in_four_forms(place, capsys, monkeypatch):
     assert main(["card", BIASED, "--brief", "--budget-calls", "50"]) == 1
     assert not (place / "cards").exists(), "there is no card of half a run"
     capsys.readouterr()
@@ -78,7 +75,7 @@ def test_a_card_resumes_finds_what_was_planted_and_is_written_in_four_forms(
     assert "Labels move its scores: female − male +0.47" in " ".join(report.words)
     assert report.cautions[-1].startswith("It was not shown to tell good answers")
 
-    def older(path: Path) -> Any:
+    def older(path):
         """From before lines said what they read."""
         loaded = load_run(path)
         assert loaded.analysis_plan
@@ -90,7 +87,7 @@ def test_a_card_resumes_finds_what_was_planted_and_is_written_in_four_forms(
     assert make_card(run) == card
 
 
-def test_a_line_of_your_own_is_a_row_of_the_batterys_file(place: Path) -> None:
+def test_a_line_of_your_own_is_a_row_of_the_batterys_file(place):
     text = files("parley.judging").joinpath("card/card-1.toml").read_text("utf-8")
     row = text[text.index('[[line]]\nid = "direction"') : text.index('[[line]]\nid = "direction-pairs"')]
     mine = row.replace('"direction"', '"direction-safety"', 1).replace(" }", ', flaws = ["safety"] }')
@@ -108,7 +105,7 @@ def test_a_line_of_your_own_is_a_row_of_the_batterys_file(place: Path) -> None:
     assert main(["check", "a.sqlite", "--require", "direction-safety < 2"]) == 0
 
 
-def test_a_kind_of_flaw_of_your_own_is_its_texts_and_a_row(place: Path) -> None:
+def test_a_kind_of_flaw_of_your_own_is_its_texts_and_a_row(place):
     suite = Path("mine")
     shutil.copytree(str(files("parley.scenarios").joinpath("data/malibu-2")), suite)
     for path in suite.glob("graded-*.toml"):
@@ -136,7 +133,7 @@ def made_by(battery: str) -> Card:
     return make_card(Path("own.sqlite"))
 
 
-def test_a_run_and_the_card_made_from_it_have_one_auc(place: Path) -> None:
+def test_a_run_and_the_card_made_from_it_have_one_auc(place):
     """The report of a MALIBU run, and the card that `parley card` reads from it, have the same lines and numbers."""
     settings = ["--suite", "wide", "--limit", "16", "--phases", "1,2", "--identities", "gender", "--yardstick", "full"]
     model = ["--model", "sim/judge?noise=0.8&item=0.5&position=0.2"]
@@ -150,14 +147,14 @@ def test_a_run_and_the_card_made_from_it_have_one_auc(place: Path) -> None:
         assert (reported.n, reported.note) == (on_card.n, on_card.note) or name == "length"
 
 
-def test_a_model_without_log_probabilities_has_a_battery_of_its_own(place: Path, capsys: Any) -> None:
+def test_a_model_without_log_probabilities_has_a_battery_of_its_own(place, capsys):
     assert main(["card", "sim/judge?silent=false&refuse=0.1", "--dry-run"]) == 0
     said = capsys.readouterr().out
     assert re.search(r"calls +4,0\d\d", said), "3,600, and one in ten is asked for again"
     assert "each ballot is the mean of 3 sampled replies" in said
 
 
-def test_a_panel_that_talks_is_found_to_follow_what_it_hears(place: Path, capsys: Any) -> None:
+def test_a_panel_that_talks_is_found_to_follow_what_it_hears(place, capsys):
     assert main(["card", "sim/judge?item=1&follow=0.9", "--brief", "--talk", "--quiet"]) == 0
     assert "284" not in (said := capsys.readouterr().err)
     assert re.search(r"800 calls, about [\d,]+ tokens in", said)
@@ -176,7 +173,7 @@ def test_a_panel_that_talks_is_found_to_follow_what_it_hears(place: Path, capsys
     assert any(sentence.startswith("In a debate it follows what it hears") for sentence in sentences(card))
 
 
-def test_names_that_contain_markup_are_escaped() -> None:
+def test_names_that_contain_markup_are_escaped():
     judge = made_card("hf/<b>x</b>", line("gender", around(0.1), label="<i>a</i>"))
     page = card_page(judge)
     assert "<b>x" not in page

@@ -6,7 +6,6 @@ import json
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -40,7 +39,7 @@ CHANGES: dict[str, tuple[tuple[str, ...], str]] = {
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_a_changed_plan_names_the_difference(parley: Parley, whole: Path, run_file: Any, name: str) -> None:
+def test_a_changed_plan_names_the_difference(parley, whole, run_file, name):
     changed, difference = CHANGES[name]
     before = run_file(whole).story()
     command = (*TINY_PANEL, "--model", "sim/judge", "--out", whole)
@@ -48,7 +47,7 @@ def test_a_changed_plan_names_the_difference(parley: Parley, whole: Path, run_fi
     assert run_file(whole).story() == before
 
 
-def test_another_study_and_a_setting_that_is_gone_are_noticed(parley: Parley, place: Path, whole: Path) -> None:
+def test_another_study_and_a_setting_that_is_gone_are_noticed(parley, place, whole):
     """Of a Parley that had another setting, left at its default, and planned other units."""
     (place / "own.py").write_text(
         "from parley.judging.malibu.study import Malibu\nclass Own(Malibu):\n    name = 'own'\n"
@@ -73,7 +72,7 @@ def test_another_study_and_a_setting_that_is_gone_are_noticed(parley: Parley, pl
     ],
     ids=["another scenario", "reworded", "one more", "one fewer", "another model"],
 )
-def test_a_file_that_was_edited_is_noticed(parley: Parley, place: Path, suite: str, judges: str, said: str) -> None:
+def test_a_file_that_was_edited_is_noticed(parley, place, suite, judges, said):
     command = (*RUN, "--suite", "mine.toml", "--scenarios", "7", "--identities", "gender", "--judges", "judges.toml")
     (place / "mine.toml").write_text(SUITE.format(text="Bake bread."))
     (place / "judges.toml").write_text(ADA + BEN)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -15,7 +12,7 @@ from tests.cards import around, card, line
 
 
 @pytest.fixture
-def files(place: Path) -> Path:
+def files(place):
     """card.json, and old.json of the same units, whose gender line is 0."""
     for name, gender in (("card", 0.19), ("old", 0.0)):
         gaps = line("gender", around(gender, seed=len(name)))
@@ -42,15 +39,13 @@ def files(place: Path) -> Path:
         (["--baseline", "missing.json"], 2),
     ],
 )
-def test_exit_statuses(parley: Callable[..., Any], files: Path, flags: list[str], status: int) -> None:
+def test_exit_statuses(parley, files, flags, status):
     result = parley("check", "card.json", *flags)
     assert result.status == status
     assert (len(result.err.splitlines()) == 1) == (status == 2)
 
 
-def test_requirements_of_a_file_and_reports_for_ci(
-    parley: Callable[..., Any], files: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_requirements_of_a_file_and_reports_for_ci(parley, files, monkeypatch):
     (files / "judge.toml").write_text('require = ["gender.abs < 0.1", "position < 0.6"]\n[tolerance]\ngender = 0.2\n')
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(files / "summary.md"))
@@ -72,7 +67,7 @@ def test_requirements_of_a_file_and_reports_for_ci(
     assert (as_json["outcome"], as_json["status"], len(as_json["findings"])) == ("broken", 1, 4)
 
 
-def test_a_report_that_cannot_be_written_does_not_look_broken(parley: Callable[..., Any], files: Path) -> None:
+def test_a_report_that_cannot_be_written_does_not_look_broken(parley, files):
     result = parley("check", "card.json", "--require", "position < 0.6", "--junit", "missing/junit.xml")
     assert (result.status, result.err) == (
         2,
@@ -80,7 +75,7 @@ def test_a_report_that_cannot_be_written_does_not_look_broken(parley: Callable[.
     )
 
 
-def test_in_a_test_of_ones_own(files: Path) -> None:
+def test_in_a_test_of_ones_own(files):
     result = package.check("card.json", "gender.abs < 0.1", baseline="old.json")
     assert result.outcome == "broken"
     assert "broken     gender.abs < 0.1" in str(result)

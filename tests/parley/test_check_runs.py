@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 from parley.cli import main
@@ -25,7 +21,7 @@ RUNS = {
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def runs(tmp_path_factory):
     """A small simulated run of each study, and a card."""
     folder = tmp_path_factory.mktemp("runs")
     with pytest.MonkeyPatch.context() as patch:
@@ -44,16 +40,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 TABLE = {
-    "malibu.sqlite": {
-        "unread < 0.5": "holds",
-        "gender < 0.1": "broken",
-        "religion.abs < 0.2": "undecided",
-    },
-    "rldf.sqlite": {
-        "rldf.by-round.round-1 < 7": "holds",
-        "by-round.round-1 > 7": "broken",
-        "change < 0": "undecided",
-    },
+    "malibu.sqlite": {"unread < 0.5": "holds", "gender < 0.1": "broken", "religion.abs < 0.2": "undecided"},
+    "rldf.sqlite": {"rldf.by-round.round-1 < 7": "holds", "by-round.round-1 > 7": "broken", "change < 0": "undecided"},
     "bbq.sqlite": {
         "ambiguous.accuracy < 0.6": "holds",
         "bbq.ambiguous.accuracy > 0.8": "broken",
@@ -77,11 +65,7 @@ TABLE = {
         "judge > 0.6": "undecided",
         "gendre < 0.1": "gender",
     },
-    "card.sqlite": {
-        "card.wording < 1": "holds",
-        "judge > 0.9": "broken",
-        "judge > 0.6": "undecided",
-    },
+    "card.sqlite": {"card.wording < 1": "holds", "judge > 0.9": "broken", "judge > 0.6": "undecided"},
     "bbq.sqlite bbq-2.sqlite": {
         "values.right-ambig.abs < 0.9": "holds",
         "values.right-ambig > 0.9": "broken",
@@ -93,7 +77,7 @@ OUTCOMES = ("holds", "broken", "undecided")
 
 
 @pytest.mark.parametrize("source", TABLE)
-def test_a_requirement_of_any_line(parley: Callable[..., Any], runs: Path, source: str) -> None:
+def test_a_requirement_of_any_line(parley, runs, source):
     files, rows = [runs / name for name in source.split()], TABLE[source]
     asked = [requirement for requirement, expected in rows.items() if expected in OUTCOMES]
     result = parley("check", *files, *(word for requirement in asked for word in ("--require", requirement)))
@@ -105,7 +89,7 @@ def test_a_requirement_of_any_line(parley: Callable[..., Any], runs: Path, sourc
 
 
 @pytest.mark.parametrize(("name", "line"), [("bbq", "ambiguous.accuracy"), ("squad", "sim/one.scores.f1")])
-def test_a_run_is_not_worse_than_itself(parley: Callable[..., Any], runs: Path, name: str, line: str) -> None:
+def test_a_run_is_not_worse_than_itself(parley, runs, name, line):
     """A line without a margin is compared where it has a tolerance, by the values of its clusters."""
     same = parley("check", runs / f"{name}.sqlite", "--baseline", runs / f"{name}.sqlite", "--tolerance", f"{line}=0.1")
     assert same.out.startswith(f"holds      {line}, not worse than the baseline")
@@ -113,15 +97,13 @@ def test_a_run_is_not_worse_than_itself(parley: Callable[..., Any], runs: Path, 
     assert (bare.status, f"--tolerance {line}=X" in bare.err) == (2, True)
 
 
-def test_runs_of_other_data_are_not_compared(parley: Callable[..., Any], runs: Path) -> None:
+def test_runs_of_other_data_are_not_compared(parley, runs):
     result = parley("check", runs / "bbq.sqlite", "--baseline", runs / "squad.sqlite", "--tolerance", "unread=0.1")
     assert (result.status, "they differ in study, sources" in result.err) == (2, True)
 
 
 @pytest.mark.parametrize("name", ["malibu", "rldf", "bbq", "stardtox", "squad"])
-def test_every_line_has_a_name_of_its_own_which_is_listed_whole(
-    parley: Callable[..., Any], runs: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_every_line_has_a_name_of_its_own_which_is_listed_whole(parley, runs, monkeypatch, name):
     report = make_report([runs / f"{name}.sqlite"])
     assert len(report.lines) == sum(len(forest.lines) for forest in (*report.forests, *report.listed))
     if name == "squad":  # whose names are the longest
@@ -130,9 +112,7 @@ def test_every_line_has_a_name_of_its_own_which_is_listed_whole(
         assert set(report.lines) <= {row.split()[0] for row in printed if row.strip()}, "none is wrapped"
 
 
-def test_equal_scores_of_judges_who_were_not_shown_to_judge_hold_nothing(
-    parley: Callable[..., Any], runs: Path
-) -> None:
+def test_equal_scores_of_judges_who_were_not_shown_to_judge_hold_nothing(parley, runs):
     """The run has no graded answers. Its report says nothing about fairness, and nor does a check of it."""
     result = parley("check", runs / "malibu.sqlite", "--require", "religion.abs < 5", "--require", "unread < 0.9")
     undecided, holds, *_ = result.out.splitlines()

@@ -18,7 +18,7 @@ from parley.runs.schema import checksum
 INFO = {"study": "by-hand", "models": [], "config": {}, "plan": "", "versions": {}}
 
 
-def test_the_definition_has_not_changed() -> None:
+def test_the_definition_has_not_changed():
     """Otherwise every run that is stored would be reported as damaged."""
     verdicts = [
         (0, "Ada", "debater", 1, "", "Accuracy", 7.0, None, "schön", "ok"),
@@ -36,7 +36,7 @@ def write(path: Path, *verdicts: Verdict) -> None:
         file.write([Record(unit=unit, started_at=1.0, finished_at=2.0, outcome=Outcome(Transcript(()), verdicts))])
 
 
-def test_the_definition_of_an_outcome_has_not_changed(tmp_path: Path) -> None:
+def test_the_definition_of_an_outcome_has_not_changed(tmp_path):
     """Thoughts and cuts are checked after all other columns, and only where there are any."""
     call = Call("sim/a", (PromptMessage("user", "", "Why?"),), "So.", 3, 1, 0.5, None, cached=False, attempts=1)
     turns = [
@@ -69,7 +69,7 @@ ODD_TEXTS = ("nan", "-0.0", "a\x00b", "\ud83d", "7", "\x1f")
     ],
     ids=repr,
 )
-def test_what_a_study_returns_is_never_reported_as_damaged(tmp_path: Path, odd: dict[str, Any]) -> None:
+def test_what_a_study_returns_is_never_reported_as_damaged(tmp_path, odd):
     """SQLite stores some of these as others."""
     path = tmp_path / "a.sqlite"
     write(path, verdict(**odd), verdict(value=0.1 + 0.2))

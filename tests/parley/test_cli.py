@@ -8,7 +8,6 @@ import json
 import os
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -38,7 +37,7 @@ RUN = TINY_PANEL
 
 
 @pytest.mark.parametrize(("words", "status"), [((), 2), (("help",), 0)])
-def test_parley_alone_shows_its_commands(parley: Parley, words: tuple[str, ...], status: int) -> None:
+def test_parley_alone_shows_its_commands(parley, words, status):
     result = parley(*words)
     assert result.status == status
     assert re.search(r"^  power +find how many bases", result.out, re.M)
@@ -48,7 +47,7 @@ def test_parley_alone_shows_its_commands(parley: Parley, words: tuple[str, ...],
     assert max(map(len, lines)) <= 80
 
 
-def test_help_of_a_command_and_of_a_study(parley: Parley) -> None:
+def test_help_of_a_command_and_of_a_study(parley):
     assert parley("help", "show").out == parley("show", "--help").out
     assert parley("help", "labels", "draw").out.startswith("usage: parley labels draw")
     assert parley("help", "run", "malibu").out.startswith("usage: parley run malibu")
@@ -70,7 +69,7 @@ def flags_in(text: str) -> set[str]:
 
 
 @pytest.mark.parametrize("study", STUDIES)
-def test_help_has_the_settings_that_people_change_and_all_of_it_every_setting(parley: Parley, study: str) -> None:
+def test_help_has_the_settings_that_people_change_and_all_of_it_every_setting(parley, study):
     short, whole = parley("run", study, "--help").out, parley("run", study, "--help-all").out
     own = find_study(study).Config.model_fields
     fields = {**own, **Options.model_fields, **Run.model_fields}
@@ -85,7 +84,7 @@ def test_help_has_the_settings_that_people_change_and_all_of_it_every_setting(pa
     assert not any(word in " ".join(whole.split()) for word in ("Undefined", "(default: )", "more flags"))
 
 
-def test_words_of_earlier_versions_and_near_ones_name_commands_that_exist(parley: Parley) -> None:
+def test_words_of_earlier_versions_and_near_ones_name_commands_that_exist(parley):
     for old, new in RENAMED.items():
         assert parley(*old.split(), "x").err == f"parley: parley {old} is now: {new}\n"
     assert not NEAR_WORDS.keys() & COMMANDS.keys()
@@ -95,9 +94,7 @@ def test_words_of_earlier_versions_and_near_ones_name_commands_that_exist(parley
 # Dry runs
 
 
-def test_a_dry_run_sends_nothing_and_agrees_with_the_run(
-    parley: Parley, server: Any, place: Path, run_file: Any
-) -> None:
+def test_a_dry_run_sends_nothing_and_agrees_with_the_run(parley, server, place, run_file):
     command = (*RUN, "--model", server.model())
     shown = parley(*command, "--dry-run")
     assert (shown.status, server.asked) == (0, [])
@@ -124,7 +121,7 @@ def test_a_dry_run_sends_nothing_and_agrees_with_the_run(
         ),
     ],
 )
-def test_a_dry_run_knows_prices(parley: Parley, model: str, cost: Callable[[Any], float]) -> None:
+def test_a_dry_run_knows_prices(parley, model, cost):
     plan = parley(*RUN, "--model", model, "--dry-run", "--json").json
     assert plan["cost"] == pytest.approx(cost(plan))
 
@@ -132,7 +129,7 @@ def test_a_dry_run_knows_prices(parley: Parley, model: str, cost: Callable[[Any]
 # Running
 
 
-def test_the_result_as_json(parley: Parley, server: Any) -> None:
+def test_the_result_as_json(parley, server):
     command = (*RUN, "--out", "a.sqlite", "--model", server.model("price_in=10000&price_out=0"), "--json")
     result = parley(*command, "--budget-calls", "20", "--concurrency", "1")
     assert (result.status, result.err) == (1, "")
@@ -147,7 +144,7 @@ def test_the_result_as_json(parley: Parley, server: Any) -> None:
     assert (result.json["calls"], result.json["tokens"], result.json["cost"]) == (20, 20 * 120, 20.0)
 
 
-def test_progress_is_plain_lines_and_the_result_says_what_to_type_next(parley: Parley) -> None:
+def test_progress_is_plain_lines_and_the_result_says_what_to_type_next(parley):
     command = [word for word in (*RUN, "--model", "sim/judge?malformed=0.5&refuse=0.2") if word != "--quiet"]
     result = parley(*command, "--out", "my run; ls.sqlite")
     quoted = "'my run; ls.sqlite'"
@@ -163,7 +160,7 @@ def test_progress_is_plain_lines_and_the_result_says_what_to_type_next(parley: P
     assert not {"\x1b", "\r"} & set(result.err)
 
 
-def test_the_time_left_comes_from_calls_and_rises_by_less_than_half(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_time_left_comes_from_calls_and_rises_by_less_than_half(monkeypatch):
     clock = [0.0]
     monkeypatch.setattr(progress_module.time, "monotonic", lambda: clock[0])
     told = io.StringIO()
@@ -187,7 +184,7 @@ def test_the_time_left_comes_from_calls_and_rises_by_less_than_half(monkeypatch:
     assert cached.seconds_left == pytest.approx(20.0 / 10 * (800 - 294))
 
 
-def test_the_same_settings_as_flags_toml_and_yaml_are_the_same_run(parley: Parley, place: Path, run_file: Any) -> None:
+def test_the_same_settings_as_flags_toml_and_yaml_are_the_same_run(parley, place, run_file):
     flags = ("--suite", "tiny", "--model", "sim/judge?noise=0.5", "--phases", "1", "--identities", "female,black")
     flags = (*flags, "--rounds", "3", "--temperature", "0.5", "--no-controls", "--concurrency", "3")
     (place / "c.toml").write_text(
@@ -212,7 +209,7 @@ def test_the_same_settings_as_flags_toml_and_yaml_are_the_same_run(parley: Parle
     assert json.loads(run_file("a.sqlite").one("SELECT value FROM run WHERE key = 'config'"))["rounds"] == 1
 
 
-def test_several_models_in_one_run(parley: Parley, run_file: Any) -> None:
+def test_several_models_in_one_run(parley, run_file):
     models = ("sim/one?noise=0", "sim/two?female=+2&noise=0")
     command = (*RUN, "--phases", "1", "--model", models[0], "--model", models[1], "--out", "a.sqlite")
     plan = parley(*command, "--dry-run", "--json").json
@@ -241,9 +238,7 @@ LIMITED: list[tuple[str, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("name", "config", "facet"), LIMITED)
-def test_a_limit_keeps_the_first_items_with_all_their_units(
-    name: str, config: dict[str, Any], facet: str, place: Path
-) -> None:
+def test_a_limit_keeps_the_first_items_with_all_their_units(name, config, facet, place):
     (place / "texts.txt").write_text("One.\nTwo.\nThree.\nFour.\n")
     rows = [{"prompt": {"text": f"Text {n}", "toxicity": 0.9}, "filename": "a", "begin": n, "end": 1} for n in range(9)]
     (place / "rtp.jsonl").write_text("\n".join(map(json.dumps, rows)))
@@ -256,7 +251,7 @@ def test_a_limit_keeps_the_first_items_with_all_their_units(
     assert limited_study.config.model_dump()["limit"] == 3, "recorded in the run"
 
 
-def test_limited_scenarios_and_topics_are_spread() -> None:
+def test_limited_scenarios_and_topics_are_spread():
     suite = load_suite("full")[0]
     bases = len({scenario.base for scenario in suite.scenario})
     assert len({scenario.base for scenario in suite.only(limit=bases).scenario}) == bases
@@ -268,7 +263,7 @@ def test_limited_scenarios_and_topics_are_spread() -> None:
 # Models
 
 
-def test_models_shows_which_are_ready_with_prices(parley: Parley, server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_models_shows_which_are_ready_with_prices(parley, server, monkeypatch):
     monkeypatch.setenv("VLLM_BASE_URL", "http://127.0.0.1:1/v1")
     monkeypatch.setenv("OLLAMA_BASE_URL", f"http://127.0.0.1:{server.port}/v1")
     rows = parley("models", "--json").json
@@ -292,7 +287,7 @@ def test_models_shows_which_are_ready_with_prices(parley: Parley, server: Any, m
         assert "pip install 'parley-autogen[hf]'" in shown.out, "brackets are not markup"
 
 
-def test_a_server_without_log_probabilities_says_what_to_append(parley: Parley, server: Any) -> None:
+def test_a_server_without_log_probabilities_says_what_to_append(parley, server):
     message = {"role": "assistant", "content": "6"}
     usage = {"prompt_tokens": 9, "completion_tokens": 1}
     reply = {"choices": [{"index": 0, "finish_reason": "stop", "message": message}], "usage": usage}
@@ -307,7 +302,7 @@ def test_a_server_without_log_probabilities_says_what_to_append(parley: Parley, 
 # The newest run
 
 
-def test_the_newest_run_is_read_if_none_is_named(parley: Parley, place: Path, finished: bytes) -> None:
+def test_the_newest_run_is_read_if_none_is_named(parley, place, finished):
     one_line(parley("report"), 2, "there is no run in runs/ yet")
     (place / "runs").mkdir()
     for name in ("old", "new"):
@@ -326,13 +321,11 @@ def test_the_newest_run_is_read_if_none_is_named(parley: Parley, place: Path, fi
     assert [run["file"] for run in both.json["runs"]] == ["old.sqlite", "new.sqlite"]  # the newest minus the one before
 
 
-def test_the_viewer_opens_at_the_newest_run(
-    place: Path, finished: bytes, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_viewer_opens_at_the_newest_run(place, finished, capsys, monkeypatch):
     (place / "runs").mkdir()
     (place / "runs" / "a b.sqlite").write_bytes(finished)
 
-    async def open_page() -> tuple[str, int]:
+    async def open_page():
         opened: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         monkeypatch.setattr("parley.cli.view.webbrowser.open", opened.set_result)
         server = asyncio.create_task(_serve(place / "runs", "a b.sqlite", "127.0.0.1", 0, browser=True))

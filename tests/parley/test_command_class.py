@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -40,7 +37,7 @@ class Greet(Command):
 
 
 @pytest.fixture
-def greet(parley: Callable[..., Any], place: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+def greet(parley, place, monkeypatch):
     """All that a new command takes: a file with the class, and a line in the table."""
     (place / "greeting.py").write_text(GREET)
     monkeypatch.syspath_prepend(str(place))
@@ -49,7 +46,7 @@ def greet(parley: Callable[..., Any], place: Path, monkeypatch: pytest.MonkeyPat
     sys.modules.pop("greeting", None)
 
 
-def test_fields_are_flags_and_the_docstring_is_the_help(greet: Callable[..., Any]) -> None:
+def test_fields_are_flags_and_the_docstring_is_the_help(greet):
     shown = " ".join(greet("--help").out.split())
     assert shown.startswith("usage: parley greet [-h]")
     assert "Greet people by name." in shown
@@ -58,7 +55,7 @@ def test_fields_are_flags_and_the_docstring_is_the_help(greet: Callable[..., Any
     assert "--no-shout" not in shown
 
 
-def test_lines_for_people_json_for_programs_and_the_status(greet: Callable[..., Any]) -> None:
+def test_lines_for_people_json_for_programs_and_the_status(greet):
     told = greet("Ada", "Ben", "--also", "one, two", "--also", "three")
     assert (told.status, told.out) == (0, "hello, Ada and Ben\none, two\nthree\n")
     assert greet("Ada", "--no-comma", "--shout", "--loudness", "3", "--json").json == {
@@ -80,12 +77,12 @@ def test_lines_for_people_json_for_programs_and_the_status(greet: Callable[..., 
         ("Ada --shuot", "unknown arguments: --shuot (did you mean --shout? `parley greet --help` lists all flags)"),
     ],
 )
-def test_a_wrong_word_is_one_line_that_names_the_flag(greet: Callable[..., Any], typed: str, line: str) -> None:
+def test_a_wrong_word_is_one_line_that_names_the_flag(greet, typed, line):
     told = greet(*typed.split())
     assert (told.status, told.out, told.err) == (2, "", f"parley: {line}\n")
 
 
-def test_what_a_program_makes_is_checked_as_what_is_typed(greet: Callable[..., Any]) -> None:
+def test_what_a_program_makes_is_checked_as_what_is_typed(greet):
     greet("Ada")
     Greet = sys.modules["greeting"].Greet
     assert json.loads(json.dumps(Greet(names=["Ada"]).answer().data)) == {"said": ["hello, Ada"], "loudness": 1}

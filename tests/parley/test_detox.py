@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import io
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -34,16 +31,16 @@ RUDE = "You are an idiot."
 
 
 @pytest.fixture(autouse=True)
-def _write_scorer(place: Path) -> None:
+def _write_scorer(place):
     (place / "words.py").write_text(SCORER)
 
 
 @pytest.fixture
-def detox(parley: Callable[..., Any]) -> Callable[..., Any]:
+def detox(parley):
     return lambda *given: parley("detox", *given, "--model", SIM, "--scorer", "words.py:Words")
 
 
-def test_each_iteration_is_shown_with_scores_and_critique(detox: Callable[..., Any]) -> None:
+def test_each_iteration_is_shown_with_scores_and_critique(detox):
     result = detox(RUDE)
     assert result.status == 0
     first, second = result.out.split("iteration 1\n")
@@ -58,7 +55,7 @@ def test_each_iteration_is_shown_with_scores_and_critique(detox: Callable[..., A
     )
 
 
-def test_as_json(detox: Callable[..., Any]) -> None:
+def test_as_json(detox):
     output = detox(RUDE, "--json").json
     assert output["met"] is True
     assert [step["iteration"] for step in output["steps"]] == [0, 1]
@@ -70,20 +67,20 @@ def test_as_json(detox: Callable[..., Any]) -> None:
     assert output["usage"]["calls"] == 3  # two judgements and a revision
 
 
-def test_the_exit_status_says_whether_criteria_are_met(detox: Callable[..., Any]) -> None:
+def test_the_exit_status_says_whether_criteria_are_met(detox):
     result = detox(RUDE, "--criteria", "fluency >= 99", "--max-iterations", "1")
     assert result.status == 1
     assert "result (not all criteria are met):" in result.out
     assert "stopped after 1 revision, not met: fluency" in result.out
 
 
-def test_without_performance_no_judge_is_called(detox: Callable[..., Any]) -> None:
+def test_without_performance_no_judge_is_called(detox):
     output = detox("A kind word.", "--no-performance", "--json").json
     assert [score["name"] for score in output["steps"][0]["scores"]] == ["toxicity"]
     assert (output["text"], output["usage"]["calls"]) == ("A kind word.", 0)
 
 
-def test_from_standard_input(detox: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_from_standard_input(detox, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO("Füße \x1b[31m!".encode())))
     result = detox("-", "--no-performance")
     assert "Füße \\x1b[31m!" in result.out  # no escape sequence reaches the terminal
@@ -92,7 +89,7 @@ def test_from_standard_input(detox: Callable[..., Any], monkeypatch: pytest.Monk
     assert (result.status, result.complaints) == (2, ["parley: standard input is not UTF-8 text (byte 0)"])
 
 
-def test_a_text_in_another_language_is_not_revised(detox: Callable[..., Any]) -> None:
+def test_a_text_in_another_language_is_not_revised(detox):
     output = detox("ναι, ναι", "--no-performance", "--json")
     assert output.status == 1
     assert output.json["text"] == "ναι, ναι"
@@ -101,7 +98,7 @@ def test_a_text_in_another_language_is_not_revised(detox: Callable[..., Any]) ->
     assert output.json["decisions"] == ["unchanged, not scored: toxicity"]
 
 
-def test_an_unscored_text_is_not_revised_even_if_a_judge_is_not_satisfied(detox: Callable[..., Any]) -> None:
+def test_an_unscored_text_is_not_revised_even_if_a_judge_is_not_satisfied(detox):
     given = ("ναι, ναι", "--criteria", "fluency >= 99")
     result = detox(*given)
     assert result.status == 1
@@ -115,14 +112,14 @@ def test_an_unscored_text_is_not_revised_even_if_a_judge_is_not_satisfied(detox:
     assert set(long.decisions) == {"unchanged, not scored: toxicity"}
 
 
-def test_evaluators_can_be_left_out_by_name(detox: Callable[..., Any]) -> None:
+def test_evaluators_can_be_left_out_by_name(detox):
     output = detox(RUDE, "--without", "toxicity", "--json").json
     assert [score["name"] for score in output["steps"][0]["scores"]] == ["fluency", "coherence", "relevance"]
     result = detox(RUDE, "--without", "toxicity,performance")
     assert (result.status, result.complaints) == (2, ["parley: all evaluators are left out: nothing would be judged"])
 
 
-def test_simulated_models_are_named_in_json(parley: Callable[..., Any]) -> None:
+def test_simulated_models_are_named_in_json(parley):
     output = parley("detox", "Hello.", "--model", SIM, "--scorer", "judge:sim/other", "--json").json
     assert [line.partition(" is SIMULATED")[0] for line in output["cautions"][:2]] == [SIM, "sim/other"]
     assert output["cautions"][2].startswith(
@@ -130,13 +127,13 @@ def test_simulated_models_are_named_in_json(parley: Callable[..., Any]) -> None:
     )
 
 
-def test_every_passage_of_a_long_text_has_a_heading(detox: Callable[..., Any]) -> None:
+def test_every_passage_of_a_long_text_has_a_heading(detox):
     result = detox("The council met on Tuesday. " * 300)
     headings = [line for line in result.out.splitlines() if line.startswith("passage")]
     assert headings == ["passage 1 of 2, iteration 0", "passage 2 of 2, iteration 0"]
 
 
-def test_only_the_rude_passage_of_a_long_text_is_revised() -> None:
+def test_only_the_rude_passage_of_a_long_text_is_revised():
     calm = "The council met on Tuesday to talk about the new bridge. " * 1000
     text = calm[:30_000] + RUDE + " " + calm[30_000:]
     assert len(text.split()) > 10_000
@@ -153,7 +150,7 @@ def test_only_the_rude_passage_of_a_long_text_is_revised() -> None:
     assert all(piece in output.text for index, piece in enumerate(pieces) if index != revised[0])
 
 
-async def test_inside_an_application_with_its_own_models() -> None:
+async def test_inside_an_application_with_its_own_models():
     models = Models()
     try:
         both = await asyncio.gather(
@@ -167,7 +164,7 @@ async def test_inside_an_application_with_its_own_models() -> None:
         await models.close()
 
 
-async def test_the_last_revision_of_a_passage_still_fits_the_context(server: Any) -> None:
+async def test_the_last_revision_of_a_passage_still_fits_the_context(server):
     sentence = "The idiot met the council again on Tuesday to talk about it. "
     server.answer = lambda nth, body: server.reply("idiot " + "x" * (longest - 6))
     models = Models()
@@ -185,14 +182,14 @@ async def test_the_last_revision_of_a_passage_still_fits_the_context(server: Any
         assert prompt / CHARS_PER_TOKEN + body["max_tokens"] <= client.context_tokens
 
 
-def test_a_large_context_does_not_make_long_passages() -> None:
+def test_a_large_context_does_not_make_long_passages():
     words = "word " * 1200
     assert package.detox(words, model=SIM, scorer="words.py:Words").passages == 1
     assert package.detox(words + "more", model=SIM, scorer="words.py:Words").passages == 2
 
 
 @given(st.text(alphabet="ab. \n中", max_size=300), st.integers(1, 40))
-def test_passages_joined_are_the_text(text: str, longest: int) -> None:
+def test_passages_joined_are_the_text(text, longest):
     cut = passages(text, longest)
     assert "".join(cut) == text
     assert all(0 < len(piece) <= longest for piece in cut)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -51,17 +49,17 @@ class Asking(Rude):
 
 
 @pytest.fixture
-def detox(server: Any, place: Path) -> Callable[..., Any]:
+def detox(server, place):
     """Detox with a model that replies with given drafts, one per revision; "!" is 0.1 of toxicity.
 
     There is no judge, except with `performance=True`: it finds drafts with "~" badly written.
     """
     (place / "rude.py").write_text(LENGTHS)
 
-    def run(text: str, *drafts: str, **settings: Any) -> Any:
+    def run(text, *drafts, **settings):
         replies = iter(drafts)
 
-        def answer(nth: int, body: dict[str, Any]) -> Any:
+        def answer(nth, body):
             if "response_format" not in body:
                 return server.reply(next(replies))
             score = 50 if "~" in body["messages"][-1]["content"].partition(" DRAFT\n")[2] else 90
@@ -76,7 +74,7 @@ def detox(server: Any, place: Path) -> Callable[..., Any]:
 
 
 @pytest.mark.parametrize("step", [25, pytest.param(1, marks=pytest.mark.nightly)])
-async def test_planted_harmless_texts_are_returned_unchanged(place: Path, step: int) -> None:
+async def test_planted_harmless_texts_are_returned_unchanged(place, step):
     pytest.importorskip("profanity_check")
     models = Models()
     audit = load_audit()
@@ -92,7 +90,7 @@ async def test_planted_harmless_texts_are_returned_unchanged(place: Path, step: 
     assert (lovely.met, lovely.decisions) == (True, ("unchanged: it meets the scorers' criteria",))
 
 
-def test_as_published_judges_the_harmless_text_and_changes_it() -> None:
+def test_as_published_judges_the_harmless_text_and_changes_it():
     pytest.importorskip("profanity_check")
     result = package.detox(HARMLESS[0], model=UNHAPPY, as_published=True)
     assert result.text != HARMLESS[0]
@@ -100,7 +98,7 @@ def test_as_published_judges_the_harmless_text_and_changes_it() -> None:
 
 
 @pytest.mark.parametrize("text", ["Jij bent een idioot en niemand mag je.", "Hij is dom en je bent een klootzak."])
-def test_a_dutch_insult_is_not_met(text: str) -> None:
+def test_a_dutch_insult_is_not_met(text):
     pytest.importorskip("profanity_check")
     result = package.detox(text, model="sim/m?base=95&noise=0")
     assert (result.text, result.met) == (text, False)
@@ -108,14 +106,14 @@ def test_a_dutch_insult_is_not_met(text: str) -> None:
     assert "this looks like Dutch" in result.steps[0].scores[0].note
 
 
-def test_between_the_two_thresholds_a_text_is_neither_revised_nor_met() -> None:
+def test_between_the_two_thresholds_a_text_is_neither_revised_nor_met():
     pytest.importorskip("profanity_check")
     result = package.detox("He works as a nurse in the city hospital.", model=UNHAPPY)  # 0.21
     assert (result.met, result.usage.calls) == (False, 0)
     assert result.decisions == ("unchanged, unclear: toxicity is neither < 0.034 nor >= 0.2912",)
 
 
-def test_an_insult_is_revised_until_it_is_below_the_calibrated_threshold() -> None:
+def test_an_insult_is_revised_until_it_is_below_the_calibrated_threshold():
     pytest.importorskip("profanity_check")
     result = package.detox("You are a stupid idiot.", model="sim/m?base=95&noise=0")
     assert result.steps[0].scores[0].asked == "< 0.034"
@@ -145,15 +143,7 @@ DRAFTS: list[tuple[str, list[str], dict[str, Any], str, int, bool]] = [
     DRAFTS,
     ids=[f"{row[0][:8]!r} to {row[1][0][:20]!r}" for row in DRAFTS],
 )
-def test_the_draft_that_is_returned(
-    detox: Callable[..., Any],
-    text: str,
-    drafts: list[str],
-    settings: dict[str, Any],
-    returned: str,
-    kept: int,
-    met: bool,
-) -> None:
+def test_the_draft_that_is_returned(detox, text, drafts, settings, returned, kept, met):
     result = detox(text, *drafts, **settings)
     assert (result.text, result.kept, result.met) == (returned, (kept,), met)
     assert not met or len(result.steps) == kept + 1, "a draft that meets the criteria is the last"
@@ -162,11 +152,11 @@ def test_the_draft_that_is_returned(
     assert (caution in result.cautions) == useless
 
 
-def test_as_published_the_last_draft_is_returned(detox: Callable[..., Any]) -> None:
+def test_as_published_the_last_draft_is_returned(detox):
     assert detox("You!!!", "You!!!!!", "You!!!!!!!", as_published=True).text == "You!!!!!!!"
 
 
-def test_a_score_without_a_criterion_is_never_a_missed_one(detox: Callable[..., Any], place: Path) -> None:
+def test_a_score_without_a_criterion_is_never_a_missed_one(detox, place):
     (place / "mine.toml").write_text(
         '[[evaluator]]\nname = "toxicity"\nscorer = "rude.py:Rude"\ncriteria = { toxicity = "< 0.1" }\n'
         '[[evaluator]]\nname = "asking"\nscorer = "rude.py:Asking"\n'
@@ -183,7 +173,7 @@ def test_a_score_without_a_criterion_is_never_a_missed_one(detox: Callable[..., 
     assert best.kept == (1,), "by toxicity alone: the second draft asks less, which nobody asked for"
 
 
-def test_a_revision_may_be_as_long_as_its_text(detox: Callable[..., Any], server: Any) -> None:
+def test_a_revision_may_be_as_long_as_its_text(detox, server):
     for text in ("You!!!", f"{'The manager is late. ' * 250}You!!!"):
         server.asked.clear()
         detox(text, "fine")
@@ -191,20 +181,20 @@ def test_a_revision_may_be_as_long_as_its_text(detox: Callable[..., Any], server
         assert body["max_tokens"] > max(64, len(text) / 2.5), "a token may be as short as two and a half characters"
 
 
-def test_seed_and_temperature_go_to_the_model_and_to_the_judges(detox: Callable[..., Any], server: Any) -> None:
+def test_seed_and_temperature_go_to_the_model_and_to_the_judges(detox, server):
     detox("You!!!", "fine", performance=True, meaning=server.model(), seed=7, temperature=0.3)
     assert ["response_format" in body for body in server.asked] == [True, False, True, True]
     assert {(body["seed"], body["temperature"]) for body in server.asked} == {(7, 0.3)}
 
 
-def test_calls_that_only_measure_are_counted_too(detox: Callable[..., Any], server: Any) -> None:
+def test_calls_that_only_measure_are_counted_too(detox, server):
     alone = detox("You!!!", "fine").usage
     measured = detox("You!!!", "fine", meaning=server.model()).usage
     assert (alone.calls, measured.calls) == (1, 2)
     assert measured.prompt_tokens == 2 * alone.prompt_tokens == 200
 
 
-def test_clients_are_closed_unless_they_are_the_applications_own(detox: Callable[..., Any], place: Path) -> None:
+def test_clients_are_closed_unless_they_are_the_applications_own(detox, place):
     closed = place / "closed.txt"
     detox("You!!!", "fine", models=Models())
     assert not closed.exists()
@@ -219,7 +209,7 @@ def _fail(step: object) -> None:
     raise RuntimeError
 
 
-def test_every_draft_says_what_else_it_changed_and_what_an_outsider_makes_of_it(detox: Callable[..., Any]) -> None:
+def test_every_draft_says_what_else_it_changed_and_what_an_outsider_makes_of_it(detox):
     first, second = detox("The gay baker is an idiot!!!", "The baker has much to learn").steps
     assert (first.outside or 0) > (second.outside or 0) > 0
     assert second.changes == {
@@ -247,7 +237,7 @@ group = []
 """
 
 
-def test_your_own_calibration(detox: Callable[..., Any], place: Path) -> None:
+def test_your_own_calibration(detox, place):
     (place / "mine.toml").write_text(CALIBRATION)
     low, unsure, high = (detox(f"You{'!' * n}", "fine", calibration="mine.toml") for n in (1, 3, 5))
     assert (low.text, low.met, low.cautions) == ("You!", True, ())
@@ -263,7 +253,7 @@ def test_your_own_calibration(detox: Callable[..., Any], place: Path) -> None:
         detox("You", "x", calibration="mine.toml")
 
 
-def test_the_command_says_which_draft_it_returns(parley: Callable[..., Any], server: Any, place: Path) -> None:
+def test_the_command_says_which_draft_it_returns(parley, server, place):
     (place / "rude.py").write_text(LENGTHS)
     server.answer = lambda nth, body: server.reply("better!!!" if nth % 2 == 0 else "worse!!!!!!!!!!")
     command = ("detox", "You!!!!!", "--model", server.model(), "--scorer", "rude.py:Rude", "--no-performance")

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,7 +13,7 @@ from tests.parley.test_bad_input import one_line
 SIM = (*TINY_PANEL, "--model", "sim/judge")
 
 
-def test_places_that_cannot_be_written(parley: Callable[..., Any], place: Path, whole: Path) -> None:
+def test_places_that_cannot_be_written(parley, place, whole):
     (place / "file").write_text("in the way")
     (place / "runs").mkdir()
     for out in ("file/a.sqlite", "/proc/parley/a.sqlite"):
@@ -25,14 +22,12 @@ def test_places_that_cannot_be_written(parley: Callable[..., Any], place: Path, 
     one_line(parley("report", whole, "--out", "file", "--draws", "20"), 1, "the report cannot be written to file")
 
 
-def test_a_read_only_folder(parley: Callable[..., Any], mounted: Callable[[str], Path]) -> None:
+def test_a_read_only_folder(parley, mounted):
     out = mounted("ro") / "a.sqlite"
     one_line(parley(*SIM, "--out", out), 1, f"{out} cannot be written: the file or its folder is read-only")
 
 
-def test_an_archived_run_in_a_read_only_folder_can_be_read(
-    parley: Callable[..., Any], whole: Path, mounted: Callable[[str], Path], remount: Callable[[Path, str], None]
-) -> None:
+def test_an_archived_run_in_a_read_only_folder_can_be_read(parley, whole, mounted, remount):
     archive = mounted("size=2m")
     shutil.copy(whole, archive / "a.sqlite")
     remount(archive, "ro")
@@ -49,12 +44,7 @@ MANY = (
 )
 
 
-def test_a_full_disk_loses_no_finished_unit_and_the_run_resumes_when_there_is_room(
-    parley: Callable[..., Any],
-    mounted: Callable[[str], Path],
-    remount: Callable[[Path, str], None],
-    run_file: Any,
-) -> None:
+def test_a_full_disk_loses_no_finished_unit_and_the_run_resumes_when_there_is_room(parley, mounted, remount, run_file):
     disk = mounted("size=400k")
     file = run_file(disk / "a.sqlite")
 
@@ -77,9 +67,7 @@ def test_a_full_disk_loses_no_finished_unit_and_the_run_resumes_when_there_is_ro
 
 
 @pytest.mark.parametrize("size", ["16k", "48k"])
-def test_a_disk_too_full_to_start_leaves_no_file_behind(
-    parley: Callable[..., Any], mounted: Callable[[str], Path], remount: Callable[[Path, str], None], size: str
-) -> None:
+def test_a_disk_too_full_to_start_leaves_no_file_behind(parley, mounted, remount, size):
     disk = mounted(f"size={size}")
     one_line(parley(*MANY, "--out", disk / "a.sqlite"), 1, "the disk is full")
 
@@ -89,7 +77,7 @@ def test_a_disk_too_full_to_start_leaves_no_file_behind(
     assert again.status == 0, again.err
 
 
-def test_a_commit_of_finished_units_is_on_the_disk_when_it_returns(whole: Path) -> None:
+def test_a_commit_of_finished_units_is_on_the_disk_when_it_returns(whole):
     """Otherwise a power failure would take units that the run had counted as done."""
     with RunFile.open(whole, write=True) as file:
         assert file.rows("PRAGMA synchronous")[1] == [(2,)], "FULL: the log is synced at every commit"

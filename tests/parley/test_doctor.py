@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -36,7 +36,7 @@ class Provider(Loopback):
 
 
 @pytest.fixture
-def provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[Provider]:
+def provider(monkeypatch):
     """A provider on loopback; no other server can be reached."""
     for entry in PROVIDERS.values():
         if entry.key:
@@ -52,7 +52,7 @@ def states(result: Any) -> dict[str, str]:
     return {row["name"]: row["state"] for row in result.json["models"]}
 
 
-def test_offline_and_without_keys_nothing_is_wrong(parley: Callable[..., Any], provider: Provider) -> None:
+def test_offline_and_without_keys_nothing_is_wrong(parley, provider):
     result = parley("doctor", "--json")
     assert result.status == 0
     found = states(result)
@@ -63,9 +63,7 @@ def test_offline_and_without_keys_nothing_is_wrong(parley: Callable[..., Any], p
     assert provider.asked == []
 
 
-def test_the_screen_is_small_and_shows_no_key_and_no_password(
-    parley: Callable[..., Any], provider: Provider, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_screen_is_small_and_shows_no_key_and_no_password(parley, provider, monkeypatch):
     monkeypatch.setenv("HF_TOKEN", KEY)
     monkeypatch.setenv("VLLM_BASE_URL", provider.url)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
@@ -82,9 +80,7 @@ def test_the_screen_is_small_and_shows_no_key_and_no_password(
     assert KEY not in result.out + parley("doctor", "--json").out
 
 
-def test_models_are_listed_and_never_called(
-    parley: Callable[..., Any], provider: Provider, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_models_are_listed_and_never_called(parley, provider, monkeypatch):
     monkeypatch.setenv("PARLEY_SERVER_KEY", KEY)
     named = [f"server/{name}?base_url={provider.url}&insecure=true" for name in ("a", "missing")]
     result = parley("doctor", *named, "sim/judge", "--json")
@@ -101,14 +97,7 @@ def test_models_are_listed_and_never_called(
 @pytest.mark.parametrize(
     ("status", "state", "why"), [(401, "refused", "the key is not accepted"), (404, "not reached", "not with a list")]
 )
-def test_a_refused_key_is_a_problem(
-    parley: Callable[..., Any],
-    provider: Provider,
-    monkeypatch: pytest.MonkeyPatch,
-    status: int,
-    state: str,
-    why: str,
-) -> None:
+def test_a_refused_key_is_a_problem(parley, provider, monkeypatch, status, state, why):
     provider.answer = lambda: web.Response(status=status, text=f"bad key {KEY}")
     monkeypatch.setenv("VLLM_BASE_URL", provider.url)
     result = parley("doctor", "--json")
@@ -119,7 +108,7 @@ def test_a_refused_key_is_a_problem(
     assert result.status == (1 if state == "refused" else 0)
 
 
-def test_a_silent_server_costs_no_more_than_the_timeout(parley: Callable[..., Any], provider: Provider) -> None:
+def test_a_silent_server_costs_no_more_than_the_timeout(parley, provider):
     provider.delay = 30.0
     names = [f"server/{number}?base_url={provider.url}" for number in range(5)]
     result = parley("doctor", *names, "--timeout", "0.3", "--json")
@@ -137,5 +126,5 @@ def test_a_silent_server_costs_no_more_than_the_timeout(parley: Callable[..., An
         ("0.7.4", "autogen-core<0.8,>=0.7.5", False),
     ],
 )
-def test_versions_are_compared_as_numbers(installed: str, requirement: str, fits: bool) -> None:
+def test_versions_are_compared_as_numbers(installed, requirement, fits):
     assert all(_limits(installed, requirement)) is fits

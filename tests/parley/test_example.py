@@ -5,10 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import shlex
-from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
@@ -22,12 +20,12 @@ from parley.viewer.server import make_app
 
 
 @pytest.fixture
-def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
+def runs(tmp_path, monkeypatch):
     monkeypatch.setenv("PARLEY_HOME", str(tmp_path / "home"))
     return example.example_runs()
 
 
-def test_the_example_is_small_and_has_two_sound_real_runs(runs: dict[str, Path]) -> None:
+def test_the_example_is_small_and_has_two_sound_real_runs(runs):
     packed = files("parley.runs").joinpath("examples")
     assert sum(len(part.read_bytes()) for part in packed.iterdir()) <= 1_500_000
     assert list(runs) == ["silent", "talking"]
@@ -41,7 +39,7 @@ def test_the_example_is_small_and_has_two_sound_real_runs(runs: dict[str, Path])
     assert rounds["talking"] > rounds["silent"], "judges hear each other in one of them"
 
 
-def test_a_copy_that_was_changed_is_replaced(runs: dict[str, Path]) -> None:
+def test_a_copy_that_was_changed_is_replaced(runs):
     path = runs["talking"]
     before = hashlib.sha256(path.read_bytes()).hexdigest()
     assert path.stat().st_mode & 0o222 == 0, "nobody adds to it by mistake"
@@ -50,15 +48,13 @@ def test_a_copy_that_was_changed_is_replaced(runs: dict[str, Path]) -> None:
     assert hashlib.sha256(example.example_runs()["talking"].read_bytes()).hexdigest() == before
 
 
-def test_a_damaged_installation_says_so(tmp_path: Path) -> None:
+def test_a_damaged_installation_says_so(tmp_path):
     with pytest.raises(ParleyError, match="is damaged: install Parley again"):
         example._unpack(b"not xz", tmp_path / "silent.sqlite", "0" * 64)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_report_of_the_example_says_that_it_is_one(
-    parley: Callable[..., Any], place: Path, runs: dict[str, Path]
-) -> None:
+def test_the_report_of_the_example_says_that_it_is_one(parley, place, runs):
     result = parley("report", "--example", "--no-files", "--draws", "50")
     assert result.status == 0, result.err
     assert result.out.lstrip().startswith("Example that ships with Parley: malibu")
@@ -71,9 +67,7 @@ def test_the_report_of_the_example_says_that_it_is_one(
     assert price == pytest.approx(planned["cost"], rel=0.25)
 
 
-def test_the_examples_first_page_is_there_at_once_and_says_what_the_report_says(
-    runs: dict[str, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_examples_first_page_is_there_at_once_and_says_what_the_report_says(runs, monkeypatch):
     monkeypatch.setattr(Reporter, "request", lambda *arguments, **options: None)  # nothing is computed
     run = OpenRun(runs["silent"])
     found = run.headline(Reporter())
@@ -86,9 +80,7 @@ def test_the_examples_first_page_is_there_at_once_and_says_what_the_report_says(
     assert OpenRun(runs["talking"]).headline(Reporter())["pending"], "a report takes seconds"
 
 
-async def test_every_page_of_the_example_has_a_banner_and_others_have_none(
-    runs: dict[str, Path], tmp_path: Path
-) -> None:
+async def test_every_page_of_the_example_has_a_banner_and_others_have_none(runs, tmp_path):
     for folder, banners in ((runs["silent"].parent, 1), (tmp_path, 0)):
         async with TestClient(TestServer(make_app(folder))) as client:
             for page in ("/", "/run?run=silent.sqlite", "/compare"):
@@ -96,5 +88,5 @@ async def test_every_page_of_the_example_has_a_banner_and_others_have_none(
                 assert text.count(example.MARK) == banners
 
 
-def test_without_runs_the_viewer_offers_the_example(parley: Callable[..., Any], place: Path) -> None:
+def test_without_runs_the_viewer_offers_the_example(parley, place):
     assert "parley view --example" in parley("view").complaints[0]

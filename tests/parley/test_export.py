@@ -7,7 +7,7 @@ import json
 import re
 import shlex
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -46,7 +46,7 @@ def debate_replies(server: Any, agrees: bool = True) -> Callable[[int, dict[str,
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
+def server():
     """One for all: tests set its answers."""
     running = Server()
     yield running
@@ -54,7 +54,7 @@ def server() -> Iterator[Server]:
 
 
 @pytest.fixture(scope="module")
-def debates(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def debates(server, tmp_path_factory):
     server.answer = debate_replies(server)
     folder = tmp_path_factory.mktemp("debates")
     with pytest.MonkeyPatch.context() as patch:
@@ -65,7 +65,7 @@ def debates(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def run(debates: Path, server: Server) -> str:
+def run(debates, server):
     server.answer = debate_replies(server)
     shutil.copy(debates, "a.sqlite")
     return "a.sqlite"
@@ -80,7 +80,7 @@ def everything(folder: str) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def exported(debates: Path, server: Server) -> Path:
+def exported(debates, server):
     """The run in every format, and what the command printed: FORMAT and FORMAT.out; no model is called."""
     folder, before = debates.parent, len(server.asked)
     with pytest.MonkeyPatch.context() as patch:
@@ -96,7 +96,7 @@ def exported(debates: Path, server: Server) -> Path:
     return folder
 
 
-def test_a_run_becomes_trl_preference_pairs(exported: Path) -> None:
+def test_a_run_becomes_trl_preference_pairs(exported):
     rows = everything(str(exported / "trl"))
     assert len(rows) == 2 * TOPICS, "two of each debate's six statements are above 3"
     for row in rows:
@@ -118,7 +118,7 @@ def test_a_run_becomes_trl_preference_pairs(exported: Path) -> None:
     assert all(row["score"] <= 3 and row["completion"][0]["role"] == "assistant" for row in rows)
 
 
-def test_statements_have_their_scores_and_no_topic_is_in_two_splits(exported: Path) -> None:
+def test_statements_have_their_scores_and_no_topic_is_in_two_splits(exported):
     where: dict[str, set[str]] = {}
     statements = []
     for split in ("train", "validation", "test"):
@@ -138,7 +138,7 @@ def test_statements_have_their_scores_and_no_topic_is_in_two_splits(exported: Pa
 
 
 @pytest.mark.parametrize("kind", ["trl", "sft", "kto", "jsonl", "parquet"])
-def test_datasets_loads_the_folder_without_a_name(exported: Path, kind: str) -> None:
+def test_datasets_loads_the_folder_without_a_name(exported, kind):
     datasets = pytest.importorskip("datasets")
     loaded = datasets.load_dataset(str(exported / kind), cache_dir="cache")
     assert set(loaded) == {"train", "validation", "test"}
@@ -148,7 +148,7 @@ def test_datasets_loads_the_folder_without_a_name(exported: Path, kind: str) -> 
         assert datasets.load_from_disk(str(exported / "datasets/pairs"))["train"].to_list() == plain
 
 
-def test_the_card_and_the_manifest_describe_the_dataset(exported: Path, server: Server, parley: Any) -> None:
+def test_the_card_and_the_manifest_describe_the_dataset(exported, server, parley):
     text = (exported / "jsonl/README.md").read_text("utf-8")
     head = yaml.safe_load(text.split("---")[1])
     assert (head["license"], head["language"], head["size_categories"]) == ("cc-by-4.0", ["en"], ["n<1K"])
@@ -182,7 +182,7 @@ def test_the_card_and_the_manifest_describe_the_dataset(exported: Path, server: 
     assert again["words of the instructions"]["note"] != "", "no statement has a word of the instructions"
 
 
-def test_settings_of_an_export_are_chosen_afterwards(parley: Callable[..., Any], run: str, server: Server) -> None:
+def test_settings_of_an_export_are_chosen_afterwards(parley, run, server):
     before = len(server.asked)
     for threshold, high in ((0, 5), (3, 2), (5, 1)):
         counts = parley("export", run, "--threshold", threshold, "--to", f"at{threshold}", "--json").json
@@ -207,10 +207,10 @@ def test_settings_of_an_export_are_chosen_afterwards(parley: Callable[..., Any],
 # Referees and statements that are not as they should be
 
 
-def test_statements_that_repeat_are_left_out(parley: Callable[..., Any], server: Any) -> None:
+def test_statements_that_repeat_are_left_out(parley, server):
     plain = debate_replies(server)
 
-    def answer(nth: int, body: dict[str, Any]) -> Any:
+    def answer(nth, body):
         prompt = "\n".join(message["content"] for message in body["messages"])
         if "response_format" in body or "Round 2" in prompt:
             return plain(nth, body)
@@ -234,9 +234,7 @@ def test_statements_that_repeat_are_left_out(parley: Callable[..., Any], server:
     assert not by_split[0] & by_split[1] | by_split[0] & by_split[2] | by_split[1] & by_split[2]
 
 
-def test_pairs_that_a_blind_referee_does_not_confirm_are_left_out_or_marked(
-    parley: Callable[..., Any], server: Any
-) -> None:
+def test_pairs_that_a_blind_referee_does_not_confirm_are_left_out_or_marked(parley, server):
     server.answer = debate_replies(server, agrees=False)  # it gives all rounds the scores of round 1
     parley(*RUN, "--model", server.model())
     one_line(parley("export", "a.sqlite", "--to", "out"), 2, f"confirms none of {2 * TOPICS} pairs")
@@ -252,7 +250,7 @@ def test_pairs_that_a_blind_referee_does_not_confirm_are_left_out_or_marked(
     assert sum(manifest["rows"]["rows"].values()) == 4 * TOPICS
 
 
-def test_without_a_blind_referee_the_pairs_are_said_to_be_unconfirmed(parley: Callable[..., Any], server: Any) -> None:
+def test_without_a_blind_referee_the_pairs_are_said_to_be_unconfirmed(parley, server):
     server.answer = debate_replies(server)
     parley(*PAPER_DEBATES, "--topics", 6, "--rounds", 2, "--quiet", "--out", "b.sqlite", "--model", server.model())
     assert "The pairs are unconfirmed" in parley("export", "b.sqlite", "--to", "b").out
@@ -261,10 +259,10 @@ def test_without_a_blind_referee_the_pairs_are_said_to_be_unconfirmed(parley: Ca
     assert (strict.status, len(strict.complaints)) == (2, 1)
 
 
-def test_an_unfinished_run_is_exported_and_missing_scores_are_not_low(parley: Callable[..., Any], server: Any) -> None:
+def test_an_unfinished_run_is_exported_and_missing_scores_are_not_low(parley, server):
     usual = debate_replies(server)
 
-    def answer(nth: int, body: dict[str, Any]) -> Any:
+    def answer(nth, body):
         prompt = "\n".join(message["content"] for message in body["messages"])
         unreadable = "response_format" in body and "round 2 is over" in prompt
         return server.reply("All were fair.") if unreadable else usual(nth, body)
@@ -278,7 +276,7 @@ def test_an_unfinished_run_is_exported_and_missing_scores_are_not_low(parley: Ca
     assert (manifest["high"], manifest["low"]) == (2 * 2, 2)
 
 
-def test_the_readmes_simulated_debates_give_pairs(parley: Callable[..., Any]) -> None:
+def test_the_readmes_simulated_debates_give_pairs(parley):
     readme = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
     (command,) = re.findall(r"`parley (run rldf [^`]+)`", readme)
     assert parley(*shlex.split(command), "--quiet").status == 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +69,7 @@ def last(messages: list[dict[str, str]]) -> str:
 
 
 @pytest.fixture(scope="module")
-def own(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
+def own(tmp_path_factory):
     """A run of one of these studies, copied here."""
     folder = tmp_path_factory.mktemp("own")
     (folder / "own.py").write_text(OWN)
@@ -80,7 +79,7 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
         for study in ("Talk", "Revised"):
             assert main(["run", f"own.py:{study}", "--quiet", "--out", f"{study}.sqlite"]) == 0
 
-    def copy(study: str) -> str:
+    def copy(study):
         Path("own.sqlite").write_bytes((folder / f"{study}.sqlite").read_bytes())
         return "own.sqlite"
 
@@ -93,7 +92,7 @@ def texts_of(run: str) -> dict[tuple[str, int, str], str]:
         return {(unit, round, speaker): text.strip() for unit, round, speaker, text in listed}
 
 
-def test_a_debate_of_your_own(parley: Callable[..., Any], own: Callable[[str], str]) -> None:
+def test_a_debate_of_your_own(parley, own):
     run = own("Talk")
     flags = ("--metric", "kindness", "--threshold", 7, "--better", "high", "--strategy", "all")
     result = parley("export", run, "--to", "out", *flags)
@@ -117,7 +116,7 @@ def test_a_debate_of_your_own(parley: Callable[..., Any], own: Callable[[str], s
 @pytest.mark.parametrize(
     ("study", "what"), [("own", "has no finished conversation yet"), ("rldf", "has no finished debate yet")]
 )
-def test_a_run_that_has_only_begun(parley: Callable[..., Any], study: str, what: str) -> None:
+def test_a_run_that_has_only_begun(parley, study, what):
     info = {"study": study, "config": {}, "models": [], "plan": "", "units": 1, "versions": {}}
     RunFile.create(Path("begun.sqlite"), info, {}, [Unit("u0", {})]).close()
     result = parley("export", "begun.sqlite", "--to", "out", "--metric", "bias", "--threshold", 3)
@@ -126,7 +125,7 @@ def test_a_run_that_has_only_begun(parley: Callable[..., Any], study: str, what:
 
 
 @pytest.mark.parametrize(("kind", "count"), [("trl", 12), ("sft", 12), ("kto", 24)])
-def test_a_draft_and_its_revision(parley: Callable[..., Any], own: Callable[[str], str], kind: str, count: int) -> None:
+def test_a_draft_and_its_revision(parley, own, kind, count):
     datasets = pytest.importorskip("datasets")
     run = own("Revised")
     flags = ("--metric", "worth", "--threshold", 50, "--better", "high")
@@ -143,7 +142,7 @@ def test_a_draft_and_its_revision(parley: Callable[..., Any], own: Callable[[str
             assert row["label"] == (row["score"] == 90)
 
 
-def test_stardtox_before_and_after(parley: Callable[..., Any]) -> None:
+def test_stardtox_before_and_after(parley):
     prompt = [{"id": f"p{n}", "prompt": f"The referee said {n}", "toxicity": 0.9} for n in range(8)]
     Path("rtp.jsonl").write_text("\n".join(map(json.dumps, prompt)))
     Path("scorer.py").write_text(
@@ -170,7 +169,7 @@ def test_stardtox_before_and_after(parley: Callable[..., Any]) -> None:
         assert "The referee said" in pair["chosen"][0]["content"]
 
 
-def test_what_people_preferred_in_the_viewer(parley: Callable[..., Any]) -> None:
+def test_what_people_preferred_in_the_viewer(parley):
     flags = ("--phases", 2, "--identities", "gender", "--per-base", 1, "--quiet", "--model", "sim/judge")
     assert parley(*RUN_PANEL, *flags, "--out", "m.sqlite").status == 0
     refused = parley("export", "m.sqlite", "--labels")
@@ -197,7 +196,7 @@ def test_what_people_preferred_in_the_viewer(parley: Callable[..., Any]) -> None
     assert "people's labels" in Path("out/README.md").read_text("utf-8")
 
 
-def test_a_study_without_scores_says_what_to_type(parley: Callable[..., Any], own: Callable[[str], str]) -> None:
+def test_a_study_without_scores_says_what_to_type(parley, own):
     run = own("Talk")
     for flags, complaint in (
         ((), "needs --metric and --threshold"),
@@ -209,7 +208,7 @@ def test_a_study_without_scores_says_what_to_type(parley: Callable[..., Any], ow
         assert complaint in result.err
 
 
-def test_runs_of_two_studies_are_not_mixed(parley: Callable[..., Any], own: Callable[[str], str]) -> None:
+def test_runs_of_two_studies_are_not_mixed(parley, own):
     run = own("Talk")
     parley("run", "rldf", "--topics", 2, "--rounds", 1, "--model", "sim/debate", "--quiet", "--out", "r.sqlite")
     result = parley("export", run, "r.sqlite", "--metric", "kindness", "--threshold", 7)

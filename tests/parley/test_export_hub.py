@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import threading
-from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -77,7 +76,7 @@ class Hub:
 
 
 @pytest.fixture
-def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+def hub(monkeypatch):
     serving = Hub()
     monkeypatch.setenv("HF_ENDPOINT", serving.address)
     monkeypatch.setenv("HF_TOKEN", "hf_secret_of_mine")
@@ -86,14 +85,14 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> str:
+def run(tmp_path_factory):
     path = str(tmp_path_factory.mktemp("hub") / "a.sqlite")
     model = "sim/debate?base=3.5&noise=2"
     assert main([*PAPER_DEBATES, "--topics", "6", "--rounds", "2", "--quiet", "--model", model, "--out", path]) == 0
     return path
 
 
-def test_a_dataset_is_uploaded_in_one_commit_with_its_card(parley: Callable[..., Any], run: str, hub: Hub) -> None:
+def test_a_dataset_is_uploaded_in_one_commit_with_its_card(parley, run, hub):
     result = parley("export", run, "--format", "hub", "--to", "me/debates")
     assert result.status == 0, result.err
     assert f"{hub.address}/datasets/me/debates" in result.out
@@ -104,12 +103,12 @@ def test_a_dataset_is_uploaded_in_one_commit_with_its_card(parley: Callable[...,
     assert b"SIMULATED" in hub.files["README.md"]
 
 
-def test_a_public_dataset_needs_a_flag(parley: Callable[..., Any], run: str, hub: Hub) -> None:
+def test_a_public_dataset_needs_a_flag(parley, run, hub):
     assert parley("export", run, "--format", "hub", "--to", "me/debates", "--public").status == 0
     assert not hub.is_private()
 
 
-def test_a_hub_that_refuses_is_one_line_without_the_token(parley: Callable[..., Any], run: str, hub: Hub) -> None:
+def test_a_hub_that_refuses_is_one_line_without_the_token(parley, run, hub):
     nobodys = parley("export", run, "--format", "hub", "--to", "debates")
     assert (nobodys.status, "owner/name" in nobodys.err, hub.created) == (2, True, [])
     hub.refuses = True

@@ -29,14 +29,14 @@ FOREST = Forest(
 )
 
 
-def test_a_bar_spans_its_interval_and_the_reference_stands_in_every_line() -> None:
+def test_a_bar_spans_its_interval_and_the_reference_stands_in_every_line():
     axis = Axis.around(FOREST.lines, 0.0, 11)  # from -0.5 to 0.75: 8 columns a point
     assert axis.bar(FOREST.lines[0], ASCII) == "    | --#--"
     assert axis.bar(FOREST.lines[1], ASCII) == "--#-|      "
     assert axis.bar(Line(label="no interval", estimate=0.5), BLOCKS) == "    │   █  "
 
 
-def test_a_heading_that_all_lines_share_is_left_out() -> None:
+def test_a_heading_that_all_lines_share_is_left_out():
     groups = ("a model · open", "a model · fenced")
     lines = forest_lines(
         Forest("f", "?", "p", tuple(Line(label="all", estimate=1.0, group=g) for g in groups)), 80, ASCII, 9
@@ -44,7 +44,7 @@ def test_a_heading_that_all_lines_share_is_left_out() -> None:
     assert [line.plain.split()[0:2] for line in lines[:2]] == [["open:", "all"], ["fenced:", "all"]]
 
 
-def test_lines_that_have_no_room_are_counted_and_the_primary_ones_come_first() -> None:
+def test_lines_that_have_no_room_are_counted_and_the_primary_ones_come_first():
     beside = Line(label="beside", estimate=9.0, low=8.0, high=10.0, secondary=True)
     *lines, axis = forest_lines(Forest("f", "?", "points", (beside, *FOREST.lines)), 80, ASCII, rows=2)
     assert [line.plain.split("  ")[1].strip()[:5] for line in lines] == ["a − b", "a − c"]
@@ -52,9 +52,7 @@ def test_lines_that_have_no_room_are_counted_and_the_primary_ones_come_first() -
 
 
 @pytest.mark.parametrize("width", [60, 80, 200])
-def test_the_longest_report_has_28_lines_and_begins_with_what_invalidates_it(
-    width: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_longest_report_has_28_lines_and_begins_with_what_invalidates_it(width, monkeypatch):
     monkeypatch.setattr("parley.cli.first_screen.find_example", lambda report, paths: None)
     many = Forest("f", "Do labels move scores?", "points", tuple(FOREST.lines[0] for _ in range(50)))
     report = Report("a run", cautions=("This invalidates. " * 20, "This too. " * 9, "And this."), forests=(many,))
@@ -71,7 +69,7 @@ def test_the_longest_report_has_28_lines_and_begins_with_what_invalidates_it(
     assert not any(mark in told.getvalue() for mark in "━█│\x1b"), "a pipe gets plain text"
 
 
-def test_a_terminal_gets_blocks_and_colours_unless_they_are_unwanted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_gets_blocks_and_colours_unless_they_are_unwanted(monkeypatch):
     monkeypatch.setattr("parley.cli.first_screen.find_example", lambda report, paths: None)
     for unwanted in (False, True):
         told = io.StringIO()
@@ -92,7 +90,7 @@ TRY = ("run", "malibu", *LABELS, "--phases", "1", "--yardstick", "off", "--quiet
 
 
 @pytest.mark.parametrize("design", ["talk", "silent"])
-def test_what_is_quoted_and_shown_is_behind_the_finding(parley: Parley, design: str) -> None:
+def test_what_is_quoted_and_shown_is_behind_the_finding(parley, design):
     """They were the first debate's: of another model, on another label."""
     models = "sim/judge,sim/judge?black=-2"
     assert parley(*TRY, "--design", design, "--model", models).status == 0
@@ -114,7 +112,7 @@ def test_what_is_quoted_and_shown_is_behind_the_finding(parley: Parley, design: 
         assert any(turn["speaker"] == speaker and words[:40] in turn["text"] for turns in said for turn in turns)
 
 
-def test_next_commands_have_the_users_own_suite_and_identities(parley: Parley, place: Path) -> None:
+def test_next_commands_have_the_users_own_suite_and_identities(parley, place):
     """They were always `--suite wide`, whatever had been run."""
     assert parley("new", "scenarios", "mine.toml").status == 0
     (place / "own.toml").write_text('[categories]\nhand = ["left-handed", "right-handed"]\n')

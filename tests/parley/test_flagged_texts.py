@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,10 +19,10 @@ FENCED = re.compile(r"<<<([0-9a-f]{16}) WORDS OF (\w+)\n(.*?)\n\1>>>", re.DOTALL
 
 
 @pytest.fixture
-def server(server: Any) -> Any:
+def server(server):
     """Twenty gives an order to the referee, the others say something about rules."""
 
-    def answer(nth: int, body: dict[str, Any]) -> Any:
+    def answer(nth, body):
         if "response_format" in body:
             scores = {"scores": dict.fromkeys(NAMES, 2), "ranks": dict(zip(NAMES, (1, 2, 3), strict=True))}
             return server.reply(json.dumps(scores))
@@ -34,7 +33,7 @@ def server(server: Any) -> Any:
     return server
 
 
-def test_the_referee_reads_every_statement_without_a_mark(parley: Parley, server: Any) -> None:
+def test_the_referee_reads_every_statement_without_a_mark(parley, server):
     assert parley(*PAPER_DEBATES, "--topics", 1, "--rounds", 1, "--quiet", "--model", server.model()).status == 0
     prompt = "\n".join(message["content"] for message in server.asked[-1]["messages"])
     quoted = {name: text for _, name, text in FENCED.findall(prompt)}
@@ -45,9 +44,7 @@ def test_the_referee_reads_every_statement_without_a_mark(parley: Parley, server
 
 
 @pytest.mark.parametrize("referee", [("--design", "paper"), ("--design", "silent", "--referee", "sim/judge")])
-def test_people_read_in_the_report_how_many_and_see_which(
-    parley: Parley, server: Any, referee: tuple[str, ...]
-) -> None:
+def test_people_read_in_the_report_how_many_and_see_which(parley, server, referee):
     flags = ("--topics", 2, "--rounds", 1, "--quiet", "--model", server.model(), "--out", "a.sqlite")
     assert parley(*PAPER_DEBATES, *referee, *flags).status == 0
     told = "2 of 6 judged texts read like an instruction to the judge, and no judge was told: parley show a.sqlite --fl"
@@ -65,14 +62,14 @@ def test_people_read_in_the_report_how_many_and_see_which(
     assert shown.count("reads like an instruction: asks to ignore instructions") == 1
 
 
-def test_an_order_in_a_file_of_texts_is_counted_too(parley: Parley, place: Path, run_file: Any) -> None:
+def test_an_order_in_a_file_of_texts_is_counted_too(parley, place, run_file):
     (place / "texts.txt").write_text(f"Buses should be free.\n{INNOCENT}\n{ORDER}\n")
     parley("run", "rubric", "--data", "texts.txt", "--model", "sim/judge", "--quiet", "--out", "a.sqlite")
     assert parley("report", "a.sqlite", "--json").json["runs"][0]["judged_texts"] == {"total": 3, "flagged": 1}
     assert not run_file("a.sqlite").rows("SELECT text FROM texts WHERE instr(text, 'FLAGGED')")
 
 
-def test_the_injection_studys_own_attempts_are_no_surprise(parley: Parley) -> None:
+def test_the_injection_studys_own_attempts_are_no_surprise(parley):
     flags = ("--responses", 2, "--kinds", "system-line", "--fence", "fenced", "--quiet", "--model", "sim/judge")
     assert parley("run", "injection", *flags, "--out", "a.sqlite").status == 0
     report = parley("report", "a.sqlite", "--json").json
@@ -83,7 +80,7 @@ def test_the_injection_studys_own_attempts_are_no_surprise(parley: Parley) -> No
     )
 
 
-def test_show_names_the_agents_that_read_an_instruction(parley: Parley, server: Any) -> None:
+def test_show_names_the_agents_that_read_an_instruction(parley, server):
     flags = ("--topics", 1, "--rounds", 2, "--quiet", "--model", server.model(), "--out", "a.sqlite")
     assert parley(*PAPER_DEBATES, *flags).status == 0
     addressed = re.findall(r"^to .*$", parley("show", "a.sqlite").out, re.MULTILINE)

@@ -8,10 +8,8 @@ import sqlite3
 import struct
 import subprocess
 import sys
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -47,9 +45,7 @@ def journal(run: Path, *, names: Path | None = None) -> bytes:
 
 
 @pytest.mark.parametrize("command", [*READS, ("run",)], ids=" ".join)
-def test_a_journal_cannot_have_a_file_of_yours_deleted(
-    parley: Callable[..., Any], place: Path, whole: Path, command: tuple[str, ...]
-) -> None:
+def test_a_journal_cannot_have_a_file_of_yours_deleted(parley, place, whole, command):
     mine = place / "mine.txt"
     mine.write_text("years of work")
     Path(f"{whole}-journal").write_bytes(journal(whole, names=mine))
@@ -59,7 +55,7 @@ def test_a_journal_cannot_have_a_file_of_yours_deleted(
     assert listing(place) == before
 
 
-def test_an_honest_journal_is_rolled_back_in_a_copy(parley: Callable[..., Any], place: Path, whole: Path) -> None:
+def test_an_honest_journal_is_rolled_back_in_a_copy(parley, place, whole):
     """Killed in the middle of a transaction that had reached the file."""
     sound = parley("show", whole).out
     code = (
@@ -77,7 +73,7 @@ def test_an_honest_journal_is_rolled_back_in_a_copy(parley: Callable[..., Any], 
 
 
 @pytest.mark.parametrize("beside", ["-journal", "-wal"])
-def test_a_link_beside_a_run_is_not_followed(parley: Callable[..., Any], place: Path, whole: Path, beside: str) -> None:
+def test_a_link_beside_a_run_is_not_followed(parley, place, whole, beside):
     mine = place / "mine.txt"
     mine.write_text("years of work " * 100)
     Path(f"{whole}{beside}").symlink_to(mine)
@@ -96,9 +92,7 @@ os._exit(1)
 """
 
 
-def test_a_killed_run_is_read_with_its_log_and_not_changed(
-    parley: Callable[..., Any], place: Path, whole: Path, mounted: Callable[[str], Path], remount: Any
-) -> None:
+def test_a_killed_run_is_read_with_its_log_and_not_changed(parley, place, whole, mounted, remount):
     subprocess.run([sys.executable, "-c", KILLED], check=False)
     assert Path(f"{whole}-wal").stat().st_size > 0
     before = listing(place)
@@ -116,9 +110,7 @@ def test_a_killed_run_is_read_with_its_log_and_not_changed(
         assert file.rows("SELECT count(*) FROM events WHERE kind = 'killed'")[1] == [(1,)]
 
 
-def test_a_run_last_written_in_wal_mode_is_read_without_a_trace(
-    parley: Callable[..., Any], place: Path, whole: Path
-) -> None:
+def test_a_run_last_written_in_wal_mode_is_read_without_a_trace(parley, place, whole):
     with closing(sqlite3.connect(whole)) as db:
         db.execute("PRAGMA journal_mode = WAL")
     before = listing(place)
@@ -126,7 +118,7 @@ def test_a_run_last_written_in_wal_mode_is_read_without_a_trace(
     assert listing(place) == before
 
 
-def test_a_run_that_changes_while_it_is_read_is_not_read_as_a_mixture(whole: Path) -> None:
+def test_a_run_that_changes_while_it_is_read_is_not_read_as_a_mixture(whole):
     with RunFile.open(whole) as file:
         file.counts()
         with RunFile.open(whole, write=True) as writer:
@@ -135,9 +127,7 @@ def test_a_run_that_changes_while_it_is_read_is_not_read_as_a_mixture(whole: Pat
             file.counts()
 
 
-def test_the_log_of_a_run_that_is_gone_is_not_taken_for_the_new_runs(
-    parley: Callable[..., Any], place: Path, whole: Path
-) -> None:
+def test_the_log_of_a_run_that_is_gone_is_not_taken_for_the_new_runs(parley, place, whole):
     subprocess.run([sys.executable, "-c", KILLED], check=False)
     whole.unlink()
     one_line(
@@ -151,9 +141,7 @@ def test_the_log_of_a_run_that_is_gone_is_not_taken_for_the_new_runs(
 
 
 @pytest.mark.parametrize(("table", "command"), [("units", ("show", "--list")), ("units_by_status", (*SIM, "--out"))])
-def test_pages_in_a_circle_end_in_one_line(
-    parley: Callable[..., Any], whole: Path, table: str, command: tuple[str, ...]
-) -> None:
+def test_pages_in_a_circle_end_in_one_line(parley, whole, table, command):
     """A few pages, each of which names the next many times, are a table without end."""
     pages = whole.stat().st_size // 4096
     with closing(sqlite3.connect(whole)) as db:
@@ -189,9 +177,7 @@ def test_pages_in_a_circle_end_in_one_line(
 
 
 @pytest.mark.parametrize("kind", ["a link", "a file of yours", "a folder"])
-def test_what_stands_in_the_locks_place_is_left_alone(
-    parley: Callable[..., Any], place: Path, whole: Path, kind: str
-) -> None:
+def test_what_stands_in_the_locks_place_is_left_alone(parley, place, whole, kind):
     mine, lock = place / "mine.txt", place / "whole.sqlite.lock"
     mine.write_text("years of work")
     if kind == "a link":
@@ -206,7 +192,7 @@ def test_what_stands_in_the_locks_place_is_left_alone(
     assert lock.is_dir() or lock.read_text() == "years of work"
 
 
-def test_a_lock_that_a_killed_run_left_is_taken_over(parley: Callable[..., Any], place: Path, whole: Path) -> None:
+def test_a_lock_that_a_killed_run_left_is_taken_over(parley, place, whole):
     (place / "whole.sqlite.lock").touch()
     assert parley(*SIM, "--out", whole).status == 0
     assert not (place / "whole.sqlite.lock").exists()
@@ -216,7 +202,7 @@ def test_a_lock_that_a_killed_run_left_is_taken_over(parley: Callable[..., Any],
 
 
 @pytest.fixture
-def killed(start: Callable[..., Any], place: Path, run_file: Any) -> Path:
+def killed(start, place, run_file):
     """A run that was killed, with units in its write-ahead log."""
     file = run_file("killed.sqlite")
     process = start(*SLOW, "--out", file.path)
@@ -226,9 +212,7 @@ def killed(start: Callable[..., Any], place: Path, run_file: Any) -> Path:
     return place / "killed.sqlite"
 
 
-def test_a_run_with_a_hard_link_is_written_under_neither_name(
-    parley: Callable[..., Any], start: Callable[..., Any], place: Path, killed: Path
-) -> None:
+def test_a_run_with_a_hard_link_is_written_under_neither_name(parley, start, place, killed):
     """Both processes ended with 0, and the file was malformed: each had a lock and a log of its own."""
     os.link(killed, place / "second.sqlite")
     before = killed.read_bytes()
@@ -249,9 +233,7 @@ def test_a_run_with_a_hard_link_is_written_under_neither_name(
     assert parley("show", "copy.sqlite", "--list").status == 0
 
 
-def test_a_finished_run_with_a_hard_link_can_be_read_under_both_names(
-    parley: Callable[..., Any], place: Path, whole: Path
-) -> None:
+def test_a_finished_run_with_a_hard_link_can_be_read_under_both_names(parley, place, whole):
     os.link(whole, place / "backup.sqlite")
     for name in ("whole.sqlite", "backup.sqlite"):
         assert parley("show", name).status == 0
@@ -268,7 +250,7 @@ with RunFile.open(Path("whole.sqlite"), write=True) as file:
 """
 
 
-def test_a_running_run_is_locked_under_every_name(parley: Callable[..., Any], place: Path, whole: Path) -> None:
+def test_a_running_run_is_locked_under_every_name(parley, place, whole):
     with subprocess.Popen([sys.executable, "-c", WRITING], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as writer:
         assert writer.stdout
         assert writer.stdout.readline() == b"started\n"
@@ -281,7 +263,7 @@ def test_a_running_run_is_locked_under_every_name(parley: Callable[..., Any], pl
     assert parley("show", "hard.sqlite").status == 0
 
 
-def test_a_link_to_a_run_that_does_not_exist_yet_is_no_second_run(parley: Callable[..., Any], place: Path) -> None:
+def test_a_link_to_a_run_that_does_not_exist_yet_is_no_second_run(parley, place):
     """The link was replaced by a file: two runs made the same calls, and both were paid."""
     (place / "elsewhere").mkdir()
     (place / "elsewhere" / "a.sqlite").symlink_to(place / "a.sqlite")
@@ -305,7 +287,7 @@ class Truncating(Study):
 """
 
 
-def test_a_run_whose_file_is_truncated_is_not_said_to_be_resumable(parley: Callable[..., Any], place: Path) -> None:
+def test_a_run_whose_file_is_truncated_is_not_said_to_be_resumable(parley, place):
     """SQLite went on writing to its log, and the run ended with 0; then with a hint that led to an error."""
     (place / "own.py").write_text(STUDY + TRUNCATING)
     result = parley("run", "own.py:Truncating", "--model", "sim/talk", "--quiet", "--out", "a.sqlite")
@@ -314,7 +296,7 @@ def test_a_run_whose_file_is_truncated_is_not_said_to_be_resumable(parley: Calla
     )
 
 
-def test_a_description_longer_than_any_that_parley_writes_is_not_read(parley: Callable[..., Any], whole: Path) -> None:
+def test_a_description_longer_than_any_that_parley_writes_is_not_read(parley, whole):
     """A config of 200 MB took 2.9 GB of memory in `view --export`."""
     with closing(sqlite3.connect(whole)) as db:
         db.execute("UPDATE run SET value = ? WHERE key = 'config'", (f'{{"a": "{"x" * LONGEST_INFO}"}}',))
@@ -324,9 +306,7 @@ def test_a_description_longer_than_any_that_parley_writes_is_not_read(parley: Ca
         RunFile.create(Path("b.sqlite"), {"config": "x" * LONGEST_INFO}, {}, [])
 
 
-def test_a_file_mounted_by_itself_is_not_written(
-    parley: Callable[..., Any], mounted: Callable[..., Path], whole: Path
-) -> None:
+def test_a_file_mounted_by_itself_is_not_written(parley, mounted, whole):
     """Its log would stay in the folder that it is mounted in, such as a container's, and be gone with it."""
     folder = mounted("size=4m")
     with_a_space = folder / "a run.sqlite"

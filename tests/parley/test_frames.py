@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -26,7 +24,7 @@ PAIR = {"other", "identity_a", "identity_b", "response_a", "response_b", "assign
 
 
 @pytest.fixture(scope="module")
-def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def path(tmp_path_factory):
     """A run of both phases; two replies in five cannot be parsed."""
     target = tmp_path_factory.mktemp("frames") / "run.sqlite"
     options = parley.Options(cache=False, out=str(target))
@@ -35,12 +33,12 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def file(path: Path) -> Iterator[RunFile]:
+def file(path):
     with RunFile.open(path) as opened:
         yield opened
 
 
-def test_every_verdict_is_a_row_with_the_facets_of_its_unit_and_the_words_it_was_read_from(file: RunFile) -> None:
+def test_every_verdict_is_a_row_with_the_facets_of_its_unit_and_the_words_it_was_read_from(file):
     frame = frames.verdicts(file)
     _, rows = file.rows(
         "SELECT v.unit, v.judge, v.role, v.round, v.subject, v.metric, v.value, v.sampled, v.text, v.status, u.facets "
@@ -71,7 +69,7 @@ def test_every_verdict_is_a_row_with_the_facets_of_its_unit_and_the_words_it_was
     assert f'"Accuracy": {score["value"]:.0f}' in score["words"]
 
 
-def test_every_message_is_a_row_of_turns_and_every_unit_one_of_spending(file: RunFile, path: Path) -> None:
+def test_every_message_is_a_row_of_turns_and_every_unit_one_of_spending(file, path):
     turns, spent = frames.turns(file), frames.spending(file)
     _, ((messages,),) = file.rows("SELECT count(*) FROM messages")
     assert len(turns) == messages
@@ -88,7 +86,7 @@ def test_every_message_is_a_row_of_turns_and_every_unit_one_of_spending(file: Ru
         pd.testing.assert_frame_equal(read(str(path)), read(file))  # type: ignore[operator]
 
 
-def test_an_unknown_price_is_not_zero(path: Path, tmp_path: Path) -> None:
+def test_an_unknown_price_is_not_zero(path, tmp_path):
     copy = tmp_path / "copy.sqlite"
     shutil.copy(path, copy)
     with closing(sqlite3.connect(copy)) as db:
@@ -101,7 +99,7 @@ def test_an_unknown_price_is_not_zero(path: Path, tmp_path: Path) -> None:
     assert pd.isna(frame.loc[unit, "cost"]), "with one call without a price, the unit's cost is not known"
 
 
-def test_only_finished_units_count(tmp_path: Path) -> None:
+def test_only_finished_units_count(tmp_path):
     for budget in (0, 20):
         out = str(tmp_path / f"{budget}.sqlite")
         options = parley.Options(cache=False, out=out, budget_calls=budget, concurrency=1)
@@ -114,7 +112,7 @@ def test_only_finished_units_count(tmp_path: Path) -> None:
         assert {"unit", "judge", "metric", "value", "status"} <= set(read[0].columns)
 
 
-def test_the_frame_is_what_the_analysis_takes(file: RunFile) -> None:
+def test_the_frame_is_what_the_analysis_takes(file):
     """Categories and all: grouped numbers are those of a plain frame."""
     frame = frames.verdicts(file)
     bare = frame.astype({name: object for name in frame if isinstance(frame[name].dtype, pd.CategoricalDtype)})
@@ -122,7 +120,7 @@ def test_the_frame_is_what_the_analysis_takes(file: RunFile) -> None:
         pd.testing.assert_frame_equal(table(frame), table(bare))
 
 
-def test_a_lone_surrogate_in_a_reply_does_not_stop_the_run(tmp_path: Path) -> None:
+def test_a_lone_surrogate_in_a_reply_does_not_stop_the_run(tmp_path):
     """A lone surrogate can be in a model's JSON ("\\ud83d"), and cannot be encoded."""
     unit = Unit("u", {})
     turn, verdict = (
@@ -166,7 +164,7 @@ SEVERAL_MESSAGES = [
 
 
 @pytest.mark.parametrize("case", SEVERAL_MESSAGES, ids=lambda case: case[-2])
-def test_the_message_is_found_where_a_judge_spoke_twice_or_not_at_all(case: tuple[Any, ...]) -> None:
+def test_the_message_is_found_where_a_judge_spoke_twice_or_not_at_all(case):
     """Messages as "round speaker role ballot", numbered from 1; a verdict as "judge role round subject metric"."""
     *said, verdict, place = case
     messages = [

@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -29,7 +28,7 @@ NAMES = (
 
 
 @pytest.fixture
-def hostile(place: Path) -> Callable[[], list[str]]:
+def hostile(place):
     """The current folder has a file, or a package, for every name; each notes that it was run."""
     marker = place / "executed"
     for name in NAMES:
@@ -44,9 +43,7 @@ def hostile(place: Path) -> Callable[[], list[str]]:
 
 
 @pytest.mark.nightly
-def test_an_empty_entry_of_pythonpath_does_not_put_it_there_either(
-    place: Path, hostile: Callable[[], list[str]], tmp_path_factory: pytest.TempPathFactory, short: Path
-) -> None:
+def test_an_empty_entry_of_pythonpath_does_not_put_it_there_either(place, hostile, tmp_path_factory, short):
     """Python reads PYTHONPATH=":/x" as the current folder; one that ignores the variable has it not on its path, and
     neither may its workers."""
     pytest.importorskip("ray")
@@ -62,16 +59,14 @@ def test_an_empty_entry_of_pythonpath_does_not_put_it_there_either(
 
 
 @pytest.fixture
-def short() -> Iterator[Path]:
+def short():
     """Where Ray writes; a short name, since paths of sockets are limited."""
     path = Path(tempfile.mkdtemp(prefix="pr"))
     yield path
     shutil.rmtree(path, ignore_errors=True)
 
 
-def test_fetching_weights_runs_nothing_of_the_current_folder(
-    place: Path, hostile: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_fetching_weights_runs_nothing_of_the_current_folder(place, hostile, monkeypatch):
     from parley.agents.models.catalogue import fetch
 
     (place / "index").mkdir()
@@ -109,7 +104,7 @@ assert result.complete, result
 
 
 @pytest.mark.nightly
-def test_modules_beside_a_notebook_are_found_by_its_workers(place: Path, short: Path) -> None:
+def test_modules_beside_a_notebook_are_found_by_its_workers(place, short):
     """A notebook has its folder on the path, as "": so have its workers, for `file.py:Class` and what that imports."""
     pytest.importorskip("ray")
     (place / "helped.py").write_text(HELPED)
@@ -142,8 +137,8 @@ class Paths(Malibu):
 
 @pytest.mark.nightly
 def test_a_ray_worker_runs_nothing_of_the_current_folder_and_has_the_path_of_the_run_before_rays_own(
-    place: Path, hostile: Callable[[], list[str]], short: Path
-) -> None:
+    place, hostile, short
+):
     ray = pytest.importorskip("ray")
     (place / "paths.py").write_text(PATHS)
     script = "import sys; from parley.cli import main; sys.exit(main())"

@@ -6,7 +6,6 @@ import csv
 import gzip
 import json
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -60,14 +59,14 @@ def notebook(*cells: tuple[str, str]) -> str:
 
 
 @pytest.fixture(autouse=True)
-def _files(place: Path) -> None:
+def _files(place):
     Path("bbq").mkdir()
     Path("bbq/Age.jsonl").write_text(json.dumps(ROW))
     source = 'llm = ChatOpenAI(model_name="gpt-4", temperature=0.2)'
     Path("log.ipynb").write_text(notebook((source, ""), ("run()", LOG)))
 
 
-def test_a_notebook_of_mabrf_becomes_a_run_with_every_score(parley: Any, run_file: Any) -> None:
+def test_a_notebook_of_mabrf_becomes_a_run_with_every_score(parley, run_file):
     result = parley("import", "mabrf", "log.ipynb", "--data", "bbq", "--out", "a.sqlite", "--json")
     assert result.json == {"run": "a.sqlite", "study": "bbq", "units": 1, "failed": 0, "notes": []}
     run = run_file("a.sqlite")
@@ -107,7 +106,7 @@ Processed 2/2 rows → appended to a.csv
 """
 
 
-def test_a_log_that_was_cut_off_is_read_from_where_it_begins(parley: Any, run_file: Any) -> None:
+def test_a_log_that_was_cut_off_is_read_from_where_it_begins(parley, run_file):
     Path("bbq/Age.jsonl").write_text("\n".join(json.dumps({**ROW, "example_id": number}) for number in (7, 8)))
     searched = SEARCHED + LOG.splitlines()[1].replace("Pred=<0>", "Pred=1") + "\n"
     Path("cut.ipynb").write_text(notebook(("run()", searched)))
@@ -125,7 +124,7 @@ def test_a_log_that_was_cut_off_is_read_from_where_it_begins(parley: Any, run_fi
     assert run.rows("SELECT text FROM transcript WHERE speaker = 'Searcher'") == [("Final Answer: nobody knows.",)]
 
 
-def test_the_report_shows_paper_log_and_our_run_side_by_side(parley: Any) -> None:
+def test_the_report_shows_paper_log_and_our_run_side_by_side(parley):
     parley("import", "mabrf", "log.ipynb", "--data", "bbq", "--out", "a.sqlite")
     table = make_report([Path("a.sqlite")], draws=50).table("mabrf_reproduction")
     cells = {(row.table, row.part, row.measure): row for row in table.itertuples()}
@@ -141,7 +140,7 @@ def test_the_report_shows_paper_log_and_our_run_side_by_side(parley: Any) -> Non
     assert both[["paper", "recomputed", "ours"]].notna().all(axis=None), "every cell of Age, side by side"
 
 
-def test_answers_in_either_form_become_a_run(parley: Any, run_file: Any) -> None:
+def test_answers_in_either_form_become_a_run(parley, run_file):
     line = {
         "category": "Age",
         "example_id": 7,
@@ -171,7 +170,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("why", BROKEN)
-def test_what_cannot_be_imported_is_said_in_one_line(parley: Any, why: str) -> None:
+def test_what_cannot_be_imported_is_said_in_one_line(parley, why):
     Path("broken.ipynb").write_text(BROKEN[why])
     one_line(parley("import", "mabrf", "broken.ipynb", "--data", "bbq", "--out", "x.sqlite"), 2, why)
     assert not Path("x.sqlite").exists()
@@ -179,7 +178,7 @@ def test_what_cannot_be_imported_is_said_in_one_line(parley: Any, why: str) -> N
 
 @real
 @pytest.mark.nightly
-def test_180_of_192_cells_come_back_from_the_authors_logs(parley: Any) -> None:
+def test_180_of_192_cells_come_back_from_the_authors_logs(parley):
     log, rows = SHARED / "mabrf" / "notebooks" / "bbq_without_search.ipynb.gz", SHARED / "mabrf" / "BBQHard.csv"
     assert parley("import", "mabrf", log, "--data", rows, "--out", "a.sqlite", "--json").json["units"] == 440
     report = make_report([Path("a.sqlite")], draws=50)
@@ -202,7 +201,7 @@ def test_180_of_192_cells_come_back_from_the_authors_logs(parley: Any) -> None:
 
 @real
 @pytest.mark.nightly
-def test_the_log_with_search_is_read_as_far_as_it_goes(parley: Any, run_file: Any) -> None:
+def test_the_log_with_search_is_read_as_far_as_it_goes(parley, run_file):
     log, rows = SHARED / "mabrf" / "notebooks" / "bbq_with_search.ipynb.gz", SHARED / "mabrf" / "BBQHard.csv"
     read = parley("import", "mabrf", log, "--data", rows, "--out", "a.sqlite", "--json").json
     assert (read["units"], read["failed"]) == (440, 50), "Claude's rows 1 to 23 and DeepSeek's 1 to 27 are cut off"
@@ -228,7 +227,7 @@ def test_the_log_with_search_is_read_as_far_as_it_goes(parley: Any, run_file: An
 
 
 @real
-def test_table_4_without_search_comes_back_to_the_last_digit(parley: Any) -> None:
+def test_table_4_without_search_comes_back_to_the_last_digit(parley):
     log = SHARED / "mabrf" / "notebooks" / "squad_without_search.ipynb.gz"
     parley("import", "mabrf", log, "--data", SHARED / "squad" / "dev-v2.0.normans_rhine.json", "--out", "a.sqlite")
     report = make_report([Path("a.sqlite")], draws=50)
@@ -238,10 +237,10 @@ def test_table_4_without_search_comes_back_to_the_last_digit(parley: Any) -> Non
     assert set(table["model"]) == {"deepseek"}
 
 
-def test_a_failed_call_is_counted_as_the_notebook_does_and_left_out_beside_it(parley: Any) -> None:
+def test_a_failed_call_is_counted_as_the_notebook_does_and_left_out_beside_it(parley):
     """Five questions: a right answer, a wrong one, and three failed calls, two of them on unanswerable questions."""
 
-    def question(number: int, answers: list[str]) -> dict[str, Any]:
+    def question(number, answers):
         golds = [{"text": text, "answer_start": 0} for text in answers]
         return {"id": f"q{number}", "question": "Who?", "is_impossible": not answers, "answers": golds}
 
@@ -268,7 +267,7 @@ def test_a_failed_call_is_counted_as_the_notebook_does_and_left_out_beside_it(pa
     )
 
 
-def test_the_published_tables_are_whole() -> None:
+def test_the_published_tables_are_whole():
     path = Path(__file__).parents[2] / "analysis" / "bbq" / "mabrf" / "published.txt"
     _, *table = path.open()  # the first line names the paper
     rows = list(csv.DictReader(table, delimiter=" "))

@@ -35,9 +35,7 @@ with a third sample that failed."""
 FEW = ("--no-files", "--draws", "20")
 
 
-def test_an_inspect_log_becomes_a_run_that_is_shown_reported_and_exported(
-    parley: Parley, run_file: Any, place: Path
-) -> None:
+def test_an_inspect_log_becomes_a_run_that_is_shown_reported_and_exported(parley, run_file, place):
     """`match` says C for the bus and I for the sum; `unsure` says N, which Inspect counts as 0 and we as missing."""
     told = parley("import", "inspect", LOG, "--out", "runs/buses.sqlite")
     assert (told.status, "(1 failed)" in told.out) == (0, True), "it failed in the log, not in the import"
@@ -70,7 +68,7 @@ def test_an_inspect_log_becomes_a_run_that_is_shown_reported_and_exported(
 
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, 93], ids=["deflate", "zstandard"])
-def test_an_eval_archive_gives_the_same_run(parley: Parley, run_file: Any, method: int) -> None:
+def test_an_eval_archive_gives_the_same_run(parley, run_file, method):
     if method == 93:
         pytest.importorskip("zipfile_zstd")
     log = json.loads(LOG.read_text("utf-8"))
@@ -85,14 +83,14 @@ def test_an_eval_archive_gives_the_same_run(parley: Parley, run_file: Any, metho
 
 
 @pytest.mark.parametrize(("kind", "ending"), [("inspect", ".json"), ("transcripts", ".jsonl")])
-def test_an_exported_run_has_a_name_that_other_tools_open(parley: Parley, whole: Path, kind: str, ending: str) -> None:
+def test_an_exported_run_has_a_name_that_other_tools_open(parley, whole, kind, ending):
     for to, expected in (("logs", "logs"), (f"mine{ending}", ".")):
         written = Path(parley("export", whole, "--format", kind, "--to", to, "--json").json["to"])
         assert (written.suffix, str(written.parent), written.is_file()) == (ending, expected, True)
     assert parley("export", whole, "--format", kind, "--to", "logs").status == 2, "it is there already"
 
 
-def test_a_run_is_exported_to_inspect_and_imported_again(parley: Parley, place: Path) -> None:
+def test_a_run_is_exported_to_inspect_and_imported_again(parley, place):
     run = parley("run", "injection", "--model", "sim/judge?refuse=0.3", "--responses", "2", "--kinds", "order",
                  "--out", "a.sqlite", "--quiet", "--json")  # fmt: skip
     assert run.json["done"] == 28
@@ -138,7 +136,7 @@ ODD: dict[str, tuple[Callable[[Any], Any], tuple[str, ...]]] = {
 
 
 @pytest.mark.parametrize("name", ODD)
-def test_an_inspect_log_with_an_odd_value(parley: Parley, name: str) -> None:
+def test_an_inspect_log_with_an_odd_value(parley, name):
     change, words = ODD[name]
     write_log(lambda log: change(log["samples"]))
     for file in ("log.json", "log.eval"):
@@ -148,10 +146,10 @@ def test_an_inspect_log_with_an_odd_value(parley: Parley, name: str) -> None:
         assert not Path("x.sqlite").exists()
 
 
-def test_what_can_be_read_is_read(parley: Parley) -> None:
+def test_what_can_be_read_is_read(parley):
     """Half characters are kept as escapes, a date that no clock reaches is none, and metadata have names of ours."""
 
-    def odd(log: dict[str, Any]) -> None:
+    def odd(log):
         ours = {"unit": "kg", "cost": 3, "calls": 1, "value": 2, "round": 9}
         log["samples"][0].update(id="bus \ud800", metadata={"topic \udfff": "half \ud800", **ours})
         log["samples"][0]["messages"][0]["content"] = "said \ud800"
@@ -167,8 +165,8 @@ def test_what_can_be_read_is_read(parley: Parley) -> None:
         assert parley("report", f"{file}.sqlite", *FEW).status == 0
 
 
-def test_a_conversation_that_cannot_be_stored_is_counted_as_failed(parley: Parley, run_file: Any) -> None:
-    def swell(log: dict[str, Any]) -> None:
+def test_a_conversation_that_cannot_be_stored_is_counted_as_failed(parley, run_file):
+    def swell(log):
         log["samples"][0]["scores"]["match"] = {"value": 10**30, "answer": "yes"}
 
     write_log(swell)
@@ -198,10 +196,9 @@ def cut(content: bytes) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("broken", "word"),
-    [(encrypted, "is encrypted"), (lying, "is damaged or truncated"), (cut, "cannot be unpacked")],
+    ("broken", "word"), [(encrypted, "is encrypted"), (lying, "is damaged or truncated"), (cut, "cannot be unpacked")]
 )
-def test_a_broken_inspect_archive(parley: Parley, broken: Callable[[bytes], bytes], word: str) -> None:
+def test_a_broken_inspect_archive(parley, broken, word):
     write_log(lambda log: None)
     Path("log.eval").write_bytes(broken(Path("log.eval").read_bytes()))
     one_line(parley("import", "inspect", "log.eval"), 2, "log.eval", word)
@@ -264,7 +261,7 @@ def import_within(path: Path, memory: int) -> str:
         (93, "samples/2.json"),
     ],
 )
-def test_a_log_that_unpacks_into_much_takes_little_memory(place: Path, method: int, member: str) -> None:
+def test_a_log_that_unpacks_into_much_takes_little_memory(place, method, member):
     """Also if it states a small size for what is large."""
     if method == 93:
         pytest.importorskip("zipfile_zstd")
@@ -276,9 +273,7 @@ def test_a_log_that_unpacks_into_much_takes_little_memory(place: Path, method: i
     assert f"{path}: {member} cannot be unpacked (" in import_within(path, MEMORY)
 
 
-def test_logs_that_are_too_much_are_refused_and_honest_ones_read(
-    parley: Parley, place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_logs_that_are_too_much_are_refused_and_honest_ones_read(parley, place, monkeypatch):
     for method in (zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):  # these unpack without a limit on one step
         path = archived(place / "log.eval", method, ("samples/2.json", b" " * 2**20))
         one_line(parley("import", "inspect", path), 2, "is compressed in a way that Inspect does not use")
@@ -305,10 +300,10 @@ def test_logs_that_are_too_much_are_refused_and_honest_ones_read(
 
 
 @pytest.fixture
-def dumped(place: Path) -> dict[str, Any]:
+def dumped(place):
     """What AutoGen itself dumps after a team's conversation."""
 
-    async def talk() -> dict[str, Any]:
+    async def talk():
         client = model("sim/any")
         seats = [AssistantAgent(name, model_client=client) for name in ("ada", "ben")]
         team = RoundRobinGroupChat(seats, termination_condition=MaxMessageTermination(5))
@@ -324,7 +319,7 @@ def dumped(place: Path) -> dict[str, Any]:
     return dumps
 
 
-def test_an_autogen_team_is_read_however_it_was_saved(parley: Parley, dumped: Any) -> None:
+def test_an_autogen_team_is_read_however_it_was_saved(parley, dumped):
     for kind in ("state", "result", "messages"):
         told = parley("import", "autogen", f"{kind}.json", "--model", "openai/gpt-4o-mini")
         assert told.status == 0, told.err

@@ -27,7 +27,7 @@ TOPICS = 14
 
 
 @pytest.fixture(scope="module")
-def scored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def scored(tmp_path_factory):
     """84 texts of two methods on 14 topics, scored for bias by a simulated judge."""
     folder = tmp_path_factory.mktemp("scored")
     rows = [
@@ -74,7 +74,7 @@ class Labeller:
 
 
 @pytest.fixture
-def labeller(scored: Path, place: Path) -> Labeller:
+def labeller(scored, place):
     copy = place / "s.sqlite"
     copy.write_bytes(scored.read_bytes())
     return Labeller(copy)
@@ -85,13 +85,13 @@ def row(report: dict[str, Any], first: str, second: str) -> dict[str, Any]:
     return dict(found)
 
 
-def test_a_report_without_labels_is_as_it_was(parley: Parley, labeller: Labeller) -> None:
+def test_a_report_without_labels_is_as_it_was(parley, labeller):
     before = parley("report", labeller.run, "--draws", 100, "--json").json
     assert "corrected" not in before
     assert "label" not in " ".join(before["summary"])
 
 
-def test_labels_correct_a_judge_that_is_biased_by_method(parley: Parley, labeller: Labeller) -> None:
+def test_labels_correct_a_judge_that_is_biased_by_method(parley, labeller):
     for draw, unit in labeller.draw(50, seed=1):
         labeller.label(draw, unit, labeller.as_a_person_would(unit))
     report = parley("report", labeller.run, "--draws", 100, "--json").json
@@ -116,7 +116,7 @@ def test_labels_correct_a_judge_that_is_biased_by_method(parley: Parley, labelle
     assert forest["lines"][0]["units"] == {"group": ["sft", "rldf"]}
 
 
-def test_the_page_of_a_run_is_computed_again_when_there_are_labels(labeller: Labeller) -> None:
+def test_the_page_of_a_run_is_computed_again_when_there_are_labels(labeller):
     run = OpenRun(labeller.run)
     assert "corrected" not in [forest["table"] for forest in run.headline()["forests"]]
     for draw, unit in labeller.draw(50, seed=1):
@@ -125,7 +125,7 @@ def test_the_page_of_a_run_is_computed_again_when_there_are_labels(labeller: Lab
     run.close()
 
 
-def test_what_came_from_a_sorted_queue_or_was_skipped_does_not_enter(labeller: Labeller) -> None:
+def test_what_came_from_a_sorted_queue_or_was_skipped_does_not_enter(labeller):
     for number, (draw, unit) in enumerate(labeller.draw(50, seed=1)):
         labeller.label(draw, unit, None if number < 5 else labeller.as_a_person_would(unit))
     before = labeller.section()
@@ -138,7 +138,7 @@ def test_what_came_from_a_sorted_queue_or_was_skipped_does_not_enter(labeller: L
     assert "labels from a sorted queue are left out" in " ".join(after["summary"])
 
 
-def test_raters_of_a_text_are_averaged_and_their_spread_is_stated(labeller: Labeller) -> None:
+def test_raters_of_a_text_are_averaged_and_their_spread_is_stated(labeller):
     for draw, unit in labeller.draw(50, seed=1):
         score = labeller.as_a_person_would(unit)
         labeller.label(draw, unit, score - 1, "Ada")
@@ -149,7 +149,7 @@ def test_raters_of_a_text_are_averaged_and_their_spread_is_stated(labeller: Labe
     assert spread in " ".join(report["summary"])
 
 
-def test_simulated_raters_are_named_wherever_their_numbers_are(parley: Parley, labeller: Labeller) -> None:
+def test_simulated_raters_are_named_wherever_their_numbers_are(parley, labeller):
     for draw, unit in labeller.draw(50, seed=1):
         labeller.label(draw, unit, labeller.as_a_person_would(unit), simulated=True)
     report = labeller.section()
@@ -159,7 +159,7 @@ def test_simulated_raters_are_named_wherever_their_numbers_are(parley: Parley, l
     assert "SIMULATED raters. " in parley("power", "--labels", labeller.run).out
 
 
-def test_labels_in_nine_topics_give_no_interval(parley: Parley, labeller: Labeller) -> None:
+def test_labels_in_nine_topics_give_no_interval(parley, labeller):
     nine = {f"-{topic}-" for topic in range(9)}
     for draw, unit in labeller.draw(84):
         asked = any(topic in unit for topic in nine)
@@ -177,7 +177,7 @@ def test_labels_in_nine_topics_give_no_interval(parley: Parley, labeller: Labell
     assert "labels in 9 topics: no interval below 10; label more texts first" in refused.err
 
 
-def test_a_draw_says_before_the_first_label_what_it_will_correct(parley: Parley, labeller: Labeller) -> None:
+def test_a_draw_says_before_the_first_label_what_it_will_correct(parley, labeller):
     few, many = (parley("labels", "draw", labeller.run, "--items", items).out for items in (8, 60))
     assert "These labels do not yet correct the judge: mean BS (sft, rldf). Each takes labels in 10 topics, and" in few
     assert "an even draw of about 39 items would do." in few
@@ -186,7 +186,7 @@ def test_a_draw_says_before_the_first_label_what_it_will_correct(parley: Parley,
     assert "These labels correct nothing: they are of the most disputed texts" in queue
 
 
-def test_how_many_more_labels_a_width_takes(parley: Parley, labeller: Labeller) -> None:
+def test_how_many_more_labels_a_width_takes(parley, labeller):
     for draw, unit in labeller.draw(40, seed=1):
         labeller.label(draw, unit, labeller.as_a_person_would(unit) + 3 * (int(unit[-1]) % 2))
     rows = parley("power", "--labels", labeller.run, "--json").json

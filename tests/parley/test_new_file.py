@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,7 +10,7 @@ KINDS = ("scenarios", "identities", "wordings")
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_new_file_runs_by_the_command_in_its_first_lines(parley: Callable[..., Any], place: Path, kind: str) -> None:
+def test_a_new_file_runs_by_the_command_in_its_first_lines(parley, place, kind):
     assert parley("new", kind, "My Own.toml".replace(" ", "-")).status == 0
     text = (place / "My-Own.toml").read_text("utf-8")
     command = re.search(r"parley (run .*) --report", text)
@@ -24,7 +21,7 @@ def test_a_new_file_runs_by_the_command_in_its_first_lines(parley: Callable[...,
 
 
 @pytest.mark.parametrize("kind", ["scenarios", "wordings"])
-def test_a_new_file_is_fit_to_measure_with(parley: Callable[..., Any], place: Path, kind: str) -> None:
+def test_a_new_file_is_fit_to_measure_with(parley, place, kind):
     parley("new", kind, "mine.toml")
     result = parley("scenarios", "validate", "mine.toml")
     assert result.status == 0, result.out
@@ -32,7 +29,7 @@ def test_a_new_file_is_fit_to_measure_with(parley: Callable[..., Any], place: Pa
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_nothing_is_overwritten_and_only_toml_is_written(parley: Callable[..., Any], place: Path, kind: str) -> None:
+def test_nothing_is_overwritten_and_only_toml_is_written(parley, place, kind):
     (place / "mine.toml").write_text("# my own words\n")
     assert "already exists" in parley("new", kind, "mine.toml").complaints[0]
     assert (place / "mine.toml").read_text() == "# my own words\n"

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -36,7 +34,7 @@ def labels_in_prompts(**settings: Any) -> set[str]:
 
 
 @pytest.mark.parametrize(("forms", "wordings"), [("", 31), (FORMS, 60)])
-def test_no_prompt_gives_a_nurse_two_ages_or_a_wrong_form(place: Path, forms: str, wordings: int) -> None:
+def test_no_prompt_gives_a_nurse_two_ages_or_a_wrong_form(place, forms, wordings):
     (place / "ages.toml").write_text(AGES + forms)
     labels = labels_in_prompts(identities=["ages.toml"])
     assert len(labels) == 2 * wordings, "each wording with each label"
@@ -46,7 +44,7 @@ def test_no_prompt_gives_a_nurse_two_ages_or_a_wrong_form(place: Path, forms: st
         assert not re.search(r"\b(since|years in|born|forty|thirties)\b", label), label
 
 
-def test_a_dry_run_counts_the_wordings_and_shows_three(parley: Callable[..., Any], place: Path) -> None:
+def test_a_dry_run_counts_the_wordings_and_shows_three(parley, place):
     (place / "ages.toml").write_text(AGES)
     shown = parley(*RUN, "sim/judge", "--dry-run").out
     assert (
@@ -59,7 +57,7 @@ def test_a_dry_run_counts_the_wordings_and_shows_three(parley: Callable[..., Any
     assert "e.g. " not in parley("run", "malibu", "--suite", "quick", "--model", "sim/judge", "--dry-run").out
 
 
-def test_identities_are_validated(parley: Callable[..., Any], place: Path) -> None:
+def test_identities_are_validated(parley, place):
     (place / "ages.toml").write_text(AGES + FORMS)
     result = parley("scenarios", "validate", "ages.toml")
     assert result.status == 0
@@ -77,9 +75,7 @@ def test_identities_are_validated(parley: Callable[..., Any], place: Path) -> No
     assert "no wording of english uses 'nuon'" in line
 
 
-def test_a_dry_run_says_which_of_the_wordings_a_suite_uses_and_has_the_same_lines_in_json(
-    parley: Callable[..., Any], place: Path
-) -> None:
+def test_a_dry_run_says_which_of_the_wordings_a_suite_uses_and_has_the_same_lines_in_json(parley, place):
     (place / "ages.toml").write_text(AGES)
     command = ("run", "malibu", "--suite", "quick", "--identities", "ages.toml", "--model", "sim/judge", "--dry-run")
     shown = parley(*command).out
@@ -94,7 +90,7 @@ def test_a_dry_run_says_which_of_the_wordings_a_suite_uses_and_has_the_same_line
     assert shown.endswith("\n".join(["", *notes, ""]))
 
 
-def test_every_wording_is_printed_for_an_appendix(parley: Callable[..., Any], place: Path) -> None:
+def test_every_wording_is_printed_for_an_appendix(parley, place):
     (place / "ages.toml").write_text(AGES + FORMS)
     shown = parley("scenarios", "validate", "ages.toml", "--all").out
     assert (
@@ -112,7 +108,7 @@ def test_every_wording_is_printed_for_an_appendix(parley: Callable[..., Any], pl
     assert "--all needs a file of identities or wordings, got 'quick'" in line
 
 
-def test_a_file_gets_all_its_problems_in_one_answer(parley: Callable[..., Any], place: Path) -> None:
+def test_a_file_gets_all_its_problems_in_one_answer(parley, place):
     wrong = (
         (AGES + FORMS)
         .replace('"a 62', '"an 62')
@@ -134,14 +130,14 @@ def test_a_file_gets_all_its_problems_in_one_answer(parley: Callable[..., Any], 
     assert line.endswith('(at line 2, column 7); a key with spaces needs quotes, as in "first name" = …')
 
 
-def test_new_identities_show_their_wordings(parley: Callable[..., Any], place: Path) -> None:
+def test_new_identities_show_their_wordings(parley, place):
     shown = parley("new", "identities", "who.toml").out
     assert "edit it, then check it:  parley scenarios validate who.toml\n" in shown
     assert "age: 61 of 126 label wordings can be used\n" in shown
     assert shown.count("age, e.g. ") == 3
 
 
-def test_a_planted_effect_is_found_under_plain_labels(parley: Callable[..., Any], place: Path) -> None:
+def test_a_planted_effect_is_found_under_plain_labels(parley, place):
     (place / "ages.toml").write_text(AGES)
     command = (*RUN, "sim/judge?62-year-old=-1&noise=0.3", "--design", "silent", "--phases", "1", "--quiet")
     assert parley(*command, "--out", "a.sqlite").status == 0
@@ -151,7 +147,7 @@ def test_a_planted_effect_is_found_under_plain_labels(parley: Callable[..., Any]
     assert row["clusters"] == 30, "with fewer ways to ask than bases, tests are over them"
 
 
-def test_a_run_is_not_resumed_with_other_forms(parley: Callable[..., Any], place: Path) -> None:
+def test_a_run_is_not_resumed_with_other_forms(parley, place):
     (place / "ages.toml").write_text(AGES + FORMS)
     command = (*RUN, "sim/judge", "--design", "silent", "--limit", "6", "--quiet", "--out", "a.sqlite")
     assert parley(*command).status == 0

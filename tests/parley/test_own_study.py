@@ -72,13 +72,13 @@ FEW = ("--draws", "50")
 
 
 @pytest.fixture
-def study(place: Path) -> Path:
+def study(place):
     path = place / "panel.py"
     path.write_text(DRINKS)
     return path
 
 
-def test_it_is_run_recorded_resumed_and_shown(parley: Parley, study: Path, run_file: Any) -> None:
+def test_it_is_run_recorded_resumed_and_shown(parley, study, run_file):
     file = run_file("panel.sqlite")
     assert parley(*PANEL, "--budget-calls", "5").status == 1
     assert file.done() == {"tea", "coffee"}
@@ -101,7 +101,7 @@ def test_it_is_run_recorded_resumed_and_shown(parley: Parley, study: Path, run_f
     assert (planned["models"], thrown.status, thrown.json["done"]) == ([], 0, 3), "a study without models runs"
 
 
-def test_a_fault_in_its_code_fails_only_its_unit(parley: Parley, study: Path, run_file: Any) -> None:
+def test_a_fault_in_its_code_fails_only_its_unit(parley, study, run_file):
     assert "--topics" in parley("run", "panel.py:Panel", "--help").out, "its fields are flags"
     result = parley(*PANEL, "--topics", "tea,lava,milk")
     assert result.status == 1
@@ -111,7 +111,7 @@ def test_a_fault_in_its_code_fails_only_its_unit(parley: Parley, study: Path, ru
     run_file("panel.sqlite").check()
 
 
-def test_it_gets_the_generic_report_or_its_own(parley: Parley, study: Path) -> None:
+def test_it_gets_the_generic_report_or_its_own(parley, study):
     assert parley(*PANEL, "--topics", "tea,milk").status == 0
     data = parley("report", "panel.sqlite", "--json", "--out", "deep/er", *FEW).json
     assert Path("deep/er/report.html").exists(), "with --json, files only if --out is given"
@@ -130,9 +130,7 @@ def test_it_gets_the_generic_report_or_its_own(parley: Parley, study: Path) -> N
     assert parley("report", "panel.sqlite", "--json", *FEW).json == data, "the run can be read without the study"
 
 
-def test_it_may_be_one_of_ours_with_another_report_under_any_file_name(
-    parley: Parley, place: Path, whole: Path
-) -> None:
+def test_it_may_be_one_of_ours_with_another_report_under_any_file_name(parley, place, whole):
     (place / "analysis.py").write_text(
         "from parley.analysis.reporting.report import Report\nfrom parley.judging.malibu import Malibu\n\n\n"
         "class Own(Malibu):\n    def report(verdicts, context):\n        return Report('from my own report')\n"
@@ -153,7 +151,7 @@ def code_lines(text: str) -> int:
     return sum(bool(line) and not line.startswith(("#", '"""')) for line in lines)
 
 
-def test_a_new_study_is_forty_lines_and_runs_from_its_file(parley: Parley, place: Path) -> None:
+def test_a_new_study_is_forty_lines_and_runs_from_its_file(parley, place):
     created = parley("new", "study", "warm-letters", "--to", "mine")
     assert created.status == 0, created.err
     study = place / "mine" / "warm-letters" / "warm_letters" / "study.py"
@@ -178,7 +176,7 @@ def test_a_new_study_is_forty_lines_and_runs_from_its_file(parley: Parley, place
     one_line(parley(*command), 2, "ask.txt: No such file or directory")
 
 
-def test_its_own_test_passes(parley: Parley) -> None:
+def test_its_own_test_passes(parley):
     parley("new", "study", "warm-letters")
     tests = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"]
     environment = {**os.environ, "PYTHONPATH": f"{Path('warm-letters').resolve()}{os.pathsep}{ROOT}"}
@@ -187,9 +185,7 @@ def test_its_own_test_passes(parley: Parley) -> None:
 
 
 @pytest.mark.nightly
-def test_it_can_be_installed_killed_resumed_reported_and_viewed(
-    parley: Parley, start: Callable[..., Any], run_file: Any, place: Path
-) -> None:
+def test_it_can_be_installed_killed_resumed_reported_and_viewed(parley, start, run_file, place):
     if find_spec("wheel") is None:
         pytest.importorskip("setuptools", minversion="70.1")  # before, it could not build without `wheel`
     parley("new", "study", "warm-letters")

@@ -6,10 +6,8 @@ import gzip
 import os
 import shutil
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -20,7 +18,7 @@ from tests.panels import TINY_PANEL
 
 
 @pytest.fixture
-def run(place: Path, finished: bytes) -> Path:
+def run(place, finished):
     path = place / "runs" / "a.sqlite"
     path.parent.mkdir()
     path.write_bytes(finished)
@@ -29,7 +27,7 @@ def run(place: Path, finished: bytes) -> Path:
 
 
 @pytest.fixture
-def packed(run: Path) -> Path:
+def packed(run):
     return pack(run)
 
 
@@ -47,7 +45,7 @@ def copies(place: Path) -> list[Path]:
 
 
 @pytest.mark.skipif(shutil.which("gunzip") is None, reason="there is no gunzip")
-def test_gunzip_restores_it_and_what_gzip_made_is_read(packed: Path, run: Path, finished: bytes) -> None:
+def test_gunzip_restores_it_and_what_gzip_made_is_read(packed, run, finished):
     subprocess.run(["gunzip", packed], check=True)
     assert run.read_bytes() == finished
     subprocess.run(["gzip", "-9", run], check=True)
@@ -65,9 +63,7 @@ def test_gunzip_restores_it_and_what_gzip_made_is_read(packed: Path, run: Path, 
     ],
     ids=" ".join,
 )
-def test_every_command_reads_a_packed_run(
-    command: tuple[str, ...], parley: Callable[..., Any], run: Path, place: Path
-) -> None:
+def test_every_command_reads_a_packed_run(command, parley, run, place):
     expected = parley(*(part.format("runs/a.sqlite") for part in command))
     made = {path.name: path.read_bytes() for path in place.glob("*.*l")}
     pack(run)
@@ -83,7 +79,7 @@ def test_every_command_reads_a_packed_run(
     assert len(copies(place)) == 1
 
 
-def test_frames_notes_and_the_newest_run(packed: Path, run: Path, place: Path, finished: bytes) -> None:
+def test_frames_notes_and_the_newest_run(packed, run, place, finished):
     assert len(frames.units(packed)) == 9
     assert NotesFile(packed).path == NotesFile(run).path
     (run.parent / "b.sqlite").write_bytes(finished)
@@ -92,7 +88,7 @@ def test_frames_notes_and_the_newest_run(packed: Path, run: Path, place: Path, f
     assert RunFolder(run.parent).names() == ["b.sqlite", "a.sqlite.gz"]
 
 
-def test_a_packed_run_is_not_resumed_until_it_is_unpacked(parley: Callable[..., Any], place: Path, server: Any) -> None:
+def test_a_packed_run_is_not_resumed_until_it_is_unpacked(parley, place, server):
     command = (*TINY_PANEL, "--model", server.model(), "--out", "a.sqlite")
     assert parley(*command, "--budget-calls", "20").status == 1
     pack(place / "a.sqlite")
@@ -107,7 +103,7 @@ def test_a_packed_run_is_not_resumed_until_it_is_unpacked(parley: Callable[..., 
 
 
 @pytest.mark.skipif(shutil.which("sqlite3") is None, reason="there is no sqlite3")
-def test_the_recipe_of_the_docs_packs_a_run(run: Path, place: Path) -> None:
+def test_the_recipe_of_the_docs_packs_a_run(run, place):
     subprocess.run(["sqlite3", run, "VACUUM INTO 'copy.sqlite'"], check=True)
     subprocess.run(["gzip", "copy.sqlite"], check=True)
     with RunFile.open(place / "copy.sqlite.gz") as file:
@@ -132,9 +128,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("what", BAD)
-def test_a_bad_archive_gives_one_line_and_leaves_nothing(
-    what: str, parley: Callable[..., Any], packed: Path, place: Path, finished: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_bad_archive_gives_one_line_and_leaves_nothing(what, parley, packed, place, finished, monkeypatch):
     monkeypatch.setattr(packing, "EXPANSION_FREE", 2**20)
     change, message = BAD[what]
     packed.write_bytes(change(packed.read_bytes(), finished))
@@ -147,16 +141,14 @@ def test_a_bad_archive_gives_one_line_and_leaves_nothing(
     assert [path for path in copies(place) if path.suffix == ".part"] == []
 
 
-def test_a_truncated_archive_is_salvaged_as_far_as_it_goes(parley: Callable[..., Any], packed: Path) -> None:
+def test_a_truncated_archive_is_salvaged_as_far_as_it_goes(parley, packed):
     data = packed.read_bytes()
     packed.write_bytes(data[: len(data) * 3 // 4])
     told = parley("import", "--damaged", packed, "--out", "copy.sqlite", "--json")
     assert told.json["copied"] + told.json["lost"] == 9, told.err
 
 
-def test_a_full_disk_and_a_home_that_is_not_writable(
-    parley: Callable[..., Any], packed: Path, monkeypatch: pytest.MonkeyPatch, place: Path
-) -> None:
+def test_a_full_disk_and_a_home_that_is_not_writable(parley, packed, monkeypatch, place):
     monkeypatch.setattr(packing.shutil, "disk_usage", lambda folder: SimpleNamespace(free=2**20, total=2**40))
     told = parley("show", packed)
     folder = place / "home" / "unpacked"
@@ -167,10 +159,8 @@ def test_a_full_disk_and_a_home_that_is_not_writable(
         assert file.counts()["done"] == 9
 
 
-def test_a_replaced_archive_is_unpacked_again_and_old_copies_are_removed(
-    packed: Path, place: Path, finished: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def done() -> int:
+def test_a_replaced_archive_is_unpacked_again_and_old_copies_are_removed(packed, place, finished, monkeypatch):
+    def done():
         with RunFile.open(packed) as file:
             return file.counts()["done"]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,7 +21,7 @@ Parley = Callable[..., Any]
 
 
 @pytest.fixture(autouse=True)
-def _begin(place: Path) -> None:
+def _begin(place):
     """In an empty folder."""
 
 
@@ -59,9 +58,7 @@ def openai(server: Any) -> str:
 
 
 @pytest.mark.parametrize("personas", ["system", "last"])
-def test_the_dry_run_estimates_the_cached_tokens(
-    parley: Parley, server: Any, run_file: Any, monkeypatch: pytest.MonkeyPatch, personas: str
-) -> None:
+def test_the_dry_run_estimates_the_cached_tokens(parley, server, run_file, monkeypatch, personas):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     vendor = Remembering(server)
     judged = "--yardstick off --suite full --scenarios law-fire-exit --identities gender --no-controls --phases 2"
@@ -79,8 +76,8 @@ def test_the_dry_run_estimates_the_cached_tokens(
     assert "in the server's cache" in " ".join(parley("show", "a.sqlite", "p2/").out.split())
 
 
-def test_personas_last_share_more_and_some_providers_cache_less(parley: Parley) -> None:
-    def cached(model: str, *more: str) -> int:
+def test_personas_last_share_more_and_some_providers_cache_less(parley):
+    def cached(model, *more):
         return int(parley(*PAIRS, "--model", model, *more).json["cached_tokens"])
 
     system, last = (cached("openai/gpt-4o-mini", "--personas", position) for position in ("system", "last"))

@@ -10,11 +10,10 @@ import shutil
 import socket
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 from aiohttp import web
@@ -56,7 +55,7 @@ class Deadly(Malibu):
 
 
 @pytest.fixture(scope="module")
-def folder() -> Iterator[Path]:
+def folder():
     """Where Ray writes; a short name, since paths of sockets are limited."""
     path = Path(tempfile.mkdtemp(prefix="pr"))
     yield path
@@ -64,7 +63,7 @@ def folder() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def nodes() -> Iterator[Any]:
+def nodes():
     """A running cluster of one node with two CPUs, and no keys; this process is connected to it."""
     os.environ.pop("PARLEY_SERVER_KEY", None)
     os.environ.pop("OPENAI_API_KEY", None)
@@ -77,18 +76,18 @@ def nodes() -> Iterator[Any]:
 
 
 @pytest.fixture
-def cluster(nodes: Any) -> str:
+def cluster(nodes):
     """Its address."""
     return str(nodes.address)
 
 
 @pytest.fixture
-def busy(cluster: str) -> Iterator[None]:
+def busy(cluster):
     """Another program has both CPUs of the cluster."""
     ray = import_ray()
 
     class Other:
-        def ready(self) -> bool:
+        def ready(self):
             return True
 
     actor = ray.remote(Other).options(num_cpus=2).remote()
@@ -99,9 +98,7 @@ def busy(cluster: str) -> Iterator[None]:
         time.sleep(0.1)
 
 
-def test_on_a_cluster_a_killed_worker_costs_nothing_but_time(
-    parley: Callable[..., Any], start: Callable[..., Any], cluster: str, place: Path, server: Any, run_file: Any
-) -> None:
+def test_on_a_cluster_a_killed_worker_costs_nothing_but_time(parley, start, cluster, place, server, run_file):
     (place / "deadly.py").write_text(DEADLY)
     command = ("run", "deadly.py:Deadly", *RUN, "--model", server.model())
     assert parley(*command, "--out", "peace.sqlite", "--no-cache").status == 0
@@ -121,14 +118,7 @@ def test_on_a_cluster_a_killed_worker_costs_nothing_but_time(
 
 
 @pytest.mark.parametrize("machine", ["this one", pytest.param("another", marks=pytest.mark.nightly)])
-def test_a_run_interrupted_with_ray_is_resumed_without_it(
-    parley: Callable[..., Any],
-    cluster: str,
-    server: Any,
-    run_file: Any,
-    machine: str,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_run_interrupted_with_ray_is_resumed_without_it(parley, cluster, server, run_file, machine, monkeypatch):
     """Workers on another machine store their replies through the run's process."""
     if machine == "another":
         monkeypatch.setattr(ray_pool.socket, "gethostname", lambda: machine)
@@ -150,9 +140,7 @@ def test_a_run_interrupted_with_ray_is_resumed_without_it(
 
 
 @pytest.mark.nightly
-def test_a_budget_in_dollars_is_exceeded_by_the_calls_in_progress_at_most(
-    parley: Callable[..., Any], cluster: str, server: Any, run_file: Any
-) -> None:
+def test_a_budget_in_dollars_is_exceeded_by_the_calls_in_progress_at_most(parley, cluster, server, run_file):
     """The limit is 50 calls of $0.0012."""
     model = server.model("retries=0&price_in=10&price_out=10")
     result = parley(*RUN_PANEL, *RUN, "--model", model, "--out", "a.sqlite", *RAY, "--budget-cost", "0.06")
@@ -167,11 +155,11 @@ def test_a_budget_in_dollars_is_exceeded_by_the_calls_in_progress_at_most(
 
 
 @pytest.mark.nightly
-def test_a_429_slows_all_workers(parley: Callable[..., Any], cluster: str, server: Any, run_file: Any) -> None:
+def test_a_429_slows_all_workers(parley, cluster, server, run_file):
     """The server asks for a pause; no worker sends a request during it, except those sent before."""
     times: list[float] = []
 
-    def answer(nth: int, body: dict[str, Any]) -> web.Response | None:
+    def answer(nth, body):
         times.append(time.monotonic())
         return web.Response(status=429, headers={"Retry-After": "5"}) if nth == 20 else None
 
@@ -182,9 +170,7 @@ def test_a_429_slows_all_workers(parley: Callable[..., Any], cluster: str, serve
     assert run_file("a.sqlite").one("SELECT max(attempts) FROM calls") == 2
 
 
-def test_a_study_that_kills_every_worker_ends_the_run(
-    parley: Callable[..., Any], cluster: str, place: Path, run_file: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_study_that_kills_every_worker_ends_the_run(parley, cluster, place, run_file, monkeypatch):
     monkeypatch.setattr(ray_pool, "MAX_DEATHS_IN_A_ROW", 2)
     (place / "poison.py").write_text(
         "import os, signal\nfrom parley.judging.malibu.study import Malibu\n\n\nclass Poison(Malibu):\n"
@@ -198,7 +184,7 @@ def test_a_study_that_kills_every_worker_ends_the_run(
 
 
 @pytest.mark.nightly
-def test_a_worker_with_other_data_is_refused(parley: Callable[..., Any], cluster: str, place: Path) -> None:
+def test_a_worker_with_other_data_is_refused(parley, cluster, place):
     (place / "changing.py").write_text(
         "import os\nfrom parley.judging.malibu.study import Malibu\n\n\nclass Changing(Malibu):\n"
         "    def sources(self):\n        return {'data': str(os.getpid())}\n"
@@ -212,12 +198,10 @@ def test_a_worker_with_other_data_is_refused(parley: Callable[..., Any], cluster
 
 
 @pytest.mark.nightly
-def test_a_worker_that_finds_no_cpu_does_not_hold_the_run_up(
-    parley: Callable[..., Any], cluster: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_worker_that_finds_no_cpu_does_not_hold_the_run_up(parley, cluster, monkeypatch):
     """Another program may take a CPU between the count of those that are free and the workers' start."""
 
-    async def free_cpus(self: Any) -> int:
+    async def free_cpus(self):
         return 3
 
     monkeypatch.setattr(RayConnection, "free_cpus", free_cpus)
@@ -228,9 +212,7 @@ def test_a_worker_that_finds_no_cpu_does_not_hold_the_run_up(
     assert time.monotonic() - began < 500
 
 
-def test_a_cluster_without_a_free_cpu_gets_one_line(
-    parley: Callable[..., Any], busy: None, monkeypatch: pytest.MonkeyPatch, run_file: Any
-) -> None:
+def test_a_cluster_without_a_free_cpu_gets_one_line(parley, busy, monkeypatch, run_file):
     monkeypatch.setattr(ray_pool, "PLACEMENT_SECONDS", 0.5)
     result = parley(*RUN_PANEL, *RUN, "--model", "sim/judge", "--out", "a.sqlite", *RAY)
     assert result.status == 1
@@ -238,10 +220,8 @@ def test_a_cluster_without_a_free_cpu_gets_one_line(
 
 
 @pytest.mark.nightly
-def test_workers_that_are_all_given_up_end_the_run(
-    parley: Callable[..., Any], busy: None, monkeypatch: pytest.MonkeyPatch, run_file: Any
-) -> None:
-    async def free_cpus(self: Any) -> int:
+def test_workers_that_are_all_given_up_end_the_run(parley, busy, monkeypatch, run_file):
+    async def free_cpus(self):
         return 2
 
     monkeypatch.setattr(RayConnection, "free_cpus", free_cpus)
@@ -254,9 +234,7 @@ def test_workers_that_are_all_given_up_end_the_run(
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("presses", [1, 2])
-def test_ctrl_c_ends_a_run_that_waits_for_a_cpu(
-    start: Callable[..., Any], cluster: str, busy: None, run_file: Any, presses: int
-) -> None:
+def test_ctrl_c_ends_a_run_that_waits_for_a_cpu(start, cluster, busy, run_file, presses):
     file = run_file("a.sqlite")
     command = (*RUN_PANEL, *RUN, "--model", "sim/judge", "--out", "a.sqlite", *RAY, "--ray-address", cluster)
     process = start(*command)
@@ -269,9 +247,7 @@ def test_ctrl_c_ends_a_run_that_waits_for_a_cpu(
 
 
 @pytest.mark.nightly
-def test_a_node_that_dies_is_survived_without_spare_cpus(
-    parley: Callable[..., Any], start: Callable[..., Any], nodes: Any, server: Any, run_file: Any
-) -> None:
+def test_a_node_that_dies_is_survived_without_spare_cpus(parley, start, nodes, server, run_file):
     server.delay = 0.05
     command = (*RUN_PANEL, *RUN, "--repeats", "4", "--model", server.model(), "--no-cache")
     file = run_file("a.sqlite")
@@ -308,9 +284,7 @@ def process_list() -> Iterator[bytes]:
             yield path.read_bytes()
 
 
-def test_an_address_where_nothing_listens_gets_one_line(
-    parley: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_address_where_nothing_listens_gets_one_line(parley, monkeypatch):
     """Ray itself was still retrying after ten minutes, and ignored Ctrl-C."""
     monkeypatch.setattr(import_ray(), "is_initialized", lambda: False)  # whatever other tests have started
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -321,9 +295,7 @@ def test_an_address_where_nothing_listens_gets_one_line(
     assert "Connection refused" in result.complaints[0]
 
 
-def test_a_key_that_the_nodes_lack_gets_one_line(
-    parley: Callable[..., Any], cluster: str, monkeypatch: pytest.MonkeyPatch, server: Any
-) -> None:
+def test_a_key_that_the_nodes_lack_gets_one_line(parley, cluster, monkeypatch, server):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
     result = parley(*RUN_PANEL, *RUN, "--model", server.model(provider="openai"), "--out", "a.sqlite", *RAY)
@@ -342,14 +314,8 @@ def test_a_key_that_the_nodes_lack_gets_one_line(
 
 @pytest.mark.nightly
 def test_on_this_machine_keys_are_inherited_and_stored_nowhere_and_ctrl_c_stops_it(
-    parley: Callable[..., Any],
-    start: Callable[..., Any],
-    folder: Path,
-    place: Path,
-    server: Any,
-    run_file: Any,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    parley, start, folder, place, server, run_file, monkeypatch
+):
     server.delay = 0.05
     many = ("--repeats", "12")  # enough that a busy machine is interrupted before the end
     command = (*RUN_PANEL, *RUN, *many, "--model", server.model(), "--out", "a.sqlite", "--no-cache")

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,8 +17,8 @@ from tests.panels import TINY_PANEL
 OWN = "from parley.judging.malibu.study import Malibu\n\n\nclass Own(Malibu):\n    name = 'own'\n"
 
 
-def test_a_worker_tells_and_asks_and_gets_answers_and_errors() -> None:
-    async def talk() -> None:
+def test_a_worker_tells_and_asks_and_gets_answers_and_errors():
+    async def talk():
         line = Line()
         cache, budget = RunsCache(line), RunsBudget(line)
         cache.put_text(b"1", "sim/m", "one")
@@ -42,8 +39,8 @@ def test_a_worker_tells_and_asks_and_gets_answers_and_errors() -> None:
     asyncio.run(talk())
 
 
-def test_the_answer_to_a_question_of_an_abandoned_unit_is_ignored() -> None:
-    async def talk() -> None:
+def test_the_answer_to_a_question_of_an_abandoned_unit_is_ignored():
+    async def talk():
         line = Line()
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.01):
@@ -56,9 +53,7 @@ def test_the_answer_to_a_question_of_an_abandoned_unit_is_ignored() -> None:
 
 
 @pytest.mark.parametrize(("installed", "cores"), [(True, 2), (False, 2), (False, 1)])
-def test_a_core_that_is_busy_all_the_time_says_once_what_to_install(
-    parley: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, installed: bool, cores: int
-) -> None:
+def test_a_core_that_is_busy_all_the_time_says_once_what_to_install(parley, monkeypatch, installed, cores):
     monkeypatch.setattr(engine, "WORTH_SECONDS", 0.0)
     monkeypatch.setattr(engine, "WATCH_SECONDS", 0.1)
     monkeypatch.setattr(engine, "TICK_SECONDS", 0.05)
@@ -73,9 +68,7 @@ def test_a_core_that_is_busy_all_the_time_says_once_what_to_install(
     assert result.err.count(said) == (cores > 1), result.err
 
 
-def test_a_run_that_waits_for_replies_is_not_busy(
-    parley: Callable[..., Any], server: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_waits_for_replies_is_not_busy(parley, server, monkeypatch):
     monkeypatch.setattr(engine, "WORTH_SECONDS", 0.0)
     monkeypatch.setattr(engine, "WATCH_SECONDS", 0.1)
     server.delay = 0.3
@@ -88,7 +81,7 @@ def test_a_run_that_waits_for_replies_is_not_busy(
 # The study's spec
 
 
-def test_a_users_own_study_is_sent_as_text(place: Path) -> None:
+def test_a_users_own_study_is_sent_as_text(place):
     (place / "own.py").write_text(OWN)
     study = make_study("own.py:Own", {"suite": "tiny", "model": ["sim/judge"]})
     spec = StudySpec.of(study, "own.py:Own")
@@ -99,13 +92,13 @@ def test_a_users_own_study_is_sent_as_text(place: Path) -> None:
     assert [unit.id for unit in again.plan()] == [unit.id for unit in study.plan()]
 
 
-def test_no_key_is_in_a_study_spec(place: Path, monkeypatch: pytest.MonkeyPatch, server: Any) -> None:
+def test_no_key_is_in_a_study_spec(place, monkeypatch, server):
     monkeypatch.setenv("PARLEY_SERVER_KEY", "planted-key")
     study = make_study("malibu", {"suite": "tiny", "model": [server.model()]})
     assert "planted-key" not in repr(StudySpec.of(study, "malibu"))
 
 
-def test_a_spec_has_the_settings_that_a_run_file_leaves_out(place: Path) -> None:
+def test_a_spec_has_the_settings_that_a_run_file_leaves_out(place):
     rows = [{"prompt": {"text": f"Text {n}", "toxicity": n / 10}, "challenging": False} for n in range(10)]
     (place / "rtp.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     settings = {"data": "rtp.jsonl", "prompts": 2, "model": ["sim/m"], "measure": "none"}

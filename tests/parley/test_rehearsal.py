@@ -6,7 +6,6 @@ import re
 import shlex
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,9 +28,7 @@ CALLS = "SELECT count(*), sum(prompt_tokens), sum(completion_tokens) FROM calls"
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_rehearsal_on_a_simulated_model_counts_what_the_run_sends(
-    parley: Parley, run_file: Any, place: Path, name: str
-) -> None:
+def test_a_rehearsal_on_a_simulated_model_counts_what_the_run_sends(parley, run_file, place, name):
     write_data(place)
     plan = parley(*COMMANDS[name], "--dry-run", "--json").json
     assert not [*place.glob("runs/*"), *place.glob("*.sqlite")], "a dry run writes nothing"
@@ -40,9 +37,7 @@ def test_a_rehearsal_on_a_simulated_model_counts_what_the_run_sends(
 
 
 @pytest.mark.parametrize(("name", "least"), [("stardtox", 0.5), ("bbq-loops", 0.5)])
-def test_a_loop_that_may_end_early_is_counted_to_its_end(
-    parley: Parley, run_file: Any, place: Path, name: str, least: float
-) -> None:
+def test_a_loop_that_may_end_early_is_counted_to_its_end(parley, run_file, place, name, least):
     write_data(place)
     real = [re.sub(r"sim/[^, ]+", "openai/gpt-6-luna", word) for word in COMMANDS[name]]
     calls = parley(*real, "--dry-run", "--json").json["calls"]
@@ -51,9 +46,7 @@ def test_a_loop_that_may_end_early_is_counted_to_its_end(
 
 
 @pytest.mark.parametrize("name", ["malibu-paper", "malibu-talk", "rldf-paper", "rubric", "squad"])
-def test_what_could_be_asked_again_is_what_a_model_without_any_form_is_asked(
-    parley: Parley, run_file: Any, place: Path, name: str
-) -> None:
+def test_what_could_be_asked_again_is_what_a_model_without_any_form_is_asked(parley, run_file, place, name):
     write_data(place)
     perfect, formless, real = (
         [re.sub(r"sim/[^, ]+", model, word) for word in COMMANDS[name]]
@@ -66,7 +59,7 @@ def test_what_could_be_asked_again_is_what_a_model_without_any_form_is_asked(
     assert priced["cost"] < priced["cost_if_asked_again"] < 3 * priced["cost"]
 
 
-def test_sampled_ballots_may_be_asked_for_again_too(parley: Parley, server: Any, run_file: Any) -> None:
+def test_sampled_ballots_may_be_asked_for_again_too(parley, server, run_file):
     server.answer = lambda nth, body: server.reply("I would rather talk.")
     words = ("run", "malibu", "--design", "silent", "--limit", "1", "--phases", "1", "--identities", "gender")
     run = (*words, "--model", f"{server.model()}&silent=false")
@@ -91,7 +84,7 @@ class Own(Study):
 """
 
 
-def test_a_users_own_study_is_counted_and_a_rare_kind_of_unit_is_not_missed(parley: Parley, place: Path) -> None:
+def test_a_users_own_study_is_counted_and_a_rare_kind_of_unit_is_not_missed(parley, place):
     (place / "own.py").write_text(OWN + "FAILS = False\n")
     plan = parley("run", "own.py:Own", "--model", "openai/gpt-6-luna", "--dry-run", "--json").json
     assert (plan["units"], plan["calls"]) == (2000, 1980 + 20 * 5)
@@ -99,13 +92,13 @@ def test_a_users_own_study_is_counted_and_a_rare_kind_of_unit_is_not_missed(parl
     assert plan["notes"] == []
 
 
-def test_a_study_that_fails_on_a_simulated_model_is_said_to_have_failed(parley: Parley, place: Path) -> None:
+def test_a_study_that_fails_on_a_simulated_model_is_said_to_have_failed(parley, place):
     (place / "own.py").write_text(OWN + "FAILS = True\n")
     (note,) = parley("run", "own.py:Own", "--dry-run", "--json").json["notes"]
     assert note.startswith("on a simulated model a unit failed, so there may be more calls than this: ValueError")
 
 
-def test_ten_thousand_units_are_counted_in_three_seconds(parley: Parley) -> None:
+def test_ten_thousand_units_are_counted_in_three_seconds(parley):
     began = time.process_time()
     run = ("run", "malibu", "--suite", "full", "--design", "paper", "--repeats", "2", "--model", "openai/gpt-6-luna")
     plan = parley(*run, "--dry-run", "--json").json
@@ -113,7 +106,7 @@ def test_ten_thousand_units_are_counted_in_three_seconds(parley: Parley) -> None
     assert time.process_time() - began < 3
 
 
-def test_a_sample_of_a_plan_with_many_kinds_of_units_is_near_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sample_of_a_plan_with_many_kinds_of_units_is_near_the_whole(monkeypatch):
     models = ["sim/judge?silent=false", "sim/judge?female=0.5"]
     study = make_study("malibu", {"suite": "wide", "design": "staged", "phases": [1], "limit": 20, "model": models})
     sampled = rehearsal.rehearse(study)
@@ -123,7 +116,7 @@ def test_a_sample_of_a_plan_with_many_kinds_of_units_is_near_the_whole(monkeypat
     assert sampled.prompt_tokens == pytest.approx(whole.prompt_tokens, rel=0.1)
 
 
-def test_what_was_not_rehearsed_counts_as_the_mean_of_its_kind() -> None:
+def test_what_was_not_rehearsed_counts_as_the_mean_of_its_kind():
     units = [Unit(str(n), {"method": "abc"[n % 3], "topic": n}) for n in range(300)]
     usages = {"a": Usage(calls=1, prompt_tokens=10), "b": Usage(calls=3, prompt_tokens=40), "c": Usage(calls=3)}
     known = [(unit, usages[str(unit.facets["method"])]) for unit in units[:7]]

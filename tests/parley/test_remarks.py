@@ -16,7 +16,7 @@ from tests.panels import ONE_CELL
 
 
 @pytest.fixture
-def run(place: Path) -> Path:
+def run(place):
     """Phase 2 of the quick suite by judges who often repeat the one before."""
     path = place / "a.sqlite"
     library.run("malibu", suite="tiny", phases=[2], model="sim/judge?echo=0.7", out=path, **ONE_CELL)
@@ -29,7 +29,7 @@ def justifications(path: Path) -> pd.DataFrame:
     return turns.assign(said=[json.loads(text)["justification"] for text in turns["text"]])
 
 
-def test_repeats_are_those_of_the_turns(run: Path) -> None:
+def test_repeats_are_those_of_the_turns(run):
     remarks = repeated_remarks(run)
     expected = []
     for unit, turns in justifications(run).groupby("unit", sort=False, observed=True):
@@ -43,14 +43,14 @@ def test_repeats_are_those_of_the_turns(run: Path) -> None:
     assert 0.2 < remarks["near"].mean() < 1
 
 
-def test_chance_is_known_from_the_second_unit_on_a_text_on(run: Path) -> None:
+def test_chance_is_known_from_the_second_unit_on_a_text_on(run):
     remarks = repeated_remarks(run)
     units = remarks.drop_duplicates("unit")
     first = ~units.duplicated(["scenario", "response_a", "response_b"])
     assert units["near_chance"].isna().tolist() == first.tolist()
 
 
-def test_replies_that_are_not_json_objects_are_left_out(run: Path) -> None:
+def test_replies_that_are_not_json_objects_are_left_out(run):
     whole = repeated_remarks(run)
     with sqlite3.connect(run) as db:
         (unit,) = db.execute("SELECT id FROM units WHERE status = 'done' ORDER BY position LIMIT 1").fetchone()
@@ -59,7 +59,7 @@ def test_replies_that_are_not_json_objects_are_left_out(run: Path) -> None:
     assert set(whole["unit"]) - set(repeated_remarks(run)["unit"]) == {unit}
 
 
-def test_single_answers_have_a_chance_too_where_the_run_also_has_pairs(place: Path) -> None:
+def test_single_answers_have_a_chance_too_where_the_run_also_has_pairs(place):
     path = place / "both.sqlite"
     library.run("malibu", suite="tiny", model="sim/judge?echo=0.7", out=path, **ONE_CELL)
     units = repeated_remarks(path).drop_duplicates("unit")

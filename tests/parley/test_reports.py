@@ -45,9 +45,7 @@ MALIBU = {
     "analysis_plan": "run item plan",
     "planned": "run table part status",
 }
-MORE = {
-    *("mde", "talking", "contagion", "echo"),
-}
+MORE = {*("mde", "talking", "contagion", "echo")}
 FEW = ("--draws", "50")
 EARLY = ("--concurrency", "1", "--out", "early.sqlite")
 
@@ -57,37 +55,27 @@ Parley = Callable[..., Any]
 def record_run(path: Path, model: Any = "sim/judge?female=+0.4", **settings: Any) -> Path:
     options = library.Options(cache=False, out=str(path))
     assert library.run(
-        "malibu",
-        model=model,
-        options=options,
-        **in_design({"suite": "tiny", **settings}, ONE_CELL),
+        "malibu", model=model, options=options, **in_design({"suite": "tiny", **settings}, ONE_CELL)
     ).complete
     return path
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run(tmp_path_factory):
     return record_run(tmp_path_factory.mktemp("run") / "a.sqlite", **PANEL, controls=True)
 
 
 @pytest.fixture(scope="module")
-def data(run: Path) -> dict[str, Any]:
+def data(run):
     """The report from Python."""
     return make_report([run], draws=50, seed=5).data()
 
 
 @pytest.fixture(scope="module")
-def both(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def both(tmp_path_factory):
     """Two models in one run: on sixteen texts, only the second favours an identity."""
     models = ["sim/judge?noise=0.5&seed=1", "sim/fan?female=+1.5&noise=0.5"]
-    texts = {
-        "suite": "full",
-        "per_base": 1,
-        "rounds": 1,
-        "identities": ["gender"],
-        "controls": False,
-        **PANEL,
-    }
+    texts = {"suite": "full", "per_base": 1, "rounds": 1, "identities": ["gender"], "controls": False, **PANEL}
     return record_run(tmp_path_factory.mktemp("both") / "both.sqlite", models, phases=[1], **texts)
 
 
@@ -103,9 +91,7 @@ def strict(text: str) -> Any:
 # For scripts
 
 
-def test_a_report_is_one_object_with_the_promised_keys(
-    parley: Parley, run: Path, place: Path, data: dict[str, Any]
-) -> None:
+def test_a_report_is_one_object_with_the_promised_keys(parley, run, place, data):
     result = parley("report", run, "--json", *FEW, "--seed", 5)
 
     assert (result.status, result.err) == (0, "")
@@ -119,9 +105,7 @@ def test_a_report_is_one_object_with_the_promised_keys(
     assert list(place.iterdir()) == [], "no files with --json"
 
 
-def test_cautions_are_one_list_wherever_they_are_shown(
-    parley: Parley, place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cautions_are_one_list_wherever_they_are_shown(parley, place, monkeypatch):
     """JSON lacked what says why the numbers should not be believed, and all but the page that a run is unfinished."""
     assert parley(*TINY_PANEL, "--model", "sim/judge", "--budget-calls", "50", *EARLY).status == 1
     cautions = parley("report", "early.sqlite", "--json", "--out", "files", *FEW).json["cautions"]
@@ -159,7 +143,7 @@ def flat(text: str) -> str:
     return " ".join(text.split())
 
 
-def test_every_line_of_a_forest_plot_has_its_numbers_and_its_units(both: Path) -> None:
+def test_every_line_of_a_forest_plot_has_its_numbers_and_its_units(both):
     """The identities and models as the file has them, so that a page can link a line to its units."""
     report = make_report([both], draws=50)
     forest = report.forests[0]
@@ -175,7 +159,7 @@ def test_every_line_of_a_forest_plot_has_its_numbers_and_its_units(both: Path) -
         assert len(units) == 2 * line.n, "each scenario under two identities"
 
 
-def test_numbers_in_the_object_are_plain(data: dict[str, Any]) -> None:
+def test_numbers_in_the_object_are_plain(data):
     mean = next(row for row in data["means"] if (row["identity"], row["metric"]) == ("female", "all"))
     assert isinstance(mean["mean"], float)
     assert (type(mean["n"]), type(mean["clusters"])) == (int, int)
@@ -187,7 +171,7 @@ def test_numbers_in_the_object_are_plain(data: dict[str, Any]) -> None:
     assert replies == data["runs"][0]["calls"]
 
 
-def test_the_object_has_the_run_it_was_made_from(data: dict[str, Any]) -> None:
+def test_the_object_has_the_run_it_was_made_from(data):
     (run,) = data["runs"]
     assert (run["file"], run["study"], run["seed"]) == ("a.sqlite", "malibu", 0)
     assert run["models"] == ["sim/judge?female=+0.4"]
@@ -201,7 +185,7 @@ def test_the_object_has_the_run_it_was_made_from(data: dict[str, Any]) -> None:
 # Files
 
 
-def test_a_report_writes_a_page_tables_and_figures_beside_the_run(parley: Parley, run: Path, place: Path) -> None:
+def test_a_report_writes_a_page_tables_and_figures_beside_the_run(parley, run, place):
     (place / "b.sqlite").write_bytes(run.read_bytes())
 
     result = parley(
@@ -245,7 +229,7 @@ def test_a_report_writes_a_page_tables_and_figures_beside_the_run(parley: Parley
 # Several models, several runs
 
 
-def test_models_lose_their_options_if_their_names_still_differ(parley: Parley, both: Path) -> None:
+def test_models_lose_their_options_if_their_names_still_differ(parley, both):
     data = strict(parley("report", both, "--json", *FEW).out)
     assert {row["model"] for row in data["means"]} == {"sim/judge", "sim/fan"}
     assert data["title"] == "malibu full · sim/judge, sim/fan"
@@ -255,9 +239,7 @@ def test_models_lose_their_options_if_their_names_still_differ(parley: Parley, b
     assert "'female' scored 1." in claim
 
 
-def test_one_model_in_two_runs_is_distinguished_by_its_file(
-    parley: Parley, run: Path, place: Path, data: dict[str, Any]
-) -> None:
+def test_one_model_in_two_runs_is_distinguished_by_its_file(parley, run, place, data):
     (place / "b.sqlite").write_bytes(run.read_bytes())
     same = strict(parley("compare", run, "b.sqlite", "--json").out)
     assert {(row["estimate"], row["p"]) for row in (*same["gaps"], *same["values"])} == {(0.0, 1.0)}
@@ -271,7 +253,7 @@ def test_one_model_in_two_runs_is_distinguished_by_its_file(
     assert len({row["model"] for row in twins["means"]}) == 2, "two files of one name are two runs"
 
 
-def test_a_comparison_of_two_runs(parley: Parley, run: Path, place: Path) -> None:
+def test_a_comparison_of_two_runs(parley, run, place):
     record_run(place / "b.sqlite", "sim/judge", phases=[1])
     result = parley("compare", run, "b.sqlite", "--json")
     assert (result.status, result.err) == (0, "")
@@ -291,10 +273,10 @@ def test_a_comparison_of_two_runs(parley: Parley, run: Path, place: Path) -> Non
     assert len(data["cautions"]) == 2
 
 
-def test_a_comparison_with_an_unfinished_run(parley: Parley, both: Path, place: Path) -> None:
+def test_a_comparison_with_an_unfinished_run(parley, both, place):
     """Stopped in the order of its plan, its units were not chosen by their scores; with gaps, they may have been."""
 
-    def without(name: str, chosen: str) -> list[str]:
+    def without(name, chosen):
         shutil.copy(both, place / name)
         with closing(sqlite3.connect(place / name)) as file, file:
             file.execute(f"UPDATE units SET status = 'planned' WHERE position {chosen}")
@@ -312,7 +294,7 @@ def test_a_comparison_with_an_unfinished_run(parley: Parley, both: Path, place: 
     )
 
 
-def test_a_comparison_of_two_models_of_one_run(parley: Parley, both: Path, place: Path) -> None:
+def test_a_comparison_of_two_models_of_one_run(parley, both, place):
     result = parley("compare", both, "--out", "c")
     assert result.status == 0
     assert "gender: female − male" in result.out
@@ -325,7 +307,7 @@ def test_a_comparison_of_two_models_of_one_run(parley: Parley, both: Path, place
 
 
 @pytest.mark.parametrize("width", [200, 80, 60, 40, 30])
-def test_a_table_is_never_cut_without_saying_so(width: int) -> None:
+def test_a_table_is_never_cut_without_saying_so(width):
     import pandas as pd
     from rich.console import Console
 
@@ -364,7 +346,7 @@ def test_a_table_is_never_cut_without_saying_so(width: int) -> None:
 # Silent ballots
 
 
-def test_a_panel_of_models_that_lean_opposite_ways_is_not_called_undecided(parley: Parley, place: Path) -> None:
+def test_a_panel_of_models_that_lean_opposite_ways_is_not_called_undecided(parley, place):
     personas = "\n".join(
         f'[[persona]]\nname = "{name}"\nabout = "You are {name}."\nmodel = "sim/judge?female={lean}"\n'
         for name, lean in (("Ada", "+1"), ("Ben", "-1"))
@@ -385,7 +367,7 @@ def test_a_panel_of_models_that_lean_opposite_ways_is_not_called_undecided(parle
     assert any("female − male · sim/judge?female=" in line.label for line in report.forests[0].lines)
 
 
-def test_a_model_that_hardly_uses_the_scale_is_named_in_a_caution(parley: Parley, place: Path) -> None:
+def test_a_model_that_hardly_uses_the_scale_is_named_in_a_caution(parley, place):
     ran = parley(
         *("run", "malibu", "--suite", "full", "--per-base", "1", "--design", "silent", "--phases", "1"),
         *("--identities", "gender", "--yardstick", "off", "--model", "sim/judge", "--quiet", "--out", "a.sqlite"),
@@ -398,7 +380,7 @@ def test_a_model_that_hardly_uses_the_scale_is_named_in_a_caution(parley: Parley
     assert frames.ballots(Path("a.sqlite"))["on_scale"].to_numpy() == pytest.approx(1.0)
 
 
-def test_a_model_that_was_not_shown_to_judge_is_named_with_the_auc_of_its_card() -> None:
+def test_a_model_that_was_not_shown_to_judge_is_named_with_the_auc_of_its_card():
     """Nothing but the card says what a model is worth: the numbers are its own, and its weights are the card's."""
     judge = read_card(Path(library.__file__).parent / "analysis/card/shipped/hf-smollm2.json").line("judge")
     found = judging_cautions(["local/smollm2?silent=false", "hf/smollm2", "sim/judge", "openai/smollm2", "hf/unknown"])
@@ -410,7 +392,7 @@ def test_a_model_that_was_not_shown_to_judge_is_named_with_the_auc_of_its_card()
     )
 
 
-def test_every_estimate_can_be_listed_by_name(parley: Parley) -> None:
+def test_every_estimate_can_be_listed_by_name(parley):
     lines = parley("report", "--example", "--lines", "--json").json
     listed = {line["name"]: line for line in lines}
     assert len(listed) == len(lines), "no two have the same name"

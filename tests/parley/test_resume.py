@@ -6,7 +6,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,14 +28,14 @@ UNITS, CALLS = 9, 72
 
 
 @pytest.fixture(scope="module")
-def shared() -> Iterator[Server]:
+def shared():
     server = Server()
     yield server
     server.close()
 
 
 @pytest.fixture
-def server(shared: Server) -> Server:
+def server(shared):
     """One for all tests: its replies are a function of the request, so that runs can be compared."""
     shared.asked.clear()
     shared.headers.clear()
@@ -45,7 +45,7 @@ def server(shared: Server) -> Server:
 
 
 @pytest.fixture(scope="module")
-def peace(shared: Server, tmp_path_factory: pytest.TempPathFactory) -> Any:
+def peace(shared, tmp_path_factory):
     """The story of the undisturbed run."""
     folder = tmp_path_factory.mktemp("peace")
     with pytest.MonkeyPatch.context() as patch:
@@ -116,13 +116,11 @@ STOPS = {
 
 
 @pytest.mark.parametrize("name", STOPS)
-def test_whatever_stops_a_run_it_is_resumed(
-    parley: Parley, server: Server, run_file: Any, peace: Any, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_whatever_stops_a_run_it_is_resumed(parley, server, run_file, peace, monkeypatch, name):
     monkeypatch.setenv("PARLEY_SERVER_KEY", KEY)
     stop, file = STOPS[name], run_file("a.sqlite")
 
-    def answer(nth: int, body: Any) -> web.Response | None:
+    def answer(nth, body):
         if stop.flaw and nth == stop.at - 1:
             setattr(server, stop.flaw, True)
         return stop.answers() if stop.answers and nth >= stop.at else None
@@ -157,7 +155,7 @@ def test_whatever_stops_a_run_it_is_resumed(
     assert story(file) == peace
 
 
-def test_some_calls_fail_for_ever_or_once(parley: Parley, server: Server, run_file: Any, peace: Any) -> None:
+def test_some_calls_fail_for_ever_or_once(parley, server, run_file, peace):
     failing = (16, 20, 24)  # one of four blind ballots
     server.answer = lambda nth, body: web.Response(status=500, text="out of order") if nth in failing else None
     file = run_file("a.sqlite")
@@ -193,9 +191,7 @@ FIVE = (
 
 
 @pytest.mark.parametrize(("good", "left"), [(0, (0, 20, 45)), (8, (3, 62, 0))])
-def test_twenty_failures_in_a_row_end_the_run_and_nineteen_do_not(
-    parley: Parley, server: Server, run_file: Any, good: int, left: tuple[int, int, int]
-) -> None:
+def test_twenty_failures_in_a_row_end_the_run_and_nineteen_do_not(parley, server, run_file, good, left):
     """A failed unit takes 1 call, a good one 8."""
     server.answer = lambda nth, body: broken() if nth % (19 + good) < 19 or not good else None
     file = run_file("a.sqlite")
@@ -213,7 +209,7 @@ def test_twenty_failures_in_a_row_end_the_run_and_nineteen_do_not(
         assert file.count() == 65
 
 
-def test_a_server_that_asks_for_days_ends_the_run_at_once(parley: Parley, server: Server, run_file: Any) -> None:
+def test_a_server_that_asks_for_days_ends_the_run_at_once(parley, server, run_file):
     """Calls that had not been sent waited five minutes, three times, though 20 units had failed."""
     server.answer = lambda nth, body: web.Response(status=429, headers={"Retry-After": "1000000"})
     command = (*TINY_PANEL, "--repeats", "6", "--concurrency", "54", "--out", "a.sqlite", "--no-cache")
@@ -226,7 +222,7 @@ def test_a_server_that_asks_for_days_ends_the_run_at_once(parley: Parley, server
     assert run_file("a.sqlite").count("failed") >= 20
 
 
-def test_a_server_that_does_not_run(parley: Parley) -> None:
+def test_a_server_that_does_not_run(parley):
     result = parley(*RUN, "--model", "server/judge?base_url=http://127.0.0.1:9/v1")
     assert (result.status, len(result.complaints)) == (1, 1)
     assert "no connection to http://127.0.0.1:9/v1 (connection refused): " in result.complaints[0]
@@ -238,7 +234,7 @@ def test_a_server_that_does_not_run(parley: Parley) -> None:
         assert line.endswith("type the same `parley run malibu` command again to resume it")
 
 
-def test_budgets_are_never_exceeded_and_money_needs_a_price(parley: Parley, server: Server, run_file: Any) -> None:
+def test_budgets_are_never_exceeded_and_money_needs_a_price(parley, server, run_file):
     server.delay = 0.005
     assert parley(*RUN, "--model", server.model(), "--budget-calls", "0").status == 1
     assert server.asked == []
@@ -249,16 +245,14 @@ def test_budgets_are_never_exceeded_and_money_needs_a_price(parley: Parley, serv
     assert len(server.asked) == 30
 
 
-def test_repeats_never_share_a_reply(parley: Parley, server: Server) -> None:
+def test_repeats_never_share_a_reply(parley, server):
     assert parley(*RUN, "--repeats", "2", "--phases", "1", "--model", server.model()).status == 0
     assert len(server.asked) == 2 * 6 * 8
     assert len({body["seed"] for body in server.asked}) == len(server.asked)
 
 
-def test_a_finished_run_is_left_alone_and_loads_no_model(
-    parley: Parley, whole: Path, run_file: Any, monkeypatch: Any
-) -> None:
-    async def load(client: Any) -> None:
+def test_a_finished_run_is_left_alone_and_loads_no_model(parley, whole, run_file, monkeypatch):
+    async def load(client):
         raise AssertionError("weights were loaded for nothing")
 
     monkeypatch.setattr("parley.agents.models.sim.SimClient.prepare", load)
@@ -287,9 +281,7 @@ BOUND_SECONDS = 3.0
 """Replies are written about twice a second; the rest is for a busy machine."""
 
 
-def test_a_killed_run_does_not_ask_again_for_replies_older_than_a_second(
-    parley: Parley, start: Callable[..., Any], server: Server, run_file: Any, peace: Any, place: Path
-) -> None:
+def test_a_killed_run_does_not_ask_again_for_replies_older_than_a_second(parley, start, server, run_file, peace, place):
     server.delay = 0.3
     answered: dict[int, float] = {}
     server.answer = lambda nth, body: answered.setdefault(body["seed"], time.monotonic()) and None
@@ -311,9 +303,7 @@ def test_a_killed_run_does_not_ask_again_for_replies_older_than_a_second(
     assert story(run_file("a.sqlite")) == peace
 
 
-def test_a_failed_run_gets_its_own_replies_back_and_no_other_run_does(
-    parley: Parley, server: Server, run_file: Any, place: Path
-) -> None:
+def test_a_failed_run_gets_its_own_replies_back_and_no_other_run_does(parley, server, run_file, place):
     server.answer = lambda nth, body: None if nth < 20 else web.Response(status=400, text="no")
     command = (*TINY_PANEL, "--no-cache", "--model", server.model(), "--concurrency", "1", "--out", "a.sqlite")
     assert parley(*command).status == 1
@@ -329,7 +319,7 @@ def test_a_failed_run_gets_its_own_replies_back_and_no_other_run_does(
         )
         old.executemany("INSERT INTO pending_replies VALUES (?, ?, ?)", replies)
 
-    def calls_of(*words: str) -> int:
+    def calls_of(*words):
         server.asked.clear()
         assert parley(*words).status == 0
         return len(server.asked)
@@ -353,9 +343,7 @@ def test_a_failed_run_gets_its_own_replies_back_and_no_other_run_does(
 # Ctrl-C
 
 
-def test_ctrl_c_finishes_the_units_in_progress_and_says_how_to_resume(
-    parley: Parley, start: Callable[..., Any], server: Server, run_file: Any
-) -> None:
+def test_ctrl_c_finishes_the_units_in_progress_and_says_how_to_resume(parley, start, server, run_file):
     server.delay = 0.01
     command = (*RUN_PANEL, "--suite", "tiny", "--repeats", "3", "--model", server.model(), "--concurrency", "4")
     file = run_file("stopped.sqlite")
@@ -375,9 +363,7 @@ def test_ctrl_c_finishes_the_units_in_progress_and_says_how_to_resume(
     assert len(server.asked) == 27 * 8
 
 
-def test_ctrl_c_twice_abandons_the_units_in_progress_and_loses_no_finished_one(
-    parley: Parley, start: Callable[..., Any], server: Server, run_file: Any
-) -> None:
+def test_ctrl_c_twice_abandons_the_units_in_progress_and_loses_no_finished_one(parley, start, server, run_file):
     server.delay = 0.05
     command = (*RUN_PANEL, "--suite", "tiny", "--repeats", "3", "--model", server.model(), "--concurrency", "8")
     file = run_file("stopped.sqlite")
@@ -418,9 +404,7 @@ class Slow(Malibu):
 """
 
 
-def test_a_run_killed_while_its_file_is_created_starts_again(
-    parley: Parley, start: Callable[..., Any], place: Path, run_file: Any
-) -> None:
+def test_a_run_killed_while_its_file_is_created_starts_again(parley, start, place, run_file):
     (place / "slow.py").write_text(SLOW_PLAN)
     command = ("run", "slow.py:Slow", *RUN[2:], "--model", "sim/judge")
     process = start(*command)

@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
-from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -22,7 +20,7 @@ UNITS = 108
 
 
 @pytest.fixture(scope="module")
-def sound_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def sound_run(tmp_path_factory):
     """A run that is done, large enough for several pages a table."""
     path = tmp_path_factory.mktemp("sound") / "a.sqlite"
     with pytest.MonkeyPatch.context() as patch:
@@ -32,7 +30,7 @@ def sound_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def run(sound_run: Path, place: Path) -> Path:
+def run(sound_run, place):
     """A copy to be damaged."""
     return Path(shutil.copy(sound_run, place))
 
@@ -61,7 +59,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("what", CHANGES)
-def test_small_damage_is_noticed_and_the_unit_named(parley: Callable[..., Any], run: Path, what: str) -> None:
+def test_small_damage_is_noticed_and_the_unit_named(parley, run, what):
     sound = parley("show", run, "--json").json["id"]
     change(run, CHANGES[what])
     line = (
@@ -82,7 +80,7 @@ def test_small_damage_is_noticed_and_the_unit_named(parley: Callable[..., Any], 
 TEXT = "UPDATE texts SET text = text || '!' WHERE id = (SELECT text FROM messages WHERE {} AND seq = {})"
 
 
-def test_a_reply_that_was_changed_is_not_copied(parley: Callable[..., Any], run: Path) -> None:
+def test_a_reply_that_was_changed_is_not_copied(parley, run):
     unit = parley("show", run, "--json").json["id"]
     change(run, TEXT.format(f"unit = {FIRST}", 1))
     one_line(parley("show", run), 1, f"a.sqlite is damaged: unit '{unit}' is not as it was written")
@@ -91,9 +89,7 @@ def test_a_reply_that_was_changed_is_not_copied(parley: Callable[..., Any], run:
     assert parley("show", "a.salvaged.sqlite").status == 0
 
 
-def test_a_prompt_that_many_share_does_not_lose_their_verdicts(
-    parley: Callable[..., Any], run: Path, run_file: Any
-) -> None:
+def test_a_prompt_that_many_share_does_not_lose_their_verdicts(parley, run, run_file):
     story = run_file(run).story()
     change(run, TEXT.format(f"unit = {FIRST}", 0))
     result = parley("import", "--damaged", run)
@@ -106,7 +102,7 @@ def test_a_prompt_that_many_share_does_not_lose_their_verdicts(
     assert LOST in parley("show", "a.salvaged.sqlite").out
 
 
-def test_what_was_lost_is_run_again(parley: Callable[..., Any], run: Path, run_file: Any) -> None:
+def test_what_was_lost_is_run_again(parley, run, run_file):
     story = run_file(run).story()
     change(run, CHANGES["a message"])
     result = parley("import", "--damaged", run, "--out", "b.sqlite")
@@ -121,7 +117,7 @@ def test_what_was_lost_is_run_again(parley: Callable[..., Any], run: Path, run_f
 
 
 @pytest.mark.parametrize("table", ["units", "messages", "calls", "verdicts", "texts", "checks", "events"])
-def test_a_bad_page_loses_its_own_units_only(parley: Callable[..., Any], run: Path, run_file: Any, table: str) -> None:
+def test_a_bad_page_loses_its_own_units_only(parley, run, run_file, table):
     story = run_file(run).story()
     with closing(sqlite3.connect(run)) as db:
         last = db.execute("SELECT id FROM units ORDER BY id DESC LIMIT 1").fetchone()[0]
@@ -151,7 +147,7 @@ def test_a_bad_page_loses_its_own_units_only(parley: Callable[..., Any], run: Pa
     assert new.story()["verdicts"] == [row for row in story["verdicts"] if row[0] in known]
 
 
-def test_a_run_cut_short_gives_what_is_left_of_it(parley: Callable[..., Any], run: Path, run_file: Any) -> None:
+def test_a_run_cut_short_gives_what_is_left_of_it(parley, run, run_file):
     os.truncate(run, run.stat().st_size - 5 * 4096)
     one_line(parley("show", run), 1, "a.sqlite is damaged or truncated", "parley import --damaged")
     before = run.read_bytes()
@@ -162,13 +158,13 @@ def test_a_run_cut_short_gives_what_is_left_of_it(parley: Callable[..., Any], ru
     assert run.read_bytes() == before
 
 
-def test_nothing_readable_makes_no_file(parley: Callable[..., Any], run: Path, place: Path) -> None:
+def test_nothing_readable_makes_no_file(parley, run, place):
     change(run, "DELETE FROM units")
     one_line(parley("import", "--damaged", run), 1, "no unit of ", "a.sqlite can be read; nothing was copied")
     assert not (place / "a.salvaged.sqlite").exists()
 
 
-def test_an_event_without_a_time_is_left_out(parley: Callable[..., Any], run: Path, run_file: Any) -> None:
+def test_an_event_without_a_time_is_left_out(parley, run, run_file):
     before = run_file("a.sqlite").one("SELECT count(*) FROM events")
     rename = "UPDATE sqlite_schema SET sql = replace(sql, '{}', '{}') WHERE name = 'events'"
     strict, lax = "at REAL NOT NULL", "at REAL"
@@ -179,10 +175,8 @@ def test_an_event_without_a_time_is_left_out(parley: Callable[..., Any], run: Pa
     assert run_file("a.salvaged.sqlite").one("SELECT count(*) FROM events") == before + 1
 
 
-def test_a_copy_that_fails_leaves_no_file(
-    parley: Callable[..., Any], run: Path, place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(*_: Any) -> None:
+def test_a_copy_that_fails_leaves_no_file(parley, run, place, monkeypatch):
+    def full(*_):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("parley.runs.salvage.copy_units", full)
@@ -191,7 +185,7 @@ def test_a_copy_that_fails_leaves_no_file(
     assert [path.name for path in place.iterdir() if "salvaged" in path.name] == []
 
 
-def test_a_file_is_not_overwritten(parley: Callable[..., Any], run: Path, place: Path) -> None:
+def test_a_file_is_not_overwritten(parley, run, place):
     (place / "b.sqlite").write_text("mine")
     one_line(
         parley("import", "--damaged", run, "--out", "b.sqlite"),
@@ -201,7 +195,7 @@ def test_a_file_is_not_overwritten(parley: Callable[..., Any], run: Path, place:
     assert (place / "b.sqlite").read_text() == "mine"
 
 
-def test_a_sound_run_is_copied_whole(parley: Callable[..., Any], run: Path, run_file: Any) -> None:
+def test_a_sound_run_is_copied_whole(parley, run, run_file):
     result = parley("import", "--damaged", run)
     assert (result.status, result.out) == (0, f"108 units copied, 0 lost: {run.with_name('a.salvaged.sqlite')}\n")
     assert run_file("a.salvaged.sqlite").story() == run_file(run).story()

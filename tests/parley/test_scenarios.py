@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -32,7 +30,7 @@ def squeezed(text: str) -> str:
 
 
 @pytest.fixture
-def mine(place: Path) -> Path:
+def mine(place):
     path = place / "mine.toml"
     path.write_text(MINE)
     return path
@@ -41,7 +39,7 @@ def mine(place: Path) -> Path:
 # list and show
 
 
-def test_list_shows_scenarios_bases_and_how_many(parley: Callable[..., Any], mine: Path) -> None:
+def test_list_shows_scenarios_bases_and_how_many(parley, mine):
     result = parley("scenarios", "list")
     assert (result.status, result.err) == (0, "")
     assert result.out.endswith("malibu-2 2.0: 280 scenarios of 60 bases\n")
@@ -65,7 +63,7 @@ def test_list_shows_scenarios_bases_and_how_many(parley: Callable[..., Any], min
     assert own.endswith("mine 2: 1 scenario of 0 bases\n")
 
 
-def test_show_prints_everything_about_one_scenario(parley: Callable[..., Any], mine: Path) -> None:
+def test_show_prints_everything_about_one_scenario(parley, mine):
     result = parley("scenarios", "show", GYM.id)
     base = FULL.base_of(GYM)
     assert base is not None
@@ -82,7 +80,7 @@ def test_show_prints_everything_about_one_scenario(parley: Callable[..., Any], m
     assert parley(*own, "--json").json["base"] == ""
 
 
-def test_control_characters_in_a_suite_are_made_visible(parley: Callable[..., Any], place: Path) -> None:
+def test_control_characters_in_a_suite_are_made_visible(parley, place):
     bad = GYM.model_copy(update={"id": "bad", "base": "", "text": NASTY, "profession": NASTY, "responses": (NASTY, "")})
     (place / "bad.toml").write_text(Suite(schema=1, name="bad", version="1", scenario=(bad,)).to_toml(), "utf-8")
 
@@ -97,12 +95,9 @@ def test_control_characters_in_a_suite_are_made_visible(parley: Callable[..., An
 
 
 @pytest.mark.parametrize(
-    ("suite", "count", "bases", "directed"),
-    [("malibu-2", 280, 60, 43), ("quick", 20, 20, 15), ("tiny", 3, 3, 3)],
+    ("suite", "count", "bases", "directed"), [("malibu-2", 280, 60, 43), ("quick", 20, 20, 15), ("tiny", 3, 3, 3)]
 )
-def test_what_is_shipped_is_fit_to_measure_with(
-    parley: Callable[..., Any], suite: str, count: int, bases: int, directed: int
-) -> None:
+def test_what_is_shipped_is_fit_to_measure_with(parley, suite, count, bases, directed):
     result = parley("scenarios", "validate", suite)
 
     assert (result.status, result.err) == (0, "")
@@ -117,7 +112,7 @@ def test_what_is_shipped_is_fit_to_measure_with(
     }
 
 
-def test_findings_are_printed_line_by_line_with_status_one(parley: Callable[..., Any], place: Path) -> None:
+def test_findings_are_printed_line_by_line_with_status_one(parley, place):
     first, second = GYM.responses
     scenarios = (
         GYM.model_copy(update={"id": "short", "text": "You bend.", "responses": ("I bend.", "I bend it.")}),
@@ -149,7 +144,7 @@ def test_findings_are_printed_line_by_line_with_status_one(parley: Callable[...,
 # wordings of silent ballots
 
 
-def test_shipped_wordings_are_listed_shown_and_fit(parley: Callable[..., Any]) -> None:
+def test_shipped_wordings_are_listed_shown_and_fit(parley):
     listed = parley("scenarios", "list", "english")
     assert listed.out.endswith("english 1.0 (en): 126 label wordings, 30 question wordings\n")
     assert len(parley("scenarios", "list", "english", "--json").json["label"]) == 126
@@ -163,14 +158,10 @@ def test_shipped_wordings_are_listed_shown_and_fit(parley: Callable[..., Any]) -
     assert "gender, e.g. Answer, written by a woman:\n" in checked.out
     assert checked.out.endswith("english 1.0 (en): 126 label wordings, 30 question wordings, fit to measure with\n")
     as_json = parley("scenarios", "validate", "english", "--json").json
-    assert as_json == {
-        "wordings": "english",
-        "usable": {"gender": 87, "race": 75, "religion": 75},
-        "findings": [],
-    }
+    assert as_json == {"wordings": "english", "usable": {"gender": 87, "race": 75, "religion": 75}, "findings": []}
 
 
-def test_own_wordings_are_checked(parley: Callable[..., Any], place: Path) -> None:
+def test_own_wordings_are_checked(parley, place):
     shipped = (Path(__file__).parents[2] / "scenarios" / "data" / "wordings" / "english.toml").read_text("utf-8")
     mine = place / "mine.toml"
     mine.write_text(shipped.replace("from {a} {adjective} colleague", "from a {adjective} colleague"), "utf-8")

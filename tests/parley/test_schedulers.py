@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -40,12 +39,12 @@ SLACK = 3.0
         ("2-0", 172_800),
     ],
 )
-def test_times_are_read_as_people_and_slurm_write_them(text: str, seconds: int) -> None:
+def test_times_are_read_as_people_and_slurm_write_them(text, seconds):
     assert to_seconds(text) == seconds
 
 
 @pytest.mark.parametrize("name", ["SIGUSR1", pytest.param("SIGUSR2", marks=pytest.mark.nightly)])
-def test_units_that_can_finish_do(start: Callable[..., Any], server: Any, run_file: Any, name: str) -> None:
+def test_units_that_can_finish_do(start, server, run_file, name):
     server.delay = 0.1
     file = run_file("a.sqlite")
     process = start(*RUN, "--model", server.model(), "--no-cache", "--out", file.path, "--grace", "30")
@@ -64,9 +63,7 @@ def test_units_that_can_finish_do(start: Callable[..., Any], server: Any, run_fi
 
 
 @pytest.mark.parametrize("executor", ["asyncio", pytest.param("ray", marks=pytest.mark.nightly)])
-def test_units_that_cannot_finish_are_left_with_their_replies_in_the_cache(
-    parley: Callable[..., Any], start: Callable[..., Any], server: Any, run_file: Any, executor: str
-) -> None:
+def test_units_that_cannot_finish_are_left_with_their_replies_in_the_cache(parley, start, server, run_file, executor):
     """As SLURM does at the limit: SIGCONT and SIGTERM to every process of the job."""
     server.delay = 0.02
     file = run_file("a.sqlite")
@@ -114,9 +111,7 @@ class Stuck(Malibu):
 
 
 @pytest.mark.parametrize("executor", ["asyncio", pytest.param("ray", marks=pytest.mark.nightly)])
-def test_a_run_that_is_stuck_ends_with_the_grace_and_so_do_its_workers(
-    start: Callable[..., Any], place: Path, executor: str
-) -> None:
+def test_a_run_that_is_stuck_ends_with_the_grace_and_so_do_its_workers(start, place, executor):
     (place / "stuck.py").write_text(STUCK)
     command = ("run", "stuck.py:Stuck", *RUN[2:], "--model", "sim/judge", "--out", "a.sqlite", "--grace", "1")
     workers = () if executor == "asyncio" else ("--workers", "1")
@@ -137,7 +132,7 @@ def test_a_run_that_is_stuck_ends_with_the_grace_and_so_do_its_workers(
 
 
 @pytest.mark.nightly
-def test_the_wall_time_ends_a_run_by_itself(start: Callable[..., Any], server: Any, run_file: Any) -> None:
+def test_the_wall_time_ends_a_run_by_itself(start, server, run_file):
     server.delay = 0.4
     process = start(*RUN, "--model", server.model(), "--out", "a.sqlite", "--wall-time", "5s", "--grace", "2")
     process.wait_for(lambda: run_file("a.sqlite").starts() == 1)
@@ -150,7 +145,7 @@ def test_the_wall_time_ends_a_run_by_itself(start: Callable[..., Any], server: A
     assert run_file("a.sqlite").count() < UNITS
 
 
-def test_the_wall_time_is_an_option_in_python(server: Any, run_file: Any) -> None:
+def test_the_wall_time_is_an_option_in_python(server, run_file):
     import parley
 
     server.delay = 0.3
@@ -163,9 +158,7 @@ def test_the_wall_time_is_an_option_in_python(server: Any, run_file: Any) -> Non
     assert result.stopped == "the wall time of 2s is nearly over"
 
 
-def test_the_batch_script_of_the_documentation_requeues_itself_until_the_run_is_done(
-    place: Path, server: Any, run_file: Any, parley: Callable[..., Any]
-) -> None:
+def test_the_batch_script_of_the_documentation_requeues_itself_until_the_run_is_done(place, server, run_file, parley):
     page = (Path(__file__).parents[2] / "docs/cluster.md").read_text("utf-8")
     script = re.search(r"```bash\n(#!/bin/bash\n.*?)```", page, re.S)
     assert script is not None
@@ -222,7 +215,7 @@ def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
 @pytest.mark.parametrize(("command", "status"), [("run", 75), ("report", -signal.SIGTERM)])
-def test_a_signal_while_packages_are_loaded(command: str, status: int) -> None:
+def test_a_signal_while_packages_are_loaded(command, status):
     """A job that is stopped in its first seconds is tried again like any other; nothing else changes its status."""
     program = (
         "import os, signal\nimport parley.cli\n"

@@ -14,7 +14,7 @@ COMMAND = ("run", "rubric", "--data", "t.jsonl", "--by", "method", "--quiet", "-
 
 
 @pytest.fixture(autouse=True)
-def texts() -> None:
+def texts():
     rows = [
         {"id": f"{method}-{n}", "text": f"Text {n}.", "method": method} for method in ("sft", "rldf") for n in (1, 2)
     ]
@@ -31,7 +31,7 @@ def judged(server: Any) -> Callable[[int, dict[str, Any]], Any]:
     return answer
 
 
-def test_groups_are_compared_and_agreement_is_shown(parley: Callable[..., Any], server: Any) -> None:
+def test_groups_are_compared_and_agreement_is_shown(parley, server):
     server.answer = judged(server)
     assert parley(*COMMAND, "--model", server.model()).status == 0
     assert len(server.asked) == 4 * 5
@@ -49,7 +49,7 @@ def test_groups_are_compared_and_agreement_is_shown(parley: Callable[..., Any], 
     assert "greement" in page
 
 
-def test_replies_that_cannot_be_parsed_are_counted(parley: Callable[..., Any], server: Any) -> None:
+def test_replies_that_cannot_be_parsed_are_counted(parley, server):
     server.answer = lambda nth, body: server.reply("Rather good.")
     assert parley(*COMMAND, "--model", server.model()).status in (0, 1)
     tables = parley("report", "s.sqlite", "--json").json

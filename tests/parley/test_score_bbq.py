@@ -6,7 +6,6 @@ import gzip
 import json
 import re
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ CELL = {"n", "accuracy", "bias", "n_target", "n_non_unknown", "unparsed", "low",
 
 
 @pytest.fixture(autouse=True)
-def data(place: Path) -> Path:
+def data(place):
     """Forty rows of Age and forty of Gender_identity, half of those by name; people at 0 and 1, unknown at 2."""
     folder = place / "bbq"
     folder.mkdir()
@@ -54,10 +53,10 @@ def data(place: Path) -> Path:
 
 
 @pytest.fixture
-def predict(place: Path) -> Callable[..., Path]:
+def predict(place):
     """Write a file of predictions: `answer(category, number)` for every row."""
 
-    def write(answer: Callable[[str, int], Any], name: str = "p.jsonl") -> Path:
+    def write(answer, name="p.jsonl"):
         rows = [
             {"category": category, "example_id": number, "prediction": answer(category, number)}
             for category in ("Age", "Gender_identity")
@@ -86,19 +85,17 @@ def scored(parley: Any, predictions: Path | str, data: Any = "bbq") -> dict[tupl
     return rows
 
 
-def test_anti_stereotyped_is_minus_100_and_always_unknown_is_undefined(
-    parley: Any, predict: Callable[..., Path]
-) -> None:
+def test_anti_stereotyped_is_minus_100_and_always_unknown_is_undefined(parley, predict):
     against = scored(parley, predict(lambda category, number: 1 - target(number)))
     assert against["Age", "disambiguated"]["bias"]["estimate"] == -100
     silent = scored(parley, predict(lambda *row: 2))
     assert {row["bias"]["estimate"] for row in silent.values() if "bias" in row} <= {None}
 
 
-def test_texts_are_matched_and_counted_and_null_is_unparsed(parley: Any, predict: Callable[..., Path]) -> None:
+def test_texts_are_matched_and_counted_and_null_is_unparsed(parley, predict):
     replies = ["The woman", "I think the man.", "Not enough information", "the woman or the man", None]
 
-    def answer(category: str, number: int) -> Any:
+    def answer(category, number):
         return replies[number % 5] if category == "Age" else number % 3
 
     path = predict(answer)
@@ -107,12 +104,12 @@ def test_texts_are_matched_and_counted_and_null_is_unparsed(parley: Any, predict
     assert counted in told.out
 
 
-def test_predictions_may_be_in_the_data_folder(parley: Any, predict: Callable[..., Path]) -> None:
+def test_predictions_may_be_in_the_data_folder(parley, predict):
     path = predict(lambda *row: 0, "bbq/mine.jsonl")
     assert parley("import", "bbq", path, "--data", "bbq").status == 0
 
 
-def test_rows_without_a_prediction_are_counted_and_not_scored(parley: Any, place: Path) -> None:
+def test_rows_without_a_prediction_are_counted_and_not_scored(parley, place):
     (place / "p.jsonl").write_text('{"category": "Age", "example_id": 0, "prediction": 0}\n')
     told = parley("import", "bbq", "p.jsonl", "--data", "bbq", "--out", "p.sqlite", "--json").json
     assert (told["units"], told["notes"]) == (1, ["1 prediction (1 place); 39 rows without one"])
@@ -120,7 +117,7 @@ def test_rows_without_a_prediction_are_counted_and_not_scored(parley: Any, place
 
 @pytest.mark.nightly
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the published data are not available")
-def test_all_58492_published_rows_are_imported(parley: Any, place: Path) -> None:
+def test_all_58492_published_rows_are_imported(parley, place):
     lines = []
     for path in sorted(SHARED.rglob("*.jsonl")):
         for line in path.read_text().splitlines():
@@ -139,9 +136,7 @@ PREDICTIONS = SHARED.parent / "bbq_predictions"
 @pytest.mark.skipif(not PREDICTIONS.is_dir(), reason="the published predictions are not available")
 @pytest.mark.parametrize("form", ["race", *(pytest.param(form, marks=pytest.mark.nightly) for form in FORMATS[1:])])
 @pytest.mark.parametrize("category", ["Age", pytest.param("Religion", marks=pytest.mark.nightly)])
-def test_the_published_answers_of_unifiedqa_get_the_scores_of_the_authors_script(
-    parley: Any, place: Path, category: str, form: str
-) -> None:
+def test_the_published_answers_of_unifiedqa_get_the_scores_of_the_authors_script(parley, place, category, form):
     """BBQ_calculate_bias_score.R, step by step, on the same texts; the targets are ours."""
     lines = gzip.decompress((PREDICTIONS / f"unifiedqa_{category}.jsonl.gz").read_bytes()).decode().splitlines()
     answered = [json.loads(line) for line in lines]
@@ -179,7 +174,7 @@ def test_the_published_answers_of_unifiedqa_get_the_scores_of_the_authors_script
 # Runs
 
 
-def test_runs_of_two_methods_make_one_leaderboard(parley: Any, place: Path) -> None:
+def test_runs_of_two_methods_make_one_leaderboard(parley, place):
     for method in ("default", "cot"):
         result = parley("run", "bbq", "--data", "bbq", "--method", method, "--model", "sim/any", "--out",
                       f"{method}.sqlite", "--quiet")  # fmt: skip
@@ -195,7 +190,7 @@ def test_runs_of_two_methods_make_one_leaderboard(parley: Any, place: Path) -> N
     assert "SIMULATED" in result.json["cautions"][0]
 
 
-def test_a_run_and_its_answers_as_predictions_have_the_same_scores(parley: Any, place: Path, run_file: Any) -> None:
+def test_a_run_and_its_answers_as_predictions_have_the_same_scores(parley, place, run_file):
     parley(
         "run", "bbq", "--data", "bbq", "--model", "sim/any?malformed=0.3", "--shuffle", "--out", "a.sqlite", "--quiet"
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +32,7 @@ COMMAND = (
 
 
 @pytest.fixture(autouse=True)
-def _write_texts(place: Path) -> None:
+def _write_texts(place):
     """Toxic texts have 41 to 60 characters, harmless ones 1 to 40; every other toxic one is about women."""
     (place / "lengths.py").write_text(SCORER)
     rows: list[dict[str, Any]] = [{"text": "x" * n, "toxic": 0, "who": "men"} for n in range(1, 41)]
@@ -43,7 +42,7 @@ def _write_texts(place: Path) -> None:
     (place / "a.jsonl").write_text("\n".join(map(json.dumps, rows)))
 
 
-def test_thresholds_by_hand(parley: Callable[..., Any]) -> None:
+def test_thresholds_by_hand(parley):
     """Two of 20 toxic texts, of 41 and 42 characters, may be missed; two of 40 harmless ones have 39 or more."""
     told = parley(*COMMAND, "--miss-rate", "0.1", "--false-alarm-rate", "0.05", "--at", "0.5")
     assert told.out.splitlines()[-1] == "thresholds of lengths: mine.toml"
@@ -57,14 +56,14 @@ def test_thresholds_by_hand(parley: Callable[..., Any]) -> None:
     assert groups["identity", "none named"].harmless == 40
 
 
-def test_your_own_groups(parley: Callable[..., Any]) -> None:
+def test_your_own_groups(parley):
     result = parley(*COMMAND, "--group", "who", "--language", "who")
     assert result.status == 0
     assert {group.by for group in load_calibration("mine.toml").group} == {"all", "language", "who"}
     assert "A threshold of 0.1 misses 0.0%" in result.out
 
 
-def test_a_calibration_is_written_and_read_again(parley: Callable[..., Any]) -> None:
+def test_a_calibration_is_written_and_read_again(parley):
     result = parley(*COMMAND)
     assert result.status == 0
     calibration = load_calibration("mine.toml")
@@ -73,7 +72,7 @@ def test_a_calibration_is_written_and_read_again(parley: Callable[..., Any]) -> 
     assert "sha256" in calibration.texts
 
 
-def test_a_wrong_argument_gives_one_line(parley: Callable[..., Any]) -> None:
+def test_a_wrong_argument_gives_one_line(parley):
     for flags, message in (
         (("--label", "none"), "a.jsonl: no row has a field 'none'"),
         (("--group", "none"), "a.jsonl: no row has a field 'none'"),
@@ -84,7 +83,7 @@ def test_a_wrong_argument_gives_one_line(parley: Callable[..., Any]) -> None:
         assert (result.status, message in result.complaints[0]) == (2, True), result
 
 
-def test_the_shipped_calibration_is_of_the_installed_scorer() -> None:
+def test_the_shipped_calibration_is_of_the_installed_scorer():
     pytest.importorskip("profanity_check")
     calibration = load_calibration("embedded")
     assert calibration.version == find_scorer("embedded", Models(), cache=False).version
@@ -93,7 +92,7 @@ def test_the_shipped_calibration_is_of_the_installed_scorer() -> None:
 
 @pytest.mark.nightly
 @pytest.mark.skipif(not RTP.exists(), reason="needs rows of RealToxicityPrompts")
-def test_the_shipped_calibration_is_what_its_command_gives(parley: Callable[..., Any], place: Path) -> None:
+def test_the_shipped_calibration_is_what_its_command_gives(parley, place):
     """23% of the prompts that Perspective puts at 0.5 or more are below 0.1."""
     pytest.importorskip("profanity_check")
     shipped = load_calibration("embedded")

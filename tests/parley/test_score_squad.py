@@ -30,7 +30,7 @@ DATA = {
 
 
 @pytest.fixture(autouse=True)
-def _files(place: Path) -> None:
+def _files(place):
     Path("dev.json").write_text(json.dumps(DATA))
 
 
@@ -46,7 +46,7 @@ def numbers(parley: Any) -> dict[tuple[str, str], float]:
     return {(row["measure"], row["question"]): row["estimate"] for row in rows}
 
 
-def test_the_numbers_of_the_official_script(parley: Any) -> None:
+def test_the_numbers_of_the_official_script(parley):
     assert score(parley, {"q1": "Switzerland", "q2": "River Rhine", "q3": "", "q4": "1512"}).status == 0
     found = numbers(parley)
     assert found["exact", "all"] == 50
@@ -55,7 +55,7 @@ def test_the_numbers_of_the_official_script(parley: Any) -> None:
     assert found["f1", "answerable"] == pytest.approx(100 * (1 + 2 / 3) / 2)
 
 
-def test_a_missing_prediction_is_counted_and_never_right(parley: Any) -> None:
+def test_a_missing_prediction_is_counted_and_never_right(parley):
     """A missing answer, or null, is not an empty answer, which would be right for an unanswerable question."""
     told = score(parley, {"q1": "Switzerland", "q3": None, "other": "x"}, "--json").json
     assert told["units"] == 1
@@ -67,7 +67,7 @@ def test_a_missing_prediction_is_counted_and_never_right(parley: Any) -> None:
     assert "1 question without a prediction, left out\n" in score(parley, {"q1": "", "q2": "", "q3": ""}).out
 
 
-def test_a_high_probability_of_no_answer_is_no_answer(parley: Any) -> None:
+def test_a_high_probability_of_no_answer_is_no_answer(parley):
     Path("na.json").write_text(json.dumps({"q1": 0.1, "q2": 0.2, "q3": 0.9, "q4": 0.8}))
     predictions = {"q1": "Switzerland", "q2": "Rhine", "q3": "x", "q4": "y"}
     assert score(parley, predictions, "--na-prob", "na.json", "--na-prob-thresh", "0.5").status == 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +15,10 @@ RUN = ("run", "toxicity", "--quiet", "--out", "a.sqlite")
 
 
 @pytest.fixture
-def scored(parley: Callable[..., Any]) -> Callable[..., Any]:
+def scored(parley):
     """The report of a run, as JSON."""
 
-    def score(*flags: str) -> Any:
+    def score(*flags):
         Path("a.sqlite").unlink(missing_ok=True)
         result = parley(*RUN, *flags)
         assert result.status == 0, result.err
@@ -28,7 +27,7 @@ def scored(parley: Callable[..., Any]) -> Callable[..., Any]:
     return score
 
 
-def test_texts_of_a_file_are_scored_line_by_line(parley: Callable[..., Any], scored: Any, run_file: Any) -> None:
+def test_texts_of_a_file_are_scored_line_by_line(parley, scored, run_file):
     Path("a.txt").write_text("You are a stupid idiot.\n\nI am a gay man.\n[bold]Hello[/bold] \x1b[31mthere\n")
     tables = scored("--data", "a.txt")
     assert tables["title"] == "toxicity", "no model is named, because none was called"
@@ -44,7 +43,7 @@ def test_texts_of_a_file_are_scored_line_by_line(parley: Callable[..., Any], sco
     assert "[bold]Hello" in shown
 
 
-def test_two_scorers_side_by_side_with_their_agreement(parley: Callable[..., Any], scored: Any, server: Any) -> None:
+def test_two_scorers_side_by_side_with_their_agreement(parley, scored, server):
     server.answer = lambda nth, body: server.reply(
         json.dumps({"toxicity": 80 if "idiot" in str(body["messages"]) else 10})
     )
@@ -62,7 +61,7 @@ def test_two_scorers_side_by_side_with_their_agreement(parley: Callable[..., Any
     assert max(map(len, parley("report", "a.sqlite", "--all", "--no-files").out.splitlines())) <= 80
 
 
-def test_unscored_texts_are_counted_with_their_reasons(parley: Callable[..., Any], scored: Any) -> None:
+def test_unscored_texts_are_counted_with_their_reasons(parley, scored):
     Path("a.csv").write_text('text,theirs\n"Hello, there",0.1\n你是个白痴,0.9\n"",\n')
     tables = scored("--data", "a.csv", "--label", "theirs")
     (scorer,) = tables["scorers"]
@@ -73,7 +72,7 @@ def test_unscored_texts_are_counted_with_their_reasons(parley: Callable[..., Any
     assert "1 because there is no text" in said
 
 
-def test_rows_without_a_label_are_left_out_of_the_comparison(scored: Any) -> None:
+def test_rows_without_a_label_are_left_out_of_the_comparison(scored):
     rows: list[dict[str, Any]] = [
         {"text": "Hello there."},
         {"text": "You idiot.", "s": 0.9},
@@ -83,7 +82,7 @@ def test_rows_without_a_label_are_left_out_of_the_comparison(scored: Any) -> Non
     assert scored("--data", "a.jsonl", "--label", "s")["agreement"][0]["n"] == 1
 
 
-def test_the_embedded_scorer_on_sentences_about_different_people(parley: Callable[..., Any], scored: Any) -> None:
+def test_the_embedded_scorer_on_sentences_about_different_people(parley, scored):
     tables = scored()
     widest: dict[str, float] = {}
     for row in tables["sentences"]:
@@ -102,14 +101,14 @@ def test_the_embedded_scorer_on_sentences_about_different_people(parley: Callabl
     assert list(Path("page").rglob("identities.svg"))
 
 
-def test_sentences_about_your_own_identities(parley: Callable[..., Any], scored: Any) -> None:
+def test_sentences_about_your_own_identities(parley, scored):
     Path("towns.toml").write_text('[categories]\ntown = ["Parisian", "Berliner"]\n')
     (pair,) = scored("--identities", "towns.toml", "--scorer", "ngrams")["pairs"]
     assert {pair["higher"], pair["lower"]} == {"Parisian", "Berliner"}
     assert "unknown identity" in parley(*RUN, "--identities", "nobody").complaints[0]
 
 
-def test_scores_of_a_simulated_judge_are_marked(scored: Any) -> None:
+def test_scores_of_a_simulated_judge_are_marked(scored):
     Path("a.txt").write_text("You idiot.\n")
     caution = "sim/any?noise=0 is SIMULATED: these numbers come from planted effects, not from a language model."
     assert caution in scored("--data", "a.txt", "--scorer", "judge:sim/any?noise=0,ngrams")["cautions"]
@@ -117,7 +116,7 @@ def test_scores_of_a_simulated_judge_are_marked(scored: Any) -> None:
 
 
 @pytest.mark.skipif(not RTP.is_file(), reason="RealToxicityPrompts is not available")
-def test_it_agrees_with_perspective_on_real_text(scored: Any) -> None:
+def test_it_agrees_with_perspective_on_real_text(scored):
     Path("rtp.jsonl").write_text("\n".join(RTP.read_text().splitlines()[:400]))
     (agreed,) = scored("--data", "rtp.jsonl", "--field", "prompt.text", "--label", "prompt.toxicity")["agreement"]
     assert agreed["auc"] > 0.8

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,7 +17,7 @@ from tests.panels import ONE_CELL
 SETTINGS: dict[str, Any] = {"suite": "tiny", **ONE_CELL}
 
 
-def test_a_run_is_stopped_resumed_and_refused_as_on_the_command_line(place: Path, run_file: Any) -> None:
+def test_a_run_is_stopped_resumed_and_refused_as_on_the_command_line(place, run_file):
     settings = {**SETTINGS, "model": "sim/judge", "out": "a.sqlite"}
     with pytest.raises(ConfigError, match="unknown key 'round'"):
         parley.run("malibu", **settings, round=3)
@@ -35,7 +34,7 @@ def test_a_run_is_stopped_resumed_and_refused_as_on_the_command_line(place: Path
     assert run_file("a.sqlite").count() == 9
 
 
-def test_a_config_has_all_settings_and_is_the_same_run(place: Path) -> None:
+def test_a_config_has_all_settings_and_is_the_same_run(place):
     settings = {**SETTINGS, "model": "sim/judge"}
     first, again = parley.run("malibu", **settings), parley.run(MalibuConfig(**settings))
     assert (first.progress.calls > 0, again.progress.calls, again.complete) == (True, 0, True), "it was resumed"
@@ -49,7 +48,7 @@ def test_a_config_has_all_settings_and_is_the_same_run(place: Path) -> None:
     assert study_of_config(TopicsConfig()) == "topics"
 
 
-async def test_a_run_in_a_notebook_is_awaited() -> None:
+async def test_a_run_in_a_notebook_is_awaited():
     with pytest.raises(ConfigError, match=r"await parley\.run_async"):
         parley.run("malibu", model="sim/judge", out="a.sqlite", **SETTINGS)
     assert (await parley.run_async("malibu", suite="tiny", model="sim/judge", out="a.sqlite")).complete

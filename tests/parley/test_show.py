@@ -9,7 +9,6 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,7 @@ INFO = {"study": "by-hand", "models": [], "config": {}, "plan": "", "versions": 
 
 
 @pytest.fixture(scope="module")
-def biased(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def biased(tmp_path_factory):
     """A judge that likes women: 8 scenarios, each scored under 2 genders and 4 races."""
     path = tmp_path_factory.mktemp("show") / "biased.sqlite"
     model = "sim/judge?female=+0.8&varies=0.2&item=0.3&noise=0.4"
@@ -39,7 +38,7 @@ def biased(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_the_units_behind_the_headline_come_largest_first(parley: Callable[..., Any], biased: Path) -> None:
+def test_the_units_behind_the_headline_come_largest_first(parley, biased):
     answer = parley("show", biased, "--finding", 1, "--json").json
     assert answer["finding"].startswith(
         "SIMULATED. Does the author's label change the score (1 to 9)? Yes: the same answers score 0."
@@ -54,7 +53,7 @@ def test_the_units_behind_the_headline_come_largest_first(parley: Callable[..., 
         assert pair["difference"] == pytest.approx(first["score"] - second["score"])
 
 
-def test_from_the_headline_to_its_words_in_two_commands(parley: Callable[..., Any], biased: Path) -> None:
+def test_from_the_headline_to_its_words_in_two_commands(parley, biased):
     found = parley("show", biased, "--finding", 1).out.splitlines()
     largest, command = found[-9].split(), found[-1].partition("  reads both")[0]
     assert largest[1:5] == ["female", largest[2], "−", "male"]
@@ -67,7 +66,7 @@ def test_from_the_headline_to_its_words_in_two_commands(parley: Callable[..., An
     assert f"Overall {largest[5]}  (-{largest[0][1:]})" in shown
 
 
-def test_units_are_found_by_their_facets(parley: Callable[..., Any], biased: Path) -> None:
+def test_units_are_found_by_their_facets(parley, biased):
     lines = parley("show", biased, "--where", "identity=black", "--where", "identity=asian").out.splitlines()
     assert lines[-1] == "16 units found"
     assert {line.rsplit("/", 1)[1] for line in lines[:-1]} == {"black", "asian"}
@@ -91,7 +90,7 @@ def write(path: Path, prompts: dict[str, str], **units: tuple[list[Turn], list[V
             file.write([Record(unit=unit, outcome=Outcome(Transcript(tuple(turns)), tuple(verdicts)))])
 
 
-def test_a_referees_scores_stand_beside_the_statements(parley: Callable[..., Any], place: Path) -> None:
+def test_a_referees_scores_stand_beside_the_statements(parley, place):
     turns = [turn("Ada", "Buses are late."), turn("Ben", "They are not."), turn("Ref", "3 and 4", role="referee")]
     scores = {"Ada": 3.0, "Ben": 4.5}
     verdicts = [
@@ -109,7 +108,7 @@ def test_a_referees_scores_stand_beside_the_statements(parley: Callable[..., Any
     assert "leak" not in shown, "what a rule did not find is not listed"
 
 
-def test_a_searchers_turns_say_which_step_they_are(parley: Callable[..., Any], place: Path) -> None:
+def test_a_searchers_turns_say_which_step_they_are(parley, place):
     prompts = {
         "search/queries": "Write queries on {question}",
         "search/summary": "Sum up {results}",
@@ -127,7 +126,7 @@ def test_a_searchers_turns_say_which_step_they_are(parley: Callable[..., Any], p
     assert "Solver  (round 1)" in shown, "who speaks once needs no step"
 
 
-def test_two_units_are_aligned_turn_by_turn(parley: Callable[..., Any], place: Path) -> None:
+def test_two_units_are_aligned_turn_by_turn(parley, place):
     """One of them has a turn more; scores and words are beside each other all the same."""
     said = {"female": "A clear and helpful answer.", "male": "A clear but long answer."}
     units = {
@@ -154,7 +153,7 @@ def test_two_units_are_aligned_turn_by_turn(parley: Callable[..., Any], place: P
     assert data["turns"][-1]["scores"] == [{"judge": "", "subject": "", "metric": "Quality", "values": [27.0, 24.0]}]
 
 
-def test_a_pair_is_found_beside_its_other_order(parley: Callable[..., Any], place: Path) -> None:
+def test_a_pair_is_found_beside_its_other_order(parley, place):
     """Its two sides have changed places, so it was found by its id only."""
     sides = ("female", "male")
     facets = [{"identity_a": sides[order], "identity_b": sides[1 - order], "order": order} for order in (0, 1)]
@@ -165,7 +164,7 @@ def test_a_pair_is_found_beside_its_other_order(parley: Callable[..., Any], plac
     assert "[male] is better." in parley("show", "a.sqlite", "o0", "--beside", "order=1").out
 
 
-def test_where_most_words_differ_none_is_marked() -> None:
+def test_where_most_words_differ_none_is_marked():
     first, second = marked("One two three four.", "Five six seven eight nine.")
     assert (first.plain, second.plain) == ("One two three four.", "Five six seven eight nine.")
     long = " ".join(map(str, range(100)))
@@ -184,7 +183,7 @@ def squeezed(text: str) -> str:
     return re.sub(r"\s+", "", text)
 
 
-def test_show_prints_lists_and_finds_conversations(parley: Callable[..., Any], whole: Path) -> None:
+def test_show_prints_lists_and_finds_conversations(parley, whole):
     result = parley("show", whole)
     assert UNIT in result.out
     assert "Candidate (female):" in result.out
@@ -209,7 +208,7 @@ def test_show_prints_lists_and_finds_conversations(parley: Callable[..., Any], w
     assert all(len(turn["calls"]) == 1 and "prompt" not in turn["calls"][0] for turn in spoken)
 
 
-def test_show_lists_what_failed(parley: Callable[..., Any], server: Any, run_file: Any) -> None:
+def test_show_lists_what_failed(parley, server, run_file):
     server.answer = lambda nth, body: web.Response(status=500, text="down") if nth >= 16 else None
     parley(*TINY_PANEL, "--out", "a.sqlite", "--model", server.model(), "--concurrency", "1")
     lines = parley("show", "a.sqlite", "--list").out.splitlines()
@@ -222,7 +221,7 @@ def test_show_lists_what_failed(parley: Callable[..., Any], server: Any, run_fil
     assert "answered 500: down" in parley("show", "a.sqlite", planned[-1]).out
 
 
-def test_show_prompts_prints_exactly_what_was_sent(parley: Callable[..., Any], server: Any) -> None:
+def test_show_prompts_prints_exactly_what_was_sent(parley, server):
     parley(*TINY_PANEL, "--out", "a.sqlite", "--model", server.model(), "--concurrency", "1")
     unit = parley("show", "a.sqlite", UNIT, "--json", "--prompts").json
     prompts = [call["prompt"] for turn in unit["turns"] for call in turn["calls"]]
@@ -249,7 +248,7 @@ NASTY = (
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
-def test_control_characters_in_replies_and_errors_are_made_visible(parley: Callable[..., Any], server: Any) -> None:
+def test_control_characters_in_replies_and_errors_are_made_visible(parley, server):
     server.answer = lambda nth, body: server.reply(NASTY)
     parley(*TINY_PANEL, "--out", "a.sqlite", "--model", server.model())
     for arguments in ((), ("--prompts",), ("--list",)):
@@ -289,7 +288,7 @@ def test_control_characters_in_replies_and_errors_are_made_visible(parley: Calla
 
 
 @pytest.mark.parametrize(("raw", "shown"), [(None, "toxicity 0.5"), (0.25, "toxicity 0.5 · raw 0.25")])
-def test_a_scorer_without_a_raw_score_is_not_unparsed(raw: float | None, shown: str) -> None:
+def test_a_scorer_without_a_raw_score_is_not_unparsed(raw, shown):
     turn = {
         "calls": [],
         "parse_status": None,

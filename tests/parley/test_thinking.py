@@ -7,7 +7,6 @@ import json
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +19,7 @@ Parley = Callable[..., Any]
 
 
 @pytest.fixture(autouse=True)
-def _begin(place: Path) -> None:
+def _begin(place):
     """In an empty folder."""
 
 
@@ -30,7 +29,7 @@ def answer(text: str | None, finish: str = "stop", **fields: Any) -> web.Respons
     return web.json_response({"choices": [{"message": message, "finish_reason": finish}], "usage": usage})
 
 
-def test_thoughts_are_recorded_shown_folded_and_not_heard(parley: Parley, server: Any, run_file: Any) -> None:
+def test_thoughts_are_recorded_shown_folded_and_not_heard(parley, server, run_file):
     server.answer = lambda nth, body: answer(f"<think>THOUGHT {nth}</think>{server.fitting(body)}")
     assert parley(*RUN, "--model", server.model()).status == 0
 
@@ -49,7 +48,7 @@ def test_thoughts_are_recorded_shown_folded_and_not_heard(parley: Parley, server
     assert parley("show", "a.sqlite", "--json").json["turns"][1]["thought"].startswith("THOUGHT")
 
 
-def test_a_run_of_a_model_that_only_thinks_fails_and_says_what_to_raise(parley: Parley, server: Any) -> None:
+def test_a_run_of_a_model_that_only_thinks_fails_and_says_what_to_raise(parley, server):
     server.answer = lambda nth, body: answer(None, "length", reasoning="Well, let me see.")
     result = parley(*RUN, "--model", server.model("retries=6&think_tokens=100"))
     assert result.status == 1
@@ -61,13 +60,13 @@ def test_a_run_of_a_model_that_only_thinks_fails_and_says_what_to_raise(parley: 
     assert json.loads(detail)[:2] == [len(server.asked), len(server.asked) * 500], "all that was answered was paid for"
 
 
-def test_a_budget_holds_for_replies_without_content(parley: Parley, server: Any) -> None:
+def test_a_budget_holds_for_replies_without_content(parley, server):
     server.answer = lambda nth, body: answer(None, "length")
     assert parley(*RUN, "--model", server.model("retries=6"), "--budget-calls", "5").status == 1
     assert len(server.asked) == 5
 
 
-def test_a_run_in_which_nothing_could_be_read_is_no_success(parley: Parley, server: Any, run_file: Any) -> None:
+def test_a_run_in_which_nothing_could_be_read_is_no_success(parley, server, run_file):
     server.answer = lambda nth, body: answer('{"Creat', "length")
     result = parley(*RUN, "--model", server.model("retries=0&think_tokens=0"))
     assert result.status == 1
@@ -77,10 +76,10 @@ def test_a_run_in_which_nothing_could_be_read_is_no_success(parley: Parley, serv
     assert parley(*RUN, "--model", server.model("retries=0&think_tokens=0")).status == 1, "nor is it when it is resumed"
 
 
-def test_cut_replies_are_counted_shown_and_cautioned(parley: Parley, server: Any) -> None:
+def test_cut_replies_are_counted_shown_and_cautioned(parley, server):
     """One judge of the panel is cut whenever it speaks."""
 
-    def one_judge(nth: int, body: dict[str, Any]) -> web.Response | None:
+    def one_judge(nth, body):
         cut = "You are the Examiner on a panel" in json.dumps(body["messages"])
         return answer('{"Creat', "length") if cut else None
 
@@ -97,9 +96,7 @@ def test_cut_replies_are_counted_shown_and_cautioned(parley: Parley, server: Any
     assert "18 of 72 replies (25%) reached the token limit and were cut off: raise --max-tokens" in report
 
 
-def test_a_temperature_that_the_model_does_not_accept(
-    parley: Parley, server: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_temperature_that_the_model_does_not_accept(parley, server, monkeypatch):
     """The user's own is refused; a study's default is left out, with one line."""
     from parley.agents.models.compatible import ServerClient
 

@@ -74,9 +74,7 @@ def as_before(patch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("stored", ["now", "before"])
-def test_a_refusal_is_no_score_and_unequal_refusals_leave_no_verdict(
-    parley: Parley, server: Any, monkeypatch: pytest.MonkeyPatch, stored: str
-) -> None:
+def test_a_refusal_is_no_score_and_unequal_refusals_leave_no_verdict(parley, server, monkeypatch, stored):
     judge(server, refuses_women)
     with monkeypatch.context() as patch:
         if stored == "before":
@@ -108,9 +106,7 @@ def test_a_refusal_is_no_score_and_unequal_refusals_leave_no_verdict(
 
 
 @pytest.mark.parametrize("mass", [1.0, 0.6])
-def test_a_biased_judge_is_found_out_whatever_the_steady_mass_of_its_ballots(
-    parley: Parley, server: Any, mass: float
-) -> None:
+def test_a_biased_judge_is_found_out_whatever_the_steady_mass_of_its_ballots(parley, server, mass):
     judge(server, lambda label, refusal, draw: score(6.8 + 0.4 * draw - (label == "female"), mass))
     assert parley(*RUN, "--model", server.model(), "--out", "a.sqlite").status == 0
     report = make_report([Path("a.sqlite")], draws=20)
@@ -119,9 +115,7 @@ def test_a_biased_judge_is_found_out_whatever_the_steady_mass_of_its_ballots(
     assert not [line for line in report.cautions if line.startswith("No verdict on ")]
 
 
-def test_ballots_off_the_scale_for_everybody_are_all_unread_and_a_caution_says_what_to_type(
-    parley: Parley, server: Any
-) -> None:
+def test_ballots_off_the_scale_for_everybody_are_all_unread_and_a_caution_says_what_to_type(parley, server):
     judge(server, lambda label, refusal, draw: score(7 - 3 * (label == "female"), 0.3))
     ran = parley(*RUN, "--model", server.model(), "--out", "a.sqlite")
     assert (ran.status, ran.complaints) == (1, ["parley: none of 64 replies could be read (64 unparsed)"])
@@ -150,7 +144,7 @@ def spoil(server: Any, *numbers: object) -> None:
     server.answer = answer
 
 
-def test_a_log_probability_that_is_no_number_costs_one_ballot(parley: Parley, server: Any) -> None:
+def test_a_log_probability_that_is_no_number_costs_one_ballot(parley, server):
     spoil(server, *UNUSABLE, *HARMLESS)
     command = (*RUN, "--model", server.model("retries=0&max_connections=1"))
     assert parley(*command, "--out", "a.sqlite").status == 0
@@ -167,9 +161,7 @@ def test_a_log_probability_that_is_no_number_costs_one_ballot(parley: Parley, se
     assert "'7', unread: no usable log-probabilities" in parley("show", "a.sqlite", lost.iloc[0]).out
 
 
-def test_a_run_that_has_nan_in_it_can_be_read_and_salvaged(
-    parley: Parley, server: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_has_nan_in_it_can_be_read_and_salvaged(parley, server, monkeypatch):
     spoil(server, math.nan)
     with monkeypatch.context() as patch:
         as_before(patch)

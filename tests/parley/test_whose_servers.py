@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import tomli_w
@@ -30,11 +29,11 @@ THEIRS = "theirs.example"
 
 
 @pytest.fixture(autouse=True)
-def asked_for(monkeypatch: pytest.MonkeyPatch, place: Path) -> list[str]:
+def asked_for(monkeypatch, place):
     """The hosts that were looked up; theirs is this machine, by another name. Every key is set."""
     resolve, hosts = socket.getaddrinfo, list[str]()
 
-    def resolved(host: Any, *rest: Any, **options: Any) -> Any:
+    def resolved(host, *rest, **options):
         hosts.append(str(host))
         return resolve("127.0.0.1" if host == THEIRS else host, *rest, **options)
 
@@ -96,9 +95,7 @@ STORIES: dict[str, tuple[Callable[[str], str], tuple[str, ...], str]] = {
 
 
 @pytest.mark.parametrize("story", STORIES)
-def test_a_file_does_not_choose_the_server(
-    parley: Callable[..., Any], server: Server, asked_for: list[str], story: str
-) -> None:
+def test_a_file_does_not_choose_the_server(parley, server, asked_for, story):
     write, command, where = STORIES[story]
     Path("texts.txt").write_text("One text.\n")
     Path("file.toml").write_text(write(theirs(server)))
@@ -111,7 +108,7 @@ def test_a_file_does_not_choose_the_server(
 
 
 @pytest.mark.parametrize("provider", KEYS)
-def test_no_provider_is_an_exception(server: Server, provider: str) -> None:
+def test_no_provider_is_an_exception(server, provider):
     Path("file.toml").write_text(persona(theirs(server, provider)))
     with pytest.raises(ConfigError, match=rf"to {THEIRS}, which only you may decide; .*_(BASE_)?URL$"):
         load_personas(Path("file.toml"))
@@ -132,7 +129,7 @@ def test_no_provider_is_an_exception(server: Server, provider: str) -> None:
         ),
     ],
 )
-def test_there_is_no_way_around_it(model: str, why: str) -> None:
+def test_there_is_no_way_around_it(model, why):
     Path("file.toml").write_text(persona(model))
     with pytest.raises(ConfigError, match=why):
         load_personas(Path("file.toml"))
@@ -147,7 +144,7 @@ def test_there_is_no_way_around_it(model: str, why: str) -> None:
         "server/m?base_url=http://localhost:8000/v1",
     ],
 )
-def test_what_a_file_may_say(model: str) -> None:
+def test_what_a_file_may_say(model):
     Path("file.toml").write_text(persona(model))
     assert load_personas(Path("file.toml"))[0].model == model
     Path("team.toml").write_text(scorer(f"judge:{model}"))
@@ -155,9 +152,7 @@ def test_what_a_file_may_say(model: str) -> None:
 
 
 @pytest.mark.parametrize("way", ["command line", "config", "Python", "environment"])
-def test_the_user_may_name_any_server(
-    parley: Callable[..., Any], server: Server, monkeypatch: pytest.MonkeyPatch, way: str
-) -> None:
+def test_the_user_may_name_any_server(parley, server, monkeypatch, way):
     """Where an address in the environment also serves the personas of a file."""
     mine = {**PANEL, "suite": "tiny", "limit": 1, "phases": [1], "model": theirs(server)}
     run = (*RUN_PANEL, "--suite", "tiny", "--limit", "1", "--phases", "1", "--quiet")
@@ -175,7 +170,7 @@ def test_the_user_may_name_any_server(
     assert {headers["Authorization"] for headers in server.headers} == {f"Bearer {KEY}"}
 
 
-def test_a_suite_and_a_rubric_name_no_model_at_all(parley: Callable[..., Any], server: Server) -> None:
+def test_a_suite_and_a_rubric_name_no_model_at_all(parley, server):
     Path("rubric.toml").write_text(f'model = "{theirs(server)}"\n[[metric]]\nname = "A"\nquestions = ["b?"]\n')
     result = parley(*MALIBU, "--rubric", "rubric.toml")
     assert (result.status, server.asked) == (2, [])
@@ -190,9 +185,7 @@ READ = {
 }
 
 
-def test_a_run_file_of_somebody_else_reaches_no_server(
-    parley: Callable[..., Any], server: Server, asked_for: list[str]
-) -> None:
+def test_a_run_file_of_somebody_else_reaches_no_server(parley, server, asked_for):
     """To continue it, the user has to type its models."""
     run = (*RUN_PANEL, "--suite", "tiny", "--phases", "1", "--rounds", "1", "--quiet", "--no-cache", "--limit", "1")
     assert (

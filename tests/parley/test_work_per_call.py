@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import cProfile
 import pstats
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,10 +22,10 @@ STUDIES: dict[str, tuple[dict[str, Any], int]] = {
 
 
 @pytest.mark.parametrize("study", STUDIES)
-def test_a_model_call_takes_no_more_python_than_it_did(study: str, place: Path) -> None:
+def test_a_model_call_takes_no_more_python_than_it_did(study, place):
     config, most = STUDIES[study]
 
-    def run(name: str) -> int:
+    def run(name):
         options = Options(out=f"{name}.sqlite", cache=False, executor="asyncio")
         return parley.run(study, options=options, **config).progress.calls
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -30,7 +28,7 @@ def good(scenario: Scenario) -> dict[str, str]:
 
 
 @pytest.fixture(autouse=True)
-def suites(place: Path) -> None:
+def suites(place):
     """bases.toml has two bases and no scenario; bare.toml two scenarios without responses."""
     (place / "bases.toml").write_text(Suite(schema=1, name="bases", version="1", base=(GYM, LAW)).to_toml(), "utf-8")
     bare = tuple(scenario.model_copy(update={"responses": ()}) for scenario in (FIRST, SECOND))
@@ -39,14 +37,14 @@ def suites(place: Path) -> None:
 
 
 @pytest.fixture
-def derive(author: Any) -> tuple[str, ...]:
+def derive(author):
     author.writes(GYM.text, idea(FIRST), idea(FIRST), idea(SECOND))
     flags = ("--bases", "fitness", "--suite", "bases.toml", "--count", "2", "--to", "bases-derived.toml")
     return ("run", "malibu-derive", *flags, *COMMON, "--model", author.model)
 
 
 @pytest.fixture
-def respond(author: Any) -> tuple[str, ...]:
+def respond(author):
     author.writes(FIRST.text, SHORT, good(FIRST))
     author.writes(SECOND.text, good(SECOND))
     flags = ("--suite", "bare.toml", "--to", "bare-responses.toml")
@@ -56,9 +54,7 @@ def respond(author: Any) -> tuple[str, ...]:
 # Writing a suite file
 
 
-def test_derive_and_respond_write_a_suite_that_can_be_run(
-    parley: Callable[..., Any], derive: tuple[str, ...], author: Any
-) -> None:
+def test_derive_and_respond_write_a_suite_that_can_be_run(parley, derive, author):
     """Derive, validate, write responses, validate, judge: all the steps to your own suite."""
     result = parley(*derive)
     assert (result.status, result.err) == (0, "")
@@ -89,9 +85,7 @@ def test_derive_and_respond_write_a_suite_that_can_be_run(
     assert "14 of 14 units done" in parley(*judged, "--out", "a.sqlite").out
 
 
-def test_a_model_replaces_the_suites_responses_and_another_judges_them(
-    parley: Callable[..., Any], author: Any, run_file: Any
-) -> None:
+def test_a_model_replaces_the_suites_responses_and_another_judges_them(parley, author, run_file):
     """The paper's first two steps, as docs/malibu.md has them: one model writes, the other judges."""
     first, second = good(FIRST).values()
     author.writes(FIRST.text, {"response_1": second, "response_2": first})
@@ -117,9 +111,7 @@ def test_a_model_replaces_the_suites_responses_and_another_judges_them(
 # Files of the user's are not overwritten
 
 
-def test_a_file_of_the_users_is_not_overwritten_without_force(
-    parley: Callable[..., Any], author: Any, derive: tuple[str, ...], respond: tuple[str, ...], place: Path
-) -> None:
+def test_a_file_of_the_users_is_not_overwritten_without_force(parley, author, derive, respond, place):
     (place / "mine.toml").write_text("# my own work\n")
     for words in (derive, respond):
         one_line(
@@ -140,7 +132,7 @@ def test_a_file_of_the_users_is_not_overwritten_without_force(
     assert len(load_suite("mine.toml")[0].scenario) == 2
 
 
-def test_an_edited_file_is_not_overwritten(parley: Callable[..., Any], respond: tuple[str, ...], place: Path) -> None:
+def test_an_edited_file_is_not_overwritten(parley, respond, place):
     parley(*respond)
     edited = (place / "bare-responses.toml").read_text("utf-8").replace(FIRST.role, "a role of my own")
     (place / "bare-responses.toml").write_text(edited, "utf-8")
@@ -151,9 +143,7 @@ def test_an_edited_file_is_not_overwritten(parley: Callable[..., Any], respond: 
 # Budgets, and texts that are refused
 
 
-def test_a_spent_budget_keeps_what_was_accepted_and_the_same_command_resumes(
-    parley: Callable[..., Any], respond: tuple[str, ...], author: Any
-) -> None:
+def test_a_spent_budget_keeps_what_was_accepted_and_the_same_command_resumes(parley, respond, author):
     stopped = parley(*respond, "--budget-calls", "2")
     assert (stopped.status, stopped.complaints) == (1, ["parley: stopped: the budget of 2 calls is spent"])
     assert stopped.out.splitlines()[-1] == "2 scenarios, 1 with responses: bare-responses.toml"
@@ -164,7 +154,7 @@ def test_a_spent_budget_keeps_what_was_accepted_and_the_same_command_resumes(
     assert len(author.asked) == 3
 
 
-def test_nothing_accepted_writes_no_file(parley: Callable[..., Any], derive: tuple[str, ...], author: Any) -> None:
+def test_nothing_accepted_writes_no_file(parley, derive, author):
     stopped = parley(*derive, "--budget-calls", "2")
     assert (stopped.status, stopped.complaints[0]) == (1, "parley: stopped: the budget of 2 calls is spent")
     assert "nothing was accepted, so no file was written; parley show runs/malibu-derive-author-" in stopped.err
