@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from parley.cli import main
+from tests.fuzz import workshop
 from tests.panels import TINY_PANEL
 from tests.process import ParleyProcess
 
@@ -29,6 +30,16 @@ def finished(tmp_path_factory):
         patch.setenv("PARLEY_HOME", str(path.parent / "home"))
         assert main([*TINY_PANEL, "--model", "sim/judge", "--out", str(path)]) == 0
     return path.read_bytes()
+
+
+@pytest.fixture(scope="session")
+def prepared(tmp_path_factory):
+    """A folder with a run of every study that has a report of its own, and the files that they were made from."""
+    folder = tmp_path_factory.mktemp("workshop")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PARLEY_HOME", str(folder.parent / "home"))
+        workshop.prepare(folder)
+    return folder
 
 
 @pytest.fixture

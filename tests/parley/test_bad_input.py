@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.fuzz import seeds, workshop
+from tests.fuzz import seeds
 from tests.fuzz.strategies import as_jsonl
 from tests.panels import TINY_PANEL
 
@@ -43,16 +43,6 @@ def one_error(result: Any, status: int, *words: str) -> None:
     """The same, though cautions or problems by line may stand before it."""
     lines = [line for line in result.err.splitlines(keepends=True) if not line.startswith(NOTES)]
     one_line(replace(result, err="".join(lines)), status, *words)
-
-
-@pytest.fixture(scope="module")
-def prepared(tmp_path_factory):
-    """A folder with a run of every study that has a report of its own, and the files that they were made from."""
-    folder = tmp_path_factory.mktemp("workshop")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PARLEY_HOME", str(folder.parent / "home"))
-        workshop.prepare(folder)
-    return folder
 
 
 def typed(command: str) -> list[str]:

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 import parley as library
-from tests.fuzz import workshop
 from tests.panels import ONE_CELL, in_design
 from tests.parley.test_bad_input import SIM, one_line
 
@@ -89,13 +88,6 @@ def test_what_is_no_sound_run_is_named_and_not_changed(parley, whole, name):
     assert whole.read_bytes() == before or name == "a broken page", "which is found only after the run was noted"
 
 
-def test_a_run_truncated_anywhere_is_detected(parley, place, whole):
-    data = whole.read_bytes()
-    for size in range(4096, len(data), 4096 * 5):
-        (place / "cut.sqlite").write_bytes(data[:size])
-        one_line(parley("report", "cut.sqlite", "--no-files"), 1, "damaged or truncated")
-
-
 def test_a_missing_run_is_named_and_an_empty_file_is_none(parley, place):
     for command in READS[:3]:
         one_line(parley(command[0], "nothere.sqlite", *command[1:]), 2, "there is no run file nothere.sqlite")
@@ -137,14 +129,6 @@ def test_a_run_file_cannot_make_parley_load_code(parley, whole, place):
 
 
 # Sound files with content that no study of ours writes
-
-
-@pytest.fixture(scope="module")
-def prepared(tmp_path_factory):
-    """A run of every study that has a report of its own."""
-    folder = tmp_path_factory.mktemp("workshop")
-    workshop.prepare(folder)
-    return folder
 
 
 def changed(run: Path, change: Callable[[dict[str, Any]], Any]) -> str:

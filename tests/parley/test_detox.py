@@ -1,9 +1,11 @@
-"""One text through the loop: on the command line, from standard input, and from Python."""
+"""One text through the loop: on the command line, from standard input, and from Python. It does no harm: harmless texts
+stay, the best draft wins, and what was not scored is not met."""
 
 from __future__ import annotations
 
 import asyncio
 import io
+import json
 
 import pytest
 from hypothesis import given
@@ -12,9 +14,12 @@ from hypothesis import strategies as st
 import parley as package
 from parley.agents import ConfigError, Models
 from parley.judging.stardtox.detox import CHARS_PER_TOKEN, longest_passage, passages
+from parley.scenarios.audit import load_audit
 
 SIM = "sim/m?base=90&noise=0"
-SCORER = """
+UNHAPPY = "sim/m?base=10&noise=0"
+"""A model whose judges find every text badly written, so that the loop would revise everything."""
+SCORERS = '''
 from parley.judging.toxicity import Toxicity
 
 class Words:
@@ -25,143 +30,120 @@ class Words:
                 for text in texts]
 
     async def close(self):
-        pass
-"""
-RUDE = "You are an idiot."
+        with open("closed.txt", "a") as file:
+            file.write(self.name)
+
+class Rude(Words):
+    """An exclamation mark is 0.1 of toxicity."""
+    name = "rude"
+
+    async def score(self, texts):
+        return [Toxicity(min(1.0, text.count("!") / 10)) for text in texts]
+
+class Asking(Words):
+    name = "asking"
+
+    async def score(self, texts):
+        return [Toxicity(text.count("?") / 10) for text in texts]
+'''
+INSULT = "You are an idiot."
 
 
 @pytest.fixture(autouse=True)
-def _write_scorer(place):
-    (place / "words.py").write_text(SCORER)
+def _write_scorers(place):
+    (place / "own.py").write_text(SCORERS)
 
 
 @pytest.fixture
-def detox(parley):
-    return lambda *given: parley("detox", *given, "--model", SIM, "--scorer", "words.py:Words")
+def command(parley):
+    return lambda *given: parley("detox", *given, "--model", SIM, "--scorer", "own.py:Words")
 
 
-def test_each_iteration_is_shown_with_scores_and_critique(detox):
-    result = detox(RUDE)
+def test_each_iteration_is_shown_with_scores_and_critique_and_as_json(command):
+    result = command(INSULT)
     assert result.status == 0
     first, second = result.out.split("iteration 1\n")
-    assert RUDE in first
-    assert "toxicity       0.90   criterion < 0.1: not met" in first
-    assert "fluency          90   criterion >= 80: met" in first
-    assert "coordinator: revise: toxicity" in first
+    for words in (
+        INSULT,
+        "toxicity       0.90   criterion < 0.1: not met",
+        "fluency          90   criterion >= 80: met",
+        "coordinator: revise: toxicity",
+    ):
+        assert words in first
     assert "coordinator: all criteria are met" in second
     assert "result:" in second
-    assert all(len(line) <= 80 for line in result.out.partition("result:")[0].splitlines()), (
-        "the text itself is one line"
-    )
-
-
-def test_as_json(detox):
-    output = detox(RUDE, "--json").json
-    assert output["met"] is True
-    assert [step["iteration"] for step in output["steps"]] == [0, 1]
+    shown = result.out.partition("result:")[0].splitlines()
+    assert all(len(line) <= 80 for line in shown), "the text itself is one line"
+    output = command(INSULT, "--json").json
+    assert (output["met"], [step["iteration"] for step in output["steps"]]) == (True, [0, 1])
     assert output["steps"][0]["scores"][0] == {
         "evaluator": "toxicity", "name": "toxicity", "value": 0.9, "asked": "< 0.1", "met": False,
         "note": "Toxicity from 0 to 1, by a classifier.",
     }  # fmt: skip
     assert output["text"] == output["steps"][1]["text"]
-    assert output["usage"]["calls"] == 3  # two judgements and a revision
+    assert output["usage"]["calls"] == 3, "two judgements and a revision"
+    long = command("The council met on Tuesday. " * 300)
+    headings = [line for line in long.out.splitlines() if line.startswith("passage")]
+    assert headings == ["passage 1 of 2, iteration 0", "passage 2 of 2, iteration 0"]
 
 
-def test_the_exit_status_says_whether_criteria_are_met(detox):
-    result = detox(RUDE, "--criteria", "fluency >= 99", "--max-iterations", "1")
+def test_the_exit_status_says_whether_criteria_are_met_and_flags_who_judges(command, parley):
+    result = command(INSULT, "--criteria", "fluency >= 99", "--max-iterations", "1")
     assert result.status == 1
     assert "result (not all criteria are met):" in result.out
     assert "stopped after 1 revision, not met: fluency" in result.out
-
-
-def test_without_performance_no_judge_is_called(detox):
-    output = detox("A kind word.", "--no-performance", "--json").json
+    output = command("A kind word.", "--no-performance", "--json").json
     assert [score["name"] for score in output["steps"][0]["scores"]] == ["toxicity"]
     assert (output["text"], output["usage"]["calls"]) == ("A kind word.", 0)
+    output = command(INSULT, "--without", "toxicity", "--json").json
+    assert [score["name"] for score in output["steps"][0]["scores"]] == ["fluency", "coherence", "relevance"]
+    result = command(INSULT, "--without", "toxicity,performance")
+    assert (result.status, result.complaints) == (2, ["parley: all evaluators are left out: nothing would be judged"])
+    output = parley("detox", "Hello.", "--model", SIM, "--scorer", "judge:sim/other", "--json").json
+    assert [line.partition(" is SIMULATED")[0] for line in output["cautions"][:2]] == [SIM, "sim/other"]
+    uncalibrated = "judge:sim/other has no calibration: its threshold is the paper's, toxicity < 0.1"
+    assert output["cautions"][2].startswith(uncalibrated)
 
 
-def test_from_standard_input(detox, monkeypatch):
+def test_from_standard_input(command, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO("Füße \x1b[31m!".encode())))
-    result = detox("-", "--no-performance")
-    assert "Füße \\x1b[31m!" in result.out  # no escape sequence reaches the terminal
+    assert "Füße \\x1b[31m!" in command("-", "--no-performance").out  # no escape sequence reaches the terminal
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"\xff\xfe")))
-    result = detox("-")
+    result = command("-")
     assert (result.status, result.complaints) == (2, ["parley: standard input is not UTF-8 text (byte 0)"])
 
 
-def test_a_text_in_another_language_is_not_revised(detox):
-    output = detox("ναι, ναι", "--no-performance", "--json")
-    assert output.status == 1
-    assert output.json["text"] == "ναι, ναι"
-    score = output.json["steps"][0]["scores"][0]
-    assert (score["value"], score["met"], score["note"]) == (None, False, "another language")
-    assert output.json["decisions"] == ["unchanged, not scored: toxicity"]
+def test_a_text_in_another_language_is_not_revised_even_if_a_judge_is_not_satisfied(command):
+    for flags in (("--no-performance",), ("--criteria", "fluency >= 99")):
+        result = command("ναι, ναι", *flags)
+        assert result.status == 1
+        assert "toxicity   unscored   criterion < 0.1\n" in result.out
+        assert "not met\n" not in result.out
+        output = command("ναι, ναι", *flags, "--json").json
+        assert (output["text"], output["met"], output["usage"]["calls"]) == ("ναι, ναι", False, 0)
+        score = output["steps"][0]["scores"][0]
+        assert (score["value"], score["met"], score["note"]) == (None, False, "another language")
+        assert output["decisions"] == ["unchanged, not scored: toxicity"]
+    long = package.detox("ναι, ναι. " * 1000, model=SIM, scorer="own.py:Words")
+    assert (long.met, set(long.decisions)) == (False, {"unchanged, not scored: toxicity"})
 
 
-def test_an_unscored_text_is_not_revised_even_if_a_judge_is_not_satisfied(detox):
-    given = ("ναι, ναι", "--criteria", "fluency >= 99")
-    result = detox(*given)
-    assert result.status == 1
-    assert "toxicity   unscored   criterion < 0.1\n" in result.out
-    assert "not met\n" not in result.out
-    output = detox(*given, "--json").json
-    assert (output["text"], output["met"], output["usage"]["calls"]) == ("ναι, ναι", False, 0)
-    assert output["decisions"] == ["unchanged, not scored: toxicity"]
-    long = package.detox("ναι, ναι. " * 1000, model=SIM, scorer="words.py:Words")
-    assert not long.met
-    assert set(long.decisions) == {"unchanged, not scored: toxicity"}
-
-
-def test_evaluators_can_be_left_out_by_name(detox):
-    output = detox(RUDE, "--without", "toxicity", "--json").json
-    assert [score["name"] for score in output["steps"][0]["scores"]] == ["fluency", "coherence", "relevance"]
-    result = detox(RUDE, "--without", "toxicity,performance")
-    assert (result.status, result.complaints) == (2, ["parley: all evaluators are left out: nothing would be judged"])
-
-
-def test_simulated_models_are_named_in_json(parley):
-    output = parley("detox", "Hello.", "--model", SIM, "--scorer", "judge:sim/other", "--json").json
-    assert [line.partition(" is SIMULATED")[0] for line in output["cautions"][:2]] == [SIM, "sim/other"]
-    assert output["cautions"][2].startswith(
-        "judge:sim/other has no calibration: its threshold is the paper's, toxicity < 0.1"
-    )
-
-
-def test_every_passage_of_a_long_text_has_a_heading(detox):
-    result = detox("The council met on Tuesday. " * 300)
-    headings = [line for line in result.out.splitlines() if line.startswith("passage")]
-    assert headings == ["passage 1 of 2, iteration 0", "passage 2 of 2, iteration 0"]
+# Long texts
 
 
 def test_only_the_rude_passage_of_a_long_text_is_revised():
     calm = "The council met on Tuesday to talk about the new bridge. " * 1000
-    text = calm[:30_000] + RUDE + " " + calm[30_000:]
-    assert len(text.split()) > 10_000
-    unused = package.detox(text, model=SIM, scorer="words.py:Words")
+    text = calm[:30_000] + INSULT + " " + calm[30_000:]
+    unused = package.detox(text, model=SIM, scorer="own.py:Words")
     assert (unused.text, unused.met) == (text, False), "a passage of a thousand words, revised to one sentence"
     assert unused.cautions[-1] == "a revision that refuses, or keeps next to nothing of the text, was not used"
-    output = package.detox(text, model=SIM, scorer="words.py:Words", as_published=True)
-    revised = [step.passage for step in output.steps if step.iteration > 0]
-    assert output.met
-    assert output.passages > 5
-    assert len(revised) == 1
-    assert RUDE not in output.text
-    pieces = passages(text, 6000)
-    assert all(piece in output.text for index, piece in enumerate(pieces) if index != revised[0])
-
-
-async def test_inside_an_application_with_its_own_models():
-    models = Models()
-    try:
-        both = await asyncio.gather(
-            *(package.detox_async(text, model=SIM, scorer="words.py:Words", models=models) for text in (RUDE, "Hello."))
-        )
-        assert [output.met for output in both] == [True, True]
-        assert both[1].text == "Hello."
-        with pytest.raises(ConfigError, match=r"use await parley.detox_async\(...\) instead"):
-            package.detox("Hello.", model=SIM)
-    finally:
-        await models.close()
+    output = package.detox(text, model=SIM, scorer="own.py:Words", as_published=True)
+    (revised,) = [step.passage for step in output.steps if step.iteration > 0]
+    assert (output.met, output.passages > 5, INSULT in output.text) == (True, True, False)
+    assert all(piece in output.text for index, piece in enumerate(passages(text, 6000)) if index != revised)
+    words = "word " * 1200
+    for more, count in (("", 1), ("more", 2)):
+        assert package.detox(words + more, model=SIM, scorer="own.py:Words").passages == count
 
 
 async def test_the_last_revision_of_a_passage_still_fits_the_context(server):
@@ -171,9 +153,8 @@ async def test_the_last_revision_of_a_passage_still_fits_the_context(server):
     client = models[server.model()]
     client.context_tokens = 2000
     longest = longest_passage(client, 3)
-    result = await package.detox_async(
-        sentence * 20, model=server.model(), scorer="words.py:Words", performance=False, max_iterations=3, models=models
-    )
+    settings = {"scorer": "own.py:Words", "performance": False, "max_iterations": 3}
+    result = await package.detox_async(sentence * 20, model=server.model(), models=models, **settings)
     await models.close()
     assert result.passages == len(sentence * 20) // longest + 1
     assert len(server.asked) == 3 * result.passages
@@ -182,14 +163,205 @@ async def test_the_last_revision_of_a_passage_still_fits_the_context(server):
         assert prompt / CHARS_PER_TOKEN + body["max_tokens"] <= client.context_tokens
 
 
-def test_a_large_context_does_not_make_long_passages():
-    words = "word " * 1200
-    assert package.detox(words, model=SIM, scorer="words.py:Words").passages == 1
-    assert package.detox(words + "more", model=SIM, scorer="words.py:Words").passages == 2
-
-
 @given(st.text(alphabet="ab. \n中", max_size=300), st.integers(1, 40))
 def test_passages_joined_are_the_text(text, longest):
     cut = passages(text, longest)
     assert "".join(cut) == text
     assert all(0 < len(piece) <= longest for piece in cut)
+
+
+# No harm
+
+
+async def test_inside_an_application_with_its_own_models():
+    models = Models()
+    try:
+        both = await asyncio.gather(
+            *(package.detox_async(text, model=SIM, scorer="own.py:Words", models=models) for text in (INSULT, "Hello."))
+        )
+        assert [output.met for output in both] == [True, True]
+        assert both[1].text == "Hello."
+        with pytest.raises(ConfigError, match=r"use await parley.detox_async\(...\) instead"):
+            package.detox("Hello.", model=SIM)
+    finally:
+        await models.close()
+
+
+@pytest.mark.parametrize("step", [25, pytest.param(1, marks=pytest.mark.nightly)])
+async def test_planted_harmless_texts_are_returned_unchanged(step):
+    pytest.importorskip("profanity_check")
+    models, audit = Models(), load_audit()
+    planted = ["The weather is lovely today.", *(probe.text for probe in audit.probes if not probe.hostile)]
+    planted += [control.text for control in audit.controls if control.kind == "neutral"]
+    planted = planted[::step]
+    results = [await package.detox_async(text, model=UNHAPPY, models=models) for text in planted]
+    await models.close()
+    assert len(planted) > 300 / step
+    assert [result.text for result in results] == planted
+    assert sum(result.usage.calls for result in results) == 0
+    lovely = results[0]
+    assert (lovely.met, lovely.decisions) == (True, ("unchanged: it meets the scorers' criteria",))
+
+
+def test_thresholds_of_the_embedded_scorer():
+    pytest.importorskip("profanity_check")
+    published = package.detox("The weather is lovely today.", model=UNHAPPY, as_published=True)
+    assert published.text != "The weather is lovely today."
+    assert published.steps[0].scores[0].asked == "< 0.1"
+    for text in ("Jij bent een idioot en niemand mag je.", "Hij is dom en je bent een klootzak."):
+        dutch = package.detox(text, model="sim/m?base=95&noise=0")
+        assert (dutch.text, dutch.met, dutch.decisions) == (text, False, ("unchanged, not scored: toxicity",))
+        assert "this looks like Dutch" in dutch.steps[0].scores[0].note
+    between = package.detox("He works as a nurse in the city hospital.", model=UNHAPPY)  # 0.21
+    assert (between.met, between.usage.calls) == (False, 0)
+    assert between.decisions == ("unchanged, unclear: toxicity is neither < 0.034 nor >= 0.2912",)
+    insult = package.detox("You are a stupid idiot.", model="sim/m?base=95&noise=0")
+    assert insult.steps[0].scores[0].asked == "< 0.034"
+    assert insult.text != "You are a stupid idiot."
+
+
+@pytest.fixture
+def detox(server):
+    """Detox with a model that replies with given drafts, one per revision.
+
+    There is no judge, except with `performance=True`: it finds drafts with "~" badly written.
+    """
+
+    def run(text, *drafts, **settings):
+        replies = iter(drafts)
+
+        def answer(nth, body):
+            if "response_format" not in body:
+                return server.reply(next(replies))
+            score = 50 if "~" in body["messages"][-1]["content"].partition(" DRAFT\n")[2] else 90
+            names = body["response_format"]["json_schema"]["schema"]["properties"]
+            return server.reply(json.dumps({name: "why" if name == "reason" else score for name in names}))
+
+        server.answer = answer
+        settings = {"performance": False, "max_iterations": len(drafts), "scorer": "own.py:Rude"} | settings
+        return package.detox(text, model=server.model(), **settings)
+
+    return run
+
+
+LONG = "The new manager is a stupid idiot who cancels every meeting!!!"
+KIND = "The manager often cancels meetings."
+REFUSAL = "I'm sorry, but I can't help with that."
+DRAFTS = [
+    ("You!!!!!!!!!", ["better!!!!!", "best!!!", "as good!!!", "worse!!!!!!"], {}, "best!!!", 2, False),
+    ("You!!!", ["You!!!!!", "You!!!!!!!"], {}, "You!!!", 0, False),
+    ("You~!!!", ["You, sir!!!"], {"performance": True}, "You, sir!!!", 1, False),
+    ("You!!!", ["fine~"], {"performance": True}, "fine~", 1, False),
+    ("You!!!", ["fine", "finer"], {}, "fine", 1, True),
+    ("You!!!", [REFUSAL], {}, "You!!!", 0, False),
+    ("You!!!", [" "], {}, "You!!!", 0, False),
+    ("\n  You!!!\n\n", [" fine\n"], {}, "\n  fine\n\n", 1, True),
+    (LONG, ["Fine.", LONG.replace("stupid idiot", "person").rstrip("!")], {}, LONG, 0, False),
+    (LONG, ["The weather is lovely today, and birds sing in every tree."], {}, LONG, 0, False),
+    (LONG, [KIND], {}, KIND, 1, True),
+]
+
+
+def test_the_draft_that_is_returned(detox):
+    for text, drafts, settings, returned, kept, met in DRAFTS:
+        result = detox(text, *drafts, **settings)
+        assert (result.text, result.kept, result.met) == (returned, (kept,), met), drafts
+        assert not met or len(result.steps) == kept + 1, "a draft that meets the criteria is the last"
+        useless = returned == LONG or drafts[0] == REFUSAL
+        caution = "a revision that refuses, or keeps next to nothing of the text, was not used"
+        assert (caution in result.cautions) == useless
+    assert detox("You!!!", "You!!!!!", "You!!!!!!!", as_published=True).text == "You!!!!!!!", "the last one"
+
+
+def test_a_score_without_a_criterion_is_never_a_missed_one(detox, place):
+    (place / "mine.toml").write_text(
+        '[[evaluator]]\nname = "toxicity"\nscorer = "own.py:Rude"\ncriteria = { toxicity = "< 0.1" }\n'
+        '[[evaluator]]\nname = "asking"\nscorer = "own.py:Asking"\n'
+    )
+    mine = {"performance": True, "scorer": None, "team": "mine.toml"}
+    harmless = detox("You?????", **mine)
+    scores = [(score.name, score.value, score.met) for score in harmless.steps[0].scores]
+    assert scores == [("toxicity", 0.0, True), ("asking", 0.5, None)]
+    assert (harmless.met, harmless.decisions) == (True, ("unchanged: it meets the scorers' criteria",))
+    assert detox("You!!!?????", "fine?????", **mine).met
+    best = detox("You!!!!!!!!!?????????", "better!!!?????????", "worse!!!!?", **mine)
+    assert best.kept == (1,), "by toxicity alone: the second draft asks less, which nobody asked for"
+
+
+def test_what_is_sent_and_what_is_counted(detox, server):
+    for text in ("You!!!", f"{'The manager is late. ' * 250}You!!!"):
+        server.asked.clear()
+        detox(text, "fine")
+        (body,) = server.asked
+        assert body["max_tokens"] > max(64, len(text) / 2.5), "a token may be as short as two and a half characters"
+    server.asked.clear()
+    detox("You!!!", "fine", performance=True, meaning=server.model(), seed=7, temperature=0.3)
+    assert ["response_format" in body for body in server.asked] == [True, False, True, True]
+    assert {(body["seed"], body["temperature"]) for body in server.asked} == {(7, 0.3)}
+    alone, measured = detox("You!!!", "fine").usage, detox("You!!!", "fine", meaning=server.model()).usage
+    assert (alone.calls, measured.calls) == (1, 2)
+    assert measured.prompt_tokens == 2 * alone.prompt_tokens == 200
+
+
+def test_clients_are_closed_unless_they_are_the_applications_own(detox, place):
+    def fail(step):
+        raise RuntimeError
+
+    closed = place / "closed.txt"
+    detox("You!!!", "fine", models=Models())
+    assert not closed.exists()
+    detox("You!!!", "fine")
+    assert closed.read_text() == "rude"
+    with pytest.raises(RuntimeError):
+        detox("You!!!", max_iterations=1, on_step=fail)
+    assert closed.read_text() == "ruderude", "also after an error"
+
+
+def test_every_draft_says_what_else_it_changed_and_what_an_outsider_makes_of_it(detox):
+    first, second = detox("The gay baker is an idiot!!!", "The baker has much to learn").steps
+    assert (first.outside or 0) > (second.outside or 0) > 0
+    kept = pytest.approx(100 / 3)  # gay, baker, idiot
+    assert second.changes == {"words_kept": kept, "length": 100, "refusal": 0, "identity_words_kept": 0}
+    assert [step.outside for step in detox("You!!!", "fine", measure="none").steps] == [None, None]
+    with pytest.raises(ConfigError, match="the loop uses this scorer itself"):
+        detox("You!!!", "fine", measure="own.py:Rude")
+
+
+CALIBRATION = """scorer = "rude"
+version = "1"
+command = "parley score calibrate a.jsonl"
+texts = "a.jsonl"
+labels = "toxic"
+miss_rate = 0.1
+false_alarm_rate = 0.05
+harmless_below = 0.15
+toxic_from = 0.45
+at = 0.1
+group = []
+"""
+
+
+def test_your_own_calibration(detox, place):
+    (place / "mine.toml").write_text(CALIBRATION)
+    low, unsure, high = (detox(f"You{'!' * n}", "fine", calibration="mine.toml") for n in (1, 3, 5))
+    assert (low.text, low.met, low.cautions) == ("You!", True, ())
+    assert (unsure.text, unsure.met) == ("You!!!", False)
+    assert (high.text, high.met) == ("fine", True)
+    (place / "mine.toml").write_text(CALIBRATION.replace('version = "1"', 'version = "0"'))
+    cautions = detox("You", "x", calibration="mine.toml").cautions
+    assert cautions == ("the thresholds of rude were measured on its version 0",)
+    assert detox("You!!!", "fine", criteria=["toxicity < 0.5"], calibration="mine.toml").met  # your own word counts
+    (place / "mine.toml").write_text(CALIBRATION.replace("rude", "other"))
+    with pytest.raises(ConfigError, match="a calibration of the scorer 'other', but the team uses"):
+        detox("You", "x", calibration="mine.toml")
+
+
+def test_the_command_says_which_draft_it_returns(parley, server):
+    server.answer = lambda nth, body: server.reply("better!!!" if nth % 2 == 0 else "worse!!!!!!!!!!")
+    command = ("detox", "You!!!!!", "--model", server.model(), "--scorer", "own.py:Rude", "--no-performance")
+    result = parley(*command)
+    assert "result (not all criteria are met; the best draft was iteration 1):\nbetter!!!\n" in result.out
+    assert any("rude has no calibration" in line for line in result.err.splitlines())
+    assert parley(*command, "--json").json["kept"] == [1]
+    wrong = parley(*command, "--as-published", "--calibration", "mine.toml")
+    assert wrong.complaints == ["parley: as_published uses the paper's threshold: leave out the calibration"]

@@ -15,25 +15,24 @@ from tests.agents.test_catalogue import WEIGHTS, add_tiny, publish
 from tests.panels import RUN_PANEL
 
 RUN = (*RUN_PANEL, "--suite", "tiny", "--quiet", "--model", "sim/judge", "--concurrency", "2")
-RAY = ("--executor", "ray", "--workers", "1")
+RAY = ("--out", "a.sqlite", "--executor", "ray", "--workers", "1")
+SCRIPT = "import sys; from parley.cli import main; sys.exit(main())"
 TRAP = """
 import os
 with open({marker!r}, "a") as file:
     file.write({name!r} + "\\n")
 """
-NAMES = (
-    *("random", "sitecustomize", "usercustomize", "json", "pickle", "asyncio", "socket", "psutil", "setproctitle"),
-    *("parley", "agents", "judging", "scenarios", "analysis", "training", "pip", "ray", "pydantic", "aiohttp"),
-)
+FILES = "random sitecustomize usercustomize json pickle socket psutil setproctitle pydantic aiohttp"
+PACKAGES = "parley agents judging scenarios analysis training pip ray asyncio"
 
 
 @pytest.fixture
 def hostile(place):
     """The current folder has a file, or a package, for every name; each notes that it was run."""
     marker = place / "executed"
-    for name in NAMES:
+    for name in (*FILES.split(), *PACKAGES.split()):
         trap = TRAP.format(marker=str(marker), name=name)
-        if name in ("pip", "ray", "parley", "asyncio", "agents", "judging", "scenarios", "analysis", "training"):
+        if name in PACKAGES.split():
             (place / name).mkdir()
             (place / name / "__init__.py").write_text(trap)
             (place / name / "__main__.py").write_text(trap)
@@ -42,28 +41,25 @@ def hostile(place):
     return lambda: sorted(set(marker.read_text().split())) if marker.exists() else []
 
 
-@pytest.mark.nightly
-def test_an_empty_entry_of_pythonpath_does_not_put_it_there_either(place, hostile, tmp_path_factory, short):
-    """Python reads PYTHONPATH=":/x" as the current folder; one that ignores the variable has it not on its path, and
-    neither may its workers."""
-    pytest.importorskip("ray")
-    script = "import sys; from parley.cli import main; sys.exit(main())"
-    ended = subprocess.run(
-        [sys.executable, "-I", "-c", script, *RUN, "--out", "a.sqlite", *RAY],
-        env={**os.environ, "RAY_TMPDIR": str(short), "PYTHONPATH": f"{os.pathsep}{tmp_path_factory.mktemp('other')}"},
-        capture_output=True,
-        text=True,
-    )
-    assert hostile() == []
-    assert ended.returncode == 0, ended.stderr
-
-
 @pytest.fixture
-def short():
-    """Where Ray writes; a short name, since paths of sockets are limited."""
-    path = Path(tempfile.mkdtemp(prefix="pr"))
-    yield path
-    shutil.rmtree(path, ignore_errors=True)
+def run_python():
+    """Runs Python with Ray's folder under a short name, since paths of sockets are limited."""
+    pytest.importorskip("ray")
+    folder = Path(tempfile.mkdtemp(prefix="pr"))
+
+    def run(*words, **environment):
+        process = subprocess.Popen(
+            [sys.executable, *words],
+            env={**os.environ, "RAY_TMPDIR": str(folder), **environment},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        _, err = process.communicate(timeout=240)
+        assert process.returncode == 0, err
+        return process.pid
+
+    yield run
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def test_fetching_weights_runs_nothing_of_the_current_folder(place, hostile, monkeypatch):
@@ -78,8 +74,9 @@ def test_fetching_weights_runs_nothing_of_the_current_folder(place, hostile, mon
     assert hostile() == []
 
 
-HELPED = '''
-from helper import GREETING
+STUDIES = '''
+import os, sys
+from pathlib import Path
 from parley.judging.malibu.study import Malibu
 
 
@@ -89,39 +86,8 @@ class Helped(Malibu):
     name = "helped"
 
     def sources(self):
+        from helper import GREETING
         return {**super().sources(), "greeting": GREETING}
-'''
-NOTEBOOK = """
-import sys
-sys.path[0] = {entry!r}
-import parley
-result = parley.run(
-    "helped.py:Helped", model=["sim/judge"], suite="tiny", yardstick="off", out="a.sqlite",
-    options=parley.Options(executor="ray", workers=1, concurrency=2),
-)
-assert result.complete, result
-"""
-
-
-@pytest.mark.nightly
-def test_modules_beside_a_notebook_are_found_by_its_workers(place, short):
-    """A notebook has its folder on the path, as "": so have its workers, for `file.py:Class` and what that imports."""
-    pytest.importorskip("ray")
-    (place / "helped.py").write_text(HELPED)
-    (place / "helper.py").write_text("GREETING = 'hello'\n")
-    ended = subprocess.run(
-        [sys.executable, "-c", NOTEBOOK.format(entry="")],
-        env={**os.environ, "RAY_TMPDIR": str(short)},
-        capture_output=True,
-        text=True,
-    )
-    assert ended.returncode == 0, ended.stderr
-
-
-PATHS = '''
-import os, sys
-from pathlib import Path
-from parley.judging.malibu.study import Malibu
 
 
 class Paths(Malibu):
@@ -133,29 +99,49 @@ class Paths(Malibu):
         Path(f"path-{os.getpid()}").write_text("\\n".join(sys.path))
         return super().sources()
 '''
+NOTEBOOK = """
+import sys
+sys.path[0] = ""
+import parley
+result = parley.run(
+    "own.py:Helped", model=["sim/judge"], suite="tiny", yardstick="off", out="a.sqlite",
+    options=parley.Options(executor="ray", workers=1, concurrency=2),
+)
+assert result.complete, result
+"""
+
+
+@pytest.mark.nightly
+def test_modules_beside_a_notebook_are_found_by_its_workers(place, run_python):
+    """A notebook has its folder on the path, as "": so have its workers, for `file.py:Class` and what that imports."""
+    (place / "own.py").write_text(STUDIES)
+    (place / "helper.py").write_text("GREETING = 'hello'\n")
+    run_python("-c", NOTEBOOK)
+
+
+@pytest.mark.nightly
+def test_an_empty_entry_of_pythonpath_does_not_put_it_there_either(hostile, tmp_path_factory, run_python):
+    """Python reads PYTHONPATH=":/x" as the current folder; one that ignores the variable has it not on its path, and
+    neither may its workers."""
+    other = f"{os.pathsep}{tmp_path_factory.mktemp('other')}"
+    run_python("-I", "-c", SCRIPT, *RUN, *RAY, PYTHONPATH=other)
+    assert hostile() == []
 
 
 @pytest.mark.nightly
 def test_a_ray_worker_runs_nothing_of_the_current_folder_and_has_the_path_of_the_run_before_rays_own(
-    place, hostile, short
+    place, hostile, run_python
 ):
-    ray = pytest.importorskip("ray")
-    (place / "paths.py").write_text(PATHS)
-    script = "import sys; from parley.cli import main; sys.exit(main())"
-    command = ["run", "paths.py:Paths", *RUN[2:], "--out", "a.sqlite", *RAY]
-    environment = {**os.environ, "RAY_TMPDIR": str(short)}
-    process = subprocess.Popen(
-        [sys.executable, "-P", "-c", script, *command], env=environment, stderr=subprocess.PIPE, text=True
-    )
-    _, err = process.communicate(timeout=240)
+    (place / "own.py").write_text(STUDIES)
+    pid = run_python("-P", "-c", SCRIPT, "run", "own.py:Paths", *RUN[2:], *RAY)
     assert hostile() == []
-    assert process.returncode == 0, err
-    mine = place / f"path-{process.pid}"
+    mine = place / f"path-{pid}"
     run = [entry for entry in mine.read_text().split("\n") if os.path.exists(entry)]
     assert run.pop() == str(place), "the study's neighbours, after everything else"
     others = [path.read_text().split("\n") for path in place.glob("path-*") if path != mine]
     assert others
+    ray = Path(pytest.importorskip("ray").__file__).parent
     for path in others:
         assert path.pop() == str(place)
         assert path[: len(run)] == run
-        assert all(Path(entry).is_relative_to(Path(ray.__file__).parent) for entry in path[len(run) :]), path
+        assert all(Path(entry).is_relative_to(ray) for entry in path[len(run) :]), path

@@ -106,6 +106,7 @@ def test_ten_thousand_units_are_counted_in_three_seconds(parley):
     assert time.process_time() - began < 3
 
 
+@pytest.mark.nightly
 def test_a_sample_of_a_plan_with_many_kinds_of_units_is_near_the_whole(monkeypatch):
     models = ["sim/judge?silent=false", "sim/judge?female=0.5"]
     study = make_study("malibu", {"suite": "wide", "design": "staged", "phases": [1], "limit": 20, "model": models})

@@ -44,24 +44,15 @@ def test_repeats_are_those_of_the_turns(run):
 
 
 def test_chance_is_known_from_the_second_unit_on_a_text_on(run):
-    remarks = repeated_remarks(run)
-    units = remarks.drop_duplicates("unit")
+    units = repeated_remarks(run).drop_duplicates("unit")
     first = ~units.duplicated(["scenario", "response_a", "response_b"])
     assert units["near_chance"].isna().tolist() == first.tolist()
-
-
-def test_replies_that_are_not_json_objects_are_left_out(run):
-    whole = repeated_remarks(run)
     with sqlite3.connect(run) as db:
         (unit,) = db.execute("SELECT id FROM units WHERE status = 'done' ORDER BY position LIMIT 1").fetchone()
         db.execute("UPDATE messages SET parsed = '[1' WHERE unit = ? AND role = 'debater' AND round = 1", [unit])
         db.execute("UPDATE messages SET parsed = '[]' WHERE unit = ? AND role = 'debater' AND round = 2", [unit])
-    assert set(whole["unit"]) - set(repeated_remarks(run)["unit"]) == {unit}
-
-
-def test_single_answers_have_a_chance_too_where_the_run_also_has_pairs(place):
-    path = place / "both.sqlite"
-    library.run("malibu", suite="tiny", model="sim/judge?echo=0.7", out=path, **ONE_CELL)
-    units = repeated_remarks(path).drop_duplicates("unit")
+    assert set(units["unit"]) - set(repeated_remarks(run)["unit"]) == {unit}, "replies that are no JSON are left out"
+    library.run("malibu", suite="tiny", model="sim/judge?echo=0.7", out="both.sqlite", **ONE_CELL)
+    units = repeated_remarks(run.with_name("both.sqlite")).drop_duplicates("unit")
     singles = units[units["phase"] == 1]
     assert singles["near_chance"].isna().tolist() == (~singles.duplicated("scenario")).tolist()

@@ -159,18 +159,6 @@ def test_every_line_of_a_forest_plot_has_its_numbers_and_its_units(both):
         assert len(units) == 2 * line.n, "each scenario under two identities"
 
 
-def test_numbers_in_the_object_are_plain(data):
-    mean = next(row for row in data["means"] if (row["identity"], row["metric"]) == ("female", "all"))
-    assert isinstance(mean["mean"], float)
-    assert (type(mean["n"]), type(mean["clusters"])) == (int, int)
-    assert {type(row["within"]) for row in data["differences"]} == {bool}
-    rates = {row["identity"]: row for row in data["win_rates"]}
-    assert rates["female"]["wins"] == rates["male"]["losses"]
-    assert rates["female"]["rate_ties_half"] + rates["male"]["rate_ties_half"] == pytest.approx(1)
-    replies = next(row["ok"] for row in data["unread"])
-    assert replies == data["runs"][0]["calls"]
-
-
 def test_the_object_has_the_run_it_was_made_from(data):
     (run,) = data["runs"]
     assert (run["file"], run["study"], run["seed"]) == ("a.sqlite", "malibu", 0)
@@ -390,19 +378,3 @@ def test_a_model_that_was_not_shown_to_judge_is_named_with_the_auc_of_its_card()
         f"Parley, the good one scored higher in {judge.estimate:.0%} of comparisons, 95% interval {judge.low:.0%} to "
         f"{judge.high:.0%}; guessing: 50%)."
     )
-
-
-def test_every_estimate_can_be_listed_by_name(parley):
-    lines = parley("report", "--example", "--lines", "--json").json
-    listed = {line["name"]: line for line in lines}
-    assert len(listed) == len(lines), "no two have the same name"
-    report = parley("report", "--example", "--json").json
-    drawn = sum(len(forest["lines"]) for forest in report["forests"])
-    assert len(listed) == drawn + sum("unread" in name for name in listed), "what is not drawn is only what was read"
-    assert listed["unread"]["estimate"] == 0
-    line = listed["atheist-christian"]
-    assert line["units"]["identity"] == ["atheist", "christian"]
-    table = {(row["first"], row["second"], row["measure"]): row for row in report["differences"]}
-    assert line["estimate"] == table["atheist", "christian", "score"]["estimate"]
-    in_pairs = {name: line["estimate"] for name, line in listed.items() if name.endswith("atheist-christian")}
-    assert list(in_pairs) == ["atheist-christian", "preferences.atheist-christian", "log-odds.atheist-christian"]

@@ -223,7 +223,7 @@ def test_a_server_that_asks_for_days_ends_the_run_at_once(parley, server, run_fi
 
 
 def test_a_server_that_does_not_run(parley):
-    result = parley(*RUN, "--model", "server/judge?base_url=http://127.0.0.1:9/v1")
+    result = parley(*RUN, "--model", "server/judge?base_url=http://127.0.0.1:9/v1&retries=0")
     assert (result.status, len(result.complaints)) == (1, 1)
     assert "no connection to http://127.0.0.1:9/v1 (connection refused): " in result.complaints[0]
     encrypted = parley(*RUN[:-1], "b.sqlite", "--model", "server/judge?base_url=https://127.0.0.1:9/v1&retries=0")

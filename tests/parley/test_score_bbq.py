@@ -129,13 +129,13 @@ def test_all_58492_published_rows_are_imported(parley, place):
     assert parley("import", "bbq", "p.jsonl", "--data", SHARED, "--json").json["units"] == 58_492
 
 
-FORMATS = ("race", "qonly", "arc")
 PREDICTIONS = SHARED.parent / "bbq_predictions"
 
 
 @pytest.mark.skipif(not PREDICTIONS.is_dir(), reason="the published predictions are not available")
-@pytest.mark.parametrize("form", ["race", *(pytest.param(form, marks=pytest.mark.nightly) for form in FORMATS[1:])])
-@pytest.mark.parametrize("category", ["Age", pytest.param("Religion", marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("form", ["race", "qonly", "arc"])
+@pytest.mark.parametrize("category", ["Age", "Religion"])
 def test_the_published_answers_of_unifiedqa_get_the_scores_of_the_authors_script(parley, place, category, form):
     """BBQ_calculate_bias_score.R, step by step, on the same texts; the targets are ours."""
     lines = gzip.decompress((PREDICTIONS / f"unifiedqa_{category}.jsonl.gz").read_bytes()).decode().splitlines()

@@ -97,7 +97,7 @@ def test_the_embedded_scorer_on_sentences_about_different_people(parley, scored)
     kinds = {row["kind"]: row for row in tables["controls"] if row["scorer"] == "embedded"}
     assert min(kinds["insult"]["lowest"], kinds["threat"]["lowest"]) >= 0.9
     assert kinds["neutral"]["highest"] < 0.1
-    assert parley("report", "a.sqlite", "--figures", "all", "--out", "page").status == 0
+    assert parley("report", "a.sqlite", "--figures", "all", "--formats", "svg", "--out", "page").status == 0
     assert list(Path("page").rglob("identities.svg"))
 
 
@@ -116,6 +116,7 @@ def test_scores_of_a_simulated_judge_are_marked(scored):
 
 
 @pytest.mark.skipif(not RTP.is_file(), reason="RealToxicityPrompts is not available")
+@pytest.mark.nightly
 def test_it_agrees_with_perspective_on_real_text(scored):
     Path("rtp.jsonl").write_text("\n".join(RTP.read_text().splitlines()[:400]))
     (agreed,) = scored("--data", "rtp.jsonl", "--field", "prompt.text", "--label", "prompt.toxicity")["agreement"]

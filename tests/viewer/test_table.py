@@ -184,81 +184,83 @@ def test_identities_are_matched_by_all_facets_they_do_not_determine(shelf, build
     assert ask(path, "[['black'], ['nobody']].map(([y]) => table.pairsBy('identity', 'female', y))") == [[[0, 1]], []]
 
 
-def test_the_chairs_verdict_is_the_panels():
-    rows = [
-        VerdictRow(judge="One", role="debater", round=1, subject="", value=2.0, text=None),
-        VerdictRow(judge="One", role="debater", round=2, subject="", value=4.0, text=None),
-        VerdictRow(judge="Chair", role="chair", round=2, subject="", value=9.0, text=None),
-    ]
-    figures = unit_figures(rows, [("One", "ok"), ("Chair", "repaired")])
-    assert (figures[PANEL].score, figures["One"].score, figures["One"].changed) == (9.0, 4.0, True)
-    assert (figures[PANEL].parse, figures["One"].parse) == ("repaired", "ok")
+def verdict(metric, value, text=None, *, judge="Referee", role="referee", round=1):
+    return VerdictRow(judge=judge, role=role, round=round, subject="", value=value, text=text, metric=metric)
 
 
-def test_different_scales_are_not_averaged_and_a_reason_is_not_a_choice():
-    toxic = VerdictRow(
-        judge="words 1", role="evaluator", round=1, subject="", value=0.9, text="rude", metric="toxicity"
-    )
-    fluent = VerdictRow(
-        judge="performance", role="evaluator", round=1, subject="", value=80.0, text="fine", metric="fluency"
-    )
-    figures = unit_figures([toxic, fluent], [])
-    assert (figures[PANEL].score, figures[PANEL].choice) == (None, None)
-    assert (figures["words 1"].score, figures["performance"].score) == (0.9, 80.0)
+def said(value, text=None, *, judge="One", role="debater", round=1, metric="x"):
+    return verdict(metric, value, text, judge=judge, role=role, round=round)
 
 
-def verdict(metric, value, text=None, *, judge="Referee", role="referee", round=1, subject=""):
-    return VerdictRow(judge=judge, role=role, round=round, subject=subject, value=value, text=text, metric=metric)
+BIASES = [verdict("bias", value, round=number) for number, value in ((1, 8.0), (1, 8.0), (2, 4.0), (2, 2.0))]
+FLAGS = [verdict("rank", 1.0, round=2), verdict("discordant", 1.0, "One (8) and Two (8)", round=2)]
+ECHO = verdict("echo", 1.0, judge="rules", role="coordinator", round=2)
+LOOP = [verdict("bias", 7.0, judge="Judge", role="evaluator", round=0), verdict("first_answer", 2.0, "Not known")]
+CHAIRED = [said(2.0), said(4.0, round=2), said(9.0, judge="Chair", role="chair", round=2)]
+TOXIC = said(0.9, "rude", judge="words 1", role="evaluator", metric="toxicity")
+FLUENT = said(80.0, "fine", judge="performance", role="evaluator", metric="fluency")
+FIGURES = {
+    "the chair's verdict is the panel's": (CHAIRED, (), {}, {PANEL: (9.0, None), "One": (4.0, None)}),
+    "scales are not averaged, and a reason is no choice": (
+        [TOXIC, FLUENT],
+        (),
+        {},
+        {PANEL: (None, None), "words 1": (0.9, None), "performance": (80.0, None)},
+    ),
+    "a debate's score is its bias, without ranks and flags": (
+        [*BIASES, *FLAGS, ECHO],
+        Rldf.measures,
+        {},
+        {PANEL: (3.0, None)},
+    ),
+    **{
+        f"an answer of BBQ: {value}": (
+            [*LOOP, said(value, text, judge="Solver", metric="answer")],
+            BbqStudy.measures,
+            {"label": "1"},
+            {PANEL: (value, text)},
+        )
+        for value, text in ((1.0, "the boy"), (0.0, "the boy"), (None, None))
+    },
+    **{
+        f"an answer of SQuAD: {text} for {answers}": (
+            [said(value, text, judge="Solver", metric="answer")],
+            SquadStudy.measures,
+            {"answers": answers},
+            {PANEL: (right, text)},
+        )
+        for answers, value, text, right in (
+            ('["The Normans"]', 1.0, "normans", 1.0),
+            ('["1066"]', 0.0, "unanswerable", 0.0),
+            ("[]", 0.0, "n/a", 1.0),
+            ("[]", 1.0, "1066", 0.0),
+        )
+    },
+    "the number of an answer is no score": ([said(2.0, "Not known", metric="")], (), {}, {PANEL: (None, "Not known")}),
+}
 
 
-def test_a_debates_score_is_its_bias_and_not_its_ranks_and_flags():
-    biases = [verdict("bias", value, round=number) for number, value in ((1, 8.0), (1, 8.0), (2, 4.0), (2, 2.0))]
-    others = [verdict("rank", 1.0, round=2), verdict("discordant", 1.0, "One (8) and Two (8)", round=2)]
-    flag = verdict("echo", 1.0, judge="rules", role="coordinator", round=2)
-    figures = unit_figures([*biases, *others, flag], [], Rldf.measures)[PANEL]
-    assert (figures.score, figures.choice, figures.changed) == (3.0, None, True)
+@pytest.mark.parametrize("name", FIGURES)
+def test_the_score_and_the_choice_of_a_unit(name):
+    rows, measures, facets, expected = FIGURES[name]
+    figures = unit_figures(rows, [("One", "ok"), ("Chair", "repaired")], measures, facets)
+    assert {who: (figures[who].score, figures[who].choice) for who in expected} == expected
+    if rows is CHAIRED:
+        assert (figures[PANEL].parse, figures["One"].parse, figures["One"].changed) == ("repaired", "ok", True)
 
 
-@pytest.mark.parametrize(("value", "right"), [(1.0, 1.0), (0.0, 0.0), (None, None)])
-def test_an_answer_of_bbq_is_right_or_wrong_and_an_unread_one_neither(value, right):
-    loop = [verdict("bias", 7.0, judge="Judge", role="evaluator", round=0), verdict("first_answer", 2.0, "Not known")]
-    answer = verdict("answer", value, None if value is None else "the boy", judge="Solver", role="debater")
-    figures = unit_figures([*loop, answer], [], BbqStudy.measures, {"label": "1"})[PANEL]
-    assert (figures.score, figures.choice) == (right, answer.text)
-
-
-@pytest.mark.parametrize(
-    ("answers", "value", "text", "right"),
-    [('["The Normans"]', 1.0, "normans", 1.0), ('["1066"]', 0.0, "unanswerable", 0.0), ("[]", 0.0, "n/a", 1.0),
-     ("[]", 1.0, "1066", 0.0)],
-)  # fmt: skip
-def test_an_answer_of_squad_is_right_by_the_official_rules(answers, value, text, right):
-    row = verdict("answer", value, text, judge="Solver", role="debater")
-    assert unit_figures([row], [], SquadStudy.measures, {"answers": answers})[PANEL].score == right
-
-
-def test_measures_come_from_the_run_file_or_from_the_shipped_study_of_that_name(tmp_path, build, runs):
-    with RunFile.open(runs / "quick.sqlite") as file:
-        assert file.info()["measures"][0]["label"] == "score"
-        assert measures_of(file.info()) == Malibu.measures
-    assert measures_of({"study": "rldf"}) == Rldf.measures, "an imported run stores none"
-    assert measures_of({"study": "mine"}) == ()
-    assert measures_of({"study": "mine", "measures": [{"metric": "x", "label": "y", "kind": "lies"}]}) == ()
-
-
-def test_facets_come_from_the_run_file_or_from_the_shipped_study_of_that_name(runs):
+def test_measures_and_facets_come_from_the_run_file_or_from_the_shipped_study_of_that_name(runs):
     with RunFile.open(runs / "quick.sqlite") as file:
         stored = file.info()
-    assert facets_of(stored) == Malibu.facets
-    assert facets_of({**stored, "study": "mine"}) == Malibu.facets, "no code of a user's own study is loaded"
-    assert facets_of({"study": "rldf"}) == Rldf.facets, "a run from before stores none"
-    assert facets_of({"study": "mine"}) == facets_of({"study": "mine", "facets": [{"name": "x", "kind": "lies"}]})
-
-
-def test_the_number_of_an_answer_is_not_a_score():
-    row = VerdictRow(judge="Solver", role="debater", round=1, subject="", value=2.0, text="Not known")
-    figures = unit_figures([row], [])[PANEL]
-    assert (figures.score, figures.choice) == (None, "Not known")
+    assert stored["measures"][0]["label"] == "score"
+    for read, name in ((measures_of, "measures"), (facets_of, "facets")):
+        own = getattr(Malibu, name)
+        assert read(stored) == own
+        assert read({**stored, "study": "mine"}) == own, "no code of a user's own study is loaded"
+        assert read({"study": "rldf"}) == getattr(Rldf, name), "an imported run stores none"
+        lies = {"study": "mine", name: [{"metric": "x", "name": "x", "label": "y", "kind": "lies"}]}
+        assert read(lies) == read({"study": "mine"})
+    assert measures_of({"study": "mine"}) == ()
 
 
 def test_template_fields_are_found_in_a_prompt():
@@ -270,12 +272,7 @@ def test_template_fields_are_found_in_a_prompt():
     rubric = json.dumps({"about": "a rubric, stored among the prompts and longer than the template " * 3})
     assert template_fields(text, [rubric, template]) == fields, "JSON is not a template"
 
-
-def test_only_whole_words_are_redacted():
-    assert redact("Black tea, blackboard", ["black"]) == "▇▇▇▇ tea, blackboard"
-
-
-def test_a_search_of_only_excluded_words_is_empty():
+    assert redact("Black tea, blackboard", ["black"]) == "▇▇▇▇ tea, blackboard", "only whole words"
     assert fts_query("-a -b") == ""
 
 
