@@ -100,12 +100,12 @@ def headline(forest: Forest, *, blocked: str = "", prefix: str = "") -> Headline
     if not shown:
         found = {line.verdict or UNDECIDED for line in tested}
         verdict = found.pop() if len(found) == 1 else UNDECIDED
-        told = _unshown_in_words if forest.says else _unshown
-        return answered(verdict, told(verdict, tested, largest, forest), tests=len(tested))
-    told = _shown_in_words if forest.says else _shown
+        unshown = _unshown_in_words if forest.says else _unshown
+        return answered(verdict, unshown(verdict, tested, largest, forest), tests=len(tested))
+    words = _shown_in_words if forest.says else _shown
     return answered(
         largest.verdict or DIFFERENT,
-        told(largest, forest, len(shown), len(with_test)),  # what is not measured was corrected for too
+        words(largest, forest, len(shown), len(with_test)),  # what is not measured was corrected for too
         line=largest,
         distance=distance(largest),
         tests=len(with_test),
