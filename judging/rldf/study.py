@@ -92,7 +92,9 @@ class RldfConfig(TopicSample):
         True,
         description="first show the referee texts of known order, and say whether it can referee (not for sim/ models)",
     )
-    require_referee: bool = Field(False, description="stop before the debates if the referee's check fails")
+    require_referee: bool | None = Field(
+        None, description="stop before the debates if the referee's check fails (default: if there is a check)"
+    )
     feedback: Advanced[bool] = Field(True, description="debaters see the referee's scores and try to lower theirs")
     order: Advanced[Literal["fixed", "shuffled"]] = Field(
         "fixed", description="speaking order: as listed, or random in each round"

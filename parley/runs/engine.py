@@ -77,6 +77,7 @@ class Engine:
         budget: Limits on calls, tokens and cost, with what was spent before. Default: no limits.
         on_progress: Called with the progress after every commit, and twice a second in between.
         expected_calls: The calls that the whole plan is expected to take, for the estimate of the time left.
+        expected_reads: Those of them whose reply is one token.
     """
 
     def __init__(
@@ -91,6 +92,7 @@ class Engine:
         budget: Budget | None = None,
         on_progress: Callable[[Progress], None] | None = None,
         expected_calls: int = 0,
+        expected_reads: int = 0,
     ) -> None:
         self.study, self.file, self.models = study, file, models
         self.executor = executor or InProcess()
@@ -98,7 +100,13 @@ class Engine:
         counts = file.counts()
         total, done = sum(counts.values()), counts["done"]
         share = 1 - done / total if total else 0.0
-        self.progress = Progress(total=total, done=done, expected_calls=expected_calls * share)
+        self.progress = Progress(
+            total=total,
+            done=done,
+            before=done,
+            expected_calls=expected_calls * share,
+            expected_reads=expected_reads * share,
+        )
         self.stopping = asyncio.Event()
         self._on_progress = on_progress or (lambda progress: None)
         self._finished: list[Rows] = []

@@ -27,6 +27,7 @@ from parley.agents.providers import provider_of
 from parley.base.errors import ConfigError, ParleyError
 from parley.base.home import home, say
 from parley.base.tasks import blocking
+from parley.base.text import plural
 from parley.judging import Checked, HasNotes, Study
 from parley.runs.engine import TICK_SECONDS, Engine, Result
 from parley.runs.executor import Executor, InProcess
@@ -137,30 +138,35 @@ class Job:
         packed = packed_path(self.path)
         return packed if packed.exists() and not self.path.exists() else self.path
 
-    def read_check(self) -> Job:
-        """This job after its check, with the result in its run file. ParleyError if it failed and must not."""
-        assert self.check is not None, "this job has no check"
-        required = getattr(self.study.config, "require_referee", False)
-        try:
-            from parley.runs.frames import verdicts  # it loads pandas
+    def read_check(self, known_failure: str = "") -> Job:
+        """This job after its check, with the result in its run file. ParleyError if it failed and must not.
 
-            judge = find_verdict(self.check.study.name)
-            assert judge is not None, "a check says what it found"
-            found = judge(verdicts(self.check.stored_path))
-            passed, sentence = bool(found.passed), str(found.sentence)
-        except ModuleNotFoundError:
-            passed, sentence = (
-                False,
-                "The referee's check needs pandas: pip install 'parley-autogen[analysis]'.",
-            )
+        Args:
+            known_failure: What an earlier check said, if this one need not be made.
+        """
+        assert self.check is not None, "this job has no check"
+        required = getattr(self.study.config, "require_referee", None)
+        passed, sentence = False, known_failure
+        if not known_failure:
+            try:
+                from parley.runs.frames import verdicts  # it loads pandas
+
+                judge = find_verdict(self.check.study.name)
+                assert judge is not None, "a check says what it found"
+                found = judge(verdicts(self.check.stored_path))
+                passed, sentence = bool(found.passed), str(found.sentence)
+            except ModuleNotFoundError:
+                sentence = "The referee's check needs pandas: pip install 'parley-autogen[analysis]'."
+                required = bool(required)
         say(sentence)
-        if required and not passed:
+        if not passed and required is not False:
             raise ParleyError(
-                "stopped before the debates, because --require-referee was given and the referee failed its check: see "
-                f"parley report {self.check.stored_path}"
+                "stopped before the debates, since their scores would say nothing: name another --referee (a larger "
+                "model, or scorer/ngrams), or debate all the same with --no-require-referee "
+                f"({plural(self.usage.calls, 'call')})"
             )
-        said = {"passed": passed, "sentence": sentence, "run": self.check.stored_path.name}
-        return replace(self, checked=said)
+        run = {} if known_failure else {"run": self.check.stored_path.name}
+        return replace(self, checked={"passed": passed, "sentence": sentence} | run)
 
     def open_models(self) -> list[Client]:
         """The clients of all models; raises `ConfigError` if one cannot be used (unknown, no key, no price, …)."""
@@ -288,14 +294,14 @@ class Job:
         finally:
             timer.cancel()
 
-    async def _expected_calls(self) -> int:
-        """For the time left. A user's own study is run once, and simulated models answer at once: 0, so units tell."""
+    async def _expected(self) -> dict[str, int]:
+        """For the time left. A user's own study is run once, and simulated models answer at once: then units tell."""
         if self.target not in STUDIES or all(provider_of(name).simulated for name in self.study.models()):
-            return 0
+            return {}
         from parley.runs.rehearsal import rehearse_async  # see `usage`
 
         self.counted = self.counted or await rehearse_async(self.study)
-        return self.counted.calls
+        return {"expected_calls": self.counted.calls, "expected_reads": self.counted.reads}
 
     def _concurrency(self, clients: list[Client]) -> int:
         if self.options.concurrency is None and self.options.executor == "batch":
@@ -351,7 +357,7 @@ class Job:
                 cache=cache,
                 budget=budget,
                 on_progress=on_progress,
-                expected_calls=await self._expected_calls(),
+                **await self._expected(),
             )
             if on_engine:
                 on_engine(engine)
@@ -393,10 +399,15 @@ async def complete(job: Job, execute: Callable[[Job], Awaitable[Result]] = Job.e
     """
     job.open_models()  # a missing key is reported before anything is spent
     if job.check is not None:
-        result = await execute(job.check)
-        if not result.complete:
-            return job.check, result
-        job = job.read_check()
+        known = getattr(job.check.study, "known_failure", str)()
+        if not known:
+            say(
+                f"first, {plural(job.check.size.units, 'text')} of known order check the referee; --no-check skips them"
+            )
+            result = await execute(job.check)
+            if not result.complete:
+                return job.check, result
+        job = await asyncio.to_thread(job.read_check, known)  # it may rehearse, in an event loop of its own
     return job, await execute(job)
 
 

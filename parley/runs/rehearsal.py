@@ -41,6 +41,8 @@ class Usage:
     """Calls and tokens: of a unit, or of a whole plan."""
 
     calls: int = 0
+    reads: int = 0
+    """Calls whose reply is one token, as a silent ballot's."""
     prompt_tokens: int = 0
     completion_tokens: int = 0
     again: int = 0
@@ -58,7 +60,15 @@ class Usage:
         return 100_000 * self.calls + self.prompt_tokens
 
 
-NUMBERS = ("calls", "prompt_tokens", "completion_tokens", "again", "again_prompt_tokens", "again_completion_tokens")
+NUMBERS = (
+    "calls",
+    "reads",
+    "prompt_tokens",
+    "completion_tokens",
+    "again",
+    "again_prompt_tokens",
+    "again_completion_tokens",
+)
 
 
 class _Counted:
@@ -81,6 +91,7 @@ class _Counted:
         answered.append(text)
         usage, sent, written = self.usage, reply.usage.prompt_tokens, reply.usage.completion_tokens
         usage.calls += 1
+        usage.reads += written <= 1
         usage.prompt_tokens += sent
         usage.completion_tokens += written
         if request.typed:

@@ -235,8 +235,28 @@ def finite(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if not isinstance(value, float) or math.isfinite(value)}
 
 
-FIRST_CALLS = 3
-"""Calls before a rate is known: an embedded model's first one reads a prompt prefix that others share."""
+FIRST_CALLS, FEW_CALLS = 3, 30
+"""Calls before a rate is known: an embedded model's first one reads a prompt prefix that others share. After a few, a
+kind of which none was sent is taken for the mean."""
+
+
+@dataclass(slots=True)
+class Pace:
+    """How long calls of one kind take: `calls` of them, `sent` without those from the cache."""
+
+    calls: int = 0
+    sent: int = 0
+    seconds: float = 0.0
+
+    @property
+    def mean(self) -> float:
+        return self.seconds / self.sent
+
+    def add(self, call: Call) -> None:
+        self.calls += 1
+        if not call.cached:
+            self.sent += 1
+            self.seconds += call.latency
 
 
 @dataclass(slots=True, kw_only=True)
@@ -248,6 +268,14 @@ class Progress(Tally):
     failed: int = 0
     expected_calls: float = 0.0
     """0 if not known."""
+    expected_reads: float = 0.0
+    """Those of them whose reply is one token."""
+    before: int = 0
+    """Units that were done before this run began, where it resumes."""
+    reads: Pace = field(default_factory=Pace)
+    """Calls whose reply is one token, of those that the tally counts."""
+    seconds: float = 0.0
+    """The time that all calls took together."""
     read: int = 0
     """Replies that could be parsed."""
     unparsed: int = 0
@@ -278,6 +306,10 @@ class Progress(Tally):
     def add_call(self, call: Call) -> None:
         """Count a call when it is made, whether its unit is finished later or not."""
         self.count(call)
+        if not call.cached:
+            self.seconds += call.latency
+        if call.completion_tokens <= 1:
+            self.reads.add(call)
 
     def hear(self, turn: Turn) -> None:
         """Let the user read a turn of a debate as soon as it was taken."""
@@ -303,13 +335,27 @@ class Progress(Tally):
     def seconds_left(self) -> float | None:
         """Seconds until the end, at the rate of calls so far; None before the first few calls and when all is done.
 
-        Replies from the cache take no time: they are not counted in the rate, else a run that resumes is always nearly
-        done. Repairs make units longer than planned, so that the expected calls are made before all is done: each
-        unfinished unit then counts as half of a finished one. If no calls are expected, it counts as a whole one.
+        A debate's statement may take fifty times as long as a silent ballot on it, and comes first: replies of one
+        token and others each have their rate, and both must be known. Replies from the cache take no time: they are
+        not counted in the rate, else a run that resumes is always nearly done. Repairs make units longer than planned,
+        so that the expected calls are made before all is done: each unfinished unit then counts as half of a finished
+        one. If no calls are expected, it counts as a whole one.
         """
         unfinished, sent = self.total - self.done - self.failed, self.calls - self.cached
         if sent < FIRST_CALLS or unfinished <= 0:
             return None
+        reads = self.reads
+        writes = Pace(self.calls - reads.calls, sent - reads.sent, self.seconds - reads.seconds)
+        planned = [
+            (pace, max(expected - pace.calls, 0.0))
+            for pace, expected in ((reads, self.expected_reads), (writes, self.expected_calls - self.expected_reads))
+        ]
+        if sent < FEW_CALLS and any(pace.sent < min(FIRST_CALLS, left) for pace, left in planned):
+            return None
+        mean = self.seconds / sent
+        own = self.done - self.before
         share = 0.5 if self.expected_calls else 1.0
-        under_way = share * unfinished * self.stored.calls / self.done if self.done else 0.0
-        return self.elapsed / sent * max(self.expected_calls - self.calls, under_way, 1.0)
+        under_way = share * unfinished * self.stored.calls / own if own else 0.0
+        # In calls of the mean length so far.
+        calls_left = sum(left * (pace.mean / mean if pace.sent and mean else 1) for pace, left in planned)
+        return self.elapsed / sent * max(calls_left, under_way, 1.0)

@@ -15,6 +15,7 @@ import pytest
 from aiohttp import web
 from rich.console import Console
 
+from parley.agents.transcripts import Call
 from parley.cli import COMMANDS, NEAR_WORDS, RENAMED
 from parley.cli import progress as progress_module
 from parley.cli.flags import flag_of
@@ -182,6 +183,23 @@ def test_the_time_left_comes_from_calls_and_rises_by_less_than_half(monkeypatch)
     assert cached.seconds_left is None, "replies from the cache do not make a run look nearly done"
     cached.calls += 10
     assert cached.seconds_left == pytest.approx(20.0 / 10 * (800 - 294))
+
+
+def test_the_time_left_of_a_debate_knows_that_statements_take_longer_than_ballots(monkeypatch):
+    """Ten debates of three statements and twelve ballots each, two of which were done before."""
+    clock = [0.0]
+    monkeypatch.setattr(progress_module.time, "monotonic", lambda: clock[0])
+    progress = Progress(total=10, done=2, before=2, expected_calls=120.0, expected_reads=96.0, started=0.0)
+
+    def send(calls: int, *, tokens: int, latency: float) -> None:
+        clock[0] += calls * latency
+        for _ in range(calls):
+            progress.add_call(Call("m", (), "", 100, tokens, latency, 0.0, False, 1))
+
+    send(3, tokens=200, latency=20.0)
+    assert progress.seconds_left is None, "at 20 s per call the other 117 would take 39 minutes"
+    send(12, tokens=1, latency=0.5)
+    assert progress.seconds_left == pytest.approx(21 * 20.0 + 84 * 0.5)
 
 
 def test_the_same_settings_as_flags_toml_and_yaml_are_the_same_run(parley, place, run_file):
