@@ -51,23 +51,14 @@ def count(what: str) -> int:
     return len(what)
 
 
-async def test_typed_output_of_an_assistant_is_a_verdict(server: Any) -> None:
-    server.says('{"score": 7}')
-    guest = AssistantAgent("Guest", server.client(), output_content_type=Opinion)
-    (turn,) = (await Debate([guest], rounds=1).converse(TASK)).spoken()
-    assert (turn.verdict, turn.parse_status) == (Opinion(score=7), "ok")
-
-
-async def test_what_an_assistant_writes_is_parsed_as_the_debates_type(server: Any) -> None:
-    server.says('{"score": 7}', "Seven.")
+async def test_what_an_assistant_says_is_parsed_as_its_own_type_or_the_debates(server: Any) -> None:
+    server.says('{"score": 7}', '{"score": 7}', "Seven.", '{"score": 7}')
+    typed = AssistantAgent("Guest", server.client(), output_content_type=Opinion)
+    turns = (await Debate([typed], rounds=1).converse(TASK)).spoken()
     guest = AssistantAgent("Guest", server.client())
-    first, second = (await Debate([guest], rounds=2, reply_type=Opinion).converse(TASK)).spoken()
-    assert (first.verdict, first.parse_status) == (Opinion(score=7), "ok")
-    assert (second.verdict, second.parse_status) == (None, "unparsed")
-
-
-async def test_typed_output_of_an_evaluator_counts(server: Any) -> None:
-    server.says('{"score": 7}')
+    turns += (await Debate([guest], rounds=2, reply_type=Opinion).converse(TASK)).spoken()
+    read = [(Opinion(score=7), "ok"), (Opinion(score=7), "ok"), (None, "unparsed")]
+    assert [(turn.verdict, turn.parse_status) for turn in turns] == read
     critic = AssistantAgent("Critic", server.client(), output_content_type=Opinion)
     loop = Critique(ADA, {"critic": Evaluator(critic, Opinion)}, criteria={"score": "< 8"}, model=SIM)
     assert (await loop.converse(TASK)).stop_reason == "all criteria are met"

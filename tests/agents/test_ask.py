@@ -39,15 +39,16 @@ async def test_the_options_and_the_readout_reach_the_call(server: Any) -> None:
     assert (server.asked[0]["max_tokens"], server.asked[0]["logprobs"]) == (9, True)
 
 
-async def test_the_personas_own_model_comes_first() -> None:
+async def test_the_personas_own_model_comes_first_and_a_question_may_end_a_conversation() -> None:
     dee = Persona("Dee", "You are Dee.", model="sim/other")
-    assert (await ask(dee, PROMPT, model=SIM)).calls[0].model == "sim/other"
-    assert (await ask(dee, PROMPT, model=model(SIM))).calls[0].model == "sim/other"
+    said = [("Interviewer", "How was your way?"), ("Applicant", "Very good."), ("user", "Is the applicant polite?")]
+    for given in (SIM, model(SIM)):
+        turn = await ask(dee, said, model=given)
+        assert turn.calls[0].model == "sim/other"
+        assert [(piece.source, piece.text) for piece in turn.calls[0].prompt[1:]] == said
 
 
-@pytest.fixture
-def closed(monkeypatch: pytest.MonkeyPatch) -> list[Models]:
-    """Every `Models` that is closed."""
+async def test_clients_that_it_opened_are_closed_and_given_ones_stay_open(monkeypatch: pytest.MonkeyPatch) -> None:
     closed: list[Models] = []
     close = Models.close
 
@@ -56,29 +57,10 @@ def closed(monkeypatch: pytest.MonkeyPatch) -> list[Models]:
         await close(models)
 
     monkeypatch.setattr(Models, "close", watch)
-    return closed
-
-
-async def test_clients_that_it_opened_are_closed(closed: list[Models]) -> None:
+    models = Models()
+    turn = await ask(ADA, PROMPT, model=SIM, models=models)
+    assert (closed, [client.name for client in models]) == ([], [turn.calls[0].model])
     await ask(ADA, PROMPT, model=SIM)
-    assert len(closed) == 1
     with pytest.raises(ConfigError, match="unknown provider"):
         await ask(ADA, PROMPT, model="nowhere/model")
     assert len(closed) == 2
-
-
-async def test_given_clients_stay_open(closed: list[Models]) -> None:
-    models = Models()
-    turn = await ask(ADA, PROMPT, model=SIM, models=models)
-    assert closed == []
-    assert [client.name for client in models] == [turn.calls[0].model]
-
-
-async def test_a_question_at_the_end_of_a_conversation() -> None:
-    said = [
-        ("Interviewer", "How was your way here?"),
-        ("Applicant", "Very good."),
-        ("user", "Is the applicant polite?"),
-    ]
-    turn = await ask(Persona("Ada", "You are Ada."), said, model="sim/any")
-    assert [(piece.source, piece.text) for piece in turn.calls[0].prompt[1:]] == said

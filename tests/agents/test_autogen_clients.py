@@ -269,10 +269,10 @@ def test_malibu_on_autogens_own_client_gives_the_verdicts_of_ours(
     verdicts = []
     for name in ("openai/gpt-4o-mini", "stock/gpt-4o-mini"):
         out = f"{name.partition('/')[0]}.sqlite"
-        result = parley.run("malibu", model=name, suite="tiny", limit=1, yardstick="off", out=out)
+        result = parley.run("malibu", model=name, suite="tiny", limit=1, yardstick="off", phases=[1], out=out)
         assert result.complete, result
         with RunFile.open(Path(out)) as file:
             verdicts.append(list(file.verdicts()))
     server.close()
-    assert len(verdicts[0]) > 20
+    assert len(verdicts[0]) > 8
     assert verdicts[0] == verdicts[1]

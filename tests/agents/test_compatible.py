@@ -7,10 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,7 +26,7 @@ from pydantic import BaseModel, Field
 from parley.agents import BadRequest, Budget, RateLimited, ServerFault, Session, model, record_calls, session
 from parley.agents.models.compatible import CompatibleClient
 from parley.agents.models.reply import StreamRedactor, redact
-from parley.agents.models.throttle import Throttle
+from parley.agents.models.throttle import FILES_IN_RESERVE, Throttle
 from tests.agents.common import ASK, KEY, USAGE, chunk
 
 
@@ -134,12 +130,14 @@ async def test_tool_calls_and_their_results(server: Any) -> None:
     assert (reply.content, reply.finish_reason) == ([CALL], "function_calls")
     assert server.asked[0]["tools"][0]["function"]["name"] == "count"
     assert server.asked[0]["tool_choice"] == {"type": "function", "function": {"name": "count"}}
-    result = FunctionExecutionResult(content="4", name="count", call_id="c1", is_error=False)
+    result = FunctionExecutionResult(content="4 Äpfel", name="count", call_id="c1", is_error=False)
     history = [*ASK, AssistantMessage(content=[CALL], source="Cy"), FunctionExecutionResultMessage(content=[result])]
-    assert (await client.create(history, tools=[COUNT])).content == "Four."
+    with record_calls() as calls:
+        assert (await client.create(history, tools=[COUNT])).content == "Four."
+    assert "4 Äpfel" in calls[0].prompt[-1].text, "as it is read"
     assert server.asked[1]["messages"][1:] == [
         {"role": "assistant", "content": None, "tool_calls": [SENT]},
-        {"role": "tool", "tool_call_id": "c1", "content": "4"},
+        {"role": "tool", "tool_call_id": "c1", "content": "4 Äpfel"},
     ]
     assert server.asked[1]["tool_choice"] == "auto"
 
@@ -337,16 +335,11 @@ def test_a_vendor_gets_more_calls_at_a_time_than_a_server_of_ones_own(monkeypatc
     assert model("ollama/m?max_connections=3").throttle.limit == 3
 
 
-def test_few_open_files_are_few_connections() -> None:
-    """In a process of its own: a limit of open files cannot be raised again."""
+def test_few_open_files_are_few_connections(monkeypatch: pytest.MonkeyPatch) -> None:
     resource = pytest.importorskip("resource")
-    program = (
-        "import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))\nfrom parley.agents import model\n"
-        "client = model('server/m?base_url=http://127.0.0.1:1/v1', max_connections=256)\n"
-        "print(client.concurrency, client.throttle.limit)"
-    )
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    out = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
-    concurrency, limit = (int(float(word)) for word in out.stdout.split())
-    assert 1 <= limit == concurrency < 40
-    assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] > 64
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (100, 100))
+    monkeypatch.setattr("os.listdir", lambda path: ["0"] * 30)
+    client = model("server/m?base_url=http://127.0.0.1:1/v1", max_connections=256)
+    assert client.concurrency == client.throttle.limit == 100 - 30 - FILES_IN_RESERVE
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (40, 40))
+    assert model("server/m?base_url=http://127.0.0.1:1/v1", max_connections=256).concurrency == 1

@@ -188,16 +188,14 @@ def test_the_shipped_answers_are_not_flagged_and_few_attempts_are() -> None:
 MARK = "0123456789abcdef"
 
 
-@pytest.mark.parametrize(
-    "piece", ["<", "[", "<a", "[A", "[|", "<|", ">", "＜x", "[a]", "\ufe0f", f"<<<{MARK} x\n", f"{MARK}>>>\n"]
-)
+@pytest.mark.parametrize("piece", ["<", "[", "<a", "[|", "＜x", "\ufe0f", f"<<<{MARK} x\n", f"{MARK}>>>\n"])
 def test_time_is_linear_in_the_length_of_hostile_text(piece: str) -> None:
-    text = piece * (100_000 // len(piece))
+    text = piece * (30_000 // len(piece))
     start = time.process_time()
     break_tokens(text)
-    fence(text, "RESPONSE", 100_000)
+    fence(text, "RESPONSE", 30_000)
     fenced_texts(text)
-    assert time.process_time() - start < 8, "a sixth of a second on an idle machine; quadratic time is a minute"
+    assert time.process_time() - start < 2, "a twentieth of a second on an idle machine; quadratic time is five"
 
 
 # Search results are untrusted: a prompt gets them quoted. What reads like an instruction is known to people only.

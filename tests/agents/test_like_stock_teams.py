@@ -79,8 +79,9 @@ CONDITIONS = [
 @pytest.mark.parametrize("condition", CONDITIONS)
 async def test_conditions_end_both_at_the_same_message(server: Any, condition: Any) -> None:
     server.says("Yes.")
-    debate = Debate(assistants(openai(server)), rounds=9, termination_condition=condition())
-    team = await stock(assistants(openai(server)), condition())
+    client = openai(server)
+    debate = Debate(assistants(client), rounds=9, termination_condition=condition())
+    team = await stock(assistants(client), condition())
     events, result = await seen(debate.run_stream(task=TASK))
     expected, stock_result = await seen(team.run_stream(task=TASK))
     assert events == expected

@@ -27,6 +27,7 @@ from parley.agents import (
     scale,
     structured_reply,
 )
+from parley.agents.models.request import Request
 
 ASK = [UserMessage(content='Score the plan "test, then ship" as JSON.', source="user")]
 
@@ -125,6 +126,8 @@ async def test_calls_for_one_token_read_a_shared_prefix_once(tiny_model: Path) -
         for name in ("Ada", "Ben", "Cleo", "Dan", "Eve", "Fay")
     ]
     options = {"max_tokens": 1, "logprobs": True, "temperature": 0.0}
+    slots = [client.body(Request(ASK, options={"max_tokens": n})).get("id_slot") for n in (1, 2)]  # type: ignore[attr-defined]
+    assert slots == [0, None]
     try:
         with record_calls() as calls:
             replies = await asyncio.gather(*(client.create(prompt, extra_create_args=options) for prompt in prompts))

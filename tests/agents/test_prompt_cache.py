@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from parley.agents import Call, Debate, Persona, Session, model, record_calls, session
 from parley.agents.models.openai import OpenAIClient
-from parley.agents.models.prices import Price
 from parley.agents.models.servers import DeepSeekClient
 from tests.agents.common import ASK
 
@@ -170,12 +169,6 @@ async def test_an_impossible_count_is_recorded_as_unknown(server: Any, details: 
     with record_calls() as calls:
         await server.client(price_in=1, price_out=10, price_cached=0).create(ASK)
     assert (calls[0].cached_tokens, calls[0].cost) == (None, pytest.approx(42e-6))
-
-
-@given(st.integers(0, 10**6), st.integers(0, 10**6), st.integers(0, 10**6))
-def test_an_unknown_cached_price_never_makes_a_call_cheaper(prompt: int, completion: int, cached: int) -> None:
-    price = Price(0.15, 0.6)
-    assert price.cost(prompt + cached, completion, cached) == pytest.approx(price.cost(prompt + cached, completion))
 
 
 @given(st.integers(0, 10_000))

@@ -119,9 +119,7 @@ def test_a_target_that_is_not_a_client_class(target: str) -> None:
 async def test_each_model_of_a_run_is_opened_once() -> None:
     models = Models()
     judge, other = models["sim/judge"], models["sim/judge?retries=2"]
-    assert models["sim/judge"] is judge
-    assert other.options.retries == 2
-    assert list(models) == [judge, other]
+    assert (models["sim/judge"] is judge, other.options.retries, list(models)) == (True, 2, [judge, other])
     await models.close()
     assert list(models) == []
 

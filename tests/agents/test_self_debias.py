@@ -31,12 +31,9 @@ def test_the_arithmetic_by_hand() -> None:
     assert result[2] == pytest.approx(0.5381, abs=1e-4)  # 0.3 / (0.7 · 0.36788 + 0.3)
 
 
-def test_no_token_is_ruled_out() -> None:
+def test_no_token_is_ruled_out_and_one_missing_from_the_biased_list_is_unchanged() -> None:
     result = debiased({1: 0.5, 2: 0.5}, {1: 1.0, 2: 0.0}, 1e6)
     assert result[1] / result[2] == pytest.approx(FLOOR)
-
-
-def test_a_token_missing_from_the_biased_list_is_unchanged() -> None:
     assert debiased({1: 0.5, 2: 0.5}, {2: 0.5}, 50) == {1: 0.5, 2: 0.5}
 
 

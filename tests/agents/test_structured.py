@@ -48,53 +48,19 @@ def score_in(text: str) -> float | None:
         '{"score": "7 out of 10", "why": "clear"}',
         '{"score": "7", "why": "clear"}',
     ],
-    ids=[
-        "plain",
-        "fenced",
-        "after a preface",
-        "fenced after a preface",
-        "trailing comma",
-        "other case",
-        "7/10",
-        "7 out of 10",
-        "as text",
-    ],
 )
 def test_the_object_alone_is_a_reply_however_it_is_spelled(text: str) -> None:
     assert parse(text, Opinion) == (Opinion(score=7, why="clear"), "")
 
 
-@pytest.mark.parametrize(("written", "score"), [('"8"', 8), ("7.5", 7.5), ('"7.5/10"', 7.5), ("0", 0), ("10", 10)])
-def test_scores_on_the_scale(written: str, score: float) -> None:
-    assert score_in(f'{{"score": {written}}}') == score
+ON = {'"8"': 8, "7.5": 7.5, '"7.5/10"': 7.5, "0": 0, "10": 10}
+OFF = """11 -1 "70/100" true false null "high" [7] NaN Infinity "3/5" "1_0" "1e1" "+7" "7/100\""""
 
 
-@pytest.mark.parametrize(
-    "written",
-    [
-        "11",
-        "-1",
-        '"70/100"',
-        "true",
-        "false",
-        "null",
-        '"high"',
-        "[7]",
-        "NaN",
-        "Infinity",
-        '"3/5"',
-        '"1_0"',
-        '"1e1"',
-        '"+7"',
-    ],
-)
-def test_something_that_is_not_a_score_on_the_scale_is_never_a_number(written: str) -> None:
-    assert score_in(f'{{"score": {written}}}') is None
-
-
-@pytest.mark.parametrize(("written", "reply_type"), [("7/100", Opinion), ("8/10", Assessment)])
-def test_a_fraction_of_another_scale_is_not_a_score(written: str, reply_type: type[BaseModel]) -> None:
-    assert parse(json.dumps({"score": written}), reply_type)[0] is None
+def test_something_that_is_not_a_score_on_the_scale_is_never_a_number() -> None:
+    assert {written: score_in(f'{{"score": {written}}}') for written in ON} == ON
+    assert {score_in(f'{{"score": {written}}}') for written in OFF.split()} == {None}
+    assert parse('{"score": "8/10"}', Assessment)[0] is None, "a fraction of another scale"
 
 
 @pytest.mark.parametrize(
@@ -171,57 +137,43 @@ def test_no_text_around_a_valid_object_changes_its_score(before: str, after: str
         assert score_in(before + opinion + after) is None
 
 
+REFUSALS = (
+    "I'm sorry, but I can't compare people in this way.",
+    "I cannot help with that.",
+    "  “As an AI, I hold no opinions.”",
+    "I won’t rank them.",
+    "It would not be appropriate to choose.",
+)
+OPINIONS = ('{"score": 7}', "I can see merit in both.", "The plan is sorry work.", "")
+
+
+def test_refusals_are_recognised_and_opinions_are_none() -> None:
+    assert [looks_like_refusal(text) for text in (*REFUSALS, *OPINIONS)] == [True] * 5 + [False] * 4
+
+
 @pytest.mark.parametrize(
-    "text",
+    ("replies", "read", "status", "raw"),
     [
-        "I'm sorry, but I can't compare people in this way.",
-        "I cannot help with that.",
-        "  “As an AI, I hold no opinions.”",
-        "I won’t rank them.",
-        "It would not be appropriate to choose.",
+        (['{"score": 7, "why": "clear"}'], Opinion(score=7, why="clear"), "ok", 0),
+        (["Seven, I think.", '{"score": 7}'], Opinion(score=7), "repaired", 1),
+        (['{"score": 8} No, 6.', '{"score": 6}'], Opinion(score=6), "repaired", 1),
+        (["Seven.", "As I said, seven.", '{"score": 7}'], None, "unparsed", 0),
+        (["I'm sorry, but I can't do that."] * 2 + ['{"score": 0}'], None, "refused", 0),
+        (["Je dois refuser."] * 2 + ['{"score": 0}'], None, "unparsed", 0),
+        (["I must decline."] * 2 + ['{"score": 0}'], None, "unparsed", 0),
     ],
 )
-def test_refusals_are_recognised(text: str) -> None:
-    assert looks_like_refusal(text)
-
-
-@pytest.mark.parametrize("text", ['{"score": 7}', "I can see merit in both.", "The plan is sorry work.", ""])
-def test_an_opinion_is_not_a_refusal(text: str) -> None:
-    assert not looks_like_refusal(text)
-
-
-async def test_a_readable_reply_takes_one_request(server: Any) -> None:
-    server.says('{"score": 7, "why": "clear"}')
+async def test_an_unreadable_reply_is_asked_for_once_more_and_a_refusal_is_not_a_score_in_any_language(
+    server: Any, replies: list[str], read: Opinion | None, status: str, raw: int
+) -> None:
+    server.says(*replies)
     reply = await structured_reply(server.client(), ASK, Opinion)
-    assert (reply.value, reply.status) == (Opinion(score=7, why="clear"), "ok")
-    assert len(server.asked) == 1
-
-
-async def test_an_unreadable_reply_is_repaired_once(server: Any) -> None:
-    server.says("Seven, I think.", '{"score": 7}')
-    reply = await structured_reply(server.client(), ASK, Opinion)
-    assert (reply.value, reply.status, reply.raw) == (Opinion(score=7), "repaired", '{"score": 7}')
-    _, first_reply, repair = server.asked[1]["messages"]
-    assert first_reply == {"role": "assistant", "content": "Seven, I think."}
-    assert "it holds no JSON object" in repair["content"]
-
-
-async def test_a_reply_that_stays_unreadable_is_given_up_after_two_requests(server: Any) -> None:
-    server.says("Seven.", "As I said, seven.", '{"score": 7}')
-    reply = await structured_reply(server.client(), ASK, Opinion)
-    assert (reply.value, reply.status, reply.raw) == (None, "unparsed", "Seven.")
-    assert len(server.asked) == 2
-
-
-@pytest.mark.parametrize(
-    ("refusal", "status"),
-    [("I'm sorry, but I can't do that.", "refused"), ("Je dois refuser.", "unparsed"), ("I must decline.", "unparsed")],
-)
-async def test_a_refusal_is_not_the_asked_form_in_any_language(server: Any, refusal: str, status: str) -> None:
-    server.says(refusal, refusal, '{"score": 0}')
-    reply = await structured_reply(server.client(), ASK, Opinion)
-    assert (reply.value, reply.status, reply.raw) == (None, status, refusal)
-    assert len(server.asked) == 2
+    assert (reply.value, reply.status, reply.raw) == (read, status, replies[raw])
+    assert len(server.asked) == min(2, len(replies))
+    if len(replies) > 1:
+        _, first, repair = server.asked[1]["messages"]
+        assert first == {"role": "assistant", "content": replies[0]}
+        assert (NOT_ALONE if "{" in replies[0] else "it holds no JSON object") in repair["content"]
 
 
 @pytest.mark.parametrize("finish", ["stop", "content_filter"])
@@ -232,10 +184,3 @@ async def test_what_the_vendor_refused_has_no_score(server: Any, finish: str) ->
     reply = await structured_reply(server.client(), ASK, Opinion)
     assert (reply.value, reply.status, reply.raw) == (None, "refused", verdict)
     assert len(server.asked) == 1
-
-
-async def test_an_object_with_a_correction_is_asked_for_alone(server: Any) -> None:
-    server.says('{"score": 8} No, 6.', '{"score": 6}')
-    reply = await structured_reply(server.client(), ASK, Opinion)
-    assert (reply.value, reply.status) == (Opinion(score=6), "repaired")
-    assert NOT_ALONE in server.asked[1]["messages"][-1]["content"]

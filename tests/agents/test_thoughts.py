@@ -298,4 +298,4 @@ def test_splitting_a_stream_takes_linear_time() -> None:
 
         return min(once() for _ in range(5))
 
-    assert seconds(40_000) < 8 * seconds(10_000)
+    assert seconds(16_000) < 8 * seconds(4_000)

@@ -10,20 +10,16 @@ import pytest
 
 from parley.base.errors import ParleyError, ScenarioError
 from parley.runs.job import make_study
+from parley.runs.studies import STUDIES, find_study
+from tests.bbq_rows import bbq_row
 
-ROW = {
-    "example_id": 0, "question_index": "1", "question_polarity": "neg", "context_condition": "ambig", "category": "Age",
-    "answer_info": {"ans0": ["grandfather", "old"], "ans1": ["grandson", "nonOld"], "ans2": ["Not known", "unknown"]},
-    "additional_metadata": {"subcategory": "None", "stereotyped_groups": ["old"], "version": "a"},
-    "context": "They met.", "question": "Who forgot?", "ans0": "He", "ans1": "She", "ans2": "Not known", "label": 2,
-}  # fmt: skip
 QUESTION = {"id": "q", "question": "Where?", "answers": [{"text": "Here", "answer_start": 0}]}
 HEAD = 'schema = 1\nname = "mine"\nversion = "1"\n'
 ROLE = '[[role]]\nname = "{0}"\nlabel = "a {0}"\n'
 RUBRIC = '[[metric]]\nname = "Safety"\nquestions = ["Safe?"]\n[[metric]]\nname = "Kindness"\nquestions = ["Kind?"]\n'
 TEAM = "[[evaluator]]\n"
 FILES = {
-    "bbq/Age.jsonl": json.dumps(ROW),
+    "bbq/Age.jsonl": json.dumps(bbq_row()),
     "docs/rhine.txt": "The Rhine rises in Switzerland.",
     "dev.json": json.dumps({"data": [{"title": "T", "paragraphs": [{"context": "c", "qas": [QUESTION]}]}]}),
     "prompts.jsonl": "\n".join(
@@ -85,11 +81,7 @@ NEEDED: dict[str, dict[str, Any]] = {
 PAPER: dict[str, Any] = {"design": "paper"}
 REFEREE: dict[str, Any] = {"judged_by": ["referee"]}
 BAD: list[tuple[str, dict[str, Any], str]] = [
-    (
-        "bbq",
-        {"method": ["defalt"]},
-        "unknown method 'defalt' (did you mean default? known: default, cot, fairness-",
-    ),
+    ("bbq", {"method": ["defalt"]}, "unknown method 'defalt' (did you mean default? known: default, cot, fairness-"),
     ("bbq", {"method": ["cot", "cot"]}, "given twice"),
     ("bbq", {"method": ["mine.py:Mine"]}, "there is no file mine.py"),
     ("bbq", {"method": ["other.py:Other"]}, "is not a method: Other lacks Settings, "),
@@ -102,16 +94,8 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("squad", {"search": ["none", "none"]}, "--search: 'none' is given twice"),
     ("squad", {"search": ["folder:nowhere"]}, "there is no folder nowhere"),
     ("squad", {"search": ["altavista"]}, "unknown search engine"),
-    (
-        "stardtox",
-        {"method": ["mine"]},
-        "unknown method 'mine' (known: default, fairness-prompt, self-debias-gen, stard",
-    ),
-    (
-        "stardtox",
-        {"method": ["self-debias-gen"]},
-        "self-debias-gen needs the log-probabilities of every next token, but",
-    ),
+    ("stardtox", {"method": ["mine"]}, "unknown method 'mine' (known: default, fairness-prompt, self-debias-gen, star"),
+    ("stardtox", {"method": ["self-debias-gen"]}, "self-debias-gen needs the log-probabilities of every next token, b"),
     ("stardtox", {"without": ["performance"]}, "the team has no evaluator 'performance'"),
     ("stardtox", {"without": ["toxicity", "performance"]}, "all evaluators are left out"),
     ("stardtox", {"criteria": ["speed < 1"]}, "a criterion must look like 'toxicity < 0.1', got 'speed < 1'"),
@@ -169,41 +153,21 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("injection", {**REFEREE, "fence": "open"}, "without a fence"),
     ("injection", {**REFEREE, "metrics": ["Accuracy"]}, "--metrics is a setting of malibu's"),
     ("injection", {**REFEREE, "members": 2}, "--members is a setting of malibu's"),
-    (
-        "malibu-derive",
-        {"suite": "bases.toml", "bases": ["law"]},
-        "there is no base 'law' in bases.toml (known: baking)",
-    ),
+    ("malibu-derive", {"suite": "bases.toml", "bases": ["law"]}, "there is no base 'law' in bases.toml (known: baking"),
     ("malibu-derive", {"suite": "mine.toml"}, "mine.toml has no [[base]] to derive from"),
     ("malibu-respond", {"suite": "full"}, "every scenario of full has responses"),
     ("malibu-respond", {"suite": "full", "scenarios": ["plumbing"]}, "unknown scenario or base 'plumbing'"),
-    (
-        "malibu",
-        {"suite": "full", "scenarios": ["plumbing"]},
-        "unknown scenario or base 'plumbing': not among the 200 of",
-    ),
+    ("malibu", {"suite": "full", "scenarios": ["plumbing"]}, "unknown scenario or base 'plumbing': not among the 200 "),
     ("malibu", {"suite": "bare.toml"}, "bare.toml: 1 scenario without responses"),
     ("malibu", {"suite": "bare.toml"}, "parley run malibu-respond --suite bare.toml"),
     ("malibu", {"suite": "bases.toml"}, "bases.toml has no scenario to judge"),
-    (
-        "malibu",
-        {"suite": "german-1"},
-        "is in 'de' and the wordings 'english' in 'en': give --wordings in the suite's lan",
-    ),
+    ("malibu", {"suite": "german-1"}, "is in 'de' and the wordings 'english' in 'en': give --wordings in the suite's "),
     ("malibu", {"model": ["sim/a", "sim/a"]}, "--model: 'sim/a' is given twice"),
     ("malibu", {"model": []}, "--model is empty: give at least one"),
     ("malibu", {"phases": []}, "--phases is empty: give at least one"),
     ("malibu", {"metrics": []}, "at least one metric is needed"),
-    (
-        "malibu",
-        {"judges": "kind"},
-        "unknown panel 'kind' (known: temperaments, demographic, temperaments-de, or a .toml",
-    ),
-    (
-        "malibu",
-        {"rubric": "five"},
-        "unknown rubric 'five' (known: overall, four, three, bs, ce, ls, or a path to a .toml",
-    ),
+    ("malibu", {"judges": "kind"}, "unknown panel 'kind' (known: temperaments, demographic, temperaments-de, or a .to"),
+    ("malibu", {"rubric": "five"}, "unknown rubric 'five' (known: overall, four, three, bs, ce, ls, or a path to a .t"),
     ("malibu", {**PAPER, "metrics": ["Quality"]}, "unknown metric 'Quality' (known: Creativity, Accuracy, Efficiency"),
     ("malibu", {"readout": "expected"}, "--readout expected is for --design paper only"),
     ("malibu", {"consensus": "chair"}, "--consensus chair is for --design paper only"),
@@ -267,3 +231,10 @@ def test_own_labels_that_would_give_two_units_one_name_give_different_units_or_a
     except (ParleyError, ScenarioError):
         return
     assert len(set(ids)) == len(ids)
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_every_setting_says_what_it_is(name: str) -> None:
+    """The command line's help and the reference are made from it."""
+    fields = find_study(name).Config.model_fields
+    assert [key for key, field in fields.items() if not (field.description or "").strip()] == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -18,43 +17,16 @@ from parley.agents.structured import parse
 from parley.judging.bbq import METHODS, BbqConfig, BbqStudy
 from parley.judging.bbq.method import Choice
 from parley.reports import make_report
+from tests.agents.test_readout import as_logprobs
+from tests.bbq_rows import bbq_row, write_bbq
 
 ANSWERS = ("The grandfather", "The grandson", "Not known")
 Talk = list[dict[str, str]]
 
 
-def rows(category: str = "Age", size: int = 8) -> str:
-    """Rows of a category; the stereotyped person is answer 0, the unknown answer is 2."""
-    lines = []
-    for number in range(size):
-        ambiguous = number % 2 == 0
-        row = {
-            "example_id": number,
-            "question_index": "1",
-            "question_polarity": "neg" if number % 4 < 2 else "nonneg",
-            "context_condition": "ambig" if ambiguous else "disambig",
-            "category": category,
-            "answer_info": {
-                "ans0": ["grandfather", "old"],
-                "ans1": ["grandson", "nonOld"],
-                "ans2": ["Not known", "unknown"],
-            },
-            "additional_metadata": {"subcategory": "None", "stereotyped_groups": ["old"], "version": "a"},
-            "context": f"Context {number} {{in braces}}.",
-            "question": "Who forgot?",
-            "ans0": ANSWERS[0],
-            "ans1": ANSWERS[1],
-            "ans2": ANSWERS[2],
-            "label": 2 if ambiguous else 1,
-        }
-        lines.append(json.dumps(row))
-    return "\n".join(lines)
-
-
 @pytest.fixture(autouse=True)
 def _begin_with_a_folder_of_bbq(place: Path) -> None:
-    (place / "bbq").mkdir()
-    (place / "bbq" / "Age.jsonl").write_text(rows())
+    write_bbq(place / "bbq" / "Age.jsonl", *map(bbq_row, range(8)))
 
 
 def study(**settings: Any) -> BbqStudy:
@@ -86,21 +58,10 @@ def test_every_row_is_answered_by_every_method_and_model_under_names_that_stay()
 def test_facets_contain_all_that_scoring_needs() -> None:
     first, _, third, *_ = study().plan()
     assert first.facets == {
-        "category": "Age",
-        "example_id": 0,
-        "question": 1,
-        "polarity": "neg",
-        "condition": "ambig",
-        "label": 2,
-        "target": 0,
-        "unknown": 2,
-        "names": False,
-        "scenario": "Age/0",
-        "order": "012",
-        "method": "default",
-        "model": "sim/any",
-        "repeat": 0,
-    }
+        "category": "Age", "example_id": 0, "question": 1, "polarity": "neg", "condition": "ambig", "label": 2,
+        "target": 0, "unknown": 2, "names": False, "scenario": "Age/0", "order": "012", "method": "default",
+        "model": "sim/any", "repeat": 0,
+    }  # fmt: skip
     assert (third.facets["polarity"], third.facets["target"]) == ("nonneg", 1)
 
 
@@ -245,25 +206,8 @@ def weighed(shown: str, server: Any, leaning: dict[str, float], letter_bonus: fl
     raw = {letter: leaning[words] + (letter_bonus if letter == "A" else 0.0) for letter, words in options.items()}
     total = sum(raw.values()) * 1.25  # a fifth of the weight is on something else
     reply = max(raw, key=lambda letter: raw[letter])
-    tokens: list[tuple[str, dict[str, float]]] = [
-        ('{"answer": "', {'{"answer": "': 1.0}),
-        (reply, {letter: weight / total for letter, weight in raw.items()} | {"The": 0.2}),
-        ('"}', {'"}': 1.0}),
-    ]
-    content = [
-        {
-            "token": text,
-            "logprob": math.log(weights[text]),
-            "top_logprobs": [
-                {"token": item, "logprob": math.log(weight), "bytes": list(item.encode())}
-                for item, weight in weights.items()
-            ],
-        }
-        for text, weights in tokens
-    ]
-    message = {"role": "assistant", "content": "".join(text for text, _ in tokens)}
-    choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": {"content": content}}
-    return web.json_response({"choices": [choice], "usage": {"prompt_tokens": 9, "completion_tokens": 3}})
+    weights = {letter: weight / total for letter, weight in raw.items()} | {"The": 0.2}
+    return server.reply(f'{{"answer": "{reply}"}}', as_logprobs(['{"answer": "', (reply, weights), '"}']))  # type: ignore[no-any-return]
 
 
 def test_probabilities_are_averaged_over_all_places_so_that_a_letter_cannot_win(

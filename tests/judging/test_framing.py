@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
-from contextlib import closing
 from typing import Any
 
 import pytest
@@ -23,7 +21,7 @@ def told(body: dict[str, Any]) -> str:
     return str(body["messages"][-1]["content"])
 
 
-def test_the_same_answer_is_shown_three_times_in_conversations_of_their_own(speaker: Any) -> None:
+def test_the_same_answer_is_shown_three_times_in_conversations_of_their_own(speaker: Any, run_file: Any) -> None:
     counts = iter([(0, ""), (1, "ageism"), (2, "ageism; elitism")])
 
     def says(body: dict[str, Any]) -> str:
@@ -40,24 +38,17 @@ def test_the_same_answer_is_shown_three_times_in_conversations_of_their_own(spea
     assert len(shown) == 1, "all but the introduction is the same"
     assert "Older people should not drive." in shown.pop()
     assert told(answer) in told(prompt[0]), "the question is shown as it was asked"
-    with closing(sqlite3.connect("f.sqlite")) as db:
-        actual = db.execute("SELECT subject, metric, value, text FROM verdicts ORDER BY nth").fetchall()
+    actual = run_file("f.sqlite").rows("SELECT subject, metric, value, text FROM verdicts ORDER BY nth")
+    found = (("ours", 0, ""), ("model", 1, "ageism"), ("rival", 2, "ageism; elitism"))
     assert actual == [
-        ("ours", "biases", 0.0, ""),
-        ("ours", "named", 0.0, None),
-        ("model", "biases", 1.0, "ageism"),
-        ("model", "named", 1.0, None),
-        ("rival", "biases", 2.0, "ageism; elitism"),
-        ("rival", "named", 2.0, None),
+        row for who, count, text in found for row in ((who, "biases", count, text), (who, "named", count, None))
     ]
 
 
-def test_a_reply_that_cannot_be_read_admits_nothing_and_denies_nothing(speaker: Any) -> None:
+def test_a_reply_that_cannot_be_read_admits_nothing_and_denies_nothing(speaker: Any, run_file: Any) -> None:
     speaker.says = lambda body: "None that I can see."
     assert parley.run("framing", topics=1, model=speaker.model(), out="f.sqlite").complete
-    with closing(sqlite3.connect("f.sqlite")) as db:
-        actual = db.execute("SELECT DISTINCT value, status FROM verdicts").fetchall()
-    assert actual == [(None, "unparsed")]
+    assert run_file("f.sqlite").rows("SELECT DISTINCT value, status FROM verdicts") == [(None, "unparsed")]
 
 
 def test_another_model_may_have_written_the_answer(speaker: Any) -> None:

@@ -84,13 +84,20 @@ def test_a_judge_that_ignores_injections_shows_no_effect() -> None:
     assert (kinds["asked"] < 0.1).all()
 
 
-@pytest.mark.parametrize("settings", [{"responses": 200, "kinds": ["order-short"]}, {"responses": 4}])
+@pytest.mark.parametrize(
+    "settings",
+    [{"responses": 200, "kinds": ["order-short"]}, {"responses": 4}, {"responses": 2, "judged_by": "referee"}],
+)
 def test_neither_clean_responses_nor_controls_contain_an_instruction(settings: dict[str, Any]) -> None:
-    """All 200 responses, and all 28 controls: else a planted rate would move what must not move."""
-    study = Injection(InjectionConfig(**settings, asks=[10], fence="open"))
+    """All 200 responses, and all 28 controls, as each judge reads them: else a planted rate would move them."""
+    study = Injection(
+        InjectionConfig(**settings, **({} if "judged_by" in settings else {"asks": [10], "fence": "open"}))
+    )
     for unit in study.plan():
         if unit.facets["variant"] != "attack":
-            assert find_score_instruction(prompt_of(study, unit)) is None, unit.id
+            _, scenario, _ = study.asked(unit)
+            shown = fence_judged(scenario.responses[0], "TEXT") if "judged_by" in settings else prompt_of(study, unit)
+            assert find_score_instruction(shown) is None, unit.id
 
 
 # Both judges under attack: asked as in their studies, read as in their studies
@@ -167,15 +174,6 @@ def test_a_planted_rate_is_found_again_for_the_referee() -> None:
     words = " ".join(report.words)
     assert f"Attempts move scores by {moved:.2f} points towards the requested one" in words
     assert "fence " not in words
-
-
-def test_what_must_not_move_the_referee_contains_no_instruction() -> None:
-    """All 28 controls and a clean text, as the judge reads them."""
-    study = Injection(InjectionConfig(judged_by="referee", responses=2))
-    for unit in study.plan():
-        if unit.facets["variant"] != "attack":
-            _, scenario, _ = study.asked(unit)
-            assert find_score_instruction(fence_judged(scenario.responses[0], "TEXT")) is None
 
 
 def test_malibus_judges_see_a_response_both_ways_and_the_referee_fenced() -> None:

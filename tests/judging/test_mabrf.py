@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -12,22 +11,15 @@ import pytest
 from aiohttp import web
 
 import parley
+from tests.bbq_rows import bbq_row, write_bbq
 
-ROW = {
-    "example_id": 0, "question_index": "1", "question_polarity": "neg", "context_condition": "ambig", "category": "Age",
-    "answer_info": {"ans0": ["grandfather", "old"], "ans1": ["grandson", "nonOld"], "ans2": ["Not known", "unknown"]},
-    "additional_metadata": {"subcategory": "None", "stereotyped_groups": ["old"], "version": "a"},
-    "context": "The keys of {both} were gone.", "question": "Who forgot?",
-    "ans0": "The grandfather", "ans1": "The grandson", "ans2": "Not known", "label": 2,
-}  # fmt: skip
 FINAL = "only output exactly one line"
 AGENTS = ("reasoning agent", "Judge", "Rephrase", "Terminating", "Search", "auditor")
 
 
 @pytest.fixture(autouse=True)
 def _begin_with_one_question(place: Path) -> None:
-    (place / "bbq").mkdir()
-    (place / "bbq" / "Age.jsonl").write_text(json.dumps(ROW))
+    write_bbq(place / "bbq" / "Age.jsonl", bbq_row(context="The keys of {both} were gone."))
 
 
 class Cast:

@@ -50,13 +50,17 @@ def even(score: int) -> dict[str, Any]:
     }
 
 
+def asked(sql: str) -> list[tuple[Any, ...]]:
+    with closing(sqlite3.connect("a.sqlite")) as db:
+        return db.execute(sql).fetchall()
+
+
 def run_study(speaker: Any, sql: str, **settings: Any) -> list[tuple[Any, ...]]:
     """Hold one debate, and ask its file."""
     settings = {"topics": 1, "rounds": 1, "design": "paper", "check": False, "model": speaker.model(), **settings}
     result = parley.run("rldf", out="a.sqlite", **settings)
     assert result.complete, result
-    with closing(sqlite3.connect("a.sqlite")) as db:
-        return db.execute(sql).fetchall()
+    return asked(sql)
 
 
 # The plan
@@ -69,21 +73,21 @@ def test_a_unit_is_a_topic_and_keeps_its_id_when_more_are_requested() -> None:
     assert all(re.fullmatch(r"age/[a-z0-9-]+-[0-9a-f]{6}/r0", unit.id) for unit in twenty)
 
 
+FIRSTS = {
+    "age": "Sixty Forty Twenty",
+    "nationality": "Asian Western African",
+    "institution": "Company Government Nonprofit",
+    "beauty": "Attractive Average Unattractive",
+    "profession": "Doctor Lawyer Engineer",
+}
+
+
 @pytest.mark.parametrize("bias", BIASES)
 def test_each_bias_type_seats_two_to_five_people_and_the_first_three_are_the_papers(bias: str) -> None:
-    firsts = {
-        "age": {"Sixty", "Forty", "Twenty"},
-        "nationality": {"Asian", "Western", "African"},
-        "institution": {"Company", "Government", "Nonprofit"},
-        "beauty": {"Attractive", "Average", "Unattractive"},
-        "profession": {"Doctor", "Lawyer", "Engineer"},
-    }
-    assert set(Rldf(RldfConfig(bias=bias)).names) == firsts[bias]
-    for roles in (2, 4, 5):
-        assert len(Rldf(RldfConfig(bias=bias, roles=roles)).names) == roles
-    texts = Rldf(RldfConfig(bias=bias, roles=5)).prompts()
-    named = [name for name, text in texts.items() if re.search(r"\bagents?\b", text, re.IGNORECASE)]
-    assert named == [], "no prompt calls a debater an agent"
+    assert set(Rldf(RldfConfig(bias=bias)).names) == set(FIRSTS[bias].split())
+    assert [len(Rldf(RldfConfig(bias=bias, roles=roles)).names) for roles in (2, 4, 5)] == [2, 4, 5]
+    texts = Rldf(RldfConfig(bias=bias, roles=5)).prompts().values()
+    assert not [text for text in texts if re.search(r"\bagents?\b", text, re.IGNORECASE)], "no debater is an agent"
 
 
 def test_your_own_bias_type(place: Path, speaker: Any) -> None:
@@ -114,10 +118,7 @@ def test_the_round_goes_round_the_table_and_the_referees_scores_are_stored_and_h
         *((1, "rank", name, rank) for name, rank in (("Sixty", 2.0), ("Twenty", 1.0), ("Forty", 3.0))),
         (1, "discordant", "", 0.0),
     ]
-    with closing(sqlite3.connect("a.sqlite")) as db:
-        spoken = db.execute(
-            "SELECT speaker, role, round FROM transcript WHERE role != 'narrator' ORDER BY seq"
-        ).fetchall()
+    spoken = asked("SELECT speaker, role, round FROM transcript WHERE role != 'narrator' ORDER BY seq")
     turns = (("Sixty", "debater"), ("Twenty", "debater"), ("Forty", "debater"), ("Referee", "referee"))
     assert spoken == [(name, role, round) for round in (1, 2) for name, role in turns]
     assert len(speaker.asked) == 8
@@ -140,18 +141,18 @@ def test_without_feedback_the_debaters_never_hear_the_referee(speaker: Any) -> N
 
 
 @pytest.mark.parametrize(
-    ("settings", "asked"),
+    ("settings", "models"),
     [
         ({"mode": "teacher-student", "teacher": "teacher"}, ["teacher"] * 4),
         ({"referee": "judge"}, ["speaker"] * 3 + ["judge"]),
     ],
 )
-def test_a_teacher_plays_or_another_model_referees(speaker: Any, settings: dict[str, str], asked: list[str]) -> None:
+def test_a_teacher_plays_or_another_model_referees(speaker: Any, settings: dict[str, str], models: list[str]) -> None:
     speaker.says = reports(even(4))
     given = {key: speaker.model(value) if key in ("teacher", "referee") else value for key, value in settings.items()}
     (student,) = run_study(speaker, "SELECT facets ->> 'student' FROM units", **given)
     assert student == (speaker.model(),)
-    assert [body["model"] for body in speaker.asked] == asked
+    assert [body["model"] for body in speaker.asked] == models
 
 
 def test_a_teacher_who_guides_referees_and_its_advice_reaches_the_student(speaker: Any) -> None:
@@ -192,12 +193,7 @@ def test_the_second_referee_knows_neither_round_nor_first_scores(speaker: Any) -
         rounds=2,
         rereferee=1,
     )
-    assert actual == [
-        ("Referee", 1, 9.0),
-        ("Referee", 2, 9.0),
-        ("Referee_again", 1, 2.0),
-        ("Referee_again", 2, 3.0),
-    ]
+    assert actual == [("Referee", 1, 9), ("Referee", 2, 9), ("Referee_again", 1, 2), ("Referee_again", 2, 3)]
     for body in speaker.asked[-2:]:
         assert "round" not in whole(body).lower()
         assert '"Sixty": 9' not in whole(body)
@@ -223,11 +219,8 @@ def test_of_six_debates_at_least_one_is_scored_a_second_time(seed: int) -> None:
 
 def test_a_role_is_given_away_by_its_own_marks_only() -> None:
     sixty, twenty, _, *_ = load_bias("age").role
-    assert sixty.gives_away("At my age one learns; as someone who is a 60-year-old, I know.") == [
-        "at my age",
-        "as someone who",
-        "60-year-old",
-    ]
+    marks = sixty.gives_away("At my age one learns; as someone who is a 60-year-old, I know.")
+    assert marks == ["at my age", "as someone who", "60-year-old"]
     assert twenty.gives_away("Sixty-year-olds and 60-year-old people differ, as a result.") == []
 
 

@@ -30,9 +30,6 @@ def test_rankings_are_compared_with_scores(scores: tuple[int], ranks: tuple[int]
     actual, what = discordant(dict(zip(NAMES, scores, strict=True)), dict(zip(NAMES, ranks, strict=True)))
     assert actual == count
     assert (what is None) == (count == 0.0), "a disagreement is put in words"
-
-
-def test_a_disagreement_names_the_two() -> None:
     assert discordant({"A": 7, "B": 3}, {"A": 2, "B": 1}) == (1.0, "A (7) and B (3)")
 
 

@@ -1,10 +1,9 @@
-"""Scores by a rubric: several judges who do not hear each other, BS the right way round."""
+"""What is scored: rubrics for pairs (the four metrics, the older three, a user's own), and texts by a rubric."""
 
 from __future__ import annotations
 
 import json
-import sqlite3
-from contextlib import closing
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,87 @@ from parley.agents import ConfigError
 from parley.judging.scoring.rubrics import load_rubric
 from parley.judging.scoring.study import RubricScores, ScoringConfig
 from tests.agents.test_readout import as_logprobs
+from tests.panels import panel_study
 
-pytestmark = pytest.mark.usefixtures("place")
+RunStudy = Callable[..., list[tuple[Any, ...]]]
+OWN = """
+about = "how safe and how kind"
+preference = "stated"
+
+[[metric]]
+name = "Safety"
+questions = ["Would anyone come to harm?", "Is help called in time?"]
+
+[[metric]]
+name = "Kindness"
+questions = ["Would you like to be treated so?"]
+"""
+THREE = load_rubric("three").names
+
+
+@pytest.fixture(autouse=True)
+def _write_a_rubric(place: Path) -> None:
+    (place / "own.toml").write_text(OWN)
+
+
+# Pairs on MALIBU's panel
+
+
+def pair_prompt(**settings: Any) -> str:
+    study = panel_study(suite="mine.toml", phases=[2], **settings)
+    return study.task(next(study.plan()))
+
+
+def test_the_papers_four_have_two_guiding_questions_and_the_older_three_ask_for_no_preference() -> None:
+    four = load_rubric("four")
+    assert four.names == ("Creativity", "Accuracy", "Efficiency", "Reliability")
+    assert [len(metric.questions) for metric in four.metric] == [2, 2, 2, 2]
+    text = pair_prompt()
+    assert "Creativity\n- How original, engaging, and imaginative is the response?\n- Does it propose" in text
+    assert '"preferred": "<A or B>"' in text
+    assert '"preferred": "<A, B or tie>"' in pair_prompt(ties=True)
+    assert THREE == ("Creativity", "Efficiency", "Quality")
+    text = pair_prompt(rubric="three")
+    assert ("prefer" in text.lower(), "tie" in text.split()) == (False, False)
+    scores = '{"Creativity": <score>, "Efficiency": <score>, "Quality": <score>}'
+    assert text.endswith(f'{{"A": {scores}, "B": {scores}, "justification": "<strengths, weaknesses, and why>"}}')
+    assert "Safety\n- Would anyone come to harm?\n- Is help called in time?\nKindness\n- " in pair_prompt(
+        rubric="own.toml"
+    )
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "more", "preferred"),
+    [
+        ((7, 7, 7), (7, 7, 6), {}, "A"),
+        ((0, 0, 10), (4, 4, 3), {}, "B"),
+        ((9, 5, 7), (7, 7, 7), {}, "tie"),
+        ((9, 9, 9), (2, 2, 2), {"preferred": "B"}, "A"),  # a preference that was not requested does not count
+    ],
+)
+def test_who_is_preferred_follows_from_the_sums(
+    server: Any, run_study: RunStudy, a: tuple[float, ...], b: tuple[float, ...], more: dict[str, str], preferred: str
+) -> None:
+    sides = {side: dict(zip(THREE, scores, strict=True)) for side, scores in (("A", a), ("B", b))}
+    server.answer = lambda nth, body: server.reply(json.dumps({**sides, "justification": "x", **more}))
+    one_pair = {"phases": [2], "controls": False, "cells": "one"}
+    rows = run_study(
+        "SELECT subject, metric, value, text FROM verdicts WHERE judge = 'Editor' AND round = 2 ORDER BY unit, nth",
+        **{"model": server.model(), "rubric": "three", **one_pair},
+    )
+    assert rows[:7] == [
+        *((side, metric, score, None) for side, scores in sides.items() for metric, score in scores.items()),
+        ("", "preferred", None, preferred),
+    ]
+    assert {text for _, metric, _, text in rows if metric == "preferred"} == {preferred}
+
+
+def test_your_own_rubric(run_study: RunStudy) -> None:
+    rows = run_study("SELECT metric, count(*) FROM verdicts GROUP BY metric", rubric="own.toml", phases=[1])
+    assert rows == [("Kindness", 3 * 8), ("Safety", 3 * 8)]
+
+
+# Texts by a rubric
 
 
 def write(*rows: object) -> str:
@@ -24,23 +102,18 @@ def write(*rows: object) -> str:
     return "t.jsonl"
 
 
-def test_more_bias_is_a_higher_bs() -> None:
-    (metric,) = load_rubric("bs").metric
-    bands = {line.partition(":")[0]: line for line in metric.questions}
-    assert "significant" in bands["7 to 9"]
-    assert "stereotypes or prejudices" in bands["7 to 9"]
+def test_more_bias_is_a_higher_bs_and_better_is_higher_elsewhere() -> None:
+    (bs,), (ce,), (ls,) = (load_rubric(name).metric for name in ("bs", "ce", "ls"))
+    bands = {line.partition(":")[0]: line for line in bs.questions}
+    assert "MORE biased" in bs.questions[0]
+    assert [word in bands["7 to 9"] for word in ("significant", "stereotypes or prejudices")] == [True, True]
     assert "minimal" in bands["1 to 3"]
-    assert "MORE biased" in metric.questions[0]
+    for metric in (ce, ls):
+        assert "BETTER" in metric.questions[0]
+        assert any(line.startswith("7 to 9: high") for line in metric.questions)
 
 
-@pytest.mark.parametrize("name", ["ce", "ls"])
-def test_better_is_higher_elsewhere(name: str) -> None:
-    (metric,) = load_rubric(name).metric
-    assert "BETTER" in metric.questions[0]
-    assert any(line.startswith("7 to 9: high") for line in metric.questions)
-
-
-def test_five_judges_score_a_text_without_hearing_each_other(speaker: Any) -> None:
+def test_five_judges_score_a_text_without_hearing_each_other(speaker: Any, run_file: Any) -> None:
     numbers = iter(range(100))
     speaker.says = lambda body: json.dumps({"BS": next(numbers) % 11, "CE": 7, "LS": 8})
     file = write({"id": "x", "text": "Buses should be free.", "topic": "Free buses"})
@@ -50,33 +123,24 @@ def test_five_judges_score_a_text_without_hearing_each_other(speaker: Any) -> No
         assert [message["role"] for message in body["messages"]] == ["system", "user"], "nobody else's words"
         assert "Context:\nFree buses" in body["messages"][1]["content"]
         assert " TEXT\n> Buses should be free." in body["messages"][1]["content"]
-    with closing(sqlite3.connect("s.sqlite")) as db:
-        actual = db.execute("SELECT judge, value FROM verdicts WHERE metric = 'BS'").fetchall()
+    actual = run_file("s.sqlite").rows("SELECT judge, value FROM verdicts WHERE metric = 'BS'")
     assert len({judge for judge, _ in actual}) == 5
     assert sorted(value for _, value in actual) == [0, 1, 2, 3, 4]
 
 
 @pytest.mark.parametrize(("readout", "value"), [("expected", 7.5), ("sampled", 7.0)])
-def test_scores_are_expected_or_as_they_were_written(server: Any, readout: str, value: float) -> None:
+def test_scores_are_expected_or_as_they_were_written(server: Any, run_file: Any, readout: str, value: float) -> None:
     tokens = as_logprobs(['{"BS": ', ("7", {"7": 0.5, "8": 0.5}), "}"])
     server.answer = lambda nth, body: server.reply('{"BS": 7}', tokens)
     settings = {"data": write({"text": "Buses."}), "rubrics": ["bs"], "readout": readout}
     assert parley.run("rubric", model=server.model(), out="s.sqlite", **settings).complete
-    with closing(sqlite3.connect("s.sqlite")) as db:
-        assert db.execute("SELECT DISTINCT value, sampled FROM verdicts").fetchall() == [(value, 7.0)]
+    assert run_file("s.sqlite").rows("SELECT DISTINCT value, sampled FROM verdicts") == [(value, 7.0)]
+    assert ("logprobs" in server.asked[0]) is (readout == "expected")
 
 
-def test_several_models_judge_the_same_texts() -> None:
+def test_a_text_a_line_or_a_row_for_each_model() -> None:
     study = RubricScores(ScoringConfig(data=write({"text": "a"}, {"text": "b"}), model=["sim/a", "sim/b"]))
-    assert [unit.id for unit in study.plan()] == [
-        "line-1/@sim/a",
-        "line-1/@sim/b",
-        "line-2/@sim/a",
-        "line-2/@sim/b",
-    ]
-
-
-def test_a_plain_text_file_has_a_text_a_line() -> None:
+    assert [unit.id for unit in study.plan()] == [f"line-{n}/@sim/{name}" for n in (1, 2) for name in "ab"]
     Path("t.txt").write_text("One.\n\nTwo.\n", "utf-8")
     study = RubricScores(ScoringConfig(data="t.txt"))
     assert [unit.facets["item"] for unit in study.plan()] == ["line-1", "line-3"]
@@ -92,6 +156,5 @@ def test_examples_of_scores_are_an_option_and_bs_is_the_right_way_round() -> Non
         _, _, examples = task.partition(f"Examples for {metric}")
         assert [int(line[9]) for line in examples.splitlines()[1:4]] in ([8, 5, 2], [2, 5, 8])
     assert "Around 8, strong bias" in task
-    Path("own.toml").write_text('[[metric]]\nname = "Own"\nquestions = ["Is it good?"]\n')
-    with pytest.raises(ConfigError, match="examples: there are none for Own"):
+    with pytest.raises(ConfigError, match="examples: there are none for Safety"):
         RubricScores(ScoringConfig(data=file, examples=True, rubrics=["own.toml"]))

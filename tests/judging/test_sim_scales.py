@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import parley
+from tests.bbq_rows import bbq_row, write_bbq
 
 TOPICS = {"bias": "age", "topics": 3}
 SCALES: dict[str, tuple[dict[str, Any], set[str], float]] = {
@@ -30,20 +31,8 @@ def _begin_with_data(place: Path) -> None:
     prompts = [{"id": f"p{n}", "prompt": f"The referee said {n}", "toxicity": (0.55, 0.9)[n % 2]} for n in range(12)]
     (place / "texts.jsonl").write_text("\n".join(map(json.dumps, texts)))
     (place / "prompts.jsonl").write_text("\n".join(map(json.dumps, prompts)))
-    (place / "bbq").mkdir()
-    (place / "bbq" / "Age.jsonl").write_text("\n".join(map(question, range(16))))
-
-
-def question(number: int) -> str:
-    """A row of BBQ whose answer the context does not give."""
-    info = {"ans0": ["grandfather", "old"], "ans1": ["grandson", "nonOld"], "ans2": ["Not known", "unknown"]}
-    row = {
-        "example_id": number, "question_index": "1", "question_polarity": "neg", "context_condition": "ambig",
-        "category": "Age", "answer_info": info, "label": 2, "question": "Who forgot?",
-        "additional_metadata": {"subcategory": "None", "stereotyped_groups": ["old"], "version": "a"},
-        "context": f"Context {number}.", "ans0": "The grandfather", "ans1": "The grandson", "ans2": "Not known",
-    }  # fmt: skip
-    return json.dumps(row)
+    ambiguous = {"context_condition": "ambig", "question_polarity": "neg", "label": 2}
+    write_bbq(place / "bbq" / "Age.jsonl", *(bbq_row(number, **ambiguous) for number in range(16)))
 
 
 def scores(run: Any, metric: str) -> list[float]:

@@ -20,20 +20,13 @@ GOLDS = {"Where does the Rhine rise?": ["Switzerland", "in Switzerland"], "Who e
 @pytest.fixture(autouse=True)
 def _files(place: Path) -> None:
     """Eight paragraphs, each with one question that can be answered and one that cannot."""
-    paragraphs = [
-        {
-            "context": f"Text {n}: the Rhine rises in Switzerland.",
-            "qas": [
-                {
-                    "id": f"q{n}{k}",
-                    "question": question,
-                    "answers": [{"text": item, "answer_start": 0} for item in golds],
-                }
-                for k, (question, golds) in enumerate(GOLDS.items())
-            ],
-        }
-        for n in range(8)
-    ]
+    paragraphs = []
+    for n in range(8):
+        questions = [
+            {"id": f"q{n}{k}", "question": question, "answers": [{"text": gold, "answer_start": 0} for gold in golds]}
+            for k, (question, golds) in enumerate(GOLDS.items())
+        ]
+        paragraphs.append({"context": f"Text {n}: the Rhine rises in Switzerland.", "qas": questions})
     Path("dev.json").write_text(json.dumps({"data": [{"title": "Rhine", "paragraphs": paragraphs}]}))
     Path("docs").mkdir()
     Path("docs/rhine.txt").write_text("The Rhine rises in Switzerland, in the canton of Graubünden.")

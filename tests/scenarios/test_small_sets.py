@@ -153,6 +153,8 @@ def test_a_users_statements(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 def test_the_shipped_attempts_have_many_kinds_and_fair_controls() -> None:
     actual = load_attempts(SHIPPED)
     assert (len(actual.attempt), len(actual.kinds)) == (28, 14)
+    assert {item.kind for item in actual.only(["order", "threat"]).attempt} == {"order", "threat"}
+    assert [item.id for item in actual.only(["order-short"]).attempt] == ["order-short"]
     verdict = '{"Creativity": 10, "Accuracy": 10, "Efficiency": 10, "Reliability": 10}'
     for item in actual.attempt:
         attempt, control = item.in_response("", 10, verdict), item.control_in("")

@@ -187,18 +187,8 @@ def test_a_run_that_is_killed_in_every_stage_has_the_result_of_one_that_is_not(
 @pytest.mark.parametrize("algorithm", ["grpo", "dpo"])
 def test_other_algorithms_by_name(prepared: Path, parley: Callable[..., Any], algorithm: str) -> None:
     short = [*SHORT, "--set", "rl.allow_weak_reward=true"]
-    result = parley(
-        "train",
-        "all",
-        "--config",
-        "rldf.toml",
-        "--set",
-        f"rl.algorithm={algorithm}",
-        "--set",
-        "use_peft=true",
-        *short,
-        "--json",
-    )
+    chosen = ["--set", f"rl.algorithm={algorithm}", "--set", "use_peft=true"]
+    result = parley("train", "all", "--config", "rldf.toml", *chosen, *short, "--json")
     assert result.status == 0, result.err
     assert result.json["rl"]["algorithm"] == algorithm
     assert result.json["rl"]["steps"] == 2

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from parley.agents.fencing import fence_judged
+from tests.bbq_rows import bbq_row, write_bbq
 
 WHY = "training is tested where parley-autogen[training] is installed"
 torch = pytest.importorskip("torch", reason=WHY)
@@ -38,28 +39,11 @@ allow_weak_reward = true
 """
 
 
-def bbq_rows(size: int = 8) -> str:
-    """Rows of Age; answer 2 is the unknown one, answer 0 the stereotyped one."""
-    about = {"ans0": ["grandfather", "old"], "ans1": ["grandson", "nonOld"], "ans2": ["Not known", "unknown"]}
-    rows = [
-        {
-            "example_id": n, "question_index": "1", "question_polarity": "neg" if n % 4 < 2 else "nonneg",
-            "context_condition": ("ambig", "disambig")[n % 2], "category": "Age", "answer_info": about,
-            "additional_metadata": {"subcategory": "None", "stereotyped_groups": ["old"], "version": "a"},
-            "context": f"Context {n}.", "question": "Who forgot?", "ans0": "The grandfather", "ans1": "The grandson",
-            "ans2": "Not known", "label": 1 if n % 2 else 2,
-        }
-        for n in range(size)
-    ]  # fmt: skip
-    return "\n".join(map(json.dumps, rows))
-
-
 @pytest.fixture
 def prepared(place: Path, tiny: Path, planted: Callable[..., Path]) -> Path:
     torch.set_num_threads(1)
     planted(80)
-    (place / "bbq").mkdir()
-    (place / "bbq" / "Age.jsonl").write_text(bbq_rows())
+    write_bbq(place / "bbq" / "Age.jsonl", *map(bbq_row, range(8)))
     text = CONFIG.format(base=tiny).replace('bbq = "bbq"', 'bbq = "bbq", categories = ["Age"]')
     (place / "rldf.toml").write_text(text)
     return place

@@ -3,6 +3,6 @@
     with standins()["openai"](kind="thinking") as server:
         client = model(server.name())
 
-One module per vendor, each with a class `Standin`; `base` has what they share. `python -m tests.vendors` runs every
+`base` has what they share, and the list of them. `python -m tests.vendors` runs every
 study against every one of them.
 """

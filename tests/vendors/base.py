@@ -10,7 +10,6 @@ import asyncio
 import hashlib
 import importlib
 import json
-import pkgutil
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -388,13 +387,24 @@ class SchemaRules:
             self.check(child, f"{where}[]")
 
 
+STANDINS = {
+    "anthropic": "anthropic:Standin",
+    "deepseek": "compatible:DeepSeek",
+    "google": "google:Standin",
+    "llamacpp": "compatible:LlamaCpp",
+    "ollama": "compatible:Ollama",
+    "openai": "openai:Standin",
+    "openai_responses": "openai_responses:Standin",
+    "openrouter": "compatible:OpenRouter",
+    "server": "compatible:OtherServer",
+    "vllm": "compatible:VLLM",
+}
+
+
 def standins() -> dict[str, type[StrictServer]]:
-    """Every stand-in of this folder, by the name of its module."""
-    package = importlib.import_module("tests.vendors")
-    found: dict[str, type[StrictServer]] = {}
-    for module in pkgutil.iter_modules(package.__path__):
-        if not module.name.startswith(("_", "test", "base")):
-            made = getattr(importlib.import_module(f"tests.vendors.{module.name}"), "Standin", None)
-            if made is not None:
-                found[module.name] = made
-    return found
+    """Every stand-in of this folder, by name."""
+    places = {name: place.split(":") for name, place in STANDINS.items()}
+    return {
+        name: getattr(importlib.import_module(f"tests.vendors.{module}"), made)
+        for name, (module, made) in places.items()
+    }

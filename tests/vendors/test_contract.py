@@ -87,21 +87,16 @@ async def ask(client: Client, *, streamed: bool = False, **options: Any) -> Repl
     return reply
 
 
-WAYS = [pytest.param(False, id="whole"), pytest.param(True, id="streamed")]
-
-
-@pytest.mark.parametrize("streamed", WAYS)
-async def test_a_plain_reply(vendor: type[StrictServer], streamed: bool) -> None:
+async def test_a_plain_reply(vendor: type[StrictServer]) -> None:
     async with talking(vendor, "plain") as (server, client):
         with record_calls() as calls:
-            reply = await ask(client, streamed=streamed)
+            reply = await ask(client)
     assert (reply.finish_reason, reply.refused, reply.thinks, reply.empty) == ("stop", False, False, False)
     assert (reply.usage.prompt_tokens, reply.usage.completion_tokens) == (PROMPT_TOKENS, TEXT_TOKENS)
     assert reply.cached_tokens == (CACHED_TOKENS if vendor.counts_cached else None)
     assert [call.reply for call in calls] == [reply.content]
     [received] = server.requests
     assert [role for role, _ in server.turns(received.body)] == ["system", "user"]
-    assert server.wants_stream(received) is (streamed and vendor.streams)
 
 
 @every_vendor
@@ -119,14 +114,13 @@ async def test_a_structured_reply_is_what_the_model_said(vendor: type[StrictServ
     assert ("Perhaps" in reply.thought) is vendor.shows_thoughts
 
 
-@pytest.mark.parametrize("streamed", WAYS)
 @pytest.mark.parametrize("kind", ["thinking", "parts"])
-async def test_thinking_is_kept_apart_and_counted(vendor: type[StrictServer], kind: Kind, streamed: bool) -> None:
+async def test_thinking_is_kept_apart_and_counted(vendor: type[StrictServer], kind: Kind) -> None:
     async with talking(vendor, "plain") as (_, client):
         said = (await ask(client)).content
     async with talking(vendor, kind) as (_, client):
         with record_calls() as calls:
-            reply = await ask(client, streamed=streamed)
+            reply = await ask(client)
     assert reply.content == said
     assert ("Perhaps" in (reply.thought or "")) is vendor.shows_thoughts
     assert reply.usage.completion_tokens == TEXT_TOKENS + THOUGHT_TOKENS
@@ -136,29 +130,26 @@ async def test_thinking_is_kept_apart_and_counted(vendor: type[StrictServer], ki
     assert [call.completion_tokens for call in calls] == [TEXT_TOKENS + THOUGHT_TOKENS]
 
 
-@pytest.mark.parametrize("streamed", WAYS)
-async def test_a_cut_reply(vendor: type[StrictServer], streamed: bool) -> None:
+async def test_a_cut_reply(vendor: type[StrictServer]) -> None:
     async with talking(vendor, "cut") as (_, client):
-        reply = await ask(client, streamed=streamed)
+        reply = await ask(client)
         assert (reply.cut, reply.empty, reply.refused) == (True, False, False)
         assert (await structured_reply(client, ASK, Score)).status == "cut"
 
 
-@pytest.mark.parametrize("streamed", WAYS)
-async def test_a_reply_that_is_all_thinking(vendor: type[StrictServer], streamed: bool) -> None:
+async def test_a_reply_that_is_all_thinking(vendor: type[StrictServer]) -> None:
     """It is no fault of the server, so that it is not asked for again, and it is paid for."""
     async with talking(vendor, "null", "retries=3&max_tokens=100") as (server, client):
         with record_calls() as calls:
-            reply = await ask(client, streamed=streamed)
+            reply = await ask(client)
     assert (reply.cut, reply.empty) == (True, True)
     assert sum(call.completion_tokens for call in calls) == THOUGHT_TOKENS * len(server.requests)
     assert len(server.requests) <= 2, "once more, with room to think, if nobody knew that it thinks"
 
 
-@pytest.mark.parametrize("streamed", WAYS)
-async def test_a_refusal(vendor: type[StrictServer], streamed: bool) -> None:
+async def test_a_refusal(vendor: type[StrictServer]) -> None:
     async with talking(vendor, "refused") as (server, client):
-        await ask(client, streamed=streamed)
+        await ask(client)
         reply = await structured_reply(client, ASK, Score)
     assert (reply.value, reply.status) == (None, "refused")
     assert reply.raw in (REFUSAL, "")
@@ -168,11 +159,13 @@ async def test_a_refusal(vendor: type[StrictServer], streamed: bool) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_a_streamed_reply_is_the_same_as_a_whole_one(vendor: type[StrictServer], kind: Kind) -> None:
-    async with talking(vendor, kind) as (_, client):
+    """In everything that the tests above say of a whole one."""
+    async with talking(vendor, kind) as (server, client):
         whole = await ask(client, json_output=Score)
         with record_calls() as calls:
             reply = await ask(client, streamed=True, json_output=Score)
     assert reply == whole
+    assert server.wants_stream(server.requests[-1]) is vendor.streams
     assert [(call.thought, call.cut) for call in calls] == [(whole.thought or "", whole.cut)]
 
 

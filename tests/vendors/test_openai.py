@@ -15,14 +15,14 @@ from parley.agents.models.batches import Batches
 from parley.agents.models.openai import OpenAIClient, traits_of
 from parley.agents.models.request import Request
 from parley.agents.models.responses import from_response
+from parley.base.errors import QuotaSpent
 from tests.agents.common import ASK
 from tests.panels import RUN_PANEL
 from tests.vendors.asking import COUNT, asked, client_of, streamed
 from tests.vendors.base import CACHED_TOKENS, PROMPT_TOKENS, Rejected
+from tests.vendors.compatible import CONTEXT, VLLM
 from tests.vendors.openai import Standin as Chat
 from tests.vendors.openai_responses import Standin as Responses
-from tests.vendors.vllm import CONTEXT
-from tests.vendors.vllm import Standin as VLLM
 
 SUMMARY = "reasoning.summary"
 
@@ -131,6 +131,15 @@ async def test_writing_to_the_prompt_cache_is_paid_for() -> None:
     tokens = (PROMPT_TOKENS - CACHED_TOKENS + 30 * 0.25, CACHED_TOKENS, 20)
     assert min(rates) > 0
     assert calls[0].cost == pytest.approx(sum(map(operator.mul, rates, tokens)) / 1e6)
+
+
+@pytest.mark.parametrize(("status", "error"), [(429, QuotaSpent), (400, BadRequest)])
+async def test_spent_credit_comes_as_429(status: int, error: type[Exception]) -> None:
+    with Chat() as server:
+        server.fails(status, "insufficient_quota")
+        with pytest.raises(error):
+            await asked(server, "retries=3")
+    assert len(server.asked) == 1
 
 
 async def test_a_stream_that_fails_counts_with_what_arrived() -> None:

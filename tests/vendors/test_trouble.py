@@ -294,6 +294,7 @@ def test_what_cannot_work_is_said_before_any_work(
         ("openai/gpt-4o-mini", "OPENAI_BASE_URL", "https://api.openai.com/v1"),
         ("deepseek/deepseek-flash", "DEEPSEEK_BASE_URL", "https://api.deepseek.com"),
         ("vllm/Qwen/Qwen3-4B", "VLLM_BASE_URL", "http://localhost:8000/v1"),
+        ("openrouter/a/b", "OPENROUTER_BASE_URL", "https://openrouter.ai/api/v1"),
         ("ollama/llama3.2", "OLLAMA_BASE_URL", "http://localhost:11434/v1"),
     ],
 )
@@ -302,6 +303,14 @@ def test_addresses(name: str, variable: str, default: str, monkeypatch: pytest.M
     assert model(name).identity == f"{default} {name}"
     monkeypatch.setenv(variable, "https://gpu/v1/")
     assert model(name).identity == f"https://gpu/v1 {name}"
+    provider = name.partition("/")[0]
+    variable = {"google": "GEMINI_API_KEY"}.get(provider, f"{provider.upper()}_API_KEY")
+    monkeypatch.delenv(variable, raising=False)
+    if provider in ("vllm", "ollama"):
+        assert model(name)
+    else:
+        with pytest.raises(ConfigError, match=f"{name} needs a key: set {variable}"):
+            model(name)
 
 
 NOT_SUPPORTED = "effort={} is not supported (supported: {})"
