@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 from pydantic_core import from_json
 
 from parley.base.errors import ScenarioError
+from parley.scenarios.hub import load_lines
 
 SETS: Mapping[str, tuple[float, float]] = {"moderate": (0.5, 0.6), "high": (0.8, 1.0)}
 """STARDTOX's two sets: ranges of the prompt's toxicity, including both ends."""
@@ -74,19 +75,8 @@ def load_hub(*, place: str | None = None, cache: str | None = None) -> Rtp:
         place: Another file or URL in the same format.
         cache: The folder to cache it in (default: that of `datasets`).
     """
-    try:
-        from datasets import load_dataset
-    except ModuleNotFoundError:
-        raise ScenarioError(
-            "RealToxicityPrompts from the hub needs the package datasets: pip install 'parley-autogen[datasets]', "
-            "or give its .jsonl file with --data"
-        ) from None
     file = place or PLACE
-    try:
-        table: Any = load_dataset("json", data_files=file, split="train", cache_dir=cache)
-    except Exception as error:  # the network, the hub and Arrow raise many kinds
-        why = " ".join(str(error).split())[:160] or type(error).__name__
-        raise ScenarioError(f"{file} cannot be downloaded ({why}); offline, give its .jsonl file with --data") from None
+    table = load_lines(file, data="RealToxicityPrompts", instead="its .jsonl file", cache=cache)
     if place is None and len(table) != PUBLISHED:
         raise ScenarioError(f"{file} has {len(table)} rows, expected {PUBLISHED}")
     rows = _rows((row, f"{file}, row {number}") for number, row in enumerate(table, 1))

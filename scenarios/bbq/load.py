@@ -27,6 +27,7 @@ from pydantic_core import from_json
 from parley.base.errors import ScenarioError
 from parley.scenarios.bbq.rows import COUNTS, INTERSECTIONAL, PLACES, BbqRow, read_row
 from parley.scenarios.bbq.targets import Template, Templates, by_name, target_of
+from parley.scenarios.hub import load_lines
 
 METADATA = "additional_metadata.csv"
 NO_TARGET = ("", "na", "nan", "x", "none")
@@ -257,26 +258,13 @@ def load_hub(categories: Iterable[str] | None = None, *, place: str | None = Non
         place: Another folder or URL with the same files.
         cache: The folder to cache them in (default: that of `datasets`).
     """
-    try:
-        from datasets import load_dataset
-    except ModuleNotFoundError:
-        raise ScenarioError(
-            "BBQ from the hub needs the package datasets: pip install 'parley-autogen[datasets]', "
-            "or give a folder of BBQ's .jsonl files with --data"
-        ) from None
     where = (place or PLACE).rstrip("/")
     rows: list[BbqRow] = []
     for category in categories or COUNTS:
         if category not in COUNTS:
             raise ScenarioError(f"unknown category of BBQ '{category}' (known: {', '.join(COUNTS)})")
         file = f"{where}/{category}.jsonl"
-        try:
-            table: Any = load_dataset("json", data_files=file, split="train", cache_dir=cache)
-        except Exception as error:  # the network, the hub and Arrow raise many kinds
-            why = " ".join(str(error).split())[:160] or type(error).__name__
-            raise ScenarioError(
-                f"{file} cannot be downloaded ({why}); offline, give a folder of BBQ's .jsonl files with --data"
-            ) from None
+        table = load_lines(file, data="BBQ", instead="a folder of BBQ's .jsonl files", cache=cache)
         if len(table) != COUNTS[category]:
             raise ScenarioError(f"{file} has {len(table)} rows, expected {COUNTS[category]} of {category}")
         for number, row in enumerate(table, 1):
