@@ -98,6 +98,20 @@ def _skewness(values: Floats, *, sample: bool = False) -> float:
     return skewness * math.sqrt(n * (n - 1)) / (n - 2) if sample else skewness
 
 
+def skewed(values: Floats, least: float = 0.0) -> bool:
+    """Whether values are skewed by more than chance: more than twice the standard error of a normal sample's.
+
+    Args:
+        values: One value per cluster.
+        least: A smaller skewness does not count, however sure it is.
+    """
+    n = len(values)
+    if not _varies(values, 3):
+        return False
+    error = math.sqrt(6 * n * (n - 1) / ((n - 2) * (n + 1) * (n + 3)))
+    return abs(_skewness(values)) > max(2 * error, least)
+
+
 def _t_test(values: Floats) -> float:
     """The p-value of Student's t, corrected for skewness where that is more than chance; without spread 1 or 0.
 
@@ -109,9 +123,8 @@ def _t_test(values: Floats) -> float:
     if n < 2 or not _varies(values, 2):
         return math.nan if n < 2 else float(not values.any())
     t = math.sqrt(n) * float(values.mean() / values.std(ddof=1))
-    skewness = _skewness(values) if n > 2 else 0.0
-    if abs(skewness) > 2 * math.sqrt(6 * n * (n - 1) / ((n - 2) * (n + 1) * (n + 3)) if n > 2 else math.inf):
-        g = skewness / math.sqrt(n)
+    if skewed(values):
+        g = _skewness(values) / math.sqrt(n)
         t += g * t**2 / 3 + g**2 * t**3 / 27 + g / 6
     return float(2 * stdtr(n - 1, -abs(t)))
 

@@ -32,6 +32,8 @@ SD, ICC = 1.7, 0.3
 MALIBU_PAIRS = "MALIBU's pairs of identities within a category"
 ASSUMES = "bases are independent; the differences of their means are normally distributed; Holm's first step"
 WITHOUT_EFFECT = "an effect of 0 cannot be detected; to plan a test that identities are alike, see the column 'alike'"
+SAME_ESTIMATE = 0.15
+"""An effect this close to the pilot's largest difference, as a share of it, may have been taken from there."""
 FROM_RUN = ("judges", "repeats", "sd", "icc", "sd_base", "sd_scenario", "sd_residual")
 """What a pilot run stands for."""
 Count = Annotated[int | None, Field(ge=1, le=MOST)]
@@ -40,7 +42,8 @@ Spread = Annotated[float | None, Field(ge=0)]
 
 class Power(Command):
     """Find what a design can detect with the test of the reports: sign flips over bases, with Holm's correction. Give
-    --effect (how many bases does it need?), --bases (what can they detect?), or both."""
+    --effect (how many bases does it need?), --bases (what can they detect?), or both. Without either, the effect is
+    --margin."""
 
     needs: ClassVar = {"width": "labels", "model": "run"}
     alone: ClassVar = {
@@ -51,7 +54,9 @@ class Power(Command):
     }
 
     effect: float | None = Field(
-        None, description="difference between two identities, in points; how many bases does it need?"
+        None,
+        description="difference between two identities, in points; how many bases does it need? (default without "
+        "--bases: --margin; do not give a pilot run's own estimate, which is too large where it is significant)",
     )
     bases: Count = Field(None, description="number of bases; what can they detect?")
     per_base: Count = Field(None, description=f"scenarios per base (default: {PER_BASE})")
@@ -95,17 +100,21 @@ class Power(Command):
     alpha: float = Field(0.05, description="significance level")
     power: float = Field(0.8, description="wanted power")
 
+    @property
+    def planned(self) -> float | None:
+        """The effect that bases are asked for; None where the bases are given, and the effect that they detect asked.
+
+        Never a pilot's own estimate: studies sized by one that was significant had a power of 30% (8 bases) and 60%
+        (20 bases) in simulations, not the 80% they were promised (`python -m tests.true_sentences --only promises`).
+        """
+        return self.margin if (self.effect, self.bases) == (None, None) else self.effect
+
     def answer(self) -> Answer:
         need_analysis()
         from parley.analysis.reporting.report import json_values
 
         if self.labels:
             return self._labels(self.labels)
-        if self.effect is None and self.bases is None and not self.run:
-            raise ConfigError(
-                "give --effect (how many bases does it need?), --bases (what can they detect?), or --from RUN (a pilot "
-                "run)"
-            )
         design = _from_run(self, self.run) if self.run else _from_flags(self)
         try:
             plan, table = _plan(self, design)
@@ -137,10 +146,10 @@ class _Design:
     sized_by: str
     """What the SD is, in words."""
     source: str
-    bases: int | None
     per_base: float
     tests: int
     family: str
+    caution: str = ""
     columns: dict[str, Any]
     """The columns of the plan that only explain the others."""
 
@@ -177,7 +186,6 @@ def _from_flags(asked: Power) -> _Design:
         sized_by="a standard deviation of",
         source=f"base × identity {base:.3g}, scenario × identity {scenario:.3g}, residual {residual:.3g} (standard "
         f"deviations of a score), {plural(judges, 'judge')}, {plural(repeats, 'repeat')}",
-        bases=asked.bases,
         per_base=per_base,
         tests=tests,
         family="" if asked.tests else MALIBU_PAIRS,
@@ -195,7 +203,7 @@ def _from_flags(asked: Power) -> _Design:
 
 
 def _from_run(asked: Power, path: Path) -> _Design:
-    from parley.analysis.malibu.pilot import UPPER, pilot
+    from parley.analysis.malibu.pilot import MORE_IF_SKEWED, UPPER, pilot
     from parley.analysis.reporting.verdicts import MissingColumns
     from parley.reports import load_run
 
@@ -216,17 +224,19 @@ def _from_run(asked: Power, path: Path) -> _Design:
     if asked.per_base is not None and math.isnan(found.within):
         raise ConfigError(f"--per-base needs a pilot run with several scenarios per base; {path} has one")
     # The report says what this run finds; a new study is sized by an upper limit of a small sample's SD.
-    as_run = asked.effect is None and asked.bases in (None, found.bases) and asked.per_base is None
+    as_run = (asked.effect, asked.bases, asked.per_base) == (None, found.bases, None)
     limit = f"an upper {UPPER:.0%} confidence limit of the standard deviation of"
+    if found.skewed:  # the bases that a difference needs grow with the square of the SD
+        limit = f"{limit.removesuffix(' of')}, raised for {MORE_IF_SKEWED:g} times the bases as the pilot is skewed, of"
     return _Design(
-        sd=found.sd if as_run else found.upper(asked.per_base),
+        sd=found.sd if as_run else found.planning_sd(asked.per_base),
         sized_by="a standard deviation of" if as_run else limit,
         source=f"{path.name} ({model}), {plural(found.bases, 'base')} of {found.scenarios:.1f} scenarios, pooled over "
         f"{plural(found.pairs, 'pair')} of identities; judges and repeats as there",
-        bases=asked.bases or (found.bases if asked.effect is None else None),
         per_base=asked.per_base or found.scenarios,
         tests=asked.tests or len(pairs or ()) or found.pairs,
         family="" if asked.tests else "the run's pairs of identities within a category",
+        caution=_own_estimate(asked.effect, found.largest),
         columns={
             "pilot_bases": found.bases,
             "pilot_pairs": found.pairs,
@@ -235,6 +245,16 @@ def _from_run(asked: Power, path: Path) -> _Design:
             "sd_between_bases": found.between,
             "sd_within_bases": found.within,
         },
+    )
+
+
+def _own_estimate(effect: float | None, largest: float) -> str:
+    """A caution where the effect is about the largest difference of the pilot run; "" elsewhere."""
+    if effect is None or not abs(abs(effect) - largest) <= SAME_ESTIMATE * largest:
+        return ""
+    return (
+        f"{_points(abs(effect))} is about the largest difference of the pilot run ({_points(largest)}). The largest of "
+        "several estimates is usually too large, so expect less power; plan with the smallest difference that matters."
     )
 
 
@@ -257,18 +277,18 @@ def _planned_pairs(identities: object) -> list[tuple[str, str]] | None:
 
 
 def _plan(asked: Power, design: _Design) -> tuple[dict[str, Any], pd.DataFrame]:
+    from parley.analysis.malibu.conclusions import ENOUGH_FOR_ALIKE
     from parley.analysis.stats.power import (
         MAX_CLUSTERS,
         clusters_for_equivalence,
         clusters_needed,
         detectable,
-        equivalence_power,
         sign_flip_power,
         too_few,
     )
 
     family: dict[str, Any] = {"tests": design.tests, "alpha": asked.alpha}
-    note, bases, effect, power = "", design.bases, asked.effect, asked.power
+    note, bases, effect, power = "", asked.bases, asked.planned, asked.power
     if bases is None:
         assert effect is not None, "without bases there is an effect"
         bases = clusters_needed(effect, design.sd, power=power, **family)
@@ -279,9 +299,9 @@ def _plan(asked: Power, design: _Design) -> tuple[dict[str, Any], pd.DataFrame]:
         note = too_few(bases, **family)
         if effect is None:
             effect, power = detectable(bases, design.sd, power=power, **family), 0.0 if note else power
-    if bases is not None and asked.effect is not None:
-        power = sign_flip_power(bases, asked.effect, design.sd, **family)
-    alike = math.nan if bases is None else equivalence_power(bases, design.sd, asked.margin, **family)
+    if bases is not None and asked.planned is not None:
+        power = sign_flip_power(bases, asked.planned, design.sd, **family)
+    for_alike = clusters_for_equivalence(design.sd, asked.margin, power=asked.power, **family)
     plan = {
         "design": "paired",
         "bases": bases,
@@ -295,30 +315,39 @@ def _plan(asked: Power, design: _Design) -> tuple[dict[str, Any], pd.DataFrame]:
         "sd_of_base": design.sd,
         **design.columns,
         "margin": asked.margin,
-        "equivalence_power": alike,
-        "bases_for_equivalence": clusters_for_equivalence(design.sd, asked.margin, power=asked.power, **family),
+        "equivalence_power": math.nan if bases is None else _alike(bases, asked, design),
+        "bases_for_equivalence": None if for_alike is None else max(for_alike, ENOUGH_FOR_ALIKE),
         "assumes": ASSUMES,
         "note": note,
     }
     return plan, _table(asked, design, bases)
 
 
+def _alike(bases: int, asked: Power, design: _Design) -> float:
+    """The chance of "alike" where two identities are; with too few bases a report does not say it."""
+    from parley.analysis.malibu.conclusions import ENOUGH_FOR_ALIKE
+    from parley.analysis.stats.power import equivalence_power
+
+    shown = equivalence_power(bases, design.sd, asked.margin, tests=design.tests, alpha=asked.alpha)
+    return shown if bases >= ENOUGH_FOR_ALIKE else 0.0
+
+
 def _table(asked: Power, design: _Design, bases: int | None) -> pd.DataFrame:
     """Half, one, two and four times the bases: what they find and what they can show to be alike."""
     import pandas as pd
 
-    from parley.analysis.stats.power import detectable, equivalence_power, sign_flip_power
+    from parley.analysis.stats.power import detectable, sign_flip_power
 
     start = bases or 20
     rows = []
     for count in sorted({max(start // 2, 1), start, min(2 * start, MOST), min(4 * start, MOST)}):
         family: dict[str, Any] = {"tests": design.tests, "alpha": asked.alpha}
         row: dict[str, float] = {"bases": count, "scenarios": round(count * design.per_base)}
-        if asked.effect:
-            row["power"] = sign_flip_power(count, asked.effect, design.sd, **family)
+        if asked.planned:
+            row["power"] = sign_flip_power(count, asked.planned, design.sd, **family)
         row["detectable"] = detectable(count, design.sd, power=asked.power, **family)
         row["detectable_alone"] = detectable(count, design.sd, power=asked.power, alpha=asked.alpha)
-        row["equivalence_power"] = equivalence_power(count, design.sd, asked.margin, **family)
+        row["equivalence_power"] = _alike(count, asked, design)
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -358,6 +387,8 @@ def _sentences(asked: Power, design: _Design, plan: dict[str, Any]) -> Iterator[
             f"With {design.clusters(bases)}, the power to detect a difference of {_points(abs(plan['effect']))} points "
             f"is {_chance(plan['power'])}."
         )
+    if design.caution:
+        yield design.caution
     correction = f"Holm over {plural(design.tests, 'test')}" if design.tests > 1 else "one test"
     family = f" ({design.family})" if design.family else ""
     yield f"Test: sign flips over bases, {correction}{family}, α {asked.alpha:g}."

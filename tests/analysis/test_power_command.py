@@ -80,6 +80,15 @@ def test_the_older_flags_for_standard_deviations(parley: Parley) -> None:
 # Too few
 
 
+def test_alike_needs_29_bases(parley: Parley) -> None:
+    """A report does not say "alike" with fewer, however little bases vary."""
+    little = ("--sd-base", "0.001", "--sd-scenario", "0", "--sd-residual", "0")
+    few, enough = (parley("power", "--bases", bases, *little, "--json").json for bases in (28, 29))
+    assert (few["equivalence_power"], enough["equivalence_power"]) == (0, 1)
+    assert few["bases_for_equivalence"] == 29
+    assert [row["equivalence_power"] for row in few["table"]] == [0, 0, 1, 1]
+
+
 def test_five_bases_find_nothing(parley: Parley) -> None:
     result = parley("power", "--bases", "5")
     assert result.out.startswith(
@@ -113,7 +122,7 @@ JUDGE = "sim/judge?noise=1.0"
 
 def test_the_standard_deviation_of_a_pilot_run(parley: Parley) -> None:
     run = pilot_run("pilot.sqlite", model=JUDGE, per_base=2)
-    plan = parley("power", "--from", run, "--json").json
+    plan = parley("power", "--from", run, "--bases", "20", "--json").json
     assert (plan["bases"], plan["per_base"], plan["tests"]) == (20, 2, 1)
     sd = plan["sd_of_base"]
     assert sd > 0
@@ -129,8 +138,13 @@ def test_the_standard_deviation_of_a_pilot_run(parley: Parley) -> None:
     assert more["sd_of_base"] == upper > wider, "sized by an upper confidence limit"
     assert more["bases"] == clusters_needed(0.3, upper, tests=13)
     assert more["power"] == pytest.approx(sign_flip_power(more["bases"], 0.3, upper, tests=13))
-    assert "upper 80% confidence limit" in parley("power", "--from", run, "--effect", "0.3").out
-    assert "20 bases of 2.0 scenarios, pooled over 1 pair of identities" in parley("power", "--from", run).out
+    alone = parley("power", "--from", run).out
+    assert "the power to detect a difference of 0.10 points is 80%" in alone, "the margin, not the pilot's estimate"
+    assert "upper 90% confidence limit" in alone
+    assert "20 bases of 2.0 scenarios, pooled over 1 pair of identities" in alone
+    caution = "is about the largest difference of the pilot run"
+    assert caution in parley("power", "--from", run, "--effect", difference["estimate"]).out
+    assert caution not in parley("power", "--from", run, "--effect", 2 * difference["estimate"]).out
 
 
 def test_planned_pairs_of_crossed_identities(parley: Parley) -> None:
@@ -167,7 +181,6 @@ def test_runs_that_are_not_pilots(parley: Parley) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ("", "give --effect"),
         ("--bases 99999999999999999999", "--bases must be at most 1000000000"),
         ("--effect 0.3 --judges 99999999999999999999", "--judges must be at most 1000000000"),
         ("--effect 0.3 --alpha 2", "alpha must lie between 0 and 1"),

@@ -93,3 +93,15 @@ def test_the_noisiest_contrast_has_a_size_of_its_own() -> None:
     (said,) = [line for line in report.words if line.startswith("A study of this size")]
     assert said.startswith(f"A study of this size finds differences from {sizes['race']:.3f} points between 'black'")
     assert f"{sizes['gender']:.3f} points between 'female' and 'male'" in said
+
+
+def test_a_few_bases_with_most_of_the_variance_have_few_degrees_of_freedom() -> None:
+    even, skewed = (
+        pilot(verdicts({str(n): [value] for n, value in enumerate(values)}))
+        for values in ([1.0, -1.0] * 10, [0.0] * 19 + [9.0])
+    )
+    assert even.df == 19
+    assert skewed.df < 3
+    assert skewed.upper() / skewed.sd > 2 * even.upper() / even.sd
+    assert (even.skewed, skewed.skewed) == (False, True)
+    assert (even.planning_sd(), skewed.planning_sd()) == (even.upper(), skewed.upper() * 2.5**0.5)

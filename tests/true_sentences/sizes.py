@@ -10,13 +10,14 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from parley.analysis.malibu.conclusions import effect, with_conclusions
+from parley.analysis.malibu.conclusions import MARGIN, effect, with_conclusions
 from parley.analysis.malibu.panel import PanelData
 from parley.analysis.malibu.pilot import pilot
 from parley.analysis.malibu.score_table import ScenarioGaps
 from parley.analysis.malibu.yardstick import yardstick_lines
 from parley.analysis.stats.power import clusters_needed, detectable, sign_flip_power
 from parley.analysis.stats.results import DIFFERENT, NOT_MEASURED, SMALL
+from parley.analysis.stats.signflips import sign_flip_p
 from tests.true_sentences import Cell
 from tests.true_sentences.edges import FLAWS
 
@@ -33,7 +34,11 @@ def scored(rng: np.random.Generator, bases: int, added: float = 0.0) -> pd.DataF
         for base in range(bases)
         for label in RACES
     ]
-    frame = pd.DataFrame(rows, columns=["base", "identity", "value"])
+    return verdicts(pd.DataFrame(rows, columns=["base", "identity", "value"]))
+
+
+def verdicts(frame: pd.DataFrame) -> pd.DataFrame:
+    """Scores with all columns of verdicts of one judge."""
     constant = {"phase": 1, "category": "race", "judge": "Ann", "role": "debater", "round": 1, "metric": "Overall"}
     unit = frame["base"] + "/" + frame["identity"]
     return frame.assign(unit=unit, scenario=frame["base"], status="ok", text=None, model="m", control="", **constant)
@@ -63,8 +68,43 @@ def _mde_not_found(rng: np.random.Generator, bases: int) -> bool:
 def _underpowered(rng: np.random.Generator, bases: int) -> bool:
     """Whether a study that is sized from a pilot run for 80% has a power below 70%."""
     found = pilot(scored(rng, bases))
-    size = clusters_needed(0.5, found.upper(), tests=PAIRS)
+    size = clusters_needed(0.5, found.planning_sd(), tests=PAIRS)
     return size is None or sign_flip_power(size, 0.5, true_sd(), tests=PAIRS) < 0.7
+
+
+TAILS: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
+    "": lambda rng, count: rng.normal(0, 1, count),
+    "exponential": lambda rng, count: 1 - rng.exponential(1, count),
+    "lognormal": lambda rng, count: (math.e**0.5 - rng.lognormal(0, 1, count)) / math.sqrt(math.e**2 - math.e),
+}
+"""Differences with an SD of 1 around 0; those with a name have a long tail on the lower side."""
+
+
+def _promise_broken(rng: np.random.Generator, bases: int, tail: str = "") -> bool:
+    """Whether a study sized by a pilot misses the margin; the true difference is the margin, half an SD of a base's.
+
+    Without a tail, the pilot is one that was significant.
+    """
+
+    def drawn(count: int) -> np.ndarray:
+        return np.asarray(MARGIN + 2 * MARGIN * TAILS[tail](rng, count))
+
+    values = drawn(bases)
+    while not tail and (sign_flip_p(values) > 0.05 or values.mean() < 0):
+        values = drawn(bases)
+    size = clusters_needed(MARGIN, pilot(compared(values)).planning_sd())
+    assert size is not None
+    gaps = by_base(drawn(size))
+    (line,) = with_conclusions([effect(gaps, MARGIN)], [gaps])
+    return line.verdict not in (DIFFERENT, SMALL) or line.estimate < 0
+
+
+def compared(values: np.ndarray) -> pd.DataFrame:
+    """Verdicts of one judge on two labels that differ by these values, one a base."""
+    rows = [
+        (f"b{base}", name, 6 + value * (name == "black")) for base, value in enumerate(values) for name in RACES[:2]
+    ]
+    return verdicts(pd.DataFrame(rows, columns=["base", "identity", "value"]))
 
 
 def by_base(values: np.ndarray) -> ScenarioGaps:
@@ -137,6 +177,22 @@ CELLS = [
         "sized from a pilot run of {} bases",
         _underpowered,
         dict.fromkeys((6, 9, 13), (0.15, "23 to 34%")),
+    ),
+    *_by_size(
+        "`power` promises 80%, and the study misses the margin",
+        "the true difference is the margin, sized from a significant pilot of {} bases",
+        _promise_broken,
+        {8: (0.2, "70%"), 20: (0.2, "40%")},
+    ),
+    *(
+        Cell(
+            sentence="`power` promises 80%, and the study misses the margin",
+            setting=f"the true difference is the margin, sized from a pilot of 20 bases with {words} tail",
+            trial=partial(_promise_broken, bases=20, tail=tail),
+            limit=limit,
+            before="54%",
+        )
+        for tail, words, limit in (("exponential", "an exponential", 0.2), ("lognormal", "a lognormal", 0.25))
     ),
     *_by_size(
         "two labels are different",
