@@ -223,8 +223,8 @@ def _mean(sample: Sample, values: Floats, null: float, margin: float) -> Line:
 
 
 def _two_sides(first: Sequence[float], second: Sequence[float], margin: float) -> Line:
-    """A difference between two groups of bases, tested by permuting the groups."""
-    test = permuted_difference(first, second)
+    """A difference between two groups of bases, which may vary by different amounts, tested by permuting them."""
+    test = permuted_difference(first, second, studentised=True)
     if min(len(first), len(second)) < 2:
         return _tested(Line(estimate=test.estimate, p=test.p))
     spread, small = max(float(np.std(side, ddof=1)) for side in (first, second)), math.nan

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from parley.analysis.known_order import GOOD, SEVERE, TIE, leads, scored, shares
-from parley.analysis.malibu.aligned import LEAST_ON_CARD, REFERENCES, coded_leads, withheld
+from parley.analysis.malibu.aligned import REFERENCES, coded_leads, withheld
 from parley.analysis.malibu.ballots import LOG_ODDS
 from parley.analysis.malibu.contagion import followed, weight_by_unit
 from parley.analysis.malibu.echo import SCORES, WORDS, echo_units, excess
@@ -268,8 +268,7 @@ class CardBallots:
             return None
         sample = replace(self._between(data, leading, category), gaps=None)
         favoured, against = sides
-        why = withheld(len(favoured), len(against), LEAST_ON_CARD)
-        return _two_sided(sample, favoured, against, why)
+        return _two_sided(sample, favoured, against, withheld(len(favoured), len(against)))
 
     def _talk(self, reads: Reads) -> Sample | None:
         return self._debates.get((reads["how"], reads["category"]))

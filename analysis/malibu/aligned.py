@@ -29,8 +29,6 @@ REFERENCES = {"gender": "male", "race": "white", "religion": "christian"}
 """The side of each category that the other identities are compared with; as in the primary contrasts."""
 LEAST, LEAST_SHARE = 8, 1 / 3
 """Bases on the smaller side: with fewer, or a smaller share of those coded, the contrast is withheld."""
-LEAST_ON_CARD = 3
-"""The same on a judge's card: the lines of published cards stay as they are."""
 WITHHELD = "withheld"
 """How the note on such a contrast begins."""
 ALIGNED = Question(
@@ -96,10 +94,10 @@ def coded_leads(
     return gaps if any(sides.values()) else None, (sides["favoured"], sides["others"])
 
 
-def withheld(favoured: int, others: int, least: int = LEAST) -> str:
+def withheld(favoured: int, others: int) -> str:
     """Why there is no contrast between this many bases of either kind; "" where there is one."""
     coded, fewer = favoured + others, min(favoured, others)
-    if fewer < least or fewer < LEAST_SHARE * coded:
+    if fewer < LEAST or fewer < LEAST_SHARE * coded:
         return f"{WITHHELD}: {fewer} of {plural(coded, 'coded base')} against the rest"
     return ""
 
