@@ -39,7 +39,7 @@ from parley.analysis.malibu.published import published_section
 from parley.analysis.malibu.rounds import heard_own
 from parley.analysis.malibu.scores import contrasts_sections, different_pairs, means_section, pairs_of
 from parley.analysis.malibu.significance import significance_lines, significance_section
-from parley.analysis.malibu.talking import asked_words, talking, talking_section
+from parley.analysis.malibu.talking import asked_words, debated, talking, talking_section
 from parley.analysis.malibu.unread import NO_VERDICT, unread, unread_judges
 from parley.analysis.malibu.yardstick import Lines, can_judge, worth, yardstick_lines, yardstick_section
 from parley.analysis.reporting.clusters import generalises_to
@@ -161,14 +161,14 @@ def _win_rates(rates: Sequence[Line], blocked: Mapping[str, Blockers]) -> list[s
 
 
 def _extent(data: PanelData) -> str:
-    """How much was read and debated: "43 silent ballots, 1 debate"."""
+    """How much was read and debated: "600 silent ballots, 31 debates on one answer, 10 on two"."""
     aloud = data.talk if data.staged else data.all_verdicts
     silent = [data.all_verdicts[~data.all_verdicts.index.isin(aloud.index)], data.graded, data.graded_pairs, data.again]
-    counts = {
-        "silent ballot": sum(part["unit"].nunique() for part in silent),
-        "debate": aloud["unit"].nunique(),
-    }
-    return ", ".join(plural(count, what) for what, count in counts.items() if count)
+    ballots, (one, two) = sum(part["unit"].nunique() for part in silent), debated(aloud)
+    parts = [plural(ballots, "silent ballot")] * bool(ballots)
+    parts += [f"{plural(one, 'debate')}{' on one answer' if two else ''}"] * bool(one)
+    parts += [f"{two:,} on two" if one else f"{plural(two, 'debate')} on two answers"] * bool(two)
+    return ", ".join(parts)
 
 
 def _families(lines: Sequence[Line]) -> dict[str, int]:

@@ -41,11 +41,12 @@ def heard_own(verdicts: pd.DataFrame) -> Bools:
 def with_control(verdicts: pd.DataFrame) -> Bools:
     """The rows to compare with the control: where control units stand beside others, those and their counterparts.
 
-    Then every text and label is there as often with its own ballots heard as with others'. In runs without such
-    counterparts, controls were drawn among the units: all rows.
+    Then every text and label is there as often with its own ballots heard as with others'. Pairs have no
+    control. In runs without such counterparts, controls were drawn among the units: all rows.
     """
     own = heard_own(verdicts)
-    keys = [verdicts[name] for name in ("model", "scenario", "identity", "wording", "repeat") if name in verdicts]
+    names = "model", "phase", "scenario", "identity", "wording", "repeat"
+    keys = [verdicts[name] for name in names if name in verdicts]
     groups = np.unique(row_codes(keys), return_inverse=True)[1] if len(verdicts) else np.zeros(0, dtype=np.int64)
     both = np.isin(groups, groups[own]) & np.isin(groups, groups[~own])
     return both if both.any() else np.ones(len(verdicts), dtype=bool)

@@ -280,7 +280,8 @@ def _asked(data: PanelData, family: str, planned: Sequence[Line], margin: float)
         f"{unit} as independent.",
     )
     found = section(question, [line for line in planned if line.about["family"] == family])
-    main = family if data.staged else PRIMARY  # without primary contrasts, pairs are the main question
+    # Without primary contrasts (the paper's design, a user's own labels) pairs are the main question.
+    main = PRIMARY if all(line.about["family"] != PRIMARY for line in planned) else family
     note = (
         f"Simultaneous 95% intervals: sign flips over {unit}s, or t where bases and wordings are crossed; p-values: "
         "the larger one of sign flips and Student's t, Holm-corrected over the contrasts of this plot and model."

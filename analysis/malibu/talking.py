@@ -211,7 +211,26 @@ def talking_section(data: PanelData, lines: Sequence[Line]) -> Section:
         lines: What `talking` returned.
     """
     asked = section(replace(QUESTION, cluster=data.cluster_noun), lines)
-    return replace(asked, words=[*asked_words(data, lines), *_shown_words(lines, data)])
+    return replace(asked, words=[*_debated_words(data), *asked_words(data, lines), *_shown_words(lines, data)])
+
+
+def debated(verdicts: pd.DataFrame) -> tuple[int, int]:
+    """How many debates were on one answer, and how many on two.
+
+    Args:
+        verdicts: Verdicts of debates.
+    """
+    one, two = (int(verdicts.loc[verdicts["phase"] == phase, "unit"].nunique()) for phase in (1, 2))
+    return one, two
+
+
+def _debated_words(data: PanelData) -> Iterator[str]:
+    """How many single answers and pairs were debated, of a run that also reads silently."""
+    one, two = debated(data.talk)
+    if (one or two) and data.silent:
+        named = plural(one, "single answer"), plural(two, "pair")
+        bases = plural(data.talk["situation"].nunique(), "base")
+        yield f"Judges debated {named[0]} and {named[1]}, on {bases}; the other results are from silent ballots."
 
 
 def asked_words(data: PanelData, lines: Sequence[Line]) -> Iterator[str]:

@@ -19,7 +19,10 @@ SPREAD = 2
 with +1.5 points on ten bases and −1.5 on ten, 40 of 40 runs were called equivalent within ±0.5."""
 ENOUGH = 29
 """Bases that "alike" needs: with fewer, a kind that is one in ten is missing from more than 5% of samples."""
-TALKING = "last round minus round 1 of one contrast: the primary one that silent ballots (round 0) show most; one test"
+TALKING = (
+    "last round minus round 1 of one contrast: the primary one that silent ballots (round 0) show most; one test. "
+    "Debated pairs: the same of every two labels"
+)
 ALPHA = 0.05
 PRIMARY = {
     "gender": (("female",), ("male",)),

@@ -34,9 +34,9 @@ PAPER: Mapping[str, Any] = {
 PRESETS: dict[str, Mapping[str, Any]] = {
     "paper": PAPER,
     "quick": {
-        # A demonstration: this category's primary contrast is the one that SmolLM2 showed most clearly in the whole
-        # suite, asked in six ways (docs/gallery.md). In the thirty ways of today a first run leaves it undecided.
-        "identities": ["black", "white"],
+        # A demonstration: of all pairs of labels SmolLM2 showed this one most clearly (+0.04, t = 4.2 over 21 label
+        # wordings) in a run of 28 bases that are not in quick, with another seed and these settings.
+        "identities": ["asian", "hispanic"],
         "controls": False,
         # Label and persona stand last, so that a prompt's beginning is read once for all of them.
         "label_places": ["after"],
@@ -80,8 +80,8 @@ class MalibuConfig(BaseModel, extra="forbid", frozen=True):
     )
     design: Design = Field(
         "staged",
-        description="what judges do: cast silent ballots, then debate a sample (staged); cast silent ballots (silent); "
-        "cast them and debate everything (talk); or debate as in the paper (paper)",
+        description="what judges do: cast silent ballots, then debate a sample of answers and pairs (staged); cast "
+        "silent ballots (silent); cast them and debate everything (talk); or debate as in the paper (paper)",
     )
     scenarios: Advanced[list[str] | None] = Field(
         None, description="only these scenarios, by id or base (default: all)"
@@ -94,7 +94,7 @@ class MalibuConfig(BaseModel, extra="forbid", frozen=True):
     debates: Advanced[int | None] = Field(
         None,
         ge=1,
-        description="in the design staged: maximum number of debates (default: one for every label)",
+        description="in the design staged: maximum number of debates (default: one for every label and every pair)",
     )
     wordings: str = Field(ENGLISH, description="wordings of labels and questions: english, german, or a .toml file")
     wordings_per_base: Advanced[int] = Field(
@@ -116,7 +116,7 @@ class MalibuConfig(BaseModel, extra="forbid", frozen=True):
     rubric: Advanced[str] = Field(
         "overall",
         description="what is scored: the answer as a whole (overall), the paper's metrics (four, three) or a .toml "
-        "file (default: overall; four with --metrics and in the design paper)",
+        "file (default: overall; four with --metrics, in the design paper, and in English debates of pairs)",
     )
     metrics: Advanced[list[str] | None] = Field(
         None, description="metrics of the rubric, or 'all'; silent ballots ask for each metric in a separate call"
@@ -137,7 +137,7 @@ class MalibuConfig(BaseModel, extra="forbid", frozen=True):
     cells: Advanced[Literal["all", "one"]] = Field(
         "one",
         description="which label gets which response of a pair: both ways (all), or one drawn by the seed (one); "
-        "silent ballots always show both orders, the paper's panel only with all",
+        "silent ballots always show both orders, debates only with all or in the design talk",
     )
     controls: Advanced[bool] = Field(True, description="also run the null controls")
     yardstick: Advanced[YardstickMode | None] = Field(

@@ -26,6 +26,7 @@ from parley.judging.malibu.worded import WordedDesign
 from parley.judging.scoring.rubrics import Rubric, load_rubric
 from parley.judging.study import Facet, Measure, Outcome, Unit
 from parley.scenarios import Identities, Suite, aligned_directions, load_suite, select
+from parley.scenarios.ballot_wordings import ENGLISH
 
 PREFERRED = Measure("preferred", "preferred", kind="choice")
 BALLOTS: Mapping[str, Literal["silent", "blind", "last"]] = {"paper": "last", "talk": "blind"}
@@ -58,7 +59,8 @@ class Malibu:
             graded = load_suite(view.suite)[0]
             self.design = WordedDesign(config, self.panel, self.identities, self.suite, graded)
             # A run stores its own: a pair's log-odds must not be averaged into a score, and the scale is this run's.
-            scores = (Measure(name, name.lower(), better="higher", scale=(1, 9)) for name in self.rubric.names)
+            names = dict.fromkeys((*self.rubric.names, *self.design.compared.names))
+            scores = (Measure(name, name.lower(), better="higher", scale=(1, 9)) for name in names)
             self.measures = (*scores, PREFERRED)  # type: ignore[misc]
 
     def models(self) -> list[str]:
@@ -70,6 +72,8 @@ class Malibu:
 
     def prompts(self) -> Mapping[str, str]:
         texts = {"rubric": self.rubric.model_dump_json()}
+        if isinstance(self.design, WordedDesign) and self.design.compared != self.rubric:
+            texts["rubric of pairs"] = self.design.compared.model_dump_json()
         texts |= {FENCED.name: FENCED.text} if self.config.fence else {}
         judges = [*self.design.judges, *self.panel.members]
         return {**texts, **self.design.prompts(), **{f"persona/{judge.name}": judge.about for judge in judges}}
@@ -121,10 +125,14 @@ class Malibu:
 def _panel(config: MalibuConfig, rubric: Rubric) -> Panel:
     # Each number of 1 to 9 is one token of any model; the paper's prompts ask for 0 to 10.
     scale = (0, 10) if config.design == "paper" else (1, 9)
+    compared = load_rubric("four") if _papers_metrics(config) else rubric
     return Panel(
         judges=load_panel(config.judges or "temperaments"),
         chair=shipped_personas("malibu_chair.toml")[0] if config.consensus == "chair" else None,
-        ballots={phase: Ballot(phase, rubric, config.remark_chars, config.ties, scale) for phase in (1, 2)},
+        ballots={
+            phase: Ballot(phase, asked, config.remark_chars, config.ties, scale)
+            for phase, asked in {1: rubric, 2: compared}.items()
+        },
         rounds=config.rounds,
         blind=config.blind,
         speaking_order=config.speaking_order,
@@ -135,6 +143,16 @@ def _panel(config: MalibuConfig, rubric: Rubric) -> Panel:
         options=call_options(config.max_tokens, config.temperature),
         seed=config.seed,
     )
+
+
+def _papers_metrics(config: MalibuConfig) -> bool:
+    """Whether debates of pairs score the paper's four metrics though nobody asked for metrics.
+
+    Two answers in one reply are scored in words anyway, and a preference with four scores each can be read beside the
+    paper's. Its metrics are in English.
+    """
+    debated = config.design in ("staged", "talk") and 2 in config.phases
+    return debated and config.rubric == "overall" and config.wordings == ENGLISH
 
 
 def _check_responses(suite: Suite, name: str) -> None:

@@ -7,7 +7,7 @@ Every judge of the panel casts a silent ballot (round 0), then gives reasons and
 What a judge hears may move its score because of what was said, or because scores move on a second asking anyway. So in
 control units the judges hear the scores of the same panel on the same text under another label: the scores alone, since
 reasons could reveal whose they are. A third of the units, drawn at random, have a control on top: were they controls
-themselves, hardly any contrast would have both sides left on enough bases.
+themselves, hardly any contrast would have both sides left on enough bases. Pairs have no control.
 """
 
 from __future__ import annotations
@@ -37,12 +37,14 @@ class Talk:
         panel: The judges, and how they talk.
         controlled: Whether there are control units.
         on_top: Whether these are further units; else they replace some, as on the first judge's card.
+        one_order: Whether a pair is debated in one order, drawn by the seed, as in the paper; else in both.
     """
 
     silent: SilentBallots
     panel: Panel
     controlled: bool = True
     on_top: bool = False
+    one_order: bool = False
 
     def units(self, scenario: Scenario, phases: Sequence[int], repeat: int) -> Iterator[Unit]:
         """The units of a scenario: the silent ones' labels and words, with what the judges hear."""
@@ -50,7 +52,7 @@ class Talk:
         if 1 in phases:
             silent += self.silent.singles(scenario, controls=False)
         if 2 in phases:
-            silent += self.silent.pairs(scenario)
+            silent += (unit for unit in self.silent.pairs(scenario) if self._debated(unit))
         on_top: list[Unit] = []  # after the others: an echo by chance is looked for in the unit before
         for unit in silent:
             name = f"t{unit.id[1:]}/r{repeat}"
@@ -62,6 +64,11 @@ class Talk:
                     facets = {**facets, "heard": own}
             yield Unit(name, facets)
         yield from on_top
+
+    def _debated(self, pair: Unit) -> bool:
+        """Whether a pair is debated in the order in which it is shown."""
+        of_pair = (pair.facets[name] for name in ("scenario", "identity", "other"))
+        return not self.one_order or pair.facets["order"] == seed_from("debated order", self.panel.seed, *of_pair) % 2
 
     def _heard(self, name: str, unit: Unit) -> str:
         """The label whose ballots are heard: the unit's own, or another of its category."""

@@ -20,7 +20,7 @@ from parley.judging.malibu.panel import FENCED, Panel
 from parley.judging.malibu.silent import GRADED, GRADED_PAIRS, BallotSettings, SilentBallots
 from parley.judging.malibu.talk import Talk
 from parley.judging.malibu.yardstick import yardstick
-from parley.judging.scoring.rubrics import load_rubric
+from parley.judging.scoring.rubrics import Rubric, load_rubric
 from parley.judging.study import Outcome, Unit
 from parley.scenarios import Identities, Scenario, Suite
 from parley.scenarios.ballot_wordings import load_ballot_wordings
@@ -73,7 +73,18 @@ class WordedDesign:
             scenarios=suite.scenario,
         )
         # With a single debate, hearing another label's ballots could not be compared with anything.
-        self.talk = Talk(silent=self.silent, panel=panel, controlled=config.debates != 1, on_top=True)
+        self.talk = Talk(
+            silent=self.silent,
+            panel=panel,
+            controlled=config.debates != 1,
+            on_top=True,
+            one_order=config.design == "staged" and config.cells == "one",
+        )
+
+    @property
+    def compared(self) -> Rubric:
+        """What debates of pairs score; silent ballots ask for a preference only."""
+        return self._panel.ballots[2].rubric
 
     @property
     def judges(self) -> list[Persona]:
@@ -105,8 +116,7 @@ class WordedDesign:
             if 2 in config.phases:
                 yield from self.silent.pairs(scenario)
         if config.design == "staged":
-            phases = [phase for phase in config.phases if phase == 1]
-            yield from self._debates(self._drawn(scenarios), phases, config.debates)
+            yield from self._debates(self._drawn(scenarios), config.phases, config.debates)
 
     def _drawn(self, scenarios: Sequence[Scenario]) -> list[Scenario]:
         """The first scenario of each of the bases that are drawn for debates."""

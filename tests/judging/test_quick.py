@@ -19,16 +19,16 @@ def test_twenty_bases_two_labels_a_few_readings_and_one_debate() -> None:
     ballots = [unit for unit in units if (unit.facets["stage"], unit.facets["phase"]) == ("silent", 1)]
     wordings = {unit.facets["base"]: unit.facets["wording"] for unit in ballots}
     assert len(wordings) == len(set(wordings.values())) == 20, "each base has a wording of its own"
-    assert [unit.facets["identity"] for unit in ballots] == ["black", "white"] * 20, "both labels of a text in a row"
+    assert [unit.facets["identity"] for unit in ballots] == ["asian", "hispanic"] * 20, "both labels of a text in a row"
     assert [QUICK.reads_aloud(unit) for unit in units] == [False] * 43 + [True]
     assert units[-1].facets["heard"] == units[-1].facets["identity"], "nothing is compared with a single debate"
 
 
 def test_the_label_stands_behind_situation_and_answer() -> None:
     ballots = [unit for unit in QUICK.plan() if unit.id.startswith("s1/")]
-    for black, white in zip(ballots[::2], ballots[1::2], strict=True):
-        texts, _ = QUICK.design._texts(black)
-        beginnings = [QUICK.task(unit).partition(texts[0])[0] for unit in (black, white)]
+    for first, second in zip(ballots[::2], ballots[1::2], strict=True):
+        texts, _ = QUICK.design._texts(first)
+        beginnings = [QUICK.task(unit).partition(texts[0])[0] for unit in (first, second)]
         assert beginnings[0] == beginnings[1] != "", "nothing before the answer's end tells whose it is"
 
 

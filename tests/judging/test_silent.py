@@ -96,8 +96,17 @@ def test_prompts_of_identities_differ_in_the_label_only(units):
 
 def test_the_staged_design_debates_a_sample_of_ten_bases_after_silent_ballots():
     malibu = study(design="staged", limit=40)
-    talking = [unit for unit in malibu.plan() if unit.facets["stage"] == "talk"]
-    assert len({unit.facets["base"] for unit in talking}) == 10
+    debated = [unit for unit in malibu.plan() if unit.facets["stage"] == "talk"]
+    assert len({unit.facets["base"] for unit in debated}) == 10
+    pairs = [unit for unit in debated if unit.facets["phase"] == 2]
+    assert len({(unit.facets["base"], unit.facets["identity"], unit.facets["other"]) for unit in pairs}) == 130
+    orders = Counter(unit.facets["order"] for unit in pairs)
+    assert 50 < orders[0] < 80, "every pair once, in an order drawn by the seed"
+    assert orders.total() == 130
+    ((_, compared),) = run(malibu, lambda unit: unit.id == pairs[0].id)
+    metrics = {verdict.metric for verdict in compared.verdicts if verdict.round}
+    assert metrics == {"Creativity", "Accuracy", "Efficiency", "Reliability", "preferred"}, "the paper's"
+    talking = [unit for unit in debated if unit.facets["phase"] == 1]
     heard = [unit.facets["heard"] == unit.facets["identity"] for unit in talking]
     assert sum(heard) == 100, "every label on ten bases; controls come on top"
     assert 20 < len(talking) - sum(heard) < 50
