@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # imported when first used: these load AutoGen or pydantic, w
     from parley.agents import Critique, Debate, Models, Persona, Transcript, Turn, ask
     from parley.jobs.toxicity import detox, detox_async
     from parley.reports.checking import check
+    from parley.reports.export.write import dataset
     from parley.runs import frames
     from parley.runs.job import run, run_async
     from parley.runs.options import Options
@@ -41,6 +42,7 @@ __all__ = [
     "agents",
     "ask",
     "check",
+    "dataset",
     "detox",
     "detox_async",
     "frames",

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, PrivateAttr
 from rich.console import Console
@@ -33,6 +33,7 @@ from parley.jobs.writing import Writer, refuse_overwriting, save
 from parley.runs import Engine, Result
 from parley.runs.job import Job, complete
 from parley.runs.options import Options, validated
+from parley.runs.packing import run_stem
 from parley.runs.studies import find_study, known_studies
 
 WRITERS = {
@@ -42,6 +43,9 @@ WRITERS = {
     "toxicity": "parley.jobs.calibration:THRESHOLDS",
 }
 """What writes the file of `--to`, by study; others have no such flag."""
+
+EXPORTED = ("rldf", "stardtox", "bbq")
+"""The studies whose texts make a dataset without further settings."""
 
 
 class Run(Command):
@@ -59,7 +63,12 @@ class Run(Command):
         "such as requests_a_minute=500,latency=1.5",
     )
     report: bool = Field(False, description="print the report when the run is done")
-    to: Path | None = Field(None, title="FILE", description="write what the run made to this file")
+    export: Literal["trl", "trl-explicit", "sft", "kto", "jsonl", "parquet", "datasets"] | None = Field(
+        None, description="make a dataset of the run in this format, as `parley export` does with its defaults"
+    )
+    to: Path | None = Field(
+        None, title="FILE", description="write what the run made to this file, or its dataset to this folder"
+    )
     force: bool = Field(False, description="overwrite an existing file")
     quiet: bool = Field(False, description="show no progress")
 
@@ -94,13 +103,22 @@ class Run(Command):
         job = Job.make(self.study, self._config, self._options)
         if self.dry_run:
             return dry_run(job, self.limits)
-        writer: Writer | None = load_object(WRITERS[self.study]) if self.to else None
+        if self.to and self.study not in WRITERS and not self.export:
+            raise ConfigError("--to needs --export: --export trl --to FOLDER writes pairs for TRL")
+        writer: Writer | None = load_object(WRITERS[self.study]) if self.to and self.study in WRITERS else None
         if self.to and writer:
             writer.check(job.study)
             refuse_overwriting(self.to, job.path, writer.suffix, force=self.force)
+        folder = self.to or Path(f"{run_stem(job.path)}-{self.export}")
+        if self.export:
+            from parley.reports.export import Settings, refuse_folder  # it loads every study
+
+            refuse_folder(folder, force=self.force)
         ended, result = execute(job, quiet=self.quiet)
-        answer = how_it_ended(ended, result, hint=not self.report and not self.to)
-        if not self.as_json and (self.report or writer):  # how the run ended comes before what was made of it
+        answer = how_it_ended(ended, result, hint=not self.report and not self.to and not self.export)
+        if not self.as_json and (
+            self.report or writer or self.export
+        ):  # how the run ended comes before what was made of it
             for line in answer.lines:
                 print(visible(line))
             answer = replace(answer, lines=())
@@ -108,6 +126,11 @@ class Run(Command):
             from parley.cli.report import print_report  # it loads pandas
 
             print_report(job.stored_path, self.study)
+        if self.export and result.complete and ended is not job.check:
+            from parley.cli.export import export
+
+            made = export([job.stored_path], Settings(format=self.export), str(folder), force=self.force)
+            return Answer({**answer.data, "dataset": made.data}, made.lines, answer.status)
         # Where the file was removed meanwhile, that was reported.
         if self.to and writer and ended.path == job.path and (not answer.status or job.path.exists()):
             written = writer.make(job.study, job.path)
@@ -132,7 +155,8 @@ def parser_of(study: str, *, everything: bool, make: AddParser = Parser) -> argp
     about = "show every flag, including those that few people change, and exit"
     parser.add_argument("--help-all", action="help", help=about)
     parser.add_argument("-q", dest="quiet", action="store_const", const=True, help=argparse.SUPPRESS)
-    add_flags(parser, Run, leave_out=("study", *(() if study in WRITERS else ("to", "force"))))
+    unused = () if study in EXPORTED else ("export",) if study in WRITERS else ("export", "to", "force")
+    add_flags(parser, Run, leave_out=("study", *unused))
     limits = next(action for action in parser._actions if action.dest == "limits")
     limits.nargs, limits.const = "?", []  # without a value: a provider without limits
     add_flags(parser, found.Config, f"the study {study}", everything=everything)

@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 import yaml
 
+import parley as library
+from parley.agents import ConfigError
 from parley.cli import main
 from tests.panels import PAPER_DEBATES
 from tests.parley.test_bad_input import one_line
@@ -286,3 +288,28 @@ def test_the_readmes_simulated_debates_give_pairs(parley):
     assert 30 < manifest["high"] < manifest["low"], "the simulated referee's mean is the threshold"
     assert manifest["pairs"] > 30
     assert all(line.strip() for line in Path("age-pairs/train.jsonl").read_text().splitlines())
+
+
+def test_a_run_goes_from_topics_to_a_dataset(parley: Any, place: Path) -> None:
+    run = ("run", "rldf", "--model", "sim/debate", "--topics", 4, "--rounds", 2, "--quiet")
+    assert parley(*run, "--to", "pairs").complaints == [
+        "parley: --to needs --export: --export trl --to FOLDER writes pairs for TRL"
+    ]
+    done = parley(*run, "--export", "trl", "--to", "pairs")
+    assert done.status == 0, done.err
+    first, *_, written, load = done.out.splitlines()
+    assert first.startswith("4 of 4 units done: ")
+    assert "; the first 3:" in done.out
+    assert done.out.count("    chosen:  ") == done.out.count("    rejected:  ") == 3
+    assert (written, load) == ("written to pairs", "load it:  datasets.load_dataset('pairs')")
+    assert parley(*run, "--export", "trl", "--to", "pairs").complaints == [
+        "parley: pairs already exists; choose another folder with --to, or overwrite it with --force"
+    ]
+    datasets = pytest.importorskip("datasets")
+    (file,) = (place / "runs").glob("rldf-*.sqlite")
+    splits = library.dataset(file)
+    assert isinstance(splits, datasets.DatasetDict)
+    stored = [json.loads(line) for line in (place / "pairs" / "train.jsonl").read_text("utf-8").splitlines()]
+    assert [row["chosen"] for row in splits["train"]] == [row["chosen"] for row in stored]
+    with pytest.raises(ConfigError, match="dataset: threshhold"):
+        library.dataset(file, threshhold=3)

@@ -8,13 +8,14 @@ from parley.reports.export.bbq_hard import to_bbq_hard
 from parley.reports.export.dataset import Dataset, make_dataset
 from parley.reports.export.settings import Settings
 from parley.reports.export.whole_runs import to_inspect, to_transcripts
-from parley.reports.export.write import push, write_dataset
+from parley.reports.export.write import push, refuse_folder, write_dataset
 
 __all__ = [
     "Dataset",
     "Settings",
     "make_dataset",
     "push",
+    "refuse_folder",
     "to_bbq_hard",
     "to_inspect",
     "to_transcripts",

@@ -16,10 +16,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from parley.agents import ConfigError, ParleyError
 from parley.base.errors import explain_unwritable
 from parley.reports.export.card import card
-from parley.reports.export.dataset import Dataset, Table
+from parley.reports.export.dataset import Dataset, Table, make_dataset
+from parley.reports.export.settings import Settings
 
 MANIFEST = "export.json"
 MISSING = "this format needs more packages: pip install 'parley-autogen[datasets]'"
@@ -33,10 +36,7 @@ def write_dataset(dataset: Dataset, target: Path, *, force: bool = False) -> Pat
         target: The folder, which must not exist.
         force: Whether to overwrite an earlier export; other folders are never overwritten.
     """
-    if target.exists() and not (target / MANIFEST).is_file():
-        raise ConfigError(f"{target} already exists and is not an export: choose another folder with --to")
-    if target.exists() and not force:
-        raise ConfigError(f"{target} already exists; choose another folder with --to, or overwrite it with --force")
+    refuse_folder(target, force=force)
     tables = dataset.tables()
     writers = {"parquet": _parquet, "hub": _parquet, "datasets": _datasets}
     write = writers.get(dataset.settings.format, _jsonl)
@@ -47,6 +47,32 @@ def write_dataset(dataset: Dataset, target: Path, *, force: bool = False) -> Pat
         for file, text in (("README.md", card(dataset, tables)), (MANIFEST, facts)):
             (folder / file).write_text(text, "utf-8")
     return target
+
+
+def refuse_folder(target: Path, *, force: bool) -> None:
+    """Raise `ConfigError` if a dataset may not be written there."""
+    if target.exists() and not (target / MANIFEST).is_file():
+        raise ConfigError(f"{target} already exists and is not an export: choose another folder with --to")
+    if target.exists() and not force:
+        raise ConfigError(f"{target} already exists; choose another folder with --to, or overwrite it with --force")
+
+
+def dataset(*runs: str | Path, **settings: Any) -> Any:
+    """The dataset of runs as a `datasets.DatasetDict`, one split each for train, validation and test.
+
+    Args:
+        runs: Run files of one study.
+        settings: As the flags of `parley export`: format="trl" (the default), threshold=3, … With a format of two
+            tables, the pairs.
+    """
+    try:
+        chosen = Settings(**settings)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        raise ConfigError(f"dataset: {'.'.join(map(str, problem['loc']))}: {problem['msg']}") from None
+    package = _import("datasets")
+    table = next(iter(make_dataset([Path(run) for run in runs], chosen).tables().values()))
+    return package.DatasetDict({split: package.Dataset(rows) for split, rows in _arrow(table).items()})
 
 
 def manifest(dataset: Dataset, tables: dict[str, Table]) -> dict[str, Any]:
