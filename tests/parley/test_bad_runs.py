@@ -88,16 +88,6 @@ def test_what_is_no_sound_run_is_named_and_not_changed(parley, whole, name):
     assert whole.read_bytes() == before or name == "a broken page", "which is found only after the run was noted"
 
 
-def test_a_missing_run_is_named_and_an_empty_file_is_none(parley, place):
-    for command in READS[:3]:
-        one_line(parley(command[0], "nothere.sqlite", *command[1:]), 2, "there is no run file nothere.sqlite")
-    one_line(parley("report", "."), 2, "there is no run file .", "is a folder, name a file in it")
-    assert not (place / "nothere.sqlite").exists()
-    Path("a.sqlite").touch()
-    for words in (("show", "a.sqlite"), (*SIM, "--out", "a.sqlite")):
-        one_line(parley(*words), 1, "a.sqlite is not a Parley run file")
-
-
 VALUES = {
     "UPDATE units SET facets = 'no'": "units.facets",
     "UPDATE units SET facets = '[]'": "units.facets",

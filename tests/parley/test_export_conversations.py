@@ -194,22 +194,3 @@ def test_what_people_preferred_in_the_viewer(parley):
         assert last(pair["chosen"]) != last(pair["rejected"])
         assert pair["chosen"][0]["content"], "the prompt is the scenario"
     assert "people's labels" in Path("out/README.md").read_text("utf-8")
-
-
-def test_a_study_without_scores_says_what_to_type(parley, own):
-    run = own("Talk")
-    for flags, complaint in (
-        ((), "needs --metric and --threshold"),
-        (("--metric", "kindness"), "needs --metric and --threshold"),
-        (("--metric", "worth", "--threshold", 1), "(the run has: kindness)"),
-    ):
-        result = parley("export", run, *flags)
-        assert (result.status, len(result.complaints)) == (2, 1)
-        assert complaint in result.err
-
-
-def test_runs_of_two_studies_are_not_mixed(parley, own):
-    run = own("Talk")
-    parley("run", "rldf", "--topics", 2, "--rounds", 1, "--model", "sim/debate", "--quiet", "--out", "r.sqlite")
-    result = parley("export", run, "r.sqlite", "--metric", "kindness", "--threshold", 7)
-    assert (result.status, len(result.complaints)) == (2, 1)

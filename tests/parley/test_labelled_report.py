@@ -85,13 +85,9 @@ def row(report: dict[str, Any], first: str, second: str) -> dict[str, Any]:
     return dict(found)
 
 
-def test_a_report_without_labels_is_as_it_was(parley, labeller):
-    before = parley("report", labeller.run, "--draws", 100, "--json").json
-    assert "corrected" not in before
-    assert "label" not in " ".join(before["summary"])
-
-
 def test_labels_correct_a_judge_that_is_biased_by_method(parley, labeller):
+    before = parley("report", labeller.run, "--draws", 100, "--json").json
+    assert ("corrected" in before, "label" in " ".join(before["summary"])) == (False, False)
     for draw, unit in labeller.draw(50, seed=1):
         labeller.label(draw, unit, labeller.as_a_person_would(unit))
     report = parley("report", labeller.run, "--draws", 100, "--json").json

@@ -26,11 +26,3 @@ def test_a_new_file_is_fit_to_measure_with(parley, place, kind):
     result = parley("scenarios", "validate", "mine.toml")
     assert result.status == 0, result.out
     assert "fit to measure with" in result.out
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_nothing_is_overwritten_and_only_toml_is_written(parley, place, kind):
-    (place / "mine.toml").write_text("# my own words\n")
-    assert "already exists" in parley("new", kind, "mine.toml").complaints[0]
-    assert (place / "mine.toml").read_text() == "# my own words\n"
-    assert "must end in .toml" in parley("new", kind, "mine").complaints[0]

@@ -102,14 +102,6 @@ def test_a_packed_run_is_not_resumed_until_it_is_unpacked(parley, place, server)
     )
 
 
-@pytest.mark.skipif(shutil.which("sqlite3") is None, reason="there is no sqlite3")
-def test_the_recipe_of_the_docs_packs_a_run(run, place):
-    subprocess.run(["sqlite3", run, "VACUUM INTO 'copy.sqlite'"], check=True)
-    subprocess.run(["gzip", "copy.sqlite"], check=True)
-    with RunFile.open(place / "copy.sqlite.gz") as file:
-        assert file.counts()["done"] == 9
-
-
 def bomb(run: bytes) -> bytes:
     return gzip.compress(run[:16] + bytes(40 * 2**20), 1)
 

@@ -158,10 +158,24 @@ def test_a_run_cut_short_gives_what_is_left_of_it(parley, run, run_file):
     assert run.read_bytes() == before
 
 
-def test_nothing_readable_makes_no_file(parley, run, place):
+def test_nothing_is_written_if_nothing_can_be_read_or_the_copy_fails_or_a_file_is_there(
+    parley, run, place, monkeypatch
+):
+    (place / "b.sqlite").write_text("mine")
+    said = "b.sqlite already exists: name another file with --out"
+    one_line(parley("import", "--damaged", run, "--out", "b.sqlite"), 2, said)
+    assert (place / "b.sqlite").read_text() == "mine"
+
+    def full(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("parley.runs.salvage.copy_units", full)
+        with suppress(KeyboardInterrupt):
+            parley("import", "--damaged", run)
     change(run, "DELETE FROM units")
     one_line(parley("import", "--damaged", run), 1, "no unit of ", "a.sqlite can be read; nothing was copied")
-    assert not (place / "a.salvaged.sqlite").exists()
+    assert [path.name for path in place.iterdir() if "salvaged" in path.name] == []
 
 
 def test_an_event_without_a_time_is_left_out(parley, run, run_file):
@@ -173,26 +187,6 @@ def test_an_event_without_a_time_is_left_out(parley, run, run_file):
     change(run, "PRAGMA writable_schema = ON", rename.format(lax, strict))
     assert parley("import", "--damaged", run).status == 0
     assert run_file("a.salvaged.sqlite").one("SELECT count(*) FROM events") == before + 1
-
-
-def test_a_copy_that_fails_leaves_no_file(parley, run, place, monkeypatch):
-    def full(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("parley.runs.salvage.copy_units", full)
-    with suppress(KeyboardInterrupt):
-        parley("import", "--damaged", run)
-    assert [path.name for path in place.iterdir() if "salvaged" in path.name] == []
-
-
-def test_a_file_is_not_overwritten(parley, run, place):
-    (place / "b.sqlite").write_text("mine")
-    one_line(
-        parley("import", "--damaged", run, "--out", "b.sqlite"),
-        2,
-        "b.sqlite already exists: name another file with --out",
-    )
-    assert (place / "b.sqlite").read_text() == "mine"
 
 
 def test_a_sound_run_is_copied_whole(parley, run, run_file):

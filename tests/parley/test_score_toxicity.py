@@ -108,11 +108,12 @@ def test_sentences_about_your_own_identities(parley, scored):
     assert "unknown identity" in parley(*RUN, "--identities", "nobody").complaints[0]
 
 
-def test_scores_of_a_simulated_judge_are_marked(scored):
+def test_scores_of_a_simulated_judge_are_marked(parley, scored):
     Path("a.txt").write_text("You idiot.\n")
     caution = "sim/any?noise=0 is SIMULATED: these numbers come from planted effects, not from a language model."
     assert caution in scored("--data", "a.txt", "--scorer", "judge:sim/any?noise=0,ngrams")["cautions"]
     assert scored("--data", "a.txt", "--scorer", "ngrams")["cautions"] == []
+    assert "unparsed" not in parley("show", "a.sqlite").out, "a scorer without a raw score was read"
 
 
 @pytest.mark.skipif(not RTP.is_file(), reason="RealToxicityPrompts is not available")

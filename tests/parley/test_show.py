@@ -17,7 +17,6 @@ from aiohttp import web
 
 from parley.agents.transcripts import Call, PromptMessage, Transcript, Turn
 from parley.cli import main
-from parley.cli.show import _notes
 from parley.cli.side_by_side import marked
 from parley.judging import Outcome, Unit, Verdict
 from parley.runs import Record, RunFile
@@ -285,18 +284,3 @@ def test_control_characters_in_replies_and_errors_are_made_visible(parley, serve
     assert b"[red]x[/red]" in out
     for escape in (b"\x1b[2J", b"\x1b]0;", b"\x07", b"\xc2\x9b", "\u202e".encode()):
         assert escape not in out
-
-
-@pytest.mark.parametrize(("raw", "shown"), [(None, "toxicity 0.5"), (0.25, "toxicity 0.5 · raw 0.25")])
-def test_a_scorer_without_a_raw_score_is_not_unparsed(raw, shown):
-    turn = {
-        "calls": [],
-        "parse_status": None,
-        "cut": 0,
-        "role": "evaluator",
-        "expected": None,
-        "flags": [],
-        "about": [],
-    }
-    assert " · ".join(_notes({**turn, "parsed": {"toxicity": 0.5, "raw": raw}})) == shown
-    assert list(_notes({**turn, "parsed": {"fluency": None}})) == ["fluency unparsed"]

@@ -60,58 +60,22 @@ class JudgeReply:
 
 def pair_unit(unit: Unit, replies: Sequence[JudgeReply], task: str = "Who answered better?") -> Record:
     """A finished unit in which judges compared two candidates."""
-    turns = [Turn("user", "narrator", 0, task)]
-    verdicts = []
-
-    def add_verdict(
-        reply: JudgeReply, metric: str, subject: str = "", value: float | None = None, text: str | None = None
-    ) -> None:
-        verdicts.append(
-            Verdict(
-                judge=reply.judge,
-                role="debater",
-                round=reply.round,
-                metric=metric,
-                subject=subject,
-                value=value,
-                sampled=value,
-                text=text,
-                status=reply.status,  # type: ignore[arg-type]
-            )
-        )
-
+    turns, verdicts = [Turn("user", "narrator", 0, task)], []
     for reply in replies:
         scores = Comparison(
             A={"Accuracy": 7.0}, B={"Accuracy": 5.0}, justification=reply.text, preferred=reply.preferred
         )
+        common: Any = {"judge": reply.judge, "role": "debater", "round": reply.round, "status": reply.status}
         readable = reply.status in ("ok", "repaired")
         text = scores.model_dump_json() if readable else reply.text
-        call = Call(
-            model="sim/any",
-            prompt=(("user", "user", task),),  # type: ignore[arg-type]
-            reply=text,
-            prompt_tokens=100,
-            completion_tokens=20,
-            latency=0.5,
-            cost=0.0,
-            cached=False,
-            attempts=1,
-        )
-        turns.append(
-            Turn(
-                speaker=reply.judge,
-                role="debater",
-                round=reply.round,
-                text=text,
-                persona=f"You are {reply.judge}.",
-                verdict=scores if readable else None,
-                parse_status=reply.status,  # type: ignore[arg-type]
-                calls=(call,),
-            )
-        )
-        for side, value in (("A", 7.0), ("B", 5.0)):
-            add_verdict(reply, "Accuracy", side, value if readable else None)
-        add_verdict(reply, "preferred", text=reply.preferred if readable else None)
+        prompt: Any = (("user", "user", task),)
+        call = Call("sim/any", prompt, text, 100, 20, latency=0.5, cost=0.0, cached=False, attempts=1)
+        about: Any = {"persona": f"You are {reply.judge}.", "parse_status": reply.status, "calls": (call,)}
+        turns.append(Turn(reply.judge, "debater", reply.round, text, verdict=scores if readable else None, **about))
+        for side, score in (("A", 7.0), ("B", 5.0)):
+            value = score if readable else None
+            verdicts.append(Verdict(metric="Accuracy", subject=side, value=value, sampled=value, **common))
+        verdicts.append(Verdict(metric="preferred", text=reply.preferred if readable else None, **common))
     now = time.time()
     outcome = Outcome(Transcript(tuple(turns), "2 rounds"), tuple(verdicts))
     return Record(unit=unit, started_at=now - 1, finished_at=now, outcome=outcome)
@@ -164,15 +128,8 @@ def write_run(
 
 def pair(number: int, order: int) -> Unit:
     a, b = ("black", "white") if order == 0 else ("white", "black")
-    facets = {
-        "phase": 2,
-        "scenario": f"s{number}",
-        "identity": "black",
-        "other": "white",
-        "identity_a": a,
-        "identity_b": b,
-    }
-    return Unit(f"p2/s{number}/o{order}", {**facets, "order": order})
+    facets = {"phase": 2, "scenario": f"s{number}", "identity": "black", "other": "white", "order": order}
+    return Unit(f"p2/s{number}/o{order}", {**facets, "identity_a": a, "identity_b": b})
 
 
 def flipping(path: Path) -> Path:
@@ -206,19 +163,9 @@ def hostile(path: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def build() -> SimpleNamespace:
-    """Functions that build run files by hand."""
-    return SimpleNamespace(
-        JudgeReply=JudgeReply,
-        pair=pair,
-        pair_unit=pair_unit,
-        write_run=write_run,
-        flipping=flipping,
-        hostile=hostile,
-        critique_loop=critique_loop,
-        HOSTILE=HOSTILE,
-        run_study=run_study,
-    )
+def build() -> Any:
+    """The functions above, which build run files by hand."""
+    return SimpleNamespace(**globals())
 
 
 def run_study(name: str, path: Path, **options: Any) -> Path:
