@@ -11,6 +11,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from parley.analysis import malibu
+from parley.analysis.bbq import report as bbq
+from parley.analysis.injection import report as injection
+from parley.analysis.reporting.generic import identities
+from parley.analysis.reporting.verdicts import MissingColumns
+from parley.analysis.rldf import check, framing, rubrics
+from parley.analysis.rldf.report import debates
+from parley.analysis.squad import report as squad
+from parley.analysis.stardtox import report as stardtox
 from parley.analysis.stats.agreement import fleiss_kappa, krippendorff_alpha, weighted_kappa
 from parley.analysis.stats.clustered import bootstrap_mean
 from parley.analysis.stats.contingency import chi_square
@@ -19,6 +28,7 @@ from parley.analysis.stats.permutation import effect_of_cells
 from parley.analysis.stats.proportions import cluster_proportion
 from parley.analysis.stats.results import Line
 from parley.analysis.stats.tables import cell_means
+from parley.analysis.toxicity import report as toxicity
 
 NAN = math.nan
 
@@ -116,3 +126,15 @@ def test_a_table_without_any_trace_of_association_has_no_interval() -> None:
     assert (result.statistic, result.p) == pytest.approx((0, 1))
     assert math.isnan(result.high), "[0, 0] would be a confident number"
     assert "more alike than chance" in result.note
+
+
+REPORTS = (
+    *(malibu.report, bbq.report, squad.report, stardtox.report, injection.report, toxicity.report),
+    *(debates, framing.report, rubrics.report, check.report, identities),
+)
+
+
+@pytest.mark.parametrize("report", REPORTS, ids=lambda report: report.__module__)
+def test_a_report_names_the_columns_that_it_lacks(report: Callable[..., Any]) -> None:
+    with pytest.raises(MissingColumns, match=r"lacks the columns? \w+"):
+        report(pd.DataFrame({"unit": ["u"], "metric": "bias", "value": 1.0, "status": "ok", "round": 1, "judge": "J"}))

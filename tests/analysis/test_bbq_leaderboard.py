@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from parley.analysis.bbq.comparisons import bias_difference, changes, readable
-from parley.analysis.bbq.leaderboard import _leanings, answers, leaderboard, scored, side_by_side
+from parley.analysis.bbq.leaderboard import answers, leaderboard, scored, side_by_side
 from parley.analysis.bbq.report import report
 from parley.analysis.bbq.scores import AnswerTable
 from parley.analysis.reporting.questions import answer, table
@@ -156,17 +156,6 @@ def test_costs_are_on_the_leaderboard_and_an_unknown_price_is_not_zero(clear: pd
     assert list(leaderboard(scored(clear), units)["tokens_an_item"]) == [200, 200, 50, 50]
 
 
-def test_the_test_of_a_bias_flips_what_its_mean_is_made_of(clear: pd.DataFrame) -> None:
-    values = clear[clear["method"] == "cot"]
-    biases = by_category(values).replace({"ambiguous": "ambig", "disambiguated": "disambig"})
-    found = biases.set_index(["context", "category"])
-    leanings = _leanings(AnswerTable.of(values))
-    assert len(leanings) == 2 * 3, "two categories and their mean in each context; no names"
-    for key, numbers in leanings.items():
-        assert numbers.mean() == pytest.approx(found["bias"][key])
-    assert found["p"][:, "micro mean"].isna().all()
-
-
 def test_means_of_a_model_are_one_family_and_categories_another() -> None:
     runs = [frame(seed, default=(0.1, 0.9), cot=(0.4, 0.5), model=name) for seed, name in enumerate("mn")]
     found = scored(answers(pd.concat(runs)))
@@ -189,13 +178,14 @@ def test_means_of_a_model_are_one_family_and_categories_another() -> None:
     assert next(line for line in lines if line.about["category"] == "Age").note == "6 templates: rough below 10"
 
 
-# The report
-
-
-def test_an_undefined_interval_is_reported_with_its_reason() -> None:
-    one_each = report(frame(scenarios=2, default=(0.0, 0.5)), ReportContext(draws=50))  # one template per category
-    assert "No intervals are drawn: too few templates." in one_each.figures[0].caption
-    assert "Intervals are 95%" not in one_each.figures[0].caption
-    assert one_each.words[0].count("(no interval: too few templates)") == 2
-    constant = report(frame(default=(0.0, 1.0)), ReportContext(draws=50))
-    assert constant.words[-1].count("(no interval: all templates score the same)") == 2
+def test_the_report_draws_accuracy_against_bias_and_summarises_it() -> None:
+    whole = report(frame(default=(0.1, 0.9), cot=(1.0, 0.5)), ReportContext(draws=50, cautions=("It is simulated.",)))
+    names = ["leaderboard", "bias", "accuracy", "bias_against_default", "accuracy_against_default"]
+    assert [table.name for table in whole.tables] == names
+    labels = [text.get_text() for text in whole.figures[0].draw().legends[0].get_texts()]
+    assert labels == ["default", "cot (bias undefined)"]
+    assert whole.words[0].startswith("default's answers follow stereotypes in ambiguous contexts: bias +77.5 (68.4 to ")
+    assert not any("cot's answers" in line for line in whole.words), "its bias is undefined"
+    assert whole.data()["leaderboard"][2]["bias"] is None
+    assert "It is simulated." in whole.figures[0].caption
+    assert "Intervals are 95%" in whole.figures[0].caption

@@ -159,9 +159,3 @@ def test_verdicts_are_corrected_within_a_family() -> None:
     ordered = sorted(found, key=lambda line: line.p)
     assert ordered[0].p_adjusted == pytest.approx(min(1.0, 10 * ordered[0].p), rel=1e-4)
     assert all(line.p_adjusted >= line.p for line in found)
-
-
-def test_the_estimate_is_the_mean_of_the_values() -> None:
-    found = lines_of({"gender": sample([0.1, 0.2, 0.3, -0.1, 0.0, 0.4])}, [POINTS])[0]
-    assert found.estimate == pytest.approx(np.mean(list(found.values.values())))
-    assert found.bounded

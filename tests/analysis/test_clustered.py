@@ -8,14 +8,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from scipy import optimize, stats
+from scipy import stats
 
 from parley.analysis.stats.clustered import bootstrap_mean, cluster_mean
 from parley.analysis.stats.proportions import cluster_proportion, wilson
 from parley.analysis.stats.resampling import bootstrap_sums, percentile_interval, words_on_draws
-from parley.analysis.stats.roots import root
 from parley.analysis.stats.tables import cell_means, unique_rows
 
 NAN = math.nan
@@ -117,19 +114,6 @@ def test_clusters_or_rows_may_be_weighted_equally() -> None:
         cell_means([1.0, 2.0], ["a"], ["s"])
 
 
-@settings(max_examples=30)
-@given(st.lists(st.tuples(st.integers(0, 5), st.floats(-50, 50)), min_size=2, max_size=30), st.randoms())
-def test_the_order_of_rows_and_the_names_of_clusters_do_not_matter(
-    rows: list[tuple[int, float]], order: object
-) -> None:
-    shuffled = sorted(rows, key=lambda _: order.random())  # type: ignore[attr-defined]
-    original = bootstrap_mean([v for _, v in rows], [f"s{c}" for c, _ in rows], draws=50)
-    changed = bootstrap_mean([v for _, v in shuffled], [f"x{c}" for c, _ in shuffled], draws=50)
-    expected = pytest.approx((changed.estimate, changed.low, changed.high), nan_ok=True)
-    assert (original.estimate, original.low, original.high) == expected
-    assert original.note == changed.note
-
-
 def test_a_proportion_over_two_crossed_samples_has_the_error_of_both() -> None:
     """20 bases × 4 wordings, of which one loses everywhere: over bases there is no spread at all."""
     base, wording = (place.ravel() for place in np.indices((20, 4)))
@@ -161,14 +145,6 @@ def test_a_draw_is_a_sum_over_units_drawn_with_replacement(monkeypatch: pytest.M
     monkeypatch.setattr("parley.analysis.stats.resampling.BLOCK_SIZE", 100)  # two draws of 50 units per block
     many = np.arange(50.0)[:, None]
     assert bootstrap_sums(many, 501, 0).mean() == pytest.approx(many.sum(), rel=0.02)
-
-
-def test_equal_units_may_be_counted_instead_of_listed() -> None:
-    units, counts = np.array([[0.0], [1.0]]), np.array([700, 300])
-    counted = bootstrap_sums(units, 3000, 1, counts)[:, 0]
-    listed = bootstrap_sums(np.repeat(units, counts, axis=0), 3000, 2)[:, 0]
-    assert stats.ks_2samp(counted, listed).pvalue > 0.01
-    assert counted.std() == pytest.approx(math.sqrt(1000 * 0.3 * 0.7), rel=0.05)
 
 
 def test_an_interval_needs_two_units_forty_draws_and_half_of_them_known() -> None:
@@ -205,16 +181,3 @@ def test_cells_are_means_of_all_their_values() -> None:
     distinct, member = unique_rows(rows)
     np.testing.assert_array_equal(distinct[member], rows)
     assert len(distinct) == len({tuple(row) for row in rows.astype(str)})
-
-
-@pytest.mark.parametrize("tolerance", [1e-3, 1e-12])
-def test_brents_root_takes_scipys_steps(tolerance: float) -> None:
-    rng = np.random.default_rng(0)
-    for place, below, above in rng.uniform(0.1, 5, (60, 3)):
-        for function in (lambda x, a=place: math.tanh(x - a), lambda x, a=place: (x - a) + (x - a) ** 3):
-            theirs = optimize.brentq(function, place - below, place + above, xtol=tolerance)
-            assert root(function, place - below, place + above, tolerance) == pytest.approx(theirs, abs=1e-14)
-    with pytest.raises(ValueError, match="no value"):
-        root(lambda x: NAN, 0.0, 1.0, tolerance)
-    with pytest.raises(ValueError, match="same sign"):
-        root(lambda x: x + 1, 0.0, 1.0, tolerance)

@@ -13,6 +13,7 @@ from scipy import stats
 from parley.analysis.bbq.leaderboard import comparable as bbq_comparable
 from parley.analysis.reporting.compare import NothingShared, compare
 from parley.analysis.reporting.report import Report
+from parley.analysis.squad.report import comparable as squad_comparable
 from tests.analysis.verdicts import single
 
 NAMES = ("one", "two")
@@ -102,16 +103,6 @@ def test_what_is_paired_and_what_is_independent(
     assert clusters > 1 or row["note"] == "1 cluster: p cannot be below 1; an interval needs 6"
 
 
-def test_mcnemar_stands_beside_the_test_over_clusters() -> None:
-    first, second = (1.0,) * 9 + (0.0,), (1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0)
-    report = compare(run(first, ()), run(second, ()), NAMES)
-    row = table(report).loc["Accuracy"]
-    # only the first was right 6 times, only the second once; with one unit a scenario both tests are the same
-    assert row["p"] == row["p_mcnemar"] == pytest.approx(stats.binomtest(6, 7).pvalue)
-    assert row["estimate"] == pytest.approx((1 - 6) / 10)
-    assert report.forests[0].lines[0].method == "paired sign-flip test, exact"
-
-
 # Preferences, and gaps between identities
 
 
@@ -191,15 +182,6 @@ def worded(seed: int, wordings: int) -> pd.DataFrame:
     return frame.assign(base=frame["scenario"], wording=[f"w{n % wordings}" for n in range(24)] * 2, question="q")
 
 
-def test_bases_that_share_a_label_wording_are_not_independent() -> None:
-    row = table(compare(worded(0, 8), worded(1, 8), NAMES)).loc["gender: female − male"]
-    assert row["clusters"] == 8, "the wordings"
-    first = worded(0, 4)
-    crossed = pd.concat([first, first.assign(wording="w9", unit=first["unit"] + "/w9", value=first["value"] + 0.1)])
-    report = compare(crossed, crossed.assign(value=crossed["value"] + np.arange(96) % 7), NAMES)
-    assert report.forests[0].lines[0].method == "t over two crossed samples"
-
-
 def test_units_in_other_words_are_other_units() -> None:
     first, second = worded(0, 24), worded(0, 24)
     second.loc[second["scenario"] != "s0", "wording"] = "another"
@@ -233,14 +215,6 @@ def test_a_difference_that_missing_units_could_undo_is_not_shown() -> None:
 # Each study's own values
 
 
-def test_a_value_beside_a_text_is_a_code_and_is_not_averaged() -> None:
-    coded = run((2.0, 1.0), (0.0, 1.0), text="The man")
-    scored = run((5.0, 6.0), (5.0, 7.0), metric="support", role="evaluator", text="a reason")
-    result = table(compare(pd.concat([coded, scored]), pd.concat([coded, scored]), NAMES))
-    assert "Accuracy" not in result.index
-    assert result.loc["support", "first"] == 23 / 4
-
-
 def answer(example: int, condition: str, value: float | None, **others: Any) -> dict[str, Any]:
     row = single("s", "female", value) | {"metric": "answer", "text": None if value is None else "words"}
     row = {key: row[key] for key in row if key not in ("identity", "phase")}
@@ -257,3 +231,24 @@ def test_answers_to_bbq_are_compared_by_being_right_and_by_the_target() -> None:
     assert (right["first"], right["second"], right["n"]) == (2 / 3, 1 / 3, 3), "the fourth could not be read"
     target = result.loc["target of those who name a person, ambig"]
     assert (target["first"], target["second"], target["n"]) == (1.0, 0.0, 1), "both named a person once"
+
+
+def test_answers_to_squad_are_compared_by_the_official_measures() -> None:
+    def answered(text: str) -> pd.DataFrame:
+        question = {"answers": '["in Denmark"]', "answerable": True, "search": "none", "model": "m", "paragraph": "p"}
+        return pd.DataFrame([answer(0, "", 1.0) | question | {"text": text}])
+
+    result = table(compare(squad_comparable(answered("in Denmark")), squad_comparable(answered("Denmark")), NAMES))
+    assert result.loc["exact match, answerable", ["first", "second"]].tolist() == [1.0, 0.0]
+    assert result.loc["F1, answerable", "second"] == pytest.approx(2 / 3)  # precision 1, recall 1/2
+
+
+def test_words_name_only_significant_differences() -> None:
+    words = compare(TWELVE, changed(TWELVE, -1 - (TWELVE.index % 2)), NAMES).words
+    assert words[1].startswith("Accuracy: 7.00 for one, 5.50 for two, a difference of −1.50 (")
+    assert words[1].endswith("; p = 0.00049), over 12 scenarios.")
+    same = compare(TWELVE, TWELVE, NAMES)
+    assert len(same.words) == 1
+    assert same.headline is not None
+    assert same.headline.answer == "Undecided: the test is not significant."
+    assert compare(run((6.0,), ()), run((4.0,), ()), NAMES).data()["values"][0]["low"] is None

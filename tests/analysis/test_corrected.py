@@ -61,11 +61,6 @@ def test_methods_are_compared_with_the_baseline_where_there_is_one() -> None:
     assert names(corrected_lines(texts([("no flaw",), ("figure",)]))) == ["figure − no flaw", "no flaw", "figure"]
 
 
-def test_arms_that_differ_in_method_and_model_are_not_compared() -> None:
-    lines = corrected_lines(texts([("default", "small"), ("loop", "small"), ("default", "large"), ("loop", "large")]))
-    assert names(lines)[:2] == ["loop · small − default · small", "loop · large − default · large"]
-
-
 def test_two_judges_of_the_same_texts_have_no_difference_that_people_could_see() -> None:
     assert names(corrected_lines(texts([("judge a",), ("judge b",)], same_texts=True))) == ["judge a", "judge b"]
 
@@ -84,16 +79,6 @@ def test_a_judge_that_makes_the_interval_wider_is_said_to() -> None:
     assert {line.note for line in lines} == {"wider than the labels alone"}
     words = corrected_section(lines, labelled).words
     assert "the judge's scores do not help: with them the interval is" in words[1]
-
-
-def test_a_choice_of_two_is_a_share() -> None:
-    labelled = texts([("all",)], metric="preferred")
-    section = corrected_section(corrected_lines(labelled), labelled)
-    assert section.words[0].startswith("How often answer A is preferred, all texts: ")
-    assert "%" in section.words[0]
-    assert "percentage points wide" in section.words[1]
-    assert section.forests[0].scale == "share"
-    assert section.forests[0].reference is None
 
 
 def test_a_difference_needs_raters_who_labelled_both_arms() -> None:

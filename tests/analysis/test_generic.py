@@ -17,7 +17,6 @@ from parley.analysis.reporting import generic
 from parley.analysis.reporting.generic import identities
 from parley.analysis.reporting.render import write
 from parley.analysis.reporting.report import ReportContext
-from parley.analysis.reporting.verdicts import MissingColumns
 
 NAN = math.nan
 
@@ -75,14 +74,6 @@ def test_what_changes_nothing(changed: Callable[..., pd.DataFrame], settings: di
     assert [line.replace("rating", "score") for line in report.words] == list(identities(CLEAR).words)
 
 
-def test_a_base_is_the_cluster_where_there_is_one_and_infinite_scores_are_left_out() -> None:
-    assert identities(CLEAR.assign(base=CLEAR["cluster"] // 2)).table("differences")["clusters"].tolist() == [4]
-    report = identities(CLEAR.assign(score=CLEAR["score"].where(CLEAR.index != 0, math.inf)))
-    assert report.words[0] == "1 of 16 scores is infinite and left out."
-    assert report.table("differences")["clusters"].tolist() == [7]
-    assert np.isfinite(report.table("means")["estimate"]).all()
-
-
 UNTESTED = "The effect of identity could not be tested: "
 NOT_SHOWN = "No effect of identity on the scores was shown"
 
@@ -110,11 +101,6 @@ def test_what_cannot_be_tested_or_was_not_shown(
     assert test.get("p") == p
     assert p is not None or test["note"] == why
     assert report.words[0] in write(report, tmp_path).read_text("utf-8")
-
-
-def test_missing_columns_are_named() -> None:
-    with pytest.raises(MissingColumns, match="lacks the columns cluster, score"):
-        identities(pd.DataFrame({"identity": ["a"]}))
 
 
 # A study without a report of its own
@@ -157,16 +143,6 @@ def test_any_study_gets_the_mean_of_every_metric(
     assert math.isnan(table.loc["N", "low"])
     assert report.words[0] == said
     assert ("base" in report.tables[-1].title) == ("base" in columns)
-
-
-def test_a_value_that_does_not_vary_is_not_too_few_data() -> None:
-    """ "too few for an interval" stood on 200 units of a constant."""
-    constant = generic.report(verdicts(metric="label", value=1.0)).headline
-    assert constant is not None
-    assert constant.text == "What is the mean of 'label'? Always 1: it does not vary over 2 scenarios."
-    one = generic.report(verdicts(metric="label", value=1.0, scenario="x")).headline
-    assert one is not None
-    assert one.verdict == "not measured"
 
 
 def test_identities_are_compared_within_scenarios_after_the_last_round_and_each_model_is_a_family() -> None:

@@ -5,19 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from parley.analysis.bbq import report as bbq
-from parley.analysis.injection import report as injection
 from parley.analysis.reporting.forest import Forest
 from parley.analysis.reporting.headline import headline
-from parley.analysis.reporting.report import MAX_SENTENCES, Report, ReportContext
-from parley.analysis.rldf import report as rldf
-from parley.analysis.stardtox import report as stardtox
+from parley.analysis.reporting.report import Report
 from parley.analysis.stats.results import Line
-from tests.analysis.test_bbq_leaderboard import frame as bbq_frame
-from tests.analysis.test_injection import frame as injection_frame
-from tests.analysis.test_injection import rows as injection_rows
-from tests.analysis.test_rldf import SEVEN
-from tests.analysis.test_stardtox import many as stardtox_frame
 
 SMALL = Line(label="a − b", estimate=0.4, low=0.1, high=0.7, p_adjusted=0.04)
 LARGE = Line(label="b − c", estimate=-0.5, low=-0.9, high=-0.1, p_adjusted=0.01)
@@ -86,23 +77,3 @@ def test_what_blocks_stands_in_place_of_the_answer_and_every_reader_gets_the_sam
 def test_sentences_have_minus_signs_and_no_negative_zero() -> None:
     words = Report("r", ("gpt-4: -0.30 (-0.50 to -0.10), -0.00, on 2026-11-17 (−0.0 before).",)).words
     assert words == ("gpt-4: −0.30 (−0.50 to −0.10), 0.00, on 2026-11-17 (0.0 before).",)
-
-
-def reports() -> dict[str, Report]:
-    """Reports of other studies, on the frames of their own tests."""
-    methods = {"default": (0.1, 0.9), "cot": (0.7, 0.5)}
-    attempts = (injection_rows(name, 7, 7, 10 - n % 2) for n, name in enumerate("abcdefgh"))
-    return {
-        "bbq": bbq.report(bbq_frame(**methods), ReportContext(draws=50)),
-        "stardtox": stardtox.report(stardtox_frame(0.3), ReportContext(draws=50)),
-        "rldf": rldf.debates(SEVEN),
-        "injection": injection.report(injection_frame(*attempts)),
-    }
-
-
-def test_every_line_with_a_reference_value_is_tested_and_a_report_has_ten_sentences_at_most() -> None:
-    for name, report in reports().items():
-        assert 0 < len(report.words) <= MAX_SENTENCES, name
-        lines = [line for forest in report.forests if forest.reference is not None for line in forest.lines]
-        assert lines, name
-        assert [line for line in lines if line.bounded and math.isnan(line.p_adjusted)] == [], name

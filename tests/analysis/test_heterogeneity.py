@@ -54,6 +54,8 @@ def test_without_spread_there_is_nothing_to_bound() -> None:
     for value in (0.0, 0.1):
         equal = heterogeneity([value] * 6, ["a", "a", "b", "b", "c", "c"])
         assert (equal.estimate, equal.high, equal.p) == (0.0, 0.0, 1.0)
+    mixed = heterogeneity([0.0, 1.0, 1.0, 0.0], ["a", "a", "b", "b"])
+    assert (mixed.estimate, mixed.high, mixed.p) == (0.0, 0.0, 1.0), "scenarios differ, bases do not"
     steady = heterogeneity([1.0, 1.0, -1.0, -1.0], ["a", "a", "b", "b"])
     assert steady.p == 0.0
     assert steady.estimate == pytest.approx(math.sqrt(2))

@@ -57,12 +57,6 @@ def test_a_request_for_0_counts_downwards() -> None:
     assert scores["effect"].tolist() == [8, 0]
 
 
-def test_a_score_already_at_the_request_does_not_count_as_reached() -> None:
-    kinds = kinds_of(frame(rows("a", 10, 10, 10), rows("b", 10, 10, 10)))
-    assert math.isnan(kinds["asked"].iloc[0])
-    assert (kinds["moved"] == 0).all()
-
-
 def test_an_unreadable_reply_is_neither_moved_nor_unmoved() -> None:
     verdicts = frame(rows("a", 7, 7, 10), rows("b", 7, 7, None), rows("c", 7, 7, 9))
     kinds = kinds_of(verdicts).loc["order"]
@@ -87,11 +81,6 @@ def test_the_effect_of_the_fence_is_paired_by_response() -> None:
         "A fence was not shown to change the effect of attempts, +2.00 points (no interval; p = 0.5), over 2 bases."
         in found.words
     )
-
-
-def test_a_run_without_attempts_says_so() -> None:
-    clean = [row for row in rows("a", 7, 7, 10) if row["variant"] == "clean"]
-    assert report(pd.DataFrame(clean)).words == ("No attempt has been judged yet.",)
 
 
 def test_effects_are_given_in_percent_of_each_judges_scale() -> None:

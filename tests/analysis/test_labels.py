@@ -14,16 +14,6 @@ from parley.reports.labels.draws import probabilities, systematic
 SPREAD = [0.0, 0.0, 1.0, 2.0, 5.0, 0.5, 0.0, 9.0]
 
 
-def test_no_text_falls_below_the_floor_and_none_above_one():
-    for count in range(1, 9):
-        chances = probabilities(SPREAD, count, 0.4)
-        assert sum(chances) == pytest.approx(count)
-        assert min(chances) >= 0.4 * count / 8 - 1e-12
-        assert max(chances) <= 1 + 1e-12
-    assert probabilities(SPREAD, 3, 1.0) == pytest.approx([3 / 8] * 8)
-    assert probabilities([0.0] * 4, 2, 0.1) == [0.5] * 4, "judges who never disagree leave an even draw"
-
-
 def test_a_draw_has_the_stated_size_and_probabilities():
     chances = probabilities(SPREAD, 3, 0.4)
     generator = random.Random(0)

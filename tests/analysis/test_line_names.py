@@ -18,44 +18,35 @@ def about(measure: str, label: str, **columns: str) -> Line:
     return Line(measure=measure, label=label, about=columns, estimate=1.0)
 
 
-def test_what_all_lines_share_is_left_out_and_the_model_stands_in_front() -> None:
-    one = [about("accuracy", "default", model="m/1", method="default", context=where) for where in ("easy", "hard")]
-    assert list(named_lines([forest("accuracy", *one)])) == ["easy.accuracy", "hard.accuracy"]
-    two = [about("accuracy", "cot", model="m/2", method="cot", context="easy")]
-    assert list(named_lines([forest("accuracy", *one, *two)])) == [
-        "m/1.easy.accuracy.default",
-        "m/1.hard.accuracy.default",
-        "m/2.easy.accuracy.cot",
-    ]
+EASY, HARD = (about("accuracy", "default", model="m/1", method="default", context=at) for at in ("easy", "hard"))
+OTHER = about("accuracy", "cot", model="m/2", method="cot", context="easy")
+F1, EXACT = (
+    [about(name, f"a − b, {part}", first="a", second="b", part=part) for part in ("all", "new")]
+    for name in ("f1", "exact")
+)
+PAIRS = [about("d", f"{first} − {second}", first=first, second=second) for first, second in ("ab", "ac", "bc")]
+SETS = [Line(group=f"set: {name} · loop", label="by ngrams, again", estimate=1.0) for name in ("mild", "high")]
 
 
-def test_arms_measures_and_all() -> None:
-    lines = [
-        about(measure, f"a − b, {part}", first="a", second="b", part=part)
-        for measure in ("f1", "exact")
-        for part in ("all", "new")
-    ]
-    plots = [
-        forest(f"search-{measure}", *lines[at : at + 2], table="search") for at, measure in ((0, "f1"), (2, "exact"))
-    ]
-    assert list(named_lines(plots)) == ["search.f1", "search.f1.new", "search.exact", "search.exact.new"]
-    pairs = [about("d", f"{first} − {second}", first=first, second=second) for first, second in ("ab", "ac", "bc")]
-    assert list(named_lines([forest("gaps", *pairs)])) == ["gaps.a-b", "gaps.a-c", "gaps.b-c"]
-
-
-def test_lines_that_have_only_a_group_and_a_label() -> None:
-    lines = [Line(group=f"set: {name} · loop", label="by ngrams, again", estimate=1.0) for name in ("mild", "high")]
-    assert list(named_lines([forest("gain", *lines)])) == ["mild.gain", "high.gain"]
-
-
-def test_no_two_lines_have_the_same_name_and_a_given_name_stays() -> None:
-    same = [Line(label="x", estimate=number) for number in range(3)]
-    assert list(named_lines([forest("f", *same), forest("g", Line(name="gender", label="y"))])) == [
-        "f",
-        "f.x",
-        "f.x-2",
-        "gender",
-    ]
+@pytest.mark.parametrize(
+    ("forests", "names"),
+    [
+        ([forest("accuracy", EASY, HARD)], "easy.accuracy hard.accuracy"),  # what all lines share is left out
+        (
+            [forest("accuracy", EASY, HARD, OTHER)],
+            "m/1.easy.accuracy.default m/1.hard.accuracy.default m/2.easy.accuracy.cot",
+        ),
+        (
+            [forest("search-f1", *F1, table="search"), forest("search-exact", *EXACT, table="search")],
+            "search.f1 search.f1.new search.exact search.exact.new",
+        ),
+        ([forest("gaps", *PAIRS)], "gaps.a-b gaps.a-c gaps.b-c"),
+        ([forest("gain", *SETS)], "mild.gain high.gain"),  # lines that have only a group and a label
+        ([forest("f", *[Line(label="x")] * 3), forest("g", Line(name="gender", label="y"))], "f f.x f.x-2 gender"),
+    ],
+)
+def test_names_are_short_and_no_two_lines_have_the_same(forests: list[Forest], names: str) -> None:
+    assert list(named_lines(forests)) == names.split()
 
 
 @pytest.mark.parametrize(

@@ -15,14 +15,10 @@ from parley.analysis.bbq.mabrf.report import (
     CHANGES,
     DEBIASED,
     before_and_after,
-    passes_and_bias,
-    relevancy,
 )
 from parley.analysis.bbq.mabrf.tables import (
     as_the_paper_counts,
-    by_category,
     by_context,
-    by_passes,
     items,
     mabrf_bias,
 )
@@ -169,24 +165,6 @@ def test_items_of_one_template_are_one_observation_for_the_test_and_the_sentence
     )
 
 
-def test_the_contexts_are_pooled_for_the_papers_score_and_never_for_bbqs() -> None:
-    frame = items(verdicts(unit(0, final=0.0), unit(1, final=0.0), unit(2, category="SES", final=2.0)))
-    table = by_category(frame).set_index("category")
-    assert list(table.index) == ["Age", "SES", "all"]
-    assert table.loc["Age", "acc1"] == 0.5
-    assert (table.loc["Age", "bbq_ambig1"], table.loc["Age", "bbq_disambig1"]) == (100, 100)
-    assert math.isnan(table.loc["SES", "bbq_ambig1"]), "no person was named"
-
-
-def test_the_change_of_relevancy_has_an_interval_over_templates() -> None:
-    """1, 1, 4 minus 0: mean 2, standard error 1, t(2) = 4.3027 at 97.5% (any table of Student's t)."""
-    changed = [unit(2 * n, relevancy=5.0, final_relevancy=5.0 + by) for n, by in enumerate((1, 1, 4))]
-    (line,) = relevancy(items(verdicts(*changed, unit(8, final_relevancy=None))))
-    assert (line.estimate, line.n, line.also["unread"]) == (2, 3, 1)
-    assert (line.low, line.high) == pytest.approx((2 - 4.3027, 2 + 4.3027), abs=1e-3)
-    assert (line.also["up"], line.also["same"], line.also["down"]) == (3, 0, 0)
-
-
 def test_pearson_agrees_with_r_and_what_is_missing_has_a_reason() -> None:
     """R 4: cor.test(anscombe$x1, anscombe$y1): r 0.8164205, 0.4243912 to 0.9506933, p 0.00217."""
     x = [10, 8, 13, 9, 11, 14, 6, 4, 12, 7, 5]
@@ -204,17 +182,21 @@ def test_pearson_agrees_with_r_and_what_is_missing_has_a_reason() -> None:
         assert short.note == "fewer than four pairs, or a perfect line: no interval"
 
 
-def test_passes_and_final_bias() -> None:
-    frame = items(
-        verdicts(
-            unit(0, bias=[1.0]),
-            unit(2, bias=[4.0, 1.0]),
-            unit(4, bias=[6.0, 4.0, 3.0]),
-            unit(6, bias=[9.0, 7.0, 7.0, 5.0]),
-        )
+def test_the_parts_are_added_to_bbqs_report_and_can_be_drawn() -> None:
+    scores = [5.0, 3.0, 1.0]
+    methods = ("mabrf", "mabrf-search")
+    given_units = [unit(n, method, bias=scores[: 1 + n % 3]) for n in range(12) for method in methods]
+    whole = report(verdicts(*given_units), ReportContext(draws=50))
+    names = [table.name for table in whole.tables]
+    assert names[:4] == ["optimism_gap", "leaderboard", "bias", "accuracy"]
+    assert {"mabrf_contexts", "mabrf_categories", "mabrf_changes", "mabrf_bias", "mabrf_relevancy"} <= set(names)
+    assert {"mabrf_search_answers", "mabrf_search_scores"} <= set(names)
+    assert [figure.name for figure in whole.figures] == ["accuracy_against_bias", "mabrf_relevancy", "mabrf_passes"]
+    relevancy, passes = (figure.draw() for figure in whole.figures[1:])
+    assert all(0 <= tick <= 100 for tick in relevancy.axes[0].get_yticks())
+    assert passes.axes[0].get_xlim() == (-0.5, 2.5)  # room for marks of up to 2 passes
+    assert len(whole.words) <= 10
+    assert any(line.startswith("mabrf: the judge scores") for line in whole.words), (
+        "there is one model: it is not named"
     )
-    every, rephrased = passes_and_bias(frame)
-    assert every.estimate == pytest.approx(np.corrcoef([0, 1, 2, 3], [1, 1, 3, 5])[0, 1])
-    assert (every.n, rephrased.n) == (4, 3)
-    assert list(by_passes(frame)["passes"]) == [0, 1, 2, 3]
-    assert list(by_passes(frame)["items"]) == [1, 1, 1, 1]
+    assert not any("compared with mabrf" in line for line in whole.words), "no difference was shown"

@@ -12,8 +12,7 @@ import pytest
 from scipy import stats
 
 from parley.analysis.malibu import differences, flips, panel_preferences, position, win_rates
-from parley.analysis.malibu.diagnostics import no_label_lines
-from tests.analysis.verdicts import as_table, comparison, single, study
+from tests.analysis.verdicts import comparison, single, study
 
 
 def frame(*units: Sequence[dict[str, Any]]) -> pd.DataFrame:
@@ -77,17 +76,6 @@ def test_win_rates_by_hand() -> None:
     # Wilson with these: centre (0.6 + 18.513 / 7.6923) / (1 + 18.513 / 3.8462) = 0.5172, half width 0.4534
     assert female["clusters"] == 3
     assert (female["low"], female["high"]) == pytest.approx((0.5172 - 0.4534, 0.5172 + 0.4534), abs=1e-3)
-
-
-def test_only_ties_have_no_win_rate_but_a_half_and_models_stay_apart() -> None:
-    ties = rates(comparison("female", "male", "t")).loc["male"]
-    assert ties[["estimate", "wilson_low"]].isna().all()
-    assert (ties["rate_ties_half"], ties["n"]) == (0.5, 0)
-    two = comparison("female", "male", "B", model="two", unit="two")
-    table = win_rates(pd.DataFrame([*comparison("female", "male", "A", model="one"), *two]))
-    assert table.set_index(["model", "identity"])["estimate"].to_dict() == {
-        ("one", "female"): 1.0, ("one", "male"): 0.0, ("two", "female"): 0.0, ("two", "male"): 1.0,
-    }  # fmt: skip
 
 
 # Preferences
@@ -200,9 +188,3 @@ def test_the_order_is_compared_with_the_noise_of_asking_again() -> None:
     once = measured(toss)
     assert once.loc[["again", "order"], "estimate"].isna().all()
     assert "--repeats 2" in once.loc["order", "note"], "how to get the baseline"
-
-
-@pytest.mark.parametrize("table", [position, win_rates, lambda frame: as_table(no_label_lines, frame)])
-def test_a_run_without_what_a_table_needs_gives_an_empty_table(table: Callable[..., pd.DataFrame]) -> None:
-    assert table(study(bases=2)).empty
-    assert table(study(bases=2)[:0]).empty

@@ -11,7 +11,6 @@ import pandas as pd
 import pytest
 
 from parley.analysis import malibu
-from parley.analysis.malibu.report import BASE
 from parley.analysis.reporting.render import html, markdown
 from parley.analysis.reporting.report import Report, ReportContext
 from tests.analysis.verdicts import FOUR, METRICS, single, study
@@ -121,26 +120,41 @@ def test_few_scenarios_are_pointed_out() -> None:
     assert "3 clusters: an interval needs 6" in html(Report(whole.title, tables=whole.tables), {})
 
 
-def test_a_judge_who_always_gives_the_same_score_is_not_called_fair() -> None:
-    frame = whole_run()
-    whole = reported(frame.assign(value=frame["value"].where(frame["phase"] == 2, 7.0)))
-    gaps = planned(whole)
-    assert gaps[["estimate", "p", "verdict"]].to_numpy().tolist() == [[0, 1, "not measured"]]
-    assert whole.words[1] == (
-        "No verdict on scores: 100% of them are the same, and such scores are equal for all "
-        "labels whether or not the judges are fair."
-    )
+@pytest.mark.parametrize(
+    ("settings", "measure", "said"),
+    [
+        (
+            {"score": lambda row, label, rng: 7.0},
+            "score",
+            "No verdict on scores: 100% of them are the same, and such scores are equal for all "
+            "labels whether or not the judges are fair.",
+        ),
+        (
+            {"choice": lambda row, rng: "tie"},
+            "preferences",
+            "No verdict on preferences: 100% of comparisons were called a tie.",
+        ),
+        (
+            {"choice": lambda row, rng: "A"},
+            "preferences",
+            "No verdict on preferences: the candidate shown first won 100.0% of 48 decided comparisons, whatever its "
+            "label.",
+        ),
+        (
+            {"choice": lambda row, rng: "B"},
+            "preferences",
+            "No verdict on preferences: the candidate shown second won 100.0% of 48 decided comparisons, whatever its "
+            "label.",
+        ),
+    ],
+    ids=["the same score", "ties", "the first", "the second"],
+)
+def test_a_judge_who_always_says_the_same_is_not_called_fair(settings: Any, measure: str, said: str) -> None:
+    whole = reported(whole_run(**settings))
+    assert said in whole.words
+    assert set(planned(whole, measure)["verdict"]) == {"not measured"}
     assert whole.headline is not None
-    assert whole.headline.answer == whole.words[1], "in the verdict's place"
-
-
-def test_replies_that_gave_no_verdict_are_counted() -> None:
-    frame = whole_run(scenarios=10)
-    frame.loc[frame["judge"] == "J1", ["value", "text", "status"]] = [np.nan, None, "refused"]
-    replies = len(frame.drop_duplicates(["unit", "judge", "round"]))
-    (line,) = [line for line in reported(frame).cautions if "gave no verdict" in line]
-    assert line.startswith(f"{replies // 2} of {replies} replies gave no verdict")
-    assert "not counted as 0" in line
+    assert measure != "score" or whole.headline.answer == said, "in the verdict's place"
 
 
 @pytest.mark.parametrize("seed", [0, 5, *(pytest.param(n, marks=pytest.mark.nightly) for n in (1, 2, 3, 4, 6, 7))])
@@ -169,14 +183,6 @@ def test_no_sentence_claims_more_than_its_test(seed: int) -> None:
             above = row.estimate > 0
             in_scores, in_pairs = ("higher" if above else "lower", *sides), sides if above else sides[::-1]
             assert named.groups() == (in_scores if measure == "score" else in_pairs)
-
-
-def test_the_first_sentence_on_bases_says_what_a_base_is() -> None:
-    frame = whole_run(scenarios=8, effects={"female": 1.5}, noise=0.3)
-    words = reported(frame.assign(base=frame["scenario"])).words
-    assert next(line for line in words if "base" in line).endswith(BASE)
-    assert " ".join(words).count(BASE) == 1
-    assert BASE not in " ".join(reported(frame).words), "a run without bases speaks of scenarios"
 
 
 # Reductions, order and seed
@@ -215,6 +221,12 @@ def test_nothing_to_report() -> None:
     assert "fewer than two" in html(Report(alone.title, tables=alone.tables), {}), "why there is no number"
 
 
-def test_missing_columns_are_named() -> None:
-    with pytest.raises(malibu.MissingColumns, match="lacks the columns scenario, metric"):
-        malibu.report(whole_run(scenarios=1).drop(columns=["scenario", "metric"]))
+def test_every_figure_counts_what_it_shows_and_lists_identities_by_category() -> None:
+    frame = whole_run(FOUR, scenarios=7, rounds=2)
+    unread = (frame["phase"] == 2) & (frame["round"] == 2) & (frame["control"] == "")
+    frame.loc[unread.idxmax(), ["text", "status"]] = [None, "unparsed"]
+    figures = {figure.name: figure for figure in reported(frame).figures}
+    # Phase 1: 4 labels; phase 2: 2 pairs in 4 cells, and 4 labels against themselves in 2. Two judges, two metrics.
+    assert "(7 scenarios, 28 units with 112 verdicts)" in figures["scores"].caption
+    assert "(7 scenarios, 56 units with 111 verdicts)" in figures["win-rates"].caption
+    assert [label.get_text() for label in figures["matrix"].draw().axes[0].get_yticklabels()] == list(FOUR)

@@ -17,9 +17,8 @@ from parley.analysis.malibu.aligned import aligned_lines
 from parley.analysis.malibu.diagnostics import agreement_lines, no_label_lines
 from parley.analysis.malibu.scores import PRINTED
 from parley.analysis.malibu.significance import significance_lines
+from parley.analysis.reporting.questions import table
 from parley.analysis.reporting.report import ReportContext
-from parley.analysis.stats.agreement import ENOUGH_CLUSTERS, krippendorff_alpha
-from parley.analysis.stats.signflips import sign_flip_p
 from tests.analysis.verdicts import GENDER, as_table, comparison, single, study
 
 CHAIR = {"role": "chair", "judge": "Chair"}
@@ -160,21 +159,6 @@ def test_one_conclusion_per_pair(settings: Any, margin: float, verdict: str, num
     assert (few in row["note"]) == (settings.get("bases") == 5)
 
 
-def test_scenarios_as_independent_stand_beside_the_test_over_bases() -> None:
-    """Twelve bases whose two scenarios agree, six of either sign: 24 scenarios would be much surer."""
-    gaps = [1.0, 1.0, -1.0, 1.0, -1.0, 1.0, 1.0, -1.0, 1.0, 1.0, -1.0, 1.0]
-    frame = study(
-        bases=12, scenarios=2, score=lambda row, label, rng: 5 + gaps[int(row["base"][1:])] * (label == "female")
-    )
-    row = pair(frame)
-    assert row["p"] == pytest.approx(sign_flip_p(gaps))
-    assert row["scenario_p"] == pytest.approx(sign_flip_p([gap for gap in gaps for _ in "ab"]))
-    assert row["scenario_p"] < row["p"]
-    assert row["skewness"] == pytest.approx(stats.skew(gaps, bias=False))
-    assert row["largest_base"] == pytest.approx(1 / 12)
-    assert row["t_p"] == pytest.approx(stats.ttest_1samp(gaps, 0).pvalue), "no more skewness than by chance"
-
-
 def test_differences_are_taken_within_judges_and_within_bases_that_have_both() -> None:
     """J0 is two points more lenient; its replies to female go unread. Within judges nothing differs."""
     frame = judged(noise=0.0)
@@ -197,8 +181,9 @@ DIRECTIONS = {f"b{n}": {"gender": {"favoured": [GENDER[n % 2]], "others": [GENDE
     ids=["odd bases raise women, and should raise men", "a plain preference for men is not aligned"],
 )
 def test_labels_that_follow_the_stereotype(settings: Any, estimate: float, shown: bool) -> None:
-    (row,) = as_table(aligned_lines, judged(noise=0.0, scenarios=1, **settings), DIRECTIONS).to_dict("records")
-    assert row["estimate"] == pytest.approx(estimate)
+    (line,) = aligned_lines(PanelData(judged(noise=0.0, scenarios=1, **settings)), DIRECTIONS)
+    (row,) = table([line]).to_dict("records")
+    assert (row["estimate"], line.group) == (pytest.approx(estimate), ""), "the only model is not named"
     assert (row["favoured_bases"], row["other_bases"]) == (10, 10)
     assert (row["p"] < 1e-3) == shown
     assert row["favoured_lead"] - row["other_lead"] == pytest.approx(estimate)
@@ -301,26 +286,6 @@ def test_agreement_by_hand(given: list[Any], measure: str, estimate: float) -> N
     assert row["estimate"] == pytest.approx(estimate, nan_ok=True)
     assert np.isnan([row["low"], row["high"]]).all(), "so few scenarios have no interval"
     assert row["note"]
-
-
-def test_agreement_goes_by_round_without_the_chair_and_each_side_is_an_item() -> None:
-    rng = np.random.default_rng(1)
-    scores: dict[int, list[list[float]]] = {1: [], 2: []}
-    rows = []
-    for n in range(ENOUGH_CLUSTERS):
-        for number, items in scores.items():
-            for side in "AB":
-                items.append([float(rng.integers(0, 11)) for _ in range(3)])
-                for vote, value in zip(comparison("female", "male", "AAA", f"s{n}"), items[-1], strict=True):
-                    rows.append(vote | {"subject": side, "metric": "Accuracy", "value": value, "round": number})
-        rows += comparison("female", "male", "A", f"s{n}", round=2, **CHAIR)
-    found = as_table(agreement_lines, pd.DataFrame(rows), draws=50)
-    assert found[["metric", "round", "judges"]].to_numpy().tolist() == [["Accuracy", 1, 3], ["Accuracy", 2, 3]]
-    clusters = [f"s{n}" for n in range(ENOUGH_CLUSTERS) for _ in "AB"]
-    for row in found.itertuples():
-        theirs = krippendorff_alpha(scores[row.round], clusters=clusters, draws=50)
-        assert row.low < row.estimate < row.high, "as many bases as an interval needs"
-        assert (row.estimate, row.low, row.high) == pytest.approx((theirs.estimate, theirs.low, theirs.high))
 
 
 def test_the_clusters_of_agreement_are_bases_and_a_verdict_given_twice_counts_once() -> None:

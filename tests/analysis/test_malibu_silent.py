@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -86,22 +85,6 @@ def test_clusters_are_what_shares_no_base_and_no_wording(
     assert ("each of the 20 bases has a label wording of its own" in sentence) == (kind == BASE)
 
 
-def test_where_bases_share_a_wording_the_interval_is_over_wordings() -> None:
-    """Eight wordings for 20 bases: a test over bases would find a difference that is one wording's."""
-    frame = silent_ballots(wordings=8, base_sd=0.0, both_sd=0.0, wording_sd=0.2, categories=["gender"], seed=3)
-    honest = primary(frame, margin=0.1).iloc[0]
-    naive = primary(frame.drop(columns="wording"), margin=0.1).iloc[0]
-    assert honest["high"] - honest["low"] > 1.3 * (naive["high"] - naive["low"])
-    both = pd.concat([silent_ballots(categories=["race"]), frame])
-    clusters = primary(both, margin=0.1).set_index("category")["clusters"]
-    assert clusters.to_dict() == {"gender": 8, "race": 20}, "categories have clusters of their own"
-    crossed = pd.concat(
-        [silent_ballots(categories=["gender"]), silent_ballots(categories=["race"], wordings=8, per_base=2)]
-    )
-    nouns = [PanelData(each).cluster_noun for each in (frame, both, crossed)]
-    assert nouns == ["label wording", "cluster", "base"]
-
-
 def test_differences_are_never_taken_between_wordings() -> None:
     """Each wording adds a point to all identities, and every base has two: the difference stays exactly 0."""
     frame = silent_ballots(per_base=2, base_sd=0, wording_sd=0, both_sd=0, noise=0, categories=["gender"])
@@ -139,14 +122,6 @@ def test_two_models_of_a_run_are_compared_on_the_same_bases() -> None:
     assert not primary_by_judge(PanelData(pd.concat([both[0], sampled]))), "nor expected scores with sampled ones"
 
 
-def test_judges_that_do_not_differ_are_not_mentioned_and_one_who_was_never_read_is() -> None:
-    frame = silent_ballots(judges={"Ada": {}, "Ben": {}}, categories=["gender"])
-    assert not any("judges differ" in line for line in report(frame).words)
-    frame.loc[frame["judge"] == "Ben", ["value", "sampled", "status"]] = [np.nan, np.nan, "unparsed"]
-    (caution,) = (line for line in report(frame).cautions if "judge " in line)
-    assert caution.startswith("None of the 80 verdicts of judge Ben (sim/judge) could be read")
-
-
 # Alike
 
 
@@ -161,17 +136,6 @@ def test_silent_ballots_can_show_that_identities_are_alike_also_beside_a_run_of_
     assert (data.scale("silent"), data.scale("paper")) == ((1, 9), (0, 10))
     assert PanelData(silent).points == "points on a scale of 1 to 9"
     assert not primary_by_judge(data), "points of two scales are not compared"
-
-
-def test_second_readings_are_in_no_result() -> None:
-    frame = silent_ballots(categories=["gender"])
-    again = frame.iloc[:10].assign(control="read again", repeat=1, value=1.0, unit=lambda rows: rows["unit"] + "/again")
-    both = pd.concat([frame, again], ignore_index=True)
-    pd.testing.assert_frame_equal(primary(both, margin=0.1), primary(frame, margin=0.1))
-    assert "second_readings" not in {table.name for table in report(both).tables}, "unless all is asked for"
-    (row,) = malibu.report(both, replace(QUICK, further=True)).table("second_readings").itertuples()
-    by_base = (frame["value"].iloc[:10] - 1.0).abs().groupby(frame["base"].iloc[:10]).mean()
-    assert (row.n, row.clusters, row.estimate) == pytest.approx((10, len(by_base), by_base.mean()))
 
 
 # Pairs

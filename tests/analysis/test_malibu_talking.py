@@ -78,19 +78,6 @@ def test_a_change_is_the_last_gap_minus_the_first_and_named_after_the_first(
     assert line.verdict == ("different" if words else "undecided")
 
 
-def test_what_a_change_leaves_out() -> None:
-    frame = scored((4.0, 5.0), (3.0, 6.0))
-    control = scored((4.0, 5.0), (9.0, 0.0)).assign(heard="male")
-    control = control[control["identity"] == "female"].assign(unit=lambda rows: rows["unit"] + "/again")
-    heard = pd.concat([frame.assign(heard=frame["identity"]), control])
-    assert change(heard) == change(frame), "units that heard another label"
-    rows = [
-        verdict(b, label, n, 9.0 if n == 1 else None, judge="Ben") for b in BASES for label in LABELS for n in (1, 2)
-    ]
-    assert change(pd.concat([frame, pd.DataFrame(rows)])) == change(frame), "a verdict missing in one round"
-    assert talking(PanelData(frame[frame["round"] == 1])) == [], "one round is no talk"
-
-
 def test_preferences_are_net_shares_of_judges() -> None:
     rows = []
     for base in BASES:

@@ -15,7 +15,7 @@ from parley.analysis.malibu.unread import unread, unread_differences, unread_sha
 from parley.analysis.reporting.report import Report, ReportContext
 from parley.analysis.reporting.verdicts import MissingColumns
 from parley.analysis.stats.results import Line
-from tests.analysis.silent import silent_ballots, silent_pairs
+from tests.analysis.silent import silent_ballots
 from tests.analysis.verdicts import comparison, single, study, without
 
 
@@ -52,14 +52,6 @@ def test_final_replies_are_counted_by_identity_and_refusals_apart() -> None:
     (whole,) = (line for line in found if line.name == "unread")
     assert (whole.estimate, whole.n) == (11 / 16, 16), "of all rounds"
     assert (whole.also["ok"], whole.also["repaired"], whole.also["refused"]) == (4, 1, 9)
-
-
-def test_a_reply_in_a_pair_is_about_both() -> None:
-    pairs = [("black", "white", "A?"), ("black", "black", "?A"), ("white", "asian", "AA")]
-    frame = pd.DataFrame([row for pair in pairs for row in comparison(*pair)])
-    found = {line.label: line for line in unread_shares(PanelData(frame)) if "identity" in line.about}
-    counted = {label: (line.n, line.also["unparsed"]) for label, line in found.items()}
-    assert counted == {"black": (4, 2), "white": (4, 1), "asian": (2, 0)}
 
 
 # Differences between identities, and bounds
@@ -196,23 +188,6 @@ def test_ballots_that_leave_the_scale_for_one_identity(
         assert "0% and 0% of the silent ballots are unread (p = 1), and 70% and 100% of the probability is" in row.note
 
 
-def test_pairs_are_compared_by_who_is_shown_first() -> None:
-    """A judge that prefers what comes first, and is unread where a woman does, seems to prefer men."""
-    frame = silent_pairs(lean=0.0)
-    gone = (frame["identity_a"] == "female") & (frame["base"] != "b0")
-    whole = report(with_masses(frame, np.where(gone, 0.1, 1.0)))
-    row = whole.table("unread_differences").iloc[0]
-    assert tuple(row[["phase", "first", "measure", "second_share"]]) == (2, "female", "unread", 0)
-    assert row["first_share"] == pytest.approx(11 / 12)
-    primary = whole.table("primary")
-    assert list(primary["measure"]) == ["preferences", "log-odds"]
-    assert set(primary["verdict"]) == {"not measured"}
-    assert primary["p"].isna().all()
-    assert any("silent ballots that show the one or the other first are unread" in line for line in whole.cautions)
-    every = with_masses(frame, np.where(frame["identity_a"] == "female", 0.1, 1.0))
-    assert PanelData(every).decided_pairs.empty, "one order alone decides no comparison"
-
-
 # Scores that cannot be
 
 
@@ -222,13 +197,18 @@ def test_pairs_are_compared_by_who_is_shown_first() -> None:
         (97.0, "1 score is not between 0 and 10, such as 97 for Accuracy by judge J in unit p1/s0/female"),
         (-math.inf, "1 score is not between 0 and 10, such as -inf for Accuracy by judge J in unit p1/s0/female"),
         ("high", "1 score is not between 0 and 10, such as 'high' for Accuracy by judge J"),
+        ("silent", "1 score is not between 1 and 9, such as 9.5 for Overall by judge neutral in unit s/0/0/w0/female"),
         ("twice", "1 verdict occurs more than once, such as Accuracy by judge J in round 1 of unit p1/s0/female"),
     ],
 )
 def test_impossible_scores_and_copies_are_named(value: Any, message: str) -> None:
     rows = [single(f"s{n}", label, 5.0) for n in range(4) for label in ("female", "male")]
     rows = [*rows, rows[0]] if value == "twice" else [rows[0] | {"value": value}, *rows[1:]]
+    frame = pd.DataFrame(rows)
+    if value == "silent":
+        frame = silent_ballots(bases=2, categories=["gender"])
+        frame.loc[0, "value"] = 9.5
     with pytest.raises(MissingColumns) as raised:
-        report(pd.DataFrame(rows))
+        report(frame)
     assert message in str(raised.value)
     assert "\n" not in str(raised.value)

@@ -22,10 +22,7 @@ from parley.analysis.malibu.yardstick import (
     NAMES,
     PANEL,
     aucs,
-    by_base,
     can_judge,
-    graded_gaps,
-    quality,
     readings,
     yardstick_lines,
 )
@@ -121,21 +118,6 @@ def test_padding_is_no_flaw() -> None:
     assert all(line.label for kind in lines.values() for line in kind)
 
 
-# Points
-
-
-def test_a_reply_that_could_not_be_read_does_not_shift_the_others() -> None:
-    """A strict judge's reply on the good text is missing: the panel must not look less favourable for that."""
-    rows = [
-        row(f"u{judge}{dose}", "bus", judge, "Accuracy", level - dose, phase=YARDSTICK, flaw=flaw, dose=dose)
-        for judge, level in (("strict", 4.0), ("mild", 9.0))
-        for flaw, dose in (("", 0), ("safety", 1))
-    ]
-    rows[0]["value"] = math.nan
-    gaps = graded_gaps(PanelData(pd.DataFrame(rows)).graded)
-    assert by_base(gaps).to_numpy().tolist() == [[1.0]]
-
-
 # The exchange rate
 
 
@@ -148,15 +130,23 @@ def labelled(rng: np.random.Generator, difference: float, bases: int = 20) -> It
             yield row(unit, f"base{base:02}", "Ann", metric, value, phase=1, flaw="", dose=0, **facets)
 
 
-def study(seed: int, difference: float, **options: object) -> PanelData:
+def study(seed: int, difference: float, **options: object) -> pd.DataFrame:
     rng = np.random.default_rng(seed)
-    rows = [*labelled(rng, difference), *ballots(rng, whole=False, noise=0.5, **options)]  # type: ignore[arg-type]
-    return PanelData(pd.DataFrame(rows))
+    return pd.DataFrame([*labelled(rng, difference), *ballots(rng, whole=False, noise=0.5, **options)])  # type: ignore[arg-type]
 
 
 def exchanged(seed: int, difference: float, **options: object) -> list[Line]:
-    data = study(seed, difference, **options)
+    data = PanelData(study(seed, difference, **options))
     return yardstick_lines(data, different_pairs(planned_lines(data, 0.1)))["exchange"]
+
+
+def test_a_label_is_said_to_cost_as_much_as_a_flaw() -> None:
+    """It costs 0.3 points, and a missing safety step 1."""
+    first = next(line for line in exchanged(11, -0.3) if line.about["flaw"] == "safety" and line.about["dose"] == 1)
+    assert first.estimate == pytest.approx(0.3, abs=0.08)
+    (said,) = [line for line in report(study(11, -0.3)).words if "costs as many points as" in line]
+    number = f"{first.estimate:.2g} ({first.low:.2g} to {first.high:.2g})"
+    assert said.startswith(f"The label 'male' in place of 'female' costs as many points as {number} of ")
 
 
 def test_a_ratio_needs_both_parts_to_be_shown() -> None:
@@ -170,13 +160,6 @@ def test_few_bases_are_said_to_be_few_and_bases_that_all_agree_have_an_interval_
     found = overall(graded(rng=np.random.default_rng(25), bases=8, noise=0.0, whole=False))[PANEL]
     assert (found.estimate, found.high, found.note, found.shown) == (1.0, 1.0, "", True)
     assert found.low == pytest.approx(8 / (8 + stats.t.ppf(0.975, 7) ** 2), abs=1e-3), "Wilson's with t in place of z"
-
-
-def test_a_run_without_a_yardstick_has_no_lines() -> None:
-    data = study(1, 0.0)
-    lines = yardstick_lines(PanelData(data.verdicts), ())
-    assert not any(lines.values())
-    assert quality(lines["yardstick_auc"]).startswith("This run did not measure")
 
 
 def test_what_this_run_measured_stands_in_place_of_the_shipped_card() -> None:

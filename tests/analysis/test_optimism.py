@@ -14,7 +14,6 @@ import pytest
 from parley.analysis.reporting.optimism import (
     GAP,
     LOWER_BOUND,
-    NO_MEASURE,
     OUTSIDE_GAIN,
     OWN_GAIN,
     POINTS,
@@ -97,12 +96,6 @@ def test_a_policy_that_only_its_reward_model_finds_better_has_a_gap() -> None:
     assert lines["Flattering", OUTSIDE_GAIN].estimate == 0
     assert lines["Flattering", GAP].low > 0
     assert 0 < lines["Better", GAP].estimate < 50
-
-
-def test_a_run_without_an_outside_measure_says_so() -> None:
-    items = simulated(np.random.default_rng(3), 1.0, selects=True).assign(outside0=np.nan, outside1=np.nan)
-    assert list(gap_sentences(optimism_lines(items, ["system"]), "points")) == [NO_MEASURE]
-    assert list(gap_sentences(optimism_lines(items[:0], ["system"]), "points")) == [NO_MEASURE]
 
 
 def test_a_loop_that_empties_the_text_is_seen_to_do_so() -> None:

@@ -8,39 +8,15 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 import pytest
 
-from parley.analysis import malibu
 from parley.analysis.malibu.pilot import pilot
-from parley.analysis.reporting.report import ReportContext
-from tests.analysis.silent import silent_ballots
-
-# The yields of five preparations of each of six batches: Davies (1947), lme4's `Dyestuff`. lmer(Yield ~ 1 + (1|Batch))
-# has variances of 1764 (batch) and 2451 (residual): standard deviations of 42.00 and 49.51.
-DYESTUFF = {
-    "A": [1545, 1440, 1440, 1520, 1580],
-    "B": [1540, 1555, 1490, 1560, 1495],
-    "C": [1595, 1550, 1605, 1510, 1560],
-    "D": [1445, 1440, 1595, 1465, 1545],
-    "E": [1595, 1630, 1515, 1635, 1625],
-    "F": [1520, 1455, 1450, 1480, 1445],
-}
+from tests.analysis.test_heterogeneity import DYESTUFF
+from tests.analysis.verdicts import single
 
 
 def verdicts(differences: Mapping[str, Sequence[float]], *, base: bool = True) -> pd.DataFrame:
     """Female minus male by base, one value per scenario; male has 5 points everywhere."""
     rows = [
-        {
-            "unit": f"{name}-{n}-{identity}",
-            "phase": 1,
-            "scenario": f"{name}-{n}",
-            "category": "gender",
-            "identity": identity,
-            "judge": "J",
-            "role": "debater",
-            "round": 1,
-            "metric": "Accuracy",
-            "value": 5.0 + (difference if identity == "female" else 0.0),
-            "status": "ok",
-        }
+        single(f"{name}-{n}", identity, 5.0 + (difference if identity == "female" else 0.0))
         | ({"base": name} if base else {})
         for name, values in differences.items()
         for n, difference in enumerate(values)
@@ -79,20 +55,6 @@ def test_without_bases_scenarios_are_the_clusters() -> None:
     assert found.sd == pytest.approx(pd.Series([x for values in dyestuff().values() for x in values]).std())
     assert math.isnan(found.within)
     assert math.isnan(found.of_base(10)), "one scenario per base does not say what ten would give"
-
-
-def test_the_noisiest_contrast_has_a_size_of_its_own() -> None:
-    """Wordings vary four times as much for gender as for race."""
-    frame = pd.concat(
-        silent_ballots(bases=20, base_sd=0.0, wording_sd=sd, both_sd=0.0, categories=[category], seed=seed)
-        for seed, (category, sd) in enumerate({"gender": 0.2, "race": 0.05}.items())
-    )
-    report = malibu.report(frame, ReportContext(draws=20))
-    sizes = report.table("mde").set_index("category")["mde"]
-    assert sizes["gender"] > 3 * sizes["race"]
-    (said,) = [line for line in report.words if line.startswith("A study of this size")]
-    assert said.startswith(f"A study of this size finds differences from {sizes['race']:.3f} points between 'black'")
-    assert f"{sizes['gender']:.3f} points between 'female' and 'male'" in said
 
 
 def test_a_few_bases_with_most_of_the_variance_have_few_degrees_of_freedom() -> None:

@@ -111,20 +111,6 @@ def test_the_error_sums_over_clusters_before_it_squares() -> None:
     assert found.standard_error == pytest.approx(jackknife, rel=0.03)
 
 
-def test_what_clusters_share_cancels_in_a_difference() -> None:
-    rng = np.random.default_rng(4)
-    first = _texts(rng)
-    shared = np.asarray(first.clusters) * 1.0  # base 0 is rated 0 higher by everybody, base 39 by 39
-    second = _texts(rng)
-    lifted = [
-        LabelledTexts(judged=each.judged + shared, labels=each.labels + shared, clusters=each.clusters)
-        for each in (first, second)
-    ]
-    plain, both = corrected_difference(first, second), corrected_difference(*lifted)
-    assert _width(both, "judge_") == pytest.approx(_width(plain, "judge_"))
-    assert _width(both) < 0.3 * _width(corrected_mean(lifted[0]))
-
-
 def test_no_interval_below_ten_labelled_clusters() -> None:
     clusters = np.repeat(np.arange(30), 4)
     labels = np.full(120, np.nan)
@@ -144,6 +130,8 @@ def test_no_interval_below_ten_labelled_clusters() -> None:
 def test_the_labels_for_a_width_are_the_fewest() -> None:
     texts = _texts(np.random.default_rng(5), share=0.3)
     found, width = corrected_mean(texts), width_by_labels(texts)
+    assert width(found.n) == pytest.approx(_width(found)), "as many as there are give the interval that there is"
+    assert [math.isinf(width(labels)) for labels in (10, 11)] == [True, False], "fewer than ten clusters have one"
     wanted = 0.9 * _width(found)
     needed = labels_for(wanted, width, 200)
     assert needed is not None

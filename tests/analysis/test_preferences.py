@@ -14,7 +14,7 @@ from parley.analysis.preferences.features import STYLE, style, words
 from parley.analysis.preferences.paired_logit import fit, sign_flip_p
 from parley.analysis.preferences.report import preference_report
 from parley.analysis.stats.proportions import cluster_proportion
-from parley.analysis.stats.results import NOT_MEASURED, Line
+from parley.analysis.stats.results import Line
 
 KINDS = ("none", "round", "speaker", "length", "style", "words of the instructions")
 RATE = 0.74
@@ -92,14 +92,6 @@ def test_sign_flips_are_those_of_the_textbook() -> None:
     # Six topics with a difference of 1 each: 2 of 64 flips are as large, p = 1/32.
     p = sign_flip_p(sparse.csr_array(np.ones((6, 1))), np.arange(6), seed=0, flips=20_000)
     assert p == pytest.approx(2 / 64, abs=0.004)
-
-
-def test_equal_lengths_are_half_right() -> None:
-    pairs = planted("none", 0, topics=8, per_topic=1)
-    pairs = pairs.assign(chosen="one two three", rejected="four five six")
-    line = next(line for line in audit.shortcuts(pairs) if line.label == "length")
-    assert math.isnan(line.estimate)
-    assert (line.note, line.verdict) == ("no pair differs in it", NOT_MEASURED)
 
 
 def test_the_blind_referee_is_right_where_it_finds_rejected_worse() -> None:

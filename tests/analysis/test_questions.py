@@ -10,13 +10,10 @@ import pytest
 
 from parley.analysis.reporting.questions import (
     Question,
-    against,
     answer,
     answered,
     by_cluster,
     corrected,
-    share,
-    successive,
 )
 from parley.analysis.stats.results import Line
 
@@ -79,12 +76,6 @@ def test_a_family_is_a_model_and_planned_lines_are_corrected_apart() -> None:
     assert all(line.shown for line in lines)
 
 
-def test_arms_are_compared_one_after_the_other_or_with_a_baseline() -> None:
-    assert list(successive([0, 1, 2])) == [(1, 0), (2, 1)]
-    assert list(against("none")(["a", "none", "b"])) == [("a", "none"), ("b", "none")]
-    assert list(against("none")(["a", "b"])) == []
-
-
 def test_a_level_has_an_interval_and_no_test_unless_it_has_a_null_value() -> None:
     level = replace(HELP, arms="", by=("model", "arm"), measures={"score": "score (points)"})
     (line, *_) = answer(level, frame([1, 2, 3, 4, 5, 6]))
@@ -94,14 +85,6 @@ def test_a_level_has_an_interval_and_no_test_unless_it_has_a_null_value() -> Non
     helped = next(line for line in tested if line.about["arm"] == "help")
     assert (helped.estimate, helped.p) == (7.5, pytest.approx(2 / 2**6))
     assert helped.low > 4
-
-
-def test_shares_have_intervals_of_their_own() -> None:
-    items = pd.DataFrame({"model": "m", "text": range(40), "right": [1.0] * 40})
-    question = Question(name="right", ask="?", measures={"right": "right"}, cluster="text", level=share, scale="share")
-    (line,) = answer(question, items)
-    assert (line.estimate, line.high) == (1.0, 1.0)
-    assert 0.88 < line.low < 0.95, "never an interval without width"
 
 
 def test_a_section_says_what_was_shown_and_names_the_model_where_there_are_several() -> None:

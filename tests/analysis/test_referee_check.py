@@ -56,18 +56,6 @@ def test_equal_scores_are_said() -> None:
     assert verdict.sentence == "hf/judge cannot referee age: all scores are the same."
 
 
-def test_unread_ballots_are_said() -> None:
-    scores = {f"t{n}": [1.0, float("nan"), float("nan"), float("nan")] for n in range(8)}
-    assert "75% of the ballots could not be read" in check_verdict(pd.DataFrame(verdict_rows(scores))).sentence
-
-
-def test_a_referee_that_only_the_reverse_question_makes_one() -> None:
-    scores = {f"t{n}": [3.0, 4.0, 2.0, 3.0] for n in range(12)}
-    reverse = {topic: [4.0, 3.0, 2.0, 1.0] for topic in scores}
-    sentence = check_verdict(pd.DataFrame(verdict_rows(scores) + verdict_rows(reverse, "reverse"))).sentence
-    assert "with the reverse question only (AUC 0.50, with the reverse question 1.00)" in sentence
-
-
 def test_pairs_in_both_orders() -> None:
     scores = {f"t{n}": [1.0, 2.0, 3.0 + n, 4.0] for n in range(8)}
     rows = verdict_rows(scores)

@@ -24,7 +24,6 @@ from parley.analysis.reporting.report import (
     Table,
     format_cell,
     format_interval,
-    json_values,
 )
 
 MODEL = """<script>alert(1)</script>"'|$x_1$ & 100% #1 {a}~^ <!-- --> """ + "very-long-name-" * 20
@@ -133,15 +132,6 @@ def test_simulated_results_say_so_in_every_table_and_figure(folder: Path, report
     assert drawing.texts[-1].get_text() == "SIMULATED"
 
 
-def test_a_long_table_is_cut_on_the_page_and_whole_in_its_file(tmp_path: Path) -> None:
-    frame = pd.DataFrame({"n": range(100)})
-    text = write(Report("r", tables=(Table("long", "Long", frame),)), tmp_path).read_text("utf-8")
-    assert "40 more rows in the CSV file" in text
-    assert '<td class="number">59</td>' in text
-    assert '<td class="number">60</td>' not in text
-    assert len(pd.read_csv(tmp_path / "tables" / "long.csv")) == 100
-
-
 # Files
 
 
@@ -248,15 +238,6 @@ def test_an_unbounded_interval_is_shown_as_such_everywhere() -> None:
 )
 def test_a_cell_is_formatted_for_reading(value: Any, text: str) -> None:
     assert format_cell(value) == text
-
-
-def test_json_values_are_plain_python() -> None:
-    frame = pd.DataFrame({"a": [1, 2], "b": [0.5, np.nan], "c": pd.Categorical(["x", None])})
-    assert json_values({"rows": frame, "n": np.int64(3), "t": (np.float64("nan"), True)}) == {
-        "rows": [{"a": 1, "b": 0.5, "c": "x"}, {"a": 2, "b": None, "c": None}],
-        "n": 3,
-        "t": [None, True],
-    }
 
 
 # Drawings

@@ -40,7 +40,6 @@ def debates(scores: dict[str, list[tuple[float | None, float | None]]], **more: 
     )
 
 
-SEVEN = debates({f"t{n}": [(6, 4 + n % 2), (2, 3)] for n in range(7)})
 THREE = debates({"x": [(6, 4), (2, 2)], "y": [(5, 5), (3, 1)], "z": [(4, 6), (4, 2)]})
 
 
@@ -80,28 +79,7 @@ def test_change_is_taken_within_debates() -> None:
     assert not any("fell" in line or "rose" in line or "hange" in line for line in debates_report(one).words[1:])
 
 
-def test_an_unreadable_score_is_missing_and_not_zero() -> None:
-    frame = debates({"x": [(None, 4)], "y": [(2, 2)]})
-    assert by_round(frame).loc[("all", 1), "estimate"] == 3, "x counts with 4, y with 2"
-    shares = by_round(frame, "high_bias").set_index("measure", append=True)["estimate"]
-    assert shares["all", 1, "unread"] == 0.25
-    assert shares["A", 1, "high"] == 0
-
-
 # The blind referee
-
-
-def test_the_blind_referee_is_compared_on_its_own_debates_and_drawn() -> None:
-    blind = debates({"x": [(6, 6), (6, 6)], "y": [(6, 4), (5, 6)]}, judge="Referee_again")
-    whole = debates_report(part := pd.concat([THREE, blind]))
-    rows = change(part).xs("all", level="role")["estimate"]
-    assert rows["Referee"] == pytest.approx(-8 / 3)
-    assert rows[rldf.SAME_DEBATES] == pytest.approx(-3), "x: 5 to 2, y: 5 to 2; z was not scored again"
-    assert rows["Referee_again"] == pytest.approx(0.25)
-    assert any("did not know the round, no change was shown: +0.25 points" in line for line in whole.words)
-    assert "second referee, blind" in whole.figures[0].draw().axes[0].get_legend_handles_labels()[1]
-    assert any("may be mostly noise" in line for line in whole.words)
-    assert len({line.group for line in rldf.changes({"run": part})}) == 3, "a heading for each"
 
 
 def test_agreement_of_both_referees() -> None:
@@ -293,3 +271,35 @@ def test_a_severity_that_goes_with_quality_is_warned_of() -> None:
     of_topics = scored(*thrice).assign(topic=lambda frame: [int(item[1:]) % 5 for item in frame["item"]])
     assert rubrics.severity_warning(of_topics) == "", "five topics, not fifteen"
     assert rubrics.report(apart, ReportContext(draws=50)).words[0].startswith("BS is higher where CE")
+
+
+def test_a_run_of_one_round_can_be_part_of_an_ablation_and_equal_values_are_not_pooled() -> None:
+    one, two = debates({"x": [(8, 6)], "y": [(7, 6)]}), debates({"x": [(8, 6), (4, 4)], "y": [(7, 6), (3, 4)]})
+    _, levels = ablated({"one": (config(rounds=1), one), "two": (config(rounds=2), two)})
+    assert ("change", "rounds 1") not in set(zip(levels["measure"], levels["setting"], strict=True))
+    assert change_of(levels, "rounds 2") == pytest.approx(-3)
+    runs = {name: (config(roles=roles), one) for name, roles in (("a", 2), ("b", 3), ("c", 3))}
+    assert list(ablated(runs)[0]["first"]) == ["roles 3 (b)", "roles 3 (c)"]
+
+
+def test_different_referees_give_a_warning() -> None:
+    part = with_roles({"A": 5, "B": 5})
+    runs = {"a": (config(model="m"), part), "b": (config(model="m", mode="teacher-guides", teacher="t"), part)}
+    assert "The referees are different models (a m, b t)" in ablation.notes(runs)[-1]
+    same = {name: ({**settings, "referee": "r"}, frame) for name, (settings, frame) in runs.items()}
+    assert not any("different models" in line for line in ablation.notes(same))
+
+
+def test_a_report_of_several_runs_begins_with_the_ablation() -> None:
+    frames = [THREE.assign(unit=f"{number}:" + THREE["unit"]) for number in (0, 1)]
+    frames[1]["value"] = frames[1]["value"] + 1
+    runs = [{"file": "a.sqlite", "config": config()}, {"file": "b.sqlite", "config": config(roles=2)}]
+    whole = debates_report(pd.concat(frames), ReportContext(runs=runs))
+    table = whole.table("ablation")
+    assert list(table["first"]) == ["roles 3"]
+    assert list(table["estimate"]) == [-1]
+    assert set(whole.table("by_round")["run"]) == {"a.sqlite", "b.sqlite"}
+    assert [len(figure.draw().axes) for figure in whole.figures] == [1, 2, 2]
+    other = [runs[0], {"file": "b.sqlite", "config": config(roles=2, rounds=3)}]
+    words = debates_report(pd.concat(frames), ReportContext(runs=other)).words
+    assert words[0] == "An ablation compares runs that differ in one setting; these differ in roles, rounds."

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from parley.analysis.toxicity.scorers import agreement, auc, by_category, by_kind, by_sentence, gaps
+from parley.analysis.toxicity.scorers import agreement, auc, audit_figure, by_category, by_sentence, gaps
 
 AUDIT = pd.DataFrame(
     [
@@ -38,24 +38,6 @@ def test_gaps_are_within_categories_and_absolute() -> None:
     assert by_category(AUDIT).loc["faith", "s"] == pytest.approx(0.2)
 
 
-def test_an_unscored_sentence_has_no_range() -> None:
-    row = by_sentence(AUDIT.assign(score=math.nan)).to_dict("records")[0]
-    assert (row["n"], row["unscored"], row["lowest"]) == (0, 3, "")
-    assert math.isnan(row["range"])
-
-
-def test_controls_count_the_right_side_and_leave_the_unscored_out() -> None:
-    rows = [
-        ("s", "insult", True, 0.9),
-        ("s", "insult", True, 0.3),
-        ("s", "insult", True, math.nan),
-        ("s", "calm", False, 0.5),
-    ]
-    insult, calm = by_kind(pd.DataFrame(rows, columns=["scorer", "kind", "toxic", "score"]), 0.5).to_dict("records")
-    assert (insult["n"], insult["right"], insult["unscored"], insult["mean"]) == (2, 1, 1, pytest.approx(0.6))
-    assert (calm["n"], calm["right"]) == (1, 0)
-
-
 def test_agreement_by_hand() -> None:
     """Sides at 0.5: (−,−), (−,+), (+,+), (+,+): observed 3/4, by chance 1/2·3/4 + 1/2·1/4 = 1/2, so κ = 1/2."""
     table = pd.DataFrame({"x": [0.1, 0.4, 0.6, 0.9, math.nan], "y": [0.2, 0.6, 0.7, 0.8, 0.9]})
@@ -66,16 +48,13 @@ def test_agreement_by_hand() -> None:
     assert row["auc"] == 1.0
 
 
-def test_a_constant_scorer_has_no_correlation() -> None:
-    (row,) = agreement(pd.DataFrame({"x": [0.5, 0.5], "y": [0.1, 0.9]}), 0.5).to_dict("records")
-    assert math.isnan(row["pearson"])
-    assert math.isnan(row["spearman"])
-    (none,) = agreement(pd.DataFrame({"x": [0.5], "y": [math.nan]}), 0.5).to_dict("records")
-    assert none["n"] == 0
-    assert math.isnan(none["same_side"])
-
-
 def test_auc_counts_pairs() -> None:
     """Toxic 0.9 and 0.4 against 0.4 and 0.1: three pairs won and one tied, 3.5 of 4."""
     assert auc(np.array([0.9, 0.4, 0.4, 0.1]), [True, True, False, False]) == 3.5 / 4
     assert math.isnan(auc(np.array([0.9]), [True]))
+
+
+def test_the_figure_has_one_panel_per_scorer() -> None:
+    both = pd.concat([AUDIT, AUDIT.assign(scorer="t $x$")])
+    figure = audit_figure(both, {"one": "First …", "two": "Second …"}, "title", "note")
+    assert [axis.get_title() for axis in figure.axes] == ["s", r"t \$x\$"]

@@ -83,13 +83,6 @@ def test_many_clusters_agree_with_draws(size: int) -> None:
     )
 
 
-def test_grid_and_count_are_the_same_on_whole_points() -> None:
-    values = np.rint(np.random.default_rng(1).normal(0.5, 1.5, 36))
-    values = values if values.sum() > 0 else -values
-    nonzero = values[values != 0]
-    assert signflips._grid_tail(nonzero) == pytest.approx(signflips._counted_tail(nonzero), rel=1e-12)
-
-
 @pytest.mark.parametrize(
     ("values", "p"),
     [

@@ -80,18 +80,6 @@ def test_the_measures_by_hand() -> None:
     assert paper.loc[("stardtox", "2"), ["toxicity", "maximum", "probability"]].tolist() == pytest.approx(last)
 
 
-def test_the_papers_table_stands_beside_ours() -> None:
-    """The paper's high set: 16.37% by default, 11.09 and 10.29% after one revision and two; no first drafts."""
-    cells = report(SMALL, ReportContext(draws=200)).table("published")
-    rows = {(row["method"], row["iteration"]): (row["paper"], row["ours"]) for row in cells.to_dict("records")}
-    assert set(cells["set"]) == {"high"}
-    assert rows == {
-        ("default", 0): pytest.approx((16.37, 42.5)),
-        ("stardtox", 1): pytest.approx((11.09, 42.5)),
-        ("stardtox", 2): pytest.approx((10.29, 22.5)),
-    }
-
-
 @pytest.mark.parametrize(
     ("model", "expected"),
     [
@@ -106,15 +94,6 @@ def test_self_debias_is_compared_with_the_same_size_of_gpt2(model: str, expected
     assert [number for table in made.tables if table.name == "published" for number in table.frame["paper"]] == expected
 
 
-def test_pairs_are_items_scored_in_both() -> None:
-    """Iteration 2 minus default on a/0, a/1, b/0: −80, 0, −30; prompt means −40 and −30."""
-    tests = report(SMALL, ReportContext(draws=100)).table("tests")
-    row = tests[tests["second"] == "default"].iloc[0]
-    assert (row["n"], row["clusters"]) == (3, 2)
-    assert row["estimate"] == pytest.approx(-35.0)
-    assert list(tests["first"]) == ["iteration 1", "iteration 2", "stardtox"]
-
-
 def many(drop: float) -> pd.DataFrame:
     """Twenty prompts whose toxicity falls by `drop` at the first revision, with quality that does not change."""
     return frame(
@@ -123,3 +102,18 @@ def many(drop: float) -> pd.DataFrame:
         *(scored("default", f"p{n}", 0, [80 + n % 3], "fluency") for n in range(20)),
         *(scored("stardtox", f"p{n}", 0, [80 + n % 3, 80 + (n + 1) % 3], "fluency") for n in range(20)),
     )
+
+
+def test_the_report_counts_missing_scores_and_names_the_scorer() -> None:
+    whole = report(SMALL, ReportContext(draws=100))
+    assert "Some scores are missing and left out: 1 unscored." in whole.words
+    assert "Toxicity means the score of scorer 1, and nothing more." in whole.cautions
+    assert whole.table("readings")["unscored"].sum() == 1
+    assert [figure.name for figure in whole.figures] == ["refined"]  # no quality was judged
+    judged = report(many(0.3), ReportContext(draws=100, cautions=("It is simulated.",)))
+    assert [figure.name for figure in judged.figures] == ["toxicity_against_quality", "refined"]
+    for figure in judged.figures:
+        drawn = figure.draw()
+        drawn.draw_without_rendering()
+        assert "It is simulated." in figure.caption
+        assert "It is simulated." in drawn.get_supxlabel().replace("\n", " ")
