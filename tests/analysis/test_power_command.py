@@ -127,6 +127,7 @@ def test_the_standard_deviation_of_a_pilot_run(parley: Parley) -> None:
     assert "the power to detect a difference of 0.10 points is 80%" in alone, "the margin, not the pilot's estimate"
     assert "upper 90% confidence limit" in alone
     assert "20 bases of 2.0 scenarios, pooled over 1 pair of identities" in alone
+    (difference,) = [row for row in parley("report", run, "--json").json["differences"] if row["metric"] == "all"]
     caution = "is about the largest difference of the pilot run"
     assert caution in parley("power", "--from", run, "--effect", difference["estimate"]).out
     assert caution not in parley("power", "--from", run, "--effect", 2 * difference["estimate"]).out
