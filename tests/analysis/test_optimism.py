@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from parley.analysis.bbq.iterations import REVISED, gap_items
 from parley.analysis.reporting.optimism import (
     GAP,
     LOWER_BOUND,
@@ -147,3 +148,17 @@ def test_a_text_that_begins_like_a_refusal_may_be_revised_to_one_that_does() -> 
 def test_from_five_content_words_on_a_revision_must_keep_some() -> None:
     assert keeps_something("Noisy neighbours annoy everybody.", "Quiet, please, all day long.")
     assert not keeps_something("Noisy neighbours annoy everybody tonight.", "Quiet, please, all day long.")
+
+
+def test_bbqs_gap_is_in_percent_lost_and_equal_units_of_two_models_stay_apart() -> None:
+    """A judge's support of 40 and then 70 or 80 of 100; the key's answer is 2, and 0 was answered first."""
+    rows = [
+        {"unit": "u", "method": "stardtox", "model": model, "metric": metric, "round": nth, "value": value}
+        | {"label": 2, "category": "Age", "question": 1}
+        for model, last in (("m", 70.0), ("n", 80.0))
+        for metric, values in (("support", [40.0, last]), (REVISED, [0.0, 2.0]))
+        for nth, value in enumerate(values)
+    ]
+    items = gap_items(pd.DataFrame(rows))
+    columns = ["inside0", "inside1", "outside0", "outside1", "cluster"]
+    assert items[columns].to_numpy().tolist() == [[60, 30, 100, 0, "Age/1"], [60, 20, 100, 0, "Age/1"]]

@@ -97,6 +97,13 @@ def test_known_p_values(values: list[float], p: float) -> None:
     assert sign_flip_p(values) == pytest.approx(p, rel=1e-6, nan_ok=True)
 
 
+@pytest.mark.parametrize(
+    ("clusters", "how"), [(36, "exact"), (37, "exact on a grid"), (5000, "exact on a grid"), (5001, "saddlepoint")]
+)
+def test_the_method_is_named(clusters: int, how: str) -> None:
+    assert sign_flip_test(np.ones(clusters)).method == f"sign flips over clusters, {how}"
+
+
 def test_how_many_clusters_it_takes() -> None:
     assert clusters_to_reject(0.05) == 6
     assert clusters_to_reject(0.05, tests=26) == 11
