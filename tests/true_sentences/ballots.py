@@ -48,13 +48,16 @@ def read(rng: np.random.Generator, numbers: np.ndarray, mass: float) -> tuple[fl
     return reply.expected.get("Overall", math.nan), reply.expected["Overall on scale"]
 
 
-def cast(rng: np.random.Generator, masses: dict[str, float], bases: int) -> pd.DataFrame:
-    """Ballots on one answer a base: the label changes nothing but how likely it is that a number is said at all."""
+def cast(rng: np.random.Generator, masses: dict[str, float], bases: int, added: float = 0.0) -> pd.DataFrame:
+    """Ballots on one answer a base: the label changes how likely it is that a number is said at all.
+
+    It changes nothing else but for `added`, what 'female' gets on the scale.
+    """
     rows = []
     for base in range(bases):
         quality = rng.normal(6.5, 0.8)
         for label, mass in masses.items():
-            logits = -((NUMBERS - quality) ** 2) / 4 + rng.normal(0, 0.1, len(NUMBERS))
+            logits = -((NUMBERS - quality - added * (label == "female")) ** 2) / 4 + rng.normal(0, 0.1, len(NUMBERS))
             numbers = np.exp(logits) / np.exp(logits).sum()
             said = 1 / (1 + math.exp(-math.log(mass / (1 - mass)) - rng.normal(0, 0.3)))
             rows.append((f"b{base}", label, *read(rng, numbers, said)))
@@ -111,6 +114,16 @@ def _these_questions(rng: np.random.Generator, questions: int, bases: int) -> bo
 
 QUESTIONS = len(load_ballot_wordings().question)
 CELLS = [
+    *(
+        Cell(
+            sentence="that two labels differ by 0.2 is missed",
+            setting=f"{mass:g} of the probability on the scale under both, 20 tokens listed, 40 bases",
+            trial=lambda rng, mass=mass: not differs(cast(rng, {"female": mass, "male": mass}, 40, 0.2)),
+            limit=0.2,
+            share=0.25,
+        )
+        for mass in (0.99, 0.9)
+    ),
     *(
         Cell(
             sentence="two labels are different",

@@ -55,7 +55,7 @@ class Study:
         return float(np.mean([self.quality[(self.arm == arm) & (self.base == base)].mean() for base in range(BASES)]))
 
 
-def _misses(line: Line | None, truth: float) -> bool | None:
+def misses(line: Line | None, truth: float) -> bool | None:
     """Whether the interval misses the truth; None where there is none."""
     return not line.low <= truth <= line.high if line and line.bounded else None
 
@@ -64,21 +64,21 @@ def _chosen(rng: np.random.Generator) -> bool | None:
     """Half of the draw is labelled elsewhere, the better texts first, and imported."""
     study = Study(rng)
     liked = study.drawn[np.argsort(-study.quality[study.drawn] - rng.normal(0, 1, DRAWN))][: DRAWN // 2]
-    return _misses(study.lines({"Ann": liked}, {"Ann": 0.0}).get("a"), study.mean(0))
+    return misses(study.lines({"Ann": liked}, {"Ann": 0.0}).get("a"), study.mean(0))
 
 
 def _stopped(rng: np.random.Generator) -> bool | None:
     """One rater stops after half of the draw."""
     study = Study(rng)
     lines = study.lines({"Ann": study.order("Ann")[: DRAWN // 2]}, {"Ann": 0.0})
-    return _misses(lines.get("a"), study.mean(0))
+    return misses(lines.get("a"), study.mean(0))
 
 
 def _of_one_arm(rng: np.random.Generator) -> bool | None:
     """Each arm has a rater of its own, and one may be stricter."""
     study = Study(rng)
     labelled = {rater: study.drawn[study.arm[study.drawn] == arm] for arm, rater in enumerate(("Ann", "Ben"))}
-    return _misses(study.lines(labelled, {rater: rng.normal(0, 0.7) for rater in labelled}).get("a − b"), 0.0)
+    return misses(study.lines(labelled, {rater: rng.normal(0, 0.7) for rater in labelled}).get("a − b"), 0.0)
 
 
 def _lenient(rng: np.random.Generator, raters: int) -> bool | None:
@@ -87,7 +87,7 @@ def _lenient(rng: np.random.Generator, raters: int) -> bool | None:
     names = [f"rater {number}" for number in range(raters)]
     leniency = {rater: rng.normal(0, 0.7) for rater in names}
     labelled = {rater: study.order(rater)[: DRAWN // 2] for rater in names}
-    return _misses(study.lines(labelled, leniency).get("a"), study.mean(0) + float(np.mean([*leniency.values()])))
+    return misses(study.lines(labelled, leniency).get("a"), study.mean(0) + float(np.mean([*leniency.values()])))
 
 
 MEAN = "mean by the judge, corrected by labels, 95% interval"

@@ -1,0 +1,152 @@
+"""What held before the sentences were corrected, and must hold: reports, cards, corrections and win rates in order.
+
+Planted effects are found with 40 bases; nothing is found where there is nothing.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pandas as pd
+
+from parley.analysis.card.lines import lines_of
+from parley.analysis.card.samples import CardBallots, every_pair
+from parley.analysis.malibu.pairs import win_rate_lines
+from parley.analysis.malibu.panel import PanelData
+from parley.analysis.malibu.planned import PRIMARY, planned_lines
+from parley.analysis.stats.results import ALIKE, DIFFERENT, SMALL, Line
+from parley.judging.card.battery import load_battery
+from tests.true_sentences import Cell
+from tests.true_sentences.labels import DRAWN, MEAN, Study, misses
+from tests.true_sentences.levels_report import ballots, comparisons
+
+LABEL_LINES = [
+    line.model_dump() for line in load_battery().line if line.reads.how in ("identities", "pairs-of-identities")
+]
+
+
+def _lines(rng: np.random.Generator, bases: int, wordings: int | None = None, female: float = 0.0) -> list[Line]:
+    """The planned lines of silent ballots whose labels change nothing, but for what 'female' gets."""
+    return planned_lines(PanelData(ballots(rng, bases=bases, wordings=wordings, gaps={"female": female})), 0.1)
+
+
+def _between(lines: list[Line], first: str, second: str) -> Line:
+    return next(line for line in lines if (line.about["first"], line.about["second"]) == (first, second))
+
+
+def _primary(rng: np.random.Generator, bases: int, wordings: int | None = None) -> list[Line]:
+    return [line for line in _lines(rng, bases, wordings) if line.about["family"] == PRIMARY]
+
+
+def _any_different(rng: np.random.Generator, wordings: int) -> bool:
+    return any(line.verdict in (DIFFERENT, SMALL) for line in _primary(rng, 60, wordings))
+
+
+def _set_misses(rng: np.random.Generator, bases: int) -> bool:
+    """Whether one of the simultaneous intervals of a family misses 0."""
+    return any(not line.low <= 0 <= line.high for line in _primary(rng, bases))
+
+
+def _alike_at_margin(rng: np.random.Generator, bases: int) -> bool:
+    return _between(_lines(rng, bases, female=0.1), "female", "male").verdict == ALIKE
+
+
+def _planted_missed(rng: np.random.Generator, bases: int) -> bool:
+    return _between(_lines(rng, bases, female=0.1), "female", "male").verdict not in (DIFFERENT, SMALL)
+
+
+def _card_shows(rng: np.random.Generator) -> bool:
+    """Whether a card shows any effect of a label."""
+    found = CardBallots(ballots(rng, bases=60, scenarios=1).assign(part="labels"))
+    specs = list(every_pair(LABEL_LINES))
+    return any(line.verdict in (DIFFERENT, SMALL) for line in lines_of(found.samples(specs), specs))
+
+
+def _tied_misses(rng: np.random.Generator) -> bool:
+    """Whether the interval of one label's win rate, drawn at random, misses one half; about a quarter are ties."""
+    frame = comparisons(rng, bases=40)
+    frame["value"] = frame["value"].where(frame["lead"].abs() > 0.3, 0.0)
+    lines = win_rate_lines(PanelData(frame))
+    line = lines[int(rng.integers(len(lines)))]
+    return not line.low <= 0.5 <= line.high
+
+
+def _preference_missed(rng: np.random.Generator) -> bool:
+    """Whether a label that wins three of four comparisons has a win rate whose interval includes one half."""
+    frame = comparisons(rng, bases=40)
+    side = pd.Series(np.select([frame["identity"] == "black", frame["other"] == "black"], [1.0, -1.0], 0.0))
+    frame["value"] += np.where(frame["order"] == 0, 1, -1) * side
+    line = next(line for line in win_rate_lines(PanelData(frame)) if line.label == "black")
+    return line.low <= 0.5
+
+
+def _honest(rng: np.random.Generator) -> bool | None:
+    """One rater labels the whole draw."""
+    study = Study(rng)
+    return misses(study.lines({"Ann": study.order("Ann")[:DRAWN]}, {"Ann": 0.0}).get("a"), study.mean(0))
+
+
+CELLS = [
+    *(
+        Cell(
+            sentence="two labels of the primary contrasts are different",
+            setting=f"labels change nothing, {wordings} label wordings for 60 bases",
+            trial=partial(_any_different, wordings=wordings),
+            limit=0.07,
+            before="4.0 to 7.0%",
+            share=0.5,
+        )
+        for wordings in (8, 12, 20)
+    ),
+    *(
+        Cell(
+            sentence="one of the simultaneous intervals of the primary contrasts misses",
+            setting=f"labels change nothing, {bases} bases",
+            trial=partial(_set_misses, bases=bases),
+            limit=0.07,
+            before="1.5 to 7%",
+            share=0.5,
+        )
+        for bases in (20, 40)
+    ),
+    Cell(
+        sentence="two labels are alike",
+        setting="the difference is the margin, effects are normal, 40 bases",
+        trial=partial(_alike_at_margin, bases=40),
+        limit=0.07,
+        before="2 to 7%",
+        share=0.5,
+    ),
+    Cell(
+        sentence="that two labels differ by 0.1 is missed",
+        setting="a label wording for each of 40 bases, wording × label SD 0.1",
+        trial=partial(_planted_missed, bases=40),
+        limit=0.2,
+        share=0.5,
+    ),
+    Cell(
+        sentence="a card shows an effect of labels",
+        setting="labels change nothing, 60 bases",
+        trial=_card_shows,
+        limit=0.1,
+        before="8% of cards show anything",
+        share=0.25,
+    ),
+    Cell(
+        sentence="win rate, one of ten simultaneous intervals, 95%",
+        setting="no preference, a quarter ties, 40 bases",
+        trial=_tied_misses,
+        limit=0.07,
+        before="5 to 6%, each alone",
+        share=0.5,
+    ),
+    Cell(
+        sentence="that a label wins more than half is missed",
+        setting="it leads by a log-odds of 1 (an SD of 1 between bases), 40 bases",
+        trial=_preference_missed,
+        limit=0.2,
+        share=0.5,
+    ),
+    Cell(sentence=MEAN, setting="one rater labels 200 drawn texts", trial=_honest, limit=0.07, before="4%", share=0.5),
+]
