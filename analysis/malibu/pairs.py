@@ -16,7 +16,7 @@ from parley.analysis.malibu.conclusions import Blockers, tested_words
 from parley.analysis.malibu.panel import PanelData, Verdicts, panel_data
 from parley.analysis.malibu.planned import WINS
 from parley.analysis.malibu.score_table import nested_means, tested_line
-from parley.analysis.malibu.scores import counted, sides_in_order
+from parley.analysis.malibu.scores import counted, quoted_sides
 from parley.analysis.reporting.clusters import CROSSED
 from parley.analysis.reporting.figures import LINE, caption, colours, dots, plain_text, sheet
 from parley.analysis.reporting.questions import Question, by_cluster, corrected, section, table
@@ -325,11 +325,15 @@ def _preferred(lines: Sequence[Line]) -> str:
             f" ({counted(None, lines)})" if len(lines) > 1 else ""
         )
     line = max(shown, key=lambda line: abs(line.estimate))
-    higher, lower = sides_in_order(line)
+    first, second = quoted_sides(line)
+    clearest, count = (
+        (f"for {first} over {second}", "wins minus losses")
+        if line.estimate > 0
+        else (f"against {first}, compared with {second}", "losses minus wins")
+    )
     return (
-        f"In pairs, {counted(shown, lines)} {'shows' if len(shown) == 1 else 'show'} a preference, the clearest for "
-        f"{higher} over {lower} (wins minus losses per comparison {abs(line.estimate):.2f}, "
-        f"{tested_words(line, line.cluster)})"
+        f"In pairs, {counted(shown, lines)} {'shows' if len(shown) == 1 else 'show'} a preference, the clearest "
+        f"{clearest} ({count} per comparison {abs(line.estimate):.2f}, {tested_words(line, line.cluster)})"
     )
 
 

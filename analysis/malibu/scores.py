@@ -382,7 +382,7 @@ def counted(some: Sequence[Line] | None, lines: Sequence[Line]) -> str:
 
 def in_points(line: Line) -> str:
     """A difference in score in words: "the same answers score 0.47 points higher for 'female' than for 'male'"."""
-    first, second = (quoted(line.about[side].split(", ")) for side in ("first", "second"))
+    first, second = quoted_sides(line)
     size = f"{abs(line.estimate):.2f}"
     if not float(size):
         return f"the same answers score as high for {first} as for {second}"
@@ -390,10 +390,9 @@ def in_points(line: Line) -> str:
     return f"the same answers score {size} points {way} for {first} than for {second}"
 
 
-def sides_in_order(line: Line) -> tuple[str, str]:
-    """Both sides of a contrast in words, the higher one first."""
-    sides = quoted(line.about["first"].split(", ")), quoted(line.about["second"].split(", "))
-    return sides if line.estimate > 0 else sides[::-1]
+def quoted_sides(line: Line) -> tuple[str, str]:
+    """Both sides of a contrast in words, in the order of the plot: a sentence that turned it round was misread."""
+    return quoted(line.about["first"].split(", ")), quoted(line.about["second"].split(", "))
 
 
 def quoted(identities: Sequence[str]) -> str:

@@ -77,7 +77,7 @@ def talking(data: PanelData, unequal: Sequence[Line] = ()) -> list[Line]:
         for model, contrast, step, gaps in asked
     ]
     aloud, step = data.debates, HEARING if data.staged else TALKING
-    for model, phase, contrast, gaps in (*_scored(aloud), *_preferred(aloud)):
+    for model, phase, contrast, gaps in (*_scored(aloud, data), *_preferred(aloud)):
         if phase == 2 or (model, contrast) not in planned:
             line = _line(data, model, phase, step, contrast, gaps)
             lines.append(replace(line, secondary=phase == 1 and any(model == other for other, _ in planned)))
@@ -172,14 +172,22 @@ def _by_round(data: PanelData) -> Iterator[tuple[str, pd.DataFrame]]:
         yield model, judged.reset_index()
 
 
-def _scored(data: PanelData) -> Iterator[tuple[str, int, Contrast, Moments]]:
-    """Phase 1 as three runs of one round: the scores before and after talking, and their change."""
+def _scored(data: PanelData, whole: PanelData) -> Iterator[tuple[str, int, Contrast, Moments]]:
+    """Phase 1 as three runs of one round: the scores before and after talking, and their change.
+
+    Args:
+        data: The debates.
+        whole: All verdicts: debates come in another order, and a pair has the direction that it has everywhere else.
+    """
     both = before_and_after(data)
     scores = both[(both["phase"] == 1) & (both["metric"] != "preferred")]
     values = scores["before"], scores["after"], scores["after"] - scores["before"]
     rounds = [PanelData(scores.assign(value=value)) for value in values]
     for model in rounds[0].models:
-        for category, first, second in rounds[0].pairs(model):
+        talked = {frozenset(pair) for _, *pair in rounds[0].pairs(model)}
+        for category, first, second in whole.pairs(model):
+            if {first, second} not in talked:
+                continue
             yield (
                 model,
                 1,

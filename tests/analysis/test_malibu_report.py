@@ -170,7 +170,7 @@ def test_no_sentence_claims_more_than_its_test(seed: int) -> None:
     words = " ".join(whole.words)
     for measure, pair, count in (
         ("score", r"points (higher|lower) for '([^']+)' than for '([^']+)'", r"quality: (\d+) of"),
-        ("preferences", r"for '([^']+)' over '([^']+)' \(", r"In pairs, (\d+) of"),
+        ("preferences", r"(for|against) '([^']+)'(?: over|, compared with) '([^']+)' \(", r"In pairs, (\d+) of"),
     ):
         table = planned(whole, measure)
         shown = table[(table["p_adjusted"] <= 0.05) & (table["t_p_adjusted"] <= 0.05)]
@@ -181,7 +181,7 @@ def test_no_sentence_claims_more_than_its_test(seed: int) -> None:
             assert named is not None
             sides = (row.first, row.second)
             above = row.estimate > 0
-            in_scores, in_pairs = ("higher" if above else "lower", *sides), sides if above else sides[::-1]
+            in_scores, in_pairs = ("higher" if above else "lower", *sides), ("for" if above else "against", *sides)
             assert named.groups() == (in_scores if measure == "score" else in_pairs)
 
 
