@@ -1,4 +1,5 @@
-// Search over the whole site, in the reader's browser: all words must be in a section; headings count more, the Python reference less.
+// Search over the whole site, in the reader's browser: all words must be in a section; headings count more, the Python
+// reference less, and a section that uses a word often comes before one that mentions it.
 const field = document.getElementById("search");
 const list = document.getElementById("found");
 
@@ -7,8 +8,9 @@ function rank(section, words) {
   const text = section.text.toLowerCase();
   let points = 0;
   for (const word of words) {
-    if (heading.includes(word)) points += 10;
-    else if (text.includes(word)) points += 1;
+    const times = Math.min(9, text.split(word).length - 1);
+    if (heading.includes(word)) points += 10 + times;
+    else if (times) points += times;
     else return 0;
   }
   return section.to.startsWith("reference-") ? points / 2 : points; // a page that explains comes before a signature
