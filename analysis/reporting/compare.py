@@ -148,7 +148,9 @@ def _paired(first: pd.DataFrame, second: pd.DataFrame, lost: Collection[str]) ->
     """
     left, right = _last_values(first), _last_values(second)
     words = [name for name in WORDS if name in left and name in right]
+    left["place"] = range(len(left))  # an outer merge sorts by key, but pairs of identities go by the plan's order
     both = left.merge(right, on=[*KEYS, *words], how="outer", suffixes=("", "_right"), indicator="side", sort=False)
+    both = both.sort_values("place", kind="stable", ignore_index=True).drop(columns="place")
     for name in left.columns.intersection(right.columns).difference([*KEYS, *words, "value", "choice"]):
         both[name] = both[name].where(both[name].notna(), both.pop(f"{name}_right"))
     both = both.rename(columns={"value": "value_first", "value_right": "value_second"})
@@ -326,7 +328,12 @@ def _tested(differences: pd.Series, rows: pd.DataFrame) -> Line:
 
 
 def _largest(both: pd.DataFrame, count: int = 20) -> pd.DataFrame:
-    """The units with the largest mean difference over their metrics, to be read first."""
-    gap = (both["value_second"] - both["value_first"]).groupby(both["item"]).mean().dropna()
-    order = gap.abs().sort_values(ascending=False, kind="stable").index[:count]
-    return pd.DataFrame({"unit": order, "mean_difference": gap.loc[order].to_numpy()})
+    """The units that differ most, to be read first: by the mean over their metrics, then those with another choice."""
+    known, choices = both[both["difference"].notna()], ["choice_first", "choice_second"]
+    means = known.groupby("item", sort=False)[["value_first", "value_second", "difference"]].mean()
+    chosen = both[both[choices].notna().all(axis=1)]
+    changed = chosen[chosen["choice_first"] != chosen["choice_second"]].groupby("item", sort=False)[choices].first()
+    found = means[means["difference"].abs() > 0].join(changed, how="outer")
+    order = found["difference"].abs().sort_values(ascending=False, kind="stable", na_position="last").index[:count]
+    names = {"value_first": "first", "value_second": "second", "difference": "mean_difference"}
+    return found.loc[order].rename(columns=names).rename_axis("unit").reset_index()

@@ -7,8 +7,8 @@ from parley.reports.cautions import cautions
 
 if TYPE_CHECKING:  # imported when first used: these load pandas and matplotlib
     from parley.reports.loading import LoadedRun, load_run
-    from parley.reports.making import compare_runs, compare_sides, make_report
+    from parley.reports.making import compare_runs, make_report
 else:
     __getattr__, __dir__ = import_on_first_use(__name__)
 
-__all__ = ["LoadedRun", "cautions", "compare_runs", "compare_sides", "load_run", "make_report"]
+__all__ = ["LoadedRun", "cautions", "compare_runs", "load_run", "make_report"]

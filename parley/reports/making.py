@@ -232,14 +232,20 @@ def compare_runs(paths: Sequence[Path], models: str | None = None) -> Report:
     """
     with explain_damage(*paths):
         runs = [load_run(path) for path in paths]
-        (first_name, first), (second_name, second) = _two_sides(runs, models)
-        return compare_sides(runs, first, second, (first_name, second_name))
+        sides = _two_sides(runs, models)
+        (one, *_), (other, *_) = sides
+        by_file = one.file != other.file
+        names = [run.file if by_file else model if one is other else f"{model} ({run.path})" for run, model, _ in sides]
+        report = _compare_sides(runs, sides[0][2], sides[1][2], (names[0], names[1]))
+        if by_file:  # sentences name the files; which models these are is said once
+            names = [f"{run.file} ({model})" for run, model, _ in sides]
+        return replace(report, title=f"{names[1]} compared with {names[0]}")
 
 
-def _two_sides(runs: list[LoadedRun], chosen: str | None) -> list[tuple[str, pd.DataFrame]]:
-    """The two sides: every model of every run is one, and there must be two."""
+def _two_sides(runs: list[LoadedRun], chosen: str | None) -> list[tuple[LoadedRun, str, pd.DataFrame]]:
+    """The two sides, as run, model and verdicts: every model of every run is one, and there must be two."""
     sides = [
-        (f"{model} ({run.file})" if len(runs) > 1 else model, model, run.verdicts[run.verdicts["model"] == model])
+        (run, model, run.verdicts[run.verdicts["model"] == model])
         for run in runs
         for model in map(str, run.verdicts["model"].unique())
     ]
@@ -252,10 +258,10 @@ def _two_sides(runs: list[LoadedRun], chosen: str | None) -> list[tuple[str, pd.
             f"compare needs two models or runs, got {len(sides)} ({known}): name a second run file, or choose with "
             "--models A,B"
         )
-    return [(name, frame) for name, _, frame in sides]
+    return sides
 
 
-def compare_sides(
+def _compare_sides(
     runs: Sequence[LoadedRun], first: pd.DataFrame, second: pd.DataFrame, names: tuple[str, str]
 ) -> Report:
     """Second minus first, the baseline, on the units that both have, by the measures of their study.

@@ -16,6 +16,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from pydantic_core import to_jsonable_python
+
 from parley.agents import ConfigError
 from parley.base.redaction import HiddenAddresses
 from parley.runs import RunFile, reading
@@ -51,16 +53,20 @@ def content_type(name: str) -> str:
 
 
 def config_page(file: RunFile) -> dict[str, Any]:
-    """How the run was made: everything stored about it, its prompts, and what its settings mean.
+    """How the run was made: everything stored about it, its prompts, and what its settings mean and are by default.
 
     Their meanings are those of `parley run STUDY --help`; no code of a user's own study is loaded for it.
     """
     study = str(file.info().get("study"))
     meanings: dict[str, str | None] = {}
+    defaults: dict[str, Any] = {}
     with suppress(ConfigError):  # a study may need a package that is not installed here
         fields = find_study(study).Config.model_fields if study in STUDIES else {}
         meanings = {name: field.description for name, field in fields.items()}
-    return {**reading.read_config(file), "meanings": meanings}
+        defaults = {
+            name: to_jsonable_python(field.get_default()) for name, field in fields.items() if not field.is_required()
+        }
+    return {**reading.read_config(file), "meanings": meanings, "defaults": defaults}
 
 
 def export_page(folder: RunFolder, run: OpenRun, name: str, chosen: Sequence[str]) -> str:

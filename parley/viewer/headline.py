@@ -19,7 +19,6 @@ from parley.runs.matching import compared_values
 from parley.runs.reading import why_nothing_is_done
 
 if TYPE_CHECKING:
-    from parley.analysis.reporting.headline import Headline
     from parley.analysis.reporting.report import Report
 
 NOT_INSTALLED = "reports need pandas, SciPy and Matplotlib: pip install 'parley-autogen[analysis]'"
@@ -47,6 +46,7 @@ def headline(file: RunFile, tell: Callable[[str], None] = lambda stage: None) ->
         return {**page, "unavailable": "this run is too large for a report here: use parley report"}
     tell("loading the statistics")
     try:
+        from parley.analysis.reporting.headline import headline as answer_of
         from parley.analysis.reporting.report import json_values
         from parley.reports import make_report
     except ModuleNotFoundError:
@@ -57,8 +57,15 @@ def headline(file: RunFile, tell: Callable[[str], None] = lambda stage: None) ->
     except (ParleyError, ValueError) as error:
         return {**page, "unavailable": str(error)}
 
-    forests = [json_values(forest.data()) for forest in report.forests]
-    answers = [json_values(answer.data()) for answer in (report.headline, *_other_answers(report)) if answer]
+    others = [answer_of(forest) for forest in report.forests]
+    # A plot whose lines are not tested describes: its numbers are its answer.
+    forests = [
+        json_values(forest.data()) | {"answer": answer.answer if answer.tests else ""}
+        for forest, answer in zip(report.forests, others, strict=True)
+    ]
+    # The question with an answer may not be the first.
+    shown = [report.headline, *(answer for answer in others[1:] if answer.shown)]
+    answers = [json_values(answer.data()) for answer in shown if answer]
     for line in (*(line for forest in forests for line in forest["lines"]), *(answer["line"] for answer in answers)):
         if line:  # the order of its units, as in `parley show --finding`
             line["compared"] = compared_values(line["units"], line.get("about", {}))
@@ -73,16 +80,8 @@ def headline(file: RunFile, tell: Callable[[str], None] = lambda stage: None) ->
     }
 
 
-def _other_answers(report: Report) -> list[Headline]:
-    """What the plots after the first one show: the question with an answer may not be the first."""
-    from parley.analysis.reporting.headline import headline
-
-    answers = [headline(forest) for forest in report.forests[1:]]
-    return [answer for answer in answers if answer.shown]
-
-
 def comparison(path: Path, other: Path) -> dict[str, Any]:
-    """The other run minus the first on the units that both have, as `parley compare RUN OTHER` gives it.
+    """The other run minus the first on the units that both have: the report of `parley compare RUN OTHER`.
 
     Args:
         path: the first run.
@@ -90,17 +89,20 @@ def comparison(path: Path, other: Path) -> dict[str, Any]:
     """
     try:
         from parley.analysis.reporting.report import json_values
-        from parley.reports import compare_sides, load_run
+        from parley.reports import compare_runs
     except ModuleNotFoundError:
         return {"unavailable": NOT_INSTALLED}
     try:
-        runs = [load_run(file) for file in (path, other)]
-        names = (path.name, other.name) if other.name != path.name else (str(path), str(other))
-        report = compare_sides(runs, runs[0].verdicts, runs[1].verdicts, names)
+        report = compare_runs([path, other])
     except (ParleyError, ValueError) as error:
         return {"unavailable": str(error)}
-    forests = [json_values(forest.data()) for forest in report.forests]
-    return {"cautions": list(report.cautions), "sentences": list(report.words), "forests": forests}
+    return {
+        "headline": json_values(report.headline.data()) if report.headline else None,
+        "cautions": list(report.cautions),
+        "sentences": list(report.words),
+        "forests": [json_values(forest.data()) for forest in report.forests],
+        "units": next((json_values(table.frame) for table in report.tables if table.name == "largest"), []),
+    }
 
 
 def _pictures(report: Report, tell: Callable[[str], None]) -> list[dict[str, str]]:

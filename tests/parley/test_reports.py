@@ -246,17 +246,18 @@ def test_a_comparison_of_two_runs(parley, run, place):
     result = parley("compare", run, "b.sqlite", "--json")
     assert (result.status, result.err) == (0, "")
     data = strict(result.out)
-    assert data["title"] == "sim/judge (b.sqlite) compared with sim/judge?female=+0.4 (a.sqlite)"
+    assert data["title"] == "b.sqlite (sim/judge) compared with a.sqlite (sim/judge?female=+0.4)"
     assert data["summary"][0].startswith(
         f"Compared on {data['runs'][1]['units']['done']} shared units; differences are "
     )
-    assert data["summary"][0].endswith("sim/judge (b.sqlite) minus sim/judge?female=+0.4 (a.sqlite).")
+    assert data["summary"][0].endswith("differences are b.sqlite minus a.sqlite.")
     assert data["summary"][1].startswith("With 3 bases no difference could be significant")
     in_browser = comparison(run, place / "b.sqlite")
     assert [plot["table"] for plot in data["forests"]] == ["gaps", "values"]
     for plot, shown in zip(data["forests"], in_browser["forests"], strict=True):
         assert shown["lines"] == plot["lines"], "one sign everywhere"
         assert [line["also"]["second"] for line in plot["lines"]] == [row["second"] for row in data[plot["table"]]]
+    assert (in_browser["headline"], in_browser["units"]) == (data["headline"], data["largest"])
     assert data["settings"] == {}, "nothing is drawn"
     assert len(data["cautions"]) == 2
 

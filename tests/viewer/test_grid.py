@@ -12,7 +12,7 @@ from parley.runs import Record
 
 SCORES = {
     ("even", "black"): 5.0, ("even", "white"): 5.25, ("wide", "black"): 2.0, ("wide", "white"): 7.5,
-    ("wide", "<b>x</b>"): 4.0,
+    ("wide", "<b>x</b>"): 4.0, ("even", "female"): 1.0, ("even", "male"): 1.125,
 }  # fmt: skip
 
 
@@ -21,7 +21,9 @@ def ballot(scenario: str, identity: str, score: float, phase: int = 1) -> Record
     expected = {"Overall=1": 0.25, "Overall=9": 0.75, "Overall": score}
     turns = (Turn("user", "narrator", 0, "Mark it."), Turn("Judge", "debater", 0, "9", expected=expected))
     verdict = Verdict(judge="Judge", role="debater", round=0, metric="Overall", value=score, sampled=9.0)
-    unit = Unit(f"s{phase}/{scenario}/{identity}", {"phase": phase, "scenario": scenario, "identity": identity})
+    category = "gender" if identity in ("female", "male") else "race"
+    facets = {"phase": phase, "scenario": scenario, "category": category, "wording": f"of {category}"}
+    unit = Unit(f"s{phase}/{scenario}/{identity}", {**facets, "identity": identity})
     return Record(unit=unit, started_at=1.0, finished_at=2.0, outcome=Outcome(Transcript(turns, "done"), (verdict,)))
 
 
@@ -37,10 +39,15 @@ GRID = "async (run) => (await (await import('/static/units.js')).unitsOf(run)).g
 def test_situations_come_by_their_spread_and_parts_are_not_averaged(silent, shared_viewer, open_page):
     found = open_page(shared_viewer + "label?run=quick.sqlite").evaluate(GRID, silent.name)
     assert (found["rowFacet"], found["columnFacet"], found["part"]) == ("scenario", "identity", {"phase": "1"})
-    assert found["columns"] == ["black", "white", "<b>x</b>"]
+    assert found["columns"] == ["black", "white", "<b>x</b>", "female", "male"]
+    assert found["groups"] == ["race", "race", "race", "gender", "gender"]
     assert [(row["name"], row["spread"]) for row in found["rows"]] == [("wide", 5.5), ("even", 0.25)]
     scores = [[cell and cell["score"] for cell in row["cells"]] for row in found["rows"]]
-    assert scores == [[2.0, 7.5, 4.0], [5.0, 5.25, None]], "the ballot of phase 3 is not in them"
+    assert scores == [[2.0, 7.5, 4.0, None, None], [5.0, 5.25, None, 1.0, 1.125]], "without the ballot of phase 3"
+    even = found["rows"][1]
+    deviations = [cell and cell["deviation"] for cell in even["cells"]]
+    assert deviations == [-0.125, 0.125, None, -0.0625, 0.0625], "the wording of gender is 4 points below that of race"
+    assert (even["highest"], even["lowest"]) == (1, 0)
 
 
 def test_a_study_without_scores_has_no_grid(shelf, build, shared_viewer, open_page):
@@ -79,9 +86,9 @@ def test_the_grid_says_how_much_is_indexed_and_is_shown_again_when_all_is(silent
 
     page.route("**/api/units?*", answer)
     page.get_by_role("link", name="Grid").click()
-    expect(page.get_by_text("indexed 3 of 6 units")).to_be_visible()
+    expect(page.get_by_text("indexed 3 of 8 units")).to_be_visible()
     expect(page.locator(".heat tbody tr")).to_have_count(2)
-    expect(page.get_by_text("indexed 3 of 6 units")).to_have_count(0)
+    expect(page.get_by_text("indexed 3 of 8 units")).to_have_count(0)
     assert "after=3" in asked[1], "only what is new is sent"
 
 
@@ -89,7 +96,7 @@ PAIR = "Situation:\n{situation}\n\n{answer_a}\n\n{answer_b}\n\n{question}"
 SHOWN = "Situation:\nIt rains.\n\nAnswer A:\nStay.\n\n(By a man)\n\nAnswer B:\nGo.\n\n(By a woman)\n\nWhich:\nA or B?"
 
 
-def test_a_silent_pair_has_both_answers_and_an_axis_of_log_odds(shelf, build, shared_viewer, open_page):
+def test_a_silent_pair_has_both_answers_and_its_log_odds(shelf, build, shared_viewer, open_page):
     expect = pytest.importorskip("playwright.sync_api").expect
     record = ballot("rain", "man", 0.5, phase=2)
     expected = {"preferred=A": 0.62, "preferred=B": 0.38, "preferred on scale": 1.0, "preferred log-odds": 0.5}
@@ -108,14 +115,14 @@ def test_a_silent_pair_has_both_answers_and_an_axis_of_log_odds(shelf, build, sh
     expect(parts).to_have_count(4)
     for nth, words in enumerate(("It rains.", "Stay.\n\n(By a man)", "Go.\n\n(By a woman)", "Which:\nA or B?")):
         expect(parts.nth(nth)).to_contain_text(words)
-    expect(page.locator(".matrix figcaption")).to_have_text("Log-odds by judge, −1 to 1")
-    expect(page.locator(".matrix thead")).to_contain_text("silent ballot")
+    expect(page.get_by_text("Probability of each choice, log-odds 0.50.")).to_be_visible()
     expect(page.get_by_text("0 rounds completed")).to_have_count(0)
-    expect(page.get_by_role("group", name="parsed reply")).to_contain_text("A62%B38%")
+    expect(page.get_by_role("group", name="parsed reply")).to_contain_text("62%A38%B")
 
 
-def test_the_axis_of_a_silent_score_is_the_scale_that_was_asked_for(silent, shared_viewer, open_page):
+def test_a_silent_score_says_what_it_means_in_place_of_a_plot_of_one_dot(silent, shared_viewer, open_page):
     expect = pytest.importorskip("playwright.sync_api").expect
     page = open_page(shared_viewer + "unit?run=grid.sqlite&unit=s1/even/black")
-    expect(page.locator(".matrix figcaption")).to_have_text("Overall by judge, 1 to 9")
-    assert page.locator(".matrix .axis text").all_text_contents() == ["1", "3", "5", "7", "9"]
+    ballot_text = "Expected Overall 5.00, the mean of these options by their probabilities."
+    expect(page.get_by_role("group", name="parsed reply")).to_contain_text(ballot_text)
+    expect(page.locator(".matrix")).to_have_count(0)

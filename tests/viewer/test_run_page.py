@@ -103,7 +103,8 @@ def test_a_study_of_ones_own_says_how_people_read_its_facets(shelf, shared_viewe
     page.goto(shared_viewer + "run?run=greetings.sqlite&tab=grid")
     expect(page.locator(".heat tbody tr").first).to_contain_text("A wedding5.009.00 ▲4.00 ▼")
     page.goto(shared_viewer + "compare?run=greetings.sqlite&facet=name&x=Ada&y=Ben")
-    expect(page.locator("main")).to_contain_text("2 matched pairs. Mean difference Ben − Ada: −2.50")
+    expect(page.locator("main")).to_contain_text("2 matched pairs, the largest difference first.")
+    expect(page.locator("main tbody tr").first).to_have_text("A wedding9.004.00+5.00")
 
 
 def test_escape_clears_search_and_filters(flips, shared_viewer, open_page):

@@ -136,7 +136,7 @@ def test_the_switcher_goes_to_pages_runs_and_units(shared_viewer, open_page):
     page.keyboard.type("conf")
     page.keyboard.press("Enter")
     expect(page.locator(".config").first).to_contain_text("malibu")
-    page.get_by_text("malibu/single").first.click()
+    page.locator(".prompt-text summary").first.click()
     page.keyboard.press("Control+k")
     page.keyboard.type("p2 female-male")
     expect(page.locator("dialog").get_by_role("option").first).to_contain_text("p2/")

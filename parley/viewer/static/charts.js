@@ -1,6 +1,6 @@
-// Small charts: sparklines, progress, scatter. Each also gives its numbers as text.
-import { h, number, svg, unique } from "./dom.js";
-import { decimals, ticks } from "./forest.js";
+// Small charts: sparklines, progress, a ballot's probabilities. Each also gives its numbers as text.
+import { h, number, percent, svg, unique } from "./dom.js";
+import { distributionOf } from "./verdict.js";
 
 // Okabe and Ito's colours can be told apart with any colour vision; each speaker also has a shape.
 const SHAPES = ["circle", "square", "diamond", "triangle", "ring", "cross"];
@@ -58,24 +58,11 @@ export function progress(units) {
     h("span", { class: "failed", vars: { width: `${(100 * units.failed) / total}%` } }));
 }
 
-// One point per pair of units, { x, y, title, open }; on the diagonal both have the same score. The list next to it has
-// the same units as links.
-export function scatter(points, { title, left, right }) {
-  const values = points.flatMap(({ x, y }) => [x, y]);
-  const margin = (Math.max(...values) - Math.min(...values) || 1) * 0.05;
-  const [min, max] = [Math.min(...values) - margin, Math.max(...values) + margin];
-  const [size, start] = [320, 34];
-  const px = (value) => start + ((value - min) / (max - min)) * (size - start);
-  const py = (value) => size - px(value);
-  const [low, high] = [px(min), px(max)];
-  const marks = ticks(min, max, 4);
-  const digits = decimals(marks.length > 1 ? marks[1] - marks[0] : 1);
-  return h("figure", { class: "scatter" }, h("figcaption", {}, title),
-    svg("svg", { viewBox: `0 0 ${size + 4} ${size + 4}`, role: "img", "aria-label": `${title}: ${points.length} units, ${left} across, ${right} up` },
-      svg("rect", { x: low, y: size - high, width: high - low, height: high - low, class: "frame" }),
-      marks.map((mark) => [svg("text", { x: px(mark), y: size - start + 16, class: "tick", "text-anchor": "middle" }, number(mark, digits)), svg("text", { x: start - 6, y: py(mark) + 4, class: "tick", "text-anchor": "end" }, number(mark, digits))]),
-      svg("line", { x1: low, y1: py(min), x2: high, y2: py(max), class: "diagonal" }),
-      points.map(({ x, y, title: name, open }) => { const point = svg("circle", { cx: px(x), cy: py(y), r: 3.5, class: "point" }, svg("title", {}, `${name}: ${number(x)}, ${number(y)}`)); point.addEventListener("click", open); return point; }),
-      svg("text", { x: (low + high) / 2, y: size - 2, class: "name", "text-anchor": "middle" }, left),
-      svg("text", { x: 10, y: (size - start) / 2, class: "name", "text-anchor": "middle", transform: `rotate(-90 10 ${(size - start) / 2})` }, right)));
+// Bars with their numbers: what the judge would have said, and how probably.
+export function distribution(expected) {
+  const metric = Object.keys(expected || {}).find((path) => path.includes("="))?.split("=")[0];
+  const options = distributionOf(expected, metric);
+  if (!options.length) return "";
+  const highest = Math.max(...options.map(([, probability]) => probability)) || 1;
+  return h("ol", { class: "distribution", "aria-label": "Probability of each score" }, options.map(([option, probability]) => h("li", {}, h("span", { class: "bar-space" }, h("span", { class: "bar-fill", vars: { height: `${(100 * probability) / highest}%` } })), h("span", {}, percent(probability)), h("b", {}, option))));
 }

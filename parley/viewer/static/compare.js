@@ -1,8 +1,8 @@
 // Two or more runs, or two values of a facet within one.
 import { get } from "./api.js";
-import { scatter } from "./charts.js";
-import { fill, go, h, integer, link, number, orNone, plural, pValue, signed, unique } from "./dom.js";
+import { fill, go, h, link, number, orNone, plural, pValue, signed, unique } from "./dom.js";
 import { facetName, facetValue, knowFacets, unitTitle } from "./facets.js";
+import { findingView } from "./findings.js";
 import { forestPlot, formats } from "./forest.js";
 import { unitsOf } from "./units.js";
 import { breadcrumbs, button, cautions, errorBox, loading, pager, scrollTable, setTitle, shortcuts } from "./widgets.js";
@@ -10,14 +10,13 @@ import { breadcrumbs, button, cautions, errorBox, loading, pager, scrollTable, s
 export function comparePage(main, params) {
   const run = params.get("run");
   const others = params.getAll("with").filter(Boolean);
-  const other = others.includes(params.get("shown")) ? params.get("shown") : others[0] || "";
   breadcrumbs(link("/run", { run }, {}, h("bdi", {}, run)), "compare");
   setTitle(`Compare ${run}`);
   shortcuts({ u: { what: "back to the run", run: () => go("/run", { run }) } });
   const choice = h("div", { class: "row" });
-  const [configs, tested, identities] = [h("div", {}), h("div", { class: "tested" }), h("div", { class: "tested" })];
-  const units = h("div", {}, loading());
-  fill(main, h("div", { class: "page" }, h("h1", {}, "Compare"), choice, configs, tested, identities, units));
+  const [configs, tested, identities] = [h("div", { class: "tested" }), h("div", { class: "tested" }), h("div", { class: "tested" })];
+  const units = h("div", {}, others.length ? "" : loading());
+  fill(main, h("div", { class: "page" }, h("h1", {}, "Compare"), choice, tested, identities, units, configs));
   let stopped = false;
 
   const change = (changes, newOthers = others) => {
@@ -35,22 +34,36 @@ export function comparePage(main, params) {
 
   async function show() {
     try {
-      const [{ runs }, comparison, summary] = await Promise.all([get("runs"), compared(), get("run", { run })]);
+      const [{ runs }, table, summary] = await Promise.all([get("runs"), unitsOf(run, true), get("run", { run })]);
       knowFacets(summary);
-      const [facet, x, y] = ["facet", "x", "y"].map((key) => params.get(key) || "");
-      const values = comparison.facets[facet] || [];
+      const facets = table.choices();
+      const facet = params.get("facet") || "";
+      const values = facets[facet] || [];
+      // As in the report, the label that the plan has first comes first, so that no pair has two directions.
+      const [x, y] = ["x", "y"].map((key) => params.get(key) || "").sort((a, b) => (a && b ? values.indexOf(a) - values.indexOf(b) : 0));
       const free = runs.filter((name) => name !== run && !others.includes(name));
       const byFacet = { facet: "", x: "", y: "" };
       const makeBaseline = (name) => go("/compare", [["run", name], ...[run, ...others.filter((kept) => kept !== name)].map((kept) => ["with", kept])]);
+      const inWords = (value) => facetValue(facet, value);
       fill(choice, others.length ? h("span", { class: "pill baseline" }, "baseline: ", h("bdi", {}, run)) : "",
         others.map((name) => h("span", { class: "pill" }, h("bdi", {}, name), button("make this the baseline", () => makeBaseline(name), { class: "plain" }), button("×", () => change({}, others.filter((kept) => kept !== name)), { class: "plain", "aria-label": `remove ${name}` }))),
         chooser("with run", "", free, (value) => value && change(byFacet, [...others, value])),
-        others.length ? "" : chooser("or by facet", facet, Object.keys(comparison.facets), (value) => change({ facet: value, x: "", y: "" }, []), "–", facetName),
-        facet ? chooser("from", x, values, (value) => change({ x: value }), "–", (value) => facetValue(facet, value)) : "", facet ? chooser("to", y, values, (value) => change({ y: value }), "–", (value) => facetValue(facet, value)) : "",
-        others.length > 1 ? h("label", {}, "show units of ", h("select", { onchange: (event) => change({ shown: event.target.value }) }, others.map((name) => h("option", { value: name, selected: name === other }, name)))) : "",
-        chooser("judged by", params.get("judge") || "", comparison.judges, (value) => change({ judge: value }), "the panel"));
-      fill(units, other || (facet && x && y) ? pairs(comparison) : h("p", { class: "muted" }, "Choose another run, or a facet and two of its values. Units of two runs are matched by id; units of one run are matched by all other facets."));
+        others.length ? "" : chooser("or by facet", facet, Object.keys(facets), (value) => change({ facet: value, x: "", y: "" }, []), "–", facetName),
+        facet ? [chooser("", x, values, (value) => change({ x: value, y }), "–", inWords), chooser("minus", y, values, (value) => change({ x, y: value }), "–", inWords)] : "");
+      if (others.length) return;
+      fill(units, facet && x && y ? pairs(table.compare(facet, x, y, params), facet, inWords(x), inWords(y)) : h("p", { class: "muted" }, "Choose another run, or a facet and two of its values. Units of one run are matched by all other facets."));
+      if (facet && x && y) showLines(facet, x, y);
     } catch (error) { fill(units, errorBox(error)); }
+  }
+
+  // What the run's own report says about two values of a facet.
+  async function showLines(facet, x, y) {
+    const found = await get("headline", { run }).catch(() => ({}));
+    if (stopped) return;
+    const about = ({ compared }) => compared && compared[0] === facet && compared[1].length === 1 && compared[1][0].every((value) => value === x || value === y);
+    const plots = (found.forests || []).map((plot) => ({ ...plot, lines: plot.lines.filter(about) })).filter(({ lines }) => lines.length);
+    fill(tested, found.pending ? loading("Computing the report…") : plots.length ? plots.map((plot) => forestPlot(plot, () => null)) : h("p", { class: "muted" }, "The run's report does not compare these two."));
+    if (found.pending) setTimeout(() => showLines(facet, x, y), 700);
   }
 
   // What differs in how the runs were made, a row for each setting.
@@ -65,13 +78,6 @@ export function comparePage(main, params) {
     } catch (error) { fill(configs, errorBox(error)); }
   }
 
-  // The list of units compares two runs at a time, or two values of a facet.
-  async function compared() {
-    const [table, second] = await Promise.all([unitsOf(run, true), other ? unitsOf(other, true) : null]);
-    const matched = second ? table.pairsWith(second) : table.pairsBy(params.get("facet"), params.get("x"), params.get("y"));
-    return { ...table.compare(second || table, matched, params), facets: table.choices(), judges: table.judges };
-  }
-
   async function showTested() {
     if (!others.length) return;
     const found = await Promise.all(others.map((name) => get("comparison", { run, with: name }).catch((error) => ({ unavailable: error.message }))));
@@ -80,9 +86,13 @@ export function comparePage(main, params) {
     const plots = ({ name, forests, unavailable }) => [others.length > 1 ? h("h2", {}, h("bdi", {}, name), " minus ", h("bdi", {}, run)) : "",
       unavailable ? h("p", { class: "notice" }, `${unavailable.charAt(0).toUpperCase()}${unavailable.slice(1)}.`) : forests.filter(({ lines }) => lines.length).map((plot) => forestPlot(plot, () => null))];
     const sentences = ready.flatMap((comparison) => comparison.sentences || []);
+    const [{ headline } = {}] = ready;
     fill(tested, cautions(unique(ready.flatMap((comparison) => comparison.cautions || []))), ready.length < found.length ? loading("Computing the comparison…") : "",
+      headline && found.length === 1 ? findingView(run, headline) : "",
       h("div", { class: "findings" }, h("div", { class: "plots" }, ready.map(plots), ready.some(({ forests }) => forests) ? values(ready.filter(({ forests }) => forests)) : ""),
         sentences.length ? h("section", { class: "words" }, h("h2", {}, "In words"), h("ul", {}, sentences.map((line) => h("li", {}, line)))) : ""));
+    fill(units, ready.filter((comparison) => comparison.units).map(mostDifferent));
+    if (ready.some(({ unavailable }) => unavailable)) showIdentities();
     if (ready.length < found.length) setTimeout(showTested, 700);
   }
 
@@ -99,9 +109,8 @@ export function comparePage(main, params) {
         comparisons.map((comparison) => { const row = of(comparison, what); return row ? [h("td", { class: "num", "data-label": comparison.name }, number(row.also.second)), h("td", { class: "num", "data-label": "difference" }, signed(row.estimate), h("span", { class: "muted" }, ` ${interval(row)}`)), h("td", { class: "num", "data-label": "p" }, pValue(row.p_adjusted))] : h("td", { colspan: 3 }, "–"); })))));
   }
 
-  // What the runs' own reports say about the same identities, also where the runs have no unit in common.
+  // Where runs have no unit in common: what their own reports say about the same identities.
   async function showIdentities() {
-    if (!others.length) return;
     const names = [run, ...others];
     const found = await Promise.all(names.map((name) => get("headline", { run: name }).catch(() => ({}))));
     if (stopped) return;
@@ -122,32 +131,44 @@ export function comparePage(main, params) {
       shared.map((label) => h("tr", {}, h("th", { scope: "row" }, h("bdi", {}, label)), lines.map((byLabel, nth) => h("td", { class: "num", "data-label": names[nth] }, cell(byLabel.get(label)))))))) : null;
   }
 
-  function pairs(comparison) {
-    const [left, right] = other ? [run, other] : ["x", "y"].map((side) => facetValue(params.get("facet"), params.get(side)));
-    const { matched, scored, mean_difference, with_choice, same_choice } = comparison;
+  function unitRow(first, second, { title, scores, difference, choices, sides }) {
+    return h("tr", {}, h("th", { scope: "row" }, link("/pair", { run, unit: first.id, run2: second.run || run, unit2: second.id }, { title: first.id }, h("bdi", {}, title))),
+      scores.map((score, nth) => h("td", { class: "num", "data-label": sides[nth] }, number(score))), h("td", { class: "num", "data-label": "difference" }, h("b", {}, signed(difference))),
+      choices.some(Boolean) ? h("td", { "data-label": "verdicts" }, choices[0] === choices[1] ? choices[0] : h("span", { class: "pill warn" }, choices.map(orDash).join(" → "))) : "");
+  }
+
+  function unitTable(sides, difference, rows) {
+    const verdicts = rows.some((row) => row.childElementCount > 4) ? ["verdicts"] : [];
+    return scrollTable("Pairs of units", ["unit", ...sides, difference, ...verdicts].map((name, column) => h("th", { scope: "col", class: column && column < 4 ? "num" : "" }, h("bdi", {}, name))), rows);
+  }
+
+  // Of two runs, as the report lists them.
+  function mostDifferent({ name, units: listed }) {
+    const box = h("div", {}, h("h2", {}, "Units that differ most", others.length > 1 ? [": ", h("bdi", {}, name)] : ""));
+    Promise.all([unitsOf(run), unitsOf(name)]).then(([table, second]) => {
+      const idIn = (own, item) => (own.places.has(item) ? item : own.ids.find((id) => id.startsWith(`${item}/@`)));
+      box.append(listed.length ? unitTable([run, name], `${name} − ${run}`, listed.map(({ unit, first, second: other, mean_difference: difference, choice_first: before, choice_second: after }) => {
+        const [a, b] = [idIn(table, unit), idIn(second, unit)];
+        return unitRow({ id: a }, { id: b, run: name }, { title: unitTitle(table.facetsAt(table.places.get(a)), unit), scores: [first, other], difference, choices: [before, after], sides: [run, name] });
+      })) : h("p", { class: "muted" }, "No unit differs."));
+    });
+    return box;
+  }
+
+  // Of two values of a facet.
+  function pairs({ matched, rows }, facet, x, y) {
     if (!matched) return h("p", { class: "muted" }, "No unit of one side matches a unit of the other.");
-    const pairAddress = (a, b) => ({ run, unit: a, run2: other || run, unit2: b });
-    return [
-      h("h2", {}, "Units that differ most"),
-      h("p", {}, `${plural(matched, "matched pair")}.`,
-        mean_difference === null ? "" : [" Mean difference ", h("bdi", {}, right), " − ", h("bdi", {}, left), ": ", h("b", {}, signed(mean_difference)), ` (${plural(scored, "pair")} with scores).`],
-        with_choice ? ` Same verdict in ${integer(same_choice)} of ${plural(with_choice, "pair")}.` : ""),
-      h("div", { class: "compare-runs" },
-        h("div", {}, scrollTable("Pairs of units", ["unit", left, right, "difference", "verdicts"].map((name, column) => h("th", { scope: "col", class: column && column < 4 ? "num" : "" }, h("bdi", {}, name))),
-          comparison.rows.map(({ a, b, difference }) => h("tr", {},
-            h("th", { scope: "row" }, link("/pair", pairAddress(a.id, b.id), { title: a.id }, h("bdi", {}, unitTitle(a.facets, a.id))), a.id === b.id ? "" : h("div", { class: "muted" }, h("bdi", {}, unitTitle(b.facets, b.id)))),
-            h("td", { class: "num", "data-label": left }, number(a.score)), h("td", { class: "num", "data-label": right }, number(b.score)), h("td", { class: "num", "data-label": "difference" }, h("b", {}, signed(difference))),
-            h("td", {}, a.choice || b.choice ? (a.choice === b.choice ? a.choice : h("span", { class: "pill warn" }, `${a.choice || "–"} → ${b.choice || "–"}`)) : "–")))),
-          pager(Number(params.get("page") || 0), matched, "/compare", params)),
-        comparison.points.length > 1 ? scatter(comparison.points.map(([x, y, a, b]) => ({ x, y, title: a === b ? a : `${a}, ${b}`, open: () => go("/pair", pairAddress(a, b)) })), { title: "Scores of matched units", left, right }) : ""),
-    ];
+    return [h("h2", {}, "Units that differ most"), h("p", { class: "muted" }, `${plural(matched, "matched pair")}, the largest difference first.`),
+      unitTable([x, y], `${x} − ${y}`, rows.map(({ a, b, difference }) => unitRow(a, b, { title: unitTitle({ ...a.facets, [facet]: "" }, a.id), scores: [a.score, b.score], difference, choices: [a.choice, b.choice], sides: [x, y] }))),
+      pager(Number(params.get("page") || 0), matched, "/compare", params)];
   }
   show();
   showConfigs();
   showTested();
-  showIdentities();
   return { stop: () => { stopped = true; } };
 }
+
+const orDash = (choice) => choice || "–";
 
 // Nested settings as [path, text] pairs: {"config": {"seed": 1}} is [["config.seed", "1"]].
 function flattened(value, path = "") {

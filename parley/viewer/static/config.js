@@ -1,25 +1,42 @@
 // The last tab of a run: how it was made, as stored in its file.
 import { get } from "./api.js";
-import { fill, h } from "./dom.js";
+import { fill, h, plural, unique } from "./dom.js";
 import { errorBox, loading } from "./widgets.js";
 
 const TEXT = (value) => (typeof value === "string" ? value : Array.isArray(value) && value.every((one) => typeof one !== "object") ? value.join(", ") : JSON.stringify(value));
 
 // Settings by what they mean, in the words of `--help`, each with its key.
-function facts(title, values, meanings = {}) {
-  const entries = Object.entries(values || {});
-  if (!entries.length) return "";
-  return h("section", {}, h("h2", {}, title), h("dl", { class: Object.keys(meanings).length ? "config described" : "config" }, entries.map(([key, value]) => h("div", {}, h("dt", {}, meanings[key] ? [meanings[key], " ", h("code", {}, key)] : key), h("dd", {}, h("bdi", {}, value === null || value === "" ? "–" : TEXT(value)))))));
+function list(entries, meanings = {}) {
+  return h("dl", { class: Object.keys(meanings).length ? "config described" : "config" }, entries.map(([key, value]) => h("div", {}, h("dt", {}, meanings[key] ? [meanings[key], " ", h("code", {}, key)] : key), h("dd", {}, h("bdi", {}, value === null || value === "" ? "–" : TEXT(value))))));
+}
+
+function facts(title, values) { const entries = Object.entries(values || {}); return entries.length ? h("section", {}, h("h2", {}, title), list(entries)) : ""; }
+
+// What somebody chose; what they left as it was is folded.
+function settings(config, meanings, defaults) {
+  const entries = Object.entries(config || {});
+  const isDefault = ([key, value]) => value === null || value === "" || (key in defaults && JSON.stringify(value) === JSON.stringify(defaults[key]));
+  const [chosen, rest] = [entries.filter((entry) => !isDefault(entry)), entries.filter(isDefault)];
+  return entries.length ? h("section", { class: "whole" }, h("h2", {}, "Config"), list(chosen, meanings), rest.length ? h("details", {}, h("summary", {}, `${plural(rest.length, "setting")} without a value or at the default`), list(rest, meanings)) : "") : "";
+}
+
+// By the folder that they are from: a run can have a hundred wordings.
+function promptList(prompts) {
+  const folderOf = ({ name }) => (name.includes("/") ? name.split("/")[0] : "");
+  const one = ({ name, text }) => h("details", { class: "prompt-text" }, h("summary", {}, name.slice(name.indexOf("/") + 1)), h("pre", {}, text));
+  return h("section", { class: "whole" }, h("h2", {}, "Prompts"), unique(prompts.map(folderOf)).map((folder) => {
+    const own = prompts.filter((prompt) => folderOf(prompt) === folder);
+    return folder ? h("details", { class: "prompt-text" }, h("summary", {}, `${folder} (${own.length})`), h("div", { class: "prompt-names" }, own.map(one))) : own.map(one);
+  }));
 }
 
 export async function showConfig(box, run) {
   fill(box, loading());
   try {
-    const { info, prompts, meanings } = await get("config", { run });
+    const { info, prompts, meanings, defaults = {} } = await get("config", { run });
     const { config, versions, sources, study, target, models, plan, units } = info;
     fill(box, h("div", { class: "config-page" },
       facts("Run", { study, command: target, models: (models || []).join(", "), seed: config?.seed ?? null, units, "hash of the plan": plan }),
-      facts("Config", config, meanings), facts("Versions", versions), facts("Data", sources),
-      prompts.length ? h("section", {}, h("h2", {}, "Prompts"), prompts.map(({ name, text }) => h("details", { class: "prompt-text" }, h("summary", {}, name), h("pre", {}, text)))) : ""));
+      facts("Versions", versions), facts("Data", sources), settings(config, meanings, defaults), prompts.length ? promptList(prompts) : ""));
   } catch (error) { fill(box, errorBox(error)); }
 }

@@ -25,11 +25,11 @@ function unitParams(run, { units, compared, estimate, reference }) {
 }
 
 // The answer as the largest text of the page, its interval and test below; it leads to its units.
-function findingView(run, { prefix, question, answer, line, shown }, Tag = "h2") {
+export function findingView(run, { prefix, question, answer, line, shown }) {
   const [, main, numbers] = /^([^(]+?)(?: (\(.*))?$/s.exec(line ? answer : "") || [null, answer, ""];
   const units = line ? unitParams(run, line) : null;
   const text = h("bdi", {}, (prefix || "") + main);
-  return h("section", { class: `finding ${shown ? "" : "unknown"}` }, h("p", { class: "muted" }, question), h(Tag, {}, units ? link("/run", units, { title: "show the units behind this finding" }, text) : text), numbers ? h("p", {}, numbers) : "");
+  return h("section", { class: `finding ${shown ? "" : "unknown"}` }, h("p", { class: "muted" }, question), h("h2", {}, units ? link("/run", units, { title: "show the units behind this finding" }, text) : text), numbers ? h("p", {}, numbers) : "");
 }
 
 // What is being computed, and for how long: a large run's report takes a while.
@@ -53,12 +53,16 @@ export async function showFindings(box, run) {
   if (found.pending) { fill(box, waiting(found.progress)); return true; }
   const empty = !forests.length && !figures.length && !sentences.length;
   const pictures = figures.map((figure) => picture(run, figure));
+  // A finding stands once, with its plot; the first plot's is the page's headline. What shows nothing is folded.
+  const plotView = (plot, nth) => {
+    const shown = nth === 0 || found.also?.some(({ question }) => question === plot.question);
+    return forestPlot(plot, (line) => unitParams(run, line), { answer: nth ? plot.answer : "", open: shown || !plot.answer });
+  };
   fill(box, cautions(found.cautions || []),
     empty ? h("p", { class: "notice" }, found.unavailable || "This run has no figures.") : "",
     found.headline ? findingView(run, found.headline) : "",
-    found.also?.length ? h("section", { class: "also", "aria-label": "Also shown" }, found.also.map((answer) => findingView(run, { ...answer, prefix: found.headline?.prefix }, "h3"))) : "",
     h("div", { class: forests.length || pictures.length ? "findings" : "" },
-      h("div", { class: "plots" }, forests.map((plot) => forestPlot(plot, (line) => unitParams(run, line))),
+      h("div", { class: "plots" }, forests.map(plotView),
         !pictures.length ? "" : forests.length ? h("details", { class: "all-figures" }, h("summary", {}, `All figures of the report (${pictures.length})`), pictures) : pictures),
       words(found)));
   return false;

@@ -4,7 +4,7 @@ import { h, link, number, percent, pValue, signed, svg, unique } from "./dom.js"
 const LEVEL = 0.05; // a corrected p-value that is not above it is marked by colour
 
 // Round numbers from min to max, about `count` of them.
-export function ticks(min, max, count = 5) {
+function ticks(min, max, count = 5) {
   const rough = (max - min) / count || 1;
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 2.5, 5, 10].map((factor) => factor * power).find((size) => size >= rough * 0.999);
@@ -12,7 +12,7 @@ export function ticks(min, max, count = 5) {
   return Array.from({ length: Math.floor(max / step + 1e-9) - first + 1 }, (_, index) => Number(((first + index) * step).toPrecision(12)));
 }
 
-export function decimals(step) { return Math.max(0, Math.min(4, -Math.floor(Math.log10(step) + 1e-9) + (/25/.test(String(step)) ? 1 : 0))); }
+function decimals(step) { return Math.max(0, Math.min(4, -Math.floor(Math.log10(step) + 1e-9) + (/25/.test(String(step)) ? 1 : 0))); }
 
 // The same axis for all rows: a function from values to percent of the width, and its ticks.
 function axisOf(plot) {
@@ -34,17 +34,18 @@ export function formats(plot, digits = 2) {
   return { value: (value) => (withSign ? signed : number)(value, places), tick: (value) => number(value, digits) };
 }
 
-// `unitsOf` gives the address parameters of the units behind an estimate, or null.
-export function forestPlot(plot, unitsOf) {
+// `unitsOf` gives the address parameters of the units behind an estimate, or null; `answer` is what stands under the
+// question, and `open` says whether the plot is shown at first.
+export function forestPlot(given, unitsOf, { answer = "", open = true } = {}) {
+  // One interval for a number: where one holds for all lines at once, the headline and the sentences quote it.
+  const plot = { ...given, lines: given.lines.map((line) => (line.simultaneous ? { ...line, low: line.simultaneous[0], high: line.simultaneous[1] } : line)) };
   const { x, marks, digits } = axisOf(plot);
   const format = formats(plot, digits);
   const grid = [...marks.map((mark) => ({ at: mark, class: "grid" })), ...(plot.reference === null ? [] : [{ at: plot.reference, class: "reference" }])];
   const tested = plot.lines.some((line) => line.p_adjusted !== null);
   const withInterval = plot.lines.some((line) => line.low !== null);
-  // The headline and the sentences quote intervals that hold for all lines at once.
-  const joint = plot.lines.filter((line) => line.simultaneous);
-  const kind = joint.every((line) => line.simultaneous[0] === line.low) ? "simultaneous" : "pointwise";
-  const interval = joint.length ? `${kind} 95% CI` : "95% CI";
+  const interval = plot.lines.some((line) => line.simultaneous) ? "simultaneous 95% CI" : "95% CI";
+  const alone = plot.lines.length === 1; // one dot on an axis says less than its numbers
   let group = "";
   // A group's lines stand together, below one heading.
   const order = unique(plot.lines.map((line) => line.group));
@@ -59,15 +60,16 @@ export function forestPlot(plot, unitsOf) {
       svg("circle", { cx: `${x(line.estimate)}%`, cy: "50%", r: 4, class: sure ? "dot" : "dot hollow" }));
     const units = unitsOf(line);
     const label = units ? link("/run", units, { title: "show these units" }, h("bdi", {}, line.label)) : h("bdi", {}, line.label);
-    return [heading, h("tr", {}, h("th", { scope: "row" }, label), h("td", { class: "wide" }, units ? link("/run", units, { class: "mark", tabindex: "-1", "aria-hidden": "true" }, bar) : bar),
+    return [heading, h("tr", {}, h("th", { scope: "row" }, label), h("td", { class: "wide" }, alone ? "" : units ? link("/run", units, { class: "mark", tabindex: "-1", "aria-hidden": "true" }, bar) : bar),
       h("td", { class: "num" }, format.value(line.estimate)),
       h("td", { class: "num interval" }, sure ? `${format.value(line.low)} to ${format.value(line.high)}` : "no interval"),
       h("td", { class: "num p" }, !tested ? "" : line.p_adjusted === null ? "–" : pValue(line.p_adjusted)))];
   });
   const scale = h("div", { class: "axis", "aria-hidden": "true" }, marks.map((mark) => h("span", { vars: { left: `${x(mark)}%` } }, format.tick(mark))));
-  return h("figure", { class: "forest", "data-plot": plot.name },
-    h("figcaption", {}, plot.question),
-    h("table", {}, h("colgroup", {}, ["label", "wide", "estimate", "ci", "p"].map((name) => h("col", { class: name }))), h("thead", {}, h("tr", {}, h("th", { scope: "col" }, h("span", { class: "unseen" }, "what")), h("th", { scope: "col", class: "wide" }, plot.axis), h("th", { scope: "col", class: "num" }, "estimate"), h("th", { scope: "col", class: "num" }, withInterval ? interval : ""), h("th", { scope: "col", class: "num" }, tested ? "p" : ""))),
-      h("tbody", {}, rows), h("tfoot", { "aria-hidden": "true" }, h("tr", {}, h("td", {}), h("td", { class: "wide" }, scale), h("td", { colspan: 3 })))),
-    plot.note ? h("p", { class: "muted" }, plot.note) : "");
+  const said = answer ? h("p", { class: open ? "answer" : "answer muted" }, h("bdi", {}, answer)) : "";
+  const table = h("table", {}, h("colgroup", {}, ["label", "wide", "estimate", "ci", "p"].map((name) => h("col", { class: name }))), h("thead", {}, h("tr", {}, h("th", { scope: "col" }, h("span", { class: "unseen" }, "what")), h("th", { scope: "col", class: "wide" }, plot.axis), h("th", { scope: "col", class: "num" }, "estimate"), h("th", { scope: "col", class: "num" }, withInterval ? interval : ""), h("th", { scope: "col", class: "num" }, tested ? "p" : ""))),
+    h("tbody", {}, rows), alone ? "" : h("tfoot", { "aria-hidden": "true" }, h("tr", {}, h("td", {}), h("td", { class: "wide" }, scale), h("td", { colspan: 3 }))));
+  const body = [table, plot.note ? h("p", { class: "muted" }, plot.note) : ""];
+  if (open) return h("figure", { class: "forest", "data-plot": plot.name }, h("figcaption", {}, plot.question), alone ? "" : said, body);
+  return h("details", { class: "forest folded", "data-plot": plot.name }, h("summary", {}, plot.question, said), body);
 }

@@ -1,13 +1,13 @@
 // A tab of a run: situations by identities (or methods, or models) as a heat map, the largest spread first.
 import { get } from "./api.js";
+import { distribution } from "./charts.js";
 import { openDrawer } from "./drawer.js";
-import { fill, go, h, link, number, percent, plural } from "./dom.js";
+import { fill, go, h, link, number, plural, signed, unique } from "./dom.js";
 import { facetName, facetValue, subjectTitle } from "./facets.js";
 import { unitsOf } from "./units.js";
-import { distributionOf } from "./verdict.js";
 import { errorBox, loading, pager, unindexed } from "./widgets.js";
 
-const STRONGEST = 60; // percent of colour in the cell that is furthest from its row's mean: the number stays readable
+const STRONGEST = 60; // percent of colour in the cell that is furthest from the mean that it is compared with: the number stays readable
 
 export function gridView(box, run, measure) {
   const state = { params: null, grid: null, row: 0, column: 0, ballots: new Map() };
@@ -33,30 +33,28 @@ export function gridView(box, run, measure) {
   const chooser = (label, key, names, chosen) => h("label", {}, `${label} `, h("select", { onchange: (event) => change(key, event.target.value) }, names.map((name) => h("option", { value: name, selected: name === chosen }, facetName(name)))));
 
   function draw() {
-    const { rows, columns, rowFacet, columnFacet, part, total, rowFacets, columnFacets } = state.grid;
+    const { rows, columns, groups, rowFacet, columnFacet, part, total, rowFacets, columnFacets } = state.grid;
     const unfinished = state.grid.index_error || unindexed(state.grid);
     if (!rows.length) return fill(box, h("p", { class: "muted" }, unfinished || "There is no grid for these units. A grid needs situations or texts, something that varies on them, and scores. The Units tab lists every unit."));
     [state.row, state.column] = [0, 0];
-    const deviations = rows.flatMap((row) => row.cells.filter(Boolean).map((cell) => Math.abs(cell.score - middle(row))));
-    const largest = Math.max(...deviations) || 1;
+    const largest = Math.max(0, ...rows.flatMap((row) => row.cells.map((cell) => Math.abs(cell?.deviation ?? 0)))) || 1;
+    const starts = columns.map((_, column) => column > 0 && groups.length > 0 && groups[column] !== groups[column - 1]);
+    const heads = columns.flatMap((_, column) => (column && !starts[column] ? [] : [[groups[column], starts.findIndex((start, next) => next > column && start)]].map(([name, end]) => h("th", { scope: "colgroup", class: column ? "group-start" : "", colspan: (end < 0 ? columns.length : end) - column }, h("bdi", {}, name)))));
     const only = Object.entries(part).map(([facet, value]) => `${facetName(facet)}: ${facetValue(facet, value)}`);
     fill(table, h("table", { class: "heat" }, h("caption", { class: "unseen" }, `${measure()?.label || "score"} by ${facetName(rowFacet)} and ${facetName(columnFacet)}`),
-      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, facetName(rowFacet)), h("th", { scope: "col", class: "num" }, "spread"), columns.map((label) => h("th", { scope: "col", class: "num" }, h("bdi", {}, facetValue(columnFacet, label)))))),
-      h("tbody", {}, rows.map((row, nth) => h("tr", {}, h("th", { scope: "row", title: row.name }, h("bdi", {}, subjectTitle(row.facets, rowFacet, row.name))), h("td", { class: "num spread" }, number(row.spread)), row.cells.map((cell, column) => cellView(row, cell, largest, nth, column)))))));
+      h("thead", {}, unique(groups).length > 1 ? h("tr", { class: "groups" }, h("td", { colspan: 2 }), heads) : "", h("tr", {}, h("th", { scope: "col" }, facetName(rowFacet)), h("th", { scope: "col", class: "num" }, "spread"), columns.map((label, column) => h("th", { scope: "col", class: starts[column] ? "num group-start" : "num" }, h("bdi", {}, facetValue(columnFacet, label)))))),
+      h("tbody", {}, rows.map((row, nth) => h("tr", {}, h("th", { scope: "row", title: row.name }, h("bdi", {}, subjectTitle(row.facets, rowFacet, row.name))), h("td", { class: "num spread" }, number(row.spread)), row.cells.map((cell, column) => cellView(row, cell, largest, nth, column, starts[column])))))));
     fill(box, h("div", { class: "row spread" }, h("div", { class: "row" }, chooser("rows", "rows", rowFacets, rowFacet), chooser("columns", "columns", columnFacets.filter((name) => name !== rowFacet), columnFacet), only.length ? h("span", { class: "pill" }, only.join(", ")) : "", unfinished ? h("span", { class: "muted", role: "status" }, unfinished) : ""), pager(Number(state.params.get("page") || 0), total, "/run", state.params)),
-      h("p", { class: "muted" }, "Rows with the largest spread come first. Blue cells are above the row's mean, orange ones below it; ▲ marks the highest and ▼ the lowest. Press ", h("kbd", {}, "j"), " or ", h("kbd", {}, "k"), " for the next or previous situation, an arrow key for another cell, and ", h("kbd", {}, "Enter"), " to read its unit."),
+      h("p", { class: "muted" }, `A cell is compared with the cells whose units differ from its own only in ${facetName(columnFacet)}: blue is above their mean, orange below it, and without such cells it has no colour. ▲ and ▼ mark the two that differ most, by the spread; rows with the largest come first. Press `, h("kbd", {}, "j"), " or ", h("kbd", {}, "k"), " for the next or previous situation, an arrow key for another cell, and ", h("kbd", {}, "Enter"), " to read its unit."),
       about, table);
     tell();
   }
 
-  function middle(row) { const known = row.cells.filter(Boolean); return known.reduce((sum, { score }) => sum + score, 0) / known.length; }
-
-  function cellView(row, cell, largest, nth, column) {
-    if (!cell) return h("td", { class: "num muted" }, "–");
-    const scores = row.cells.filter(Boolean).map(({ score }) => score);
-    const deviation = cell.score - middle(row);
-    const mark = scores.length > 1 && row.spread > 0 ? (cell.score === Math.max(...scores) ? " ▲" : cell.score === Math.min(...scores) ? " ▼" : "") : "";
-    return h("td", { class: `num ${deviation > 0 ? "above" : "below"}`, vars: { "--heat": `${(STRONGEST * Math.abs(deviation)) / largest}%` } },
+  function cellView(row, cell, largest, nth, column, start) {
+    const edge = start ? " group-start" : "";
+    if (!cell) return h("td", { class: `num muted${edge}` }, "–");
+    const mark = !row.spread ? "" : column === row.highest ? " ▲" : column === row.lowest ? " ▼" : "";
+    return h("td", { class: `num ${cell.deviation > 0 ? "above" : "below"}${edge}`, vars: { "--heat": `${(STRONGEST * Math.abs(cell.deviation ?? 0)) / largest}%` } },
       h("button", { type: "button", tabindex: nth || column ? "-1" : "0", "data-unit": cell.units[0], "data-row": nth, "data-column": column }, number(cell.score), h("span", { class: "extreme" }, mark)));
   }
 
@@ -72,7 +70,7 @@ export function gridView(box, run, measure) {
   }
 
   async function tell() {
-    const { rows, columns, rowFacet, columnFacet } = state.grid;
+    const { rows, columns, groups, rowFacet, columnFacet } = state.grid;
     const [row, column] = [state.row, state.column];
     const cell = rows[row].cells[column];
     if (!cell) return;
@@ -83,16 +81,7 @@ export function gridView(box, run, measure) {
     if (row !== state.row || column !== state.column) return;
     about.classList.toggle("tall", Object.keys(ballots).length > 0);
     const filters = new URLSearchParams([["run", run], ["tab", "units"], [`f.${rowFacet}`, rows[row].name], [`f.${columnFacet}`, columns[column]], ...Object.entries(state.grid.part).map(([facet, value]) => [`f.${facet}`, value])]);
-    fill(about, h("p", {}, h("b", {}, h("bdi", {}, subjectTitle(rows[row].facets, rowFacet, rows[row].name))), ` · ${facetValue(columnFacet, columns[column])}: `, h("b", {}, number(cell.score)), " · ", link("/run", filters, {}, plural(cell.units.length, "unit"))), distribution(ballots[cell.units[0]]));
-  }
-
-  // Bars with their numbers: what the judge would have said, and how probably.
-  function distribution(read) {
-    const metric = Object.keys(read || {}).find((path) => path.includes("="))?.split("=")[0];
-    const options = distributionOf(read, metric);
-    if (!options.length) return "";
-    const highest = Math.max(...options.map(([, probability]) => probability)) || 1;
-    return h("ol", { class: "distribution", "aria-label": "Probability of each score" }, options.map(([option, probability]) => h("li", {}, h("span", { class: "bar-space" }, h("span", { class: "bar-fill", vars: { height: `${(100 * probability) / highest}%` } })), h("span", {}, percent(probability)), h("b", {}, option))));
+    fill(about, h("p", {}, h("b", {}, h("bdi", {}, subjectTitle(rows[row].facets, rowFacet, rows[row].name))), ` · ${facetValue(columnFacet, columns[column])}: `, h("b", {}, number(cell.score)), cell.deviation === null ? "" : `, ${signed(cell.deviation)} from the mean of ${state.grid.groups[column] || "its row"}`, " · ", link("/run", filters, {}, plural(cell.units.length, "unit"))), distribution(ballots[cell.units[0]]));
   }
 
   function move(rows, columns = 0) {

@@ -28,7 +28,8 @@ function ballotFields({ fields, messages }) {
   const paragraphs = messages.find(({ role }) => role === "narrator").text.split("\n\n");
   const headed = (heading) => paragraphs.findIndex((text, nth) => nth > 0 && text.includes(heading));
   const [a, b, single] = ["Answer A", "Answer B", "Answer"].map(headed);
-  const question = paragraphs.length - (paragraphs.at(-1).includes("{") ? 2 : 1); // a format comes after the question
+  if (paragraphs.length > 1 && paragraphs.at(-1).includes("{")) paragraphs.pop(); // the format of the reply comes after the question
+  const question = paragraphs.length - 1;
   const between = (from, to, heading = "") => paragraphs.slice(from, to).join("\n\n").split("\n").filter((line) => line !== `${heading}:`).join("\n");
   const known = { scenario: between(0, Math.max(1, single), "Situation"), asked: between(single < 0 ? 1 : question) };
   if (0 < a && a < b && b < question) return { ...known, response_a: between(a, b, "Answer A"), response_b: between(b, question, "Answer B") };

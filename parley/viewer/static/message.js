@@ -1,6 +1,6 @@
 // One message: speaker, text, what was parsed, the calls with their exact prompts, and notes.
 import { get, post } from "./api.js";
-import { badge } from "./charts.js";
+import { badge, distribution } from "./charts.js";
 import { echoInWords, hasJson, saidTexts } from "./echo.js";
 import { embedded, fill, h, integer, money, number, percent, plural, remember, remembered, unique } from "./dom.js";
 import { button, copy, errorBox, folded, highlight, loading, permalink } from "./widgets.js";
@@ -53,6 +53,7 @@ export function speakerColour(message, index) { return { "--speaker": message.ro
 
 // What was said as words: the prose of a parsed reply, with its JSON folded, or the text.
 export function saidView(message, query = "", echo = null) {
+  if (message.expected) return h("div", { class: "ballot", role: "group", "aria-label": "parsed reply" }, ballotView(message.expected));
   const texts = saidTexts(message).map((text, nth) => longText(text, query, {}, echo?.ranges[nth] || []));
   if (!hasJson(message.text)) return h("div", {}, texts);
   const raw = () => longText(message.text, query, { class: "prose raw" });
@@ -105,8 +106,9 @@ function parseStatus(status) {
 
 // What was parsed from a reply, next to its words; a reply without words is shown as what was parsed.
 export function parsedAside(message) {
+  if (message.expected) return "";
   const alone = message.parsed && hasJson(message.text) && !saidTexts(message).length;
-  const parts = [alone ? [] : parsedReply(message.parsed, message.text), expectedScores(message.expected)].flat(Infinity).filter(Boolean);
+  const parts = [alone ? [] : parsedReply(message.parsed, message.text)].flat(Infinity).filter(Boolean);
   return parts.length ? h("div", { class: "parsed", role: "group", "aria-label": "parsed reply" }, parts) : "";
 }
 
@@ -135,12 +137,14 @@ function evidenceList(items) {
 
 function cell(value) { return typeof value === "number" ? number(value, Number.isInteger(value) ? 0 : 2) : String(value ?? "–"); }
 
-// Expected scores, and the probability of each option: "preferred=A" is the option A.
-function expectedScores(expected) {
-  const metrics = unique(Object.keys(expected || {}).filter((path) => path.includes("=")).map((path) => path.split("=")[0]));
-  const name = (path) => (metrics.length === 1 ? path.replace(`${metrics[0]}=`, "") : path.replace("=", " "));
-  const isProbability = (path) => path.includes("=") || (metrics.length && path.endsWith(" on scale"));
-  return expected ? h("table", { class: "scores" }, h("caption", {}, metrics.length ? "probability of each option" : "expected scores"), h("tbody", {}, Object.entries(expected).map(([path, value]) => h("tr", {}, h("th", { scope: "row" }, name(path)), h("td", {}, isProbability(path) ? percent(value) : number(value)))))) : "";
+// A silent ballot: the number that counts and what it means, then the probability of each option ("preferred=A" is A).
+function ballotView(expected) {
+  const metrics = unique(Object.keys(expected).filter((path) => path.includes("=")).map((path) => path.split("=")[0]));
+  if (metrics.length !== 1) return h("table", { class: "scores" }, h("caption", {}, "expected scores"), h("tbody", {}, Object.entries(expected).map(([path, value]) => h("tr", {}, h("th", { scope: "row" }, path.replace("=", " ")), h("td", {}, path.includes("=") || path.endsWith(" on scale") ? percent(value) : number(value))))));
+  const [metric] = metrics;
+  const [score, odds, read] = [metric, `${metric} log-odds`, `${metric} on scale`].map((path) => expected[path]);
+  return [h("p", { class: "muted" }, score === undefined ? "Probability of each choice" : ["Expected ", h("bdi", {}, metric), " ", h("b", {}, number(score)), ", the mean of these options by their probabilities"],
+    odds === undefined ? "" : `, log-odds ${number(odds)}`, read === undefined || read > 0.995 ? "" : `; ${percent(read)} of the probability is on the scale`, "."), distribution(expected)];
 }
 
 function callView(run, call) {

@@ -5,11 +5,13 @@ import { fill, h, link, number, signed, unique } from "./dom.js";
 import { saidTexts } from "./echo.js";
 import { facetName, facetValue, knowFacets, unitTitle } from "./facets.js";
 import { isLongTask, parsedReply, speakerColour, speakerName, stepPill } from "./message.js";
-import { readUnit } from "./units.js";
+import { readUnit, unitsOf } from "./units.js";
 import { verdictLine } from "./verdict.js";
 import { breadcrumbs, errorBox, loading, mainMeasure, setTitle, shortcuts, speakerIndex } from "./widgets.js";
 
 const CONTEXT = 90; // characters of a long task before and after a difference
+
+const differingFacets = (a, b) => unique([...Object.keys(a.facets), ...Object.keys(b.facets)]).filter((key) => a.facets[key] !== b.facets[key]);
 
 export function pairPage(main, params) {
   const runs = [params.get("run"), params.get("run2") || params.get("run")];
@@ -49,17 +51,21 @@ export function pairPage(main, params) {
     if (!metrics.length) return row.map((message) => h("div", { class: "parsed" }, parsedReply(message?.parsed)));
     const line = (metric) => {
       const [x, y] = read.map((verdicts) => verdicts.find((verdict) => nameOf(verdict) === metric)?.value ?? null);
-      return h("tr", {}, h("th", { scope: "row" }, metric), [x, y].map((value) => h("td", {}, number(value))), h("td", {}, x === null || y === null ? "–" : h("b", {}, signed(y - x))));
+      return h("tr", {}, h("th", { scope: "row" }, metric), [x, y].map((value) => h("td", {}, number(value))), h("td", {}, x === null || y === null ? "–" : h("b", {}, signed(runs[0] === runs[1] ? x - y : y - x))));
     };
-    return h("table", { class: "scores both" }, h("thead", {}, h("tr", {}, h("td", {}), names.map((name) => h("th", { scope: "col" }, h("bdi", {}, name))), h("th", { scope: "col" }, "difference"))), h("tbody", {}, metrics.map(line)));
+    return h("table", { class: "scores both" }, h("thead", {}, h("tr", {}, h("td", {}), names.map((name) => h("th", { scope: "col" }, h("bdi", {}, name))), h("th", { scope: "col" }, h("bdi", {}, (runs[0] === runs[1] ? names : [...names].reverse()).join(" − "))))), h("tbody", {}, metrics.map(line)));
   }
 
   async function show() {
     try {
-      const [a, b, summary] = await Promise.all([...["unit", "unit2"].map((key, side) => readUnit(runs[side], params.get(key), new URLSearchParams())), get("run", { run: runs[0] })]);
+      const [summary, table, ...units] = await Promise.all([get("run", { run: runs[0] }), unitsOf(runs[0]), ...["unit", "unit2"].map((key, side) => readUnit(runs[side], params.get(key), new URLSearchParams()))]);
       knowFacets(summary);
+      // As in the report, the label that the plan has first comes first, so that no pair has two directions.
+      const only = runs[0] === runs[1] ? differingFacets(...units) : [];
+      const place = ({ facets }) => (only.length === 1 ? table.facets.get(only[0])?.labels.indexOf(facets[only[0]]) ?? 0 : 0);
+      const [a, b] = units.sort((one, other) => place(one) - place(other));
       const index = speakerIndex(unique([...a.messages, ...b.messages].filter((message) => message.role !== "narrator").map((message) => message.speaker)));
-      const differing = unique([...Object.keys(a.facets), ...Object.keys(b.facets)]).filter((key) => a.facets[key] !== b.facets[key]);
+      const differing = differingFacets(a, b);
       const names = differing.length === 1 ? [a, b].map(({ facets }) => facetValue(differing[0], facets[differing[0]] ?? "")) : runs[0] === runs[1] ? ["left", "right"] : runs;
       const verdicts = [a, b].map((unit) => verdictLine(unit, mainMeasure(summary))); // none while a run is being indexed
       const rows = alignedRows(a.messages, b.messages, ({ role, speaker, round, step = "" }) => JSON.stringify([role, speaker, round, step]));

@@ -154,7 +154,8 @@ export function runPage(main, params) {
     return [
       ...facets.slice(0, FACET_COLUMNS).map((name) => ({ key: `f.${name}`, label: facetName(name), show: (row) => h("bdi", {}, name in row.facets ? facetValue(name, row.facets[name]) : "") })),
       rows.some((row) => row.answers?.length) && { key: "choice", label: "answer", show: (row) => h("span", {}, h("bdi", {}, row.choice ?? "–"), row.answers.filter((kind) => kind !== "unparsed").map((kind) => h("span", { class: `pill ${kind}` }, kind))) },
-      has("score") && !rows.some((row) => row.answers?.length) && { key: "score", label: state.measure?.label || "score", show: scoreColumn(state.measure), numeric: true },
+      // While a run is being indexed the column waits for its scores, so that nobody reads the list as one without any.
+      (has("score") || (state.measure && unindexed(state.page))) && !rows.some((row) => row.answers?.length) && { key: "score", label: state.measure?.label || "score", show: scoreColumn(state.measure), numeric: true },
       has("margin") && { key: "margin", label: "A − B", show: (row) => signed(row.margin), numeric: true },
       has("choice") && !rows.some((row) => row.answers?.length) && { key: "choice", label: "verdict", show: verdict },
       has("flip") && { key: "flip", label: "other order", show: (row) => (row.flip === "flipped" ? h("span", { class: "pill warn" }, "flipped") : row.flip || "–") },

@@ -49,6 +49,7 @@ function matrixOf(unit, scores, index, identityOf) {
   const once = !byJudge && rows.length === scores.length;
   if (once) scores = scores.map((score) => ({ ...score, round: 1, judge: "" }));
   const [marks, rounds] = [unique(scores.map((score) => score[markKey])), unique(scores.map(({ round }) => round)).sort((a, b) => a - b)];
+  if (rows.length * rounds.length * marks.length === 1) return ""; // one dot says less than the line above it
   const [low, high] = scaleOf(unit, scores);
   const percent = (value) => `${5 + (90 * (value - low)) / (high - low)}%`;
   const steps = [5, 4, 6, 3, 7, 2].find((count) => (high - low) % count === 0) || 5; // whole numbers where possible

@@ -50,7 +50,7 @@ export function unitPage(main, params) {
     const neighbour = (other, label, key) => (other ? link("/unit", paramsOf(other), { class: "button", title: `shortcut: ${key}` }, label) : h("span", { class: "button off" }, label));
     const facets = Object.entries(unit.facets).filter(([, value]) => value !== "");
     const isLoop = messages.some((message) => message.role === "generator");
-    const roundTitle = (round, inRound) => (isLoop ? `Iteration ${round}` : round > 0 ? `Round ${round}` : isSilent(unit) ? "Silent ballot" : inRound.every((message) => message.role === "narrator") ? "Task" : "Opening");
+    const roundTitle = (round, inRound) => (isLoop ? `Iteration ${round}` : round > 0 ? `Round ${round}` : isSilent(unit) ? "Silent ballot" : inRound.some((message) => message.expected) ? "Silent ballots, before anybody speaks" : inRound.every((message) => message.role === "narrator") ? "Task" : "Opening");
     const title = unitTitle(unit.facets, unit.id);
     breadcrumbs(link("/run", runParams, {}, h("bdi", {}, run)), h("bdi", { class: "current" }, title));
     setTitle(title);
@@ -83,7 +83,7 @@ export function unitPage(main, params) {
       unique(messages.map((message) => message.round)).map((round) => {
         const inRound = messages.filter((message) => message.round === round);
         const heading = roundTitle(round, inRound);
-        return h("section", { class: "round", "aria-label": heading }, h("h2", { class: "round-title" }, heading),
+        return h("section", { class: inRound.filter((message) => message.expected).length > 1 ? "round ballots" : "round", "aria-label": heading }, h("h2", { class: "round-title" }, heading),
           inRound.map((message) => messageView(unit, message, { run, params, index: index(message.speaker), notes: notes.filter((note) => note.seq === message.seq), changed: redraw, echo: echoes.get(message.seq) || null, again: sameAs(message), folded: Boolean(material) || round > 0 })));
       }));
   }

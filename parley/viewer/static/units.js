@@ -13,7 +13,6 @@ const ANSWERS = ["right", "wrong", "stereotyped", "unknown", "unparsed"];
 const MOST_VALUES = 5000; // a facet with more identifies units, and is no filter
 const MOST_CHOICES = 200; // of a facet that is offered for comparison
 const MOST_COLUMNS = 60;
-const MOST_POINTS = 1000; // a plot cannot show more; with more, evenly spaced ones are shown
 
 const tables = new Map(); // by run
 
@@ -44,6 +43,12 @@ function flipOf(choice, other) {
   if (choice === null || other === null) return null;
   if (choice === "tie" || other === "tie") return choice === other ? "consistent" : "tie in one order";
   return choice === other ? "flipped" : "consistent";
+}
+
+// Whether each value of a facet always comes with the same value of another, as an identity does with its category.
+function determines(codes, others, places) {
+  const first = new Map();
+  return places.every((place) => codes[place] < 0 || (first.has(codes[place]) ? first.get(codes[place]) === others[place] : first.set(codes[place], others[place])));
 }
 
 // Values as a column: the labels, and for each unit the number of its own, -1 for none.
@@ -272,8 +277,10 @@ export class Units {
       const labels = this.labelsOf(columnFacet, places);
       if (labels.length < 2 || labels.length > MOST_COLUMNS) continue;
       const rows = this.gridRows(params, places, rowFacet, columnFacet, labels);
+      const category = this.facets.get("category");
+      const groups = category && determines(this.facets.get(columnFacet).codes[0], category.codes[0], places) ? labels.map((label) => this.label("category", places.find((place) => (this.label(columnFacet, place) ?? "") === label)) ?? "") : [];
       const start = Number(params.get("page") || 0) * PAGE_SIZE;
-      return { rowFacets, columnFacets, rowFacet, columnFacet, part, columns: labels, total: rows.length, rows: rows.slice(start, start + PAGE_SIZE), ...this.progress() };
+      return { rowFacets, columnFacets, rowFacet, columnFacet, part, columns: labels, groups, total: rows.length, rows: rows.slice(start, start + PAGE_SIZE), ...this.progress() };
     }
     return { rowFacets, columnFacets, columns: [], rows: [], ...this.progress() };
   }
@@ -295,8 +302,11 @@ export class Units {
     return { part: {}, places };
   }
 
+  // A cell is compared only with cells whose units differ from its own in nothing but the column: categories have label
+  // wordings of their own, and what a wording adds to a score is no difference between labels.
   gridRows(params, places, rowFacet, columnFacet, labels) {
     const { score } = this.by(params.get("judge"));
+    const blockOf = this.blocks(columnFacet, places);
     const byRow = new Map();
     for (const place of places) {
       const [row, cell] = [this.label(rowFacet, place) ?? "", this.label(columnFacet, place) ?? ""];
@@ -304,12 +314,33 @@ export class Units {
       if (!byRow.get(row).has(cell)) byRow.get(row).set(cell, []);
       byRow.get(row).get(cell).push(place);
     }
-    const cellOf = (own) => (own ? { score: mean(own.map((place) => score[place])), units: own.map((place) => this.ids[place]) } : null);
     return [...byRow].map(([name, cells]) => {
-      const drawn = labels.map((label) => cellOf(cells.get(label)));
-      const scores = drawn.filter(Boolean).map((cell) => cell.score);
-      return { name, facets: this.facetsAt(cells.values().next().value[0]), spread: Math.max(...scores) - Math.min(...scores), cells: drawn };
-    }).sort((a, b) => b.spread - a.spread);
+      const blocks = new Map(); // of each block, the scores by column
+      for (const [label, own] of cells) for (const place of own) { const block = blockOf(place); if (!blocks.has(block)) blocks.set(block, new Map()); blocks.get(block).set(label, score[place]); }
+      const shared = [...blocks.values()].filter((block) => block.size > 1);
+      const drawn = labels.map((label) => {
+        const own = cells.get(label);
+        const deviations = shared.filter((block) => block.has(label)).map((block) => block.get(label) - mean([...block.values()]));
+        return own ? { score: mean(own.map((place) => score[place])), deviation: deviations.length ? mean(deviations) : null, units: own.map((place) => this.ids[place]) } : null;
+      });
+      // The two labels that differ most: highest, lowest, and by how much.
+      let [highest, lowest, spread] = [-1, -1, null];
+      labels.forEach((one, i) => labels.forEach((other, j) => {
+        const both = i === j ? [] : shared.filter((block) => block.has(one) && block.has(other));
+        const difference = both.length ? mean(both.map((block) => block.get(one) - block.get(other))) : null;
+        if (difference !== null && difference >= 0 && (spread === null || difference > spread)) [highest, lowest, spread] = [i, j, difference];
+      }));
+      return { name, facets: this.facetsAt(cells.values().next().value[0]), spread, highest, lowest, cells: drawn };
+    }).sort((a, b) => (b.spread ?? -1) - (a.spread ?? -1));
+  }
+
+  // Which units differ in nothing but a facet, and in what it determines. A category is not left out: labels are compared
+  // within one. What has another value in each unit, such as an id, tells nothing apart.
+  blocks(facet, places) {
+    const own = this.facets.get(facet).codes[0];
+    const varies = (codes) => new Set(places.map((place) => codes[place])).size < places.length;
+    const others = [...this.facets].filter(([name, { codes: [codes] }]) => name !== facet && varies(codes) && (name === "category" || !determines(own, codes, places))).map(([, { codes }]) => codes[0]);
+    return (place) => others.map((codes) => codes[place]).join();
   }
 
   // The facets that units can be compared by, with their values.
@@ -318,33 +349,21 @@ export class Units {
   // Pairs of units that differ only in a facet (x or y) and in facets determined by it, as a category is by an identity.
   pairsBy(facet, x, y, places = this.ids.map((_, place) => place)) {
     const { labels, codes: [own] } = this.facets.get(facet) || { labels: [], codes: [[]] };
-    const isDetermined = ({ codes: [codes] }) => { const first = new Map(); return places.every((place) => own[place] < 0 || (first.has(own[place]) ? first.get(own[place]) === codes[place] : first.set(own[place], codes[place]))); };
-    const others = [...this.facets].filter(([name, other]) => name !== facet && !isDetermined(other)).map(([, { codes }]) => codes[0]);
+    const others = [...this.facets].filter(([name, { codes }]) => name !== facet && !determines(own, codes[0], places)).map(([, { codes }]) => codes[0]);
     const side = (value) => { const code = labels.indexOf(value); return new Map(places.filter((place) => code >= 0 && own[place] === code).map((place) => [others.map((codes) => codes[place]).join(), place])); };
     const [a, b] = [side(x), side(y)];
     return [...a].filter(([key]) => b.has(key)).map(([key, place]) => [place, b.get(key)]);
   }
 
-  // Units with the same id in two runs.
-  pairsWith(other) { return this.ids.flatMap((id, place) => (other.places.has(id) ? [[place, other.places.get(id)]] : [])); }
-
-  // A page of pairs, the largest differences in score first, then those whose choices differ; and all as points.
-  compare(other, pairs, params) {
-    const judge = params.get("judge") || PANEL;
-    const [a, b] = [this.by(judge), other.by(judge)];
-    const compared = pairs.map(([x, y]) => ({ x, y, difference: a.score[x] === null || b.score[y] === null ? null : b.score[y] - a.score[x], choices: [a.choice[x], b.choice[y]] }));
-    const [scored, chosen] = [compared.filter(({ difference }) => difference !== null), compared.filter(({ choices }) => !choices.includes(null))];
+  // A page of pairs that differ in a facet, the largest differences in score first, then those whose choices differ.
+  compare(facet, x, y, params) {
+    const { score, choice } = this.by(PANEL);
+    const compared = this.pairsBy(facet, x, y).map(([a, b]) => ({ a, b, difference: score[a] === null || score[b] === null ? null : score[a] - score[b] }));
     const size = ({ difference }) => (difference === null ? -1 : Math.abs(difference));
-    const differs = ({ choices: [first, second] }) => first !== second;
+    const differs = ({ a, b }) => choice[a] !== choice[b];
     const start = Number(params.get("page") || 0) * PAGE_SIZE;
     const ordered = [...compared].sort((p, q) => size(q) - size(p) || differs(q) - differs(p)).slice(start, start + PAGE_SIZE);
-    const step = Math.ceil(scored.length / MOST_POINTS) || 1;
-    return {
-      matched: pairs.length, scored: scored.length, mean_difference: scored.length ? mean(scored.map(({ difference }) => difference)) : null,
-      with_choice: chosen.length, same_choice: chosen.filter((pair) => !differs(pair)).length,
-      rows: ordered.map(({ x, y, difference }) => ({ a: this.row(x, judge), b: other.row(y, judge), difference })),
-      points: scored.filter((_, nth) => nth % step === 0).map(({ x, y }) => [a.score[x], b.score[y], this.ids[x], other.ids[y]]),
-    };
+    return { matched: compared.length, rows: ordered.map(({ a, b, difference }) => ({ a: this.row(a), b: this.row(b), difference })) };
   }
 }
 
