@@ -76,5 +76,5 @@ class _Row(BaseModel, extra="forbid"):
     model: ModelName | None = None
 
 
-class _Panel(BaseModel):
+class _Panel(BaseModel, extra="forbid"):
     persona: list[_Row]

@@ -6,7 +6,7 @@ a model's server did and whether a retry may help. No message ever contains a ke
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -85,6 +85,19 @@ class ScenarioError(ValueError):
 
 class UnknownName(ScenarioError):
     """A suite or identity that does not exist."""
+
+
+def several(kind: type[Exception], problems: Iterable[str]) -> Exception:
+    """An error with one problem a line, which the command line prints as such: other messages are one line.
+
+    Args:
+        kind: The type of the error.
+        problems: What is wrong; a repeated one counts once.
+    """
+    lines = list(dict.fromkeys(" ".join(problem.split()) for problem in problems))
+    error = kind("\n".join(lines))
+    vars(error)["lines"] = lines
+    return error
 
 
 @contextmanager

@@ -3,19 +3,21 @@
 file = UserFile.read(Path("my.toml"), "suite")
 suite = file.validate(Suite)                       # None if it is not one
 file.add(("scenario", 3, "text"), "is empty")
-file.refuse()                                      # my.toml lacks name; line 7: scenario 'bus': text is empty
+file.refuse()                                      # my.toml: line 7: scenario 'bus': text is empty
 """
 
 from __future__ import annotations
 
+import difflib
+import re
 import reprlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from parley.base.errors import ScenarioError
+from parley.base.errors import ScenarioError, several
 from parley.base.toml import Lines, Location, read_toml, toml_key
 
 MAX_PROBLEMS = 20
@@ -88,9 +90,8 @@ class UserFile:
                 self._lacking.append(lacking)
         elif problem["type"] == "extra_forbidden":
             owner = _model_at(model, table)
-            known = f" (known: {', '.join(_keys(owner))})" if owner else ""
             place = f"{self.words(tuple(table))} has an" if table else "there is an"
-            self._put(f"{place} unknown key {key}{known}", loc)
+            self._put(f"{place} unknown key {key}{near_key(str(key), list(_keys(owner)) if owner else [])}", loc)
         elif problem["type"] == REFUSED:
             self.add(loc, problem["msg"])
         elif problem.get("ctx", {}).get("pattern") == ID_PATTERN:
@@ -135,19 +136,31 @@ class UserFile:
         return bool(self._lacking or self._problems)
 
     def refuse(self, error: type[Exception] = ScenarioError) -> None:
-        """Raise an error with all problems, in one line; do nothing if there are none.
+        """Raise an error with all problems, one a line, in the order of the file; do nothing if there are none.
 
         Args:
             error: The type of the error.
         """
-        told = list(self._problems)[:MAX_PROBLEMS]
-        if more := len(self._problems) - len(told):
-            told.append(f"and {more} more")
+        ordered = sorted(self._problems, key=_line_number)
+        told = [f"{self.name}: {problem}" for problem in ordered[:MAX_PROBLEMS]]
         if self._lacking:
             lacking = " and ".join(filter(None, (", ".join(self._lacking[:-1]), self._lacking[-1])))
-            raise error("; ".join((f"{self.name} lacks {lacking}", *told)))
+            told.insert(0, f"{self.name} lacks {lacking}")
+        if more := len(self._problems) - MAX_PROBLEMS:
+            told += [f"{self.name}: and {more} more problems"] if more > 0 else []
         if told:
-            raise error(f"{self.name}: {'; '.join(told)}")
+            raise several(error, told)
+
+
+def near_key(name: str, known: Sequence[str]) -> str:
+    """What may follow an unknown key: the one that was probably meant, else all that are known."""
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"; did you mean '{near[0]}'?" if near else f" (known: {', '.join(known)})" if known else ""
+
+
+def _line_number(problem: str) -> int:
+    found = re.search(r"\bline (\d+):", problem)
+    return int(found[1]) if found else 0
 
 
 def _keys(model: type[BaseModel]) -> Iterator[str]:

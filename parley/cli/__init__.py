@@ -167,7 +167,7 @@ def conflicting_package_warning() -> str | None:
 def _report_error(error: Exception) -> int:
     """Print one line for an error that the user can fix; raise any other, which is a bug in Parley."""
     if isinstance(error, ConfigError | ScenarioError):
-        return _print_error(str(error))
+        return max(_print_error(line) for line in vars(error).get("lines", [str(error)]))
     if isinstance(error, ParleyError):
         return _print_error(str(error), status=1)
     if isinstance(error, OSError) and error.strerror:  # a full disk, a missing file, a permission

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import re
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
@@ -13,7 +12,8 @@ import yaml
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from parley.base.errors import ConfigError
+from parley.base.errors import ConfigError, several
+from parley.base.problems import near_key
 from parley.base.toml import parse_toml
 from parley.cli.shared import comma_separated
 from parley.judging.study import ADVANCED
@@ -261,12 +261,8 @@ def split_config(
         where: The name of the file, for error messages.
     """
     known = [*study.model_fields, *options.model_fields]
-    for key in table:
-        if key not in known:
-            name = str(key)[:80]
-            similar = difflib.get_close_matches(name, known, n=1)
-            hint = f"; did you mean '{similar[0]}'?" if similar else f" (known: {', '.join(known)})"
-            raise ConfigError(f"{where}: unknown key '{name}'{hint}")
+    if unknown := [str(key)[:80] for key in table if key not in known]:
+        raise several(ConfigError, (f"{where}: unknown key '{name}'{near_key(name, known)}" for name in unknown))
     return (
         {key: value for key, value in table.items() if key in study.model_fields},
         {key: value for key, value in table.items() if key in options.model_fields},

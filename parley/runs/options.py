@@ -10,9 +10,10 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError, ValidationInfo, field_validator
 from pydantic.fields import FieldInfo
-from pydantic_core import PydanticCustomError
+from pydantic_core import ErrorDetails, PydanticCustomError
 
-from parley.base.errors import ConfigError
+from parley.base.errors import ConfigError, several
+from parley.base.problems import near_key
 from parley.judging import Advanced
 
 M = TypeVar("M", bound=BaseModel)
@@ -97,7 +98,7 @@ def validated(schema: type[M], values: Mapping[str, Any]) -> M:
     try:
         return schema.model_validate(dict(values))
     except ValidationError as error:
-        raise ConfigError(explain(error, schema)) from None
+        raise several(ConfigError, (_explained(each, schema) for each in error.errors())) from None
 
 
 def explain(
@@ -110,10 +111,15 @@ def explain(
         schema: The model.
         name: How a field is called in the line.
     """
-    first = error.errors()[0]
+    return _explained(error.errors()[0], schema, name)
+
+
+def _explained(
+    first: ErrorDetails, schema: type[BaseModel], name: Callable[[str, FieldInfo], str] = lambda key, info: key
+) -> str:
     key = ".".join(str(part) for part in first["loc"] if not isinstance(part, int))  # not which of a list's members
     if first["type"] == "extra_forbidden":
-        return f"unknown key '{key}' (known: {', '.join(schema.model_fields)})"
+        return f"unknown key '{key}'{near_key(key, list(schema.model_fields))}"
     info = next((info for field, info in schema.model_fields.items() if key in (field, info.alias)), None)
     called = name(key, info) if info else key
     if first["type"] == "missing" and info:

@@ -128,7 +128,8 @@ def test_any_file_may_be_damaged_in_any_way(parley, prepared, place, kind):
             (place / kind).write_bytes(content)
         result = read(parley, prepared, kind)
         assert result.status in (1, 2), (name, result)
-        one_error(result, result.status, kind)
+        one_error(replace(result, err=result.err.splitlines(True)[-1]), result.status, kind)
+        assert all(kind in line for line in result.complaints)
         assert not list(place.glob("**/runs/*")), "nothing was started"
 
 
@@ -303,20 +304,33 @@ def test_a_study_that_lacks_something_is_told_what(parley, place):
     assert not list(place.glob("*.sqlite"))
 
 
-def test_a_file_with_several_problems_gets_one_answer(parley, place):
+def test_a_file_with_several_problems_gets_a_line_for_each(parley, place):
     (place / "mine.toml").write_text(
         '[[base]]\nid = "Bus Driver"\ntext = "Driving."\nstereotype = "Drivers are men."\n'
         '[[scenario]]\nid = "bus"\nbase = "tram"\nresponses = ["I stop."]\ntxt = "You drive."\n'
     )
-    one_line(
-        parley("run", "malibu", "--suite", "mine.toml", "--model", "sim/judge"),
-        2,
-        "mine.toml lacks schema = 1, name and version; ",
-        "line 2: base 'Bus Driver' id: expected lower-case letters, digits and hyphens, not 'Bus Driver'",
-        "line 5: scenario 'bus' lacks text",
-        "line 8: scenario 'bus' responses: expected two texts, or none yet",
-        "line 9: scenario 'bus' has an unknown key txt (known: id, base, domain",
-    )
+    found = parley("run", "malibu", "--suite", "mine.toml", "--model", "sim/judge")
+    assert found.status == 2
+    for complaint, words in zip(found.complaints, PROBLEMS, strict=True):
+        assert complaint.startswith(f"parley: mine.toml{words}")
+    (place / "c.toml").write_text('suit = "tiny"\nmodle = "sim/judge"\n')
+    keys = parley("run", "malibu", "--config", "c.toml")
+    assert keys.complaints == [
+        "parley: c.toml: unknown key 'suit'; did you mean 'suite'?",
+        "parley: c.toml: unknown key 'modle'; did you mean 'model'?",
+    ]
+    (place / "c.toml").write_text("rounds = 0\nper_base = 0\n")
+    values = parley("run", "malibu", "--model", "sim/judge", "--config", "c.toml")
+    assert [line.partition(" must")[0] for line in values.complaints] == ["parley: per_base", "parley: rounds"]
+
+
+PROBLEMS = (
+    " lacks schema = 1, name and version",
+    ": line 2: base 'Bus Driver' id: expected lower-case letters, digits and hyphens, not 'Bus Driver'",
+    ": line 5: scenario 'bus' lacks text",
+    ": line 8: scenario 'bus' responses: expected two texts, or none yet",
+    ": line 9: scenario 'bus' has an unknown key txt; did you mean 'text'?",
+)
 
 
 def test_what_people_type_may_be_long_or_no_text(parley, prepared, place, monkeypatch):
