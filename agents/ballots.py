@@ -32,6 +32,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from parley.agents.models.base import Client
 from parley.agents.models.reply import Reply
 from parley.agents.models.request import TYPED
+from parley.agents.providers import SAMPLED
 from parley.agents.structured import StructuredReply, answer_in, asked_again, looks_like_refusal
 from parley.agents.transcripts import LEAST_ON_SCALE, ON_SCALE, READ
 from parley.base.errors import BadRequest, ConfigError
@@ -136,8 +137,8 @@ async def _read_silently(
         return StructuredReply(None, "refused", raw, reply.usage)
     if not reply.logprobs and not client.gave_logprobs:
         raise ConfigError(
-            f"{client.name} gives no log-probabilities, so its silent ballots cannot be read; append ?silent=false (or "
-            "&silent=false) to its name to sample its replies instead"
+            f"{client.name} gives no log-probabilities, so its silent ballots cannot be read: write {client.name}"
+            f"{SAMPLED} (or &{SAMPLED[1:]} after other options), and its replies are sampled instead"
         )
     client.gave_logprobs = client.gave_logprobs or bool(reply.logprobs)
     if not reply.logprobs or not reply.logprobs[0].top_logprobs:

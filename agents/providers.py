@@ -45,6 +45,9 @@ class Provider:
         return self.in_process and not self.simulated
 
 
+SAMPLED = "?silent=false"
+"""What follows the name of a model that gives no log-probabilities, so that its ballots are sampled."""
+
 PROVIDERS: dict[str, Provider] = {
     "local": Provider(
         target=".local:LocalClient",

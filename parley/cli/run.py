@@ -18,7 +18,7 @@ from rich.console import Console
 
 from parley.agents import Client
 from parley.agents.models import catalogue
-from parley.agents.providers import provider_of
+from parley.agents.providers import SAMPLED, provider_of
 from parley.base.errors import ConfigError
 from parley.base.plugins import load_object
 from parley.base.text import plural, visible
@@ -122,7 +122,7 @@ class Run(Command):
             for line in answer.lines:
                 print(visible(line))
             answer = replace(answer, lines=())
-        if self.report and answer.status in (0, 1) and job.stored_path.exists():
+        if self.report and answer.status in (0, 1) and result.progress.done and job.stored_path.exists():
             from parley.cli.report import print_report  # it loads pandas
 
             print_report(job.stored_path, self.study)
@@ -259,5 +259,6 @@ def _ending(path: Path, result: Result, *, hint: bool) -> Iterator[str]:
         print(f"parley: {plural(progress.failed, 'unit')} failed{first} with: {error}", file=sys.stderr)
     if stopped:
         print(f"parley: stopped: {stopped}", file=sys.stderr)
-    if result.rescued is None:  # otherwise the file must be renamed first, as the reason above says
+    # Otherwise the file must be renamed first, or the model called otherwise, as the reason above says.
+    if result.rescued is None and SAMPLED not in stopped:
         print("run the same command again to resume", file=sys.stderr)

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from parley.agents.fencing import fenced_texts, instruction_kinds
+from parley.agents.providers import SAMPLED
 from parley.base.errors import ParleyError
 from parley.base.text import plural
 from parley.runs.places import Given, Said, places
@@ -109,7 +110,8 @@ def why_nothing_is_done(file: RunFile) -> str:
             reasons.append(f"{count:,} of {plural(units['failed'], 'failed unit')} with: {error}")
     why = f" ({'; '.join(reasons)})" if reasons else ""
     total = plural(sum(units.values()), "unit")
-    return f"none of {total} is done{why}; type the same `parley run {study}` command again to resume it"
+    again = "" if SAMPLED in why else f"; type the same `parley run {study}` command again to resume it"
+    return f"none of {total} is done{why}{again}"
 
 
 def read_config(file: RunFile) -> dict[str, Any]:
