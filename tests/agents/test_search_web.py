@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from parley.agents import ConfigError, ReplyCache, SearchError, Session, session
-from parley.agents.search import SearchClient, SearchResult, make_engine
+from parley.agents.search import SearchResult, make_engine
 from parley.agents.search.web import DuckDuckGo
 
 RESULTS = [SearchResult("Tower Bridge", "https://a.example", "Opened in 1894.")]
@@ -57,28 +58,23 @@ async def service(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Service]:
     await listening.close()
 
 
-async def test_duckduckgo_results_are_parsed_without_adverts(service: Service) -> None:
-    service.says((200, PAGE))
-    assert await make_engine(f"duckduckgo?base_url={service.url}").search("tower bridge") == RESULTS
-    assert service.requests[0]["q"] == "tower bridge"
-
-
-async def test_nothing_found_is_an_empty_list(service: Service) -> None:
-    service.says((200, "<p>"))
-    assert await make_engine(service.name).search("xyzzy") == []
-
-
-async def test_a_service_that_refuses_is_asked_again(service: Service) -> None:
-    service.says((202, "no"), (202, "no"), (200, PAGE))
-    assert await make_engine(service.name).search("bridge") == RESULTS
-    assert len(service.requests) == 3
-
-
-async def test_a_robot_check_of_duckduckgo_is_an_error_and_not_an_empty_result(service: Service) -> None:
-    service.says((202, "are you a robot?"))
-    with pytest.raises(SearchError, match="refused to answer"):
-        await SearchClient(DuckDuckGo(base_url=service.url)).search("bridge")
-    assert len(service.requests) == 3
+@pytest.mark.parametrize(
+    ("answers", "found", "requests"),
+    [
+        ([(200, PAGE)], RESULTS, 1),  # without the advert
+        ([(200, "<p>")], [], 1),
+        ([(202, "no"), (202, "no"), (200, PAGE)], RESULTS, 3),
+        ([(202, "are you a robot?")], None, 3),  # an error, and not an empty result
+    ],
+)
+async def test_results_are_parsed_and_a_service_that_refuses_is_asked_again(
+    service: Service, answers: list[tuple[int, str]], found: list[SearchResult] | None, requests: int
+) -> None:
+    service.says(*answers)
+    expected = pytest.raises(SearchError, match="refused to answer") if found is None else nullcontext()
+    with expected:
+        assert await make_engine(service.name).search("tower bridge") == found
+    assert [request["q"] for request in service.requests] == ["tower bridge"] * requests
 
 
 @pytest.mark.usefixtures("service")
