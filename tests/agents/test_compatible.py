@@ -1,6 +1,6 @@
 """What is peculiar to OpenAI-compatible servers: requests, streams, and how many calls there are at a time.
 
-What all providers share is in test_provider_contract.py.
+What all vendors share is in tests/vendors.
 """
 
 from __future__ import annotations

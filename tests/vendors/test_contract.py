@@ -1,7 +1,7 @@
 """What every vendor's client does, against a server that rejects what the vendor rejects.
 
 Trouble that has nothing to do with a vendor's format (broken connections, odd bodies, refused keys) is in
-tests/agents/test_provider_contract.py.
+test_trouble.py.
 """
 
 from __future__ import annotations
