@@ -236,9 +236,11 @@ def _debated_words(data: PanelData) -> Iterator[str]:
     """How many single answers and pairs were debated, of a run that also reads silently."""
     one, two = debated(data.talk)
     if (one or two) and data.silent:
-        named = plural(one, "single answer"), plural(two, "pair")
         bases = plural(data.talk["situation"].nunique(), "base")
-        yield f"Judges debated {named[0]} and {named[1]}, on {bases}; the other results are from silent ballots."
+        yield (
+            f"Judges held {plural(one, 'debate')} on single answers and {two:,} on pairs, from {bases}; the other "
+            "results are from silent ballots."
+        )
 
 
 def asked_words(data: PanelData, lines: Sequence[Line]) -> Iterator[str]:

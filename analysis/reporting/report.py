@@ -221,7 +221,7 @@ class Report:
         """Everything as JSON values: frames as lists of rows, missing values as None."""
         return {
             "title": self.title,
-            "extent": self.extent,
+            **({"extent": self.extent} if self.extent else {}),
             "runs": [json_values(run) for run in self.runs],
             "headline": json_values(self.headline.data()) if self.headline else None,
             "cautions": list(self.cautions),
