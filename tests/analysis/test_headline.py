@@ -45,6 +45,26 @@ def test_the_headline_has_the_verdict_of_its_lines() -> None:
     assert differ.text == "Do they differ? Judges differ: the test is not significant."
 
 
+def test_where_a_plot_says_what_its_lines_mean_the_answer_needs_no_statistics() -> None:
+    def answer(*lines: Line) -> str:
+        in_words = replace(plot(*lines), says=lambda line: f"{line.label} by {abs(line.estimate):.2f}")
+        return headline(in_words).answer
+
+    small, within = replace(SMALL, verdict="different but small", margin=0.5), {"verdict": "alike", "margin": 0.1}
+    mean = {**within, "verdict": "alike on average"}
+    assert answer(LARGE) == "Yes: b − c by 0.50."
+    assert answer(SMALL, LARGE, UNSURE) == "Yes: b − c by 0.50. 2 of 3 differences are shown; this is the largest."
+    shown = "This is shown, but below 0.5 points, which counts as negligible."
+    assert answer(small, UNSURE) == f"Yes, slightly: a − b by 0.40. {shown}"
+    assert answer(replace(UNSURE, **within)) == "No: the difference lies within ±0.1 points, which counts as none."
+    assert answer(*[replace(UNSURE, **mean)] * 2).startswith("Not on average: all 2 differences lie within ±0.1")
+    assert answer(UNSURE) == "Undecided: a − c by 0.90, which may be chance."
+    assert answer(UNSURE, UNSURE).startswith("Undecided: none of 2 differences is shown. In the largest, a − c by 0.90")
+    assert answer(replace(UNSURE, verdict="judges differ")).startswith("It depends on the judge. On average a − c by")
+    of_model = replace(LARGE, group="race · m", about={"model": "m"})
+    assert answer(of_model) == "Yes: with m, b − c by 0.50."
+
+
 def test_a_line_without_a_test_an_interval_or_an_answer_is_never_named_nor_a_secondary_one() -> None:
     untested, unbounded = replace(LARGE, p_adjusted=math.nan), replace(LARGE, low=math.nan, high=math.nan)
     blocked = replace(LARGE, verdict="not measured", note="No verdict: the first place wins 95%.")
