@@ -46,6 +46,7 @@ PAIRED = [
     (LENGTHS, {"strategy": "any"}, "A1>C1:topic"),
     ([*LENGTHS, statement("A", 2, 9, "one two three four five")], {"strategy": "any"}, "A1>C1 A2>B1"),
     (DEBATE[:1] + DEBATE[3:5], {"per_bad": 2}, "A1>A2 A1>B2"),
+    (DEBATE[:1] + DEBATE[3:5], {"per_bad": 3}, "A1>A2 A1>B2"),
     ([statement("A", 1, 8, debate="d1"), statement("A", 2, 1, debate="d2")], {}, ""),
     ([statement("A", 1, 5), statement("A", 2, 2)], {"margin": 3}, "A1>A2:speaker"),
     ([statement("A", 1, 4), statement("A", 2, 2)], {"margin": 3}, ""),
