@@ -124,6 +124,12 @@ def _beside_printed(line: Line) -> Line:
     return replace(line, also={**line.also, "gpt_4o_mini": sign * gpt, "deepseek_v3": sign * deepseek})
 
 
+def _with_figure_4(shown: tuple[str, ...]) -> tuple[str, ...]:
+    """The columns of a page, with those of the paper's two models next to our interval; only its design has them."""
+    place = shown.index("high") + 1
+    return (*shown[:place], "gpt_4o_mini", "deepseek_v3", *shown[place:])
+
+
 def _unplanned(data: PanelData, model: str) -> list[Line]:
     """Pairs of different categories, or that differ in several parts: an estimate with its interval, and no test."""
     known = {(first, second) for _, first, second in data.pairs(model)}
@@ -253,7 +259,7 @@ def contrasts_sections(
         Section(tables=section(by_judge, judged).tables),
         replace(
             pairs,
-            tables=[replace(each, frame=table(lines)) for each in pairs.tables],
+            tables=[replace(each, frame=table(lines), shown=_with_figure_4(each.shown)) for each in pairs.tables],
             figures=[figure] if lines else [],
             words=tuple(words),
         ),

@@ -138,6 +138,11 @@ def test_the_report_shows_paper_log_and_our_run_side_by_side(parley):
     both = make_report([Path("a.sqlite"), Path("b.sqlite")], draws=50).table("mabrf_reproduction")
     assert (both["rows_ours"] == 1).all()
     assert both[["paper", "recomputed", "ours"]].notna().all(axis=None), "every cell of Age, side by side"
+    assert parley("run", "bbq", "--data", "bbq", "--model", "sim/other?noise=0", *own[2:5], "c.sqlite").status == 0
+    beside = make_report([Path("c.sqlite")], draws=50).table("mabrf_published")
+    assert set(beside["ours_by"].astype(str)) == {"sim/other"}
+    cell = beside[(beside["table"] == 3) & (beside["measure"] == "acc1")].iloc[0]
+    assert (cell["part"], cell["gpt-4"], cell["claude-3-haiku"], cell["rows"]) == ("ambig", 0.71, 0.84, 1)
 
 
 def test_answers_in_either_form_become_a_run(parley, run_file):

@@ -77,6 +77,26 @@ def reproduction(frame: pd.DataFrame) -> pd.DataFrame:
     return table[order].rename_axis(columns=None)
 
 
+def next_to_published(frame: pd.DataFrame) -> pd.DataFrame:
+    """The paper's cells, a column for each of its models, next to those of runs with other models.
+
+    Args:
+        frame: The items of the runs. The result is empty if all models are the paper's: `reproduction` has these.
+    """
+    rows = [
+        {"ours_by": model, "search": method == SEARCH, **cell}
+        for (model, method), part in frame.groupby(["model", "method"], sort=False)
+        if method in (PLAIN, SEARCH) and paper_model(str(model)) is None
+        for cell in _cells(part)
+    ]
+    if not rows:
+        return pd.DataFrame()
+    keys = [key for key in KEYS if key != "model"]
+    order = published()[keys].drop_duplicates()
+    theirs = published().pivot(index=keys, columns="model", values="paper").reset_index().rename_axis(columns=None)
+    return order.merge(theirs, on=keys).merge(pd.DataFrame(rows).rename(columns={"value": "ours"}), on=keys)
+
+
 def _cells(frame: pd.DataFrame) -> Iterator[dict[str, Any]]:
     if frame.empty:
         return
