@@ -1,7 +1,5 @@
-"""RLDF's printed tables next to ours: 1 (accuracy on BBQ), 3 and 12 (BS), 10 (CE) and 11 (LS), by system.
-
-Tables 2, 4, 5, 13 and 14 compare modes and teachers, each trained on debates of its own: the same file has their
-numbers, and `docs/papers/rldf.toml` says how to make ours.
+"""RLDF's printed tables next to ours: 1 (accuracy on BBQ), 3 and 12 (BS), 10 (CE) and 11 (LS) by system; 2 and 4 by
+mode, 5, 13 and 14 by teacher, each a policy trained on debates of its own (`parley train ablate`).
 """
 
 from __future__ import annotations
@@ -16,10 +14,11 @@ from parley.analysis.reporting.report import Table
 HERE = Path(__file__).parent
 CELL = ["table", "measure", "system", "part"]
 NOTE = (
-    "Theirs: four models of 6 to 7 billion parameters, trained on GPT-3.5-turbo's debates. Accuracy is a share, and "
-    "table 1's overall leaves Race out; BS, CE and LS are points of 100, scored by GPT-3.5-turbo (3, 11), by people "
-    "(10), or the paper does not say by whom (12). Ours: this base, its debates, judges and topics. A level may differ "
-    "by any of these: compare the order of systems."
+    "Theirs: four models of 6 to 7 billion parameters, trained on GPT-3.5-turbo's debates (T-S) unless the row has "
+    "another teacher or their own (S-R). Accuracy is a share, and table 1's overall leaves Race out; BS, CE and LS are "
+    "points of 100, scored by GPT-3.5-turbo (tables 3, 4, 5, 11, 14), by people (2, 10), or the paper does not say by "
+    "whom (12, 13). Ours: this base, its debates, judges and topics. A level may differ by any of these: compare the "
+    "order of systems, modes or teachers."
 )
 
 
@@ -35,7 +34,7 @@ def published() -> pd.DataFrame:
 
 
 def published_table(pooled: pd.DataFrame, by_bias: pd.DataFrame) -> Table:
-    """The paper's numbers of the systems that were evaluated, next to ours.
+    """The paper's numbers of the systems, modes or teachers that were evaluated, next to ours.
 
     Args:
         pooled: Accuracy by system and category, as the table `bbq_pooled` has it; may be empty.

@@ -32,7 +32,7 @@ from parley.training.adapters import is_adapter, merged_folder
 from parley.training.base_model import base_folder, load_model, load_tokenizer, require_packages
 from parley.training.config import SYSTEMS, TRAINED, TrainConfig
 from parley.training.context import TrainingContext
-from parley.training.evaluation.metrics import answers_table, bbq_tables, report, reward_gap, rubric_tables
+from parley.training.evaluation.metrics import answers_table, bbq_tables, cases_table, report, reward_gap, rubric_tables
 from parley.training.evaluation.reward_quality import RewardScorer
 from parley.training.folders import read_manifest, system_folders
 from parley.training.gguf_file import write_gguf
@@ -40,7 +40,7 @@ from parley.training.pairs import read_pairs, write_rows
 from parley.training.prompts import biases_of, read_prompts
 from parley.training.stage_registry import find_stage
 
-DEFAULT, _, _, RLAIF, COT, FAIRTHINKING = SYSTEMS
+DEFAULT, _, RLDF, RLAIF, COT, FAIRTHINKING = SYSTEMS
 METHODS = {DEFAULT: "default", COT: "cot", FAIRTHINKING: "fairthinking"}
 """The method of each system that uses the untrained model."""
 GAPS = (
@@ -99,7 +99,7 @@ def evaluate(config: TrainConfig, run: RunJob = run_job) -> Report:
     if settings.judges:
         answers = _answers(config, systems, folder, run)
         scores = _rubric_verdicts(config, answers, folder, run)
-        tables += [answers_table(answers), *rubric_tables(scores, DEFAULT)]
+        tables += [answers_table(answers), *rubric_tables(scores, DEFAULT), cases_table(answers, scores, DEFAULT, RLDF)]
         warnings = [warning] if (warning := severity_warning(scores)) else []
         if read_manifest(Path(config.out) / "reward") is None:
             missing.append("the optimism gap (there is no reward model: parley train reward)")

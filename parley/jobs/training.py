@@ -2,7 +2,7 @@
 
 OUT/STAGE                 the result of a stage
 OUT/seed-N/STAGE          with several seeds; OUT/seeds has their means
-OUT/ablate/FACTOR-LEVEL   one level of an ablation; OUT/ablate/table.json compares them
+OUT/ablate/FACTOR-LEVEL   one level of an ablation; OUT/ablate/table.json and OUT/ablate/report compare them
 
 Training differs from seed to seed, and so does the split of a dataset that is one file; an export keeps its splits.
 """
@@ -25,6 +25,7 @@ from parley.jobs.rlaif import label_pairs
 from parley.training.base_model import require_packages
 from parley.training.config import TrainConfig, seed_configs
 from parley.training.device import is_main
+from parley.training.evaluation.ablation import ablation_report, policy_scores
 from parley.training.folders import WeakReward
 from parley.training.pairs import read_pairs
 from parley.training.repeats import ablation_levels, ablation_summary, mean_over_seeds
@@ -84,7 +85,8 @@ def _train(config: TrainConfig, names: list[str], report: Progress, *, will_eval
 def ablate(config: TrainConfig, report: Progress, run: RunJob) -> list[dict[str, Any]]:
     """Trains and evaluates at every level of the config's [ablate].
 
-    There is one row per level, written to OUT/ablate/table.json after each; finished stages are not repeated.
+    There is one row per level, written to OUT/ablate/table.json after each; finished stages are not repeated. The
+    report is in OUT/ablate/report.
     """
     levels = list(ablation_levels(config))
     if not levels:
@@ -93,15 +95,23 @@ def ablate(config: TrainConfig, report: Progress, run: RunJob) -> list[dict[str,
         )
     table = Path(config.out) / "ablate" / "table.json"
     rows: list[dict[str, Any]] = []
+    scores: list[dict[str, Any]] = []
+    cautions: list[str] = []
     for number, (factor, level, level_config) in enumerate(levels, 1):
         report(f"ablation {number} of {len(levels)}: {factor} = {level}")
         try:
-            numbers = ablation_summary(run_training("all", level_config, report, run))
+            results = run_training("all", level_config, report, run)
+            numbers = ablation_summary(results)
+            evaluation = results.get("evaluate", {})
+            scores += policy_scores(factor, level, evaluation)
+            cautions += evaluation.get("cautions", [])
         except WeakReward as error:  # so little data that nothing was learnt is a result too
             report(str(error))
             numbers = {"note": "RL not started: the reward model was no better than chance"}
         rows.append({"factor": factor, "level": level, **numbers})
         table.write_text(json.dumps(rows, indent=2, ensure_ascii=False), "utf-8")
+    if is_main():
+        write(ablation_report(rows, scores, config.base, cautions), table.with_name("report"))
     return rows
 
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pandas as pd
 import pytest
 
 from parley.analysis.bbq.scores import MISSING
 from parley.analysis.reporting.optimism import family
 from parley.jobs.evaluation import same_family_cautions
-from parley.training.evaluation.metrics import bbq_pooled_table, report, rubric_tables
+from parley.jobs.training import ablate
+from parley.training.config import TrainConfig
+from parley.training.evaluation.ablation import ablation_report, policy_scores
+from parley.training.evaluation.metrics import bbq_pooled_table, cases_table, report, rubric_tables
 
 
 def test_the_papers_table_of_bbq_has_both_contexts_together() -> None:
@@ -78,3 +83,53 @@ def test_a_judge_of_the_same_family_is_named() -> None:
     (caution,) = same_family_cautions("local/qwen2.5-coder-1.5b", ["vllm/Qwen3-4B?base_url=http://x/v1", "sim/judge"])
     assert caution.startswith("Same-family judge: vllm/Qwen3-4B scored")
     assert same_family_cautions("local/smollm2", ["vllm/Qwen3-4B"]) == []
+
+
+def test_answers_stand_side_by_side_the_largest_fall_of_bias_first() -> None:
+    rows = [("Default", "a", 6.0), ("Default", "b", 4.0), ("RLDF", "a", 5.0), ("RLDF", "b", 1.0), ("SFT", "a", 2.0)]
+    verdicts = pd.DataFrame(rows, columns=["system", "topic", "value"]).assign(metric="BS", judge="j")
+    texts = verdicts[["system", "topic"]].assign(text=verdicts["system"] + " on " + verdicts["topic"])
+    table = cases_table(texts, verdicts, "Default", "RLDF").frame
+    assert table[["topic", "text Default", "text RLDF", "change"]].to_numpy().tolist() == [
+        ["b", "Default on b", "RLDF on b", -30.0],
+        ["a", "Default on a", "RLDF on a", -10.0],
+    ]
+
+
+def test_an_ablation_is_drawn_by_bias_type_and_stands_beside_modes_and_teachers() -> None:
+    """Table 5 has 58.58 for Llama3-8B as the teacher of Qwen1.5-7B on age; table 2 has 57.74 for teacher-student."""
+
+    def evaluated(mean: float) -> dict[str, list[dict[str, object]]]:
+        row = {"metric": "BS", "bias": "age", "mean": mean, "low": mean - 5, "high": mean + 5, "topics": 8}
+        return {"rubric_by_bias": [{"system": name, **row} for name in ("Default", "RLDF")]}
+
+    levels = {("roles", "2"): 50.0, ("data", "roles 4"): 40.0, ("data", "teacher-student"): 30.0}
+    levels |= {("data", "Llama3-8B"): 35.0}
+    scores = [row for level, mean in levels.items() for row in policy_scores(*level, evaluated(mean))]
+    made = ablation_report([{"factor": factor, "level": level} for factor, level in levels], scores, "a model")
+    cells = made.table("published").set_index(["table", "system"])
+    assert cells.loc[(2, "T-S"), ["Qwen1.5-7B", "ours"]].tolist() == [57.74, 30.0]
+    assert cells.loc[(5, "Llama3-8B"), ["Qwen1.5-7B", "ours"]].tolist() == [58.58, 35.0]
+    (figure,) = made.figures
+    (axis,) = figure.draw().axes
+    assert (axis.get_xlabel(), axis.get_xticks().tolist()) == ("roles", [2, 4])
+    assert axis.lines[0].get_ydata().tolist() == [50.0, 40.0]
+
+
+def test_an_ablation_writes_its_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The stages are tested where torch is installed (test_evaluation.py); here each level gives one score."""
+
+    def trained(stage: str, config: TrainConfig, *more: object) -> dict[str, object]:
+        Path(config.out).mkdir(parents=True)
+        row = {"system": "RLDF", "metric": "BS", "bias": "age", "mean": 40.0, "low": 35.0, "high": 45.0, "topics": 8}
+        return {"evaluate": {"rubric_by_bias": [row], "cautions": ["sim/judge is SIMULATED: planted."]}}
+
+    monkeypatch.setattr("parley.jobs.training.run_training", trained)
+    levels = {"pairs": [60, 120], "data": {"self-reflection": "other"}}
+    config = TrainConfig.model_validate({"data": "pairs", "out": str(tmp_path / "trained"), "ablate": levels})
+    rows = ablate(config, lambda line: None, lambda job: None)
+    assert [(row["factor"], row["level"], row["BS_age"]) for row in rows][2] == ("data", "self-reflection", 40.0)
+    folder = tmp_path / "trained" / "ablate" / "report"
+    assert set(pd.read_csv(folder / "tables" / "published.csv")["system"]) == {"S-R"}
+    assert (folder / "figures" / "ablation_age.svg").is_file()
+    assert "SIMULATED" in (folder / "report.html").read_text("utf-8")

@@ -231,6 +231,30 @@ def answers_table(texts: pd.DataFrame) -> Table:
     )
 
 
+def cases_table(texts: pd.DataFrame, verdicts: pd.DataFrame, baseline: str, policy: str) -> Table:
+    """The answers of the untrained model and of the policy side by side, as in the paper's figure 7.
+
+    Args:
+        texts: One row per answer: system, topic, text.
+        verdicts: Verdicts of a rubric run, with columns `system` and `topic`.
+        baseline: The untrained model's system.
+        policy: The trained one.
+    """
+    severity = uncategorised(verdicts[verdicts["metric"].astype(str) == "BS"])
+    means = severity.assign(BS=10 * severity["value"]).groupby(["system", "topic"])["BS"].mean().reset_index()
+    scored = texts.merge(means, on=["system", "topic"], how="left")
+    sides = [scored[scored["system"] == system].drop(columns="system") for system in (baseline, policy)]
+    both = sides[0].merge(sides[1], on="topic", suffixes=(f" {baseline}", f" {policy}"))
+    change = both[f"BS {policy}"] - both[f"BS {baseline}"]
+    return Table(
+        name="cases",
+        title=f"What {baseline} and {policy} answered",
+        frame=both.assign(change=change).sort_values("change", kind="stable", ignore_index=True),
+        note="Every held-out topic; the answers whose bias score BS (0 to 100) fell most come first, those in which it "
+        "rose most last.",
+    )
+
+
 def report(
     tables: list[Table], title: str, cautions: tuple[str, ...], missing: tuple[str, ...], headline: tuple[str, ...] = ()
 ) -> Report:
