@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -24,7 +25,7 @@ STYLE: dict[str, Any] = {
     "padding": (0, 1, 0, 0),
     "pad_edge": False,
 }
-INTERVAL = "95% interval"
+INTERVAL, CONTRAST = "95% interval", "difference"
 MIN_TEXT = 12
 """A column of texts is never narrower than this, or than its longest text."""
 MAX_ROWS = 24
@@ -81,12 +82,15 @@ def plain_table(title: str, frame: pd.DataFrame, width: int | None = None) -> Ta
     """
     import pandas as pd
 
-    from parley.analysis.reporting.report import format_cell
-
-    frame = _interval_columns(frame)
+    digits = _digits(frame)
+    frame = _interval_columns(_with_contrasts(frame), digits)
     more = f" ({plural(len(frame) - MAX_ROWS, 'more row')} in the files)" if len(frame) > MAX_ROWS else ""
     heads = {name: visible(str(name)).replace("_", " ") for name in frame.columns}
-    cells = {name: [visible(format_cell(value)) for value in frame[name].head(MAX_ROWS)] for name in frame.columns}
+    precision = {"estimate": digits}
+    cells = {
+        name: [visible(_cell(name, value, precision.get(name, 2))) for value in frame[name].head(MAX_ROWS)]
+        for name in frame.columns
+    }
     numeric = {name for name in frame.columns if pd.api.types.is_numeric_dtype(frame[name]) or INTERVAL in str(name)}
     needed = {name: _needed(heads[name], cells[name], name in numeric) for name in frame.columns}
     kept, left_out = _fitting(needed, width or Console().width)
@@ -104,6 +108,35 @@ def plain_table(title: str, frame: pd.DataFrame, width: int | None = None) -> Ta
     return table
 
 
+def _digits(frame: pd.DataFrame) -> int:
+    """The decimals of a table's estimates and their intervals: two, and more where all of them are below 0.1."""
+    estimates = frame[[name for name in ("estimate", "low", "high") if name in frame]].abs().max().max()
+    return 3 if 0.01 <= estimates < 0.1 else 4 if 0 < estimates < 0.01 else 2
+
+
+def _cell(name: object, value: Any, digits: int = 2) -> str:
+    """A cell with one precision in a column, and one minus sign; p-values as in sentences."""
+    from parley.analysis.reporting.report import format_cell
+
+    if isinstance(value, float) and math.isfinite(value):
+        if re.fullmatch(r"(.*_)?p(_adjusted)?", str(name)):
+            return p_text(value).removeprefix("= ")
+        return f"{round(value, digits) + 0.0:.{digits}f}".replace("-", "−")
+    return format_cell(value)
+
+
+def _with_contrasts(frame: pd.DataFrame) -> pd.DataFrame:
+    """What is compared as one column, "female − male", where the frame has two for it."""
+    if not {"first", "second"} <= set(frame.columns):
+        return frame
+    pairs = zip(frame["first"], frame["second"], strict=True)
+    compared = [" − ".join(str(name) for name in pair if name == name and name not in ("", None)) for pair in pairs]
+    place = list(frame.columns).index("first")
+    rest = frame.drop(columns=["first", "second"])
+    rest.insert(min(place, len(rest.columns)), CONTRAST, compared)
+    return rest
+
+
 def _needed(head: str, cells: Sequence[str], is_number: bool) -> int:
     """The fewest characters for a column: numbers and words of the heading stay whole, other texts wrap."""
     words = max(map(len, head.split()), default=1)
@@ -112,11 +145,11 @@ def _needed(head: str, cells: Sequence[str], is_number: bool) -> int:
 
 
 def _fitting(needed: Mapping[Any, int], width: int) -> tuple[list[Any], list[Any]]:
-    """The columns that fit, and those that do not: the last ones, but never the first or an estimate's interval."""
+    """The columns that fit, and those that do not: the last ones, but never what is estimated and concluded."""
     kept: list[Any] = list(needed)
     left_out: list[Any] = []
     while sum(needed[name] + 2 for name in kept) + (3 if left_out else 0) > width:
-        droppable = [name for name in kept[1:] if name not in ("estimate", INTERVAL)] or kept[1:]
+        droppable = [name for name in kept[1:] if name not in ("estimate", INTERVAL, "verdict", CONTRAST)] or kept[1:]
         if not droppable:
             break
         left_out.insert(0, droppable[-1])
@@ -124,11 +157,9 @@ def _fitting(needed: Mapping[Any, int], width: int) -> tuple[list[Any], list[Any
     return kept, left_out
 
 
-def _interval_columns(frame: pd.DataFrame) -> pd.DataFrame:
+def _interval_columns(frame: pd.DataFrame, digits: int) -> pd.DataFrame:
     """`low` and `high` as one column, and likewise `x_low` and `x_high`; if a mean has two, the one over scenarios."""
     import pandas as pd
-
-    from parley.analysis.reporting.report import format_cell
 
     names = {str(name) for name in frame.columns}
     if not names & {"low", "cluster_low"}:
@@ -142,8 +173,10 @@ def _interval_columns(frame: pd.DataFrame) -> pd.DataFrame:
         if stem != name and f"{stem}high" in names:
             ends = zip(frame[name], frame[f"{stem}high"], strict=True)
             head = INTERVAL if stem in ("", "cluster_") else f"{stem}{INTERVAL}"
+            decimals = digits if head == INTERVAL else 2
             columns[head] = [
-                f"{format_cell(low)} to {format_cell(high)}" if high - low < math.inf else "–" for low, high in ends
+                f"{_cell('', low, decimals)} to {_cell('', high, decimals)}" if high - low < math.inf else "–"
+                for low, high in ends
             ]
         else:
             columns[name] = frame[name]

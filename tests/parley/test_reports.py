@@ -317,19 +317,19 @@ def test_a_table_is_never_cut_without_saying_so(width):
     console = Console(width=width, record=True, file=open(os.devnull, "w"))  # noqa: SIM115
     console.print(plain_table("A table", frame, width))
     text = console.export_text()
-    cells = ["3.90", "3.93", "3.67 to 4.13", "-10.81 to 10.06", "-0.23", "-0.20 to 10.27", "12345678"]
+    cells = ["3.90", "3.93", "3.67 to 4.13", "−10.81 to 10.06", "−0.23", "−0.20 to 10.27", "12345678"]
     assert max(map(len, text.splitlines())) <= width
     missing = [cell for cell in cells if cell not in text]
     assert ("Not shown" in text) == bool(missing) == ("…" in text)
     assert not missing or width < 80
     said = " ".join(text.split())
     for cell, head in (
-        ("-0.23", "against first"),
-        ("-0.20 to 10.27", "against 95% interval"),
+        ("−0.23", "against first"),
+        ("−0.20 to 10.27", "against 95% interval"),
         ("12345678", "unreadable"),
     ):
         assert cell in text or head in said.partition("Not shown")[2]
-    assert "-10.81 to 10.06" in text or width < 60, "an estimate keeps its interval"
+    assert "−10.81 to 10.06" in text or width < 60, "an estimate keeps its interval"
 
 
 # Silent ballots
