@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
@@ -34,7 +34,7 @@ CITED = {
     "rubric": ("cheng2024rldf",),
     "stardtox": ("tahmasebi2025stardtox", "gehman2020realtoxicityprompts"),
     "bbq": ("parrish2022bbq",),
-    "squad": ("squad2",),
+    "squad": ("rajpurkar2018squad2",),
 }
 CORRECTED = "corrected"
 """The table in which people's labels correct the judge."""
@@ -53,13 +53,18 @@ def methods(report: Report) -> str:
 
 def _run(run: Mapping[str, Any]) -> Iterator[str]:
     units = run.get("units") or {}
-    total = sum(units.values())
+    study, total, done = str(run.get("study", "unknown")), sum(units.values()), units.get("done", 0)
     models = ", ".join(run.get("models") or ("an unknown model",))
+    keys = _keys_of(run)
     yield (
-        f"The study {run.get('study', 'unknown')} was run on {models}: {units.get('done', 0):,} of "
-        f"{plural(total, 'planned unit')} were done"
-        + (f" and {units['failed']:,} failed" if units.get("failed") else "")
-        + f", with {plural(run.get('calls') or 0, 'call')} and random seed {run.get('seed')}."
+        f"We ran the study {study}{_cited(*keys)} with Parley{_cited('parley')}, which is built on AutoGen"
+        f"{_cited('wu2023autogen')}, on {models}."
+    )
+    seed = f" (random seed {run['seed']})" if run.get("seed") is not None else ""
+    failed = f"; {units['failed']:,} failed" if units.get("failed") else ""
+    yield (
+        f"Of {plural(total, 'planned unit')}, {done:,} {'was' if done == 1 else 'were'} completed with "
+        f"{plural(run.get('calls') or 0, 'model call')}{seed}{failed}."
     )
     config = run.get("config") or {}
     unused = UNUSED.get(str(config.get("design")), ())
@@ -69,17 +74,34 @@ def _run(run: Mapping[str, Any]) -> Iterator[str]:
         if config.get(key) not in (None, [], "") and key not in unused
     ]
     if settings:
-        yield f"Settings: {'; '.join(settings)}."
+        yield f"The settings were {_listed(settings)}."
     if sha := run.get("analysis_plan_sha256"):
         yield f"The analysis plan was stored before the first unit (SHA-256 {sha[:12]})."
     if versions := run.get("versions"):
-        yield f"Versions: {', '.join(f'{name} {number}' for name, number in versions.items())}."
+        yield f"The software was {_listed([f'{name} {number}' for name, number in versions.items()])}."
+
+
+def _listed(words: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+
+
+def _cited(*keys: str) -> str:
+    """The references as they stand in a text: " (Wu et al., 2023)"; "" for none."""
+    named = [_author_and_year(_entries()[key]) for key in keys]
+    return f" ({'; '.join(named)})" if named else ""
+
+
+def _author_and_year(entry: str) -> str:
+    fields = dict(re.findall(r"^  (\w+) = \{+(.*?)\}+,?$", entry, re.MULTILINE))
+    authors = [name.partition(",")[0] for name in fields["author"].split(" and ")]
+    first = authors[0] if len(authors) == 1 else " and ".join(authors) if len(authors) == 2 else f"{authors[0]} et al."
+    return f"{first}, {fields['year']}"
 
 
 def _plain(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    return f"({', '.join(map(str, value))})" if isinstance(value, list | tuple) else str(value)
 
 
 def _analysis(report: Report) -> Iterator[str]:
@@ -88,12 +110,13 @@ def _analysis(report: Report) -> Iterator[str]:
         asked.setdefault((forest.table or forest.name, forest.note), []).append(forest)
     for (table, note), forests in asked.items():
         count = plural(sum(len(forest.lines) for forest in forests), "estimate")
-        yield f"{forests[0].question} {count}{_clusters(report, table)}. {note}".strip()
+        question = forests[0].question
+        yield f"For the question “{question}” we computed {count}{_clusters(report, table)}. {note}".strip()
     settings = report.settings
     if "draws" in settings:
-        yield f"Bootstrap intervals: {settings['draws']:,} draws, seed {settings.get('seed', 0)}."
+        yield f"Bootstrap intervals rest on {settings['draws']:,} draws (seed {settings.get('seed', 0)})."
     if "margin" in settings:
-        yield f"A difference within ±{settings['margin']:g} counts as none."
+        yield f"We count a difference within ±{settings['margin']:g} as none."
 
 
 def _clusters(report: Report, table: str) -> str:
@@ -115,14 +138,21 @@ def references(report: Report) -> str:
     """
     keys = ["parley", *(["wu2023autogen"] if report.runs else [])]
     for run in report.runs:
-        keys += CITED.get(str(run.get("study")), ())
-        asked = (run.get("config") or {}).get("method") or ()
-        named = [asked] if isinstance(asked, str) else asked
-        keys += [key for method, key in METHODS.items() if any(str(name).startswith(method) for name in named)]
+        keys += _keys_of(run)
     if any(table.name == CORRECTED for table in report.tables):
         keys += ["angelopoulos2023ppi", "angelopoulos2023ppiplus"]
+    if any("Holm" in forest.note for forest in report.forests):
+        keys.append("holm1979")
     known = _entries()
     return "\n\n".join(known[key] for key in dict.fromkeys(keys))
+
+
+def _keys_of(run: Mapping[str, Any]) -> list[str]:
+    """What a run's study and its methods of asking are cited by."""
+    asked = (run.get("config") or {}).get("method") or ()
+    named = [asked] if isinstance(asked, str) else asked
+    own = [key for method, key in METHODS.items() if any(str(name).startswith(method) for name in named)]
+    return list(dict.fromkeys([*CITED.get(str(run.get("study")), ()), *own]))
 
 
 def _entries() -> dict[str, str]:

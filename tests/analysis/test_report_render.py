@@ -16,6 +16,7 @@ from markdown_it import MarkdownIt
 from parley.analysis import malibu
 from parley.analysis.reporting.figures import save
 from parley.analysis.reporting.forest_figure import draw_forest
+from parley.analysis.reporting.methods import _entries, methods
 from parley.analysis.reporting.render import html, latex, markdown, write
 from parley.analysis.reporting.report import (
     Figure,
@@ -252,3 +253,26 @@ def test_an_unfinished_report_has_no_page_and_an_empty_one_a_valid_page(tmp_path
         write(broken, tmp_path)
     assert not (tmp_path / "report.html").exists()
     assert "<h1>Nothing</h1>" in html(Report("Nothing"), {})
+
+
+def test_the_methods_state_no_setting_that_the_design_does_not_use() -> None:
+    config = {"suite": "wide", "wordings": "english", "rounds": 2, "readout": "sampled", "max_tokens": 400}
+
+    def stated(design: str) -> str:
+        run = {"study": "malibu", "units": {"done": 1}, "calls": 1, "config": {**config, "design": design}}
+        return methods(Report(title="MALIBU", words=(), cautions=(), tables=(), runs=(run,)))
+
+    assert stated("silent") == (
+        "We ran the study malibu (Mirza et al., 2025) with Parley (The Parley developers, 2026), which is built on "
+        "AutoGen (Wu et al., 2023), on an unknown model. Of 1 planned unit, 1 was completed with 1 model call. "
+        "The settings were suite wide, wordings english and design silent."
+    )
+    assert "The settings were suite wide, rounds 2, design paper, readout sampled and max tokens 400." in stated(
+        "paper"
+    )
+
+
+def test_every_reference_has_a_year_and_can_be_looked_up() -> None:
+    for key, entry in _entries().items():
+        assert "  year = {" in entry, key
+        assert any(f"  {name} = {{" in entry for name in ("url", "doi", "note")), key
