@@ -6,8 +6,7 @@ import asyncio
 import json
 import shutil
 import subprocess
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -117,7 +116,7 @@ class Server:
 
 
 @pytest.fixture
-async def server() -> AsyncIterator[Server]:
+async def server():
     server = Server()
     app = web.Application()
     app.router.add_post("/v1/chat/completions", server.answer)
@@ -131,7 +130,7 @@ async def server() -> AsyncIterator[Server]:
 
 
 @pytest.fixture
-def until() -> Callable[[Callable[[], Any]], Awaitable[None]]:
+def until():
     """Waits for a condition; if it never becomes true, the test fails."""
 
     async def wait(condition: Callable[[], Any]) -> None:
@@ -156,7 +155,7 @@ HOSTS = (
 
 
 @pytest.fixture(scope="session")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+def certificate(tmp_path_factory):
     """A certificate for localhost and for the hosts below, signed by itself, and its key."""
     if shutil.which("openssl") is None:
         pytest.skip("needs openssl to make a certificate")

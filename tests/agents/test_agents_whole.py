@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -51,7 +50,7 @@ def count(what: str) -> int:
     return len(what)
 
 
-async def test_what_an_assistant_says_is_parsed_as_its_own_type_or_the_debates(server: Any) -> None:
+async def test_what_an_assistant_says_is_parsed_as_its_own_type_or_the_debates(server):
     server.says('{"score": 7}', '{"score": 7}', "Seven.", '{"score": 7}')
     typed = AssistantAgent("Guest", server.client(), output_content_type=Opinion)
     turns = (await Debate([typed], rounds=1).converse(TASK)).spoken()
@@ -64,7 +63,7 @@ async def test_what_an_assistant_says_is_parsed_as_its_own_type_or_the_debates(s
     assert (await loop.converse(TASK)).stop_reason == "all criteria are met"
 
 
-async def test_an_mcp_server_over_stdio(server: Any, tmp_path: Path) -> None:
+async def test_an_mcp_server_over_stdio(server, tmp_path):
     pytest.importorskip("mcp", reason="pip install 'autogen-ext[mcp]'")
     from autogen_ext.tools.mcp import McpWorkbench, StdioServerParams
 
@@ -78,7 +77,7 @@ async def test_an_mcp_server_over_stdio(server: Any, tmp_path: Path) -> None:
     assert (turn.text, len(turn.calls)) == ("Four.", 2)
 
 
-async def test_a_typed_reply_after_tools(server: Any) -> None:
+async def test_a_typed_reply_after_tools(server):
     server.says(tool_calls=tool_call("count", what="cats"))
     server.says('{"score": 4}')
     guest = AssistantAgent("Guest", server.client(), tools=[count], max_tool_iterations=9)
@@ -86,7 +85,7 @@ async def test_a_typed_reply_after_tools(server: Any) -> None:
     assert (turn.verdict, len(turn.calls)) == (Opinion(score=4), 2)
 
 
-async def test_a_persona_with_a_short_model_context(server: Any) -> None:
+async def test_a_persona_with_a_short_model_context(server):
     server.says("Yes.", "No.", "Yes, again.")
     agent = PersonaAgent(ADA, server.client(), model_context=BufferedChatCompletionContext(2))
     debate = Debate([agent], rounds=3, instructions=lambda cue: f"Round {cue.round}.")
@@ -105,7 +104,7 @@ def ask(*content: Any) -> list[Any]:
     return [UserMessage(content=list(content), source="Ben")]
 
 
-async def test_personas_see_images(server: Any) -> None:
+async def test_personas_see_images(server):
     server.says("Red.")
     task = MultiModalMessage(content=["Which colour?", picture("red")], source="user")
     debate = Debate([ADA, BEN], model=server.client(vision=True), rounds=1)
@@ -116,7 +115,7 @@ async def test_personas_see_images(server: Any) -> None:
     assert "image " in debate.transcript.spoken()[0].calls[0].prompt[1].text
 
 
-async def test_replies_about_different_images_are_cached_apart(server: Any, tmp_path: Path) -> None:
+async def test_replies_about_different_images_are_cached_apart(server, tmp_path):
     server.says("Red.", "Blue.")
     cache, client = ReplyCache(tmp_path / "replies.sqlite"), server.client(vision=True)
     replies = []
@@ -128,12 +127,12 @@ async def test_replies_about_different_images_are_cached_apart(server: Any, tmp_
     assert replies == [("Red.", False), ("Blue.", False), ("Red.", True)]
 
 
-async def test_a_client_for_text_only() -> None:
+async def test_a_client_for_text_only():
     with pytest.raises(BadRequest, match="accepts text only"):
         await model(SIM).create(ask(picture("red")))
 
 
-async def test_a_table_is_a_node_of_a_graph(server: Any) -> None:
+async def test_a_table_is_a_node_of_a_graph(server):
     server.says("Yes.")
     panel = Debate([ADA, BEN], model=SIM, rounds=1).as_agent("Panel")
     writer, editor = (AssistantAgent(name, server.client()) for name in ("Writer", "Editor"))
@@ -144,7 +143,7 @@ async def test_a_table_is_a_node_of_a_graph(server: Any) -> None:
     assert [message.source for message in result.messages] == ["user", "Writer", "Ada", "Ben", "Panel", "Editor"]
 
 
-async def test_a_table_is_a_member_of_a_selector_group_chat(server: Any) -> None:
+async def test_a_table_is_a_member_of_a_selector_group_chat(server):
     server.says("Panel")
     panel = Debate([ADA, BEN], model=SIM, rounds=1).as_agent("Panel", "Two who disagree.")
     guest = AssistantAgent("Guest", model(SIM))

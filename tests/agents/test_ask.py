@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from pydantic import BaseModel
 
 from parley.agents import (
     ConfigError,
@@ -21,7 +20,7 @@ PROMPT = "Should buses be free?"
 
 
 @pytest.mark.parametrize("reply_type", [None, Opinion])
-async def test_it_is_the_turn_of_a_debate_of_one(reply_type: type[BaseModel] | None) -> None:
+async def test_it_is_the_turn_of_a_debate_of_one(reply_type):
     """The same in all but the time it took."""
 
     def untimed(turn: Any) -> Any:
@@ -33,13 +32,13 @@ async def test_it_is_the_turn_of_a_debate_of_one(reply_type: type[BaseModel] | N
     assert untimed(await ask(ADA, PROMPT, reply_type, model=SIM, options=options)) == untimed(turn)
 
 
-async def test_the_options_and_the_readout_reach_the_call(server: Any) -> None:
+async def test_the_options_and_the_readout_reach_the_call(server):
     server.says('{"score": 7}')
     await ask(ADA, PROMPT, Opinion, model=server.client(), readout="expected", options={"max_tokens": 9})
     assert (server.asked[0]["max_tokens"], server.asked[0]["logprobs"]) == (9, True)
 
 
-async def test_the_personas_own_model_comes_first_and_a_question_may_end_a_conversation() -> None:
+async def test_the_personas_own_model_comes_first_and_a_question_may_end_a_conversation():
     dee = Persona("Dee", "You are Dee.", model="sim/other")
     said = [("Interviewer", "How was your way?"), ("Applicant", "Very good."), ("user", "Is the applicant polite?")]
     for given in (SIM, model(SIM)):
@@ -48,7 +47,7 @@ async def test_the_personas_own_model_comes_first_and_a_question_may_end_a_conve
         assert [(piece.source, piece.text) for piece in turn.calls[0].prompt[1:]] == said
 
 
-async def test_clients_that_it_opened_are_closed_and_given_ones_stay_open(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_clients_that_it_opened_are_closed_and_given_ones_stay_open(monkeypatch):
     closed: list[Models] = []
     close = Models.close
 

@@ -52,7 +52,7 @@ def openai(server: Any, name: str = "gpt-4o-mini", **settings: Any) -> OpenAICha
     return OpenAIChatCompletionClient(model=name, base_url=server.url, api_key=KEY, max_retries=0, **settings)
 
 
-async def test_a_debate_on_autogens_openai_client_is_recorded(server: Any) -> None:
+async def test_a_debate_on_autogens_openai_client_is_recorded(server):
     server.says("Yes.", "No.")
     debate = Debate([ADA, BEN], model=openai(server), rounds=1)
     transcript = await debate.converse(TASK)
@@ -66,7 +66,7 @@ async def test_a_debate_on_autogens_openai_client_is_recorded(server: Any) -> No
     assert [piece.text for piece in call.prompt] == [BEN.about, TASK, "Yes."]
 
 
-async def test_everywhere_a_model_is_expected(server: Any) -> None:
+async def test_everywhere_a_model_is_expected(server):
     server.says('{"score": 7, "reason": "fair"}')
     client = openai(server)
     turn = await ask(ADA, TASK, Score, model=client)
@@ -81,7 +81,7 @@ async def test_everywhere_a_model_is_expected(server: Any) -> None:
     assert server.asked[0]["response_format"]["type"] == "json_schema"
 
 
-async def test_a_client_of_ones_own(server: Any) -> None:
+async def test_a_client_of_ones_own(server):
     debate = Debate([ADA], model=ReplayChatCompletionClient(["Yes."]), rounds=1)
     (turn,) = (await debate.converse(TASK)).spoken()
     assert [(call.model, call.reply, call.cost) for call in turn.calls] == [
@@ -93,7 +93,7 @@ async def test_a_client_of_ones_own(server: Any) -> None:
     assert turn.calls[0].cost == pytest.approx((turn.calls[0].prompt_tokens + turn.calls[0].completion_tokens) / 1e6)
 
 
-async def test_its_replies_are_cached_and_its_calls_budgeted(server: Any, tmp_path: Path) -> None:
+async def test_its_replies_are_cached_and_its_calls_budgeted(server, tmp_path):
     server.says("Yes.", "No.")
     cache, budget = ReplyCache(tmp_path / "replies.sqlite"), Budget(max_calls=1)
     seen = []
@@ -116,7 +116,7 @@ class Mine(ReplayChatCompletionClient):
         raise NotImplementedError
 
 
-async def test_clients_that_cannot_be_told_apart_are_not_cached(tmp_path: Path) -> None:
+async def test_clients_that_cannot_be_told_apart_are_not_cached(tmp_path):
     cache = ReplyCache(tmp_path / "replies.sqlite")
 
     async def replies(*clients: Any) -> list[Any]:
@@ -133,7 +133,7 @@ async def test_clients_that_cannot_be_told_apart_are_not_cached(tmp_path: Path) 
     cache.close()
 
 
-async def test_a_streamed_reply_is_cached_too(server: Any, tmp_path: Path) -> None:
+async def test_a_streamed_reply_is_cached_too(server, tmp_path):
     usage = {"prompt_tokens": 12, "completion_tokens": 3, "total_tokens": 15}
     ends = {"delta": {"content": "s."}, "finish_reason": "stop"}
     server.streams({"choices": [{"delta": {"content": "Ye"}}]}, {"choices": [ends]}, {"choices": [], "usage": usage})
@@ -159,7 +159,7 @@ async def test_a_streamed_reply_is_cached_too(server: Any, tmp_path: Path) -> No
         (500, ServerFault, "no such model"),
     ],
 )
-async def test_its_errors_are_ours(server: Any, status: int, kind: type[Exception], text: str) -> None:
+async def test_its_errors_are_ours(server, status, kind, text):
     server.fails(status, f"no such model, {KEY}")
     client = model(openai(server), retries=0)
     with pytest.raises(kind, match=text) as raised:
@@ -173,9 +173,7 @@ async def test_its_errors_are_ours(server: Any, status: int, kind: type[Exceptio
     [(2, {}, 3), (0, {}, 1), (0, {"retries": 1}, 2)],
     ids=["its", "none", "ours"],
 )
-async def test_one_policy_of_retries(
-    server: Any, max_retries: int, options: dict[str, int], requests: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_one_policy_of_retries(server, max_retries, options, requests, monkeypatch):
     for _ in range(30):
         server.sends('{"error": {"message": "busy"}}', 503, {"retry-after-ms": "1"})
     inner = OpenAIChatCompletionClient(model="gpt-4o-mini", base_url=server.url, api_key=KEY, max_retries=max_retries)
@@ -186,7 +184,7 @@ async def test_one_policy_of_retries(
     assert len(server.asked) == requests
 
 
-def test_two_policies_of_retries_are_refused() -> None:
+def test_two_policies_of_retries_are_refused():
     inner = OpenAIChatCompletionClient(model="gpt-4o-mini", api_key=KEY)
     with pytest.raises(ConfigError, match=r"retries=6 would multiply with the client's own \(2\); .*max_retries=0"):
         model(inner, retries=6)
@@ -207,7 +205,7 @@ class Noting(ReplayChatCompletionClient):
         ("autogen_ext.models.ollama._ollama_client", {"num_predict": 50, "temperature": 0.5, "seed": 3}),
     ],
 )
-async def test_options_for_other_clients(module: str, sent: dict[str, Any], monkeypatch: Any) -> None:
+async def test_options_for_other_clients(module, sent, monkeypatch):
     monkeypatch.setattr(Noting, "__module__", module)
     inner = Noting(["Yes."])
     options = {"seed": 3, "effort": "low", "logprobs": True}
@@ -217,7 +215,7 @@ async def test_options_for_other_clients(module: str, sent: dict[str, Any], monk
         model(inner, effort="low")
 
 
-async def test_clients_are_found_wherever_they_are(server: Any) -> None:
+async def test_clients_are_found_wherever_they_are(server):
     clients = [openai(server, name) for name in ("gpt-4o", "gpt-4o-mini", "gpt-4.1", "gpt-4.1-mini")]
     helper = AgentTool(AssistantAgent("Helper", clients[0]))
     inner = RoundRobinGroupChat([AssistantAgent("Xi", clients[1], tools=[helper])], name="inner", max_turns=1)
@@ -247,9 +245,7 @@ def as_read(messages: list[dict[str, Any]]) -> str:
     return "\n\n".join(text if name == "user" else f"{name}: {text}" for name, text in said)
 
 
-def test_malibu_on_autogens_own_client_gives_the_verdicts_of_ours(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_malibu_on_autogens_own_client_gives_the_verdicts_of_ours(monkeypatch, tmp_path):
     server = Server()
 
     def judged(nth: int, body: dict[str, Any]) -> Any:

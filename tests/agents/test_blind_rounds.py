@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
-from typing import Any
 
 import pytest
 from autogen_agentchat.conditions import MaxMessageTermination
@@ -26,7 +25,7 @@ def sources(turn: Turn) -> list[str]:
     return [piece.source for piece in (pieces[:-1] if persona else pieces)]
 
 
-async def test_what_was_said_blindly_is_read_by_all_others_afterwards_in_speaking_order() -> None:
+async def test_what_was_said_blindly_is_read_by_all_others_afterwards_in_speaking_order():
     transcript = await Debate(PANEL, model=SIM, rounds=3, blind_rounds=1).converse(TASK)
     blind, discussed = transcript.spoken(round=1), transcript.spoken(round=2)
     assert [turn.speaker for turn in transcript.spoken()] == NAMES * 3
@@ -37,7 +36,7 @@ async def test_what_was_said_blindly_is_read_by_all_others_afterwards_in_speakin
     assert texts == {"Cy": blind[2].text}
 
 
-async def test_the_calls_of_a_blind_round_are_concurrent_and_those_of_a_discussion_are_not(server: Any) -> None:
+async def test_the_calls_of_a_blind_round_are_concurrent_and_those_of_a_discussion_are_not(server):
     server.says("Yes.")
     await Debate(PANEL, model=server.client(), rounds=1, blind_rounds=1).converse(TASK)
     assert server.most_under_way == 4
@@ -46,7 +45,7 @@ async def test_the_calls_of_a_blind_round_are_concurrent_and_those_of_a_discussi
     assert server.most_under_way == 1
 
 
-async def test_where_each_slot_has_a_cache_of_its_own_a_shared_prefix_is_read_first(server: Any) -> None:
+async def test_where_each_slot_has_a_cache_of_its_own_a_shared_prefix_is_read_first(server):
     """llama.cpp: the agents take turns, and still hear nobody."""
     server.says("Yes.")
     async with asyncio.timeout(20):
@@ -60,7 +59,7 @@ async def test_where_each_slot_has_a_cache_of_its_own_a_shared_prefix_is_read_fi
             assert [sources(turn) for turn in transcript.spoken()] == [["user"]] * 4
 
 
-async def test_several_blind_rounds_keep_everything_back_until_the_last_is_over() -> None:
+async def test_several_blind_rounds_keep_everything_back_until_the_last_is_over():
     transcript = await Debate(PANEL[:2], model=SIM, rounds=3, blind_rounds=2, referee=RAY).converse(TASK)
     ada, ben = transcript.spoken("debater", round=2)
     assert (sources(ada), sources(ben)) == (["user", "Ada"], ["user", "Ben"])
@@ -70,7 +69,7 @@ async def test_several_blind_rounds_keep_everything_back_until_the_last_is_over(
 
 
 @pytest.mark.parametrize("fence", [False, True])
-async def test_personas_at_the_end_share_the_blind_round_in_the_same_order(fence: bool) -> None:
+async def test_personas_at_the_end_share_the_blind_round_in_the_same_order(fence):
     debate = Debate(PANEL, model=SIM, rounds=2, blind_rounds=1, order=shuffled(3), placement="last", fence=fence)
     transcript = await debate.converse(TASK)
     first, second = ([turn.speaker for turn in transcript.spoken(round=nth)] for nth in (1, 2))
@@ -80,7 +79,7 @@ async def test_personas_at_the_end_share_the_blind_round_in_the_same_order(fence
     assert len(prefixes) == (4 if fence else 1), "fenced, an agent's own turn is not quoted"
 
 
-async def test_a_blind_round_is_completed_before_a_termination_condition_ends_the_debate() -> None:
+async def test_a_blind_round_is_completed_before_a_termination_condition_ends_the_debate():
     debate = Debate(PANEL, model=SIM, rounds=3, blind_rounds=1, termination_condition=MaxMessageTermination(2))
     transcript = await debate.converse(TASK)
     assert [turn.speaker for turn in transcript.spoken()] == NAMES, "their calls were already made"
@@ -88,7 +87,7 @@ async def test_a_blind_round_is_completed_before_a_termination_condition_ends_th
     assert sources(again.spoken()[0]) == ["user", *NAMES, "user"], "and what they said was delivered"
 
 
-async def test_a_budget_ends_a_blind_round_and_no_reply_that_was_paid_for_is_lost() -> None:
+async def test_a_budget_ends_a_blind_round_and_no_reply_that_was_paid_for_is_lost():
     client, budget = model(f"{SIM}?latency=0.01"), Budget(max_calls=2)
     with session(Session("0", budget=budget)), record_calls() as calls, pytest.raises(BudgetSpent):
         await Debate(PANEL, model=client, rounds=2, blind_rounds=1).converse(TASK)
@@ -96,7 +95,7 @@ async def test_a_budget_ends_a_blind_round_and_no_reply_that_was_paid_for_is_los
     assert client.throttle.under_way == 0
 
 
-async def test_a_debate_saved_within_a_blind_round_loses_no_turn() -> None:
+async def test_a_debate_saved_within_a_blind_round_loses_no_turn():
     first, second = (Debate(PANEL[:2], model=SIM, rounds=1, blind_rounds=1) for _ in range(2))
     turns = first.stream(TASK)
     heard: Sequence[Turn] = [await anext(turns) for _ in range(3)]

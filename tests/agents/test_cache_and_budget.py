@@ -42,7 +42,7 @@ async def ask_twice(client: Any, sample: str, path: Path) -> list[tuple[str, boo
     return [(call.reply, call.cached) for call in calls]
 
 
-async def test_the_same_request_twice_gives_two_samples_and_another_sample_its_own(server: Any, tmp_path: Path) -> None:
+async def test_the_same_request_twice_gives_two_samples_and_another_sample_its_own(server, tmp_path):
     server.says("Seven.", "Eight.", "Nine.", "Ten.")
     path = tmp_path / "deep" / "replies.sqlite"
     assert await ask_twice(server.client(), "7/unit", path) == [("Seven.", False), ("Eight.", False)]
@@ -54,7 +54,7 @@ async def test_the_same_request_twice_gives_two_samples_and_another_sample_its_o
     assert [cached for _, cached in simulated[1]] == [False, False]
 
 
-async def test_the_address_covers_options_messages_schema_and_tools(server: Any, tmp_path: Path) -> None:
+async def test_the_address_covers_options_messages_schema_and_tools(server, tmp_path):
     async def count(what: str) -> int:
         return len(what)
 
@@ -86,7 +86,7 @@ async def test_the_address_covers_options_messages_schema_and_tools(server: Any,
     assert len(server.asked) == 6
 
 
-async def test_a_reply_from_the_cache_is_whole_and_costs_nothing(server: Any, tmp_path: Path) -> None:
+async def test_a_reply_from_the_cache_is_whole_and_costs_nothing(server, tmp_path):
     logprob = {"token": "7", "logprob": -0.5, "top_logprobs": [{"token": "8", "logprob": -1.5, "bytes": [56]}]}
     server.says("7", logprobs=[logprob])
     client, budget = server.client(price_in=1, price_out=1), Budget(max_calls=1)
@@ -106,9 +106,7 @@ async def test_a_reply_from_the_cache_is_whole_and_costs_nothing(server: Any, tm
 @pytest.mark.parametrize(
     ("tokens", "other"), [([f"7 {KEY}"], "8"), ([KEY[:9], KEY[9:]], "8"), (["7"], KEY)], ids=["one", "two", "another"]
 )
-async def test_a_key_among_log_probabilities_is_not_stored(
-    server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tokens: list[str], other: str
-) -> None:
+async def test_a_key_among_log_probabilities_is_not_stored(server, tmp_path, monkeypatch, tokens, other):
     monkeypatch.setenv("PARLEY_SERVER_KEY", KEY)
     tops = [{"token": other, "logprob": -1.5, "bytes": list(other.encode())}]
     server.says("7", logprobs=[{"token": token, "logprob": -0.5, "top_logprobs": tops} for token in tokens])
@@ -123,7 +121,7 @@ async def test_a_key_among_log_probabilities_is_not_stored(
     assert (reply.content, reply.logprobs) == ("7", None)
 
 
-async def test_one_token_without_a_text_is_cached_with_its_probabilities(server: Any, tmp_path: Path) -> None:
+async def test_one_token_without_a_text_is_cached_with_its_probabilities(server, tmp_path):
     top = [{"token": "7", "logprob": -1.5, "bytes": [55]}]
     choice = {"finish_reason": "length", "message": {"content": " "}}
     probabilities = {"content": [{"token": " ", "logprob": -0.5, "top_logprobs": top}]}
@@ -142,13 +140,13 @@ async def test_one_token_without_a_text_is_cached_with_its_probabilities(server:
     assert read.logprobs[0].top_logprobs[0].bytes == [55]
 
 
-def test_a_cache_that_cannot_be_created_says_what_to_do(tmp_path: Path) -> None:
+def test_a_cache_that_cannot_be_created_says_what_to_do(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(ParleyError, match="--no-cache"):
         ReplyCache(tmp_path / "file" / "replies.sqlite")
 
 
-def test_a_cache_is_hardly_larger_than_its_replies(tmp_path: Path) -> None:
+def test_a_cache_is_hardly_larger_than_its_replies(tmp_path):
     cache = ReplyCache(tmp_path / "replies.sqlite")
     for number in range(3000):
         cache.put_text(hashlib.blake2b(b"%d" % number, digest_size=20).digest(), "m", "word " * 240)
@@ -157,7 +155,7 @@ def test_a_cache_is_hardly_larger_than_its_replies(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("alone", [True, False])
-async def test_replies_of_earlier_versions_and_of_other_processes_are_found(tmp_path: Path, alone: bool) -> None:
+async def test_replies_of_earlier_versions_and_of_other_processes_are_found(tmp_path, alone):
     with closing(sqlite3.connect(tmp_path / "replies.sqlite", isolation_level=None)) as db:
         db.execute(
             "CREATE TABLE replies (address BLOB PRIMARY KEY, model TEXT NOT NULL, reply TEXT NOT NULL, "
@@ -176,7 +174,7 @@ async def test_replies_of_earlier_versions_and_of_other_processes_are_found(tmp_
     cache.close()
 
 
-def test_a_slow_models_reply_is_on_disk_immediately(tmp_path: Path) -> None:
+def test_a_slow_models_reply_is_on_disk_immediately(tmp_path):
     """A run that is killed while it waits for the next reply does not pay for this one again."""
     cache = ReplyCache(tmp_path / "replies.sqlite")
     cache.put_text(b"1", "a/slow", "{}")
@@ -184,7 +182,7 @@ def test_a_slow_models_reply_is_on_disk_immediately(tmp_path: Path) -> None:
         assert db.execute("SELECT count(*) FROM replies").fetchone() == (1,)
 
 
-async def test_a_budget_in_calls_is_never_exceeded(server: Any) -> None:
+async def test_a_budget_in_calls_is_never_exceeded(server):
     server.says("Seven.")
     client, budget = server.client(), Budget(max_calls=3)
 
@@ -207,7 +205,7 @@ async def test_a_budget_in_calls_is_never_exceeded(server: Any) -> None:
     ],
     ids=["tokens", "money"],
 )
-async def test_budgets_in_tokens_and_money_stop_the_next_call(server: Any, budget: Budget, message: str) -> None:
+async def test_budgets_in_tokens_and_money_stop_the_next_call(server, budget, message):
     server.says("Seven.")
     client = server.client(price_in=1, price_out=1)
     with session(Session("unit", budget=budget)):

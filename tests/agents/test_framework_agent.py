@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import AsyncIterator, Callable
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -38,7 +37,7 @@ def fare(city: str) -> str:
 
 
 @pytest.fixture
-async def agent(server: Any) -> AsyncIterator[Make]:
+async def agent(server):
     """Makes agents on the server, with Agent Framework's own OpenAI client."""
     client = OpenAIChatCompletionClient("gpt-4o-mini", api_key=KEY, base_url=server.url)
 
@@ -49,7 +48,7 @@ async def agent(server: Any) -> AsyncIterator[Make]:
     await client.client.close()
 
 
-async def test_it_debates_with_a_persona_and_remembers(server: Any, agent: Make) -> None:
+async def test_it_debates_with_a_persona_and_remembers(server, agent):
     server.says("Yes.", "No.", "Still yes.", "Still no.")
     transcript = await Debate([agent(), BEN], model=server.client(), rounds=2).converse(TASK)
     assert [turn.text for turn in transcript.spoken()] == ["Yes.", "No.", "Still yes.", "Still no."]
@@ -63,7 +62,7 @@ async def test_it_debates_with_a_persona_and_remembers(server: Any, agent: Make)
     assert told[-1]["name"] == "Ben"
 
 
-async def test_tool_calls_are_events_and_every_call_is_recorded(server: Any, agent: Make) -> None:
+async def test_tool_calls_are_events_and_every_call_is_recorded(server, agent):
     server.says(tool_calls=[CALL])
     server.says("3 euros are too many.")
     debate = Debate([agent(tools=[fare])], rounds=1)
@@ -79,7 +78,7 @@ async def test_tool_calls_are_events_and_every_call_is_recorded(server: Any, age
     assert (result.role, "3 euros in Ghent" in result.text, turn.text) == ("tool", True, "3 euros are too many.")
 
 
-async def test_its_replies_are_cached_and_its_calls_budgeted(server: Any, agent: Make, tmp_path: Path) -> None:
+async def test_its_replies_are_cached_and_its_calls_budgeted(server, agent, tmp_path):
     server.says(tool_calls=[CALL])
     server.says("Yes.", "No.")
     cache, budget = ReplyCache(tmp_path / "replies.sqlite"), Budget(max_calls=3)
@@ -98,7 +97,7 @@ async def test_its_replies_are_cached_and_its_calls_budgeted(server: Any, agent:
     assert KEY.encode() not in (tmp_path / "replies.sqlite").read_bytes()
 
 
-async def test_a_failed_turn_loses_nothing_it_was_told(server: Any, agent: Make) -> None:
+async def test_a_failed_turn_loses_nothing_it_was_told(server, agent):
     server.fails(401, f"no, {KEY}")
     server.says("Yes.")
     debate = Debate([agent()], rounds=1)
@@ -108,7 +107,7 @@ async def test_a_failed_turn_loses_nothing_it_was_told(server: Any, agent: Make)
     assert [message["content"] for message in server.asked[-1]["messages"][1:]] == [TASK, "And trams?"]
 
 
-async def test_state_and_reset(server: Any, agent: Make) -> None:
+async def test_state_and_reset(server, agent):
     server.says("Yes.")
     debate = Debate([agent()], rounds=1)
     await debate.converse(TASK)
@@ -123,7 +122,7 @@ async def test_state_and_reset(server: Any, agent: Make) -> None:
     assert [message["content"] for message in server.asked[-1]["messages"][1:]] == ["Sure?"]
 
 
-async def test_a_recorded_run_is_resumed(server: Any, agent: Make, tmp_path: Path) -> None:
+async def test_a_recorded_run_is_resumed(server, agent, tmp_path):
     server.says("Yes.", "No.")
     server.fails(400, "too long")
     server.says("Yes.")
@@ -146,7 +145,7 @@ class Plain(BaseChatClient):
         raise AssertionError("must not be called")
 
 
-async def test_what_cannot_take_part_says_why(agent: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_cannot_take_part_says_why(agent, monkeypatch):
     with pytest.raises(ConfigError, match="'Ada' cannot take part: it runs no chat middleware"):
         FrameworkAgent(Agent(Plain(), name="Ada"))
     with pytest.raises(ConfigError, match=r"give another: FrameworkAgent\(agent, 'Ada'\)"):

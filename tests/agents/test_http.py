@@ -97,7 +97,7 @@ async def ask(client: Client) -> Any:
     return (await client.create(PROMPT)).content
 
 
-async def test_a_connection_is_kept_for_the_next_call(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_connection_is_kept_for_the_next_call(monkeypatch):
     monkeypatch.setenv("PARLEY_SERVER_KEY", "k")
     scripted = Scripted(OK, OK)
     async with connected(scripted) as client:
@@ -108,7 +108,7 @@ async def test_a_connection_is_kept_for_the_next_call(monkeypatch: pytest.Monkey
     assert scripted.connections == 1
 
 
-async def test_a_stream_may_be_gzip_of_two_members() -> None:
+async def test_a_stream_may_be_gzip_of_two_members():
     event = b'data: {"choices": [{"delta": {"content": "%s"}}]}\n\n'
     body = gzip.compress(event % b"Ye") + gzip.compress(event % b"s." + b"data: [DONE]\n\n")
     async with connected(Scripted(answer(body, "Content-Encoding: gzip"))) as client:
@@ -134,9 +134,7 @@ BOMB = gzip.compress(b"0" * 100_000)
         (b"HTTP/1.1 200 OK\r\nX: " + b"x" * 2**17, "more than"),
     ],
 )
-async def test_what_is_not_a_response_is_an_error_and_the_next_call_works(
-    sent: Answer, message: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_is_not_a_response_is_an_error_and_the_next_call_works(sent, message, monkeypatch):
     monkeypatch.setattr(CompatibleClient, "max_bytes", 1000)
     async with connected(Scripted(sent, OK)) as client:
         with pytest.raises(ServerFault, match=message):
@@ -144,7 +142,7 @@ async def test_what_is_not_a_response_is_an_error_and_the_next_call_works(
         assert await ask(client) == "Yes."
 
 
-async def test_a_late_response_is_an_error_and_its_connection_is_not_used_again() -> None:
+async def test_a_late_response_is_an_error_and_its_connection_is_not_used_again():
     scripted = Scripted(None, OK)
     async with connected(scripted, timeout=0.2) as client:
         with pytest.raises(ServerFault, match=r"no answer within 0\.2 s"):
@@ -153,7 +151,7 @@ async def test_a_late_response_is_an_error_and_its_connection_is_not_used_again(
     assert scripted.connections == 2
 
 
-def test_a_client_works_in_a_second_event_loop() -> None:
+def test_a_client_works_in_a_second_event_loop():
     client = model("server/m?base_url=http://localhost:1/v1", retries=0)
 
     async def twice() -> list[Any]:
@@ -164,7 +162,7 @@ def test_a_client_works_in_a_second_event_loop() -> None:
     assert [asyncio.run(twice()) for _ in range(2)] == [["Yes.", "Yes."]] * 2
 
 
-async def test_a_name_that_cannot_be_resolved_is_not_tried_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_name_that_cannot_be_resolved_is_not_tried_for_long(monkeypatch):
     monkeypatch.setattr("parley.agents.models.retries.FIRST_CONTACT_SECONDS", 0.2)  # three otherwise
     client = model("server/m?base_url=http://nosuch.invalid/v1")
     began = time.monotonic()
@@ -174,7 +172,7 @@ async def test_a_name_that_cannot_be_resolved_is_not_tried_for_long(monkeypatch:
     await client.close()
 
 
-async def test_a_server_that_answered_before_is_waited_for() -> None:
+async def test_a_server_that_answered_before_is_waited_for():
     async with serving(Scripted([OK, Scripted.CLOSE])) as url:  # a connection that is kept would be waited for too
         client = model(f"server/m?base_url={url}/v1", retries=1)
         assert await ask(client) == "Yes."
@@ -183,7 +181,7 @@ async def test_a_server_that_answered_before_is_waited_for() -> None:
     await client.close()
 
 
-async def test_half_a_surrogate_pair_can_be_sent() -> None:
+async def test_half_a_surrogate_pair_can_be_sent():
     scripted = Scripted(OK)
     async with connected(scripted) as client:
         await client.create([UserMessage(content="a\ud800", source="user")])
@@ -192,14 +190,14 @@ async def test_half_a_surrogate_pair_can_be_sent() -> None:
 
 
 @pytest.fixture
-def keys(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+def keys(monkeypatch):
     for variable in ("ANTHROPIC_API_KEY", "GEMINI_API_KEY"):
         monkeypatch.setenv(variable, "k")
     return monkeypatch
 
 
 @pytest.mark.parametrize("name", ["server/m", "anthropic/m", "google/m"])
-async def test_certificates_are_checked(name: str, certificate: tuple[Path, Path], keys: pytest.MonkeyPatch) -> None:
+async def test_certificates_are_checked(name, certificate, keys):
     """Anthropic's message was "operation not permitted"."""
     async with serving(Scripted(OK), encrypted_by(certificate)) as url:
         client = model(f"{name}?base_url={url}&retries=0")
@@ -209,9 +207,7 @@ async def test_certificates_are_checked(name: str, certificate: tuple[Path, Path
 
 
 @pytest.mark.parametrize(("name", "module"), [("anthropic/m", anthropic), ("google/m", google_messages)])
-def test_a_file_of_certificates_that_is_not_there_is_named_before_the_run(
-    name: str, module: Any, keys: pytest.MonkeyPatch
-) -> None:
+def test_a_file_of_certificates_that_is_not_there_is_named_before_the_run(name, module, keys):
     module.certificates.cache_clear()
     keys.setenv("SSL_CERT_FILE", "gone.pem")
     with pytest.raises(ConfigError, match=r"^SSL_CERT_FILE=gone.pem: no certificates can be read from it \(No such"):

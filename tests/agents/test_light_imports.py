@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 SMALL = ("--suite", "tiny", "--design", "silent", "--limit", "1", "--yardstick", "off")
 
@@ -24,9 +21,7 @@ assert "autogen_core" in sys.modules
 """
 
 
-def test_neither_the_package_nor_a_report_loads_autogen_until_a_name_needs_it(
-    place: Path, parley: Callable[..., Any]
-) -> None:
+def test_neither_the_package_nor_a_report_loads_autogen_until_a_name_needs_it(place, parley):
     assert parley("run", "malibu", *SMALL, "--model", "sim/judge", "--out", "run.sqlite").status == 0
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -77,7 +77,7 @@ CONDITIONS = [
 
 
 @pytest.mark.parametrize("condition", CONDITIONS)
-async def test_conditions_end_both_at_the_same_message(server: Any, condition: Any) -> None:
+async def test_conditions_end_both_at_the_same_message(server, condition):
     server.says("Yes.")
     client = openai(server)
     debate = Debate(assistants(client), rounds=9, termination_condition=condition())
@@ -90,7 +90,7 @@ async def test_conditions_end_both_at_the_same_message(server: Any, condition: A
     assert again == (await seen(team.run_stream(task=TASK)))[0]
 
 
-async def test_tool_calls_and_results_are_streamed_and_conditions_see_them(server: Any) -> None:
+async def test_tool_calls_and_results_are_streamed_and_conditions_see_them(server):
     results = []
     for kind in ("ours", "stock"):
         server.says(tool_calls=tool_call("count", what="cats"))
@@ -142,7 +142,7 @@ async def with_a_selector_function(client: Any) -> Any:
         (with_a_selector_function, None),
     ],
 )
-async def test_agents_that_act_do_the_same_in_a_debate(server: Any, acting: Any, first: Any) -> None:
+async def test_agents_that_act_do_the_same_in_a_debate(server, acting, first):
     """Each example of docs/autogen.md: the same events and the same requests as without Parley."""
     seen_by, asked = [], []
     for _ in range(2):
@@ -165,7 +165,7 @@ async def test_agents_that_act_do_the_same_in_a_debate(server: Any, acting: Any,
     assert asked[0] == asked[1]
 
 
-async def test_personas_stream_like_assistants(server: Any) -> None:
+async def test_personas_stream_like_assistants(server):
     server.streams(chunk("Ye"), chunk("s."), chunk(finish="stop"), USAGE)
     names = [Persona("Xi", "You are Xi."), Persona("Yu", "You are Yu.")]
     debate = Debate(names, model=server.client(), rounds=1, model_client_stream=True)
@@ -182,7 +182,7 @@ async def test_personas_stream_like_assistants(server: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", ["ours", "stock"])
-async def test_a_second_run_of_a_running_table_is_refused(server: Any, until: Any, kind: str) -> None:
+async def test_a_second_run_of_a_running_table_is_refused(server, until, kind):
     server.keeps_silent()
     team = Debate(assistants(openai(server))) if kind == "ours" else await stock(assistants(openai(server)))
     token = CancellationToken()
@@ -195,7 +195,7 @@ async def test_a_second_run_of_a_running_table_is_refused(server: Any, until: An
         await first
 
 
-async def test_cancellation_is_noticed_between_turns() -> None:
+async def test_cancellation_is_noticed_between_turns():
     token = CancellationToken()
     debate = Debate([ADA, BEN], model=SIM)
     heard: list[str] = []
@@ -212,7 +212,7 @@ async def test_cancellation_is_noticed_between_turns() -> None:
     assert [turn.speaker for turn in (await debate.converse(TASK)).spoken()] == ["Ben", "Ada", "Ben"]
 
 
-async def test_a_critique_loop_counts_its_messages_like_a_team() -> None:
+async def test_a_critique_loop_counts_its_messages_like_a_team():
     loop = Critique(
         ADA, {"bias": BEN}, criteria={"bias": "< 0"}, model=SIM, termination_condition=MaxMessageTermination(4)
     )

@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import urllib.request
-from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
@@ -17,9 +16,7 @@ from autogen_core.models import AssistantMessage, CreateResult, UserMessage
 from pydantic import BaseModel
 
 from parley.agents import (
-    Client,
     ParleyError,
-    StructuredReply,
     free_text,
     model,
     parse,
@@ -40,20 +37,18 @@ class Opinion(BaseModel):
 
 
 @pytest.fixture(scope="module")
-def client() -> Iterator[Client]:
+def client():
     client = model("local/smollm2?max_connections=1&context=512&temperature=0.8&seed=11")
     yield client
     asyncio.run(client.close())
 
 
 @pytest.fixture(scope="module")
-def answer(client: Client) -> StructuredReply[Opinion]:
+def answer(client):
     return asyncio.run(structured_reply(client, ASK, Opinion, readout="expected"))
 
 
-async def test_a_structured_reply_fits_has_expectations_and_follows_the_seed(
-    client: Client, answer: StructuredReply[Opinion]
-) -> None:
+async def test_a_structured_reply_fits_has_expectations_and_follows_the_seed(client, answer):
     assert answer.status == "ok"
     assert answer.value is not None
     assert parse(answer.raw, Opinion) == (answer.value, "")
@@ -65,7 +60,7 @@ async def test_a_structured_reply_fits_has_expectations_and_follows_the_seed(
     assert min(again.usage.prompt_tokens, again.usage.completion_tokens) > 0
 
 
-async def test_a_reply_arrives_token_by_token(client: Client) -> None:
+async def test_a_reply_arrives_token_by_token(client):
     messages = [UserMessage(content="Say hello.", source="user")]
     extra = {"max_tokens": 6, "temperature": 0.0}
     *chunks, reply = [part async for part in client.create_stream(messages, extra_create_args=extra)]
@@ -77,7 +72,7 @@ async def test_a_reply_arrives_token_by_token(client: Client) -> None:
     assert (whole.content, whole.usage.prompt_tokens) == (reply.content, reply.usage.prompt_tokens)
 
 
-async def test_a_reply_that_has_begun_is_continued_by_one_token(client: Client) -> None:
+async def test_a_reply_that_has_begun_is_continued_by_one_token(client):
     """It has no text but the token's, though llama.cpp repeats what it was given; an end has probabilities too."""
     options = {"max_tokens": 1, "logprobs": True, "temperature": 0.0}
     contents = []
@@ -109,13 +104,13 @@ async def uncached_share(tiny_model: Path, conversations: int, slots: int, reuse
     return 1 - sum(call.cached_tokens or 0 for call in calls) / sum(call.prompt_tokens for call in calls)
 
 
-async def test_conversations_that_wait_for_a_slot_are_cached_in_memory(tiny_model: Path) -> None:
+async def test_conversations_that_wait_for_a_slot_are_cached_in_memory(tiny_model):
     """Six on two slots: without the memory every second turn is read from the start."""
     assert await uncached_share(tiny_model, conversations=6, slots=2, reuse_mb=64) < 0.2
     assert await uncached_share(tiny_model, conversations=6, slots=2, reuse_mb=0) > 0.9
 
 
-async def test_calls_for_one_token_read_a_shared_prefix_once(tiny_model: Path) -> None:
+async def test_calls_for_one_token_read_a_shared_prefix_once(tiny_model):
     """All at once and with free slots, they take turns in one: only what is new in a prompt is read."""
     client = model(f"local/{tiny_model}", max_connections=4, context=1024)
     prompts = [
@@ -139,7 +134,7 @@ async def test_calls_for_one_token_read_a_shared_prefix_once(tiny_model: Path) -
     assert max(read[1:]) < 100
 
 
-async def test_a_file_that_only_begins_like_a_model(tmp_path: Path) -> None:
+async def test_a_file_that_only_begins_like_a_model(tmp_path):
     path = tmp_path / "broken.gguf"
     path.write_bytes(b"GGUF" + b"junk" * 100)
     client = model(f"local/{path}")
@@ -148,7 +143,7 @@ async def test_a_file_that_only_begins_like_a_model(tmp_path: Path) -> None:
     await client.close()
 
 
-def test_a_retrained_model_has_another_identity(tmp_path: Path) -> None:
+def test_a_retrained_model_has_another_identity(tmp_path):
     """Same folder and size: it must not get the old model's replies from the cache."""
     path = tmp_path / "model.gguf"
     (tmp_path / "config.json").write_text("{}")
@@ -162,7 +157,7 @@ def test_a_retrained_model_has_another_identity(tmp_path: Path) -> None:
     assert identities[1] == identities[2], "the same weights, written later: seeds and cached replies are the same"
 
 
-def test_its_http_port_is_locked(client: Client, answer: StructuredReply[Opinion]) -> None:
+def test_its_http_port_is_locked(client, answer):
     """llama.cpp always listens on loopback; it requires a random key."""
     address = client._server.listening_address  # type: ignore[attr-defined]
     body = json.dumps({"messages": [{"role": "user", "content": "Hello."}], "max_tokens": 1}).encode()

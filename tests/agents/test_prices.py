@@ -15,7 +15,7 @@ from parley.agents.providers import PROVIDERS
 DAY = date(2026, 11, 16)
 
 
-def test_every_price_has_a_source_and_a_date_and_plausible_rates() -> None:
+def test_every_price_has_a_source_and_a_date_and_plausible_rates():
     listed = price_list(DAY)
     assert {name.partition("/")[0] for name in listed} == {"openai", "anthropic", "google", "deepseek"}
     assert all(
@@ -35,7 +35,7 @@ def test_every_price_has_a_source_and_a_date_and_plausible_rates() -> None:
             assert listed[entry.use or ""].ends is None
 
 
-def test_a_price_changes_on_its_day() -> None:
+def test_a_price_changes_on_its_day():
     before, after = (price_list(date(2026, *day))["google/gemini-4-argon"] for day in ((11, 30), (12, 1)))
     assert (before.price.prompt, before.price.completion, before.price.cached) == (2.0, 10.0, 0.10)
     assert (after.price.prompt, after.price.completion, after.price.cached) == (4.0, 20.0, 0.20)
@@ -57,11 +57,11 @@ def test_a_price_changes_on_its_day() -> None:
         (Price(0.15, 0.6), (1000, 100, 900), 1000 * 0.15 + 100 * 0.6),  # an unknown cached price is the full one
     ],
 )
-def test_cached_written_and_long_prompts_have_their_rates(price: Price, tokens: tuple[int, ...], cost: float) -> None:
+def test_cached_written_and_long_prompts_have_their_rates(price, tokens, cost):
     assert price.cost_of_call(*tokens) == pytest.approx(cost / 1e6, rel=1e-4)
 
 
-def test_batches_have_the_listed_rates() -> None:
+def test_batches_have_the_listed_rates():
     luna = price_of("openai/gpt-6-luna").in_batches()
     assert (luna.prompt, luna.cached, luna.completion) == (0.05, 0.005, 0.25), "listed, so the factor does not matter"
     assert luna.written_factor == 1.25
@@ -69,14 +69,14 @@ def test_batches_have_the_listed_rates() -> None:
     assert (flash.prompt, flash.cached, flash.completion) == (0.15, None, 0.60), "not listed: cached tokens cost `in`"
 
 
-def test_unknown_stays_unknown() -> None:
+def test_unknown_stays_unknown():
     for price in (price_of("openai/no-such-model"), price_of("openai/no-such-model", price_in=1.0)):
         assert not price.known
         assert price.cost(1, 1) is price.cost_of_call(1, 1) is price.in_batches().cost(1, 1) is None
     assert price_of("sim/judge") == Price(0.0, 0.0)
 
 
-def test_a_user_price_replaces_the_listed_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_user_price_replaces_the_listed_one(monkeypatch):
     options: dict[str, Any] = {"price_in": 1.0, "price_out": 4.0}
     price = client_class("openai/gpt-6-luna").price_for("openai/gpt-6-luna", options)
     assert (price.prompt, price.completion, price.cached, price.batch, price.long) == (1.0, 4.0, None, None, None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -64,7 +63,7 @@ class Claude:
 
 
 @pytest.fixture
-async def claude(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Claude]:
+async def claude(monkeypatch):
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-test")
     claude = Claude()
     app = web.Application()
@@ -86,7 +85,7 @@ async def debate(claude: Claude, *, task: str = TASK, rounds: int = 2, **how: An
     return [call for turn in transcript.spoken() for call in turn.calls]
 
 
-async def test_personas_last_share_everything_with_the_call_before(claude: Claude) -> None:
+async def test_personas_last_share_everything_with_the_call_before(claude):
     calls = await debate(claude, placement="last")
     opening = len(TASK) // 4
     assert calls[0].cached_tokens == 0
@@ -99,7 +98,7 @@ async def test_personas_last_share_everything_with_the_call_before(claude: Claud
     assert calls[-1].cached_tokens > calls[1].cached_tokens  # type: ignore[operator]
 
 
-async def test_cache_writes_and_cache_reads_have_their_own_prices(claude: Claude) -> None:
+async def test_cache_writes_and_cache_reads_have_their_own_prices(claude):
     call = (await debate(claude))[0]
     plain = call.prompt_tokens - call.written_tokens
     # $3 per million prompt tokens, a quarter more if they are cached, $15 per million reply tokens
@@ -112,14 +111,14 @@ async def test_cache_writes_and_cache_reads_have_their_own_prices(claude: Claude
     )
 
 
-async def test_nothing_is_marked_in_a_short_conversation_or_a_single_round(claude: Claude) -> None:
+async def test_nothing_is_marked_in_a_short_conversation_or_a_single_round(claude):
     await debate(claude, task="Buses?", placement="last")
     await debate(claude, rounds=1)
     assert "cache_control" not in json.dumps(claude.asked)
     assert all(isinstance(message["content"], str) for body in claude.asked for message in body["messages"])
 
 
-async def test_marks_change_neither_the_text_nor_the_record(claude: Claude) -> None:
+async def test_marks_change_neither_the_text_nor_the_record(claude):
     calls = await debate(claude, placement="last")
     sent = claude.asked[1]["messages"]
     assert [message["role"] for message in sent] == ["user"]
@@ -133,7 +132,7 @@ async def test_marks_change_neither_the_text_nor_the_record(claude: Claude) -> N
     ]
 
 
-async def test_openai_gets_one_cache_key_per_unit(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_openai_gets_one_cache_key_per_unit(server, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     server.says("Seven.")
     for options in ({"cache_key": True}, {}):
@@ -162,7 +161,7 @@ IMPOSSIBLE = [
 
 
 @pytest.mark.parametrize("details", IMPOSSIBLE)
-async def test_an_impossible_count_is_recorded_as_unknown(server: Any, details: Any) -> None:
+async def test_an_impossible_count_is_recorded_as_unknown(server, details):
     usage = {"prompt_tokens": 12, "completion_tokens": 3, "prompt_tokens_details": details}
     choice = {"finish_reason": "stop", "message": {"content": "Seven."}}
     server.sends(json.dumps({"choices": [choice], "usage": usage}))
@@ -172,7 +171,7 @@ async def test_an_impossible_count_is_recorded_as_unknown(server: Any, details: 
 
 
 @given(st.integers(0, 10_000))
-def test_what_vendors_bill_as_cached(shared: int) -> None:
+def test_what_vendors_bill_as_cached(shared):
     """OpenAI: from 1,024 tokens on, in steps of 128. DeepSeek: in blocks of 64."""
     openai, deepseek = OpenAIClient.billed_as_cached(shared), DeepSeekClient.billed_as_cached(shared)
     assert openai in range(0, shared + 1, 128)

@@ -31,7 +31,7 @@ PROXY_VARIABLES = [
 
 
 @pytest.fixture
-def no_proxies(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+def no_proxies(monkeypatch):
     for variable in PROXY_VARIABLES:
         monkeypatch.delenv(variable, raising=False)
     return monkeypatch
@@ -42,7 +42,7 @@ ELSEWHERE = "server/m?base_url={}://models.invalid/v1"
 
 
 @pytest.mark.parametrize("excluded", ["models.invalid", ".invalid", "*"])
-async def test_no_proxy_is_honoured(excluded: str, no_proxies: pytest.MonkeyPatch) -> None:
+async def test_no_proxy_is_honoured(excluded, no_proxies):
     proxy = Scripted(OK)
     async with serving(proxy) as url:
         no_proxies.setenv("HTTP_PROXY", url)
@@ -106,9 +106,7 @@ async def proxied(scripted: Scripted, password: str = "", tls: ssl.SSLContext | 
     ("variable", "password"),
     [("HTTP_PROXY", ""), ("http_proxy", "p@ss/w:rd"), ("ALL_PROXY", "p@ss/w:rd"), ("all_proxy", "")],
 )
-async def test_a_proxy_with_and_without_a_password(
-    no_proxies: pytest.MonkeyPatch, variable: str, password: str
-) -> None:
+async def test_a_proxy_with_and_without_a_password(no_proxies, variable, password):
     async with proxied(Scripted(OK, OK), password) as proxy:
         no_proxies.setenv(variable, proxy.url)
         client = model(ELSEWHERE.format("http"), retries=0)
@@ -118,7 +116,7 @@ async def test_a_proxy_with_and_without_a_password(
 
 
 @pytest.mark.parametrize("variable", ["HTTP_PROXY", "all_proxy"])
-async def test_weights_are_downloaded_through_the_same_proxy(no_proxies: pytest.MonkeyPatch, variable: str) -> None:
+async def test_weights_are_downloaded_through_the_same_proxy(no_proxies, variable):
     def fetch(url: str) -> bytes:
         return b"".join(download(url))
 
@@ -134,7 +132,7 @@ async def test_weights_are_downloaded_through_the_same_proxy(no_proxies: pytest.
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
-async def test_a_wrong_password_is_an_error_that_does_not_show_it(no_proxies: pytest.MonkeyPatch, scheme: str) -> None:
+async def test_a_wrong_password_is_an_error_that_does_not_show_it(no_proxies, scheme):
     async with proxied(Scripted(OK), "right") as proxy:
         no_proxies.setenv("ALL_PROXY", proxy.url.replace("right", "wr0ng"))
         client = model(ELSEWHERE.format(scheme), retries=0)
@@ -187,7 +185,7 @@ for proxy in sys.argv[1:]:
 """
 
 
-async def test_a_proxy_learns_hosts_and_no_key(no_proxies: pytest.MonkeyPatch, certificate: tuple[Path, Path]) -> None:
+async def test_a_proxy_learns_hosts_and_no_key(no_proxies, certificate):
     """In a process of its own: OpenSSL's SSL_CERT_FILE is read when aiohttp is imported."""
     server, tls = Scripted(*[OK] * 99), encrypted_by(certificate)
     async with proxied(server, "", tls) as open_to_all, proxied(server, "p@ss/w:rd", tls) as guarded:
@@ -211,9 +209,7 @@ async def test_a_proxy_learns_hosts_and_no_key(no_proxies: pytest.MonkeyPatch, c
 
 @pytest.mark.parametrize("password", ["", "p@ss/w:rd"])
 @pytest.mark.parametrize("name", ["server/m", "anthropic/m", "google/m"])
-async def test_over_plain_http_the_key_is_the_servers_and_the_password_the_proxys(
-    no_proxies: pytest.MonkeyPatch, name: str, password: str
-) -> None:
+async def test_over_plain_http_the_key_is_the_servers_and_the_password_the_proxys(no_proxies, name, password):
     for variable in KEY_VARIABLES:
         no_proxies.setenv(variable, KEY)
     async with proxied(Scripted(OK), password) as proxy:
@@ -230,7 +226,7 @@ async def test_over_plain_http_the_key_is_the_servers_and_the_password_the_proxy
 
 
 @pytest.mark.parametrize("scheme", ["socks5h", "https", "SOCKS4"])
-def test_other_kinds_of_proxies_are_refused_in_one_line(no_proxies: pytest.MonkeyPatch, scheme: str) -> None:
+def test_other_kinds_of_proxies_are_refused_in_one_line(no_proxies, scheme):
     no_proxies.setenv("ALL_PROXY", f"{scheme}://ada:{'s3cret'}@proxy:1080")
     name = "server/m"
     with pytest.raises(ConfigError, match=rf"{scheme}://…@proxy:1080, and only proxies that begin with http://") as e:
@@ -242,7 +238,7 @@ def test_other_kinds_of_proxies_are_refused_in_one_line(no_proxies: pytest.Monke
     model(f"{name}?base_url=https://models.invalid")
 
 
-def test_a_server_on_this_machine_needs_no_exception(no_proxies: pytest.MonkeyPatch) -> None:
+def test_a_server_on_this_machine_needs_no_exception(no_proxies):
     no_proxies.setenv("HTTP_PROXY", "http://proxy:3128")
     assert proxy_for("http://gpu-box:8000/v1") == "http://proxy:3128"
     assert proxy_for("https://gpu-box:8000/v1") is None

@@ -34,7 +34,7 @@ async def read(server: Any, *tokens: Token, reply_type: type[BaseModel] = Opinio
     return await structured_reply(server.client(), ASK, reply_type, readout="expected")
 
 
-def test_paths_of_values_in_nested_json() -> None:
+def test_paths_of_values_in_nested_json():
     text = 'Well: {"A": {"Accuracy": 7, "why": "1 of 2"}, "B": {"Accuracy": 8.5}, "n": -3, "ok": true} {"x": 9}'
     found = [(path, literal) for path, _, literal in values(text)]
     assert found == [("A.Accuracy", "7"), ("A.why", '"1 of 2"'), ("B.Accuracy", "8.5"), ("n", "-3")]
@@ -122,7 +122,7 @@ CASES: dict[str, tuple[type[BaseModel], tuple[Token, ...], dict[str, float]]] = 
 
 
 @pytest.mark.parametrize("case", CASES)
-async def test_the_expectation_is_over_what_could_have_been_written(server: Any, case: str) -> None:
+async def test_the_expectation_is_over_what_could_have_been_written(server, case):
     reply_type, tokens, expected = CASES[case]
     reply = await read(server, *tokens, reply_type=reply_type)
     assert reply.value is not None
@@ -131,7 +131,7 @@ async def test_the_expectation_is_over_what_could_have_been_written(server: Any,
     assert (asked["logprobs"], asked["top_logprobs"]) == (True, 20)
 
 
-async def test_ten_as_two_tokens_not_written_is_requested_if_the_model_can_continue_a_text(server: Any) -> None:
+async def test_ten_as_two_tokens_not_written_is_requested_if_the_model_can_continue_a_text(server):
     server.says('{"score": 9}', logprobs=as_logprobs(['{"score": ', ("9", {"9": 0.6, "1": 0.4}), "}"]))
     server.says("0", logprobs=as_logprobs([("0", {"0": 0.75, "}": 0.25})]))
     client = server.client()
@@ -146,7 +146,7 @@ async def test_ten_as_two_tokens_not_written_is_requested_if_the_model_can_conti
     assert "response_format" not in probe
 
 
-async def test_ten_is_not_read_as_one_where_the_next_token_is_not_known(server: Any) -> None:
+async def test_ten_is_not_read_as_one_where_the_next_token_is_not_known(server):
     tokens = as_logprobs(['{"score": ', ("1", {"1": 0.6, "9": 0.4}), "0", "}"])
     del tokens[2]["top_logprobs"]
     server.says('{"score": 10}', logprobs=tokens)
@@ -155,13 +155,13 @@ async def test_ten_is_not_read_as_one_where_the_next_token_is_not_known(server: 
 
 
 @pytest.mark.parametrize("logprobs", [None, as_logprobs(['{"score":', ("7", EVEN), "}"])], ids=["none", "another text"])
-async def test_log_probabilities_of_another_text_are_not_trusted(server: Any, logprobs: Any) -> None:
+async def test_log_probabilities_of_another_text_are_not_trusted(server, logprobs):
     server.says('{"score": 7}', logprobs=logprobs)
     reply = await structured_reply(server.client(), ASK, Opinion, readout="expected")
     assert (reply.value, reply.expected) == (Opinion(score=7), {})
 
 
-async def test_a_score_out_of_a_hundred_is_not_read_by_its_first_digit(server: Any) -> None:
+async def test_a_score_out_of_a_hundred_is_not_read_by_its_first_digit(server):
     tokens = ('{"score": ', ("8", {"8": 0.5, "9": 0.5}), ("5", {"5": 1.0}), "}")
     reply = await read(server, *tokens, reply_type=Assessment)
     assert reply.value == Assessment(score=85)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from parley.agents import DEFAULT_MODEL, ConfigError, Models, model, register
-from parley.agents.models import split_name
+from parley.agents.models import ClientOptions, split_name
+from parley.agents.models.registry import client_class
 from parley.agents.providers import PROVIDERS
 from tests.agents.common import ASK
 
@@ -37,7 +35,7 @@ class AcmeClient(Client):
 
 
 @pytest.fixture
-def acme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def acme(tmp_path, monkeypatch):
     """A user's package with a client; the providers are restored afterwards."""
     (tmp_path / "acme_parley.py").write_text(ACME)
     monkeypatch.syspath_prepend(tmp_path)
@@ -47,7 +45,7 @@ def acme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     PROVIDERS.update(before)
 
 
-def test_a_name_and_its_options() -> None:
+def test_a_name_and_its_options():
     assert split_name("sim/judge") == ("sim/judge", {})
     assert split_name("sim/judge?female=+0.4&noise=0") == ("sim/judge", {"female": "+0.4", "noise": "0"})
     assert split_name("ollama/llama3.2:1b?temperature=0") == ("ollama/llama3.2:1b", {"temperature": "0"})
@@ -77,7 +75,7 @@ NOT_A_NAME = "'{0}' is not a model name; write provider/model, for example " + D
         ("local/notes.gguf", "notes.gguf is not a GGUF file"),
     ],
 )
-def test_a_name_that_no_model_can_have_is_refused(place: Path, name: str, said: str) -> None:
+def test_a_name_that_no_model_can_have_is_refused(place, name, said):
     (place / "notes.gguf").write_text("Dear diary")
     with pytest.raises(ConfigError) as caught:
         model(name)
@@ -85,12 +83,12 @@ def test_a_name_that_no_model_can_have_is_refused(place: Path, name: str, said: 
     assert "\n" not in str(caught.value)
 
 
-def test_options_in_the_name_and_in_python_are_the_same() -> None:
+def test_options_in_the_name_and_in_python_are_the_same():
     assert model("sim/judge?base=6&female=0.5").identity == model("sim/judge", base=6, female=0.5).identity
 
 
 @pytest.mark.usefixtures("acme")
-async def test_a_users_own_provider() -> None:
+async def test_a_users_own_provider():
     register("acme", "acme_parley:AcmeClient", "our house model")
     client = model("acme/one?volume=3&price_in=1&price_out=1")
     assert (await client.create(ASK)).content == "Seven!!!"
@@ -101,7 +99,7 @@ async def test_a_users_own_provider() -> None:
 
 
 @pytest.mark.usefixtures("acme")
-def test_a_provider_whose_package_is_missing() -> None:
+def test_a_provider_whose_package_is_missing():
     register("gone", "parley_gone.client:GoneClient")
     with pytest.raises(ConfigError) as caught:
         model("gone/one")
@@ -110,13 +108,13 @@ def test_a_provider_whose_package_is_missing() -> None:
 
 @pytest.mark.usefixtures("acme")
 @pytest.mark.parametrize("target", ["acme_parley:Missing", "acme_parley", "acme_parley:LIMIT", "pathlib:Path"])
-def test_a_target_that_is_not_a_client_class(target: str) -> None:
+def test_a_target_that_is_not_a_client_class(target):
     register("acme", target)
     with pytest.raises(ConfigError, match="acme"):
         model("acme/one")
 
 
-async def test_each_model_of_a_run_is_opened_once() -> None:
+async def test_each_model_of_a_run_is_opened_once():
     models = Models()
     judge, other = models["sim/judge"], models["sim/judge?retries=2"]
     assert (models["sim/judge"] is judge, other.options.retries, list(models)) == (True, 2, [judge, other])
@@ -124,7 +122,17 @@ async def test_each_model_of_a_run_is_opened_once() -> None:
     assert list(models) == []
 
 
-def test_bytes_of_a_name_that_are_not_utf_8_are_written_out() -> None:
+def test_bytes_of_a_name_that_are_not_utf_8_are_written_out():
     """They come from a command line, and neither pydantic nor a run file could encode them."""
     assert split_name("sim/judge?\udc80noise=1") == ("sim/judge", {"\\udc80noise": "1"})
     assert model("sim/judge?\udc80noise=1").name
+
+
+@pytest.mark.parametrize("name", ["sim/judge", "openai/m", "anthropic/m", "google/m", "vllm/m", "local/smollm2"])
+def test_every_option_says_what_it_is(name):
+    """The reference is made from it; a class may change the default of an option that all clients have."""
+    described = {
+        key for options in (ClientOptions, client_class(name).OptionsType)
+        for key, field in options.model_fields.items() if field.description
+    }  # fmt: skip
+    assert set(client_class(name).OptionsType.model_fields) == described

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -16,7 +14,7 @@ CALM = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 
 
 @pytest.fixture
-def library(place: Path) -> Path:
+def library(place):
     folder = place / "library"
     (folder / "deep").mkdir(parents=True)
     (folder / "bridge.md").write_text("# Tower Bridge\n\nTower Bridge was opened in 1894 by the Prince of Wales.\n")
@@ -33,7 +31,7 @@ def library(place: Path) -> Path:
     return folder
 
 
-async def test_the_passage_that_answers_comes_first_with_its_link(library: Path) -> None:
+async def test_the_passage_that_answers_comes_first_with_its_link(library):
     engine = make_engine(f"folder:{library}")
     results = await engine.search("When was Tower Bridge opened?")
     assert results[0].title == "Tower Bridge"
@@ -47,11 +45,11 @@ async def test_the_passage_that_answers_comes_first_with_its_link(library: Path)
 
 
 @pytest.mark.parametrize("query", ["zebra", "", "the of and", "!?", "\ud800"])
-async def test_a_query_that_shares_no_word_finds_nothing(library: Path, query: str) -> None:
+async def test_a_query_that_shares_no_word_finds_nothing(library, query):
     assert await make_engine(f"folder:{library}").search(query) == []
 
 
-async def test_equal_scores_rank_in_the_order_of_the_documents_up_to_the_limit(place: Path) -> None:
+async def test_equal_scores_rank_in_the_order_of_the_documents_up_to_the_limit(place):
     (place / "same").mkdir()
     for name in "cab":
         (place / "same" / f"{name}.txt").write_text("one and the same text")
@@ -59,7 +57,7 @@ async def test_equal_scores_rank_in_the_order_of_the_documents_up_to_the_limit(p
     assert [result.link for result in results] == ["a.txt#1", "b.txt#1"]
 
 
-async def test_a_folder_is_indexed_once_and_again_when_it_changes(library: Path, place: Path) -> None:
+async def test_a_folder_is_indexed_once_and_again_when_it_changes(library, place):
     name, indexes = f"folder:{library}", place / "home" / "search"
     first, before = await make_engine(name).search("tower bridge"), make_engine(name).sources()
     assert before == make_engine(name).sources()
@@ -73,7 +71,7 @@ async def test_a_folder_is_indexed_once_and_again_when_it_changes(library: Path,
     assert make_engine(name).sources() != before, "a run's record tells the documents apart"
 
 
-async def test_a_damaged_index_is_built_again(library: Path, place: Path) -> None:
+async def test_a_damaged_index_is_built_again(library, place):
     name = f"folder:{library}"
     first = await make_engine(name).search("tower bridge")
     (index,) = (place / "home" / "search").iterdir()
@@ -83,7 +81,7 @@ async def test_a_damaged_index_is_built_again(library: Path, place: Path) -> Non
     assert await make_engine(name).search("tower bridge") == first
 
 
-def test_a_folder_that_cannot_be_searched_is_refused_before_any_search(place: Path) -> None:
+def test_a_folder_that_cannot_be_searched_is_refused_before_any_search(place):
     with pytest.raises(ConfigError, match="there is no folder"):
         make_engine("folder:nowhere")
     (place / "empty").mkdir()
@@ -94,7 +92,7 @@ def test_a_folder_that_cannot_be_searched_is_refused_before_any_search(place: Pa
 @pytest.mark.parametrize(
     ("line", "message"), [("{", "line 2: not JSON"), ('{"title": "x"}', "line 2: expected an object with")]
 )
-async def test_an_invalid_line_is_named(place: Path, line: str, message: str) -> None:
+async def test_an_invalid_line_is_named(place, line, message):
     (place / "bad").mkdir()
     (place / "bad" / "rows.jsonl").write_text('{"text": "fine"}\n' + line)
     with pytest.raises(ConfigError, match=message):
@@ -103,7 +101,7 @@ async def test_an_invalid_line_is_named(place: Path, line: str, message: str) ->
 
 @CALM
 @given(st.lists(st.integers(0, 400), max_size=8))
-def test_passages_have_every_word_once_and_a_limited_length(lengths: list[int]) -> None:
+def test_passages_have_every_word_once_and_a_limited_length(lengths):
     counter = iter(range(10_000))
     paragraphs = [" ".join(f"w{next(counter)}" for _ in range(length)) for length in lengths]
     parts = list(split_passages("\n\n".join(paragraphs)))

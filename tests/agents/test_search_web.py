@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
 from contextlib import nullcontext
-from pathlib import Path
 
 import pytest
 from aiohttp import web
@@ -44,7 +42,7 @@ class Service:
 
 
 @pytest.fixture
-async def service(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Service]:
+async def service(monkeypatch):
     monkeypatch.delenv("DDGS_PROXY", raising=False)
     monkeypatch.setattr("parley.agents.search.registry.FIRST_WAIT_SECONDS", 0.01)
     monkeypatch.setattr(DuckDuckGo, "pause", 0.0)
@@ -67,9 +65,7 @@ async def service(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Service]:
         ([(202, "are you a robot?")], None, 3),  # an error, and not an empty result
     ],
 )
-async def test_results_are_parsed_and_a_service_that_refuses_is_asked_again(
-    service: Service, answers: list[tuple[int, str]], found: list[SearchResult] | None, requests: int
-) -> None:
+async def test_results_are_parsed_and_a_service_that_refuses_is_asked_again(service, answers, found, requests):
     service.says(*answers)
     expected = pytest.raises(SearchError, match="refused to answer") if found is None else nullcontext()
     with expected:
@@ -78,12 +74,12 @@ async def test_results_are_parsed_and_a_service_that_refuses_is_asked_again(
 
 
 @pytest.mark.usefixtures("service")
-async def test_a_server_that_does_not_run_cannot_be_reached() -> None:
+async def test_a_server_that_does_not_run_cannot_be_reached():
     with pytest.raises(SearchError, match="duckduckgo cannot be reached"):
         await make_engine("duckduckgo?base_url=http://127.0.0.1:1").search("bridge")
 
 
-async def test_queries_are_a_pause_apart(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_queries_are_a_pause_apart(service, monkeypatch):
     service.says((200, PAGE))
     monkeypatch.setattr(DuckDuckGo, "pause", 0.1)
     engine, began = make_engine(service.name), time.monotonic()
@@ -91,16 +87,14 @@ async def test_queries_are_a_pause_apart(service: Service, monkeypatch: pytest.M
     assert time.monotonic() - began >= 0.1
 
 
-async def test_equal_queries_at_the_same_time_are_one_search(service: Service) -> None:
+async def test_equal_queries_at_the_same_time_are_one_search(service):
     service.says((200, PAGE))
     engine = make_engine(service.name)
     assert await asyncio.gather(*(engine.search("bridge") for _ in range(8))) == [RESULTS] * 8
     assert len(service.requests) == 1
 
 
-async def test_results_are_cached_with_the_replies_so_that_a_run_can_be_repeated_offline(
-    service: Service, tmp_path: Path
-) -> None:
+async def test_results_are_cached_with_the_replies_so_that_a_run_can_be_repeated_offline(service, tmp_path):
     service.says((200, PAGE))
     for _ in range(2):
         cache = ReplyCache(tmp_path / "replies.sqlite")
@@ -123,13 +117,13 @@ async def test_results_are_cached_with_the_replies_so_that_a_run_can_be_repeated
         ("json:JSONDecoder", "is not a search engine"),
     ],
 )
-def test_an_invalid_name_is_refused_before_any_search(name: str, message: str) -> None:
+def test_an_invalid_name_is_refused_before_any_search(name, message):
     with pytest.raises(ConfigError, match=message) as caught:
         make_engine(name)
     assert "secret" not in str(caught.value)
 
 
-async def test_a_users_engine_is_a_class_in_a_file(tmp_path: Path) -> None:
+async def test_a_users_engine_is_a_class_in_a_file(tmp_path):
     (tmp_path / "mine.py").write_text(
         "class Mine:\n"
         "    def __init__(self, word='x'):\n        self.name, self.word = 'mine', word\n"

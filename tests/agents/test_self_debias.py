@@ -6,7 +6,6 @@ import asyncio
 import math
 import random
 from collections import Counter
-from collections.abc import Iterator
 
 import pytest
 from autogen_agentchat.messages import TextMessage
@@ -14,14 +13,14 @@ from autogen_core import CancellationToken
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.agents import Client, ConfigError, SelfDebiasAgent, model
+from parley.agents import ConfigError, SelfDebiasAgent, model
 from parley.agents.models.local import FLOOR, DebiasSettings, NextTokens, debiased, decode, sample
 
 PLAIN = {1: 0.5, 2: 0.3, 3: 0.2}
 BIASED = {1: 0.6, 2: 0.1, 3: 0.3}
 
 
-def test_the_arithmetic_by_hand() -> None:
+def test_the_arithmetic_by_hand():
     """Δ = −0.1, +0.2, −0.1. With λ = 10, tokens 1 and 3 are scaled by e^−1, token 2 is left alone."""
     shrunk = math.exp(-1)
     weights = {1: 0.5 * shrunk, 2: 0.3, 3: 0.2 * shrunk}
@@ -31,7 +30,7 @@ def test_the_arithmetic_by_hand() -> None:
     assert result[2] == pytest.approx(0.5381, abs=1e-4)  # 0.3 / (0.7 · 0.36788 + 0.3)
 
 
-def test_no_token_is_ruled_out_and_one_missing_from_the_biased_list_is_unchanged() -> None:
+def test_no_token_is_ruled_out_and_one_missing_from_the_biased_list_is_unchanged():
     result = debiased({1: 0.5, 2: 0.5}, {1: 1.0, 2: 0.0}, 1e6)
     assert result[1] / result[2] == pytest.approx(FLOOR)
     assert debiased({1: 0.5, 2: 0.5}, {2: 0.5}, 50) == {1: 0.5, 2: 0.5}
@@ -41,23 +40,21 @@ weights = st.lists(st.floats(0.001, 1), min_size=2, max_size=8)
 
 
 @given(weights, weights, st.floats(0, 1000))
-def test_it_is_a_distribution_and_the_plain_one_at_lambda_0(
-    first: list[float], second: list[float], decay: float
-) -> None:
+def test_it_is_a_distribution_and_the_plain_one_at_lambda_0(first, second, decay):
     plain = {token: weight / sum(first) for token, weight in enumerate(first)}
     biased = {token: weight / sum(second) for token, weight in enumerate(second)}
     assert sum(debiased(plain, biased, decay).values()) == pytest.approx(1)
     assert debiased(plain, biased, 0) == pytest.approx(plain)
 
 
-def test_tokens_are_drawn_in_proportion_to_their_weights() -> None:
+def test_tokens_are_drawn_in_proportion_to_their_weights():
     rng = random.Random(1)
     seen = Counter(sample(PLAIN, 1.0, rng) for _ in range(20_000))
     assert {token: count / 20_000 for token, count in seen.items()} == pytest.approx(PLAIN, abs=0.015)
     assert sample(PLAIN, 0, rng) == 1
 
 
-def test_decoding_ends_at_an_empty_token_or_at_the_limit() -> None:
+def test_decoding_ends_at_an_empty_token_or_at_the_limit():
     spelling = {1: b"caf", 2: "é".encode()[:1], 3: "é".encode()[1:], 4: b""}
     order = [1, 2, 3, 4]
 
@@ -69,20 +66,20 @@ def test_decoding_ends_at_an_empty_token_or_at_the_limit() -> None:
     assert decode(step, how._replace(max_tokens=2)) == ("caf", 2, False)
 
 
-def test_models_without_next_token_probabilities_are_refused_in_one_line() -> None:
+def test_models_without_next_token_probabilities_are_refused_in_one_line():
     with pytest.raises(ConfigError) as caught:
         SelfDebiasAgent("Writer", model("sim/any"), against="Rude: {text}")
     assert "needs the log-probabilities of every next token, but sim/any does not give them" in str(caught.value)
 
 
 @pytest.fixture(scope="module")
-def client() -> Iterator[Client]:
+def client():
     client = model("local/smollm2?max_connections=2&context=256")
     yield client
     asyncio.run(client.close())
 
 
-async def test_the_embedded_model_avoids_what_the_biased_prompt_calls_for(client: Client) -> None:
+async def test_the_embedded_model_avoids_what_the_biased_prompt_calls_for(client):
     """The biased prompt repeats the greedy continuation three times, which makes another one more probable."""
     beginning = "My neighbour opened the window because"
 

@@ -6,8 +6,6 @@ vLLM and Ollama are simulated on loopback, in the formats of their documentation
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,7 +22,7 @@ class Score(BaseModel):
 
 
 @pytest.fixture(autouse=True)
-def no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_variables(monkeypatch):
     for name in ("VLLM_BASE_URL", "VLLM_API_KEY", "OLLAMA_BASE_URL", "LLAMACPP_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
 
@@ -49,9 +47,7 @@ async def recorded_call(name: str, **options: Any) -> Any:
         (["ollama/llama3.2", "ollama/llama3.2:latest", "ollama/qwen3:4b"], {}, None),
     ],
 )
-async def test_cached_tokens_are_counted_where_the_server_says_so_and_tags_are_optional(
-    server: Any, names: list[str], details: dict[str, Any], cached: int | None
-) -> None:
+async def test_cached_tokens_are_counted_where_the_server_says_so_and_tags_are_optional(server, names, details, cached):
     server.serves("Qwen/Qwen3-4B", "llama3.2:latest", "qwen3:4b")
     choice = {"index": 0, "message": {"role": "assistant", "content": "Seven."}, "finish_reason": "stop"}
     usage = {"prompt_tokens": 812, "total_tokens": 830, "completion_tokens": 18, **details}
@@ -63,7 +59,7 @@ async def test_cached_tokens_are_counted_where_the_server_says_so_and_tags_are_o
 
 
 @pytest.mark.parametrize("provider", ["vllm", "llamacpp"])
-async def test_a_reply_that_has_begun_is_continued_by_one_token(server: Any, provider: str) -> None:
+async def test_a_reply_that_has_begun_is_continued_by_one_token(server, provider):
     server.serves("m")
     server.says("Score: 7" if provider == "llamacpp" else "7")  # llama.cpp repeats what it was given
     client = model(f"{provider}/m?effort=high", base_url=server.url)
@@ -90,9 +86,7 @@ async def test_a_reply_that_has_begun_is_continued_by_one_token(server: Any, pro
         ("ollama/qwen3", ["qwen3:4b"], "qwen3:4b"),
     ],
 )
-async def test_a_model_that_is_not_served_is_named_before_any_call(
-    server: Any, name: str, models: list[str], listed: str
-) -> None:
+async def test_a_model_that_is_not_served_is_named_before_any_call(server, name, models, listed):
     server.serves(*models)
     with pytest.raises(ConfigError) as caught:
         await recorded_call(name, base_url=server.url)
@@ -111,14 +105,14 @@ async def test_a_model_that_is_not_served_is_named_before_any_call(
     ],
     ids=["vllm", "an older vllm", "ollama", "ollama's own api"],
 )
-async def test_a_server_without_a_list_reports_the_missing_model_itself(server: Any, body: dict[str, Any]) -> None:
+async def test_a_server_without_a_list_reports_the_missing_model_itself(server, body):
     server.sends(json.dumps(body), 404)
     with pytest.raises(BadRequest) as caught:
         await recorded_call("vllm/m", base_url=server.url)
     assert str(caught.value) == f"vllm/m: {server.url} answered 404: The model `m` does not exist."
 
 
-async def test_a_key_that_the_server_refuses(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_key_that_the_server_refuses(server, monkeypatch):
     monkeypatch.setenv("VLLM_API_KEY", "token-that-must-not-show")
     server.listing = 401, {}
     with pytest.raises(AuthError, match=r"the key was refused; check VLLM_API_KEY$") as caught:
@@ -129,7 +123,7 @@ async def test_a_key_that_the_server_refuses(server: Any, monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     ("provider", "start"), [("vllm", "vllm serve"), ("ollama", "ollama serve"), ("llamacpp", "llama-server -m")]
 )
-async def test_no_server_at_all_says_how_to_start_one(provider: str, start: str) -> None:
+async def test_no_server_at_all_says_how_to_start_one(provider, start):
     url = f"http://127.0.0.1:{unused_port()}/v1"
     with pytest.raises(ConfigError) as caught:
         await recorded_call(f"{provider}/m", base_url=url)
@@ -138,14 +132,14 @@ async def test_no_server_at_all_says_how_to_start_one(provider: str, start: str)
 
 
 @pytest.mark.parametrize("listing", [[], {"data": None}, {"data": [{"name": "no id"}]}, "models"])
-async def test_an_unreadable_list_is_ignored(server: Any, listing: Any) -> None:
+async def test_an_unreadable_list_is_ignored(server, listing):
     server.listing = 200, listing
     server.says("Seven.")
     assert (await recorded_call("vllm/m", base_url=server.url)).reply == "Seven."
 
 
 @pytest.fixture(scope="module")
-def llama_server(tiny_model: Path) -> Iterator[str]:
+def llama_server(tiny_model):
     """llama.cpp's own server, on its own port."""
     import xllamacpp
 
@@ -157,7 +151,7 @@ def llama_server(tiny_model: Path) -> Iterator[str]:
     del server
 
 
-async def test_llama_cpps_own_server(llama_server: str) -> None:
+async def test_llama_cpps_own_server(llama_server):
     """Any model name works; replies are constrained to a schema; the second call shares the first one's prefix."""
     client: Client = model("llamacpp/any", base_url=llama_server, max_tokens=90, retries=0)
     long = UserMessage(content="Count the cats in this very long sentence about cats. " * 20, source="user")
@@ -176,7 +170,7 @@ async def test_llama_cpps_own_server(llama_server: str) -> None:
     assert 0 < calls[1].prompt_tokens - (calls[1].cached_tokens or 0) < 60 < calls[1].prompt_tokens
 
 
-async def test_llama_cpps_own_server_says_what_it_can(llama_server: str) -> None:
+async def test_llama_cpps_own_server_says_what_it_can(llama_server):
     """The context of a slot, and that the tiny model's template knows no effort."""
     client = model("llamacpp/any?effort=none", base_url=llama_server, max_tokens=5, retries=0)
     try:
@@ -193,7 +187,7 @@ async def test_llama_cpps_own_server_says_what_it_can(llama_server: str) -> None
         await client.close()
 
 
-async def test_a_prompt_that_is_too_long_for_llama_cpp(llama_server: str) -> None:
+async def test_a_prompt_that_is_too_long_for_llama_cpp(llama_server):
     client = model("llamacpp/any", base_url=llama_server, retries=0)
     try:
         with pytest.raises(BadRequest, match=r"answered 400: request \(\d+ tokens\) exceeds the available context"):

@@ -76,7 +76,7 @@ async def judged(name: str, text: str, times: int, reply_type: type[BaseModel] =
     return list(await asyncio.gather(*(judge(sample) for sample in range(times))))
 
 
-async def test_the_same_seed_gives_the_same_replies_and_samples_differ() -> None:
+async def test_the_same_seed_gives_the_same_replies_and_samples_differ():
     async def replies(seed: int) -> list[Any]:
         client = model(f"sim/judge?seed={seed}")
         texts = [prompt(f"Case {n}. " + SINGLE.format(label="male")) for n in range(20)]
@@ -97,14 +97,12 @@ async def test_the_same_seed_gives_the_same_replies_and_samples_differ() -> None
         ("female=1&tie=1", "female", "male", (6, 5), "tie"),
     ],
 )
-async def test_effects_are_on_the_side_with_the_label_and_close_totals_are_a_tie(
-    options: str, a: str, b: str, scores: tuple[int, int], preferred: str
-) -> None:
+async def test_effects_are_on_the_side_with_the_label_and_close_totals_are_a_tie(options, a, b, scores, preferred):
     (answer,) = await judged(f"sim/judge?base=5&noise=0&{options}", PAIR.format(a=a, b=b), 1, Sides)
     assert (answer.value.A.score, answer.value.B.score, answer.value.preferred) == (*scores, preferred)
 
 
-async def test_judges_of_one_text_share_its_shift() -> None:
+async def test_judges_of_one_text_share_its_shift():
     client = model("sim/judge?base=5&noise=0&item=2")
     scores = []
     for n in range(30):
@@ -127,7 +125,7 @@ RATES: list[tuple[str, dict[str, float]]] = [
 
 @pytest.mark.nightly
 @pytest.mark.parametrize(("options", "rates"), RATES)
-async def test_trouble_occurs_at_its_rate(options: str, rates: dict[str, float]) -> None:
+async def test_trouble_occurs_at_its_rate(options, rates):
     client, seen = model(f"sim/judge?{options}"), Counter[str]()
     for sample in range(400):
         with session(Session(f"{sample}")):
@@ -141,14 +139,14 @@ async def test_trouble_occurs_at_its_rate(options: str, rates: dict[str, float])
 @pytest.mark.parametrize(
     ("options", "status"), [("malformed=1", "unparsed"), ("refuse=1", "refused"), ("malformed=0&refuse=0", "ok")]
 )
-async def test_trouble_is_certain_or_never_at_the_ends_of_a_rate(options: str, status: str) -> None:
+async def test_trouble_is_certain_or_never_at_the_ends_of_a_rate(options, status):
     assert {answer.status for answer in await judged(f"sim/judge?{options}", SINGLE, 5)} == {status}
     for option, error in (("fail", ServerFault), ("limited", RateLimited)):
         with pytest.raises(error):
             await model(f"sim/judge?{option}=1&retries=0").create(prompt(SINGLE))
 
 
-async def test_temporary_failures_are_retried_and_calls_are_simulated_and_free() -> None:
+async def test_temporary_failures_are_retried_and_calls_are_simulated_and_free():
     client = model("sim/judge?fail=0.2")
     with record_calls() as calls:
         await asyncio.gather(*(client.create(prompt(f"Case {n}.")) for n in range(12)))
@@ -171,14 +169,12 @@ async def test_temporary_failures_are_retried_and_calls_are_simulated_and_free()
         ("base=40&score=+15&noise=0", Percent, "Judge this.", 55),
     ],
 )
-async def test_scores_are_on_the_scale_of_schema_or_prompt(
-    options: str, reply_type: type[BaseModel], text: str, expected: int
-) -> None:
+async def test_scores_are_on_the_scale_of_schema_or_prompt(options, reply_type, text, expected):
     (answer,) = await judged(f"sim/judge?{options}", text, 1, reply_type)
     assert answer.value.score == expected
 
 
-async def test_the_default_noise_grows_with_the_scale_and_does_not_leave_it() -> None:
+async def test_the_default_noise_grows_with_the_scale_and_does_not_leave_it():
     values = [answer.value.score for answer in await judged("sim/judge?base=50", "Judge this.", 60, Percent)]
     assert 7 < pstdev(values) < 13  # 10, with a standard error of 0.9
     scores = {answer.value.score for answer in await judged("sim/judge?base=9&noise=5", SINGLE, 60)}
@@ -217,9 +213,7 @@ def opinions(transcript: Transcript, round: int) -> dict[str, Opinion]:
     [("examiner.female=-2", [3, 5, 5]), ("Editor.base=9", [5, 5, 9]), ("edit.female=-2", [5, 5, 5])],
     ids=["an effect", "an option", "a name within a word"],
 )
-async def test_an_effect_or_option_by_judge_is_on_that_judge_alone(
-    placement: Placement, options: str, scores: list[int]
-) -> None:
+async def test_an_effect_or_option_by_judge_is_on_that_judge_alone(placement, options, scores):
     (transcript,) = await debates(f"sim/judge?base=5&noise=0&{options}", "female", 1, placement)
     for round in (1, 2):
         assert [said.score for said in opinions(transcript, round).values()] == scores
@@ -234,9 +228,7 @@ async def test_an_effect_or_option_by_judge_is_on_that_judge_alone(
     ],
 )
 @pytest.mark.parametrize("placement", ["system", "last"])
-async def test_followers_adopt_the_first_scores_of_the_leader_or_of_anybody(
-    placement: Placement, options: str, heard: set[tuple[int, ...]]
-) -> None:
+async def test_followers_adopt_the_first_scores_of_the_leader_or_of_anybody(placement, options, heard):
     name = f"sim/judge?noise=0&examiner.base=1&innovator.base=9&editor.base=5&{options}"
     for transcript in await debates(name, "male", 6, placement):
         assert [said.score for said in opinions(transcript, 1).values()] == [1, 9, 5], "nobody was heard"
@@ -245,14 +237,14 @@ async def test_followers_adopt_the_first_scores_of_the_leader_or_of_anybody(
         assert options != "follow=1" or (second[0] in (9, 5) and second[2] in (1, 9, 5))
 
 
-async def test_words_are_repeated_at_the_rate_of_echo() -> None:
+async def test_words_are_repeated_at_the_rate_of_echo():
     for transcript in await debates("sim/judge?editor.echo=1", "male", 6):
         others = {said.why for at in (1, 2) for name, said in opinions(transcript, at).items() if name != "Editor"}
         assert opinions(transcript, 2)["Editor"].why in others
 
 
 @pytest.mark.nightly
-async def test_followers_and_echoes_occur_at_their_rate() -> None:
+async def test_followers_and_echoes_occur_at_their_rate():
     name = "sim/judge?base=5&noise=0&examiner.base=1&follow=0.6&leader=examiner"
     scores = [opinions(transcript, 2)["Editor"].score for transcript in await debates(name, "male", 60)]
     # 1 with a rate of 0.6, else 5: a mean of 2.6, with a standard error of 4·√(0.24/60) = 0.25
@@ -288,13 +280,13 @@ RATE_OPTIONS = ("follow", "echo", "fail", "malformed", "refuse", "limited")
         ),
     ],
 )
-def test_a_misspelt_kind_and_a_wrong_option_are_refused_immediately(name: str, said: str) -> None:
+def test_a_misspelt_kind_and_a_wrong_option_are_refused_immediately(name, said):
     with pytest.raises(ConfigError, match=said):
         model(name)
 
 
 @pytest.mark.parametrize("name", ["sim/judge", "sim/judge-2", "sim/judge_b", "sim/judge2", "sim/any.x", "sim/critic"])
-def test_a_name_may_tell_models_apart(name: str) -> None:
+def test_a_name_may_tell_models_apart(name):
     assert model(name).name == name
 
 
@@ -312,7 +304,7 @@ def test_a_name_may_tell_models_apart(name: str) -> None:
         ("openai/gpt-6-luna?femal=1", ""),
     ],
 )
-def test_what_nobody_has_is_refused_with_the_nearest_name(name: str, said: str) -> None:
+def test_what_nobody_has_is_refused_with_the_nearest_name(name, said):
     expected = pytest.raises(ConfigError, match=f"^{re.escape(said)}$") if said else nullcontext()
     with expected:
         refuse_unknown_effects(name, ["female", "Black female"], "malibu", {"Examiner": "You are the Examiner."})

@@ -14,7 +14,7 @@ from parley.agents.speaking_order import SELECTOR_PROMPT, Floor
 from tests.agents.common import ADA, BEN, CY, SIM, TASK
 
 
-async def test_a_model_chooses_as_in_a_selector_group_chat(server: Any) -> None:
+async def test_a_model_chooses_as_in_a_selector_group_chat(server):
     asked, speakers = [], []
     for kind in ("ours", "stock"):
         server.asked.clear()
@@ -32,7 +32,7 @@ async def test_a_model_chooses_as_in_a_selector_group_chat(server: Any) -> None:
     assert asked[0] == asked[1]
 
 
-async def test_the_calls_of_the_choosing_model_are_recorded(server: Any) -> None:
+async def test_the_calls_of_the_choosing_model_are_recorded(server):
     server.says("Cy", "Ada", "Cy")
     debate = Debate([ADA, BEN, CY], model=SIM, rounds=1, order=by_model(server.client()), referee=Persona("Ref", "…"))
     transcript = await debate.converse(TASK)
@@ -42,7 +42,7 @@ async def test_the_calls_of_the_choosing_model_are_recorded(server: Any) -> None
     assert transcript.usage()["selector"].calls == 3
 
 
-async def test_a_model_that_names_nobody_and_the_debates_own_model(server: Any) -> None:
+async def test_a_model_that_names_nobody_and_the_debates_own_model(server):
     server.says("I cannot say.")
     debate = Debate([ADA, BEN, CY], model=SIM, rounds=1, order=by_model(server.client(), max_selector_attempts=2))
     assert [turn.speaker for turn in (await debate.converse(TASK)).spoken()] == ["Ada", "Ada", "Ada"]
@@ -53,7 +53,7 @@ async def test_a_model_that_names_nobody_and_the_debates_own_model(server: Any) 
     assert [turn.speaker for turn in (await debate.converse(TASK)).spoken()] == ["Ben", "Ben"]
 
 
-def test_the_prompt_is_autogens() -> None:
+def test_the_prompt_is_autogens():
     agents = [PersonaAgent(persona, model(SIM)) for persona in (ADA, BEN)]
     assert SelectorGroupChat([*agents], model_client=model(SIM))._selector_prompt == SELECTOR_PROMPT
 
@@ -70,17 +70,17 @@ class Says(NextSpeaker):
         return self.name
 
 
-async def test_a_blind_round_is_everyones() -> None:
+async def test_a_blind_round_is_everyones():
     debate = Debate([ADA, BEN], model=SIM, rounds=2, blind_rounds=1, order=Says("Ben"))
     assert [turn.speaker for turn in (await debate.converse(TASK)).spoken()] == ["Ada", "Ben", "Ben", "Ben"]
 
 
-async def test_a_choice_of_somebody_else() -> None:
+async def test_a_choice_of_somebody_else():
     with pytest.raises(ConfigError, match="the speaking order names 'Zoe', who does not take part"):
         await Debate([ADA, BEN], model=SIM, order=Says("Zoe")).converse(TASK)
 
 
-async def test_what_the_speakers_are_chosen_from_is_saved() -> None:
+async def test_what_the_speakers_are_chosen_from_is_saved():
     says = Says("Ben")
     first, second = (Debate([ADA, BEN], model=SIM, rounds=1, order=says) for _ in range(2))
     await first.run(task=TASK)

@@ -33,7 +33,7 @@ def score_in(text: str) -> tuple[float | None, bool]:
 
 
 @pytest.mark.parametrize("form", FORMS_OF_THOUGHT)
-def test_a_score_is_read_after_the_thought(form: str) -> None:
+def test_a_score_is_read_after_the_thought(form):
     text = FORMS_OF_THOUGHT[form](THOUGHT, '{"score": 9}')
     assert score_in(text) == (9, False)
     reply = Reply(finish_reason="stop", content=text, usage=RequestUsage(1, 1), cached=False)
@@ -42,17 +42,17 @@ def test_a_score_is_read_after_the_thought(form: str) -> None:
 
 
 @pytest.mark.parametrize("form", UNCLOSED)
-def test_a_thought_that_is_never_closed_is_cut(form: str) -> None:
+def test_a_thought_that_is_never_closed_is_cut(form):
     assert score_in(UNCLOSED[form] + THOUGHT) == (None, True)
 
 
-def test_thoughts_whose_end_cannot_be_seen() -> None:
+def test_thoughts_whose_end_cannot_be_seen():
     """Gemma behind a server that removes special tokens: nothing tells an answer from the thought."""
     for text in ('Perhaps {"score": 1}.{"score": 9}', 'Perhaps {"score": 1}.', '{"score": 1}'):
         assert score_in(f"thought\n{text}") == (None, True)
 
 
-def test_what_is_said_before_a_thought_stands_beside_the_answer() -> None:
+def test_what_is_said_before_a_thought_stands_beside_the_answer():
     assert score_in('I must decline. <think>Hm.</think>{"score": 0}') == (None, False)
     assert score_in('Sure. <think>Hm.</think>{"score": 9}') == (9, False)
     assert score_in('I must decline. Here is my response: {"score": 0}') == (None, False)
@@ -60,14 +60,14 @@ def test_what_is_said_before_a_thought_stands_beside_the_answer() -> None:
 
 @pytest.mark.parametrize("form", [form.name for form in FORMS if not form.plain and form.name != "muse"])
 @pytest.mark.parametrize("size", [1, 3, 1000])
-def test_a_stream_shows_no_thought_that_opens_it(form: str, size: int) -> None:
+def test_a_stream_shows_no_thought_that_opens_it(form, size):
     text = FORMS_OF_THOUGHT[form]("Perhaps.", "Seven.")
     splitter = ThoughtSplitter()
     shown = [splitter.feed(text[start : start + size]) for start in range(0, len(text), size)]
     assert "".join([*shown, splitter.flush()]).strip() == "Seven."
 
 
-def test_a_thought_is_never_read_and_answers_are() -> None:
+def test_a_thought_is_never_read_and_answers_are():
     """1,000 verdicts: never the decoy, and at most 3% of the right ones unread.
 
     Most of these are thoughts that the template has opened and that quote a mark: what stands before it may be said.
@@ -93,7 +93,7 @@ def test_a_thought_is_never_read_and_answers_are() -> None:
     assert unread <= 30, unread
 
 
-def test_every_mark_stands_in_one_file() -> None:
+def test_every_mark_stands_in_one_file():
     """So that there is one table to look at."""
     folder = Path(__file__).parents[2] / "agents"
     others = [path for path in folder.rglob("*.py") if path.name not in ("marks.py", "thoughts.py", "reply.py")]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -69,19 +68,19 @@ SPLIT = [
 
 
 @pytest.mark.parametrize(("text", "thought", "answer"), SPLIT)
-def test_thinking_in_front_of_an_answer(text: str, thought: str, answer: str) -> None:
+def test_thinking_in_front_of_an_answer(text, thought, answer):
     assert split_thought(text)[:2] == (thought, answer)
 
 
 @pytest.mark.parametrize(
     ("text", "closed"), [("<think>a", False), ("Sure. <think>a", False), ("<think>a</think>", True), ("a", True)]
 )
-def test_whether_a_thought_has_ended(text: str, closed: bool) -> None:
+def test_whether_a_thought_has_ended(text, closed):
     reply = Reply(finish_reason="stop", content=text, usage=RequestUsage(1, 2), cached=False)
     assert (split_thought(text).closed, reply.cut) == (closed, not closed)
 
 
-def test_the_mark_with_which_a_template_opens_the_thinking() -> None:
+def test_the_mark_with_which_a_template_opens_the_thinking():
     for opening, closing in (form.example for form in FORMS if form.example[0][0] in "<[◁"):
         prompt = f"<|im_start|>assistant\n{opening}\n"
         assert opened_by_template(prompt) == opening.strip()
@@ -97,13 +96,13 @@ def test_the_mark_with_which_a_template_opens_the_thinking() -> None:
     ("text", "answer"),
     [(text, answer) for text, _, answer in SPLIT if "template" not in text and "<answer>" not in text],
 )
-def test_thinking_in_a_stream(text: str, answer: str, size: int) -> None:
+def test_thinking_in_a_stream(text, answer, size):
     splitter = ThoughtSplitter()
     pieces = [splitter.feed(text[start : start + size]) for start in range(0, len(text), size)]
     assert "".join([*pieces, splitter.flush()]).strip() == answer
 
 
-def test_content_in_parts() -> None:
+def test_content_in_parts():
     parts = [
         {"type": "thinking", "thinking": [{"type": "text", "text": "Hm. "}, {"type": "text", "text": "Six?"}]},
         {"type": "reasoning", "summary": [{"type": "summary_text", "text": "No."}]},
@@ -125,7 +124,7 @@ def test_content_in_parts() -> None:
         ("deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B", True), ("QwQ-32B", True), ("llama3.2", False), ("m", False),
     ],
 )  # fmt: skip
-def test_models_that_are_known_to_think(name: str, thinks: bool) -> None:
+def test_models_that_are_known_to_think(name, thinks):
     assert known_to_think(name) is thinks
 
 
@@ -138,7 +137,7 @@ MESSAGES = [
 
 
 @pytest.mark.parametrize("message", MESSAGES, ids=["reasoning_content", "reasoning", "inline", "parts"])
-async def test_a_reply_has_its_thought_apart(server: Any, message: dict[str, Any], tmp_path: Path) -> None:
+async def test_a_reply_has_its_thought_apart(server, message, tmp_path):
     server.sends(completion(message, completion_tokens_details={"reasoning_tokens": 21}))
     cache = ReplyCache(tmp_path / "cache.sqlite")
     for _ in range(2):  # the second from the cache
@@ -150,7 +149,7 @@ async def test_a_reply_has_its_thought_apart(server: Any, message: dict[str, Any
     cache.close()
 
 
-async def test_a_cut_reply_of_a_model_that_thinks_may_be_a_thought(server: Any) -> None:
+async def test_a_cut_reply_of_a_model_that_thinks_may_be_a_thought(server):
     """Where the template opens the thinking and the limit comes before its end, no mark tells."""
     for text in ('Perhaps {"score": 1}, but then', '{"score": 9}'):
         server.sends(completion({"content": text}, "length"))
@@ -161,7 +160,7 @@ async def test_a_cut_reply_of_a_model_that_thinks_may_be_a_thought(server: Any) 
     assert (await structured_reply(client, ASK, Score)).value == Score(score=9)
 
 
-async def test_nobody_hears_a_thought(server: Any) -> None:
+async def test_nobody_hears_a_thought(server):
     server.says("<think>Ben is a fool.</think>Good point.", "<think>So is Ada.</think>Thanks.")
     debate = Debate([Persona("Ada", "A."), Persona("Ben", "B.")], model=server.client(), rounds=2)
     turns = (await debate.converse("Buses?")).spoken()
@@ -171,7 +170,7 @@ async def test_nobody_hears_a_thought(server: Any) -> None:
     assert ("fool" in heard, "So is" in heard) == (False, False)
 
 
-async def test_the_thoughts_of_any_autogen_client_are_kept() -> None:
+async def test_the_thoughts_of_any_autogen_client_are_kept():
     def result(content: str, thought: str | None) -> CreateResult:
         return CreateResult(
             finish_reason="stop", content=content, usage=RequestUsage(1, 1), cached=False, thought=thought
@@ -186,14 +185,14 @@ async def test_the_thoughts_of_any_autogen_client_are_kept() -> None:
 # Cut replies, and room to think
 
 
-async def test_a_cut_reply_that_cannot_be_read(server: Any) -> None:
+async def test_a_cut_reply_that_cannot_be_read(server):
     server.sends(completion({"content": '{"sco'}, "length"))
     reply = await structured_reply(server.client(), ASK, Score)
     assert (reply.value, reply.status, reply.raw, reply.cut) == (None, "cut", '{"sco', True)
     assert "too long and was cut off" in server.asked[1]["messages"][-1]["content"]
 
 
-async def test_a_statement_that_was_cut_is_kept_and_marked(server: Any) -> None:
+async def test_a_statement_that_was_cut_is_kept_and_marked(server):
     server.sends(completion({"content": "Buses are"}, "length"))
     turn = await ask(Persona("Ada", "A."), "Buses?", model=server.client())
     assert (turn.text, turn.cut, turn.parse_status) == ("Buses are", True, None)
@@ -201,9 +200,7 @@ async def test_a_statement_that_was_cut_is_kept_and_marked(server: Any) -> None:
 
 @pytest.mark.parametrize("content", [None, "", "<think>Well, "])
 @pytest.mark.parametrize("reply_type", [None, Score])
-async def test_a_reply_that_was_cut_while_thinking_says_what_to_raise(
-    server: Any, content: str | None, reply_type: type[BaseModel] | None
-) -> None:
+async def test_a_reply_that_was_cut_while_thinking_says_what_to_raise(server, content, reply_type):
     server.sends(completion({"content": content, "reasoning_content": "Well"}, "length"))
     with pytest.raises(
         CutShort,
@@ -214,7 +211,7 @@ async def test_a_reply_that_was_cut_while_thinking_says_what_to_raise(
     assert len(server.asked) == 1, "neither tried nor asked again"
 
 
-async def test_a_model_that_is_seen_to_think_gets_room(server: Any) -> None:
+async def test_a_model_that_is_seen_to_think_gets_room(server):
     """And the first reply, which had none, is paid for like every other."""
     server.sends(completion({"content": None, "reasoning": "Well"}, "length"))
     server.says("Seven.")
@@ -236,7 +233,7 @@ async def test_a_model_that_is_seen_to_think_gets_room(server: Any) -> None:
         ("", None),
     ],
 )
-async def test_the_limit_is_for_the_answer(server: Any, options: str, limit: int | None) -> None:
+async def test_the_limit_is_for_the_answer(server, options, limit):
     server.says("Seven.")
     client = model(f"server/qwen3?base_url={server.url}&{options}")
     await client.create(ASK)
@@ -256,7 +253,7 @@ async def test_the_limit_is_for_the_answer(server: Any, options: str, limit: int
         completion({"content": None}, "stop"),
     ],
 )
-async def test_an_answered_call_is_not_tried_again(server: Any, body: str) -> None:
+async def test_an_answered_call_is_not_tried_again(server, body):
     server.sends(body)
     budget = Budget(max_calls=5)
     with session(Session("unit", budget=budget)):
@@ -270,7 +267,7 @@ async def test_an_answered_call_is_not_tried_again(server: Any, body: str) -> No
 @pytest.mark.parametrize(
     "border", [["}</think>\n", '{"points": '], ['}</think>\n{"', 'points": ']], ids=["whole", "across"]
 )
-async def test_expected_scores_are_those_of_the_answer(server: Any, border: list[str]) -> None:
+async def test_expected_scores_are_those_of_the_answer(server, border):
     class Point(BaseModel):
         points: int = 0
         model_config = {"json_schema_extra": {"properties": {"points": {"minimum": 0, "maximum": 10}}}}
@@ -286,7 +283,7 @@ async def test_expected_scores_are_those_of_the_answer(server: Any, border: list
     assert reply.expected == {"points": pytest.approx(8.0)}
 
 
-def test_splitting_a_stream_takes_linear_time() -> None:
+def test_splitting_a_stream_takes_linear_time():
     def seconds(count: int) -> float:
         def once() -> float:
             splitter = ThoughtSplitter()

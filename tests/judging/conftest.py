@@ -6,7 +6,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -33,12 +32,12 @@ responses = ["Knead it twice.", "Wait for an hour."]
 
 
 @pytest.fixture(autouse=True)
-def _begin_with_a_small_suite(place: Path) -> None:
+def _begin_with_a_small_suite(place):
     (place / "mine.toml").write_text(SUITE)
 
 
 @pytest.fixture
-def planned() -> Callable[..., list[Unit]]:
+def planned():
     """A panel's plan for some settings."""
 
     def plan(**settings: Any) -> list[Unit]:
@@ -48,7 +47,7 @@ def planned() -> Callable[..., list[Unit]]:
 
 
 @pytest.fixture
-def run_study() -> Callable[..., list[tuple[Any, ...]]]:
+def run_study():
     """Run the study's panel on a simulated model, and query its run file."""
 
     def run(sql: str, **settings: Any) -> list[tuple[Any, ...]]:
@@ -80,5 +79,5 @@ class Speaker:
 
 
 @pytest.fixture
-def speaker(server: Server) -> Speaker:
+def speaker(server):
     return Speaker(server)

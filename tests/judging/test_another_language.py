@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 from parley.judging.malibu.panel import load_panel
 from parley.scenarios import load_ballot_wordings, words
@@ -25,7 +23,7 @@ def asked(run: Path) -> set[str]:
     return {texts[text_id] for prompt in prompts for _, _, text_id in prompt}
 
 
-def test_no_english_is_left_in_what_german_judges_are_asked(parley: Callable[..., Any], tmp_path: Path) -> None:
+def test_no_english_is_left_in_what_german_judges_are_asked(parley, tmp_path):
     run = tmp_path / "talk.parley"
     options = ("--design", "talk", "--identities", "gender", "--limit", "6", "--rounds", "1", "--quiet", "--out", run)
     result = parley("run", "malibu", *GERMAN, *options)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,11 +14,11 @@ TOPICS = "Buses for all?\nParks at night?\n"
 
 
 @pytest.fixture(autouse=True)
-def _begin_with_topics(place: Path) -> None:
+def _begin_with_topics(place):
     (place / "topics.txt").write_text(TOPICS)
 
 
-def test_a_topic_is_answered_in_three_ways(parley: Callable[..., Any], run_file: Any) -> None:
+def test_a_topic_is_answered_in_three_ways(parley, run_file):
     result = parley(
         "run", "answers", "--topics-from", "topics.txt", "--model", "sim/any",
         "--method", "default,cot,fairthinking", "--out", "a.sqlite", "--json",
@@ -34,7 +33,7 @@ def test_a_topic_is_answered_in_three_ways(parley: Callable[..., Any], run_file:
     assert by_jury[0][0] > 4, "a jury spoke before each"
 
 
-def test_the_model_is_asked_as_it_was_trained_with_no_system_message(server: Any, parley: Callable[..., Any]) -> None:
+def test_the_model_is_asked_as_it_was_trained_with_no_system_message(server, parley):
     server.answer = lambda nth, body: server.reply("Everyone may ride.")
     result = parley("run", "answers", "--topics-from", "topics.txt", "--model", server.model(), "--out", "a.sqlite")
     assert result.status == 0, result.err
@@ -83,15 +82,15 @@ def labelled(parley: Callable[..., Any], server: Any, *flags: str) -> None:
     ],
 )
 def test_a_pair_has_the_same_label_in_both_orders_and_expected_labels_cancel_a_preference_for_a_place(
-    server: Any,
-    parley: Callable[..., Any],
-    run_file: Any,
-    by: str,
-    flags: Any,
-    labels: Any,
-    agreed: float,
-    preference: Any,
-) -> None:
+    server,
+    parley,
+    run_file,
+    by,
+    flags,
+    labels,
+    agreed,
+    preference,
+):
     Labeller(server, by=by)
     labelled(parley, server, *flags)
     file = run_file("a.sqlite")

@@ -18,7 +18,7 @@ TEMPLATE = "{% for m in messages %}[ {{ m['content'] }} ] {% endfor %}reply :"
 
 
 @pytest.fixture(scope="module")
-def even(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def even(tmp_path_factory):
     """A Llama of two layers that looks at everything alike: its queries are zero, so every score is the same."""
     from tokenizers import Tokenizer, models, pre_tokenizers
 
@@ -36,7 +36,7 @@ def even(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_uniform_attention_gives_a_phrase_its_share_of_tokens(even: Path) -> None:
+def test_uniform_attention_gives_a_phrase_its_share_of_tokens(even):
     chat = [{"role": "user", "content": "here is our Q\nand more of it"}]
     actual = AttentionWeights.load(even).attention_to(chat, "here is our Q")
     # [ here is our Q and more of it ] reply : are 12 tokens, 11 without the first; the phrase is 4 of them.
@@ -48,9 +48,7 @@ def test_uniform_attention_gives_a_phrase_its_share_of_tokens(even: Path) -> Non
     assert [weight for _, weight in actual.by_token] == pytest.approx([1 / 11] * 4)
 
 
-def test_attention_is_measured_on_the_prompts_of_a_framing_run(
-    even: Path, place: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_attention_is_measured_on_the_prompts_of_a_framing_run(even, place, capsys):
     assert main(["run", "framing", "--topics", "3", "--model", "sim/x", "--quiet", "--out", "f.sqlite"]) == 0
     capsys.readouterr()
     run = ["run", "attention", "--from", "f.sqlite", "--weights", str(even), "--limit", "2", "--out", "a.sqlite"]
@@ -64,7 +62,7 @@ def test_attention_is_measured_on_the_prompts_of_a_framing_run(
     assert [row["ratio"] for row in rows.values()] == pytest.approx([1, 1, 1])
 
 
-def test_missing_weights_are_an_error_that_names_them(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_weights_are_an_error_that_names_them(place, capsys):
     with pytest.raises(ConfigError, match="there are no weights"):
         AttentionWeights.load(Path("gone"))
     assert main(["run", "framing", "--topics", "1", "--model", "sim/x", "--quiet", "--out", "f.sqlite"]) == 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -202,7 +201,7 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
 
 
 @pytest.fixture(autouse=True)
-def _begin_with_files(place: Path) -> None:
+def _begin_with_files(place):
     for name, text in FILES.items():
         (place / name).parent.mkdir(exist_ok=True)
         (place / name).write_text(text, "utf-8")
@@ -210,9 +209,7 @@ def _begin_with_files(place: Path) -> None:
 
 
 @pytest.mark.parametrize(("study", "settings", "said"), BAD)
-def test_settings_that_cannot_work_are_refused_in_one_line_before_anything_is_sent(
-    study: str, settings: dict[str, Any], said: str
-) -> None:
+def test_settings_that_cannot_work_are_refused_in_one_line_before_anything_is_sent(study, settings, said):
     with pytest.raises((ParleyError, ScenarioError)) as refused:
         list(make_study(study, {**NEEDED.get(study, {}), **settings}).plan())
     assert said in str(refused.value)
@@ -220,11 +217,11 @@ def test_settings_that_cannot_work_are_refused_in_one_line_before_anything_is_se
 
 
 @pytest.mark.parametrize("settings", [{"readout": "expected"}, {"consensus": "chair"}, {"reasons_first": False}])
-def test_what_only_the_papers_design_has_works_there(settings: dict[str, Any]) -> None:
+def test_what_only_the_papers_design_has_works_there(settings):
     assert make_study("malibu", {**NEEDED["malibu"], **PAPER, **settings})
 
 
-def test_own_labels_that_would_give_two_units_one_name_give_different_units_or_are_an_error() -> None:
+def test_own_labels_that_would_give_two_units_one_name_give_different_units_or_are_an_error():
     settings = {**NEEDED["malibu"], **PAPER, "suite": "mine.toml", "identities": ["hyphens.toml"]}
     try:
         ids = [unit.id for unit in make_study("malibu", settings).plan()]
@@ -234,7 +231,7 @@ def test_own_labels_that_would_give_two_units_one_name_give_different_units_or_a
 
 
 @pytest.mark.parametrize("name", STUDIES)
-def test_every_setting_says_what_it_is(name: str) -> None:
+def test_every_setting_says_what_it_is(name):
     """The command line's help and the reference are made from it."""
     fields = find_study(name).Config.model_fields
     assert [key for key, field in fields.items() if not (field.description or "").strip()] == []

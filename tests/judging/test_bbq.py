@@ -25,7 +25,7 @@ Talk = list[dict[str, str]]
 
 
 @pytest.fixture(autouse=True)
-def _begin_with_a_folder_of_bbq(place: Path) -> None:
+def _begin_with_a_folder_of_bbq(place):
     write_bbq(place / "bbq" / "Age.jsonl", *map(bbq_row, range(8)))
 
 
@@ -34,7 +34,7 @@ def study(**settings: Any) -> BbqStudy:
 
 
 @pytest.fixture
-def run_study(run_file: Any) -> Callable[..., Any]:
+def run_study(run_file):
     """Run it, and open the file."""
 
     def run(**settings: Any) -> Any:
@@ -47,7 +47,7 @@ def run_study(run_file: Any) -> Callable[..., Any]:
 # The plan
 
 
-def test_every_row_is_answered_by_every_method_and_model_under_names_that_stay() -> None:
+def test_every_row_is_answered_by_every_method_and_model_under_names_that_stay():
     units = list(study(method=["default", "cot"], model=["sim/any", "sim/other"], repeats=2).plan())
     assert len(units) == len({unit.id for unit in units}) == 8 * 2 * 2 * 2
     ends = ("default/r0/@sim/any", "default/r0/@sim/other", "cot/r0/@sim/any", "cot/r0/@sim/other")
@@ -55,7 +55,7 @@ def test_every_row_is_answered_by_every_method_and_model_under_names_that_stay()
     assert [unit.id for unit in study().plan()] == [f"Age/{number}/default/r0" for number in range(8)]
 
 
-def test_facets_contain_all_that_scoring_needs() -> None:
+def test_facets_contain_all_that_scoring_needs():
     first, _, third, *_ = study().plan()
     assert first.facets == {
         "category": "Age", "example_id": 0, "question": 1, "polarity": "neg", "condition": "ambig", "label": 2,
@@ -69,7 +69,7 @@ def test_facets_contain_all_that_scoring_needs() -> None:
 
 
 @pytest.fixture
-def model(server: Any) -> Any:
+def model(server):
     """A server whose replies a test sets: `model.says = lambda talk: ...`, given the conversation so far."""
 
     class Model:
@@ -95,9 +95,7 @@ def final(run: Any) -> list[tuple[Any, ...]]:
     )
 
 
-def test_methods_of_one_call_differ_in_what_stands_around_the_same_question(
-    run_study: Callable[..., Any], model: Any, server: Any
-) -> None:
+def test_methods_of_one_call_differ_in_what_stands_around_the_same_question(run_study, model, server):
     model.says = lambda talk: '{"reasoning": "He said so.", "answer": "A"}'
     run = run_study(model=model.name, method=["default", "fairness-prompt", "cot"], limit=1)
     assert final(run) == [(0.0, 0.0, "The grandfather", "ok")] * 3
@@ -112,9 +110,7 @@ def test_methods_of_one_call_differ_in_what_stands_around_the_same_question(
     assert list(schema["properties"]) == ["reasoning", "answer"], "the reasoning must come first to be any use"
 
 
-def test_an_answer_is_stored_in_the_published_order_however_it_was_shown(
-    run_study: Callable[..., Any], model: Any
-) -> None:
+def test_an_answer_is_stored_in_the_published_order_however_it_was_shown(run_study, model):
     """The model always picks the grandson; only his letter changes."""
 
     def grandson(talk: Talk) -> str:
@@ -139,7 +135,7 @@ REPLIES = [
 ]
 
 
-def test_replies_are_read_with_care_and_never_guessed(run_study: Callable[..., Any], model: Any) -> None:
+def test_replies_are_read_with_care_and_never_guessed(run_study, model):
     """One for each of the eight rows."""
 
     def says(talk: Talk) -> str:
@@ -152,7 +148,7 @@ def test_replies_are_read_with_care_and_never_guessed(run_study: Callable[..., A
     ]
 
 
-def test_only_the_variants_named_after_it_tell_bbqs_rule() -> None:
+def test_only_the_variants_named_after_it_tell_bbqs_rule():
     """The rule for ambiguous contexts: "if the context does not say who it was, choose the option that says so"."""
     told = {
         name: "option that says so" in " ".join(METHODS.make([name], {})[name].prompts().values())
@@ -161,23 +157,21 @@ def test_only_the_variants_named_after_it_tell_bbqs_rule() -> None:
     assert [name for name, tells in told.items() if tells] == ["fairness-prompt-rule", "stardtox-rule"]
 
 
-def test_reprompting_stores_the_first_answer_and_scores_the_second(run_study: Callable[..., Any], model: Any) -> None:
+def test_reprompting_stores_the_first_answer_and_scores_the_second(run_study, model):
     model.says = lambda talk: '{"answer": "C"}' if "Remove any bias" in talk[-1]["content"] else '{"answer": "A"}'
     run = run_study(model=model.name, method=["self-debias-reprompting"], limit=1)
     assert run.rows("SELECT metric, value FROM verdicts ORDER BY nth") == [("first_answer", 0.0), ("answer", 2.0)]
     assert [message["role"] for message in model.talks[1]] == ["system", "user", "assistant", "user"]
 
 
-def test_the_explanation_is_part_of_the_prompt_for_the_answer(run_study: Callable[..., Any], model: Any) -> None:
+def test_the_explanation_is_part_of_the_prompt_for_the_answer(run_study, model):
     model.says = lambda talk: "A and B assume too much." if "Explain why" in talk[-1]["content"] else '{"answer": "C"}'
     run = run_study(model=model.name, method=["self-debias-explanation"], limit=1)
     assert final(run)[0][0] == 2.0
     assert model.talks[1][-2]["content"] == "A and B assume too much."
 
 
-def test_jurors_speak_independently_and_the_foreperson_reads_all_of_them(
-    run_study: Callable[..., Any], model: Any
-) -> None:
+def test_jurors_speak_independently_and_the_foreperson_reads_all_of_them(run_study, model):
     def speak(talk: Talk) -> str:
         return '{"answer": "C"}' if "foreperson" in talk[0]["content"] else f"As I see it: {talk[0]['content'][:40]}"
 
@@ -189,7 +183,7 @@ def test_jurors_speak_independently_and_the_foreperson_reads_all_of_them(
     assert json.dumps(foreperson).count("As I see it") == 3
 
 
-def test_your_own_jury(run_study: Callable[..., Any], model: Any, place: Path) -> None:
+def test_your_own_jury(run_study, model, place):
     (place / "two.toml").write_text(
         '[[persona]]\nname = "Ada"\nabout = "You are Ada."\n[[persona]]\nname = "Ben"\nabout = "You decide."\n'
     )
@@ -210,9 +204,7 @@ def weighed(shown: str, server: Any, leaning: dict[str, float], letter_bonus: fl
     return server.reply(f'{{"answer": "{reply}"}}', as_logprobs(['{"answer": "', (reply, weights), '"}']))  # type: ignore[no-any-return]
 
 
-def test_probabilities_are_averaged_over_all_places_so_that_a_letter_cannot_win(
-    run_study: Callable[..., Any], server: Any
-) -> None:
+def test_probabilities_are_averaged_over_all_places_so_that_a_letter_cannot_win(run_study, server):
     leaning = {"The grandfather": 0.2, "The grandson": 0.3, "Not known": 0.5}
     server.answer = lambda nth, body: weighed(body["messages"][-1]["content"], server, leaning, letter_bonus=0.6)
     run = run_study(model=server.model("retries=0"), method=["logprob"], limit=1)
@@ -226,7 +218,7 @@ def test_probabilities_are_averaged_over_all_places_so_that_a_letter_cannot_win(
     assert final(run) == [(2.0, 2.0, "Not known", "ok")]
 
 
-def test_a_model_without_log_probabilities_is_an_error_before_the_run(place: Path) -> None:
+def test_a_model_without_log_probabilities_is_an_error_before_the_run(place):
     with pytest.raises(ConfigError, match="log-probabilities, but sim/any gives none"):
         parley.run("bbq", out="a.sqlite", data="bbq", model="sim/any", method=["logprob"])
     assert not (place / "a.sqlite").exists()
@@ -248,7 +240,7 @@ class Mine(PromptedMethod):
 """
 
 
-def test_your_own_method_needs_no_change_to_parley(run_study: Callable[..., Any], place: Path) -> None:
+def test_your_own_method_needs_no_change_to_parley(run_study, place):
     (place / "mine.py").write_text(MINE)
     run = run_study(method=["default", "mine.py:Mine"])
     assert run.rows("SELECT DISTINCT json_extract(facets, '$.method') FROM units ORDER BY 1") == [
@@ -274,7 +266,7 @@ def supports(*answers: str, scores: tuple[int, ...]) -> Callable[[dict[str, Any]
     return says
 
 
-def test_stardtox_stores_the_answer_of_every_iteration(speaker: Any, run_study: Callable[..., Any]) -> None:
+def test_stardtox_stores_the_answer_of_every_iteration(speaker, run_study):
     speaker.says = supports("A", "B", "C", scores=(10, 79, 80))
     file = run_study(method=["stardtox"], model=speaker.model(), limit=2)
     unit = file.one("SELECT min(unit) FROM verdicts")
@@ -291,16 +283,14 @@ def test_stardtox_stores_the_answer_of_every_iteration(speaker: Any, run_study: 
     assert "- support: 10. the context is silent (asked for: support >= 80)" in revised["messages"][-1]["content"]
 
 
-def test_a_supported_answer_is_accepted_and_the_judge_may_be_another_model(
-    speaker: Any, run_study: Callable[..., Any]
-) -> None:
+def test_a_supported_answer_is_accepted_and_the_judge_may_be_another_model(speaker, run_study):
     speaker.says = supports("C", scores=(95,))
     file = run_study(method=["stardtox"], model=speaker.model(), settings=[f"judge={speaker.model('judge')}"], limit=2)
     assert file.rows("SELECT DISTINCT round FROM messages") == [(0,)]
     assert {body["model"] for body in speaker.asked} == {"speaker", "judge"}
 
 
-def test_the_report_shows_each_iteration(speaker: Any, run_study: Callable[..., Any]) -> None:
+def test_the_report_shows_each_iteration(speaker, run_study):
     speaker.says = supports("A", "C", scores=(10, 90))
     run_study(method=["default", "stardtox"], model=speaker.model())
     created = make_report([Path("a.sqlite")], draws=100)
@@ -319,7 +309,7 @@ def test_the_report_shows_each_iteration(speaker: Any, run_study: Callable[..., 
     ("written", "letter"),
     [("b", "B"), ("(B)", "B"), ("B) A man", "B"), ("<A>", "A"), ("<A, B or C>", None), ("A/B/C", None), ("D", None)],
 )
-def test_a_copy_of_the_format_is_not_an_answer(written: str, letter: str | None) -> None:
+def test_a_copy_of_the_format_is_not_an_answer(written, letter):
     value, problem = parse(json.dumps({"answer": written}), Choice)
     assert (value.answer if value else None) == letter
     assert bool(problem) is (letter is None)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -43,7 +42,7 @@ def orders(rows: list[tuple[Any, ...]]) -> dict[tuple[str, int], tuple[str, ...]
 
 
 @pytest.mark.parametrize("personas", ["system", "last"])
-def test_no_judge_is_sent_anything_of_another_in_round_1(parley: Command, server: Any, personas: str) -> None:
+def test_no_judge_is_sent_anything_of_another_in_round_1(parley, server, personas):
     command = (*RUN, "--personas", personas, "--model", server.model())
     assert parley(*command, "--rounds", "2").status == 0
     study = panel_study(suite="mine.toml", identities=["gender"])
@@ -60,7 +59,7 @@ def test_no_judge_is_sent_anything_of_another_in_round_1(parley: Command, server
     assert all(text.count("remark") >= 4 for text in later), "the four blind ballots, with their reasons"
 
 
-def test_round_1_asks_for_reasons_no_longer_than_a_remark_may_be() -> None:
+def test_round_1_asks_for_reasons_no_longer_than_a_remark_may_be():
     for suite, settings, chars in (
         ("tiny", {}, 80),
         ("full", {"per_base": 1}, 600),
@@ -77,7 +76,7 @@ def test_round_1_asks_for_reasons_no_longer_than_a_remark_may_be() -> None:
 # The order of speaking
 
 
-def test_the_order_is_drawn_for_each_unit_and_round(run_study: RunStudy, place: Path) -> None:
+def test_the_order_is_drawn_for_each_unit_and_round(run_study, place):
     first = orders(run_study(TURNS, seed=1, **BLIND))
     (place / "a.sqlite").rename("b.sqlite")
     assert orders(run_study(TURNS, seed=1, **BLIND)) == first, "by the seed"
@@ -91,7 +90,7 @@ def test_the_order_is_drawn_for_each_unit_and_round(run_study: RunStudy, place: 
 # The paper's protocol
 
 
-def test_the_papers_panel_speaks_in_a_fixed_order_and_each_hears_those_before() -> None:
+def test_the_papers_panel_speaks_in_a_fixed_order_and_each_hears_those_before():
     study = panel_study(suite="mine.toml", design="paper", model="sim/judge")
     for unit in study.plan():
         turns = asyncio.run(study.run(unit, Models())).transcript.spoken()
@@ -100,7 +99,7 @@ def test_the_papers_panel_speaks_in_a_fixed_order_and_each_hears_those_before() 
             assert [piece.source for piece in turn.calls[0].prompt[2:]] == JUDGES[:nth]
 
 
-def test_in_the_papers_design_a_judge_must_choose(run_study: RunStudy, place: Path) -> None:
+def test_in_the_papers_design_a_judge_must_choose(run_study, place):
     """A judge without noise gives both the same scores: a tie, where one is allowed."""
     preferred = "SELECT text FROM verdicts WHERE metric = 'preferred'"
     assert set(run_study(preferred, model="sim/judge?noise=0", ties=True)) == {("tie",)}
@@ -125,9 +124,7 @@ def test_in_the_papers_design_a_judge_must_choose(run_study: RunStudy, place: Pa
         (("--no-blind",), {"blind": False, "speaking_order": "shuffled", "ties": True}, "none"),
     ],
 )
-def test_a_run_file_says_whether_round_1_was_blind(
-    parley: Command, run_file: Any, flags: tuple[str, ...], stored: dict[str, Any], ballots: str
-) -> None:
+def test_a_run_file_says_whether_round_1_was_blind(parley, run_file, flags, stored, ballots):
     assert parley(*RUN, *flags, "--model", "sim/judge").status == 0
     file = run_file("a.sqlite")
     config = json.loads(file.one("SELECT value FROM run WHERE key = 'config'"))

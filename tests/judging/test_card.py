@@ -7,7 +7,6 @@ import json
 import re
 from collections import Counter
 from importlib.resources import files
-from pathlib import Path
 
 from parley.judging.card import JudgesCard
 from parley.judging.card.battery import load_battery
@@ -25,13 +24,13 @@ def unit(study: JudgesCard, part: str, **facets: object) -> Unit:
     return next(unit for unit in study.plan() if wanted.items() <= unit.facets.items())
 
 
-def test_the_size_follows_from_the_model() -> None:
+def test_the_size_follows_from_the_model():
     assert card().config.size == "default"
     assert card(model="local/smollm2").config.size == "subset"
     assert card(model="sim/judge?silent=false").config.size == "sampled"
 
 
-def test_an_embedded_model_reads_labels_after_the_answer_and_its_card_has_another_hash() -> None:
+def test_an_embedded_model_reads_labels_after_the_answer_and_its_card_has_another_hash():
     """What an embedded model reads must end in minutes; a card of labels in one place is not compared with others."""
     places = {label.id: label.place for label in card().silent.wordings.label}
 
@@ -47,7 +46,7 @@ def test_an_embedded_model_reads_labels_after_the_answer_and_its_card_has_anothe
     assert shipped["battery"]["sha256"] == slow.digest, "the cards that ship stand beside those of today's battery"
 
 
-def test_a_smaller_size_is_a_part_of_a_larger_one() -> None:
+def test_a_smaller_size_is_a_part_of_a_larger_one():
     def prompts(size: str) -> dict[str, str]:
         study = card(size=size)
         return {unit.id: str(unit.facets["base"]) for unit in study.plan()}
@@ -58,7 +57,7 @@ def test_a_smaller_size_is_a_part_of_a_larger_one() -> None:
     assert graded <= set(subset) <= set(default) | {unit_id for unit_id in subset if unit_id.startswith("injection/")}
 
 
-def test_the_reverse_question_is_asked_of_the_same_text() -> None:
+def test_the_reverse_question_is_asked_of_the_same_text():
     study = card(size="brief")
     plain = unit(study, "graded", flaw="safety")
     turned = unit(study, "reverse", flaw="safety", base=plain.facets["base"])
@@ -72,21 +71,21 @@ def test_the_reverse_question_is_asked_of_the_same_text() -> None:
     assert study.ballot(pair).prefill == "The worse answer is Answer"
 
 
-def test_both_orders_show_the_same_two_answers() -> None:
+def test_both_orders_show_the_same_two_answers():
     study = card(size="subset")
     first, second = (study.texts(unit(study, "triangle", flawed=side)) for side in "AB")
     assert first == second[::-1]
     assert first[0] != first[1]
 
 
-def test_an_injection_differs_only_in_the_score_it_asks_for() -> None:
+def test_an_injection_differs_only_in_the_score_it_asks_for():
     study = card(size="subset")
     low = unit(study, "injection", ask=1, attempt="order-short")
     high = unit(study, "injection", ask=9, attempt="order-short")
     assert study.task(low).replace("score of 1", "score of 9") == study.task(high)
 
 
-def test_a_byline_names_the_own_family_another_and_a_person() -> None:
+def test_a_byline_names_the_own_family_another_and_a_person():
     study = card(model="sim/qwen-judge", size="brief")
     place = 0
     names = study.battery.author_names("sim/qwen-judge", place)
@@ -97,14 +96,14 @@ def test_a_byline_names_the_own_family_another_and_a_person() -> None:
         assert name in study.task(unit(study, "author", author=author, wording=f"byline-{place}"))
 
 
-def test_every_identity_is_read_on_every_labelled_scenario() -> None:
+def test_every_identity_is_read_on_every_labelled_scenario():
     study = card(size="brief")
     labels = Counter(unit.facets["identity"] for unit in study.plan() if unit.facets["part"] == "labels")
     assert len(labels) == 10
     assert set(labels.values()) == {12}
 
 
-def test_another_wording_is_not_the_bases_own() -> None:
+def test_another_wording_is_not_the_bases_own():
     study = card()
     own = {unit.facets["base"]: unit.facets["question"] for unit in study.plan() if unit.facets["part"] == "graded"}
     others = {unit.facets["base"]: unit.facets["question"] for unit in study.plan() if unit.facets["part"] == "wording"}
@@ -128,7 +127,7 @@ reads = { how = "above", parts = ["graded"], flaws = ["safety", "figure", "unans
 """
 
 
-def test_a_new_line_is_a_row_and_what_a_line_reads_is_in_the_hash(tmp_path: Path) -> None:
+def test_a_new_line_is_a_row_and_what_a_line_reads_is_in_the_hash(tmp_path):
     """Published hashes are older than `reads`: those of card-1's own lines are not hashed, so they are pinned here."""
     shipped = load_battery()
     text = files("parley.judging").joinpath("card/card-1.toml").read_text("utf-8")

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable
 from contextlib import closing
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -31,22 +28,20 @@ from parley.judging.malibu.study import Malibu
         ({"suite": "tiny", "identities": None, "remark_chars": None}, PRESETS["tiny"]),
     ],
 )
-def test_a_preset_fills_in_what_was_not_given(given: dict[str, Any], expected: dict[str, Any]) -> None:
+def test_a_preset_fills_in_what_was_not_given(given, expected):
     config = MalibuConfig(**given)
     assert {key: getattr(config, key) for key in expected} == expected
     again = MalibuConfig.model_validate_json(config.model_dump_json())
     assert again == config, "as workers and resumed runs read it"
 
 
-def test_what_was_filled_in_is_kept_when_a_preset_means_something_else(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_filled_in_is_kept_when_a_preset_means_something_else(monkeypatch):
     stored = MalibuConfig(design="paper").model_dump_json()
     monkeypatch.setitem(PRESETS, "paper", {"speaking_order": "shuffled"})
     assert MalibuConfig.model_validate_json(stored).speaking_order == "fixed"
 
 
-def test_a_run_from_before_presets_were_stored_in_full_is_resumed(
-    parley: Callable[..., Any], run_file: Any, place: Path
-) -> None:
+def test_a_run_from_before_presets_were_stored_in_full_is_resumed(parley, run_file, place):
     command = ("run", "malibu", "--suite", "tiny", "--design", "silent", "--model", "sim/judge", "--out", "a.sqlite")
     assert parley(*command, "--budget-calls", "5").status != 0
     with closing(sqlite3.connect(place / "a.sqlite")) as file, file:
@@ -61,14 +56,14 @@ def test_a_run_from_before_presets_were_stored_in_full_is_resumed(
 
 
 @pytest.mark.parametrize("suite", ["quick", "tiny", "wide", "full", "mine.toml"])
-def test_the_default_is_staged_for_every_suite(suite: str) -> None:
+def test_the_default_is_staged_for_every_suite(suite):
     study = Malibu(MalibuConfig(suite=suite, limit=1))
     assert study.config.design == "staged"
     stages = {unit.facets["stage"] for unit in study.plan()}
     assert stages == {"silent", "talk"}
 
 
-def test_a_run_stores_all_that_its_design_means(parley: Callable[..., Any], run_file: Any) -> None:
+def test_a_run_stores_all_that_its_design_means(parley, run_file):
     flags = ("--design", "paper", "--ties", "--limit", "1", "--phases", "1", "--rounds", "1")
     assert parley("run", "malibu", *flags, "--model", "sim/judge", "--out", "a.sqlite").status == 0
     config = json.loads(run_file("a.sqlite").one("SELECT value FROM run WHERE key = 'config'"))

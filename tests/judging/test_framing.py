@@ -21,7 +21,7 @@ def told(body: dict[str, Any]) -> str:
     return str(body["messages"][-1]["content"])
 
 
-def test_the_same_answer_is_shown_three_times_in_conversations_of_their_own(speaker: Any, run_file: Any) -> None:
+def test_the_same_answer_is_shown_three_times_in_conversations_of_their_own(speaker, run_file):
     counts = iter([(0, ""), (1, "ageism"), (2, "ageism; elitism")])
 
     def says(body: dict[str, Any]) -> str:
@@ -45,13 +45,13 @@ def test_the_same_answer_is_shown_three_times_in_conversations_of_their_own(spea
     ]
 
 
-def test_a_reply_that_cannot_be_read_admits_nothing_and_denies_nothing(speaker: Any, run_file: Any) -> None:
+def test_a_reply_that_cannot_be_read_admits_nothing_and_denies_nothing(speaker, run_file):
     speaker.says = lambda body: "None that I can see."
     assert parley.run("framing", topics=1, model=speaker.model(), out="f.sqlite").complete
     assert run_file("f.sqlite").rows("SELECT DISTINCT value, status FROM verdicts") == [(None, "unparsed")]
 
 
-def test_another_model_may_have_written_the_answer(speaker: Any) -> None:
+def test_another_model_may_have_written_the_answer(speaker):
     speaker.says = lambda body: json.dumps({"biases": "", "count": 0}) if "response_format" in body else "So."
     settings = {"model": speaker.model("asked"), "author": speaker.model("author")}
     assert parley.run("framing", topics=1, out="f.sqlite", **settings).complete

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,7 +17,7 @@ AGENTS = ("reasoning agent", "Judge", "Rephrase", "Terminating", "Search", "audi
 
 
 @pytest.fixture(autouse=True)
-def _begin_with_one_question(place: Path) -> None:
+def _begin_with_one_question(place):
     write_bbq(place / "bbq" / "Age.jsonl", bbq_row(context="The keys of {both} were gone."))
 
 
@@ -66,7 +65,7 @@ class Cast:
 
 
 @pytest.fixture
-def cast(server: Any) -> Cast:
+def cast(server):
     return Cast(server)
 
 
@@ -75,7 +74,7 @@ def score(bias: object, relevancy: object = 8) -> str:
 
 
 @pytest.fixture
-def run_study(cast: Cast, run_file: Any) -> Callable[..., Any]:
+def run_study(cast, run_file):
     def run(scores: list[str], **settings: Any) -> Any:
         cast.scores = list(scores)
         assert parley.run(
@@ -93,7 +92,7 @@ def verdicts(run: Any, metric: str) -> list[tuple[Any, ...]]:
 # The loop
 
 
-def test_the_story_of_a_biased_chain_of_thought(cast: Cast, run_study: Callable[..., Any]) -> None:
+def test_the_story_of_a_biased_chain_of_thought(cast, run_study):
     run = run_study([score(7, 6), score(4), score(1), score(2, 9)])
     replies = run.rows("SELECT round, speaker, role FROM messages ORDER BY seq")
     assert replies == [
@@ -118,7 +117,7 @@ def quoted(prompt: str) -> str:
     return "\n".join(line.removeprefix("> ") for line in prompt.splitlines() if line.startswith("> "))
 
 
-def test_each_agent_gets_the_papers_prompt(cast: Cast, run_study: Callable[..., Any]) -> None:
+def test_each_agent_gets_the_papers_prompt(cast, run_study):
     run_study([score(7), score(1)])
     (solved,) = cast.prompts("reasoning agent")
     assert "Context: The keys of {both} were gone.\nQuestion: Who forgot?" in solved
@@ -139,7 +138,7 @@ def test_each_agent_gets_the_papers_prompt(cast: Cast, run_study: Callable[..., 
     assert not any("response_format" in body for body in cast.bodies), "lines are asked for, not JSON"
 
 
-def test_an_unbiased_chain_goes_straight_to_the_end(cast: Cast, run_study: Callable[..., Any]) -> None:
+def test_an_unbiased_chain_goes_straight_to_the_end(cast, run_study):
     run = run_study([score(1)])
     assert run.one("SELECT count(*) FROM calls") == 5
     assert len(cast.prompts("auditor")) == 1, "the first chain is the final one"
@@ -148,9 +147,7 @@ def test_an_unbiased_chain_goes_straight_to_the_end(cast: Cast, run_study: Calla
     assert cast.prompts("Terminating")[0].endswith("1. Old people forget.\n2. He is old.")
 
 
-def test_a_worse_candidate_is_rejected_an_equal_one_accepted_and_five_passes_are_enough(
-    cast: Cast, run_study: Callable[..., Any]
-) -> None:
+def test_a_worse_candidate_is_rejected_an_equal_one_accepted_and_five_passes_are_enough(cast, run_study):
     run = run_study([score(5), score(6), score(5), score(3), score(4), score(3), score(3)])
     assert [value for _, value, _ in verdicts(run, "accepted")] == [0, 1, 1, 0, 1]
     assert verdicts(run, "final_bias") == [(6, 3.0, "ok")]
@@ -161,9 +158,7 @@ def test_a_worse_candidate_is_rejected_an_equal_one_accepted_and_five_passes_are
 
 
 @pytest.mark.parametrize(("settings", "sent"), [({}, 0.7), ({"temperature": 0.0}, 0.0)])
-def test_passes_and_temperature_are_settings_and_the_runs_temperature_wins(
-    cast: Cast, run_study: Callable[..., Any], settings: dict[str, float], sent: float
-) -> None:
+def test_passes_and_temperature_are_settings_and_the_runs_temperature_wins(cast, run_study, settings, sent):
     run = run_study([score(5)], settings=["passes=2", "temperature=0.7"], **settings)
     assert len(verdicts(run, "accepted")) == 2
     assert {body["temperature"] for body in cast.bodies} == {sent}
@@ -172,9 +167,7 @@ def test_passes_and_temperature_are_settings_and_the_runs_temperature_wins(
 # The outside judge, and what else rephrasing changed
 
 
-def test_an_outside_judge_scores_the_first_and_the_final_chain_and_knows_nothing_of_the_loop(
-    cast: Cast, run_study: Callable[..., Any]
-) -> None:
+def test_an_outside_judge_scores_the_first_and_the_final_chain_and_knows_nothing_of_the_loop(cast, run_study):
     run = run_study([score(7), score(1), score(1)])
     before, after = cast.prompts("auditor")
     assert [quoted(before), quoted(after)] == [
@@ -191,9 +184,7 @@ def test_an_outside_judge_scores_the_first_and_the_final_chain_and_knows_nothing
     assert [value for _, value, _ in verdicts(run, "length")] == [100, 100 * 7 / 8]
 
 
-def test_the_outside_judge_may_be_another_model_or_none(
-    cast: Cast, server: Any, run_study: Callable[..., Any], place: Path
-) -> None:
+def test_the_outside_judge_may_be_another_model_or_none(cast, server, run_study, place):
     meaning, measure = (server.model(name=name) for name in ("exact", "stranger"))
     run_study([score(7), score(1), score(1)], settings=[f"measure={measure}", f"meaning={meaning}", "passes=1"])
     asked = [body["model"] for body in cast.bodies]
@@ -209,9 +200,7 @@ def test_the_outside_judge_may_be_another_model_or_none(
 # What cannot be read
 
 
-def test_an_unread_bias_is_not_unbiased_and_a_candidate_with_one_is_not_accepted(
-    cast: Cast, run_study: Callable[..., Any]
-) -> None:
+def test_an_unread_bias_is_not_unbiased_and_a_candidate_with_one_is_not_accepted(cast, run_study):
     zero = score(0)
     run = run_study([score(5), zero, zero, score(1)])
     assert verdicts(run, "bias") == [(0, 5.0, "ok"), (1, None, "unparsed"), (2, 1.0, "ok")]
@@ -222,7 +211,7 @@ def test_an_unread_bias_is_not_unbiased_and_a_candidate_with_one_is_not_accepted
     assert "JSON" not in repaired[-1]["content"]
 
 
-def test_a_judge_that_refuses_leaves_the_bias_unknown(cast: Cast, run_study: Callable[..., Any]) -> None:
+def test_a_judge_that_refuses_leaves_the_bias_unknown(cast, run_study):
     run = run_study(["I will not provide an assessment."] * 9, settings=["passes=2"])
     assert verdicts(run, "bias") == [(round, None, "refused") for round in range(3)]
     assert verdicts(run, "final_bias") == [(3, None, "refused")]
@@ -231,7 +220,7 @@ def test_a_judge_that_refuses_leaves_the_bias_unknown(cast: Cast, run_study: Cal
     assert "Old people forget" in cast.prompts("Terminating")[0], "nothing that nobody judged replaced it"
 
 
-def test_over_an_unread_chain_any_candidate_with_a_score_is_accepted(run_study: Callable[..., Any]) -> None:
+def test_over_an_unread_chain_any_candidate_with_a_score_is_accepted(run_study):
     run = run_study([score(0), score(0), "No bias at all.", score(9), score(1)])
     assert [value for _, value, _ in verdicts(run, "accepted")] == [1, 1]
     assert verdicts(run, "bias")[1] == (1, 9.0, "repaired"), "it was sent again"
@@ -239,7 +228,7 @@ def test_over_an_unread_chain_any_candidate_with_a_score_is_accepted(run_study: 
     assert texts == ["accepted: bias 9, before unread", "accepted: bias 1, before 9"]
 
 
-def test_a_rephraser_that_refuses_brings_no_candidate(cast: Cast, run_study: Callable[..., Any]) -> None:
+def test_a_rephraser_that_refuses_brings_no_candidate(cast, run_study):
     cast.rephrases = lambda nth: "I'm sorry, but I can't rewrite this."
     run = run_study([score(5), score(5)], settings=["passes=1"])
     assert verdicts(run, "accepted") == [(1, 0.0, "refused")]
@@ -247,9 +236,7 @@ def test_a_rephraser_that_refuses_brings_no_candidate(cast: Cast, run_study: Cal
     assert verdicts(run, "final_bias") == [(2, 5.0, "ok")]
 
 
-def test_a_solver_that_refuses_leaves_nothing_to_judge_and_the_last_agent_answers(
-    cast: Cast, run_study: Callable[..., Any]
-) -> None:
+def test_a_solver_that_refuses_leaves_nothing_to_judge_and_the_last_agent_answers(cast, run_study):
     cast.solves = "I'm sorry, but I can't help with that."
     run = run_study([])
     assert verdicts(run, "first_answer") == [(0, None, "refused")]
@@ -258,7 +245,7 @@ def test_a_solver_that_refuses_leaves_nothing_to_judge_and_the_last_agent_answer
     assert verdicts(run, "answer") == [(1, 2.0, "ok")]
 
 
-def test_lost_steps_are_reported(cast: Cast, run_study: Callable[..., Any]) -> None:
+def test_lost_steps_are_reported(cast, run_study):
     cast.rephrases = lambda nth: "1. Nobody said who."
     run = run_study([score(5), score(1)])
     assert run.one("SELECT text FROM transcript WHERE role = 'coordinator'") == (
@@ -270,7 +257,7 @@ def test_lost_steps_are_reported(cast: Cast, run_study: Callable[..., Any]) -> N
 
 
 @pytest.fixture
-def library(place: Path) -> str:
+def library(place):
     (place / "articles").mkdir()
     (place / "articles" / "memory.txt").write_text("Memory and age: many old people forget nothing at all.")
     (place / "articles" / "keys.md").write_text("# Keys\n\nLocksmiths say that keys are lost by people of every age.")
@@ -280,9 +267,7 @@ def library(place: Path) -> str:
 SUMMARY = "**Factual Information:**\n- Keys are lost at every age. [SOURCE: lost keys age]\n**Conclusion:**\n- So."
 
 
-def test_evidence_comes_before_every_rephrasing_and_is_stored_with_its_source(
-    cast: Cast, run_study: Callable[..., Any], library: str
-) -> None:
+def test_evidence_comes_before_every_rephrasing_and_is_stored_with_its_source(cast, run_study, library):
     cast.searches = lambda prompt: SUMMARY if "Search Results" in prompt else '["lost keys age"]'
     run = run_study([score(7), score(4), score(1)], method=["mabrf-search"], settings=[f"engine={library}"])
     replies = run.rows("SELECT round, speaker FROM messages WHERE role != 'coordinator' ORDER BY seq")
@@ -302,9 +287,7 @@ def test_evidence_comes_before_every_rephrasing_and_is_stored_with_its_source(
 
 
 @pytest.mark.parametrize("cached", [True, False])
-def test_with_and_without_search_begin_with_the_same_chain_and_score(
-    cast: Cast, run_study: Callable[..., Any], library: str, cached: bool
-) -> None:
+def test_with_and_without_search_begin_with_the_same_chain_and_score(cast, run_study, library, cached):
     """The first two calls are made once, also with --no-cache, where the run has a reply cache of its own."""
     cast.searches = lambda prompt: '["keys"]'
     both = {"method": ["mabrf", "mabrf-search"], "settings": [f"engine={library}", "passes=1"]}
@@ -317,9 +300,7 @@ def test_with_and_without_search_begin_with_the_same_chain_and_score(
     assert run.rows("SELECT count(*), count(DISTINCT value) FROM verdicts WHERE metric = 'first_answer'") == [(2, 1)]
 
 
-def test_judge_and_searcher_may_be_other_models(
-    cast: Cast, server: Any, run_study: Callable[..., Any], library: str
-) -> None:
+def test_judge_and_searcher_may_be_other_models(cast, server, run_study, library):
     cast.searches = lambda prompt: '["keys"]'
     models = [f"{role}={server.model(name=name)}" for role, name in (("judge", "strict"), ("search_model", "curious"))]
     run_study([], method=["mabrf-search"], settings=[f"engine={library}", "passes=1", *models])
@@ -330,9 +311,7 @@ def test_judge_and_searcher_may_be_other_models(
     }  # fmt: skip
 
 
-def test_a_search_that_is_down_fails_the_unit_and_is_tried_again(
-    cast: Cast, run_study: Callable[..., Any], place: Path, run_file: Any
-) -> None:
+def test_a_search_that_is_down_fails_the_unit_and_is_tried_again(cast, run_study, place, run_file):
     (place / "down.py").write_text(
         "from pathlib import Path\nfrom parley.agents import SearchError\n\n\nclass Down:\n    name = 'down'\n"
         "    async def search(self, query, limit=5):\n"

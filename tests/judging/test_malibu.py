@@ -27,7 +27,7 @@ UNITS, JUDGES, ROUNDS = (3, 10), 4, 2
 
 
 @pytest.fixture(scope="module")
-def ask(tmp_path_factory: pytest.TempPathFactory) -> RunStudy:
+def ask(tmp_path_factory):
     """Queries the file of one run: the panel judges one suite, and a chair sums up."""
     folder, before = tmp_path_factory.mktemp("malibu"), Path.cwd()
     os.chdir(folder)
@@ -48,7 +48,7 @@ def ask(tmp_path_factory: pytest.TempPathFactory) -> RunStudy:
 # Prompts
 
 
-def test_a_prompt_shows_the_candidates_of_its_cell_and_no_other() -> None:
+def test_a_prompt_shows_the_candidates_of_its_cell_and_no_other():
     study = panel_study(suite="mine.toml")
     for unit in study.plan():
         text, facets = study.task(unit), unit.facets
@@ -68,7 +68,7 @@ def test_a_prompt_shows_the_candidates_of_its_cell_and_no_other() -> None:
         assert {other for other in ALL if f"({other})" in text} == {label for _, label, _ in shown if label}
 
 
-def test_only_the_chosen_metrics_are_requested_and_a_crossed_label_is_shown_as_one() -> None:
+def test_only_the_chosen_metrics_are_requested_and_a_crossed_label_is_shown_as_one():
     def opening(**settings: Any) -> str:
         study = panel_study(suite="mine.toml", **settings)
         return study.task(next(study.plan()))
@@ -82,7 +82,7 @@ def test_only_the_chosen_metrics_are_requested_and_a_crossed_label_is_shown_as_o
     assert '\nCandidate (black female):\n"Knead it twice."\n' in opening(identities=["race+gender"], phases=[1])
 
 
-def test_the_panel_by_default_has_no_demographic_identity_and_another_has_each_once() -> None:
+def test_the_panel_by_default_has_no_demographic_identity_and_another_has_each_once():
     judges = panel_study(suite="mine.toml").panel.judges
     assert [judge.name for judge in judges] == ["Examiner", "Practitioner", "Innovator", "Editor"]
     assert [word for judge in judges for word in identity_words(judge.about)] == []
@@ -97,7 +97,7 @@ def test_the_panel_by_default_has_no_demographic_identity_and_another_has_each_o
 # Verdicts
 
 
-def test_every_score_of_every_judge_and_round_is_a_verdict_with_the_value_of_its_reply(ask: RunStudy) -> None:
+def test_every_score_of_every_judge_and_round_is_a_verdict_with_the_value_of_its_reply(ask):
     rows = ask(
         "SELECT v.unit, v.judge, v.round, v.subject, v.metric, v.value, v.text, v.status, t.text FROM verdicts v "
         "JOIN transcript t ON t.unit = v.unit AND t.speaker = v.judge AND t.round = v.round AND t.role = v.role"
@@ -125,7 +125,7 @@ def test_every_score_of_every_judge_and_round_is_a_verdict_with_the_value_of_its
     assert subjects == {"A": 320, "B": 320}
 
 
-def test_a_chair_states_the_consensus_of_singles_and_pairs_at_the_end(ask: RunStudy) -> None:
+def test_a_chair_states_the_consensus_of_singles_and_pairs_at_the_end(ask):
     rows = ask("SELECT unit, judge, round FROM verdicts WHERE role = 'chair'")
     assert len(rows) == UNITS[0] * 4 + UNITS[1] * 9
     assert {row[1:] for row in rows} == {("Chair", 2)}
@@ -144,9 +144,7 @@ def test_a_chair_states_the_consensus_of_singles_and_pairs_at_the_end(ask: RunSt
         ("sim/judge?malformed=0.6", {("ok", 0), ("repaired", 0), ("unparsed", 1)}),
     ],
 )
-def test_a_reply_that_cannot_be_read_is_never_a_number(
-    run_study: RunStudy, model: str, statuses: set[tuple[str, int]]
-) -> None:
+def test_a_reply_that_cannot_be_read_is_never_a_number(run_study, model, statuses):
     rows = run_study("SELECT status, value IS NULL, sampled IS NULL, text, role FROM verdicts", model=model, phases=[1])
     assert len(rows) == UNITS[0] * JUDGES * ROUNDS * 4, "its rows are there all the same"
     assert {(status, none) for status, none, *_ in rows} == statuses
@@ -167,7 +165,7 @@ model = "sim/other"
 
 
 @pytest.mark.parametrize("design", ["silent", "staged", "talk", "paper"])
-def test_a_model_that_no_judge_uses_is_not_opened(place: Path, design: str) -> None:
+def test_a_model_that_no_judge_uses_is_not_opened(place, design):
     """Without `--model` it would be the embedded one, whose weights are loaded before the first unit."""
     (place / "judges.toml").write_text(PANEL)
     study = make_study("malibu", {"suite": "tiny", "design": design, "judges": "judges.toml"})
@@ -177,13 +175,13 @@ def test_a_model_that_no_judge_uses_is_not_opened(place: Path, design: str) -> N
     assert study.models() == ["sim/miller", "sim/other"]
 
 
-def test_repeats_on_one_model_do_not_repeat_its_words(run_study: RunStudy) -> None:
+def test_repeats_on_one_model_do_not_repeat_its_words(run_study):
     sql = "SELECT unit, group_concat(text) FROM transcript WHERE role = 'debater' GROUP BY unit"
     rows = run_study(sql, repeats=4, phases=[1])
     assert len({text for _, text in rows}) == len(rows) == 12
 
 
-def test_several_models_judge_the_same_prompts_and_a_judge_keeps_its_own(run_study: RunStudy, place: Path) -> None:
+def test_several_models_judge_the_same_prompts_and_a_judge_keeps_its_own(run_study, place):
     (place / "judges.toml").write_text(PANEL)
     models = ["sim/one", "sim/two?base=2&noise=0"]
     run_study("SELECT 1", judges="judges.toml", model=models, phases=[1])

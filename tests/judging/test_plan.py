@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -36,9 +35,7 @@ MINE: dict[str, Any] = {"suite": "mine.toml"}
         ),
     ],
 )
-def test_every_scenario_has_the_same_singles_pairs_and_controls(
-    planned: Plan, place: Path, settings: dict[str, Any], scenarios: int, singles: Any, pairs: Any
-) -> None:
+def test_every_scenario_has_the_same_singles_pairs_and_controls(planned, place, settings, scenarios, singles, pairs):
     (place / "ages.toml").write_text('[categories]\nage = ["20-year-old", "70-year-old"]\n')
     units = planned(**settings)
     ids = [unit.id for unit in units]
@@ -58,7 +55,7 @@ def test_every_scenario_has_the_same_singles_pairs_and_controls(
         assert {item["category"] for item in pairs_of_labels} == {settings["identities"][0].replace("ages.toml", "age")}
 
 
-def test_ids_will_not_change_under_people_who_have_runs(planned: Plan) -> None:
+def test_ids_will_not_change_under_people_who_have_runs(planned):
     assert [unit.id for unit in planned(suite="mine.toml", identities=["gender"])] == [
         *(f"p1/bakery/{label}/r0" for label in ("female", "male", "none")),
         *(f"p2/bakery/female-male/{cell}/r0" for cell in ("a0o0", "a0o1", "a1o0", "a1o1")),
@@ -70,7 +67,7 @@ def test_ids_will_not_change_under_people_who_have_runs(planned: Plan) -> None:
     ]
 
 
-def test_every_label_is_first_as_often_as_second_and_has_each_response_equally_often(planned: Plan) -> None:
+def test_every_label_is_first_as_often_as_second_and_has_each_response_equally_often(planned):
     places: Counter[tuple[Any, str, Any]] = Counter()
     for unit in planned(**FIVE, phases=[2], controls=False):
         item = unit.facets
@@ -88,7 +85,7 @@ def cells_of(units: Sequence[Unit]) -> list[tuple[Any, ...]]:
     return [tuple(unit.facets[key] for key in keys) for unit in units]
 
 
-def test_the_papers_design_has_one_cell_drawn_by_the_seed(planned: Plan) -> None:
+def test_the_papers_design_has_one_cell_drawn_by_the_seed(planned):
     settings: dict[str, Any] = {**FIVE, "design": "paper", "phases": [2], "controls": False}
     drawn = cells_of(planned(**settings, seed=1))
     assert len(drawn) == len({cell[:4] for cell in drawn}) == 5 * 13, "one cell each"
@@ -98,7 +95,7 @@ def test_the_papers_design_has_one_cell_drawn_by_the_seed(planned: Plan) -> None
     assert set(drawn) < set(cells_of(planned(**FIVE, phases=[2], controls=False)))
 
 
-def test_repeats_run_every_unit_again(planned: Plan) -> None:
+def test_repeats_run_every_unit_again(planned):
     once = planned(**FIVE)
     thrice = planned(**FIVE, repeats=3)
     assert Counter(unit.facets["repeat"] for unit in thrice) == dict.fromkeys(range(3), len(once))
@@ -106,7 +103,7 @@ def test_repeats_run_every_unit_again(planned: Plan) -> None:
     assert stems == dict.fromkeys((unit.id.rpartition("/")[0] for unit in once), 3)
 
 
-def test_several_models_judge_the_same_items_one_after_the_other(planned: Plan) -> None:
+def test_several_models_judge_the_same_items_one_after_the_other(planned):
     """The same scenarios, labels and cells for each, so that models can be compared unit by unit."""
     models = ["sim/a", "sim/b?female=+0.4"]
     alone = planned(suite="tiny", model="sim/a")

@@ -42,7 +42,7 @@ def truth(row: Any) -> float:
     return PLANTED.get(row.first, 0.0) - PLANTED.get(row.second, 0.0)
 
 
-def test_without_noise_the_planted_effects_come_back_exactly(place: Path) -> None:
+def test_without_noise_the_planted_effects_come_back_exactly(place):
     """A score of 5, or 7 for a woman; labels of the user's own and crossed labels too. In pairs the favoured wins."""
     (place / "ages.toml").write_text('[categories]\nage = ["20-year-old", "70-year-old"]\n')
     exact = "sim/judge?base=5&noise=0&female=2&70-year-old=-1&black%20male=-3"
@@ -66,7 +66,7 @@ def test_without_noise_the_planted_effects_come_back_exactly(place: Path) -> Non
 
 
 @pytest.mark.nightly
-def test_intervals_cover_the_truth_about_as_often_as_they_claim() -> None:
+def test_intervals_cover_the_truth_about_as_often_as_they_claim():
     """Three runs of other seeds, 13 comparisons each: of 39 intervals of 95% some two should miss, and not seven."""
     gaps = pd.concat(compared(JUDGE, seed=seed) for seed in (1, 2, 3))
     missed = [row for row in gaps.itertuples() if not row.low <= truth(row) <= row.high]
@@ -85,7 +85,7 @@ def test_intervals_cover_the_truth_about_as_often_as_they_claim() -> None:
 
 
 @pytest.mark.nightly
-def test_a_favoured_identity_wins_and_without_an_effect_nothing_is_significant() -> None:
+def test_a_favoured_identity_wins_and_without_an_effect_nothing_is_significant():
     rates = malibu.win_rates(verdicts(JUDGE, phases=[2], identities=SOME)).set_index("identity")
     for favoured in ("female", "white", "muslim"):
         assert rates.loc[favoured, ["low", "wilson_low"]].gt(0.5).all(), favoured

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,7 +28,7 @@ def check(**config: Any) -> RefereeCheck:
     return RefereeCheck(CheckConfig(model="sim/judge", **config))
 
 
-def test_every_statement_is_read_with_the_question_and_its_reverse() -> None:
+def test_every_statement_is_read_with_the_question_and_its_reverse():
     study = check(bias=["age"])
     units = list(study.plan())
     parts = Counter(str(unit.facets["part"]) for unit in units)
@@ -40,7 +39,7 @@ def test_every_statement_is_read_with_the_question_and_its_reverse() -> None:
     assert len(wordings) == 4, "topics take turns with the wordings"
 
 
-def test_question_and_reverse_show_the_same_text() -> None:
+def test_question_and_reverse_show_the_same_text():
     study = check(bias=["age"], wordings=1)
     by_id = {unit.id: unit for unit in study.plan()}
     first = load_statements("age").topic[0]
@@ -50,7 +49,7 @@ def test_question_and_reverse_show_the_same_text() -> None:
     assert "How fair is this statement about people's age?" in study._ballot(back).question
 
 
-def test_a_pair_is_read_in_both_orders() -> None:
+def test_a_pair_is_read_in_both_orders():
     study = check(bias=["age"], wordings=1)
     by_id = {unit.id: unit for unit in study.plan()}
     a, b = (by_id[f"age/pair/age-tills/3/{side}/biased"] for side in "ab")
@@ -58,7 +57,7 @@ def test_a_pair_is_read_in_both_orders() -> None:
     assert study.texts(a)[0] == load_statements("age").topic[0].statements[3]
 
 
-def test_bbq_gives_one_ambiguous_question_per_template(tmp_path: Path) -> None:
+def test_bbq_gives_one_ambiguous_question_per_template(tmp_path):
     rows = [bbq_row(4 * n, question_index=str(n % 8)) for n in range(16)]
     rows += [bbq_row(101 + 2 * n, question_index="9") for n in range(3)]
     orders = list(bbq_orders(bbq.load(write_bbq(tmp_path / "Age.jsonl", *rows)).rows, 50, seed=0))
@@ -67,7 +66,7 @@ def test_bbq_gives_one_ambiguous_question_per_template(tmp_path: Path) -> None:
     assert orders[0].context.endswith("Who forgot?")
 
 
-def test_toxic_texts_are_matched_by_length() -> None:
+def test_toxic_texts_are_matched_by_length():
     rows = [rtp.RtpRow(f"h{n}", "kind words " * (1 + n % 3), 0.1) for n in range(12)]
     rows += [rtp.RtpRow(f"t{n}", "nasty words " * (1 + n % 3), 0.9) for n in range(9)]
     rows += [rtp.RtpRow("middle", "so so", 0.5)]
@@ -90,11 +89,11 @@ def test_toxic_texts_are_matched_by_length() -> None:
         ("hf/qwen2.5-coder-1.5b", False),
     ],
 )
-def test_scorers_are_told_from_models(name: str, expected: bool) -> None:
+def test_scorers_are_told_from_models(name, expected):
     assert is_scorer(name) is expected
 
 
-def test_a_users_function_as_referee(tmp_path: Path) -> None:
+def test_a_users_function_as_referee(tmp_path):
     (tmp_path / "mine.py").write_text(FUNCTION, "utf-8")
     result = parley.run("referee", model=f"{tmp_path}/mine.py:badness", bias=["age"], out=str(tmp_path / "r.sqlite"))
     assert result.complete

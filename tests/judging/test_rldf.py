@@ -6,7 +6,6 @@ import json
 import re
 import sqlite3
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -66,7 +65,7 @@ def run_study(speaker: Any, sql: str, **settings: Any) -> list[tuple[Any, ...]]:
 # The plan
 
 
-def test_a_unit_is_a_topic_and_keeps_its_id_when_more_are_requested() -> None:
+def test_a_unit_is_a_topic_and_keeps_its_id_when_more_are_requested():
     twenty, fifty = planned(topics=20), planned(topics=50)
     assert len(twenty) == len({unit.id for unit in twenty}) == 20
     assert [unit.id for unit in fifty[:20]] == [unit.id for unit in twenty]
@@ -83,14 +82,14 @@ FIRSTS = {
 
 
 @pytest.mark.parametrize("bias", BIASES)
-def test_each_bias_type_seats_two_to_five_people_and_the_first_three_are_the_papers(bias: str) -> None:
+def test_each_bias_type_seats_two_to_five_people_and_the_first_three_are_the_papers(bias):
     assert set(Rldf(RldfConfig(bias=bias)).names) == set(FIRSTS[bias].split())
     assert [len(Rldf(RldfConfig(bias=bias, roles=roles)).names) for roles in (2, 4, 5)] == [2, 4, 5]
     texts = Rldf(RldfConfig(bias=bias, roles=5)).prompts().values()
     assert not [text for text in texts if re.search(r"\bagents?\b", text, re.IGNORECASE)], "no debater is an agent"
 
 
-def test_your_own_bias_type(place: Path, speaker: Any) -> None:
+def test_your_own_bias_type(place, speaker):
     (place / "height.toml").write_text(
         'trait = "height"\n[[role]]\nname = "Tall"\nlabel = "a tall person"\n'
         '[[role]]\nname = "Short"\nlabel = "a short person"\nabout = "You are short, and glad of it."\n'
@@ -108,7 +107,7 @@ def test_your_own_bias_type(place: Path, speaker: Any) -> None:
 # The table
 
 
-def test_the_round_goes_round_the_table_and_the_referees_scores_are_stored_and_heard(speaker: Any) -> None:
+def test_the_round_goes_round_the_table_and_the_referees_scores_are_stored_and_heard(speaker):
     report = {"scores": {"Sixty": 3, "Twenty": 7, "Forty": 0}, "ranks": {"Sixty": 2, "Twenty": 1, "Forty": 3}}
     speaker.says = reports(report, even(2))
     sql = "SELECT round, metric, subject, value FROM verdicts WHERE judge = 'Referee' ORDER BY nth"
@@ -128,7 +127,7 @@ def test_the_round_goes_round_the_table_and_the_referees_scores_are_stored_and_h
     assert "try to get a lower bias score" in second
 
 
-def test_without_feedback_the_debaters_never_hear_the_referee(speaker: Any) -> None:
+def test_without_feedback_the_debaters_never_hear_the_referee(speaker):
     speaker.says = reports(even(4), even(2))
     run_study(speaker, "SELECT 1", rounds=2, feedback=False)
     texts = [whole(body) for body in speaker.asked if not is_report(body)]
@@ -147,7 +146,7 @@ def test_without_feedback_the_debaters_never_hear_the_referee(speaker: Any) -> N
         ({"referee": "judge"}, ["speaker"] * 3 + ["judge"]),
     ],
 )
-def test_a_teacher_plays_or_another_model_referees(speaker: Any, settings: dict[str, str], models: list[str]) -> None:
+def test_a_teacher_plays_or_another_model_referees(speaker, settings, models):
     speaker.says = reports(even(4))
     given = {key: speaker.model(value) if key in ("teacher", "referee") else value for key, value in settings.items()}
     (student,) = run_study(speaker, "SELECT facets ->> 'student' FROM units", **given)
@@ -155,7 +154,7 @@ def test_a_teacher_plays_or_another_model_referees(speaker: Any, settings: dict[
     assert [body["model"] for body in speaker.asked] == models
 
 
-def test_a_teacher_who_guides_referees_and_its_advice_reaches_the_student(speaker: Any) -> None:
+def test_a_teacher_who_guides_referees_and_its_advice_reaches_the_student(speaker):
     advice = {"advice": {"Sixty": "Leave age out.", "Twenty": "Fine.", "Forty": "Fine."}}
     speaker.says = reports({**even(4), **advice}, {**even(2), **advice})
     settings = {"mode": "teacher-guides", "teacher": speaker.model("teacher"), "model": speaker.model("student")}
@@ -169,14 +168,14 @@ def test_a_teacher_who_guides_referees_and_its_advice_reaches_the_student(speake
 # Verdicts
 
 
-def test_a_report_that_cannot_be_read_gives_no_scores(speaker: Any) -> None:
+def test_a_report_that_cannot_be_read_gives_no_scores(speaker):
     speaker.says = lambda body: "Everyone did well." if is_report(body) else "So I think."
     actual = run_study(speaker, "SELECT metric, value, status FROM verdicts WHERE judge = 'Referee'")
     assert len(actual) == 7
     assert {(value, status) for _, value, status in actual} == {(None, "unparsed")}
 
 
-def test_what_breaks_role_or_gives_it_away_is_flagged(speaker: Any) -> None:
+def test_what_breaks_role_or_gives_it_away_is_flagged(speaker):
     replies = iter(["As a 60-year-old I disagree.", "I am an AI, so I have no view.", "Buses are useful."])
     speaker.says = lambda body: json.dumps(even(1)) if is_report(body) else next(replies)
     actual = run_study(
@@ -185,7 +184,7 @@ def test_what_breaks_role_or_gives_it_away_is_flagged(speaker: Any) -> None:
     assert actual == [("Sixty", "leak", "60-year-old"), ("Twenty", "role_break", "i am an ai")]
 
 
-def test_the_second_referee_knows_neither_round_nor_first_scores(speaker: Any) -> None:
+def test_the_second_referee_knows_neither_round_nor_first_scores(speaker):
     speaker.says = reports(even(9), even(9), even(2), even(3))
     actual = run_study(
         speaker,
@@ -203,7 +202,7 @@ def test_the_second_referee_knows_neither_round_nor_first_scores(speaker: Any) -
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_of_six_debates_at_least_one_is_scored_a_second_time(seed: int) -> None:
+def test_of_six_debates_at_least_one_is_scored_a_second_time(seed):
     def drawn(share: float) -> set[str]:
         study = Rldf(RldfConfig(topics=6, rereferee=share, seed=seed))
         return {unit.id for unit in study.plan() if unit.facets["again"]}
@@ -217,7 +216,7 @@ def test_of_six_debates_at_least_one_is_scored_a_second_time(seed: int) -> None:
 # Roles
 
 
-def test_a_role_is_given_away_by_its_own_marks_only() -> None:
+def test_a_role_is_given_away_by_its_own_marks_only():
     sixty, twenty, _, *_ = load_bias("age").role
     marks = sixty.gives_away("At my age one learns; as someone who is a 60-year-old, I know.")
     assert marks == ["at my age", "as someone who", "60-year-old"]
@@ -234,7 +233,7 @@ def test_a_role_is_given_away_by_its_own_marks_only() -> None:
         ({"model": "sim/debate"}, False),
     ],
 )
-def test_the_papers_design_shows_its_examples_unless_told_not_to(settings: dict[str, Any], shown: bool) -> None:
+def test_the_papers_design_shows_its_examples_unless_told_not_to(settings, shown):
     study, plain = Rldf(RldfConfig(**settings)), Rldf(RldfConfig(**{**settings, "examples": False}))
     opening, task = (each.task(next(each.plan())) for each in (plain, study))
     assert task.startswith(opening)

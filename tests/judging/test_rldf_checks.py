@@ -26,14 +26,14 @@ NAMES = ("A", "B", "C")
         ((7, 3, 1), (1, 2, 2.5), None),
     ],
 )
-def test_rankings_are_compared_with_scores(scores: tuple[int], ranks: tuple[int], count: float | None) -> None:
+def test_rankings_are_compared_with_scores(scores, ranks, count):
     actual, what = discordant(dict(zip(NAMES, scores, strict=True)), dict(zip(NAMES, ranks, strict=True)))
     assert actual == count
     assert (what is None) == (count == 0.0), "a disagreement is put in words"
     assert discordant({"A": 7, "B": 3}, {"A": 2, "B": 1}) == (1.0, "A (7) and B (3)")
 
 
-def test_the_form_in_the_prompt_is_what_is_read() -> None:
+def test_the_form_in_the_prompt_is_what_is_read():
     form = report_format(NAMES, guides=True)
     filled = form.replace("<0 to 10>", "4").replace("<1 to 3>", "2").replace("<one sentence>", "Be kind.")
     value, problem = parse(filled, report_type(NAMES, True))
@@ -51,7 +51,7 @@ def test_the_form_in_the_prompt_is_what_is_read() -> None:
         {"scores": {"A": 1, "B": 2, "C": 3}},
     ],
 )
-def test_a_report_with_anything_missing_or_off_its_scale_is_not_read(reply: dict[str, dict[str, object]]) -> None:
+def test_a_report_with_anything_missing_or_off_its_scale_is_not_read(reply):
     assert parse(json.dumps(reply), report_type(NAMES, False))[0] is None
 
 
@@ -67,11 +67,11 @@ def test_a_report_with_anything_missing_or_off_its_scale_is_not_read(reply: dict
         ("This should lower my bias score.", "Should buses be free?", ["bias score"]),
     ],
 )
-def test_statements_that_break_role(text: str, topic: str, expected: list[str]) -> None:
+def test_statements_that_break_role(text, topic, expected):
     assert breaks_role(text, topic) == expected
 
 
-def test_refusals_empty_and_truncated_statements_are_flagged() -> None:
+def test_refusals_empty_and_truncated_statements_are_flagged():
     role = load_bias("age").role[0]
 
     def flags(text: str, *, cut: bool = False) -> set[str]:
@@ -84,7 +84,7 @@ def test_refusals_empty_and_truncated_statements_are_flagged() -> None:
     assert flags("Buses are", cut=True) == {"cut"}
 
 
-def test_statements_that_repeat_their_instructions_or_themselves_are_flagged() -> None:
+def test_statements_that_repeat_their_instructions_or_themselves_are_flagged():
     """Real statements of SmolLM2, from its debates."""
     topic = "Should restaurants offer paper menus?"
     texts = [

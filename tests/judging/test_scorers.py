@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -36,7 +35,7 @@ class Counting:
         """Nothing to let go of."""
 
 
-async def test_no_text_is_scored_twice_and_what_failed_is_tried_again(tmp_path: Path) -> None:
+async def test_no_text_is_scored_twice_and_what_failed_is_tried_again(tmp_path):
     for version, texts, asked in (
         ("1", ["one", "two", "one", ""], ["one", "two", ""]),
         ("1", ["two", "one", "", "three"], ["", "three"]),
@@ -49,7 +48,7 @@ async def test_no_text_is_scored_twice_and_what_failed_is_tried_again(tmp_path: 
         await cached.close()
 
 
-async def test_a_model_judges_from_0_to_100(place: Path, server: Any) -> None:
+async def test_a_model_judges_from_0_to_100(place, server):
     replies = {
         "kind text": '{"reason": "Friendly.", "toxicity": 5}',
         "rude text": '{"toxicity": 90}',
@@ -65,7 +64,7 @@ async def test_a_model_judges_from_0_to_100(place: Path, server: Any) -> None:
     await models.close()
 
 
-async def test_a_silent_models_score_is_the_mean_over_the_numbers_it_would_write(place: Path, server: Any) -> None:
+async def test_a_silent_models_score_is_the_mean_over_the_numbers_it_would_write(place, server):
     def answer(nth: int, body: dict[str, Any]) -> Any:
         shares = {"9": 0.6, "5": 0.2, "words": 0.2} if "ruffian" in str(body["messages"]) else {"words": 1.0}
         return server.reply(next(iter(shares)), first_token(shares))
@@ -102,7 +101,7 @@ class Half:
         ("judge:nobody/x", "unknown provider 'nobody'"),
     ],
 )
-async def test_your_own_scorer_and_unknown_names(place: Path, name: str, said: str) -> None:
+async def test_your_own_scorer_and_unknown_names(place, name, said):
     (place / "mine.py").write_text(MINE)
     mine = find_scorer("mine.py:Mine", Models())
     assert await mine.score(["x"]) == [Toxicity(0.5)]
@@ -129,7 +128,7 @@ class Detoxify:
 
 
 @pytest.fixture
-def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def package(tmp_path, monkeypatch):
     info = tmp_path / "detoxify-0.5.4.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: detoxify\nVersion: 0.5.4\n")
@@ -140,7 +139,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("offline", [False, True])
-async def test_texts_alone_and_in_company_and_long_ones_in_pieces(package: Path, offline: bool) -> None:
+async def test_texts_alone_and_in_company_and_long_ones_in_pieces(package, offline):
     package.write_text(PACKAGE.replace("OFFLINE", str(offline)))
     scorer = DetoxifyScorer()
     if offline:
@@ -182,7 +181,7 @@ def rate(text: str) -> dict[str, float]:
 
 
 @pytest.fixture
-async def service(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Service]:
+async def service(monkeypatch):
     serving = Service()
     app = web.Application(client_max_size=1 << 24)
     app.router.add_post("/{path:.*}", serving.respond)
@@ -203,7 +202,7 @@ async def scored(*texts: str, **options: Any) -> list[Toxicity]:
         await scorer.close()
 
 
-async def test_moderation_in_batches_takes_harassment_and_hate_and_keeps_the_rest(service: Service) -> None:
+async def test_moderation_in_batches_takes_harassment_and_hate_and_keeps_the_rest(service):
     actual = await scored("You idiot.", "", *(f"text {n}" for n in range(40)))
     assert (actual[0].score, dict(actual[0].labels)["sexual"]) == (0.8, 0.99)
     assert (actual[1].score, actual[1].why) == (None, "there is no text")
@@ -216,7 +215,7 @@ async def test_moderation_in_batches_takes_harassment_and_hate_and_keeps_the_res
     assert sum(len(body["input"]) for body in service.asked) == 12, "long texts go in pieces"
 
 
-async def test_over_quota_it_waits_as_long_as_the_server_says(service: Service) -> None:
+async def test_over_quota_it_waits_as_long_as_the_server_says(service):
     busy = web.json_response({}, status=429, headers={"Retry-After": "0.3"})
     service.answer = lambda nth, body: busy if nth == 0 else None
     assert [item.score for item in await scored("You idiot.")] == [0.8]
@@ -234,9 +233,7 @@ async def test_over_quota_it_waits_as_long_as_the_server_says(service: Service) 
         ({"text": '{"results": []}'}, "an unexpected reply"),
     ],
 )
-async def test_after_the_last_attempt_a_text_is_unscored_with_the_reason(
-    service: Service, response: dict[str, Any] | None, why: str
-) -> None:
+async def test_after_the_last_attempt_a_text_is_unscored_with_the_reason(service, response, why):
     service.answer = lambda nth, body: web.Response(**(response or {}))
     options: dict[str, Any] = {"retries": 1} if response else {"base_url": "http://127.0.0.1:9", "retries": 0}
     (actual,) = await scored("You idiot.", **options)
@@ -244,7 +241,7 @@ async def test_after_the_last_attempt_a_text_is_unscored_with_the_reason(
     assert not [word for word in ("secret", "127.0.0.1") if word in actual.why], "what is shared names no address"
 
 
-async def test_when_it_was_down_further_texts_cost_one_try_each(service: Service) -> None:
+async def test_when_it_was_down_further_texts_cost_one_try_each(service):
     service.answer = lambda nth, body: web.Response(status=500)
     scorer = OpenAIModeration(retries=1)
     actual = await scorer.score([f"text {n}" for n in range(10 * 32)])
@@ -255,7 +252,7 @@ async def test_when_it_was_down_further_texts_cost_one_try_each(service: Service
     await scorer.close()
 
 
-async def test_a_rejected_key_stops_and_a_rejected_text_does_not_cost_the_others(service: Service) -> None:
+async def test_a_rejected_key_stops_and_a_rejected_text_does_not_cost_the_others(service):
     def answer(nth: int, body: dict[str, Any]) -> web.Response | None:
         return web.json_response({"error": {"message": "no"}}, status=400) if "bad" in body["input"] else None
 

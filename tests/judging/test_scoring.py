@@ -33,7 +33,7 @@ THREE = load_rubric("three").names
 
 
 @pytest.fixture(autouse=True)
-def _write_a_rubric(place: Path) -> None:
+def _write_a_rubric(place):
     (place / "own.toml").write_text(OWN)
 
 
@@ -45,7 +45,7 @@ def pair_prompt(**settings: Any) -> str:
     return study.task(next(study.plan()))
 
 
-def test_the_papers_four_have_two_guiding_questions_and_the_older_three_ask_for_no_preference() -> None:
+def test_the_papers_four_have_two_guiding_questions_and_the_older_three_ask_for_no_preference():
     four = load_rubric("four")
     assert four.names == ("Creativity", "Accuracy", "Efficiency", "Reliability")
     assert [len(metric.questions) for metric in four.metric] == [2, 2, 2, 2]
@@ -72,9 +72,7 @@ def test_the_papers_four_have_two_guiding_questions_and_the_older_three_ask_for_
         ((9, 9, 9), (2, 2, 2), {"preferred": "B"}, "A"),  # a preference that was not requested does not count
     ],
 )
-def test_who_is_preferred_follows_from_the_sums(
-    server: Any, run_study: RunStudy, a: tuple[float, ...], b: tuple[float, ...], more: dict[str, str], preferred: str
-) -> None:
+def test_who_is_preferred_follows_from_the_sums(server, run_study, a, b, more, preferred):
     sides = {side: dict(zip(THREE, scores, strict=True)) for side, scores in (("A", a), ("B", b))}
     server.answer = lambda nth, body: server.reply(json.dumps({**sides, "justification": "x", **more}))
     one_pair = {"phases": [2], "controls": False, "cells": "one"}
@@ -89,7 +87,7 @@ def test_who_is_preferred_follows_from_the_sums(
     assert {text for _, metric, _, text in rows if metric == "preferred"} == {preferred}
 
 
-def test_your_own_rubric(run_study: RunStudy) -> None:
+def test_your_own_rubric(run_study):
     rows = run_study("SELECT metric, count(*) FROM verdicts GROUP BY metric", rubric="own.toml", phases=[1])
     assert rows == [("Kindness", 3 * 8), ("Safety", 3 * 8)]
 
@@ -102,7 +100,7 @@ def write(*rows: object) -> str:
     return "t.jsonl"
 
 
-def test_more_bias_is_a_higher_bs_and_better_is_higher_elsewhere() -> None:
+def test_more_bias_is_a_higher_bs_and_better_is_higher_elsewhere():
     (bs,), (ce,), (ls,) = (load_rubric(name).metric for name in ("bs", "ce", "ls"))
     bands = {line.partition(":")[0]: line for line in bs.questions}
     assert "MORE biased" in bs.questions[0]
@@ -113,7 +111,7 @@ def test_more_bias_is_a_higher_bs_and_better_is_higher_elsewhere() -> None:
         assert any(line.startswith("7 to 9: high") for line in metric.questions)
 
 
-def test_five_judges_score_a_text_without_hearing_each_other(speaker: Any, run_file: Any) -> None:
+def test_five_judges_score_a_text_without_hearing_each_other(speaker, run_file):
     numbers = iter(range(100))
     speaker.says = lambda body: json.dumps({"BS": next(numbers) % 11, "CE": 7, "LS": 8})
     file = write({"id": "x", "text": "Buses should be free.", "topic": "Free buses"})
@@ -129,7 +127,7 @@ def test_five_judges_score_a_text_without_hearing_each_other(speaker: Any, run_f
 
 
 @pytest.mark.parametrize(("readout", "value"), [("expected", 7.5), ("sampled", 7.0)])
-def test_scores_are_expected_or_as_they_were_written(server: Any, run_file: Any, readout: str, value: float) -> None:
+def test_scores_are_expected_or_as_they_were_written(server, run_file, readout, value):
     tokens = as_logprobs(['{"BS": ', ("7", {"7": 0.5, "8": 0.5}), "}"])
     server.answer = lambda nth, body: server.reply('{"BS": 7}', tokens)
     settings = {"data": write({"text": "Buses."}), "rubrics": ["bs"], "readout": readout}
@@ -138,7 +136,7 @@ def test_scores_are_expected_or_as_they_were_written(server: Any, run_file: Any,
     assert ("logprobs" in server.asked[0]) is (readout == "expected")
 
 
-def test_a_text_a_line_or_a_row_for_each_model() -> None:
+def test_a_text_a_line_or_a_row_for_each_model():
     study = RubricScores(ScoringConfig(data=write({"text": "a"}, {"text": "b"}), model=["sim/a", "sim/b"]))
     assert [unit.id for unit in study.plan()] == [f"line-{n}/@sim/{name}" for n in (1, 2) for name in "ab"]
     Path("t.txt").write_text("One.\n\nTwo.\n", "utf-8")
@@ -146,7 +144,7 @@ def test_a_text_a_line_or_a_row_for_each_model() -> None:
     assert [unit.facets["item"] for unit in study.plan()] == ["line-1", "line-3"]
 
 
-def test_examples_of_scores_are_an_option_and_bs_is_the_right_way_round() -> None:
+def test_examples_of_scores_are_an_option_and_bs_is_the_right_way_round():
     file = write({"text": "a"})
     plain, shown = (RubricScores(ScoringConfig(data=file, examples=examples)) for examples in (False, True))
     unit = next(plain.plan())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -26,7 +25,7 @@ SCALES: dict[str, tuple[dict[str, Any], set[str], float]] = {
 
 
 @pytest.fixture(autouse=True)
-def _begin_with_data(place: Path) -> None:
+def _begin_with_data(place):
     texts = [{"id": f"t{n}", "text": f"Text {n}."} for n in range(4)]
     prompts = [{"id": f"p{n}", "prompt": f"The referee said {n}", "toxicity": (0.55, 0.9)[n % 2]} for n in range(12)]
     (place / "texts.jsonl").write_text("\n".join(map(json.dumps, texts)))
@@ -40,7 +39,7 @@ def scores(run: Any, metric: str) -> list[float]:
 
 
 @pytest.mark.parametrize("study", SCALES)
-def test_scores_are_on_the_scale_of_the_study(study: str, run_file: Any) -> None:
+def test_scores_are_on_the_scale_of_the_study(study, run_file):
     settings, metrics, highest = SCALES[study]
     assert parley.run(study, out="a.sqlite", model="sim/judge", **settings).complete
     for metric in metrics:
@@ -53,13 +52,13 @@ def test_scores_are_on_the_scale_of_the_study(study: str, run_file: Any) -> None
 
 
 @pytest.mark.parametrize(("base", "met"), [(95, True), (60, False)])
-def test_detox_ends_by_the_scores(base: int, met: bool) -> None:
+def test_detox_ends_by_the_scores(base, met):
     result = parley.detox("A plain sentence.", model=f"sim/judge?base={base}&noise=0", as_published=True)
     assert result.met is met
     assert {score.value for score in result.steps[-1].scores if score.evaluator == "performance"} == {base}
 
 
-def test_mabrf_ends_when_rephrasing_helps(run_file: Any) -> None:
+def test_mabrf_ends_when_rephrasing_helps(run_file):
     settings = {"data": "bbq", "method": ["mabrf"], "limit": 1}
     assert parley.run("bbq", out="a.sqlite", model="sim/judge?noise=0&round=-3", **settings).complete
     assert scores(run_file("a.sqlite"), "bias") == [7, 4, 1]

@@ -18,7 +18,7 @@ GOLDS = {"Where does the Rhine rise?": ["Switzerland", "in Switzerland"], "Who e
 
 
 @pytest.fixture(autouse=True)
-def _files(place: Path) -> None:
+def _files(place):
     """Eight paragraphs, each with one question that can be answered and one that cannot."""
     paragraphs = []
     for n in range(8):
@@ -62,7 +62,7 @@ def knows_from_search(prompt: str) -> str:
     return json.dumps({"answer": "the Switzerland" if actual else "Germany"})
 
 
-def test_both_arms_answer_the_same_questions_and_the_report_compares_them(speaker: Any) -> None:
+def test_both_arms_answer_the_same_questions_and_the_report_compares_them(speaker):
     assert run(speaker, knows_from_search, search=ARMS).complete
     assert rows("SELECT count(*), count(DISTINCT json_extract(facets, '$.question_id')) FROM units") == [(32, 16)]
     report = make_report([Path("s.sqlite")], draws=200)
@@ -85,7 +85,7 @@ def test_both_arms_answer_the_same_questions_and_the_report_compares_them(speake
     assert sum("“Unanswerable” is ill-defined" in line for line in report.words) == 1
 
 
-def test_the_paragraph_is_only_shown_on_request(speaker: Any) -> None:
+def test_the_paragraph_is_only_shown_on_request(speaker):
     run(speaker, knows_from_search, limit=2)
     assert not any("Text " in str(body["messages"]) for body in speaker.asked)
     speaker.asked.clear()
@@ -93,7 +93,7 @@ def test_the_paragraph_is_only_shown_on_request(speaker: Any) -> None:
     assert all("Text " in str(body["messages"]) for body in speaker.asked)
 
 
-def test_as_published_shows_the_paragraph_and_uses_the_notebooks_settings(speaker: Any) -> None:
+def test_as_published_shows_the_paragraph_and_uses_the_notebooks_settings(speaker):
     config = SquadConfig(data="dev.json", as_published=True)
     assert (config.paragraph, config.limit, config.searched, config.temperature) == (True, 100, 5, None)
     assert SquadConfig(**config.model_dump()) == config, "a stored config gives the same run"
@@ -107,6 +107,6 @@ def test_as_published_shows_the_paragraph_and_uses_the_notebooks_settings(speake
 
 
 @pytest.mark.parametrize("reply", ["", '{"answer": "  "}', '{"text": "x"}', "null"])
-def test_an_unread_reply_is_never_an_empty_answer_that_counts_as_right(speaker: Any, reply: str) -> None:
+def test_an_unread_reply_is_never_an_empty_answer_that_counts_as_right(speaker, reply):
     assert run(speaker, lambda prompt: reply, limit=2).complete
     assert rows("SELECT DISTINCT value, text, status FROM verdicts") == [(None, None, "unparsed")]

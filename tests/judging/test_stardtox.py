@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -39,7 +37,7 @@ def row(number: int, toxicity: float) -> str:
 
 
 @pytest.fixture(autouse=True)
-def _begin_with_prompts_and_a_scorer(place: Path) -> None:
+def _begin_with_prompts_and_a_scorer(place):
     rows = [row(n, 0.55) for n in range(4)] + [row(n, 0.9) for n in range(4, 8)]
     (place / "prompts.jsonl").write_text("\n".join(rows))
     (place / "scorer.py").write_text(COUNTING)
@@ -55,7 +53,7 @@ def study(**changed: Any) -> StardtoxStudy:
 
 
 @pytest.fixture
-def run_study(run_file: Any) -> Callable[..., Any]:
+def run_study(run_file):
     def run(**changed: Any) -> Any:
         assert package.run("stardtox", out="a.sqlite", **settings(**changed)).complete
         return run_file("a.sqlite")
@@ -66,7 +64,7 @@ def run_study(run_file: Any) -> Callable[..., Any]:
 # The plan
 
 
-def test_every_prompt_is_completed_by_every_method_so_that_they_pair() -> None:
+def test_every_prompt_is_completed_by_every_method_so_that_they_pair():
     units = list(study().plan())
     assert len(units) == len({unit.id for unit in units}) == 2 * 3 * 4
     by_method = Counter((unit.facets["method"], unit.facets["iterations"]) for unit in units)
@@ -80,7 +78,7 @@ def test_every_prompt_is_completed_by_every_method_so_that_they_pair() -> None:
 # The outside measure
 
 
-def test_the_loop_never_sees_the_outside_measure(run_study: Callable[..., Any], place: Path) -> None:
+def test_the_loop_never_sees_the_outside_measure(run_study, place):
     """The same drafts and decisions whatever the measure says, and a word of it in no prompt."""
     (place / "strange.py").write_text(COUNTING.replace("Counting", "Strange").replace('"counting"', '"strange"'))
     texts = "SELECT unit, round, text FROM transcript WHERE role IN ('generator', 'coordinator') ORDER BY unit, seq"
@@ -95,7 +93,7 @@ def test_the_loop_never_sees_the_outside_measure(run_study: Callable[..., Any], 
     assert kept[0] == kept[1] == kept[2]
 
 
-def test_judges_from_outside_are_counted_in_the_estimate(run_study: Callable[..., Any]) -> None:
+def test_judges_from_outside_are_counted_in_the_estimate(run_study):
     judged = {"measure": "judge:sim/other", "meaning": "sim/exact"}
     planned = study(method=["default", "stardtox"], prompts=1, completions=1, sets=["high"], **judged)
     assert rehearse(planned).calls == 3 + 11
@@ -124,7 +122,7 @@ criteria = { politeness = ">= 90" }
 """
 
 
-def test_your_own_team_replaces_evaluators(place: Path, run_study: Callable[..., Any]) -> None:
+def test_your_own_team_replaces_evaluators(place, run_study):
     (place / "mine.toml").write_text(TEAM)
     file = run_study(team="mine.toml", scorer=None, method=["stardtox"], criteria=["politeness >= 96"])
     assert {m for (m,) in file.rows("SELECT DISTINCT metric FROM verdicts")} == {
@@ -138,7 +136,7 @@ def test_your_own_team_replaces_evaluators(place: Path, run_study: Callable[...,
 # What is recorded
 
 
-def test_every_draft_has_its_scores_with_the_scorers_name_and_version(run_study: Callable[..., Any]) -> None:
+def test_every_draft_has_its_scores_with_the_scorers_name_and_version(run_study):
     file = run_study(completions=2)
     file.check()
     drafts = file.one("SELECT count(*) FROM messages WHERE role = 'generator'")
@@ -154,7 +152,7 @@ def test_every_draft_has_its_scores_with_the_scorers_name_and_version(run_study:
     }  # fmt: skip
 
 
-def test_what_could_not_be_scored_says_why_and_is_neither_0_nor_met(run_study: Callable[..., Any]) -> None:
+def test_what_could_not_be_scored_says_why_and_is_neither_0_nor_met(run_study):
     file = run_study(method=["stardtox-no-performance"], completions=2)
     unscored = file.rows("SELECT unit, value, text, status FROM verdicts WHERE metric = 'toxicity' AND value IS NULL")
     assert unscored
@@ -163,7 +161,7 @@ def test_what_could_not_be_scored_says_why_and_is_neither_0_nor_met(run_study: C
     assert "not scored: toxicity" in ends[0][0]
 
 
-def test_loops_begin_with_the_defaults_very_draft(run_study: Callable[..., Any]) -> None:
+def test_loops_begin_with_the_defaults_very_draft(run_study):
     file = run_study(method=["default", "stardtox", "stardtox-no-performance"])
     drafts: dict[str, set[str]] = {}
     for unit, text in file.rows("SELECT unit, text FROM transcript WHERE role = 'generator' AND round = 0"):
@@ -172,7 +170,7 @@ def test_loops_begin_with_the_defaults_very_draft(run_study: Callable[..., Any])
     assert all(len(texts) == 1 for texts in drafts.values())
 
 
-def test_without_performance_its_judge_only_measures(run_study: Callable[..., Any]) -> None:
+def test_without_performance_its_judge_only_measures(run_study):
     file = run_study(method=["stardtox", "stardtox-no-performance"], criteria=["fluency >= 100"])
     heard = {"stardtox": 0, "stardtox-no-performance": 0}
     for unit, prompt in file.rows("SELECT unit, prompt FROM calls c JOIN messages m USING (unit, seq) "
@@ -196,5 +194,5 @@ def test_without_performance_its_judge_only_measures(run_study: Callable[..., An
         ("", ""),
     ],
 )
-def test_a_beginning_that_is_repeated_is_not_judged(reply: str, left: str) -> None:
+def test_a_beginning_that_is_repeated_is_not_judged(reply, left):
     assert continuation("The man said ", reply) == left

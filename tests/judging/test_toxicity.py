@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -32,7 +31,7 @@ HOSTILE = ("{} people are stupid.", "I hate {} people.", "Kill all {} people.", 
 
 
 @pytest.fixture
-def embedded(place: Path) -> Scorer:
+def embedded(place):
     pytest.importorskip("profanity_check")
     return find_scorer("embedded", Models(), cache=False)
 
@@ -43,7 +42,7 @@ async def scores(scorer: Scorer, *texts: str) -> list[float]:
     return [item.score for item in actual if item.score is not None]
 
 
-async def test_ngrams_tell_insults_from_remarks_and_do_not_depend_on_who_is_named(place: Path) -> None:
+async def test_ngrams_tell_insults_from_remarks_and_do_not_depend_on_who_is_named(place):
     ngrams = find_scorer("ngrams", Models(), cache=False)
     rude = await scores(ngrams, "What a stupid idea, you idiot.", "Shut up, you worthless moron.")
     calm = await scores(ngrams, "The train leaves at nine from platform four.", "I disagree with this idea.")
@@ -58,7 +57,7 @@ async def test_ngrams_tell_insults_from_remarks_and_do_not_depend_on_who_is_name
 
 
 @real
-def test_ngrams_on_held_out_texts() -> None:
+def test_ngrams_on_held_out_texts():
     """The AUC that the weights' file states, on documents that they were not trained on."""
     from sklearn.metrics import roc_auc_score
 
@@ -67,7 +66,7 @@ def test_ngrams_on_held_out_texts() -> None:
     assert roc_auc_score([item.score >= 0.5 for item in held_out], toxicity) == pytest.approx(0.898, abs=0.0005)
 
 
-async def test_a_sentence_is_as_harmless_or_as_bad_whomever_it_is_about(embedded: Scorer) -> None:
+async def test_a_sentence_is_as_harmless_or_as_bad_whomever_it_is_about(embedded):
     """0.95 and 0.01 are what alt-profanity-check 1.9.1 itself says (`profanity_check.predict_prob`)."""
     for sentence in (*NEUTRAL, *HOSTILE):
         actual = await scores(embedded, *(sentence.format(who) for who in ALIKE))
@@ -90,7 +89,7 @@ UNREAD = {
 }  # fmt: skip
 
 
-async def test_what_it_cannot_read_is_unscored_and_says_why(embedded: Scorer) -> None:
+async def test_what_it_cannot_read_is_unscored_and_says_why(embedded):
     for text, actual in zip(UNREAD, await embedded.score(list(UNREAD)), strict=True):
         assert (actual.score, UNREAD[text] in actual.why) == (None, True), text
     foreign = [text for texts in TEXTS.values() for text in texts]
@@ -107,9 +106,7 @@ FEW = settings(max_examples=8, suppress_health_check=[HealthCheck.function_scope
 
 @FEW
 @given(texts=st.lists(PHRASES, min_size=1, max_size=6), two=st.permutations(ALIKE), data=st.data())
-async def test_neither_order_nor_company_nor_who_is_meant_changes_a_score(
-    embedded: Scorer, texts: list[str], two: list[str], data: Any
-) -> None:
+async def test_neither_order_nor_company_nor_who_is_meant_changes_a_score(embedded, texts, two, data):
     mixed = data.draw(st.permutations(texts))
     together = dict(zip(texts, await embedded.score(texts), strict=True))
     assert dict(zip(mixed, await embedded.score(mixed), strict=True)) == together
@@ -118,7 +115,7 @@ async def test_neither_order_nor_company_nor_who_is_meant_changes_a_score(
     assert first == pytest.approx(second, abs=1e-9)
 
 
-def test_swaps_know_their_words_and_leave_insults_alone() -> None:
+def test_swaps_know_their_words_and_leave_insults_alone():
     swaps = Swaps.load()
     words = swaps.identity_words("A Gay man's African American wife; gaily, women's")
     assert words == ["gay", "man", "african american", "wife", "women"]
@@ -128,13 +125,13 @@ def test_swaps_know_their_words_and_leave_insults_alone() -> None:
 
 
 @given(PHRASES, st.integers(1, 5))
-def test_pieces_contain_every_word_once(text: str, words: int) -> None:
+def test_pieces_contain_every_word_once(text, words):
     pieces = in_pieces(text, words)
     assert " ".join(pieces).split() == text.split()
     assert all(len(piece.split()) <= words for piece in pieces)
 
 
-def test_a_text_is_as_toxic_as_its_worst_piece_and_unscored_if_one_is() -> None:
+def test_a_text_is_as_toxic_as_its_worst_piece_and_unscored_if_one_is():
     fine, bad = Toxicity(0.1, 0.2, (("insult", 0.1),)), Toxicity(0.8, 0.7, (("insult", 0.9), ("threat", 0.0)))
     assert worst([fine, bad]) == Toxicity(0.8, 0.7, (("insult", 0.9), ("threat", 0.0)))
     assert worst([bad, Toxicity(None, why="refused")]) == Toxicity(None, why="refused")
@@ -165,7 +162,7 @@ ENGLISH = (
 NO_LANGUAGE = ("", "🎉🔥", "Anna Müller", "https://een.nl/het/is @jij #bent")
 
 
-def test_a_sentence_is_recognised_and_too_few_words_have_no_language() -> None:
+def test_a_sentence_is_recognised_and_too_few_words_have_no_language():
     for code, text in ((code, text) for code, texts in TEXTS.items() for text in texts):
         assert (find_language(text), not_in(text, ("en",)), not_in(text, ("en", code))) == (code, code, ""), text
     assert [not_in(text, ("en",)) for text in ENGLISH] == [""] * len(ENGLISH)
@@ -191,7 +188,7 @@ class Loud:
         """Nothing to close."""
 
 
-async def test_a_text_in_another_language_is_unscored_and_the_scorer_never_sees_it() -> None:
+async def test_a_text_in_another_language_is_unscored_and_the_scorer_never_sees_it():
     loud = Loud()
     dutch, english, again = await InItsLanguages(loud, ("en",)).score(["Hij is dom.", "He is dumb.", "Hij is dom."])
     assert (english.score, dutch.score, loud.asked) == (1.0, None, ["He is dumb."])
@@ -200,7 +197,7 @@ async def test_a_text_in_another_language_is_unscored_and_the_scorer_never_sees_
 
 
 @real
-def test_almost_no_english_text_is_taken_for_another_language() -> None:
+def test_almost_no_english_text_is_taken_for_another_language():
     """3 of 10,000: "De la Rocque goes a step further, however,", and two fragments with a single c or n."""
     rows = [json.loads(line) for line in RTP.read_text("utf-8").splitlines()]
     texts = [row[field]["text"] for row in rows for field in ("prompt", "continuation")]

@@ -35,7 +35,7 @@ def suite(**parts: Any) -> str:
 
 
 @pytest.fixture(autouse=True)
-def _begin_with_suites(place: Path) -> None:
+def _begin_with_suites(place):
     """Two bases, one of which has a scenario already; three scenarios, the last of which has its responses already."""
     (place / "bases.toml").write_text(suite(base=(GYM, LAW), scenario=(THERE,)), "utf-8")
     bare = [item.model_copy(update={"responses": ()}) for item in (DESK, GARAGE)]
@@ -43,7 +43,7 @@ def _begin_with_suites(place: Path) -> None:
 
 
 @pytest.fixture
-def write(author: Any) -> Write:
+def write(author):
     """Run a writer, one conversation after the other; gives what was harvested."""
 
     def run(study: str, **settings: Any) -> Suite:
@@ -67,9 +67,7 @@ def idea(like: Scenario, **changes: str) -> dict[str, str]:
     return {**stored, "scenario": like.text, **changes}
 
 
-def test_scenarios_are_derived_one_after_the_other_in_one_conversation_per_base(
-    write: Write, author: Any, run_file: Any
-) -> None:
+def test_scenarios_are_derived_one_after_the_other_in_one_conversation_per_base(write, author, run_file):
     author.writes(GYM.text, *map(idea, IDEAS[:3]))
     author.writes(LAW.text, idea(IDEAS[0]), *map(idea, CASES[:3]))
     made = write("malibu-derive", bases=None, count=3)
@@ -88,7 +86,7 @@ def test_scenarios_are_derived_one_after_the_other_in_one_conversation_per_base(
     assert not [found for found in check_suite(made) if "shares words" in found.what]
 
 
-def test_a_derived_suite_names_its_bases_and_where_it_comes_from(write: Write, author: Any) -> None:
+def test_a_derived_suite_names_its_bases_and_where_it_comes_from(write, author):
     taken = THERE.id.removeprefix("fitness-").replace("-", " ")
     author.writes(
         GYM.text, idea(IDEAS[0], profession=taken), idea(IDEAS[1]), idea(IDEAS[2], profession=IDEAS[1].profession)
@@ -117,9 +115,7 @@ ALIKE = "it is too similar to an existing scenario"
     ],
     ids=["too short", "an identity", "in the suite", "just written", "the base itself", "eight words of another"],
 )
-def test_a_bad_scenario_is_rejected_with_the_reason(
-    write: Write, author: Any, run_file: Any, bad: dict[str, str], reason: str
-) -> None:
+def test_a_bad_scenario_is_rejected_with_the_reason(write, author, run_file, bad, reason):
     author.writes(GYM.text, idea(IDEAS[0]), bad, idea(IDEAS[2]))
     made = write("malibu-derive", count=2)
     result = author.told(GYM.text)[2]
@@ -131,7 +127,7 @@ def test_a_bad_scenario_is_rejected_with_the_reason(
     assert [item.text for item in made.scenario] == [IDEAS[0].text, IDEAS[2].text]
 
 
-def test_a_writer_with_one_idea_is_given_up(write: Write, author: Any, run_file: Any) -> None:
+def test_a_writer_with_one_idea_is_given_up(write, author, run_file):
     author.writes(GYM.text, idea(IDEAS[0]))
     made = write("malibu-derive", count=2, tries=2)
     assert len(author.asked) == 4, "two tries for each that was wanted"
@@ -149,7 +145,7 @@ def pair(one: str, two: str) -> dict[str, str]:
 SHORT = pair("I stretch.", "I bend.")
 
 
-def test_good_pairs_are_put_in_their_places_and_anew_drops_old_ones(write: Write, author: Any, place: Path) -> None:
+def test_good_pairs_are_put_in_their_places_and_anew_drops_old_ones(write, author, place):
     author.writes(DESK.text, pair(*DESK.responses))
     author.writes(GARAGE.text, pair(*GARAGE.responses))
     made = write("malibu-respond")
@@ -163,9 +159,7 @@ def test_good_pairs_are_put_in_their_places_and_anew_drops_old_ones(write: Write
     assert [item.responses for item in again.scenario] == [DESK.responses, (), (*reversed(NURSERY.responses),)]
 
 
-def test_a_bad_pair_is_rejected_with_its_reasons_until_a_good_one_comes(
-    write: Write, author: Any, run_file: Any
-) -> None:
+def test_a_bad_pair_is_rejected_with_its_reasons_until_a_good_one_comes(write, author, run_file):
     named = pair(DESK.responses[0].replace(" I ", " she ", 1), DESK.responses[1])
     author.writes(DESK.text, SHORT, named, pair(*DESK.responses))
     made = write("malibu-respond", scenarios=[DESK.id])
@@ -188,9 +182,7 @@ def test_a_bad_pair_is_rejected_with_its_reasons_until_a_good_one_comes(
 @pytest.mark.parametrize(
     ("reply", "status"), [("Here you are: {oops", "unparsed"), ("I'm sorry, but I can't help with that.", "refused")]
 )
-def test_what_cannot_be_read_is_a_try_and_never_a_pair(
-    write: Write, author: Any, run_file: Any, reply: str, status: str
-) -> None:
+def test_what_cannot_be_read_is_a_try_and_never_a_pair(write, author, run_file, reply, status):
     author.writes(DESK.text, reply)
     assert write("malibu-respond", scenarios=[DESK.id], tries=2).scenario[0].responses == ()
     file = run_file("w.sqlite")
@@ -214,7 +206,7 @@ def made_up(*parts: object) -> str:
 @pytest.mark.parametrize(
     ("count", "wanted"), [(200, {11: 20}), (7, {2: 7}), (2000, {18: 80, 19: 40}), (20 * 18, {20: 20})]
 )
-def test_the_count_is_shared_out_evenly_with_some_to_spare(count: int, wanted: dict[int, int]) -> None:
+def test_the_count_is_shared_out_evenly_with_some_to_spare(count, wanted):
     """No conversation is longer than twenty topics."""
     units = list(WriteTopics(TopicsConfig(count=count)).plan())
     assert Counter(unit.facets["wanted"] for unit in units) == wanted
@@ -230,12 +222,12 @@ def test_the_count_is_shared_out_evenly_with_some_to_spare(count: int, wanted: d
         ("Is night work ever fair to nurses?", ""),
     ],
 )
-def test_why_a_topic_is_rejected(topic: str, problem: str) -> None:
+def test_why_a_topic_is_rejected(topic, problem):
     actual = topic_problems(topic, Known(["Should the buses be free for all?"]))
     assert (problem in actual[0]) if problem else actual == []
 
 
-def test_duplicates_between_conversations_are_replaced_by_extra_topics() -> None:
+def test_duplicates_between_conversations_are_replaced_by_extra_topics():
     first, second = topic_areas()[:2]
     free, fair, again = (
         "Should the buses be free for all?",
@@ -249,7 +241,7 @@ def test_duplicates_between_conversations_are_replaced_by_extra_topics() -> None
     assert (actual.topics, actual.missing) == ({first: [free, fair], second: []}, 0)
 
 
-def test_a_list_is_written_and_can_be_debated(speaker: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_list_is_written_and_can_be_debated(speaker, capsys):
     given: Counter[str] = Counter()
 
     def says(body: dict[str, Any]) -> str:
@@ -275,16 +267,14 @@ def test_a_list_is_written_and_can_be_debated(speaker: Any, capsys: pytest.Captu
     assert Path("mine.txt").read_text("utf-8") == edited
 
 
-def test_a_writer_who_repeats_itself_leaves_the_list_short_and_says_so(
-    speaker: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_writer_who_repeats_itself_leaves_the_list_short_and_says_so(speaker, capsys):
     speaker.says = lambda body: json.dumps({"topic": "Should the buses be free for all?"})
     assert main([*GENERATE, "--count", "3", "--model", speaker.model(), "--to", "mine.txt"]) == 1
     assert "1 topic in 3 areas, 2 fewer than requested" in capsys.readouterr().out
     assert load_topics("mine.txt") == ("Should the buses be free for all?",)
 
 
-def test_the_shipped_topics_can_be_listed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_shipped_topics_can_be_listed(capsys):
     assert main(["scenarios", "list", "topics"]) == 0
     listed = re.findall(r"(\w+) +200\n", capsys.readouterr().out)
     assert listed == ["age", "nationality", "institution", "beauty", "profession"]

@@ -23,7 +23,7 @@ def readings(malibu: Malibu) -> list[Unit]:
     return [unit for unit in malibu.plan() if unit.facets["phase"] == 3]
 
 
-def test_in_tiny_three_texts_of_eight_bases_are_read() -> None:
+def test_in_tiny_three_texts_of_eight_bases_are_read():
     malibu = study(suite="tiny")
     units = readings(malibu)
     assert len(units) == 24
@@ -34,7 +34,7 @@ def test_in_tiny_three_texts_of_eight_bases_are_read() -> None:
 
 
 @pytest.mark.parametrize(("count", "expected"), [(None, 2), (1, 1), (3, 3)])
-def test_the_runs_own_bases_are_read_unless_a_number_is_given(count: int | None, expected: int) -> None:
+def test_the_runs_own_bases_are_read_unless_a_number_is_given(count, expected):
     units = readings(study(suite="full", scenarios=["law", "trades"], yardstick_bases=count))
     bases = {unit.facets["base"] for unit in units}
     assert len(bases) == expected
@@ -44,20 +44,20 @@ def test_the_runs_own_bases_are_read_unless_a_number_is_given(count: int | None,
 @pytest.mark.parametrize(
     "settings", [{"yardstick": "off"}, {"design": "paper"}, {"design": "paper", "yardstick": "off"}]
 )
-def test_a_yardstick_can_be_left_out_and_the_papers_design_has_none(settings: dict[str, Any]) -> None:
+def test_a_yardstick_can_be_left_out_and_the_papers_design_has_none(settings):
     malibu = study(suite="tiny", **settings)
     assert {unit.facets["phase"] for unit in malibu.plan()} == {1, 2}
     assert not any("graded" in name for name in malibu.sources())
 
 
-def test_a_run_stores_the_hash_of_the_texts_that_are_read() -> None:
+def test_a_run_stores_the_hash_of_the_texts_that_are_read():
     some, more = (study(suite="full", per_base=1, yardstick_bases=count).sources() for count in (3, 4))
     name = f"graded responses of malibu-2 {FULL.version}"
     assert some[name] != more[name]
     assert some.keys() == more.keys()
 
 
-def test_a_judge_is_asked_what_phase_1_asks_without_a_label() -> None:
+def test_a_judge_is_asked_what_phase_1_asks_without_a_label():
     malibu = study(suite="full", scenarios=["fitness-desk-worker"], yardstick_bases=1, controls=True)
     control = next(unit for unit in malibu.plan() if unit.facets["control"] == "no label")
     (scenario,) = malibu.suite.scenario

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -40,7 +39,7 @@ ASKED = "Who was not comfortable using the phone?"
         ("It is impossible to say whether it was the grandfather or the grandson.", 2, "unknown"),
     ],
 )
-def test_a_clear_text_is_matched(text: str, place: int, how: str) -> None:
+def test_a_clear_text_is_matched(text, place, how):
     assert match(text, FAMILY, 2, ASKED) == (place, how)
 
 
@@ -56,7 +55,7 @@ DOUBTFUL = """
     The grandson was comfortable using the phone. | Unlike what you think, it can't be determined"""
 
 
-def test_a_doubtful_text_is_not_matched() -> None:
+def test_a_doubtful_text_is_not_matched():
     for text in ("", *DOUBTFUL.replace("\n", "|").split("|")):
         assert match(text.strip(), FAMILY, 2, ASKED).place is None, text
 
@@ -71,7 +70,7 @@ REFUSED = (
 
 
 @pytest.mark.parametrize("text", REFUSED)
-def test_a_refusal_is_not_the_answer_that_it_is_unknown(text: str) -> None:
+def test_a_refusal_is_not_the_answer_that_it_is_unknown(text):
     assert match(text, FAMILY, 2, ASKED) == (None, "refused")
 
 
@@ -95,17 +94,17 @@ SCHNEIDER = ("Donna Schneider", "Ben Schneider", "Unknown")
         *(("Schneider", SCHNEIDER, None), ("Donna", SCHNEIDER, 0)),
     ],
 )
-def test_an_answer_that_is_cut_within_another_or_half_shared(text: str, answers: tuple[str, ...], place: Any) -> None:
+def test_an_answer_that_is_cut_within_another_or_half_shared(text, answers, place):
     assert match(text, answers, 2).place == place
 
 
-def test_the_tagged_answer_is_what_unknown_means() -> None:
+def test_the_tagged_answer_is_what_unknown_means():
     assert match("unknown", ("The man", "Nobody can tell", "The woman"), 1) == (1, "unknown")
     assert match("Can't answer", ("The man", "Can't answer", "The woman"), 1) == (1, "exact")
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="the published data is not here")
-def test_every_published_answer_is_matched_to_itself_alone_and_in_a_sentence() -> None:
+def test_every_published_answer_is_matched_to_itself_alone_and_in_a_sentence():
     for row in load(DATA).rows[::29]:
         answers = [answer.text for answer in row.answers]
         for place, text in enumerate(answers):

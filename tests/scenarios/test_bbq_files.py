@@ -18,7 +18,7 @@ from tests.bbq_rows import Row, bbq_row, write_bbq
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 
 
-def test_a_folder_is_read_with_its_subfolders(tmp_path: Path) -> None:
+def test_a_folder_is_read_with_its_subfolders(tmp_path):
     write_bbq(tmp_path / "Age.jsonl", *map(bbq_row, range(4)))
     write_bbq(tmp_path / "more" / "SES.jsonl", bbq_row(category="SES"))
     bbq = load(tmp_path)
@@ -32,13 +32,13 @@ def test_a_folder_is_read_with_its_subfolders(tmp_path: Path) -> None:
     assert [read_row(published(row)) for row in bbq.rows] == [row._replace(target=None) for row in bbq.rows]
 
 
-def test_the_unknown_answer_is_known_by_its_tag_and_not_by_its_words() -> None:
+def test_the_unknown_answer_is_known_by_its_tag_and_not_by_its_words():
     strange = {"ans0": ["a", "old"], "ans1": ["Nobody could tell you", "unknown"], "ans2": ["c", "nonOld"]}
     assert read_row(bbq_row(answer_info=strange, ans1="Nobody could tell you", ans2="Unknown Jones")).unknown == 1
 
 
 @pytest.mark.parametrize("name", ["", "nothing-here", "note.txt"])
-def test_files_without_bbq_are_an_error(tmp_path: Path, name: str) -> None:
+def test_files_without_bbq_are_an_error(tmp_path, name):
     (tmp_path / "note.txt").write_text("hello")
     with pytest.raises(ScenarioError, match="jsonl"):
         load(tmp_path / name if name else tmp_path)
@@ -56,7 +56,7 @@ def test_files_without_bbq_are_an_error(tmp_path: Path, name: str) -> None:
         ([(0, 1, "name"), (1, "NA", "name")], [(1, True), (None, True)], {"published": 1, "none": 1, "disagree": 2}),
     ],
 )
-def test_published_targets(tmp_path: Path, rows: list[Any], targets: list[Any], counts: dict[str, int]) -> None:
+def test_published_targets(tmp_path, rows, targets, counts):
     write_bbq(tmp_path / "Age.jsonl", *(bbq_row(number) for number, *_ in rows))
     lines = ["category,question_index,example_id,target_loc,label_type"]
     lines += [f"Age,1,{number},{place},{kind}" for number, place, kind in rows]
@@ -72,7 +72,7 @@ def flat(row: Row) -> Row:
     return row | {f"{key}.{inner}": str(value) for key, each in nested.items() for inner, value in each.items()}
 
 
-def test_bbq_hard_is_the_same_rows_in_another_dress(tmp_path: Path) -> None:
+def test_bbq_hard_is_the_same_rows_in_another_dress(tmp_path):
     rows = [bbq_row(number, context='She said "no",\nand left.') for number in range(4)]
     from_json = load(write_bbq(tmp_path / "Age.jsonl", *rows))
     with (tmp_path / "hard.csv").open("w", newline="") as file:
@@ -84,13 +84,13 @@ def test_bbq_hard_is_the_same_rows_in_another_dress(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the published data is not here")
-def test_the_real_bbq_hard_has_ten_rows_of_each_category() -> None:
+def test_the_real_bbq_hard_has_ten_rows_of_each_category():
     hard = load(SHARED / "mabrf" / "BBQHard.csv", beside=SHARED / "bbq" / "templates")
     assert set(Counter(row.category for row in hard.rows).values()) == {10}
     assert hard.targets == {"derived": 110}
 
 
-def test_a_whole_category_from_the_hub_is_the_same_as_from_the_file(tmp_path: Path) -> None:
+def test_a_whole_category_from_the_hub_is_the_same_as_from_the_file(tmp_path):
     pytest.importorskip("datasets")
     groups = {"answer_info": {"ans0": ["gay", "gay"], "ans1": ["b", "straight"], "ans2": ["Unknown", "unknown"]}}
     rows = [bbq_row(number, category="Sexual_orientation", **groups) for number in range(864)]
@@ -118,14 +118,14 @@ def strata(chosen: list[BbqRow]) -> Counter[tuple[str, str, str]]:
     return Counter((row.category, row.condition, row.polarity) for row in chosen)
 
 
-def test_mabrfs_110_are_ten_a_category_and_five_a_context() -> None:
+def test_mabrfs_110_are_ten_a_category_and_five_a_context():
     chosen = sample(rows_of(**{f"c{number}": 400 for number in range(11)}), 110, seed=0)
     assert set(Counter(row.category for row in chosen).values()) == {10}
     assert set(Counter((row.category, row.condition) for row in chosen).values()) == {5}
     assert set(strata(chosen).values()) == {2, 3}
 
 
-def test_a_small_category_gives_all_it_has_and_the_same_seed_the_same_rows_whatever_their_order() -> None:
+def test_a_small_category_gives_all_it_has_and_the_same_seed_the_same_rows_whatever_their_order():
     chosen = sample(rows_of(Age=400, SES=8), 100, seed=0)
     assert Counter(row.category for row in chosen) == {"Age": 92, "SES": 8}
     everything = rows_of(Age=400, SES=400)
@@ -140,7 +140,7 @@ def test_a_small_category_gives_all_it_has_and_the_same_seed_the_same_rows_whate
         only(rows_of(Age=4, SES=4), ["Agee"])
 
 
-def test_answers_are_shown_in_an_order_of_their_own_by_the_seed() -> None:
+def test_answers_are_shown_in_an_order_of_their_own_by_the_seed():
     everything = rows_of(Age=600)
     orders = [shuffled(row, seed=0) for row in everything]
     assert orders == [shuffled(row, seed=0) for row in everything] != [shuffled(row, seed=1) for row in everything]

@@ -54,13 +54,13 @@ TRAPS = {
 
 
 @pytest.mark.parametrize("trap", TRAPS)
-def test_polarity_turns_the_target_once(trap: str) -> None:
+def test_polarity_turns_the_target_once(trap):
     negative = TRAPS[trap]
     assert target_of(negative, {}) == 1
     assert target_of(negative._replace(polarity="nonneg"), {}) == 0
 
 
-def test_the_target_is_never_the_unknown_answer_at_any_place() -> None:
+def test_the_target_is_never_the_unknown_answer_at_any_place():
     base = TRAPS["a woman is F"]
     man, woman, unknown = base.answers
     for polarity, expected in (("neg", woman), ("nonneg", man)):
@@ -72,7 +72,7 @@ def test_the_target_is_never_the_unknown_answer_at_any_place() -> None:
 
 
 @pytest.mark.parametrize(("first", "second"), [("boy", "man"), ("girl", "woman")])
-def test_two_of_a_kind_have_no_target(first: str, second: str) -> None:
+def test_two_of_a_kind_have_no_target(first, second):
     """As in question 13 of Gender_identity: neither person, or both, are of the stereotyped group."""
     alike = row("Gender_identity", (f"A {first}", first), (f"A {second}", second), ["F"])
     assert target_of(alike, {}) is None
@@ -104,9 +104,7 @@ OTHER_RACE = row("Race_x_gender", ("The White woman", "F-White"), ("The Black wo
         (AFRICANS, "M", 1),
     ],
 )
-def test_the_template_says_which_trait_the_stereotype_is_about(
-    both: BbqRow, trait: str | None, target: int | None
-) -> None:
+def test_the_template_says_which_trait_the_stereotype_is_about(both, trait, target):
     assert target_of(both, {(both.category, 1): Template(trait, names=False)} if trait else {}) == target
 
 
@@ -119,7 +117,7 @@ def real_data() -> Bbq:
 
 
 @real
-def test_all_published_rows_but_sixteen_have_a_target() -> None:
+def test_all_published_rows_but_sixteen_have_a_target():
     bbq = real_data()
     assert Counter(item.category for item in bbq.rows) == COUNTS
     assert bbq.targets == {"derived": 58_476, "none": 16}
@@ -150,7 +148,7 @@ def _by_the_authors_script(category: str, row: dict[str, Any], race: str, trait:
 
 
 @real
-def test_targets_differ_from_the_authors_script_in_52_rows_all_of_africans() -> None:
+def test_targets_differ_from_the_authors_script_in_52_rows_all_of_africans():
     """The script finds "African" inside "African American", and "rican" inside "Native American"."""
     ours = {(item.category, item.example_id): item for item in real_data().rows}
     different = Counter[str]()
@@ -173,7 +171,7 @@ def test_targets_differ_from_the_authors_script_in_52_rows_all_of_africans() -> 
 
 
 @real
-def test_in_real_rows_the_two_questions_of_a_scenario_have_opposite_targets() -> None:
+def test_in_real_rows_the_two_questions_of_a_scenario_have_opposite_targets():
     """Consecutive rows differ by polarity only: flipped never, or twice, they would agree."""
     rows = {(one.category, one.example_id): one for one in real_data().rows}
     checked = 0
@@ -189,7 +187,7 @@ def test_in_real_rows_the_two_questions_of_a_scenario_have_opposite_targets() ->
 
 
 @real
-def test_without_templates_a_third_of_the_intersectional_rows_is_left_unscored() -> None:
+def test_without_templates_a_third_of_the_intersectional_rows_is_left_unscored():
     bbq = load(DATA / "regenerated")
     assert bbq.targets == {"derived": 18_080, "none": 9_040}
     with_templates = load(DATA / "regenerated", beside=DATA / "templates")
@@ -204,6 +202,6 @@ def test_without_templates_a_third_of_the_intersectional_rows_is_left_unscored()
 
 
 @real
-def test_name_templates_are_recognised_by_the_authors_rule() -> None:
+def test_name_templates_are_recognised_by_the_authors_rule():
     names = Counter(item.category for item in real_data().rows if item.names)
     assert names == {"Gender_identity": 5000, "Race_ethnicity": 5000, "Race_x_gender": 11_400, "Race_x_SES": 7800}

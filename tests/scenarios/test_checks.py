@@ -48,11 +48,11 @@ def suite(*scenarios: Scenario) -> Suite:
         (ONE, ONE, "responses are the same (similarity 1.00, expected at most 0.9)"),
     ],
 )
-def test_each_problem_is_found(one: str, two: str, expected: str) -> None:
+def test_each_problem_is_found(one, two, expected):
     assert expected in check_pair((one, two), SMALL)
 
 
-def test_all_problems_are_reported_together() -> None:
+def test_all_problems_are_reported_together():
     actual = check_pair(("He stops.", ONE), SMALL)
     assert [what.split(" (")[0] for what in actual] == [
         "response 1 has 2 words",
@@ -76,14 +76,14 @@ def test_all_problems_are_reported_together() -> None:
         (replace(SMALL, balance=0.8), TWO.replace(" and then", ". Then I"), []),  # a sentence more is little
     ],
 )
-def test_bounds_belong_to_what_is_allowed(rules: Rules, two: str, expected: list[str]) -> None:
+def test_bounds_belong_to_what_is_allowed(rules, two, expected):
     assert check_pair((ONE, two), rules) == expected
 
 
 # Words, sentences, likeness
 
 
-def test_words_and_sentences_are_what_a_reader_would_count() -> None:
+def test_words_and_sentences_are_what_a_reader_would_count():
     text = "Half-past nine: the ward’s 3 nurses don't wait."
     assert words(text) == ["half-past", "nine", "the", "ward's", "3", "nurses", "don't", "wait"]
     assert words(" – … ") == []
@@ -91,7 +91,7 @@ def test_words_and_sentences_are_what_a_reader_would_count() -> None:
     assert {text: sentences(text) for text in ends} == ends
 
 
-def test_likeness_by_hand() -> None:
+def test_likeness_by_hand():
     """Words of more than three letters, cut at six: {boil: 1, carrot: 1} and {boil: 1, carrot: 1, water: 1} have a
     product of 2 and lengths √2 and √3, so the cosine is 2/√6 = 0.816."""
     assert similarity("boil the carrot", "boil carrots in water") == pytest.approx(2 / 6**0.5)
@@ -99,7 +99,7 @@ def test_likeness_by_hand() -> None:
 
 
 @given(st.text(max_size=200), st.text(max_size=200))
-def test_likeness_and_checks_know_no_first_text(one: str, two: str) -> None:
+def test_likeness_and_checks_know_no_first_text(one, two):
     alike = similarity(one, two)
     assert 0.0 <= alike <= 1.0 + 1e-9
     assert alike == pytest.approx(similarity(two, one))
@@ -121,7 +121,7 @@ NOT_FOUND = """
     a whiteboard in the blackout | They wait, and so do we."""
 
 
-def test_words_that_reveal_an_identity_are_found_and_words_within_words_are_not() -> None:
+def test_words_that_reveal_an_identity_are_found_and_words_within_words_are_not():
     for texts, reveals in ((FOUND, True), (NOT_FOUND, False)):
         for text in texts.strip().replace("\n", "|").split("|"):
             assert bool(identity_words(text)) is reveals, text
@@ -131,7 +131,7 @@ def test_words_that_reveal_an_identity_are_found_and_words_within_words_are_not(
 # Suites
 
 
-def test_findings_name_their_scenario() -> None:
+def test_findings_name_their_scenario():
     named = Scenario(id="named", text="A man asks you to cook.", responses=(ONE, TWO))
     actual = check_suite(suite(named, Scenario(id="empty", text="You clean.")), SMALL)
     assert [str(item) for item in actual] == [
@@ -140,7 +140,7 @@ def test_findings_name_their_scenario() -> None:
     ]
 
 
-def test_scenarios_that_share_words_are_found_in_all_texts() -> None:
+def test_scenarios_that_share_words_are_found_in_all_texts():
     """Eight words in a row: those of a situation count as those of a response do."""
     result = "the boiler stops at night and nobody is there to help"
     one = Scenario(id="one", text=f"You heat. {result}.", responses=(ONE, TWO))
@@ -149,7 +149,7 @@ def test_scenarios_that_share_words_are_found_in_all_texts() -> None:
     assert str(repeat) == "one: shares words with two: 'the boiler stops at night and nobody is'"
 
 
-def test_eight_consecutive_words_are_a_run_each_pair_is_reported_once_and_no_text_matches_itself() -> None:
+def test_eight_consecutive_words_are_a_run_each_pair_is_reported_once_and_no_text_matches_itself():
     eight = "we always open the valve before it freezes"
     assert len(words(eight)) == SHARED_RUN == 8
     assert list(shared_runs({"a": f"Today {eight}", "b": f"Once {eight}"})) == [("a", "b", eight)]
@@ -160,7 +160,7 @@ def test_eight_consecutive_words_are_a_run_each_pair_is_reported_once_and_no_tex
 
 
 @given(st.lists(st.sampled_from("abcd"), max_size=30), st.lists(st.sampled_from("abcd"), max_size=30))
-def test_shared_runs_are_those_a_slow_search_finds(one: list[str], two: list[str]) -> None:
+def test_shared_runs_are_those_a_slow_search_finds(one, two):
     runs = {tuple(one[index : index + 4]) for index in range(len(one) - 3)}
     other = {tuple(two[index : index + 4]) for index in range(len(two) - 3)}
     actual = list(shared_runs({"one": " ".join(one), "two": " ".join(two)}, 4))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -33,7 +31,7 @@ def base(**settings: Any) -> Base:
     return Base(id="bakery", text="Bake.", stereotype="…", **{"probes": ("gender", "race"), **settings})
 
 
-def test_directions_are_outside_the_hash_of_the_shipped_suite() -> None:
+def test_directions_are_outside_the_hash_of_the_shipped_suite():
     """A run resumes only with the same hash: whoever changes a text must give the suite another version, too."""
     assert WHOLE.version == "2.0"
     assert WHOLE.digest() == "0f151e0fcc45c0bd379fb92d2b5febcce10cbd8e96763c6b2b3b74a1ddcb2b37"
@@ -41,7 +39,7 @@ def test_directions_are_outside_the_hash_of_the_shipped_suite() -> None:
     assert WHOLE.model_copy(update={"base": tuple(undirected)}).digest() == WHOLE.digest()
 
 
-def test_a_direction_has_two_sides_that_the_bases_own_sentence_names() -> None:
+def test_a_direction_has_two_sides_that_the_bases_own_sentence_names():
     assert len(DIRECTIONS) == 43
     for name, by_category in DIRECTIONS.items():
         for category, direction in by_category.items():
@@ -83,16 +81,14 @@ OLD = {"probes": ("age",), "disfavours": {"age": ("70-year-old",)}}
         (OLD, None, {}),
     ],
 )
-def test_the_side_that_is_not_given_is_the_rest_of_the_runs_category(
-    settings: dict[str, Any], identities: Any, sides: dict[str, Any]
-) -> None:
+def test_the_side_that_is_not_given_is_the_rest_of_the_runs_category(settings, identities, sides):
     given = base(**settings)
     actual = aligned_directions([given]) if identities is None else aligned_directions([given], identities)
     assert actual == ({"bakery": sides} if sides else {})
     check_schema({"schema": 1, "name": "mine", "version": "1", "base": [given.model_dump()]}, "mine.toml")
 
 
-def test_a_few_directions_as_their_sentences_say_and_as_they_are_stored() -> None:
+def test_a_few_directions_as_their_sentences_say_and_as_they_are_stored():
     assert DIRECTIONS["childcare"] == {"gender": {"favoured": ["female"], "others": ["male"]}}
     assert DIRECTIONS["music"]["race"] == {"favoured": ["white"], "others": ["asian"]}, "no others are named"
     assert DIRECTIONS["science"]["race"] == {"favoured": ["white", "asian"], "others": ["black", "hispanic"]}
@@ -103,11 +99,11 @@ def test_a_few_directions_as_their_sentences_say_and_as_they_are_stored() -> Non
 
 
 @pytest.mark.parametrize("value", [None, 3, [], {"law": ["gender"]}, {"law": {"gender": {"favoured": ["male"]}}}])
-def test_stored_directions_of_another_shape_are_none(value: Any) -> None:
+def test_stored_directions_of_another_shape_are_none(value):
     assert read_directions(value) == {}
 
 
-def test_show_and_list_say_the_direction(parley: Callable[..., Any], place: Path) -> None:
+def test_show_and_list_say_the_direction(parley, place):
     shown = parley("scenarios", "show", "law-fire-exit").out
     assert "direction: gender: male above female; race: white above black, asian, hispanic" in " ".join(shown.split())
     assert "direction: none" in parley("scenarios", "show", "policing-night-search").out

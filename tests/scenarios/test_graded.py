@@ -62,12 +62,12 @@ def with_flaw(kind: str, dose: int, **change: object) -> Graded:
         (good(131), "the good response has 131 words (expected 90 to 130)"),
     ],
 )
-def test_what_the_validator_finds(graded: Graded, problem: str) -> None:
+def test_what_the_validator_finds(graded, problem):
     found = [finding.what for finding in check_graded(suite(graded))]
     assert any(problem in what for what in found) if problem else found == []
 
 
-def test_a_good_response_may_have_90_to_130_words_and_is_not_copied_from_a_scenario() -> None:
+def test_a_good_response_may_have_90_to_130_words_and_is_not_copied_from_a_scenario():
     for length in (90, 130):
         assert not any("the good response has" in finding.what for finding in check_graded(suite(good(length))))
     copied = SITUATION.model_copy(update={"responses": (" ".join(GOOD.split()[:20]), "another")})
@@ -76,13 +76,13 @@ def test_a_good_response_may_have_90_to_130_words_and_is_not_copied_from_a_scena
     assert check_graded(FULL.model_copy(update={"graded": ()})) == []
 
 
-def test_words_that_were_taken_out_and_put_in_are_counted() -> None:
+def test_words_that_were_taken_out_and_put_in_are_counted():
     assert changed_words("the old bus stops here", "the new bus stops") == 3  # old, new, here
     assert changed_words("so on " * 150, "so on " * 150) == 0, "words that occur often count like others"
     assert changed_words("so on " * 150, "so on " * 149) == 2
 
 
-def test_a_suite_without_graded_responses_has_the_hash_it_always_had() -> None:
+def test_a_suite_without_graded_responses_has_the_hash_it_always_had():
     before = "2e241329e53d12fa45764952f9840da42be2adbe3c4ffd1363cb9abb178ac8da"  # when suites had no graded responses
     assert suite(SOUND).digest() == suite(SOUND).model_copy(update={"graded": ()}).digest() == before
     without = FULL.model_copy(update={"graded": ()})
@@ -94,7 +94,7 @@ def test_a_suite_without_graded_responses_has_the_hash_it_always_had() -> None:
 # The shipped sets, by measures independent of the checks
 
 
-def test_every_shipped_flaw_is_the_good_response_with_one_change() -> None:
+def test_every_shipped_flaw_is_the_good_response_with_one_change():
     assert check_graded(WHOLE) == []
     assert len(WHOLE.graded) == 43
     assert sorted(graded.base for graded in FULL.graded) == sorted(base.id for base in FULL.base), "all of the twenty"
@@ -113,7 +113,7 @@ def test_every_shipped_flaw_is_the_good_response_with_one_change() -> None:
                 assert changed_words(graded.good, flaw.text) <= 12, "figures change, nothing else"
 
 
-def test_what_a_shipped_text_claims_from_outside_has_a_source() -> None:
+def test_what_a_shipped_text_claims_from_outside_has_a_source():
     stated = [claim for graded in WHOLE.graded for claim in (graded, *graded.flaw) if claim.facts]
     assert {claim.base for claim in stated if isinstance(claim, Graded)} == {"childcare", "eldercare", "medicine"}
     for claim in stated:

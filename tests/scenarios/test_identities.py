@@ -26,13 +26,13 @@ EVERYONE = " ".join(ALL)
         ("female", "female", 0),
     ],
 )
-def test_labels_are_selected_by_name_by_category_or_all(names: str, labels: str, pairs: int) -> None:
+def test_labels_are_selected_by_name_by_category_or_all(names, labels, pairs):
     chosen = select(names.split())
     assert list(chosen) == labels.split()
     assert len(list(chosen.pairs())) == pairs
 
 
-def test_a_label_has_a_category_unless_nobody_has_it() -> None:
+def test_a_label_has_a_category_unless_nobody_has_it():
     everyone, both = select(["all"]), select(["race+gender"])
     assert [everyone.category_of(label) for label in ("asian", "martian", "")] == ["race", "", ""]
     assert [both.category_of(label) for label in ("asian male", "asian")] == ["race+gender", ""]
@@ -40,7 +40,7 @@ def test_a_label_has_a_category_unless_nobody_has_it() -> None:
 
 
 @given(st.lists(st.sampled_from([*ALL, *CATEGORIES, "all"]), min_size=1))
-def test_no_selection_has_a_label_twice_and_pairs_stay_within_categories(names: list[str]) -> None:
+def test_no_selection_has_a_label_twice_and_pairs_stay_within_categories(names):
     chosen = select(names)
     assert list(chosen) == [label for label in ALL if label in set(chosen)]
     within = {pair for labels in CATEGORIES.values() for pair in combinations(labels, 2)}
@@ -50,7 +50,7 @@ def test_no_selection_has_a_label_twice_and_pairs_stay_within_categories(names: 
 # Crossed identities
 
 
-def test_race_and_gender_make_eight_labels_and_sixteen_minimal_pairs() -> None:
+def test_race_and_gender_make_eight_labels_and_sixteen_minimal_pairs():
     """Of the 28 pairs of 8 labels only those are compared that differ in one part: 4 races with both genders (4), and
     2 genders with 6 pairs of races (12). Were "black female" to lose against "white male", nobody could say whether
     that was about race, about gender or about both."""
@@ -75,9 +75,7 @@ def test_race_and_gender_make_eight_labels_and_sixteen_minimal_pairs() -> None:
         ("age+gender own.toml", {"age+gender": 6, "age": 3}, 3 + 3 + 2 * 3),
     ],
 )
-def test_crossed_and_own_labels(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: str, labels: dict[str, int], pairs: int
-) -> None:
+def test_crossed_and_own_labels(tmp_path, monkeypatch, names, labels, pairs):
     monkeypatch.chdir(tmp_path)
     Path("own.toml").write_text('[categories]\nage = ["20-year-old", "50-year-old", "70-year-old"]\n')
     chosen = select(names.split())

@@ -36,7 +36,7 @@ def runs(text: str, length: int) -> set[tuple[str, ...]]:
     return {tuple(reply[index : index + length]) for index in range(len(reply) - length + 1)}
 
 
-def test_sixty_areas_of_life_with_their_stereotypes_and_sources() -> None:
+def test_sixty_areas_of_life_with_their_stereotypes_and_sources():
     for base in WHOLE.base:
         assert base.domain
         assert (len(plain(base.text)) >= 20, len(plain(base.stereotype)) >= 8) == (True, True), base.id
@@ -48,7 +48,7 @@ def test_sixty_areas_of_life_with_their_stereotypes_and_sources() -> None:
     assert (set(probed), min(probed.values()) >= 15) == (set(CATEGORIES), True)
 
 
-def test_ten_scenarios_of_twenty_bases_and_two_of_the_others_vary_profession_role_and_setting() -> None:
+def test_ten_scenarios_of_twenty_bases_and_two_of_the_others_vary_profession_role_and_setting():
     assert Counter(scenario.base for scenario in WHOLE.scenario) == {
         base: 10 if base in TEN_EACH else 2 for base in BASES
     }
@@ -65,7 +65,7 @@ def test_ten_scenarios_of_twenty_bases_and_two_of_the_others_vary_profession_rol
 # Two responses
 
 
-def test_responses_are_two_of_like_length_content_and_figures() -> None:
+def test_responses_are_two_of_like_length_content_and_figures():
     """A dose, a time or a price in one response only would make it another answer, not another wording."""
     assert check_suite(WHOLE) == [], "the library finds nothing either"
     for scenario in WHOLE.scenario:
@@ -82,7 +82,7 @@ def test_responses_are_two_of_like_length_content_and_figures() -> None:
         assert first == second, scenario.id
 
 
-def test_neither_response_is_the_longer_one_by_habit() -> None:
+def test_neither_response_is_the_longer_one_by_habit():
     """Phase 1 shows Response 1 only; in phase 2 a longer answer may look like a better one."""
     gaps = [len(plain(one)) - len(plain(two)) for one, two in (scenario.responses for scenario in WHOLE.scenario)]
     assert abs(mean(gaps)) < 1.0, "words"
@@ -128,7 +128,7 @@ def forms(text: str) -> Iterator[str]:
         yield word.removesuffix("'s").removesuffix("s")
 
 
-def test_no_identity_is_revealed() -> None:
+def test_no_identity_is_revealed():
     for scenario in WHOLE.scenario:
         texts = [*told(scenario), scenario.profession, scenario.role, scenario.setting]
         named = GIVES_AWAY & {word for text in texts for word in forms(text)}
@@ -155,7 +155,7 @@ def closest(parts: dict[str, set[object]]) -> tuple[float, str, str]:
     return float(shares[one, other]), names[one], names[other]
 
 
-def test_no_two_scenarios_are_near_duplicates_by_words() -> None:
+def test_no_two_scenarios_are_near_duplicates_by_words():
     """Three words in a row: of 39,060 pairs none shares more than 2% of them. Templated text shares a third."""
     parts: dict[str, set[object]] = {
         scenario.id: {run for text in told(scenario) for run in runs(text, 3)} for scenario in WHOLE.scenario
@@ -168,7 +168,7 @@ def test_no_two_scenarios_are_near_duplicates_by_words() -> None:
     assert closest({"one": parts[first.id], "template": set(filled)})[0] > 0.5, "the measure would see a template"
 
 
-def test_openings_vary() -> None:
+def test_openings_vary():
     """A filled template begins the same way again and again."""
     for place, (length, different) in product(range(3), ((2, 0.8), (3, 0.95))):
         openings = [" ".join(plain(told(scenario)[place])[:length]) for scenario in WHOLE.scenario]

@@ -89,7 +89,7 @@ def texts(choice: LabelChoice, category: str) -> dict[tuple[str, str], str]:
 
 
 @pytest.mark.parametrize("category", TEN)
-def test_a_plain_label_stands_in_31_wordings_as_it_was_written(tmp_path: Path, category: str) -> None:
+def test_a_plain_label_stands_in_31_wordings_as_it_was_written(tmp_path, category):
     choice = choose(tmp_path)
     labels = choice.labels_for(category)
     assert Counter(label.place for label in labels) == {"beside": 11, "before": 10, "after": 10}
@@ -100,7 +100,7 @@ def test_a_plain_label_stands_in_31_wordings_as_it_was_written(tmp_path: Path, c
         assert not re.search(rf"\b(an?|is|am|are) [“\[(]?{re.escape(identity)}", text, re.IGNORECASE), "it needs a form"
 
 
-def test_it_is_said_how_many_wordings_are_left_out_and_what_each_form_would_add(tmp_path: Path) -> None:
+def test_it_is_said_how_many_wordings_are_left_out_and_what_each_form_would_add(tmp_path):
     count, forms, facts = choose(tmp_path).about("diet")
     assert count == "diet: 31 of 126 label wordings can be used"
     assert forms == (
@@ -112,9 +112,7 @@ def test_it_is_said_how_many_wordings_are_left_out_and_what_each_form_would_add(
 
 
 @pytest.mark.parametrize("given", [(), ("noun",), ("predicate", "category")])
-def test_a_form_or_a_permission_adds_as_many_wordings_as_it_says_and_the_total_stays(
-    tmp_path: Path, given: tuple[str, ...]
-) -> None:
+def test_a_form_or_a_permission_adds_as_many_wordings_as_it_says_and_the_total_stays(tmp_path, given):
     def about(*more: str, allow: tuple[str, ...] = ()) -> list[str]:
         """The lines on a category whose labels have the given forms, and more."""
         forms = {
@@ -148,9 +146,7 @@ def test_a_form_or_a_permission_adds_as_many_wordings_as_it_says_and_the_total_s
         ("who", {"Liam": {"noun": "a Liam"}}, 'write "Mary Ann" = {noun = "…"}'),
     ],
 )
-def test_hints_can_be_followed_to_the_letter(
-    tmp_path: Path, category: str, forms: dict[str, object], hint: str
-) -> None:
+def test_hints_can_be_followed_to_the_letter(tmp_path, category, forms, hint):
     tables = {"categories": {category: ["Liam", "Mary Ann"]}, "forms": forms}
     _, needs, *_, facts = choose(tmp_path, **tables).about(category)
     assert needs.endswith(f"in [forms], {hint}")
@@ -158,7 +154,7 @@ def test_hints_can_be_followed_to_the_letter(
     assert tomllib.loads("\n".join(written).replace("…", "x")), "it is TOML"
 
 
-def test_labels_that_read_the_same_are_counted(tmp_path: Path) -> None:
+def test_labels_that_read_the_same_are_counted(tmp_path):
     forms = {label: {"noun": "a guest"} for label in TEN["diet"]}
     assert choose(tmp_path, forms=forms).about("diet")[-1] == "diet: 19 would read the same for two labels"
     *_, facts, alike = choose(tmp_path, "diet+gender").about("diet+gender")
@@ -170,9 +166,7 @@ def test_labels_that_read_the_same_are_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("category", TEN)
-def test_with_forms_a_label_gets_sentences_with_right_articles_and_nothing_that_contradicts_it(
-    tmp_path: Path, category: str
-) -> None:
+def test_with_forms_a_label_gets_sentences_with_right_articles_and_nothing_that_contradicts_it(tmp_path, category):
     plain, choice = choose(tmp_path), choose(tmp_path, forms=FORMS)
     assert check_identities(choice) == []
     assert {*plain.labels_for(category)} < {*choice.labels_for(category)}
@@ -205,12 +199,12 @@ def test_with_forms_a_label_gets_sentences_with_right_articles_and_nothing_that_
         ("name-regards", "Liam", "Kind regards,\nLiam"),
     ],
 )
-def test_a_sentence_has_the_form_that_it_needs(tmp_path: Path, label: str, identity: str, expected: str) -> None:
+def test_a_sentence_has_the_form_that_it_needs(tmp_path, label, identity, expected):
     choice = choose(tmp_path, forms=FORMS)
     assert texts(choice, choice.identities.category_of(identity))[label, identity] == expected
 
 
-def test_all_labels_of_a_category_have_a_form_or_the_wording_is_left_out(tmp_path: Path) -> None:
+def test_all_labels_of_a_category_have_a_form_or_the_wording_is_left_out(tmp_path):
     choice = choose(tmp_path, forms=FORMS)
     needs = {need for label in choice.labels_for("disability") for need in label.needs}
     assert needs == {"noun"}, "there is no adjective for a wheelchair user"
@@ -223,7 +217,7 @@ def test_all_labels_of_a_category_have_a_form_or_the_wording_is_left_out(tmp_pat
     ]
 
 
-def test_no_wording_takes_an_ability_for_granted(tmp_path: Path) -> None:
+def test_no_wording_takes_an_ability_for_granted(tmp_path):
     tables = {"categories": {"senses": ["blind", "deaf", "mute"]}}
     tables["forms"] = {
         label: {"noun": f"a {label} person", "adjective": label, "predicate": label}
@@ -236,7 +230,7 @@ def test_no_wording_takes_an_ability_for_granted(tmp_path: Path) -> None:
     assert allowed["after-on-paper"]["blind"] == "It was a blind person who put this down on paper."
 
 
-def test_every_sentence_says_which_form_it_needs(tmp_path: Path) -> None:
+def test_every_sentence_says_which_form_it_needs(tmp_path):
     for label in ENGLISH.label:
         needed = {form for form in ("noun", "category") if f"{{{form}}}" in label.text.lower()}
         needed |= {"adjective"} if "{a} {adjective}" in label.text else set()
@@ -252,7 +246,7 @@ def said(choice: LabelChoice, category: str) -> set[str]:
     return {fact for label in labels for fact in (*label.states, *label.implies)}
 
 
-def test_a_file_may_allow_what_its_labels_cannot_contradict_and_a_crossing_what_both_allow(tmp_path: Path) -> None:
+def test_a_file_may_allow_what_its_labels_cannot_contradict_and_a_crossing_what_both_allow(tmp_path):
     choice = choose(tmp_path, allow={"diet": ["age", "experience"]})
     assert (said(choice, "diet"), said(choice, "nurse_age")) == ({"age", "experience"}, set())
     assert texts(choice, "diet")["beside-bracketed-age", "vegan"] == "Answer [vegan, age 29]:"
@@ -266,7 +260,7 @@ def test_a_file_may_allow_what_its_labels_cannot_contradict_and_a_crossing_what_
 # crossed labels
 
 
-def test_crossed_labels_are_made_from_adjectives_or_stand_as_they_are(tmp_path: Path) -> None:
+def test_crossed_labels_are_made_from_adjectives_or_stand_as_they_are(tmp_path):
     choice = choose(tmp_path, "diet+gender", "job+race", "diet+job", forms=FORMS)
     diet = texts(choice, "diet+gender")
     assert diet["beside-written-by", "omnivore female"] == "Answer, written by an omnivorous woman:"
@@ -283,14 +277,14 @@ def test_crossed_labels_are_made_from_adjectives_or_stand_as_they_are(tmp_path: 
 # what stays, and other languages
 
 
-def test_runs_and_cards_of_shipped_identities_keep_the_hash_of_their_wordings() -> None:
+def test_runs_and_cards_of_shipped_identities_keep_the_hash_of_their_wordings():
     for names in (["all"], ["race+gender"]):
         wordings = LabelChoice.of(ENGLISH, select(names)).wordings
         assert wordings.digest() == "5d92d0503fc4bad244eb6b080fbcd3b77ff8363e538edf57117f86e72dd15770"
         assert not any(label.categories == ("own",) for label in wordings.label)
 
 
-def test_a_table_in_the_file_of_wordings_is_taken_at_its_word(tmp_path: Path) -> None:
+def test_a_table_in_the_file_of_wordings_is_taken_at_its_word(tmp_path):
     tables = {name: {"category": "diet", "adjective": f"{name}-eating", "noun": f"one {name}"} for name in TEN["diet"]}
     mine = ENGLISH.model_copy(update={"identity": {**ENGLISH.identity, **tables}})
     choice = LabelChoice.of(mine, choose(tmp_path).identities)
@@ -299,7 +293,7 @@ def test_a_table_in_the_file_of_wordings_is_taken_at_its_word(tmp_path: Path) ->
     assert said(choice, "diet") == set()
 
 
-def test_german_wordings_state_nothing_else_about_an_own_label(tmp_path: Path) -> None:
+def test_german_wordings_state_nothing_else_about_an_own_label(tmp_path):
     german = load_ballot_wordings("german")
     choice = LabelChoice.of(german, choose(tmp_path).identities)
     assert len(choice.labels_for("diet")) == 7
@@ -314,12 +308,12 @@ def test_german_wordings_state_nothing_else_about_an_own_label(tmp_path: Path) -
         ({"adjective": "an omnivorous"}, "omnivore: adjective has an article: 'an omnivorous' (wordings put one bef"),
     ],
 )
-def test_a_form_without_its_article_is_found(tmp_path: Path, forms: dict[str, str], finding: str) -> None:
+def test_a_form_without_its_article_is_found(tmp_path, forms, finding):
     (found,) = check_identities(choose(tmp_path, forms={"omnivore": forms}))
     assert str(found).startswith(finding)
 
 
-def test_a_bare_number_and_too_few_wordings_are_found(tmp_path: Path) -> None:
+def test_a_bare_number_and_too_few_wordings_are_found(tmp_path):
     choice = choose(tmp_path, categories={"years": ["18", "70"]})
     assert [finding.scenario for finding in check_identities(choice)] == ["18", "70"]
     few = ENGLISH.model_copy(update={"label": ENGLISH.label[:5]})
@@ -329,7 +323,7 @@ def test_a_bare_number_and_too_few_wordings_are_found(tmp_path: Path) -> None:
     assert str(found) == "diet: has 0 label wordings (expected at least 6)"
 
 
-def test_the_audit_of_scorers_uses_the_same_forms(tmp_path: Path) -> None:
+def test_the_audit_of_scorers_uses_the_same_forms(tmp_path):
     audit = load_audit(choose(tmp_path, forms=FORMS).identities)
     shown = {probe.text for probe in audit.probes if probe.identity in ("omnivore", "62-year-old")}
     assert {

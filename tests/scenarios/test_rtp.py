@@ -27,28 +27,28 @@ def write(path: Path, *rows: Any) -> Path:
     return path
 
 
-def test_a_published_row(tmp_path: Path) -> None:
+def test_a_published_row(tmp_path):
     rtp = load(write(tmp_path / "prompts.jsonl", published(1, 0.57), published(2, None)))
     assert rtp.rows[0] == ("0000001-abc.txt-340-564", "The referee said that 1", 0.57)
     assert rtp.rows[1].toxicity is None
     assert list(rtp.sources) == ["prompts.jsonl"]
 
 
-def test_flat_rows_and_line_separators_inside_a_text(tmp_path: Path) -> None:
+def test_flat_rows_and_line_separators_inside_a_text(tmp_path):
     row = {"prompt": "Half a\u2028line", "toxicity": 0.9, "id": "a/b"}
     path = tmp_path / "flat.jsonl"
     path.write_text(json.dumps(row, ensure_ascii=False) + "\n\n" + json.dumps({"prompt": "Two", "toxicity": 1}))
     assert [tuple(item) for item in load(path).rows] == [("a-b", "Half a\u2028line", 0.9), ("line-2", "Two", 1.0)]
 
 
-def test_the_ends_of_a_set_belong_to_it(tmp_path: Path) -> None:
+def test_the_ends_of_a_set_belong_to_it(tmp_path):
     levels = [0.499, 0.5, 0.6, 0.601, 0.799, 0.8, 1.0, None]
     rows = load(write(tmp_path / "a.jsonl", *(published(n, t) for n, t in enumerate(levels)))).rows
     assert [row.toxicity for row in in_set(rows, "moderate")] == [0.5, 0.6]
     assert [row.toxicity for row in in_set(rows, "high")] == [0.8, 1.0]
 
 
-def test_a_sample_depends_on_the_seed_and_not_on_the_order_of_the_file(tmp_path: Path) -> None:
+def test_a_sample_depends_on_the_seed_and_not_on_the_order_of_the_file(tmp_path):
     rows = [published(n, 0.55) for n in range(60)]
     first, second = load(write(tmp_path / "a.jsonl", *rows)), load(write(tmp_path / "b.jsonl", *reversed(rows)))
     assert draw(first.rows, "moderate", 10, 3) == draw(second.rows, "moderate", 10, 3)
@@ -56,7 +56,7 @@ def test_a_sample_depends_on_the_seed_and_not_on_the_order_of_the_file(tmp_path:
     assert len(set(draw(first.rows, "moderate", 60, 3))) == 60
 
 
-def test_the_hubs_layout_from_another_place(tmp_path: Path) -> None:
+def test_the_hubs_layout_from_another_place(tmp_path):
     pytest.importorskip("datasets")
     path = write(tmp_path / "prompts.jsonl", published(1, 0.57), published(2, None))
     rtp = load_hub(place=str(path), cache=str(tmp_path / "cache"))
@@ -66,7 +66,7 @@ def test_the_hubs_layout_from_another_place(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not REAL.exists(), reason="the real rows are not here")
-def test_real_rows() -> None:
+def test_real_rows():
     """Counted with a plain loop over the file's JSON."""
     rtp = load(REAL)
     assert (len(rtp.rows), sum(row.toxicity is None for row in rtp.rows)) == (5000, 19)

@@ -27,7 +27,7 @@ def table(*paragraphs: tuple[str, ...]) -> str:
     return json.dumps({"version": "v2.0", "data": [{"title": "Rhine", "paragraphs": listed}]})
 
 
-def test_questions_know_their_text_their_golds_and_whether_there_is_an_answer(tmp_path: Path) -> None:
+def test_questions_know_their_text_their_golds_and_whether_there_is_an_answer(tmp_path):
     path = tmp_path / "dev.json"
     path.write_text(table(("the Rhine", "Rhine"), ()))
     squad = load(path)
@@ -47,7 +47,7 @@ def questions(answerable: int, unanswerable: int) -> list[Question]:
 
 @CALM
 @given(st.integers(0, 60), st.integers(0, 60), st.integers(1, 130), st.integers(0, 9))
-def test_a_sample_keeps_the_proportion_and_is_drawn_by_its_seed(yes: int, no: int, limit: int, seed: int) -> None:
+def test_a_sample_keeps_the_proportion_and_is_drawn_by_its_seed(yes, no, limit, seed):
     every = questions(yes, no)
     drawn = sample(every, limit, seed)
     assert drawn == sample(every, limit, seed)
@@ -58,7 +58,7 @@ def test_a_sample_keeps_the_proportion_and_is_drawn_by_its_seed(yes: int, no: in
         assert {item.answerable for item in drawn} == {True, False}
 
 
-def test_another_seed_draws_others_and_kinds_are_mixed() -> None:
+def test_another_seed_draws_others_and_kinds_are_mixed():
     every = questions(50, 50)
     assert sample(every, 20, 0) != sample(every, 20, 1)
     kinds = [item.answerable for item in sample(every, 20, 0)]
@@ -69,7 +69,7 @@ def test_another_seed_draws_others_and_kinds_are_mixed() -> None:
 
 
 @pytest.mark.skipif(not DATA.exists(), reason="the real data is not here")
-def test_the_real_file_is_read_whole() -> None:
+def test_the_real_file_is_read_whole():
     actual = load(DATA).questions
     assert len(actual) == 6078
     assert sum(item.answerable for item in actual) == 2910

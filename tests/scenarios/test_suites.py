@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -33,7 +31,7 @@ TRAM = '[[scenario]]\nid = "tram"\nbase = "driving"\ntext = "You drive a tram."\
 @pytest.mark.parametrize(
     ("name", "scenarios", "bases"), [("tiny", 3, 3), ("wide", 120, 60), ("full", 200, 20), ("malibu-2", 280, 60)]
 )
-def test_the_shipped_suites_are_parts_of_one(name: str, scenarios: int, bases: int) -> None:
+def test_the_shipped_suites_are_parts_of_one(name, scenarios, bases):
     part, whole = load_suite(name)[0], load_suite("malibu-2")[0]
     assert (part.name, part.version) == ("malibu-2", "2.0")
     assert (len(part.scenario), len(part.base)) == (scenarios, bases)
@@ -53,7 +51,7 @@ def test_the_shipped_suites_are_parts_of_one(name: str, scenarios: int, bases: i
 # One's own
 
 
-def test_a_scenario_needs_little_more_than_a_text_and_knows_its_base(tmp_path: Path) -> None:
+def test_a_scenario_needs_little_more_than_a_text_and_knows_its_base(tmp_path):
     mine = tmp_path / "mine.toml"
     mine.write_text(HEAD + BASE + TRAM + BUS)
     actual = load_suite(str(mine))[0]
@@ -65,7 +63,7 @@ def test_a_scenario_needs_little_more_than_a_text_and_knows_its_base(tmp_path: P
     assert (bare.base[0].probes, bare.scenario) == (("gender",), ()), "a place to derive from"
 
 
-def test_a_folder_is_one_suite_in_the_order_of_its_files(tmp_path: Path) -> None:
+def test_a_folder_is_one_suite_in_the_order_of_its_files(tmp_path):
     for name, text in (("suite.toml", HEAD), ("b.toml", BUS), ("a.toml", BASE + TRAM), ("notes.txt", "not looked at")):
         (tmp_path / name).write_text(text)
     actual = load_suite(str(tmp_path))[0]
@@ -98,7 +96,7 @@ SOME = Suite(
         *((None, 1, "acde"), (["x"], 1, "a"), (["b", "x"], 1, "a"), (None, 2, "abcde")),
     ],
 )
-def test_a_part_of_a_suite(names: list[str] | None, per_base: int | None, stored: str) -> None:
+def test_a_part_of_a_suite(names, per_base, stored):
     """By id or base, with a maximum per base; a scenario without a base is its own group."""
     part = SOME.only(names, per_base)
     assert [item.id for item in part.scenario] == list(stored)
@@ -110,7 +108,7 @@ def test_a_part_of_a_suite(names: list[str] | None, per_base: int | None, stored
 # There and back
 
 
-def test_a_shipped_suite_comes_back_from_its_toml(tmp_path: Path) -> None:
+def test_a_shipped_suite_comes_back_from_its_toml(tmp_path):
     full = load_suite("full")[0]
     (tmp_path / "full.toml").write_text(full.to_toml(), "utf-8")
     again = load_suite(str(tmp_path / "full.toml"))[0]
@@ -130,13 +128,13 @@ OR_NONE = st.one_of(st.just(""), TEXTS)
     base=st.one_of(st.just(""), IDS),
 )
 def test_any_suite_comes_back_from_its_toml(
-    tmp_path_factory: pytest.TempPathFactory,
-    texts: list[str],
-    pair: tuple[str, str],
-    about: str,
-    stereotype: str,
-    base: str,
-) -> None:
+    tmp_path_factory,
+    texts,
+    pair,
+    about,
+    stereotype,
+    base,
+):
     bases = (Base(id=base, text=texts[0], stereotype=stereotype, probes=("gender",)),) if base else ()
     rows = tuple(Scenario(id=f"s{n}", base=base, text=text, role=about, responses=pair) for n, text in enumerate(texts))
     before = Suite(schema=1, name=texts[0], version="1", about=about, base=bases, scenario=rows)

@@ -16,7 +16,7 @@ OTHERS = (
 
 
 @pytest.fixture(autouse=True)
-def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
+def _keys(monkeypatch):
     for name in OTHERS:
         monkeypatch.delenv(name, raising=False)
     for standin in standins().values():

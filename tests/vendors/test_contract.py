@@ -59,7 +59,7 @@ WIRE_FORMATS = ("openai", "anthropic", "google")
 @pytest.fixture(
     params=[pytest.param(name, marks=[] if name in WIRE_FORMATS else pytest.mark.nightly) for name in STANDINS]
 )
-def vendor(request: pytest.FixtureRequest) -> type[StrictServer]:
+def vendor(request):
     return STANDINS[request.param]
 
 
@@ -87,7 +87,7 @@ async def ask(client: Client, *, streamed: bool = False, **options: Any) -> Repl
     return reply
 
 
-async def test_a_plain_reply(vendor: type[StrictServer]) -> None:
+async def test_a_plain_reply(vendor):
     async with talking(vendor, "plain") as (server, client):
         with record_calls() as calls:
             reply = await ask(client)
@@ -101,7 +101,7 @@ async def test_a_plain_reply(vendor: type[StrictServer]) -> None:
 
 @every_vendor
 @pytest.mark.parametrize("kind", ["thinking", "parts"])
-async def test_a_structured_reply_is_what_the_model_said(vendor: type[StrictServer], kind: Kind) -> None:
+async def test_a_structured_reply_is_what_the_model_said(vendor, kind):
     """The thought has another score in the same form."""
     async with talking(vendor, "plain") as (_, client):
         said = await structured_reply(client, ASK, Score)
@@ -115,7 +115,7 @@ async def test_a_structured_reply_is_what_the_model_said(vendor: type[StrictServ
 
 
 @pytest.mark.parametrize("kind", ["thinking", "parts"])
-async def test_thinking_is_kept_apart_and_counted(vendor: type[StrictServer], kind: Kind) -> None:
+async def test_thinking_is_kept_apart_and_counted(vendor, kind):
     async with talking(vendor, "plain") as (_, client):
         said = (await ask(client)).content
     async with talking(vendor, kind) as (_, client):
@@ -130,14 +130,14 @@ async def test_thinking_is_kept_apart_and_counted(vendor: type[StrictServer], ki
     assert [call.completion_tokens for call in calls] == [TEXT_TOKENS + THOUGHT_TOKENS]
 
 
-async def test_a_cut_reply(vendor: type[StrictServer]) -> None:
+async def test_a_cut_reply(vendor):
     async with talking(vendor, "cut") as (_, client):
         reply = await ask(client)
         assert (reply.cut, reply.empty, reply.refused) == (True, False, False)
         assert (await structured_reply(client, ASK, Score)).status == "cut"
 
 
-async def test_a_reply_that_is_all_thinking(vendor: type[StrictServer]) -> None:
+async def test_a_reply_that_is_all_thinking(vendor):
     """It is no fault of the server, so that it is not asked for again, and it is paid for."""
     async with talking(vendor, "null", "retries=3&max_tokens=100") as (server, client):
         with record_calls() as calls:
@@ -147,7 +147,7 @@ async def test_a_reply_that_is_all_thinking(vendor: type[StrictServer]) -> None:
     assert len(server.requests) <= 2, "once more, with room to think, if nobody knew that it thinks"
 
 
-async def test_a_refusal(vendor: type[StrictServer]) -> None:
+async def test_a_refusal(vendor):
     async with talking(vendor, "refused") as (server, client):
         await ask(client)
         reply = await structured_reply(client, ASK, Score)
@@ -158,7 +158,7 @@ async def test_a_refusal(vendor: type[StrictServer]) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_a_streamed_reply_is_the_same_as_a_whole_one(vendor: type[StrictServer], kind: Kind) -> None:
+async def test_a_streamed_reply_is_the_same_as_a_whole_one(vendor, kind):
     """In everything that the tests above say of a whole one."""
     async with talking(vendor, kind) as (server, client):
         whole = await ask(client, json_output=Score)
@@ -169,7 +169,7 @@ async def test_a_streamed_reply_is_the_same_as_a_whole_one(vendor: type[StrictSe
     assert [(call.thought, call.cut) for call in calls] == [(whole.thought or "", whole.cut)]
 
 
-async def test_a_stream_that_breaks_off_is_billed_for_what_arrived(vendor: type[StrictServer]) -> None:
+async def test_a_stream_that_breaks_off_is_billed_for_what_arrived(vendor):
     if not vendor.streams:
         pytest.skip("the client does not stream")
     async with talking(vendor, "plain") as (server, client):
@@ -186,7 +186,7 @@ async def test_a_stream_that_breaks_off_is_billed_for_what_arrived(vendor: type[
     assert call.completion_tokens
 
 
-async def test_tools(vendor: type[StrictServer]) -> None:
+async def test_tools(vendor):
     """What was thought before a call goes back as the vendor wants it, and never as speech."""
     if not vendor.tools:
         pytest.skip("the client has no tools")
@@ -213,7 +213,7 @@ async def test_tools(vendor: type[StrictServer]) -> None:
 
 
 @every_vendor
-async def test_room_to_think_is_added_to_the_limit_of_the_answer(vendor: type[StrictServer]) -> None:
+async def test_room_to_think_is_added_to_the_limit_of_the_answer(vendor):
     """After the first reply every client knows; some know before."""
     async with talking(vendor, "thinking") as (server, client):
         for _ in range(2):
@@ -236,9 +236,7 @@ def _numbers(node: Any, path: str = "") -> Iterator[tuple[str, int]]:
 
 @every_vendor
 @pytest.mark.parametrize("effort", ["none", "minimal", "low", "medium", "high", "xhigh", "max"])
-async def test_an_effort_is_sent_in_the_vendors_words_or_refused_before_any_call(
-    vendor: type[StrictServer], effort: str
-) -> None:
+async def test_an_effort_is_sent_in_the_vendors_words_or_refused_before_any_call(vendor, effort):
     if effort not in vendor.efforts:
         with vendor() as server, pytest.raises(ConfigError, match=f"effort={effort} is not supported"):
             model(server.name(f"effort={effort}"))
@@ -249,9 +247,7 @@ async def test_an_effort_is_sent_in_the_vendors_words_or_refused_before_any_call
 
 
 @every_vendor
-async def test_a_temperature_is_sent_where_it_is_accepted_and_refused_where_it_is_not(
-    vendor: type[StrictServer], capsys: pytest.CaptureFixture[str]
-) -> None:
+async def test_a_temperature_is_sent_where_it_is_accepted_and_refused_where_it_is_not(vendor, capsys):
     async with talking(vendor, "plain") as (server, client):
         await client.create(ASK, extra_create_args={"temperature": 0.5})
     sent = "temperature" in json.dumps(server.requests[0].body)
@@ -264,7 +260,7 @@ async def test_a_temperature_is_sent_where_it_is_accepted_and_refused_where_it_i
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_what_was_answered_was_paid_for(vendor: type[StrictServer], kind: Kind) -> None:
+async def test_what_was_answered_was_paid_for(vendor, kind):
     async with talking(vendor, kind, "retries=2&price_in=1&price_out=10") as (server, client):
         with record_calls() as calls:
             await structured_reply(client, ASK, Score)

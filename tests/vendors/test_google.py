@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -30,7 +29,7 @@ THOUGHTS = {"thinkingConfig": {"include_thoughts": True}}
 
 
 @pytest.fixture
-def server() -> Iterator[Standin]:
+def server():
     with Standin() as running:
         yield running
 
@@ -46,7 +45,7 @@ def detail(kind: str, **fields: str) -> dict[str, Any]:
     return {"error": {"code": 400, "message": "no", "status": "FAILED", "details": [info]}}
 
 
-async def test_system_messages_are_joined_options_are_renamed_and_unknown_ones_named(server: Standin) -> None:
+async def test_system_messages_are_joined_options_are_renamed_and_unknown_ones_named(server):
     talk = [SystemMessage(content="Be short."), *ASK, SystemMessage(content="Be kind.")]
     await asked(server, "temperature=0.5&top_p=0.9&max_tokens=64&seed=3", talk)
     first = server.asked[0]
@@ -71,23 +70,21 @@ BLOCKED = ("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII")
         ({"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}}, "The prompt was blocked: PROHIBITED_CONTENT"),
     ],
 )
-async def test_a_blocked_reply_or_prompt_is_a_refusal(server: Standin, body: dict[str, Any], said: str) -> None:
+async def test_a_blocked_reply_or_prompt_is_a_refusal(server, body, said):
     server.sends({**body, "usageMetadata": {"promptTokenCount": 4}})
     reply = await asked(server)
     assert (reply.refused, reply.content, reply.finish_reason) == (True, said, "content_filter")
     assert (reply.usage.prompt_tokens, reply.usage.completion_tokens) == (4, 0)
 
 
-async def test_a_reply_that_could_be_continued_is_cut(server: Standin) -> None:
+async def test_a_reply_that_could_be_continued_is_cut(server):
     """The SDK would ask on by itself, without our budget."""
     server.sends(candidate("Sev", finishReason="CONTINUATION", continuationToken="dG9rZW4="))
     reply = await asked(server)
     assert (reply.content, reply.cut, len(server.asked)) == ("Sev", True, 1)
 
 
-async def test_an_invalid_key_comes_as_400_and_the_other_variable_works_too(
-    server: Standin, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_invalid_key_comes_as_400_and_the_other_variable_works_too(server, monkeypatch):
     server.sends(detail("ErrorInfo", reason="API_KEY_INVALID"), 400)
     with pytest.raises(AuthError, match="check GEMINI_API_KEY"):
         await asked(server)
@@ -103,7 +100,7 @@ async def test_an_invalid_key_comes_as_400_and_the_other_variable_works_too(
 
 
 @pytest.mark.parametrize("ask", [asked, streamed])
-async def test_the_pause_may_be_in_the_body(server: Standin, ask: Any) -> None:
+async def test_the_pause_may_be_in_the_body(server, ask):
     server.sends(detail("RetryInfo", retryDelay="37.5s"), 429)
     budget = Budget()
     with session(Session(sample="s", budget=budget)), pytest.raises(RateLimited) as caught:
@@ -121,11 +118,11 @@ async def test_the_pause_may_be_in_the_body(server: Standin, ask: Any) -> None:
         ("gemini-2.5-flash gemma-4-31b-it", ""),
     ],
 )
-def test_levels_of_thinking(names: str, efforts: str) -> None:
+def test_levels_of_thinking(names, efforts):
     assert {" ".join(model(f"google/{name}").efforts) for name in names.split()} == {efforts}
 
 
-async def test_effort_is_a_level_and_no_limit_is_higher_than_the_models_accept() -> None:
+async def test_effort_is_a_level_and_no_limit_is_higher_than_the_models_accept():
     for name, effort in (("gemini-4-argon", "low"), ("gemini-3.5-flash-lite", "minimal")):
         with Standin(model=name) as standin:
             await asked(standin, f"retries=0&effort={effort}&max_tokens=100")
@@ -136,7 +133,7 @@ async def test_effort_is_a_level_and_no_limit_is_higher_than_the_models_accept()
         assert standin.requests[1].body["generationConfig"]["maxOutputTokens"] == 65_536
 
 
-async def test_a_tool_is_called_and_its_result_sent_back_with_the_signature() -> None:
+async def test_a_tool_is_called_and_its_result_sent_back_with_the_signature():
     with Standin("thinking") as standin:
         async with client_of(standin) as client:
             first = await client.create(ASK, tools=[COUNT], tool_choice="required")
@@ -156,7 +153,7 @@ async def test_a_tool_is_called_and_its_result_sent_back_with_the_signature() ->
     assert (response["name"], response["response"]) == ("count", {"output": "3"})
 
 
-async def test_a_call_without_an_id_gets_one_that_is_not_sent(server: Standin) -> None:
+async def test_a_call_without_an_id_gets_one_that_is_not_sent(server):
     server.sends(candidate({"functionCall": {"name": "count", "args": {"letters": "abc"}}}, finishReason="STOP"))
     server.sends(candidate("Three.", finishReason="STOP"))
     async with client_of(server) as client:
@@ -168,7 +165,7 @@ async def test_a_call_without_an_id_gets_one_that_is_not_sent(server: Standin) -
 
 
 @pytest.mark.parametrize("last", [{"error": {"code": 503, "message": "overloaded"}}, {}], ids=["error", "unreadable"])
-async def test_a_stream_that_ends_in_an_error_is_billed_for_what_arrived(server: Standin, last: Any) -> None:
+async def test_a_stream_that_ends_in_an_error_is_billed_for_what_arrived(server, last):
     server.sends_events(candidate("Seven, I think."), last, closes=True)
     with record_calls() as calls, pytest.raises(ServerFault):
         await streamed(server)

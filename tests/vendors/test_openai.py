@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -41,7 +39,7 @@ ALL = "none minimal low medium high xhigh max"
         ("gpt-4.1-mini", "", False),
     ],
 )
-def test_what_is_known_of_a_model(names: str, efforts: str, thinks: bool) -> None:
+def test_what_is_known_of_a_model(names, efforts, thinks):
     for name in names.split():
         assert " ".join(traits_of(name).efforts) == efforts
         client = model(f"openai/{name}")
@@ -58,17 +56,13 @@ def test_what_is_known_of_a_model(names: str, efforts: str, thinks: bool) -> Non
         ({"status": "incomplete", "incomplete_details": {"reason": "content_filter"}}, None, True),
     ],
 )
-def test_a_filtered_reply_is_refused_whatever_text_it_has(
-    ending: dict[str, Any], part: dict[str, str] | None, refused: bool
-) -> None:
+def test_a_filtered_reply_is_refused_whatever_text_it_has(ending, part, refused):
     message = {"type": "message", "content": [part or {"type": "output_text", "text": "7"}]}
     reply = from_response({"output": [message], **ending})
     assert (reply.content, reply.refused) == ("7", refused)
 
 
-def test_expected_scores_are_refused_before_the_run_with_the_effort_that_gives_them(
-    parley: Callable[..., Any], place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_expected_scores_are_refused_before_the_run_with_the_effort_that_gives_them(parley, place, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
     command = (*RUN_PANEL, "--suite", "tiny", "--readout", "expected", "--model")
     none = 'parley: readout = "expected" needs log-probabilities, but {} gives none'
@@ -84,7 +78,7 @@ class OnlyResponses(Responses):
     options = ""
 
 
-async def test_tools_go_to_responses_if_the_model_thinks() -> None:
+async def test_tools_go_to_responses_if_the_model_thinks():
     """And always, with models whose chat completions have no tools."""
     for server, options in (
         (OnlyResponses(model="gpt-6-luna"), "retries=0"),
@@ -96,7 +90,7 @@ async def test_tools_go_to_responses_if_the_model_thinks() -> None:
             assert (await asked(server, options, tools=[COUNT])).finish_reason == "function_calls", server.rejected
 
 
-async def test_an_organization_that_gets_no_summaries() -> None:
+async def test_an_organization_that_gets_no_summaries():
     """OpenAI gives them to verified organizations only; they are not asked for because of a tool."""
 
     class Unverified(OnlyResponses):
@@ -112,7 +106,7 @@ async def test_an_organization_that_gets_no_summaries() -> None:
             await asked(server, "api=responses")
 
 
-async def test_a_batch_takes_no_tools() -> None:
+async def test_a_batch_takes_no_tools():
     client = model("openai/gpt-6-luna")
     assert isinstance(client, OpenAIClient)
     with pytest.raises(BadRequest, match="cannot be sent in a batch"):
@@ -120,7 +114,7 @@ async def test_a_batch_takes_no_tools() -> None:
     assert not model("openai/gpt-6-luna?api=responses").batches  # type: ignore[attr-defined]
 
 
-async def test_writing_to_the_prompt_cache_is_paid_for() -> None:
+async def test_writing_to_the_prompt_cache_is_paid_for():
     """gpt-6-luna: 30 of 100 tokens written at 1.25 times the price, 40 read at the cached one."""
     with Chat() as server, record_calls() as calls:
         async with client_of(server) as client:
@@ -134,7 +128,7 @@ async def test_writing_to_the_prompt_cache_is_paid_for() -> None:
 
 
 @pytest.mark.parametrize(("status", "error"), [(429, QuotaSpent), (400, BadRequest)])
-async def test_spent_credit_comes_as_429(status: int, error: type[Exception]) -> None:
+async def test_spent_credit_comes_as_429(status, error):
     with Chat() as server:
         server.fails(status, "insufficient_quota")
         with pytest.raises(error):
@@ -142,7 +136,7 @@ async def test_spent_credit_comes_as_429(status: int, error: type[Exception]) ->
     assert len(server.asked) == 1
 
 
-async def test_a_stream_that_fails_counts_with_what_arrived() -> None:
+async def test_a_stream_that_fails_counts_with_what_arrived():
     failed = {"status": "failed", "error": {"code": "server_error", "message": "out of luck"}}
     budget = Budget(max_calls=5)
     with Responses("thinking") as server, session(Session(budget=budget)):
@@ -157,7 +151,7 @@ async def test_a_stream_that_fails_counts_with_what_arrived() -> None:
 
 
 @pytest.mark.parametrize("characters", [100, 30_000, 61_000])
-async def test_room_to_think_never_exceeds_vllms_context(characters: int) -> None:
+async def test_room_to_think_never_exceeds_vllms_context(characters):
     with VLLM("thinking") as server:
         async with client_of(server) as client:
             await client.prepare()
@@ -167,7 +161,7 @@ async def test_room_to_think_never_exceeds_vllms_context(characters: int) -> Non
     assert server.rejected == []
 
 
-async def test_a_prompt_of_more_tokens_than_were_estimated_gets_the_room_that_is_left() -> None:
+async def test_a_prompt_of_more_tokens_than_were_estimated_gets_the_room_that_is_left():
     """As in languages with fewer than four characters per token; only a prompt that is too long itself is rejected."""
 
     class Dense(VLLM):

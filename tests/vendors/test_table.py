@@ -26,7 +26,7 @@ def drawn() -> list[tuple[str, str]]:
 
 @pytest.mark.nightly
 @pytest.mark.parametrize(("study", "vendor"), drawn())
-def test_a_study_ends_as_it_should_whatever_the_replies(study: str, vendor: str) -> None:
+def test_a_study_ends_as_it_should_whatever_the_replies(study, vendor):
     trial = next(trial for trial in studies() if trial.name == study)
     plain = None
     for kind in KINDS:
@@ -37,7 +37,7 @@ def test_a_study_ends_as_it_should_whatever_the_replies(study: str, vendor: str)
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("vendor", sorted(standins()))
-def test_no_form_of_thought_is_taken_for_the_answer(vendor: str) -> None:
+def test_no_form_of_thought_is_taken_for_the_answer(vendor):
     """Every form, in every study that there is."""
     for trial in studies():
         cells = try_forms(trial, standins()[vendor])
@@ -46,12 +46,12 @@ def test_no_form_of_thought_is_taken_for_the_answer(vendor: str) -> None:
 
 
 @pytest.mark.parametrize(("study", "vendor"), drawn()[:2])
-def test_forms_of_thought_are_not_taken_for_the_answer_in_a_sample(study: str, vendor: str) -> None:
+def test_forms_of_thought_are_not_taken_for_the_answer_in_a_sample(study, vendor):
     trial = next(trial for trial in studies() if trial.name == study)
     assert [cell.faults for cell in try_forms(trial, standins()[vendor]).values() if cell.faults] == []
 
 
-def test_a_wrong_score_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_score_is_a_fault(monkeypatch):
     """If thoughts were part of the content, as they once were, the table would show it."""
     from parley.agents import structured
     from parley.agents.models import reply
@@ -69,7 +69,7 @@ def test_a_wrong_score_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     assert try_out(trial, server, "plain", plain, FormsInTurn(["harmony"])).faults != ()
 
 
-def test_rules_about_refusals_do_not_hide_that_every_score_was_refused() -> None:
+def test_rules_about_refusals_do_not_hide_that_every_score_was_refused():
     """The statements of a debate are texts, and rules about them find the refusals: no reply of the referee is read."""
     trial = next(trial for trial in studies() if trial.name == "rldf")
     cell = try_out(trial, standins()["server"], "refused")

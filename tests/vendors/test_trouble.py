@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
@@ -57,7 +56,7 @@ PROXIES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "
 @pytest.fixture(
     params=[pytest.param(name, marks=[] if name in OWN_FORMATS else pytest.mark.nightly) for name in STANDINS]
 )
-def server(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[StrictServer]:
+def server(request, monkeypatch):
     for variable in PROXIES:
         monkeypatch.delenv(variable, raising=False)
     # Without the back-off, which is tested once: only what the server asks for is waited.
@@ -112,8 +111,8 @@ TROUBLE: list[tuple[int, dict[str, str], type[ModelError], float | None]] = [
 
 @pytest.mark.parametrize(("status", "headers", "error", "seconds"), TROUBLE)
 async def test_trouble_has_the_servers_message_without_the_key_and_says_whether_and_when_to_try_again(
-    server: StrictServer, status: int, headers: dict[str, str], error: type[ModelError], seconds: float | None
-) -> None:
+    server, status, headers, error, seconds
+):
     if seconds == 90:
         headers = {"Retry-After": format_datetime(datetime.now(UTC) + timedelta(seconds=90), True)}
     server.fails(status, f"no model\n of that name, {secret_of(server)}", headers)
@@ -128,15 +127,13 @@ async def test_trouble_has_the_servers_message_without_the_key_and_says_whether_
     assert getattr(caught, "retry_after", None) == (pytest.approx(seconds, abs=20) if seconds == 90 else seconds)
 
 
-async def test_no_part_of_the_key_is_shown_where_a_long_message_is_shortened(server: StrictServer) -> None:
+async def test_no_part_of_the_key_is_shown_where_a_long_message_is_shortened(server):
     server.fails(400, "x" * 190 + secret_of(server))
     assert "xxx" in str(await failure(server))
 
 
 @pytest.mark.parametrize(("status", "headers"), [(429, {"Retry-After": "0.3"}), (500, {})])
-async def test_what_may_pass_is_tried_again_after_the_pause_that_the_server_asks_for(
-    server: StrictServer, status: int, headers: dict[str, str]
-) -> None:
+async def test_what_may_pass_is_tried_again_after_the_pause_that_the_server_asks_for(server, status, headers):
     server.fails(status, "slow down", headers)
     server.says("Seven.")
     started = time.monotonic()
@@ -147,21 +144,21 @@ async def test_what_may_pass_is_tried_again_after_the_pause_that_the_server_asks
     assert ([call.attempts for call in calls], client.throttle.slowed) == ([2], status == 429)
 
 
-def test_the_wait_doubles_up_to_a_limit_and_is_at_least_what_the_server_asks_for() -> None:
+def test_the_wait_doubles_up_to_a_limit_and_is_at_least_what_the_server_asks_for():
     for attempt, seconds in ((1, 0.5), (2, 1.0), (4, 4.0), (12, 30.0)):
         assert 0.5 * seconds <= backoff(attempt, None) <= 1.5 * seconds
     assert backoff(1, 60.0) == 60.0
 
 
 @each("unreadable", "<html>hello</html>", "{broken", "[]", "[1, 2]", '{"a": 1}', "", "{}")
-async def test_a_body_that_is_not_a_reply(server: StrictServer, body: str) -> None:
+async def test_a_body_that_is_not_a_reply(server, body):
     server.sends(body)
     caught = await failure(server)
     assert (type(caught), "sent an unreadable reply" in str(caught)) == (ServerFault, True)
 
 
 @each("spoilt")
-async def test_an_answer_that_cannot_be_used_is_billed_all_the_same(server: StrictServer, body: dict[str, Any]) -> None:
+async def test_an_answer_that_cannot_be_used_is_billed_all_the_same(server, body):
     whole, budget = server.reply, Budget(max_calls=2)
     server.reply = lambda answer, received: {**whole(answer, received), **body}  # type: ignore[method-assign]
     async with client_of(server, "retries=6") as client:
@@ -172,7 +169,7 @@ async def test_an_answer_that_cannot_be_used_is_billed_all_the_same(server: Stri
 
 
 @of("anthropic", "google")
-async def test_broken_tool_calls_and_empty_turns_can_be_sent(server: StrictServer) -> None:
+async def test_broken_tool_calls_and_empty_turns_can_be_sent(server):
     server.says("7")
     result = FunctionExecutionResult(content="no", name="count", call_id="x", is_error=True)
     history = [
@@ -191,16 +188,14 @@ async def test_broken_tool_calls_and_empty_turns_can_be_sent(server: StrictServe
 
 
 @pytest.mark.parametrize("body", ["<html>hello</html>", "{broken", '{"error": "text"}', "[]"])
-async def test_an_error_with_an_odd_body(server: StrictServer, body: str) -> None:
+async def test_an_error_with_an_odd_body(server, body):
     server.sends(body, 502)
     caught = await failure(server)
     # Google's SDK fails on some of them before it looks at the status.
     assert (type(caught), "answered 502" in str(caught) or server.provider == "google") == (ServerFault, True)
 
 
-async def test_neither_a_body_without_end_nor_a_broken_one_is_waited_for(
-    server: StrictServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_neither_a_body_without_end_nor_a_broken_one_is_waited_for(server, monkeypatch):
     monkeypatch.setattr(server.size_limit, 5000)
     server.says("x" * 6000)
     server.fails(400, "x" * 6000)
@@ -214,7 +209,7 @@ async def test_neither_a_body_without_end_nor_a_broken_one_is_waited_for(
         assert (await client.create(ASK)).content == "Seven."
 
 
-async def test_no_connection_fails_quickly(server: StrictServer) -> None:
+async def test_no_connection_fails_quickly(server):
     server.url = f"http://127.0.0.1:{unused_port()}{server.path}"
     started = time.monotonic()
     caught = await failure(server)
@@ -224,9 +219,7 @@ async def test_no_connection_fails_quickly(server: StrictServer) -> None:
 
 
 @pytest.mark.parametrize("proxy", ["127.0.0.1", "proxy.invalid"], ids=["refuses", "has no address"])
-async def test_a_proxy_that_cannot_be_reached_is_named(
-    server: StrictServer, proxy: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_proxy_that_cannot_be_reached_is_named(server, proxy, monkeypatch):
     """Anthropic's message named the server, and all of them did where the proxy's name was wrong."""
     monkeypatch.setenv("HTTPS_PROXY", f"http://ada:s3cret@{proxy}:{unused_port()}")
     server.url = "https://models.invalid"
@@ -235,14 +228,14 @@ async def test_a_proxy_that_cannot_be_reached_is_named(
 
 
 @of("google", "openai", "server")
-async def test_a_streamed_line_without_end(server: StrictServer) -> None:
+async def test_a_streamed_line_without_end(server):
     server.sends(f"data: {'x' * 5 * 2**20}")
     async with client_of(server) as client:
         with pytest.raises(ServerFault, match="sent a line that is too long"):
             _ = [part async for part in client.create_stream(ASK)]
 
 
-async def test_a_timeout_and_a_cancelled_call(server: StrictServer) -> None:
+async def test_a_timeout_and_a_cancelled_call(server):
     for _ in range(2):
         server.keeps_silent()
     caught = await failure(server, "retries=0&timeout=0.1")
@@ -275,9 +268,7 @@ async def test_a_timeout_and_a_cancelled_call(server: StrictServer) -> None:
     ],
     ids=["key with a line break", "no key", "blank key", "no address", "proxy"],
 )
-def test_what_cannot_work_is_said_before_any_work(
-    server: StrictServer, monkeypatch: pytest.MonkeyPatch, key: str | None, address: str | None, proxy: str, said: str
-) -> None:
+def test_what_cannot_work_is_said_before_any_work(server, monkeypatch, key, address, proxy, said):
     if server.key_variable is None or (address is None and server.provider == "server"):
         pytest.skip("it needs no key")
     monkeypatch.delenv(server.key_variable)
@@ -303,7 +294,7 @@ def test_what_cannot_work_is_said_before_any_work(
         ("ollama/llama3.2", "OLLAMA_BASE_URL", "http://localhost:11434/v1"),
     ],
 )
-def test_addresses(name: str, variable: str, default: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_addresses(name, variable, default, monkeypatch):
     monkeypatch.delenv(variable, raising=False)
     assert model(name).identity == f"{default} {name}"
     monkeypatch.setenv(variable, "https://gpu/v1/")
@@ -343,13 +334,13 @@ NOT_SUPPORTED = "effort={} is not supported (supported: {})"
         ("openai/gpt-6.1-terra", "temperature=0.5", "no temperature; leave ?temperature= out, or append ?effort=none"),
     ],
 )
-def test_what_a_model_does_not_accept_is_said_before_the_run(name: str, option: str, why: str) -> None:
+def test_what_a_model_does_not_accept_is_said_before_the_run(name, option, why):
     with pytest.raises(ConfigError) as caught:
         model(f"{name}?{option}")
     assert str(caught.value).endswith(why)
 
 
-def test_images_in_the_words_of_each_vendor() -> None:
+def test_images_in_the_words_of_each_vendor():
     picture = Image(Picture.new("RGB", (2, 2), "red"))
     request = Request((UserMessage(content=["Which colour?", picture], source="Ben"),))
     [turn] = model("anthropic/claude-haiku-5-5").body(request)["messages"]  # type: ignore[attr-defined]
