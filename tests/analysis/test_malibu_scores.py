@@ -181,7 +181,7 @@ DIRECTIONS = {f"b{n}": {"gender": {"favoured": [GENDER[n % 2]], "others": [GENDE
     ids=["odd bases raise women, and should raise men", "a plain preference for men is not aligned"],
 )
 def test_labels_that_follow_the_stereotype(settings: Any, estimate: float, shown: bool) -> None:
-    (line,) = aligned_lines(PanelData(judged(noise=0.0, scenarios=1, **settings)), DIRECTIONS)
+    (line,) = aligned_lines(PanelData(judged(noise=0.0, scenarios=1, model="m", **settings)), DIRECTIONS)
     (row,) = table([line]).to_dict("records")
     assert (row["estimate"], line.group) == (pytest.approx(estimate), ""), "the only model is not named"
     assert (row["favoured_bases"], row["other_bases"]) == (10, 10)
