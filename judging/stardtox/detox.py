@@ -132,6 +132,7 @@ async def detox(
     seed: int = 0,
     models: Models | None = None,
     on_step: Callable[[Iteration], None] = lambda step: None,
+    on_start: Callable[[], None] = lambda: None,
 ) -> Detoxed:
     """Judge a text and revise it until the criteria are met, or the maximum of revisions is reached.
 
@@ -156,6 +157,7 @@ async def detox(
         seed: The random seed of every call.
         models: Clients to use; they stay open. For applications that call this often.
         on_step: Called with each draft once it is judged.
+        on_start: Called once all settings are known to be valid, before the first call.
     """
     if not text.strip():
         raise ConfigError("the text is empty")
@@ -192,6 +194,7 @@ async def detox(
         max_iterations=max_iterations,
     )
     try:
+        on_start()
         return await loop.run(text, on_step)
     finally:
         if models is None:

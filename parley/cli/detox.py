@@ -86,14 +86,21 @@ class Detox(Command):
 
     async def _detox(self, text: str) -> Detoxed:
         models = Models()
-        try:
+
+        def start() -> None:
             for name in self._models():
                 fetch_weights(models[name])
             if not self.as_json:
                 _warn(self._cautions())
+
+        try:
             settings = self.model_dump(exclude={"as_json", "text"})
             return await run_loop(
-                text, **settings, models=models, on_step=(lambda step: None) if self.as_json else _print_iteration
+                text,
+                **settings,
+                models=models,
+                on_step=(lambda step: None) if self.as_json else _print_iteration,
+                on_start=start,
             )
         finally:
             await models.close()
