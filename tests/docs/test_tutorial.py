@@ -8,11 +8,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 RUN = slice(2, 8)
 """From "2. Run it" to "7. One page on one judge"; what follows is Python, and real models."""
 
 
-def test_every_output_in_the_tutorial_is_what_its_commands_print(parley: Callable[..., Any], root: Path) -> None:
+def test_every_output_in_the_tutorial_is_what_its_commands_print(
+    parley: Callable[..., Any], root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     page = (root / "docs" / "tutorial.md").read_text("utf-8")
     quoted = 0
     for section in page.split("\n## ")[RUN]:
