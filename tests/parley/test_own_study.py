@@ -119,13 +119,11 @@ def test_it_gets_the_generic_report_or_its_own(parley, study):
     (row,) = data["means"]
     assert (row["metric"], row["estimate"], row["n"], row["clusters"]) == ("taste", 3.0, 2, 2)
     shown = parley("report", "panel.sqlite", "--all", "--no-files", *FEW).out
-    assert "-9.71 to 15.71" in shown, "t of 2 scores, 2 and 4: 3 ± 12.706 · √2 / √2"
+    assert "−9.71 to 15.71" in shown, "t of 2 scores, 2 and 4: 3 ± 12.706 · √2 / √2"
     study.write_text(DRINKS.replace("# report", "report = staticmethod(lambda *given: mine(*given))"))
     own = ("--study", "panel.py:Panel")
     mine = parley("report", "panel.sqlite", *own, "--json", *FEW).json
     assert (mine["title"].startswith("mine: panel"), mine["summary"]) == (True, ["2 verdicts"])
-    again = "parley report panel.sqlite --draws 50 --study panel.py:Panel --all"
-    assert again in parley("report", "panel.sqlite", *own, "--no-files", *FEW).out
     study.unlink()
     assert parley("report", "panel.sqlite", "--json", *FEW).json == data, "the run can be read without the study"
 

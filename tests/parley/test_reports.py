@@ -96,7 +96,18 @@ def test_a_report_is_one_object_with_the_promised_keys(parley, run, place, data)
 
     assert (result.status, result.err) == (0, "")
     assert strict(result.out) == data, "the same from Python and from the command line"
-    assert set(data) == {"title", "runs", "cautions", "summary", "settings", "headline", "forests", *MALIBU, *MORE}
+    assert set(data) == {
+        "title",
+        "extent",
+        "runs",
+        "cautions",
+        "summary",
+        "settings",
+        "headline",
+        "forests",
+        *MALIBU,
+        *MORE,
+    }
     for key, columns in MALIBU.items():
         assert data[key], key
         assert {tuple(row) for row in data[key]} == {tuple(columns.split())}, key
@@ -224,7 +235,8 @@ def test_models_lose_their_options_if_their_names_still_differ(parley, both):
     assert data["runs"][0]["models"] == ["sim/judge?noise=0.5&seed=1", "sim/fan?female=+1.5&noise=0.5"]
     (claim,) = [line for line in data["summary"] if "Labels move the scores" in line]
     assert claim.startswith("sim/fan: Labels move the scores")
-    assert "'female' scored 1." in claim
+    assert "the same answers score 1." in claim
+    assert "points higher for 'female' than for 'male'" in claim
 
 
 def test_one_model_in_two_runs_is_distinguished_by_its_file(parley, run, place, data):
