@@ -313,7 +313,7 @@ CELLS = [
         sentence="compare misses that the two treat a label differently",
         setting="by 0.1, 60 bases with a wording each",
         trial=lambda rng: not _false_gap(rng, None, {"female": 0.1}),
-        limit=0.2,
+        limit=0.3,  # a z test that knows the SD of 0.22 misses 26%, after correction for 12 pairs
     ),
     *(
         Cell(
