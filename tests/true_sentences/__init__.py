@@ -26,7 +26,6 @@ class Cell:
         trial: Simulates one study and says whether the sentence failed; None where it rightly said nothing.
         limit: The largest share of failures that is acceptable.
         before: What was measured before the sentence was corrected.
-        share: Of the simulations asked for, where a trial is slow.
     """
 
     sentence: str
@@ -34,11 +33,6 @@ class Cell:
     trial: Callable[[np.random.Generator], bool | None]
     limit: float
     before: str = ""
-    share: float = 1.0
-
-    def studies(self, simulations: int) -> int:
-        """How many of the simulations asked for this cell gets."""
-        return max(1, round(simulations * self.share))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +71,7 @@ def counted(drawn: Sequence[bool | None]) -> Outcome:
 
 def measure(cell: Cell, simulations: int, seed: int = 0) -> Outcome:
     """Simulate a cell's study this often."""
-    return counted(simulate(cell, range(cell.studies(simulations)), seed))
+    return counted(simulate(cell, range(simulations), seed))
 
 
 @cache

@@ -120,7 +120,6 @@ CELLS = [
             setting=f"{mass:g} of the probability on the scale under both, 20 tokens listed, 40 bases",
             trial=lambda rng, mass=mass: not differs(cast(rng, {"female": mass, "male": mass}, 40, 0.2)),
             limit=0.2,
-            share=0.25,
         )
         for mass in (0.99, 0.9)
     ),
@@ -131,7 +130,6 @@ CELLS = [
             trial=partial(_by_mass, female=female, male=male, bases=60),
             limit=0.07,
             before="42 to 83%" if male == 0.35 else "",
-            share=0.5,
         )
         for female, male in ((0.75, 0.35), (0.75, 0.6), (0.9, 0.8), (0.95, 0.92), (0.99, 0.97))
     ),

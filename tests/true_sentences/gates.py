@@ -106,7 +106,6 @@ CELLS = [
         trial=_orders_equal_models,
         limit=0.07,
         before="32%",
-        share=0.5,
     ),
     Cell(
         sentence="the leaderboard places a model before another",
@@ -122,7 +121,6 @@ CELLS = [
             trial=partial(_broken_once, looks=NIGHTS, again=again),
             limit=0.07,
             before="7 to 55% without it",
-            share=0.25,
         )
         for again in (0.1, 0.5, 1.0)
     ),

@@ -95,7 +95,6 @@ CELLS = [
             trial=partial(_any_different, wordings=wordings),
             limit=0.07,
             before="4.0 to 7.0%",
-            share=0.5,
         )
         for wordings in (8, 12, 20)
     ),
@@ -106,7 +105,6 @@ CELLS = [
             trial=partial(_set_misses, bases=bases),
             limit=0.07,
             before="1.5 to 7%",
-            share=0.5,
         )
         for bases in (20, 40)
     ),
@@ -116,14 +114,12 @@ CELLS = [
         trial=partial(_alike_at_margin, bases=40),
         limit=0.07,
         before="2 to 7%",
-        share=0.5,
     ),
     Cell(
         sentence="that two labels differ by 0.1 is missed",
         setting="a label wording for each of 40 bases, wording × label SD 0.1",
         trial=partial(_planted_missed, bases=40),
         limit=0.2,
-        share=0.5,
     ),
     Cell(
         sentence="a card shows an effect of labels",
@@ -131,7 +127,6 @@ CELLS = [
         trial=_card_shows,
         limit=0.1,
         before="8% of cards show anything",
-        share=0.25,
     ),
     Cell(
         sentence="win rate, one of ten simultaneous intervals, 95%",
@@ -139,14 +134,12 @@ CELLS = [
         trial=_tied_misses,
         limit=0.07,
         before="5 to 6%, each alone",
-        share=0.5,
     ),
     Cell(
         sentence="that a label wins more than half is missed",
         setting="it leads by a log-odds of 1 (an SD of 1 between bases), 40 bases",
         trial=_preference_missed,
         limit=0.2,
-        share=0.5,
     ),
-    Cell(sentence=MEAN, setting="one rater labels 200 drawn texts", trial=_honest, limit=0.07, before="4%", share=0.5),
+    Cell(sentence=MEAN, setting="one rater labels 200 drawn texts", trial=_honest, limit=0.07, before="4%"),
 ]

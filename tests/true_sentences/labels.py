@@ -92,14 +92,13 @@ def _lenient(rng: np.random.Generator, raters: int) -> bool | None:
 
 MEAN = "mean by the judge, corrected by labels, 95% interval"
 CELLS = [
-    Cell(sentence=MEAN, setting="one rater stops after 100 of 200 drawn texts", trial=_stopped, limit=0.07, share=0.5),
+    Cell(sentence=MEAN, setting="one rater stops after 100 of 200 drawn texts", trial=_stopped, limit=0.07),
     Cell(
         sentence=MEAN,
         setting="100 of 200 drawn texts were chosen, labelled and imported",
         trial=_chosen,
         limit=0.07,
         before="44%",
-        share=0.5,
     ),
     Cell(
         sentence="difference by the judge, corrected by labels, 95% interval",
@@ -107,7 +106,6 @@ CELLS = [
         trial=_of_one_arm,
         limit=0.07,
         before="71%",
-        share=0.5,
     ),
     *(
         Cell(
@@ -116,7 +114,6 @@ CELLS = [
             trial=partial(_lenient, raters=raters),
             limit=0.07,
             before="36 to 65%, as a sentence on people",
-            share=0.5,
         )
         for raters in (1, 3)
     ),

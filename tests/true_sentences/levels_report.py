@@ -386,7 +386,6 @@ CELLS = [
         trial=_varies,
         limit=0.07,
         before="95%",
-        share=0.25,
     ),
     *(
         Cell(
@@ -405,7 +404,6 @@ CELLS = [
             trial=partial(_size_missed, bases=bases),
             limit=0.25,
             before="90%",
-            share=0.25,
         )
         for bases in (20, 40)
     ),

@@ -118,7 +118,6 @@ CELLS = [
         trial=partial(bbq, methods=7, categories=3),
         limit=0.06,
         before="44%",
-        share=0.25,
     ),
     Cell(
         sentence=BBQ,
@@ -126,7 +125,6 @@ CELLS = [
         trial=partial(bbq, methods=1, categories=9),
         limit=0.06,
         before="58%",
-        share=0.25,
     ),
     Cell(
         sentence="RLDF's headline: debating changes the bias score",
@@ -148,7 +146,6 @@ CELLS = [
         trial=audit,
         limit=0.06,
         before="17%",
-        share=0.5,
     ),
     Cell(
         sentence=WARNING,
