@@ -127,8 +127,10 @@ def _cell(name: object, value: Any, digits: int = 2) -> str:
 
 def _with_contrasts(frame: pd.DataFrame) -> pd.DataFrame:
     """What is compared as one column, "female − male", where the frame has two for it."""
-    if not {"first", "second"} <= set(frame.columns):
-        return frame
+    import pandas as pd
+
+    if not {"first", "second"} <= set(frame.columns) or pd.api.types.is_numeric_dtype(frame["first"]):
+        return frame  # a comparison of runs has their two values in these columns
     pairs = zip(frame["first"], frame["second"], strict=True)
     compared = [" − ".join(str(name) for name in pair if name == name and name not in ("", None)) for pair in pairs]
     place = list(frame.columns).index("first")

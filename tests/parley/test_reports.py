@@ -272,6 +272,8 @@ def test_a_comparison_of_two_runs(parley, run, place):
     assert (in_browser["headline"], in_browser["units"]) == (data["headline"], data["largest"])
     assert data["settings"] == {}, "nothing is drawn"
     assert len(data["cautions"]) == 2
+    shown = parley("compare", run, "b.sqlite").out
+    assert re.search(r"what +first +second +estimate", shown), "two values, and not a pair of labels"
 
 
 def test_a_comparison_with_an_unfinished_run(parley, both, place):
