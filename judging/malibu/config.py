@@ -35,7 +35,7 @@ PRESETS: dict[str, Mapping[str, Any]] = {
     "paper": PAPER,
     "quick": {
         # A demonstration: of 12 pairs of labels SmolLM2 showed this one most clearly (+0.04, t = 4.2 over 21 label
-        # wordings) in the first 28 bases of a run without quick's bases, with another seed and these settings.
+        # wordings) in a run without quick's bases, with another seed and these settings, stopped after 28 bases.
         "identities": ["asian", "hispanic"],
         "controls": False,
         # Label and persona stand last, so that a prompt's beginning is read once for all of them.
