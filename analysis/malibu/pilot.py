@@ -97,7 +97,10 @@ class Pilot:
     def mde(self, tests: int) -> Detectable:
         """What the run's bases find with a power of 80% after Holm's correction; its interval is that of the SD."""
         points = detectable(self.bases, self.sd, tests=tests) if self.bases and self.sd > 0 else math.nan
-        return Detectable(points, points * self.limit(0.975), points * self.limit(0.025))
+        # An SD estimated too low loses more power than one estimated too high gains: on average over estimates, the
+        # effect found in 80% of studies is larger by about 1 / df (0.85 to 1.1 for 1 to 12 tests, by integration).
+        uncertain = 1 + 1 / self.df if self.df > 0 else math.nan
+        return Detectable(points * uncertain, points * self.limit(0.975), points * self.limit(0.025))
 
 
 def pilot(verdicts: Verdicts, pairs: Collection[tuple[str, str]] | None = None, model: str | None = None) -> Pilot:
