@@ -165,6 +165,8 @@ def read_labels(runs: Sequence[LoadedRun], arms: Sequence[str]) -> JudgedTexts:
     for number, run in enumerate(runs):
         prefix = f"{number}:" if len(runs) > 1 else ""
         labels, drawn = frames.labels(run.path), frames.drawn(run.path)
+        # Who draws from all texts, and then from fewer, labels the second draw: it alone says what labels stand for.
+        drawn = drawn[drawn["draw"].isin(labels["draw"])]
         judged = _judged(run, prefix, labels, drawn, names) if len(labels) else pd.DataFrame()
         cluster = str(judged.attrs.get("cluster", cluster))
         # Where the study's measure is the mean of its scores, and all of them are better when they are higher.

@@ -134,6 +134,14 @@ def test_what_came_from_a_sorted_queue_or_was_skipped_does_not_enter(labeller):
     assert "labels from a sorted queue are left out" in " ".join(after["summary"])
 
 
+def test_a_draw_that_nobody_labelled_adds_no_texts(labeller):
+    list(labeller.draw(20, seed=1))
+    for draw, unit in labeller.draw(30, seed=2, filters={"f.group": ["rldf"]}):
+        labeller.label(draw, unit, labeller.as_a_person_would(unit))
+    (found,) = labeller.section()["corrected"]
+    assert (found["n"], found["texts"]) == (30, 42), "the texts of rldf alone"
+
+
 def test_raters_of_a_text_are_averaged_and_their_spread_is_stated(labeller):
     for draw, unit in labeller.draw(50, seed=1):
         score = labeller.as_a_person_would(unit)
