@@ -2,6 +2,7 @@
 import { get, post } from "./api.js";
 import { announce, dateTime, fill, go, h, integer, link, number, plural, remember, remembered, signed } from "./dom.js";
 import { markDifferences, markLegend } from "./diff.js";
+import { facetValue, knowFacets } from "./facets.js";
 import { unitsOf } from "./units.js";
 import { breadcrumbs, button, copy, errorBox, loading, permalink, scrollTable, setTitle, shortcuts } from "./widgets.js";
 
@@ -26,7 +27,10 @@ export function labelPage(main, params) {
 
   async function showDraws() {
     shortcuts({ u: { what: "back to the run", run: () => go("/run", { run }) } });
-    const [{ sets }, table] = await Promise.all([get("label/sets", { run }), unitsOf(run, true)]);
+    const [{ sets }, table, summary] = await Promise.all([get("label/sets", { run }), unitsOf(run, true), get("run", { run })]);
+    knowFacets(summary);
+    const phases = facets.length ? [] : table.choices().phase || [];
+    const only = h("select", {}, h("option", { value: "" }, "all texts"), phases.map((phase) => h("option", { value: phase }, `${facetValue("phase", phase)} (phase ${phase})`)));
     const tags = table.tagTable();
     const problem = h("div", {});
     const count = h("input", { type: "number", min: 1, max: 1000, value: 50, class: "narrow" });
@@ -34,13 +38,13 @@ export function labelPage(main, params) {
     const how = h("select", {}, Object.entries(KINDS).map(([value, [words]]) => h("option", { value }, words)));
     const draw = async () => {
       fill(problem, loading("Drawing: reading every finished unit…"));
-      try { await post("label/sets", [["run", run], ...facets], { count: Number(count.value), scores: scores.checked, ...KINDS[how.value][1] }); await showDraws(); } catch (error) { fill(problem, errorBox(error)); }
+      try { await post("label/sets", [["run", run], ...facets, ...(only.value ? [["f.phase", only.value]] : [])], { count: Number(count.value), scores: scores.checked, ...KINDS[how.value][1] }); await showDraws(); } catch (error) { fill(problem, errorBox(error)); }
     };
     fill(page, h("h1", {}, "Labels"), [...sets].reverse().sort((a, b) => Boolean(b.agreement.raters?.length) - Boolean(a.agreement.raters?.length)).map(drawCard),
       h("section", { class: "card" }, h("h2", {}, "New draw"),
         h("p", {}, "Raters see the texts and the rubric. Identities are blacked out; models and verdicts are not shown. All raters get the same items, each rater in a different random order, so a rater may stop early. Labels of a random draw correct the judges' scores of texts; they cannot correct differences between identities."),
         facets.length ? h("p", {}, "Only units with ", facets.map(([name, value]) => `${name.slice(2)} ${value}`).join(", "), ".") : "",
-        h("div", { class: "row" }, h("label", {}, "number of items ", count), h("label", {}, "how to draw them ", how)),
+        h("div", { class: "row" }, h("label", {}, "number of items ", count), phases.length > 1 ? h("label", {}, "of ", only) : "", h("label", {}, "how to draw them ", how)),
         h("div", { class: "row" }, h("label", {}, scores, " for pairs, also score each answer"), button("Draw", draw)), problem),
       tags.length ? h("section", { class: "card" }, h("h2", {}, "Tags and the panel's verdicts"), tagTable(tags)) : "");
   }
