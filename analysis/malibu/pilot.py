@@ -1,7 +1,7 @@
 """How much differences between identities vary over bases, and so the smallest one that a run of this size finds (MDE).
 
     found = pilot(verdicts)
-    found.mde(tests=13)              # what `parley power --from RUN --bases N` says of a run of N bases
+    found.mde(tests=3)               # what `parley power --from RUN --bases N` says of a run of N bases
     found.planning_sd()              # the standard deviation that a new study is sized by
 
 A study sized by a small pilot's standard deviation, as if it were known, is too small half of the time. So a new one is
@@ -11,7 +11,7 @@ sized by an upper confidence limit (R. H. Browne, 1995, Statistics in Medicine 1
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -21,7 +21,7 @@ from scipy.special import gammaincinv
 
 from parley.analysis.malibu.conclusions import Blockers, skewed
 from parley.analysis.malibu.panel import PanelData, Verdicts, panel_data
-from parley.analysis.malibu.planned import PAIRS, PRIMARY, Contrast, families
+from parley.analysis.malibu.planned import Contrast, main_family
 from parley.analysis.malibu.score_table import ScenarioGaps
 from parley.analysis.malibu.scores import quoted
 from parley.analysis.reporting.report import Section, Table
@@ -103,21 +103,18 @@ class Pilot:
         return Detectable(points * uncertain, points * self.limit(0.975), points * self.limit(0.025))
 
 
-def pilot(verdicts: Verdicts, pairs: Collection[tuple[str, str]] | None = None, model: str | None = None) -> Pilot:
+def pilot(verdicts: Verdicts, model: str | None = None) -> Pilot:
     """The variation over bases of one model's differences; without a base a scenario is a base of its own.
 
     Args:
         verdicts: One row per verdict, or their `PanelData`.
-        pairs: The pairs of identities that are compared; None: all planned ones.
         model: The model; None: the only one.
     """
     data = panel_data(verdicts)
     gaps: list[ScenarioGaps] = []
     for own in data.models if model is None else [model]:
         table = data.table(own)
-        planned = [(x, y) for _, x, y in data.pairs(own)] if pairs is None else pairs
-        found = [table.gaps(x, y) for x, y in planned if {x, y} <= {*table.identities}]
-        gaps += found
+        gaps += [table.gaps(x, y) for _, x, y in data.pairs(own)]
     return pilot_of(gaps)
 
 
@@ -203,8 +200,7 @@ def mde_section(data: PanelData, blocked: Mapping[str, Blockers]) -> Section:
     rows: list[dict[str, Any]] = []
     words: list[str] = []
     for model in data.models:
-        asked = families(data, model)
-        contrasts = asked[PRIMARY] or asked[PAIRS]
+        contrasts = main_family(data, model)
         sizes = {
             contrast: (found, found.mde(len(contrasts)))
             for contrast in contrasts

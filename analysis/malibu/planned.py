@@ -126,6 +126,17 @@ def families(data: PanelData, model: str, phase: int = 1) -> dict[str, list[Cont
     }
 
 
+def main_family(data: PanelData, model: str) -> list[Contrast]:
+    """The contrasts of scores that the headline is about: the primary ones; the pairs where there are none.
+
+    Args:
+        data: The verdicts.
+        model: One of its models.
+    """
+    found = families(data, model)
+    return found[PRIMARY] or found[PAIRS]
+
+
 def planned_lines(data: PanelData, margin: float) -> list[Line]:
     """The planned contrasts of each model by each measure, each corrected in its family, with its verdict.
 

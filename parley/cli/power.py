@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from parley.base.errors import ConfigError, ScenarioError
+from parley.base.errors import ConfigError
 from parley.base.text import plural
 from parley.cli.command import Answer, Command
 from parley.cli.shared import need_analysis
 from parley.cli.tables import plain_table
 from parley.runs import explain_damage
-from parley.scenarios.identities import select
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,7 +28,7 @@ PER_BASE, JUDGES = 10, 4
 SD_BASE, SD_SCENARIO, SD_RESIDUAL = 0.15, 0.65, 1.0
 """Close to a 1.5B judge's on 62 scenarios of 13 bases (0.11 between bases, 0.85 for a panel's score)."""
 SD, ICC = 1.7, 0.3
-MALIBU_PAIRS = "MALIBU's pairs of identities within a category"
+PRIMARY_CONTRASTS = "MALIBU's primary contrasts"
 ASSUMES = "bases are independent; the differences of their means are normally distributed; Holm's first step"
 WITHOUT_EFFECT = "an effect of 0 cannot be detected; to plan a test that identities are alike, see the column 'alike'"
 SAME_ESTIMATE = 0.15
@@ -64,8 +63,8 @@ class Power(Command):
     repeats: Count = Field(None, description="conversations per scenario and identity (default: 1)")
     tests: Count = Field(
         None,
-        description="number of planned comparisons, for Holm's correction (default: 13, the pairs of MALIBU's ten "
-        "identities within a category; with --from: those of the run)",
+        description="number of planned comparisons, for Holm's correction (default: 3, MALIBU's primary contrasts; its "
+        "other pairs of identities are 12; with --from: those of the run's headline)",
     )
     margin: float = Field(0.1, description="largest difference that counts as alike, in points")
     sd_base: Spread = Field(None, description=f"standard deviation of base × identity (default: {SD_BASE})")
@@ -159,6 +158,7 @@ class _Design:
 
 
 def _from_flags(asked: Power) -> _Design:
+    from parley.analysis.malibu.planned import CONTRASTS
     from parley.analysis.stats.power import ScoreSpread
 
     base, scenario, residual = (
@@ -178,7 +178,7 @@ def _from_flags(asked: Power) -> _Design:
     per_base = asked.per_base or PER_BASE
     within = math.hypot(scenario, residual)
     icc = (scenario / within) ** 2 if within else math.nan
-    tests = asked.tests or sum(1 for _ in select(["all"]).pairs())
+    tests = asked.tests or len(CONTRASTS)
     return _Design(
         sd=ScoreSpread(base=base, scenario=scenario, residual=residual).of_base(
             scenarios=per_base, judges=judges, repeats=repeats
@@ -188,7 +188,7 @@ def _from_flags(asked: Power) -> _Design:
         f"deviations of a score), {plural(judges, 'judge')}, {plural(repeats, 'repeat')}",
         per_base=per_base,
         tests=tests,
-        family="" if asked.tests else MALIBU_PAIRS,
+        family="" if asked.tests else PRIMARY_CONTRASTS,
         columns={
             "judges": judges,
             "repeats": repeats,
@@ -203,7 +203,9 @@ def _from_flags(asked: Power) -> _Design:
 
 
 def _from_run(asked: Power, path: Path) -> _Design:
+    from parley.analysis.malibu.panel import panel_data
     from parley.analysis.malibu.pilot import MORE_IF_SKEWED, UPPER, pilot
+    from parley.analysis.malibu.planned import main_family
     from parley.analysis.reporting.verdicts import MissingColumns
     from parley.reports import load_run
 
@@ -212,9 +214,9 @@ def _from_run(asked: Power, path: Path) -> _Design:
     if run.study != "malibu":
         raise ConfigError(f"--from needs a run of malibu; {path} is a run of '{run.study}'")
     model, verdicts = _one_model(run.verdicts, asked.model, path)
-    pairs = _planned_pairs(run.config.get("identities"))
     try:
-        found = pilot(verdicts, pairs)
+        data = panel_data(verdicts)
+        found, main = pilot(data), main_family(data, model)
     except MissingColumns as error:
         raise ConfigError(f"{path} cannot be read as a run of malibu: {error}") from None
     if not found.pairs:
@@ -234,8 +236,8 @@ def _from_run(asked: Power, path: Path) -> _Design:
         source=f"{path.name} ({model}), {plural(found.bases, 'base')} of {found.scenarios:.1f} scenarios, pooled over "
         f"{plural(found.pairs, 'pair')} of identities; judges and repeats as there",
         per_base=asked.per_base or found.scenarios,
-        tests=asked.tests or len(pairs or ()) or found.pairs,
-        family="" if asked.tests else "the run's pairs of identities within a category",
+        tests=asked.tests or len(main),
+        family="" if asked.tests else "as in the run's headline",
         caution=_own_estimate(asked.effect, found.largest),
         columns={
             "pilot_bases": found.bases,
@@ -264,16 +266,6 @@ def _one_model(verdicts: pd.DataFrame, chosen: str | None, path: Path) -> tuple[
     if len(fitting) != 1:
         raise ConfigError(f"choose one model of {path} with --model NAME: {', '.join(models)}")
     return fitting[0], verdicts[verdicts["model"] == fitting[0]]
-
-
-def _planned_pairs(identities: object) -> list[tuple[str, str]] | None:
-    """The pairs that the run's config plans; None if it has the suite's identities, or a file that is gone."""
-    if not isinstance(identities, list) or not identities:
-        return None
-    try:
-        return list(select([str(name) for name in identities]).pairs())
-    except ScenarioError:
-        return None
 
 
 def _plan(asked: Power, design: _Design) -> tuple[dict[str, Any], pd.DataFrame]:

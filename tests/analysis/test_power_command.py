@@ -55,12 +55,10 @@ def test_the_sentence_names_test_and_family(parley: Parley) -> None:
     result = parley("power", "--bases", "20")
     lines = result.out.splitlines()
     effect = detectable(
-        20, ScoreSpread(base=0.15, scenario=0.65, residual=1.0).of_base(scenarios=10, judges=4), tests=13
+        20, ScoreSpread(base=0.15, scenario=0.65, residual=1.0).of_base(scenarios=10, judges=4), tests=3
     )
     assert lines[0] == f"With 20 bases of 10 scenarios, the power to detect a difference of {effect:.2f} points is 80%."
-    assert lines[1] == (
-        "Test: sign flips over bases, Holm over 13 tests (MALIBU's pairs of identities within a category), α 0.05."
-    )
+    assert lines[1] == ("Test: sign flips over bases, Holm over 3 tests (MALIBU's primary contrasts), α 0.05.")
     assert "t test" not in result.out
     assert "the power to show this within ±0.1 points is" in lines[3]
     assert re.search(r"^ 40 +400 ", result.out, re.M), "a table with other numbers of bases"
