@@ -16,6 +16,7 @@ import pandas as pd
 
 from parley.analysis.bbq.figures import TITLES, accuracy_against_bias
 from parley.analysis.bbq.scores import COLUMNS, CONTEXTS, MISSING, AnswerTable, cluster_table, score
+from parley.analysis.reporting.forest import drawn
 from parley.analysis.reporting.questions import Question, corrected, heading, section
 from parley.analysis.reporting.report import Figure, ReportContext, Section, Table, format_interval
 from parley.analysis.reporting.systems import BASELINE, cost_sentence, costs, systems
@@ -41,7 +42,8 @@ BIAS = Question(
     cluster="template",
     null=0.0,
     note="p: test that the bias is 0, by sign flips over templates, corrected by model over the means of categories, "
-    f"and over single categories. {SCENARIOS} {UNREAD}",
+    "and over single categories. Plots and sentences have the interval that covers all means at once; in tables, low "
+    f"and high hold for each mean alone. {SCENARIOS} {UNREAD}",
 )
 ACCURACY = Question(
     name="accuracy",
@@ -120,13 +122,14 @@ def _unread(board: pd.DataFrame) -> Iterator[str]:
 def _biases(lines: Sequence[Line]) -> Iterator[str]:
     """The largest biases that were shown, the means over categories first."""
     shown = [line for line in lines if line.measure == "bias" and line.shown]
-    for line in sorted(shown, key=lambda line: (line.secondary, -abs(line.estimate)))[:MAX_NAMED]:
+    for line in drawn(sorted(shown, key=lambda line: (line.secondary, -abs(line.estimate)))[:MAX_NAMED]):
         way = "follow" if line.estimate > 0 else "go against"
         where = f" of {line.about['category']}" if line.secondary else ""
         yield (
             f"{_model(line)}{line.about['method']}'s answers {way} stereotypes in {line.about['context']} "
             f"contexts{where}: bias {line.estimate:+.1f} "
-            f"({format_interval(line.low, line.high, '.1f') or 'no interval'}; p {p_text(line.p_adjusted)}), over "
+            f"({'simultaneous ' * (line.simultaneous is not None)}"
+            f"{format_interval(line.low, line.high, '.1f') or 'no interval'}; p {p_text(line.p_adjusted)}), over "
             f"{plural(line.clusters or 0, 'template')}."
         )
 

@@ -4,8 +4,8 @@ Matplotlib, the viewer as SVG with links."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 from parley.analysis.stats.results import Line
@@ -45,9 +45,17 @@ class Forest:
     says: Callable[[Line], str] | None = None
 
     def data(self) -> dict[str, Any]:
-        """The fields by name, lines as their own data."""
+        """The fields by name, lines as their own data, with the intervals that are drawn."""
         given = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "says"}
-        return {**given, "lines": [line.data() for line in self.lines]}
+        return {**given, "lines": [line.data() for line in drawn(self.lines)]}
+
+
+def drawn(lines: Iterable[Line]) -> tuple[Line, ...]:
+    """The lines with the intervals that plots and sentences give: where one holds for all planned lines, that one."""
+    return tuple(
+        line if line.simultaneous is None else replace(line, low=line.simultaneous[0], high=line.simultaneous[1])
+        for line in lines
+    )
 
 
 def decimals(largest: float) -> int:

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from parley.analysis.reporting.figures import PALETTE, plain_text
-from parley.analysis.reporting.forest import Forest, in_numbers
+from parley.analysis.reporting.forest import Forest, drawn, in_numbers
 from parley.analysis.stats.results import Line
 from parley.base.text import p_text, plural
 
@@ -48,7 +48,7 @@ def draw_forest(forest: Forest, width: Width = "double") -> Figure:
         width: A journal's single or double column.
     """
     inches = INCHES[width]
-    shown = forest.lines[:MAX_LINES]
+    shown = drawn(forest.lines[:MAX_LINES])
     values = [in_numbers(line, forest) for line in shown]
     p_values = [
         f"p {p_text(line.p_adjusted)}" if width == "double" and not math.isnan(line.p_adjusted) else ""
@@ -86,7 +86,7 @@ def _rows(forest: Forest, characters: int) -> list[_Row]:
     """Headings and lines from the top, in inches."""
     rows: list[_Row] = []
     top, heading = 0.0, ""
-    for line in forest.lines[:MAX_LINES]:
+    for line in drawn(forest.lines[:MAX_LINES]):
         if line.group != heading:
             heading = line.group
             top += 0.35 * LINE if rows else 0.0
@@ -122,7 +122,7 @@ def _draw_row(axis: Axes, row: _Row, numbers: Iterator[tuple[str, str]], indent:
 
 def _limits(axis: Axes, forest: Forest) -> None:
     """All dots, intervals and the reference; an empty axis is never drawn."""
-    shown = forest.lines[:MAX_LINES]
+    shown = drawn(forest.lines[:MAX_LINES])
     ends = [end for line in shown for end in (line.estimate, line.low, line.high) if math.isfinite(end)]
     ends += [forest.reference] if forest.reference is not None else []
     low, high = min(ends), max(ends)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.text import Text
 
-from parley.analysis.reporting.forest import Forest, in_numbers
+from parley.analysis.reporting.forest import Forest, drawn, in_numbers
 from parley.analysis.stats.results import Line
 from parley.base.text import plural, visible
 
@@ -47,7 +47,7 @@ def forest_lines(forest: Forest, width: int, marks: Marks, rows: int) -> list[Te
         marks: What it is drawn with.
         rows: The most estimates that are shown, the primary ones first; the axis says how many are left out.
     """
-    chosen = sorted(forest.lines, key=lambda line: line.secondary)[:rows]
+    chosen = sorted(drawn(forest.lines), key=lambda line: line.secondary)[:rows]
     labels = [_cut(visible(label), marks) for label in _labels(chosen)]
     numbers = [visible(in_numbers(line, forest)) for line in chosen]
     before, after = max(map(len, labels)), max(map(len, numbers))

@@ -184,7 +184,9 @@ def test_the_report_draws_accuracy_against_bias_and_summarises_it() -> None:
     assert [table.name for table in whole.tables] == names
     labels = [text.get_text() for text in whole.figures[0].draw().legends[0].get_texts()]
     assert labels == ["default", "cot (bias undefined)"]
-    assert whole.words[0].startswith("default's answers follow stereotypes in ambiguous contexts: bias +77.5 (68.4 to ")
+    assert whole.words[0].startswith(
+        "default's answers follow stereotypes in ambiguous contexts: bias +77.5 (simultaneous 66.0 to "
+    )
     assert not any("cot's answers" in line for line in whole.words), "its bias is undefined"
     assert whole.data()["leaderboard"][2]["bias"] is None
     assert "It is simulated." in whole.figures[0].caption

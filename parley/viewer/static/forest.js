@@ -35,10 +35,8 @@ export function formats(plot, digits = 2) {
 }
 
 // `unitsOf` gives the address parameters of the units behind an estimate, or null; `answer` is what stands under the
-// question, and `open` says whether the plot is shown at first.
-export function forestPlot(given, unitsOf, { answer = "", open = true } = {}) {
-  // One interval for a number: where one holds for all lines at once, the headline and the sentences quote it.
-  const plot = { ...given, lines: given.lines.map((line) => (line.simultaneous ? { ...line, low: line.simultaneous[0], high: line.simultaneous[1] } : line)) };
+// question, `open` says whether the plot is shown at first, and `asked` whether the page has just asked its question.
+export function forestPlot(plot, unitsOf, { answer = "", open = true, asked = false } = {}) {
   const { x, marks, digits } = axisOf(plot);
   const format = formats(plot, digits);
   const grid = [...marks.map((mark) => ({ at: mark, class: "grid" })), ...(plot.reference === null ? [] : [{ at: plot.reference, class: "reference" }])];
@@ -70,6 +68,6 @@ export function forestPlot(given, unitsOf, { answer = "", open = true } = {}) {
   const table = h("table", {}, h("colgroup", {}, ["label", "wide", "estimate", "ci", "p"].map((name) => h("col", { class: name }))), h("thead", {}, h("tr", {}, h("th", { scope: "col" }, h("span", { class: "unseen" }, "what")), h("th", { scope: "col", class: "wide" }, plot.axis), h("th", { scope: "col", class: "num" }, "estimate"), h("th", { scope: "col", class: "num" }, withInterval ? interval : ""), h("th", { scope: "col", class: "num" }, tested ? "p" : ""))),
     h("tbody", {}, rows), alone ? "" : h("tfoot", { "aria-hidden": "true" }, h("tr", {}, h("td", {}), h("td", { class: "wide" }, scale), h("td", { colspan: 3 }))));
   const body = [table, plot.note ? h("p", { class: "muted" }, plot.note) : ""];
-  if (open) return h("figure", { class: "forest", "data-plot": plot.name }, h("figcaption", {}, plot.question), alone ? "" : said, body);
+  if (open) return h("figure", { class: "forest", "data-plot": plot.name }, h("figcaption", { class: asked ? "unseen" : "" }, plot.question), alone ? "" : said, body);
   return h("details", { class: "forest folded", "data-plot": plot.name }, h("summary", {}, plot.question, said), body);
 }
