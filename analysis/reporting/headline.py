@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from parley.analysis.reporting.forest import Forest, in_numbers
+from parley.analysis.reporting.forest import Forest, in_numbers, number_format
 from parley.analysis.stats.results import (
     ALIKE,
     DIFFERENT,
@@ -129,14 +129,21 @@ def _unshown_in_words(verdict: Verdict, lines: Sequence[Line], largest: Line, fo
         which = f"all {len(lines)} differences lie" if several else "the difference lies"
         no = "No" if verdict == ALIKE else "Not on average"
         return f"{no}: {which} within ±{largest.margin:g} points, which counts as none."
+    said = f"{_said(largest, forest)}, {_unsure(lines, largest, forest)}."
     if verdict == JUDGES_DIFFER:
-        return f"It depends on the judge. On average {_said(largest, forest)}, which may be chance."
+        return f"It depends on the judge. On average {said}"
     if several:
-        return (
-            f"Undecided: none of {len(lines)} differences is shown. In the largest, {_said(largest, forest)}, which "
-            "may be chance."
-        )
-    return f"Undecided: {_said(largest, forest)}, which may be chance."
+        return f"Undecided: none of {len(lines)} differences is shown. In the largest, {said}"
+    return f"Undecided: {said}"
+
+
+def _unsure(lines: Sequence[Line], largest: Line, forest: Forest) -> str:
+    """Why no difference is claimed; where the largest is written as 0, what the data do not exclude."""
+    written = number_format(forest)
+    if written(largest.estimate) != written(0.0):
+        return "which may be chance"
+    furthest = max((end for line in lines for end in (line.low, line.high)), key=abs)
+    return f"but the data do not rule out a difference of {written(furthest).lstrip('+−')} points"
 
 
 def _shown(line: Line, forest: Forest, shown: int, tests: int) -> str:

@@ -60,6 +60,8 @@ def test_where_a_plot_says_what_its_lines_mean_the_answer_needs_no_statistics() 
     assert answer(*[replace(UNSURE, **mean)] * 2).startswith("Not on average: all 2 differences lie within ±0.1")
     assert answer(UNSURE) == "Undecided: a − c by 0.90, which may be chance."
     assert answer(UNSURE, UNSURE).startswith("Undecided: none of 2 differences is shown. In the largest, a − c by 0.90")
+    zero = replace(UNSURE, estimate=0.001)
+    assert answer(zero, zero).endswith("a − c by 0.00, but the data do not rule out a difference of 2.10 points.")
     assert answer(replace(UNSURE, verdict="judges differ")).startswith("It depends on the judge. On average a − c by")
     of_model = replace(LARGE, group="race · m", about={"model": "m"})
     assert answer(of_model) == "Yes: with m, b − c by 0.50."
