@@ -110,10 +110,27 @@ def compare(
                 *out_of_reach(noun, *filter(None, flipped)),
             ]
         ),
-        *map(partial(section, say=partial(_say, names)), asked, found),
+        *map(partial(_answered, names), asked, found),
         Section(tables=[Table("largest", "The units that differ most", _largest(_main(known, measures)))]),
     ]
     return assemble(sections, context, f"{names[1]} compared with {names[0]}")
+
+
+def _answered(names: tuple[str, str], question: Question, lines: list[Line]) -> Section:
+    """The section of a question; the headline says how far apart identities are for each of the two."""
+    answered = section(question, lines, say=partial(_say, names))
+    if question.name != "gaps":
+        return answered
+    return replace(answered, forests=[replace(each, says=partial(_gap, names, each)) for each in answered.forests])
+
+
+def _gap(names: tuple[str, str], forest: Forest, line: Line) -> str:
+    """Such as "female − male is −0.53 for one and −0.03 for two"."""
+    written = number_format(forest)
+    first, second = (
+        f"{written(line.also[side])} for {name}" for side, name in zip(("first", "second"), names, strict=True)
+    )
+    return f"{line.label.rpartition(': ')[2]} is {first} and {second}"
 
 
 def _left_out(both: pd.DataFrame, reworded: int) -> Iterator[str]:
