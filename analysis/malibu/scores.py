@@ -22,7 +22,7 @@ from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.multiplicity import benjamini_hochberg
 from parley.analysis.stats.results import ALIKE, ALPHA, DIFFERENT, ON_AVERAGE, SMALL, Line, columns
 from parley.analysis.stats.signflips import clusters_to_reject
-from parley.base.text import plural, signed
+from parley.base.text import plural
 
 NO_LABEL = "(no label)"
 EFFECT = (
@@ -288,9 +288,11 @@ def _asked(data: PanelData, family: str, planned: Sequence[Line], margin: float)
     found = section(question, [line for line in planned if line.about["family"] == family])
     # Without primary contrasts (the paper's design, a user's own labels) pairs are the main question.
     main = PRIMARY if all(line.about["family"] != PRIMARY for line in planned) else family
+    several = any((line.tests or 1) > 1 for line in planned if line.about["family"] == family)
     note = (
-        f"Simultaneous 95% intervals: sign flips over {unit}s, or t where bases and wordings are crossed; p-values: "
-        "the larger one of sign flips and Student's t, Holm-corrected over the contrasts of this plot and model."
+        f"{'Simultaneous 95%' if several else '95%'} intervals: sign flips over {unit}s, or t where bases and wordings "
+        "are crossed; p-values: the larger one of sign flips and Student's t"
+        f"{', Holm-corrected over the contrasts of this plot and model' if several else ''}."
     )
     return replace(
         found,
@@ -380,10 +382,18 @@ def counted(some: Sequence[Line] | None, lines: Sequence[Line]) -> str:
         lines: All lines.
     """
     named = {PRIMARY: (PRIMARY, f"{PRIMARY}s"), PAIRS: ("pair of labels", "pairs of labels")}
-    return " and ".join(
-        f"{'' if some is None else f'{sum(line in some for line in own)} of '}{plural(len(own), *named[family])}"
-        for family, own in _by_family(lines).items()
-    )
+
+    def of_family(family: str, own: Sequence[Line]) -> str:
+        if some is None:
+            return plural(len(own), *named[family])
+        counted = sum(line in some for line in own)
+        return (
+            f"the only {named[family][0]}"
+            if counted == len(own) == 1
+            else f"{counted} of {plural(len(own), *named[family])}"
+        )
+
+    return " and ".join(of_family(family, own) for family, own in _by_family(lines).items())
 
 
 def in_points(line: Line) -> str:
@@ -408,7 +418,7 @@ def quoted(identities: Sequence[str]) -> str:
 
 
 def _asymmetry(line: Line) -> str:
+    """Whether few clusters make the difference; the table has its skewness."""
     if math.isnan(line.also["skewness"]):
         return ""
-    share = f"one {line.cluster} makes up {line.also['largest_base']:.0%} of it"
-    return f"; over {line.cluster}s it has a skewness of {signed(line.also['skewness'], 1)}, and {share}"
+    return f"; the {line.cluster} that moved most makes up {line.also['largest_base']:.0%} of it"
