@@ -84,7 +84,7 @@ export function comparePage(main, params) {
     if (stopped) return;
     const ready = found.map((comparison, index) => ({ ...comparison, name: others[index] })).filter(({ pending }) => !pending);
     const plots = ({ name, forests, unavailable }) => [others.length > 1 ? h("h2", {}, h("bdi", {}, name), " minus ", h("bdi", {}, run)) : "",
-      unavailable ? h("p", { class: "notice" }, `${unavailable.charAt(0).toUpperCase()}${unavailable.slice(1)}.`) : forests.filter(({ lines }) => lines.length).map((plot) => forestPlot(plot, () => null))];
+      unavailable ? h("p", { class: "notice" }, `${unavailable.charAt(0).toUpperCase()}${unavailable.slice(1)}.`) : forests.filter(({ lines }) => lines.length).map((plot, nth, all) => forestPlot({ ...plot, note: all[nth + 1]?.note === plot.note ? "" : plot.note }, () => null, { asked: found.length === 1 && plot.question === found[0].headline?.question }))];
     const sentences = ready.flatMap((comparison) => comparison.sentences || []);
     const [{ headline } = {}] = ready;
     fill(tested, cautions(unique(ready.flatMap((comparison) => comparison.cautions || []))), ready.length < found.length ? loading("Computing the comparison…") : "",

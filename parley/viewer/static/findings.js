@@ -54,9 +54,10 @@ export async function showFindings(box, run) {
   const empty = !forests.length && !figures.length && !sentences.length;
   const pictures = figures.map((figure) => picture(run, figure));
   // A finding stands once, with its plot; the first plot's is the page's headline. What shows nothing is folded.
-  const plotView = (plot, nth) => {
+  const plotView = (given, nth) => {
+    const plot = { ...given, note: forests[nth - 1]?.note === given.note ? "" : given.note }; // a note stands once
     const shown = nth === 0 || found.also?.some(({ question }) => question === plot.question);
-    return forestPlot(plot, (line) => unitParams(run, line), { answer: nth ? plot.answer : "", open: shown || !plot.answer });
+    return forestPlot(plot, (line) => unitParams(run, line), { answer: nth ? plot.answer : "", open: shown || !plot.answer, asked: !nth && plot.question === found.headline?.question });
   };
   fill(box, cautions(found.cautions || []),
     empty ? h("p", { class: "notice" }, found.unavailable || "This run has no figures.") : "",
