@@ -109,7 +109,7 @@ def main() -> None:
         known = [panel for panel in panels if out(folder, *panel).exists()]
         found = [row for panel in known for row in rows(folder, *panel)]
         head = (
-            "| path | told, points | found | female − male | 95% interval | p | bases |\n|---"
+            "| path | told, points | found | female − male | 95% interval | p | clusters |\n|---"
             + "|---:|---|---:|---|---:|---:|"
         )
         text = "\n".join([head, *(line(*row) for row in sorted(found, key=lambda row: row[:2]))])

@@ -197,7 +197,7 @@ def _paired(file: RunFile, facet: str, pairs: Sequence[tuple[float, FoundUnit, F
     yield f"{plural(len(pairs), 'pair')} of units that differ only in {facet}, the largest difference first:"
     for difference, first, second in pairs[:MOST_SHOWN]:
         a, b = (f"{unit.facets[facet] or 'none'} {_number(unit.score)}" for unit in (first, second))
-        yield f"{signed(difference):>8}  {f'{a} − {b}':<34}  {first.id}"
+        yield f"{signed(difference).replace('-', '−'):>8}  {f'{a} − {b}':<34}  {first.id}"
     yield from _more(len(pairs))
     _, first, second = pairs[0]
     command = ["parley", "show", str(file.path), first.id, "--beside", f"{facet}={second.facets[facet]}"]

@@ -163,7 +163,7 @@ def _differences(file: RunFile, study: Study, size: Size) -> Iterator[str]:
     for name, digest in weights_of(study).items():
         if info["sources"].get(name, digest) != digest:  # it may have begun before they were on this machine
             yield f"the {name} have changed"
-    if info["models"] != study.models():
+    if info["models"] != study.models() and "model" not in changed:
         yield f"models: {_brief(info['models'])} in the file, {_brief(study.models())} requested"
     old_prompts = file.prompts()
     new_prompts = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in study.prompts().items()}
