@@ -165,8 +165,9 @@ class Job:
                 "model, or scorer/ngrams), or debate all the same with --no-require-referee "
                 f"({plural(self.usage.calls, 'call')})"
             )
-        run = {} if known_failure else {"run": self.check.stored_path.name}
-        return replace(self, checked={"passed": passed, "sentence": sentence} | run)
+        if known_failure:  # there is no run of the check, whose calls would count as spent
+            return replace(self, check=None, checked={"passed": passed, "sentence": sentence})
+        return replace(self, checked={"passed": passed, "sentence": sentence, "run": self.check.stored_path.name})
 
     def open_models(self) -> list[Client]:
         """The clients of all models; raises `ConfigError` if one cannot be used (unknown, no key, no price, …)."""
