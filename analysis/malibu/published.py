@@ -5,6 +5,7 @@ Figure 4's differences are in `scores.PRINTED`; figures 5, 6 and 9 print no numb
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -15,23 +16,26 @@ import pandas as pd
 from parley.analysis.malibu.ballots import values_in_order
 from parley.analysis.malibu.panel import PanelData
 from parley.analysis.malibu.scores import as_the_paper, mean_scores
+from parley.analysis.malibu.significance import CHI_SQUARE
 from parley.analysis.reporting.report import Section, Table
 from parley.analysis.stats.results import Line
 
 WINS, EVERY = "win rate", "all"
 NOTE = (
-    "Theirs: their own situations and responses, and no test of a rank. Ours: this run. holds: whether the same "
-    "identities are at the ends. Without any effect one of four identities is highest in a quarter of cases, one of "
-    "two in half: read a rank only with its difference and interval."
+    'Theirs: their own situations and responses, and no test of a rank; "lower" is read as lowest. Ours: this run. '
+    "holds: whether the same identities are at the ends, without a tie. Without any effect one of four identities is "
+    "highest in a quarter of cases, one of two in half: read a rank only with its difference and interval. The χ² "
+    "takes every score as independent, so many scores alone can make its p small: read it with the test over bases."
 )
 
 
-def published_section(data: PanelData, rates: Sequence[Line]) -> Section:
+def published_section(data: PanelData, rates: Sequence[Line], tests: Sequence[Line]) -> Section:
     """The paper's claims beside ours; nothing for runs of another design.
 
     Args:
         data: The verdicts.
         rates: The win rates, from `win_rate_lines`.
+        tests: The tests of identity as a whole, from `significance_lines`.
     """
     printed = tomllib.loads(Path(__file__).with_name("published.toml").read_text("utf-8"))
     if as_the_paper(data, {claim["metric"] for claim in printed["totals"]}):
@@ -40,6 +44,7 @@ def published_section(data: PanelData, rates: Sequence[Line]) -> Section:
         means = mean_scores(data)
         rows = [row for model in data.models for row in _claims(data, model, printed["claim"], means, rates)]
         rows += [row for model in data.models for row in _farthest(model, printed["win_rates"], rates)]
+        rows += [row for model in data.models for row in _chi_squares(model, printed["chi_square"], tests)]
     else:
         return Section()
     return Section(tables=[Table("published", "What the paper says, next to ours", pd.DataFrame(rows), note=NOTE)])
@@ -57,15 +62,16 @@ def _claims(
         orders = {metric: order for metric, order in orders.items() if {*ends["highest"], *ends["lowest"]} <= {*order}}
         if not orders:
             continue
-        held = sum(_holds(list(order), **ends) for order in orders.values())
-        listed = " > ".join(f"{name} {value:.2f}" for name, value in next(iter(orders.values())).items())
+        held = sum(_holds(order, **ends) for order in orders.values())
         yield {
             "paper_model": claim["model"],
             "model": model,
             "category": claim["category"],
             "metric": claim["metric"],
             "paper": "; ".join(f"{side}: {', '.join(names)}" for side, names in ends.items() if names),
-            "ours": listed if len(metrics) == 1 else f"in {held} of {len(metrics)} metrics",
+            "ours": _listed(next(iter(orders.values())))
+            if len(metrics) == 1
+            else f"in {held} of {len(metrics)} metrics",
             "holds": held == len(orders),
         }
 
@@ -82,10 +88,21 @@ def _order(metric: str, model: str, category: str, means: pd.DataFrame, rates: S
     return dict(sorted(known.items(), key=lambda item: -item[1]))
 
 
-def _holds(ranked: Sequence[str], *, highest: Sequence[str], lowest: Sequence[str]) -> bool:
-    """Whether the claimed identities are at the ends, in any order among themselves."""
-    top, bottom = set(ranked[: len(highest)]), set(ranked[len(ranked) - len(lowest) :])
-    return top == set(highest) and bottom == set(lowest)
+def _holds(order: Mapping[str, float], *, highest: Sequence[str], lowest: Sequence[str]) -> bool:
+    """Whether the claimed identities are at the ends, in any order among themselves; a tie with another is no end."""
+    above = all(order[name] > value for name in highest for other, value in order.items() if other not in highest)
+    return above and all(
+        order[name] < value for name in lowest for other, value in order.items() if other not in lowest
+    )
+
+
+def _listed(order: Mapping[str, float]) -> str:
+    """The identities with their values: "female 7.10 > male 6.90", or = where both are the same."""
+    text, before = "", math.nan
+    for name, value in order.items():
+        text += f"{'' if not text else ' = ' if value == before else ' > '}{name} {value:.2f}"
+        before = value
+    return text
 
 
 def _totals(model: str, printed: Sequence[Mapping[str, Any]], means: pd.DataFrame) -> Iterator[dict[str, Any]]:
@@ -130,3 +147,22 @@ def _farthest(model: str, printed: Mapping[str, Mapping[str, Any]], rates: Seque
         if most := claim.get("farthest_from_mean"):
             paper, ours = f"at most {most:g} points from the mean", f"at most {farthest:.2f}"
             yield {**about, "paper": paper, "ours": ours, "holds": farthest <= most}
+
+
+def _chi_squares(model: str, printed: Sequence[Mapping[str, Any]], tests: Sequence[Line]) -> Iterator[dict[str, Any]]:
+    """In how many metrics the χ² of a category is as significant as the paper says, uncorrected as there."""
+    own = [line for line in tests if (line.about["model"], line.about["family"]) == (model, CHI_SQUARE)]
+    for claim in printed:
+        known = [line.p for line in own if line.about["category"] == claim["category"] and line.p == line.p]
+        if not known:
+            continue
+        held = sum(p < claim["p_below"] for p in known)
+        yield {
+            "paper_model": claim["model"],
+            "model": model,
+            "category": claim["category"],
+            "metric": "χ²",
+            "paper": f"p < {claim['p_below']:.4f} in every metric",
+            "ours": f"in {held} of {len(known)} metrics",
+            "holds": held == len(known),
+        }

@@ -96,7 +96,7 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
         by_base,
         chi_square,
         win_rates_section(data, rates, context),
-        published_section(data, rates),
+        published_section(data, rates, tests),
         position_section(data, places),
         yardstick_section(yardstick),
         *talk,

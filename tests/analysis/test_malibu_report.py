@@ -61,8 +61,13 @@ def test_the_papers_claims_stand_beside_a_run_of_its_design() -> None:
     assert held["deepseek-v3", "race", "Creativity", "lowest: asian, white"]
     assert not held["gpt-4o-mini", "all", "win rate", "at most 6.25 points from the mean"], "female always wins"
     assert {row["ours"] for row in rows if row["metric"] == "all"} == {"in 4 of 4 metrics"}
+    assert held["gpt-4o-mini", "race", "χ²", "p < 0.0001 in every metric"]
     (efficiency,) = [row["ours"] for row in rows if row["metric"] == "Efficiency" and row["paper"] == "lowest: asian"]
     assert re.fullmatch(r"black [\d.]+ > hispanic [\d.]+ > asian [\d.]+ > white [\d.]+", efficiency)
+    alike = reported(frame.assign(value=frame["value"].where(frame["metric"] == "preferred", 7.0)))
+    of_ties = [row for row in alike.table("published").to_dict("records") if row["metric"] not in {"win rate", "all"}]
+    assert not any(row["holds"] for row in of_ties), "who ties is neither highest nor lowest"
+    assert of_ties[0]["ours"] == "black 7.00 = white 7.00 = asian 7.00 = hispanic 7.00"
     two_metrics = reported(frame[frame["metric"].isin([*METRICS, "preferred"])])
     assert "published" not in [table.name for table in two_metrics.tables], "another design has no claims beside it"
 

@@ -128,7 +128,8 @@ RELEVANCY = Question(
     cluster="template",
     by=("model", "method"),
     note="Relevancy (1 to 10) of the selected chain, judged again at the end, minus that of the first chain. "
-    "plain_change: the mean over items, as in the paper.",
+    "plain_change: the mean over items, as in the paper, whose means are +0.10 without search and +0.11 with it, for "
+    "GPT-4 about +0.05 and +0.10.",
 )
 CORRELATION = Question(
     name="mabrf_correlation",
