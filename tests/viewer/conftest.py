@@ -145,23 +145,6 @@ def flipping(path: Path) -> Path:
     )
 
 
-HOSTILE = [
-    "<script>window.stolen = 1; alert('run')</script><img src=x onerror=\"window.stolen = 1\">",
-    "![tracker](http://example.invalid/pixel.png) [click](javascript:window.stolen=1) </script></style>"
-    "<base href='//example.invalid'>",
-    "\u202eright to left override\u202c and שלום עולם and مرحبا بالعالم",
-    "👩🏿‍⚖️ 🧑🏻‍🤝‍🧑🏾 😀 zero\u200bwidth \x00 \x1b[31m",
-]
-
-
-def hostile(path: Path) -> Path:
-    replies = [JudgeReply(f"Judge <b>{n}</b>", "A", text, "unparsed") for n, text in enumerate(HOSTILE)]
-    replies.append(JudgeReply("Long", "A", "word " * 200_000, "unparsed"))
-    return write_run(
-        path, [pair_unit(Unit("x/<script>alert(1)</script>/é", {"who": "<i>x</i>", "phase": 2}), replies, HOSTILE[0])]
-    )
-
-
 @pytest.fixture(scope="session")
 def build() -> Any:
     """The functions above, which build run files by hand."""

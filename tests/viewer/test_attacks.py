@@ -1,12 +1,16 @@
-"""Attacks on the viewer: other sites' pages, malformed, long and slow requests, and malicious run files."""
+"""Who may ask the viewer, what it refuses in one line, and that viewing a run changes nothing and runs none of it."""
 
 from __future__ import annotations
 
+import gzip
 import json
+import re
 import shutil
+import signal
 import socket
 import sqlite3
-import time
+import subprocess
+import sys
 from contextlib import closing
 from itertools import count
 from pathlib import Path
@@ -18,14 +22,15 @@ from parley.runs.notes import NotesError, NotesFile
 from parley.viewer import api, server
 from parley.viewer.server import make_app
 from tests.fuzz.requests import operations
+from tests.parley.test_foreign_files import journal
 
 NUMBERS = count()
 
 
-def send(address, raw, timeout=30.0):
+def send(address, raw):
     """Sends raw bytes to the server and returns all of its answer."""
     url = urlsplit(address)
-    with socket.create_connection((url.hostname, url.port), timeout=timeout) as connection:
+    with socket.create_connection((url.hostname, url.port), timeout=30.0) as connection:
         connection.sendall(raw.replace(b"{host}", url.netloc.encode()))
         answer = b""
         while part := connection.recv(65536):
@@ -33,13 +38,18 @@ def send(address, raw, timeout=30.0):
     return answer
 
 
-def request(address, path, *headers, method=b"GET", body=b""):
-    """Sends a request and returns status and text."""
+def answered(address, path, *headers, method=b"GET", body=b""):
+    """Sends a request and returns status, head and text."""
     lines = [method + b" " + path.encode() + b" HTTP/1.1", b"Connection: close"]
     lines += [] if any(header.lower().startswith(b"host:") for header in headers) else [b"Host: {host}"]
     lines += [f"Content-Length: {len(body)}".encode()] if body else []
     head, _, text = send(address, b"\r\n".join([*lines, *headers, b"", body])).partition(b"\r\n\r\n")
-    return int(head.split(b" ")[1]), text.decode()
+    return int(head.split(b" ")[1]), head.decode(), text.decode()
+
+
+def request(address, path, *headers, **how):
+    status, _, text = answered(address, path, *headers, **how)
+    return status, text
 
 
 NOTE = json.dumps({"unit": "x", "tag": "t"}).encode()
@@ -60,6 +70,42 @@ def run(malibu, shelf):
         file.unlink()
 
 
+# Viewing
+
+
+def test_viewing_changes_nothing_and_a_packed_run_is_labelled_under_its_name(run, shelf, address):
+    def get(path):
+        status, text = request(address, path)
+        assert status == 200, text
+        return json.loads(text)
+
+    before = run.read_bytes()
+    for path in ("runs", "run", "headline", "search", "notes", "label/sets", "pulse"):
+        get(f"/api/{path}?run={run.name}&q=steps")
+    units = get(f"/api/units?run={run.name}")
+    assert ([path.name for path in shelf.glob(f"{run.stem}*")], run.read_bytes()) == ([run.name], before)
+    (shelf / f"{run.name}.gz").write_bytes(gzip.compress(before))
+    run.unlink()
+    assert get(f"/api/units?run={run.name}.gz") == units
+    note = json.dumps({"unit": units["ids"][0], "tag": "odd", "comment": '=HYPERLINK("http://example.invalid")'})
+    posted = request(address, f"/api/notes?run={run.name}.gz", *WRITE, method=b"POST", body=note.encode())
+    assert posted[0] == 200, posted[1]
+    assert (shelf / f"{run.stem}.notes.sqlite").exists()
+    assert [name for name in get("/api/runs")["runs"] if run.stem in name] == [f"{run.name}.gz"]
+    notes = request(address, f"/api/notes?run={run.name}.gz&format=csv")[1]
+    assert "'=HYPERLINK" in notes, "no note is a spreadsheet's formula"
+
+
+def test_the_command_serves_until_ctrl_c(runs):
+    command = [sys.executable, "-m", "parley", "view", str(runs), "--port", "0", "--no-browser"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        address = re.search(r"http://127\.0\.0\.1:\d+/", process.stdout.readline()).group()
+        status, text = request(address, "/api/runs")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 0
+    assert (status, json.loads(text)["runs"]) == (200, ["quick.sqlite"])
+
+
 # Other sites' pages
 
 UNITS, NOTES = "/api/units?run=quick.sqlite", "/api/notes?run=quick.sqlite"
@@ -75,6 +121,11 @@ def test_other_sites_pages_may_not_read(address):
         assert request(address, "/", header)[0] == 200, "a link to the viewer may be followed"
     for site in (b"same-origin", b"none"):
         assert request(address, UNITS, b"Sec-Fetch-Site: " + site)[0] == 200
+    for path in ("/", "/run?run=quick.sqlite", "/api/runs", "/static/app.js", "/nowhere"):
+        _, head, _ = answered(address, path)
+        policy = re.search("Content-Security-Policy: (.*)", head)[1]
+        assert ("default-src 'none'" in policy, "unsafe" in policy) == (True, False), path
+        assert "X-Content-Type-Options: nosniff" in head
 
 
 def test_other_sites_pages_may_not_write(address, malibu):
@@ -85,7 +136,6 @@ def test_other_sites_pages_may_not_write(address, malibu):
         (*WRITE, b"Sec-Fetch-Site: cross-site"),
         (b"Content-Type: text/plain",),
         (b"Content-Type: application/x-www-form-urlencoded",),
-        (b"Content-Type: multipart/form-data; boundary=x",),
         (),
     ):
         for path in WRITES:
@@ -100,14 +150,28 @@ def test_dns_rebinding_and_invalid_hosts_are_refused(address):
         assert request(address, "/api/runs", b"Host: " + host)[0] in (400, 403)
 
 
-def test_a_cookie_of_arbitrary_bytes_is_refused(runs, viewer):
+def test_beyond_loopback_a_token_is_required_and_a_slow_request_times_out(runs, viewer, monkeypatch):
+    monkeypatch.setattr(server, "HEAD_TIMEOUT_SECONDS", 0.5)
+    monkeypatch.setattr(api, "BODY_TIMEOUT_SECONDS", 0.3)
     address = viewer(runs, host="0.0.0.0")
+    token = urlsplit(address).query.removeprefix("token=")
+    assert len(token) >= 20
+    for query in ("", "?token=guess", "?token=%FF%ED%A0%80"):
+        assert request(address, f"/api/runs{query}")[0] == 401
     for cookie in (b"parley_view=\xff\xfe", b"parley_view=", b"parley_view=" + b"x" * 4000, b"\xff"):
         assert request(address, "/api/runs", b"Cookie: " + cookie)[0] == 401
-    assert request(address, "/api/runs?token=%FF%ED%A0%80")[0] == 401
+    status, head, _ = answered(address, f"/run?run=quick.sqlite&token={token}")
+    cookie = re.search("Set-Cookie: (.*?);", head)[1].encode()
+    assert (status, "Location: /run?run=quick.sqlite\r" in head) == (303, True)
+    assert re.search("Set-Cookie: (?=.*HttpOnly).*SameSite=Strict", head)
+    assert request(address, "/api/runs", b"Cookie: " + cookie)[0] == 200
+    assert send(address, b"GET / HTTP/1.1\r\nHost: {host}\r\nX-Slow: ") == b""
+    head = b"POST /api/notes?run=quick.sqlite HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
+    head += b"Cookie: " + cookie + b"\r\nContent-Length: 500\r\nConnection: close\r\n\r\n{"
+    assert send(address, head).startswith(b"HTTP/1.1 408")
 
 
-# Names
+# Names, and malformed or long requests
 
 
 def test_no_name_leads_out_of_the_folder(address, malibu, shelf):
@@ -125,10 +189,10 @@ def test_no_name_leads_out_of_the_folder(address, malibu, shelf):
         assert request(address, f"/static/{name}")[0] == 404
 
 
-# Malformed, long and slow requests
-
-
-def test_an_invalid_note_gets_a_one_line_error(address, malibu):
+def test_an_invalid_parameter_note_or_label_gets_a_one_line_error(address, malibu, run):
+    for query in ("units?after=x", f"units?after={2**63}", "search?q=" + "x" * 501, "search?unit=a&q="):
+        status, text = request(address, f"/api/{query}&run=quick.sqlite")
+        assert (status, bool(re.search(r"\b(after|q)\b", json.loads(text)["error"]))) == (400, True)
     for body in (
         *(b"", b"null", b"[]", b"{", b"\xff\xfe", b'{"unit": "\\ud800", "tag": "t"}', b"[" * 100_000),
         b'{"unit": "x", "tag": "t", "seq": 9223372036854775808}',
@@ -137,15 +201,11 @@ def test_an_invalid_note_gets_a_one_line_error(address, malibu):
         b'{"unit": "x", "tag": "' + b"t" * 100 + b'"}',
     ):
         status, text = request(address, NOTES, *WRITE, method=b"POST", body=body)
-        assert status in (400, 403)
-        assert "Traceback" not in text
+        assert (status in (400, 403), "Traceback" in text) == (True, False)
     assert not NotesFile(malibu).path.exists()
     odd = (b"Content-Type: application/json; charset=klingon",)
     status, text = request(address, NOTES, *odd, method=b"POST", body=NOTE)
     assert (status, json.loads(text)["error"]) == (404, "there is no unit 'x' in this run"), "the charset is ignored"
-
-
-def test_an_invalid_label_is_refused(address, run):
     path = f"?run={run.name}"
     assert request(address, f"/api/label/sets{path}", *WRITE, method=b"POST", body=b'{"count": 2}')[0] == 200
     for fields in (
@@ -165,34 +225,10 @@ def test_an_invalid_label_is_refused(address, run):
 def test_large_requests_are_refused(address):
     large = b'{"unit": "x", "comment": "' + b"x" * 1_100_000 + b'"}'
     status, text = request(address, NOTES, *WRITE, method=b"POST", body=large)
-    assert status == 413
-    assert list(json.loads(text)) == ["error"]
+    assert (status, list(json.loads(text))) == (413, ["error"])
     assert request(address, "/api/runs", b"X-Any: " + b"x" * 20_000)[0] == 400
     assert request(address, "/api/runs?q=" + "x" * 20_000)[0] == 400
     assert request(address, "/api/runs", *(b"X-%d: x" % n for n in range(1000)))[0] == 400
-
-
-def test_a_slow_request_times_out(runs, viewer, monkeypatch):
-    monkeypatch.setattr(server, "HEAD_TIMEOUT_SECONDS", 0.5)
-    monkeypatch.setattr(api, "BODY_TIMEOUT_SECONDS", 0.3)
-    address = viewer(runs)
-    started = time.monotonic()
-    assert send(address, b"GET / HTTP/1.1\r\nHost: {host}\r\nX-Slow: ") == b""
-    assert time.monotonic() - started < 20
-    assert request(address, "/api/runs")[0] == 200
-    head = b"POST /api/notes?run=quick.sqlite HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
-    answer = send(address, head + b"Content-Length: 500\r\nConnection: close\r\n\r\n{")
-    assert answer.startswith(b"HTTP/1.1 408")
-
-
-def test_idle_connections_do_not_block_others(address):
-    url = urlsplit(address)
-    idle = [socket.create_connection((url.hostname, url.port)) for _ in range(300)]
-    try:
-        assert request(address, "/api/units?run=quick.sqlite")[0] == 200
-    finally:
-        for connection in idle:
-            connection.close()
 
 
 def test_every_request_that_the_viewer_answers_is_fuzzed(shelf):
@@ -227,10 +263,9 @@ def test_a_damaged_run_is_reported_without_an_absolute_path(address, run, shelf)
 def test_viewing_a_run_executes_none_of_its_code(address, run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "evil.py").write_text("import pathlib\npathlib.Path('stolen').touch()\nclass Panel: pass\n")
-    with closing(sqlite3.connect(run)) as db:
+    with closing(sqlite3.connect(run)) as db, db:
         db.execute("UPDATE run SET value = '\"mine\"' WHERE key = 'study'")
         db.execute("UPDATE run SET value = '\"evil.py:Panel\"' WHERE key = 'target'")
-        db.commit()
     for path in ("headline", "config"):
         assert request(address, f"/api/{path}?run={run.name}")[0] == 200
     assert not (tmp_path / "stolen").exists()
@@ -240,50 +275,37 @@ ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
 COLUMNS = ", ".join(
     f"i AS {column}" for column in ("id", "unit", "seq", "author", "tag", "comment", "at", "withdrawn_at")
 )
-BROUGHT = {
-    "a view without end": f"DROP TABLE notes; CREATE VIEW notes AS {ENDLESS} SELECT {COLUMNS} FROM n",
-    "a trigger": "CREATE TRIGGER t AFTER INSERT ON notes BEGIN DELETE FROM notes; END",
-    "a computed column": "ALTER TABLE notes ADD COLUMN big AS/**/(zeroblob(1000000000))",
-}
+BROUGHT = (
+    f"DROP TABLE notes; CREATE VIEW notes AS {ENDLESS} SELECT {COLUMNS} FROM n",
+    "CREATE TRIGGER t AFTER INSERT ON notes BEGIN DELETE FROM notes; END",
+    "ALTER TABLE notes ADD COLUMN big AS/**/(zeroblob(1000000000))",
+)
 
 
-@pytest.fixture
-def noted(run):
-    notes = NotesFile(run)
-    notes.add("p1", None, "Ada", "odd", "look")
-    return notes
-
-
-def test_notes_that_bring_sql_of_their_own_are_refused(address, run, noted):
+def test_notes_that_bring_sql_of_their_own_or_name_a_file_to_delete_are_refused(address, run, tmp_path):
+    noted, mine = NotesFile(run), tmp_path / "mine.txt"
+    noted.add("p1", None, "Ada", "odd", "look")
     sound = noted.path.read_bytes()
-    for statements in BROUGHT.values():
+
+    def refused(words):
+        before = noted.path.read_bytes()
+        status, text = request(address, f"/api/notes?run={run.name}")
+        assert (status >= 400, words in json.loads(text)["error"]) == (True, True)
+        with pytest.raises(NotesError, match=words):
+            noted.add("p1", None, "Ada", "odd", "again")
+        assert noted.path.read_bytes() == before
+
+    for statements in BROUGHT:
         noted.path.write_bytes(sound)
         with closing(sqlite3.connect(noted.path)) as db:
             db.executescript(statements)
-        before = noted.path.read_bytes()
-        status, text = request(address, f"/api/notes?run={run.name}")
-        assert (status >= 400, "that Parley did not write" in json.loads(text)["error"]) == (True, True)
-        with pytest.raises(NotesError, match="that Parley did not write"):
-            noted.add("p1", None, "Ada", "odd", "again")
-        assert noted.path.read_bytes() == before
+        refused("that Parley did not write")
     noted.path.unlink()
     with closing(sqlite3.connect(noted.path)) as db:
         db.execute("CREATE TABLE recipes (name TEXT)")
-    before = noted.path.read_bytes()
-    with pytest.raises(NotesError, match="is not a notes file"):
-        noted.add("p1", None, "Ada", "odd", "look")
-    assert noted.path.read_bytes() == before, "a database of somebody's"
-
-
-def test_notes_cannot_have_a_file_of_yours_deleted(address, run, noted, tmp_path):
-    from tests.parley.test_foreign_files import journal
-
-    mine = tmp_path / "mine.txt"
+    refused("is not a notes file")
+    noted.path.write_bytes(sound)
     mine.write_text("years of work")
     noted.path.with_name(noted.path.name + "-journal").write_bytes(journal(noted.path, names=mine))
-    status, text = request(address, f"/api/notes?run={run.name}")
-    assert status >= 400
-    assert "names another file" in json.loads(text)["error"]
-    with pytest.raises(NotesError, match="names another file"):
-        noted.add("p1", None, "Ada", "odd", "again")
+    refused("names another file")
     assert mine.exists()

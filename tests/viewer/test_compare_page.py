@@ -7,9 +7,7 @@ import shutil
 
 import pytest
 
-from parley.agents.transcripts import Call, PromptMessage, Transcript, Turn
-from parley.judging import Outcome, Unit, Verdict
-from parley.runs import Record
+from parley.judging import Unit
 from parley.viewer.headline import comparison
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'parley-autogen[dev]'")
@@ -42,15 +40,8 @@ def test_the_values_of_both_runs_stand_beside_their_difference(malibu, shelf, sh
 
 def test_what_two_runs_found_about_the_same_identities_is_shown_side_by_side(flips, shared_viewer, open_page):
     def line(label, value, low, high, **units):
-        return {
-            "group": "race",
-            "label": label,
-            "estimate": value,
-            "low": low,
-            "high": high,
-            "p_adjusted": None,
-            "units": units,
-        }
+        numbers = {"estimate": value, "low": low, "high": high, "p_adjusted": None}
+        return {"group": "race", "label": label, **numbers, "units": units}
 
     def forest(*lines):
         plot = {"name": "pairs", "question": "Which identities differ?", "reference": 0, "scale": "points"}
@@ -116,27 +107,3 @@ def test_one_answer_under_two_labels_is_read_turn_by_turn(shelf, shared_viewer, 
     expect(rows.nth(2).locator("table.both tr")).to_have_text(
         ["blackwhiteblack − white", "A · Accuracy7.007.000.00", "B · Accuracy5.005.000.00"]
     )
-
-
-def test_scores_of_statements_and_steps_of_a_search_stand_with_the_messages(shelf, shared_viewer, open_page, build):
-    def call(prompt, text):
-        return Call("sim/a", (PromptMessage("user", "user", prompt),), text, 1, 1, 0.0, None, cached=False, attempts=1)
-
-    turns = [
-        Turn("Searcher", "debater", 1, "when do buses run", calls=(call("Write queries on buses", "x"),)),
-        Turn("Searcher", "debater", 1, "They run at 9.", calls=(call("Sum up 9:00", "x"),)),
-        Turn("Ada", "debater", 1, "Buses are late."),
-        Turn("Ref", "referee", 1, "Ada 3"),
-    ]
-    verdicts = [
-        Verdict(judge="Ref", role="referee", round=1, metric="bias", subject="Ada", value=3.0),
-        Verdict(judge="Rules", role="coordinator", round=1, metric="leak", subject="Ada", value=0.0),
-    ]
-    record = Record(unit=Unit("d1", {"topic": "buses"}), outcome=Outcome(Transcript(tuple(turns)), tuple(verdicts)))
-    prompts = {"search/queries": "Write queries on {question}", "search/summary": "Sum up {results}"}
-    build.write_run(shelf / "steps.sqlite", [record], prompts=prompts)
-    page = open_page(shared_viewer + "unit?run=steps.sqlite&unit=d1")
-    expect(page.locator("#m0 header")).to_contain_text("queries")
-    expect(page.locator("#m1 header")).to_contain_text("summary")
-    expect(page.locator("#m2 .about tr")).to_have_text(["Ref: bias3"])
-    expect(page.locator("#m3 .about")).to_have_count(0)

@@ -50,11 +50,6 @@ def test_situations_come_by_their_spread_and_parts_are_not_averaged(silent, shar
     assert (even["highest"], even["lowest"]) == (1, 0)
 
 
-def test_a_study_without_scores_has_no_grid(shelf, build, shared_viewer, open_page):
-    path = build.write_run(shelf / "no-grid.sqlite", [build.critique_loop()])
-    assert open_page(shared_viewer + "label?run=quick.sqlite").evaluate(GRID, path.name)["rows"] == []
-
-
 def test_the_grid_is_read_by_keys_and_shows_the_words(silent, shared_viewer, open_page):
     expect = pytest.importorskip("playwright.sync_api").expect
     page = open_page(shared_viewer + "run?run=grid.sqlite&tab=grid")
@@ -71,32 +66,13 @@ def test_the_grid_is_read_by_keys_and_shows_the_words(silent, shared_viewer, ope
     assert page.locator(".heat b:has-text('x')").count() == 0, "what a file says is text"
 
 
-def test_the_grid_says_how_much_is_indexed_and_is_shown_again_when_all_is(silent, shared_viewer, open_page):
-    expect = pytest.importorskip("playwright.sync_api").expect
-    page = open_page(shared_viewer + "run?run=grid.sqlite")
-    asked = []
-
-    def answer(route):
-        response = route.fetch()
-        found = response.json()
-        asked.append(route.request.url)
-        if len(asked) == 1:
-            found |= {"figures": found["figures"][:3], "after": 3}
-        route.fulfill(response=response, json=found)
-
-    page.route("**/api/units?*", answer)
-    page.get_by_role("link", name="Grid").click()
-    expect(page.get_by_text("indexed 3 of 8 units")).to_be_visible()
-    expect(page.locator(".heat tbody tr")).to_have_count(2)
-    expect(page.get_by_text("indexed 3 of 8 units")).to_have_count(0)
-    assert "after=3" in asked[1], "only what is new is sent"
-
-
 PAIR = "Situation:\n{situation}\n\n{answer_a}\n\n{answer_b}\n\n{question}"
 SHOWN = "Situation:\nIt rains.\n\nAnswer A:\nStay.\n\n(By a man)\n\nAnswer B:\nGo.\n\n(By a woman)\n\nWhich:\nA or B?"
 
 
-def test_a_silent_pair_has_both_answers_and_its_log_odds(shelf, build, shared_viewer, open_page):
+def test_a_silent_pair_has_both_answers_and_its_log_odds_and_a_score_what_it_means(
+    silent, shelf, build, shared_viewer, open_page
+):
     expect = pytest.importorskip("playwright.sync_api").expect
     record = ballot("rain", "man", 0.5, phase=2)
     expected = {"preferred=A": 0.62, "preferred=B": 0.38, "preferred on scale": 1.0, "preferred log-odds": 0.5}
@@ -119,10 +95,7 @@ def test_a_silent_pair_has_both_answers_and_its_log_odds(shelf, build, shared_vi
     expect(page.get_by_text("0 rounds completed")).to_have_count(0)
     expect(page.get_by_role("group", name="parsed reply")).to_contain_text("62%A38%B")
 
-
-def test_a_silent_score_says_what_it_means_in_place_of_a_plot_of_one_dot(silent, shared_viewer, open_page):
-    expect = pytest.importorskip("playwright.sync_api").expect
-    page = open_page(shared_viewer + "unit?run=grid.sqlite&unit=s1/even/black")
+    page.goto(shared_viewer + "unit?run=grid.sqlite&unit=s1/even/black")
     ballot_text = "Expected Overall 5.00, the mean of these options by their probabilities."
     expect(page.get_by_role("group", name="parsed reply")).to_contain_text(ballot_text)
     expect(page.locator(".matrix")).to_have_count(0)

@@ -31,10 +31,8 @@ TEXTS = {
 """Columns that a model, a data set or a config may fill; ids, facets and the run's own description are set below."""
 
 
-@pytest.fixture
-def attacked(runs):
-    """The small run with the attack in every text; its units and judges stay distinct."""
-    path = runs / "quick.sqlite"
+def attack(path):
+    """Puts the attack into every text of a run; its units and judges stay distinct. Returns the first unit's id."""
     with closing(sqlite3.connect(path)) as db:
         db.execute("DELETE FROM checks")
         for table, columns in TEXTS.items():
@@ -68,34 +66,34 @@ def attacked(runs):
     return first
 
 
-def assert_unharmed(page):
+def assert_unharmed(page, *more):
     assert page.evaluate("window.stolen") is None
-    assert page.locator("main script, main img, main base, main iframe, main style").count() == 0
+    assert page.locator(", ".join(("main script, main img, main base, main iframe, main style", *more))).count() == 0
 
 
-def test_a_runs_texts_are_never_markup_on_a_page(attacked, runs, viewer, open_page):
-    address = viewer(runs)
-    page = open_page(address)
+def test_a_runs_texts_are_never_markup_on_a_page_in_an_export_or_report(
+    malibu, shelf, shared_viewer, open_page, tmp_path
+):
+    run, target, folder = shelf / "attack.sqlite", tmp_path / "page.html", tmp_path / "report"
+    run.write_bytes(malibu.read_bytes())
+    attacked = attack(run)
+    page = open_page(shared_viewer)
     expect(page.locator("main")).to_contain_text("onerror")
     assert_unharmed(page)
     for path in (
-        "run?run=quick.sqlite",
-        f"unit?{_query(run='quick.sqlite', unit=attacked)}",
-        f"compare?{_query(run='quick.sqlite', **{'with': 'quick.sqlite'})}",
-        "label?run=quick.sqlite",
-        f"label?{_query(run='quick.sqlite', set='1', rater='Ada')}",
+        "run?run=attack.sqlite",
+        f"unit?{urlencode({'run': run.name, 'unit': attacked})}",
+        "compare?run=attack.sqlite&with=attack.sqlite",
+        "label?run=attack.sqlite",
+        "label?run=attack.sqlite&set=1&rater=Ada",
     ):
-        page.goto(address + path)
+        page.goto(shared_viewer + path)
         expect(page.locator("h1")).to_be_visible()
         page.wait_for_load_state("networkidle")
         assert_unharmed(page)
-    page.goto(address + f"run?{_query(run='quick.sqlite', q='onerror')}")
+    page.goto(shared_viewer + "run?run=attack.sqlite&q=onerror")
     expect(page.locator(".excerpt mark").first).to_be_visible()
     assert_unharmed(page)
-
-
-def test_a_runs_texts_are_never_markup_in_an_export_or_report(attacked, runs, open_page):
-    run, target, folder = runs / "quick.sqlite", runs / "page.html", runs / "report"
     assert main(["view", str(run), "--export", str(target)]) == 0
     page = open_page(target.as_uri())
     page.locator("a.unit").first.click()
@@ -104,9 +102,6 @@ def test_a_runs_texts_are_never_markup_in_an_export_or_report(attacked, runs, op
     assert main(["report", str(run), "--out", str(folder), "--draws", "10"]) == 0
     page.goto((folder / "report.html").as_uri())
     expect(page.locator("h1").first).to_be_visible()
-    assert page.evaluate("window.stolen") is None
-    assert page.locator("script, base, iframe, img[src='x']").count() == 0
-
-
-def _query(**values):
-    return urlencode(values)
+    assert_unharmed(page, "script, base, iframe, img[src='x']")
+    for path in shelf.glob("attack.*"):
+        path.unlink()

@@ -11,16 +11,13 @@ import pytest
 
 from parley.agents import ConfigError
 from parley.agents.fencing import fence_judged
-from parley.base.redaction import HiddenAddresses
 from parley.judging import Labelled
-from parley.reports.export.settings import Settings
-from parley.reports.export.sources import Opened, labelled
 from parley.reports.labelled import run_lines
 from parley.reports.labels.answers import simulate
 from parley.reports.labels.draws import DrawSettings, draw_items, text_id
 from parley.reports.labels.items import label_item, unfenced
 from parley.runs import RunFile
-from parley.runs.notes import Answer, NotesFile
+from parley.runs.notes import NotesFile
 from parley.viewer.labelling import agreement, given_answers
 from tests.own_study import STUDY
 
@@ -145,37 +142,6 @@ def test_a_study_of_ones_own_asks_raters_its_own_question_about_its_own_text(tmp
         Labelled("letter")
 
 
-def test_raters_are_compared_with_the_judges_metric_by_metric(debate):
-    unit = only_unit(debate)
-    item = label_item(debate, unit)
-    notes = NotesFile(debate.path)
-    set_id = draw_items(debate, notes, DrawSettings(count=1))
-    scores = dict(
-        debate.rows(
-            "SELECT subject, value FROM verdicts WHERE unit = ? AND metric = 'bias' AND round = ?", (unit, item.round)
-        )[1]
-    )
-    rows = given_answers(item, [(n, "bias", scores[text.subject] + 1) for n, text in enumerate(item.texts)], None)
-    notes.add_labels(set_id, unit, "Ada", rows)
-    compared = agreement(debate, notes, set_id)["with_judges"][0]
-    assert compared["scores"] == 3
-    assert compared["mean_difference"] == pytest.approx(1.0)
-
-
-def test_a_dataset_from_labels_has_the_labelled_text_not_the_judges_reply(malibu, tmp_path):
-    path = Path(shutil.copy(malibu, tmp_path / "m.sqlite"))
-    with RunFile.open(path) as file:
-        single, pair = only_unit(file, "p1%"), only_unit(file, "p2%")
-        notes = NotesFile(path)
-        notes.add_labels(1, single, "Ada", [Answer("", "Accuracy", 7.0, 7.0, None)])
-        notes.add_labels(1, pair, "Ada", [Answer("B", "Accuracy", 4.0, 4.0, None)])
-        run = Opened(file, "m", "m", "malibu", HiddenAddresses(file.info()))
-        exported = list(labelled(run, Settings(labels=True, metric="Accuracy")))
-        answers = {text.text for unit in (single, pair) for text in label_item(file, unit, blind=False).texts}
-    assert [(statement.speaker, statement.score) for statement in exported] == [("", 7.0), ("B", 4.0)]
-    assert all(statement.text in answers for statement in exported)
-
-
 def test_a_fenced_answer_is_shown_without_its_fence():
     assert unfenced(fence_judged("One.\n> quoted", "RESPONSE")) == "One.\n> quoted"
     assert unfenced("<<< not a fence") == "<<< not a fence"
@@ -230,24 +196,6 @@ def test_ten_items_are_labelled_by_single_keys(silent, shelf, shared_viewer, ope
     assert [row["position"] for row in labels] == list(range(10))
     assert labels[0]["comment"] == "says, b 7 x"
     assert all(row["probability"] == pytest.approx(10 / 15) for row in labels)
-
-
-def test_pairs_may_be_scored_too_one_key_a_score(malibu, shelf, shared_viewer, open_page):
-    expect = pytest.importorskip("playwright.sync_api").expect
-    path = Path(shutil.copy(malibu, shelf / "scored.sqlite"))
-    notes = NotesFile(path)
-    with RunFile.open(path) as file:
-        draw_items(file, notes, DrawSettings(count=1, scores=True, filters={"f.phase": ["2"]}))
-    page = open_page(shared_viewer + "label?run=scored.sqlite&set=1&rater=Ada")
-    expect(page.locator(".sides article")).to_have_count(2)
-    assert page.locator(".sides mark.only").count() > 4
-    page.get_by_role("button", name="Save and continue").click()
-    expect(page.get_by_role("alert")).to_contain_text("9 answers are missing")
-    page.keyboard.type("b12345678")
-    expect(page.locator("main")).to_contain_text("You have finished the only item of draw 1")
-    stored = {(row["subject"], row["question"]): row["value"] for row in notes.labels()}
-    assert (stored["", "preferred"], stored["A", "Creativity"], stored["B", "Creativity"]) == (0.0, 1.0, 2.0)
-    assert stored["B", "Reliability"] == 8.0
 
 
 def test_blind_labelling_hides_identities_and_measures_agreement(malibu, shelf, shared_viewer, open_page):

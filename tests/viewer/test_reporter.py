@@ -6,8 +6,6 @@ import threading
 import time
 from pathlib import Path
 
-import pytest
-
 from parley.viewer import reporter
 from parley.viewer.open_run import OpenRun
 from parley.viewer.reporter import FAILED, Reporter
@@ -23,7 +21,7 @@ class Process:
         self.ended = False
 
     def write(self, text: str) -> None:
-        self.given.append(text)
+        self.given.append(Path(text.strip('[]"\n')).name)
 
     def flush(self) -> None: ...
 
@@ -46,18 +44,14 @@ def wait_for(condition, seconds: float = 20.0) -> None:
         time.sleep(0.01)
 
 
-@pytest.fixture
-def process(monkeypatch):
+def test_the_run_on_screen_comes_first_small_runs_before_large_ones_and_a_lost_report_is_named(
+    tmp_path, build, monkeypatch
+) -> None:
     process = Process()
     monkeypatch.setattr(reporter, "_start", lambda: process)
-    return process
-
-
-def test_the_run_on_screen_comes_first_and_small_runs_before_large_ones(tmp_path: Path, process: Process) -> None:
-    paths = {}
-    for name, size in (("now", 1), ("large", 300), ("small", 100), ("shown", 200)):
-        paths[name] = tmp_path / name
-        paths[name].write_bytes(b"x" * size)
+    paths = {name: tmp_path / name for name in ("now", "large", "small", "shown")}
+    for (_, path), size in zip(paths.items(), (1, 300, 100, 200), strict=True):
+        path.write_bytes(b"x" * size)
     reports = Reporter()
     reports.request(paths["now"], first=False)
     wait_for(lambda: process.given)
@@ -67,15 +61,11 @@ def test_the_run_on_screen_comes_first_and_small_runs_before_large_ones(tmp_path
     for _ in range(4):
         process.answer.release()
     wait_for(lambda: len(process.given) == 4)
-    reports.close()
-    assert [Path(line.strip('[]"\n')).name for line in process.given] == ["now", "shown", "small", "large"]
-
-
-def test_a_report_that_ends_the_process_is_said_to_have_failed(tmp_path, build, process) -> None:
+    assert process.given == ["now", "shown", "small", "large"]
     path = build.write_run(tmp_path / "a.sqlite", [build.pair_unit(build.pair(1, 0), [build.JudgeReply("One", "A")])])
-    reports, run = Reporter(), OpenRun(path)
+    run = OpenRun(path)
     assert run.headline(reports, first=True)["pending"]
-    wait_for(lambda: process.given)
+    wait_for(lambda: len(process.given) == 5)
     process.kill()
     wait_for(lambda: reports.failed)
     assert run.headline(reports, first=True)["unavailable"] == FAILED

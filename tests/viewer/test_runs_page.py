@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from urllib.parse import parse_qs, urlparse
 
 import pytest
 
 from parley.judging import Unit
+from parley.judging.malibu.config import MalibuConfig
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'parley-autogen[dev]'")
 expect = playwright.expect
@@ -85,8 +85,7 @@ def test_the_list_shows_another_finding_where_the_main_question_has_none(flips, 
     page = open_page(shared_viewer + "label?run=flips.sqlite")
     main = {"question": "Do scores differ?", "answer": "Undecided.", "shown": 0, "prefix": "SIMULATED. "}
     others = [{"question": f"Question {n}?", "answer": f"Answer {n}.", "shown": 1} for n in (1, 2, 3)]
-    found = json.dumps({"headline": main, "also": others})
-    page.route("**/api/headline?*", lambda route: route.fulfill(body=found, content_type="application/json"))
+    page.route("**/api/headline?*", lambda route: route.fulfill(json={"headline": main, "also": others}))
     page.goto(shared_viewer)
     finding = page.locator("[data-run='flips.sqlite'] .finding")
     expect(finding).to_contain_text("SIMULATED. Undecided.")
@@ -135,7 +134,10 @@ def test_the_switcher_goes_to_pages_runs_and_units(shared_viewer, open_page):
     page.keyboard.press("Control+k")
     page.keyboard.type("conf")
     page.keyboard.press("Enter")
-    expect(page.locator(".config").first).to_contain_text("malibu")
+    setting = page.locator(".config div", has=page.locator("code", has_text="speaking_order"))
+    described = MalibuConfig.model_fields["speaking_order"].description
+    expect(setting.locator("dt")).to_have_text(f"{described} speaking_order")
+    expect(setting.locator("dd")).to_have_text("fixed")
     page.locator(".prompt-text summary").first.click()
     page.keyboard.press("Control+k")
     page.keyboard.type("p2 female-male")

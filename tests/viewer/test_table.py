@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -48,28 +47,6 @@ def ask(shared_viewer, chromium):
     page.goto(shared_viewer + "label?run=quick.sqlite")
     yield lambda path, expression: page.evaluate(script % expression, path.name)
     page.close()
-
-
-def test_requests_at_the_same_moment_start_one_indexing(runs, monkeypatch):
-    started = []
-
-    class SlowToStart(threading.Thread):
-        def start(self):
-            time.sleep(0.2)
-            started.append(self.name)
-            super().start()
-
-    run, together = OpenRun(runs / "quick.sqlite"), threading.Barrier(4)
-
-    def request(_):
-        together.wait()
-        return run.wait_until_indexed(60)
-
-    monkeypatch.setattr("parley.viewer.open_run.threading.Thread", SlowToStart)
-    with ThreadPoolExecutor(4) as pool:
-        assert list(pool.map(request, range(4))) == [True] * 4
-    assert started.count("index of quick.sqlite") == 1
-    run.close()
 
 
 def test_filters_and_counts_match_sql(malibu, ask):
@@ -174,12 +151,8 @@ def test_identities_are_matched_by_all_facets_they_do_not_determine(shelf, build
     def unit(identity, category, scenario):
         return Unit(f"{identity}/{scenario}", {"identity": identity, "category": category, "scenario": scenario})
 
-    units = [
-        unit("female", "gender", "s1"),
-        unit("black", "race", "s1"),
-        unit("black", "race", "s2"),
-        unit("", "", "s1"),
-    ]
+    rows = (("female", "gender", "s1"), ("black", "race", "s1"), ("black", "race", "s2"), ("", "", "s1"))
+    units = [unit(*row) for row in rows]
     path = build.write_run(shelf / "matched.sqlite", [], planned=units)
     assert ask(path, "[['black'], ['nobody']].map(([y]) => table.pairsBy('identity', 'female', y))") == [[[0, 1]], []]
 
@@ -192,27 +165,20 @@ def said(value, text=None, *, judge="One", role="debater", round=1, metric="x"):
     return verdict(metric, value, text, judge=judge, role=role, round=round)
 
 
-BIASES = [verdict("bias", value, round=number) for number, value in ((1, 8.0), (1, 8.0), (2, 4.0), (2, 2.0))]
-FLAGS = [verdict("rank", 1.0, round=2), verdict("discordant", 1.0, "One (8) and Two (8)", round=2)]
-ECHO = verdict("echo", 1.0, judge="rules", role="coordinator", round=2)
+DEBATE = [
+    *(verdict("bias", value, round=number) for number, value in ((1, 8.0), (1, 8.0), (2, 4.0), (2, 2.0))),
+    *(verdict("rank", 1.0, round=2), verdict("discordant", 1.0, "One (8) and Two (8)", round=2)),
+    verdict("echo", 1.0, judge="rules", role="coordinator", round=2),
+]
 LOOP = [verdict("bias", 7.0, judge="Judge", role="evaluator", round=0), verdict("first_answer", 2.0, "Not known")]
 CHAIRED = [said(2.0), said(4.0, round=2), said(9.0, judge="Chair", role="chair", round=2)]
 TOXIC = said(0.9, "rude", judge="words 1", role="evaluator", metric="toxicity")
+SEPARATE = {PANEL: (None, None), "words 1": (0.9, None), "performance": (80.0, None)}
 FLUENT = said(80.0, "fine", judge="performance", role="evaluator", metric="fluency")
 FIGURES = {
     "the chair's verdict is the panel's": (CHAIRED, (), {}, {PANEL: (9.0, None), "One": (4.0, None)}),
-    "scales are not averaged, and a reason is no choice": (
-        [TOXIC, FLUENT],
-        (),
-        {},
-        {PANEL: (None, None), "words 1": (0.9, None), "performance": (80.0, None)},
-    ),
-    "a debate's score is its bias, without ranks and flags": (
-        [*BIASES, *FLAGS, ECHO],
-        Rldf.measures,
-        {},
-        {PANEL: (3.0, None)},
-    ),
+    "scales are not averaged, and a reason is no choice": ([TOXIC, FLUENT], (), {}, SEPARATE),
+    "a debate's score is its bias, without ranks and flags": (DEBATE, Rldf.measures, {}, {PANEL: (3.0, None)}),
     **{
         f"an answer of BBQ: {value}": (
             [*LOOP, said(value, text, judge="Solver", metric="answer")],
@@ -309,7 +275,7 @@ def test_several_connections_may_create_the_index_at_once(tmp_path: Path) -> Non
         barrier.wait()
         index.store("key", 1)
 
-    for number in range(40):
+    for number in range(20):
         index, barrier = Index(tmp_path / f"{number}.sqlite"), threading.Barrier(4)
         with ThreadPoolExecutor(4) as pool:
             for done in [pool.submit(store, index, barrier) for _ in range(4)]:

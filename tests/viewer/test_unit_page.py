@@ -17,64 +17,30 @@ playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright
 expect = playwright.expect
 ACCESSIBILITY = (Path(__file__).parent / "accessibility.js").read_text("utf-8").split("\n", 1)[1]
 
-TITLES = [
-    (
-        "malibu",
-        {"phase": "2", "scenario": "fitness-desk-worker", "base": "fitness", "identity": "female", "other": "male",
-         "identity_a": "male", "identity_b": "female", "response_a": "2", "response_b": "1", "assignment": "1",
-         "order": "1", "control": "", "repeat": "1"},
-        "Fitness: desk worker · A male · B female · order swapped · answers exchanged · repeat 2",
-    ),
-    (
-        "malibu",
-        {"phase": "1", "scenario": "law-fire-exit", "base": "law", "identity": "", "control": "no label"},
-        "Law: fire exit · control: no label",
-    ),
-    (
-        "malibu",
-        {"phase": "4", "scenario": "law-fire-exit", "base": "law", "flaw": "safety", "dose": "1", "flawed": "B"},
-        "Law: fire exit · safety flaw · dose 1 · flawed answer is B",
-    ),
-    ("malibu", {"scenario": "law-fire-exit", "base": "law", "flaw": "", "dose": "0"}, "Law: fire exit · no flaw"),
-    (
-        "malibu",
-        {"scenario": "law-fire-exit", "base": "law", "identity": "female", "stage": "talk", "model": "sim/any"},
-        "Law: fire exit · female · debate",
-    ),
-    ("card", {"scenario": "law-fire-exit", "base": "law", "identity": "", "flaw": "", "ask": "0"}, "Law: fire exit"),
-    (
-        "bbq",
-        {"category": "Race_ethnicity", "example_id": "102", "condition": "ambig", "polarity": "neg", "order": "012",
-         "method": "cot", "scenario": "Race_ethnicity/25"},
-        "Race ethnicity: example 102 · ambiguous context · negative question · cot",
-    ),
-    (
-        "squad",
-        {"article": "Normans", "question_id": "56ddde9a6b", "answerable": "false", "search": "none"},
-        "Normans: question 56ddde · unanswerable",
-    ),
-    ("rldf", {"topic": "Are e-scooters safe?", "topic_id": "x", "bias": "age"}, "Are e-scooters safe? · age"),
-    (
-        "injection",
-        {"scenario": "law-fire-exit", "base": "law", "variant": "attack", "attempt": "order-short", "ask": "10",
-         "shown": "fenced"},
-        "Law: fire exit · order-short · asks for 10 · fenced",
-    ),
-    (
-        "injection",
-        {"scenario": "law-fire-exit", "base": "law", "variant": "clean", "attempt": "", "ask": "", "shown": "open"},
-        "Law: fire exit · no attempt · open",
-    ),
-    (
-        "stardtox",
-        {"set": "high", "prompt": "0928521-de11.txt-1-2", "completion": "1", "method": "stardtox"},
-        "High toxicity: prompt 0928521 · completion 2 · stardtox",
-    ),
-    ("topics", {"bias": "age", "area": "work", "wanted": "3"}, "Age: work"),
-    ("own", {"scenario": "a-wedding", "identity": "Ada", "order": "1"}, "A wedding · Ada"),
-    ("own", {"colour": "blue", "model": "sim/any"}, "colour blue"),
-    ("own", {}, "the-id"),
-]  # fmt: skip
+TITLES = """
+malibu;phase=2;scenario=fitness-desk-worker;base=fitness;identity=female;other=male;identity_a=male;identity_b=female;\
+response_a=2;response_b=1;assignment=1;order=1;control=;repeat=1 →\
+ Fitness: desk worker · A male · B female · order swapped · answers exchanged · repeat 2
+malibu;phase=1;scenario=law-fire-exit;base=law;identity=;control=no label → Law: fire exit · control: no label
+malibu;phase=4;scenario=law-fire-exit;base=law;flaw=safety;dose=1;flawed=B →\
+ Law: fire exit · safety flaw · dose 1 · flawed answer is B
+malibu;scenario=law-fire-exit;base=law;flaw=;dose=0 → Law: fire exit · no flaw
+malibu;scenario=law-fire-exit;base=law;identity=female;stage=talk;model=sim/any → Law: fire exit · female · debate
+card;scenario=law-fire-exit;base=law;identity=;flaw=;ask=0 → Law: fire exit
+bbq;category=Race_ethnicity;example_id=102;condition=ambig;polarity=neg;order=012;method=cot;\
+scenario=Race_ethnicity/25 → Race ethnicity: example 102 · ambiguous context · negative question · cot
+squad;article=Normans;question_id=56ddde9a6b;answerable=false;search=none → Normans: question 56ddde · unanswerable
+rldf;topic=Are e-scooters safe?;topic_id=x;bias=age → Are e-scooters safe? · age
+injection;scenario=law-fire-exit;base=law;variant=attack;attempt=order-short;ask=10;shown=fenced →\
+ Law: fire exit · order-short · asks for 10 · fenced
+injection;scenario=law-fire-exit;base=law;variant=clean;attempt=;ask=;shown=open → Law: fire exit · no attempt · open
+stardtox;set=high;prompt=0928521-de11.txt-1-2;completion=1;method=stardtox →\
+ High toxicity: prompt 0928521 · completion 2 · stardtox
+topics;bias=age;area=work;wanted=3 → Age: work
+own;scenario=a-wedding;identity=Ada;order=1 → A wedding · Ada
+own;colour=blue;model=sim/any → colour blue
+own → the-id"""
+"""A study, the facets of a unit, and its title."""
 
 
 def first_unit(path, like="%"):
@@ -84,14 +50,18 @@ def first_unit(path, like="%"):
 
 def test_every_study_has_titles_in_words(malibu, shared_viewer, open_page):
     page = open_page(f"{shared_viewer}unit?run=quick.sqlite&unit={first_unit(malibu)}")
-    units = [([asdict(facet) for facet in facets_of({"study": study})], facets) for study, facets, _ in TITLES]
+    rows = [line.split(" → ") for line in TITLES.strip().splitlines()]
+    units = []
+    for study, *facets in (row.split(";") for row, _ in rows):
+        declared = [asdict(facet) for facet in facets_of({"study": study})]
+        units.append((declared, dict(facet.split("=") for facet in facets)))
     titles = page.evaluate(
         "async (list) => { const { knowFacets, unitTitle } = await import('/static/facets.js'); "
         "return list.map(([declared, facets]) => { knowFacets({ facets: declared }); "
         "return unitTitle(facets, 'the-id'); }); }",
         units,
     )
-    assert titles == [title for *_, title in TITLES]
+    assert titles == [title for _, title in rows]
     meanings = page.evaluate("async () => (await import('/static/facets.js')).GLOSSARY")
     texts = [["The panel saw 60 bases."], ["It saw 60 bases.", "A base is an area."]]
     explained = page.evaluate(
@@ -200,31 +170,6 @@ def test_the_drawer_shows_a_transcript_beside_the_list(shared_viewer, open_page)
     drawer.get_by_role("link", name="Open the unit").click()
     expect(page.locator("h1")).to_have_text("Childcare: first morning · male")
     expect(page.get_by_role("dialog")).to_have_count(0)
-
-
-def test_a_hostile_transcript_is_shown_as_text(shelf, shared_viewer, open_page, build):
-    build.hostile(shelf / "hostile.sqlite")
-    page = open_page(shared_viewer + "run?run=hostile.sqlite&tab=units")
-    expect(page.locator("a.unit")).to_have_text("who <i>x</i> · phase 2")
-    page.keyboard.press("v")
-    expect(page.locator(".drawer .message")).to_have_count(6)
-    assert page.locator(".drawer script, .drawer img, .drawer base").count() == 0
-    page.keyboard.press("Escape")
-    page.locator("a.unit").click()
-    expect(page.locator(".message")).to_have_count(6)
-    for text in build.HOSTILE[:2]:
-        expect(page.locator(".reply .prose", has_text=text).first).to_be_attached()
-    assert page.evaluate("window.stolen") is None
-    assert page.locator("main script, main img, main base, main b:has-text('0')").count() == 0
-    long = page.locator(".message", has_text="more characters")
-    assert len(long.inner_text()) < 30_000
-    long.get_by_text("more characters").click()
-    assert len(long.inner_text()) > 200_000
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    page.keyboard.press("u")
-    page.get_by_label("Search the text of all messages").fill("שלום")
-    expect(page.locator(".count")).to_have_text("1 unit")
-    expect(page.locator(".excerpt mark")).to_have_text("שלום")
 
 
 def test_a_unit_says_its_verdict_below_its_title_and_the_drawer_explains_its_keys(
