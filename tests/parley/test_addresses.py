@@ -14,8 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parley.base.redaction import HiddenAddresses, hide_in_error
-from tests.panels import PAPER_DEBATES, RUN_PANEL
-from tests.parley.test_export import debate_replies
+from tests.panels import RUN_PANEL
 
 HOSTS = ("gpu-box.zq7corp.example", "projectx-zq7")
 RUN = (*RUN_PANEL, "--suite", "tiny", "--phases", "1", "--rounds", "1", "--judges", "one.toml", "--no-cache")
@@ -93,17 +92,6 @@ def test_nothing_that_is_made_to_be_shared_has_an_address(parley, run, server):
     assert any(unit["error"] and unit["error"].startswith("server/judge: http://…") for unit in shown["units"])
 
 
-def test_a_dataset_has_no_address(parley, server):
-    server.answer = debate_replies(server)
-    debates = (*PAPER_DEBATES, "--topics", 4, "--rounds", 1, "--quiet", "--out", "d.sqlite", "--no-cache")
-    assert parley(*debates, "--model", models(server)[0]).status == 0
-    for kind in ("trl", "sft", "jsonl"):
-        result = parley("export", "d.sqlite", "--format", kind, "--to", f"data/{kind}", "--json")
-        assert result.status == 0, result.err
-        assert_no_address(result.out)
-    assert_none_in(Path("data"))
-
-
 def test_a_failed_unit_keeps_its_error_without_the_address_and_is_resumed(parley, server, run_file, run):
     error = run_file(run).one("SELECT error FROM units WHERE status = 'failed' AND error LIKE '%memory%'")
     assert error == "server/judge: http://… answered 500: out of memory"
@@ -118,41 +106,29 @@ def test_a_failed_unit_keeps_its_error_without_the_address_and_is_resumed(parley
     assert run_file(run).count() == run_file(run).one("SELECT count(*) FROM units")
 
 
-@pytest.mark.parametrize(
-    ("error", "stored"),
-    [
-        ("vllm/m: no server at http://gpu:8000/v1; start one", "vllm/m: no server at http://…; start one"),
-        (
-            "server/m: https://a.corp/v1: Cannot connect to host a.corp:443 ssl:default [Name or service not known]",
-            "server/m: https://…: Cannot connect to host … ssl:default [Name or service not known]",
-        ),
-        (
-            "server/m: http://gpu/v1: Multiple exceptions: [Errno 111] Connect call failed ('::1', 80, 0, 0), "
-            "[Errno 111] Connect call failed ('10.1.2.3', 80)",
-            "server/m: http://…: Multiple exceptions: [Errno 111] Connect call failed …, "
-            "[Errno 111] Connect call failed …",
-        ),
-        ("server/m: http://[fd00::7]:80/v1 answered 500", "server/m: http://… answered 500"),
-        ("server/m: http://server:80/v1 answered 500", "server/m: http://… answered 500"),
-        ("server/m: http://a.corp answered 502: a.corp is down", "server/m: http://… answered 502: … is down"),
-        ("m: 10.0.0.7:8000 refused the connection", "m: … refused the connection"),
-        ("ValueError: 3 < 4, and nothing else", "ValueError: 3 < 4, and nothing else"),
-    ],
-)
-def test_an_error_keeps_of_an_address_the_scheme(error, stored):
-    assert hide_in_error(error) == stored
-    assert hide_in_error(stored) == stored
+ERRORS = {
+    "vllm/m: no server at http://gpu:8000/v1; start one": "vllm/m: no server at http://…; start one",
+    "server/m: https://a.corp/v1: Cannot connect to host a.corp:443 ssl:default [Name or service not known]": (
+        "server/m: https://…: Cannot connect to host … ssl:default [Name or service not known]"
+    ),
+    "m: http://gpu/v1: [Errno 111] Connect call failed ('::1', 80, 0, 0), [Errno 111] Connect call failed ('x', 80)": (
+        "m: http://…: [Errno 111] Connect call failed …, [Errno 111] Connect call failed …"
+    ),
+    "server/m: http://[fd00::7]:80/v1 answered 500": "server/m: http://… answered 500",
+    "server/m: http://a.corp answered 502: a.corp is down": "server/m: http://… answered 502: … is down",
+    "m: 10.0.0.7:8000 refused the connection": "m: … refused the connection",
+    "ValueError: 3 < 4, and nothing else": "ValueError: 3 < 4, and nothing else",
+}
 
 
-def test_a_search_servers_host_is_hidden_where_it_speaks():
+def test_an_error_keeps_of_an_address_the_scheme():
+    for error, stored in ERRORS.items():
+        assert hide_in_error(error) == hide_in_error(stored) == stored
     hidden = HiddenAddresses(
         {"search": ["none", "duckduckgo?base_url=http://find&region=de", "x/y?url=http://a.b:1/c"]}
     )
-    assert hidden.hide({"speaker": "duckduckgo find de", "text": "I find it.", "n": 1}) == {
-        "speaker": "duckduckgo … de",
-        "text": "I find it.",
-        "n": 1,
-    }
+    shown = hidden.hide({"speaker": "duckduckgo find de", "text": "I find it.", "n": 1})
+    assert shown == {"speaker": "duckduckgo … de", "text": "I find it.", "n": 1}, "only where it speaks"
     assert hidden.hide_in_error("find:80 cannot be reached") == "… cannot be reached"
     assert hidden.hide(["x/y?url=http://a.b:1/c", {"base_url": "http://z"}]) == ["x/y?url=…2", {"base_url": "…"}]
 

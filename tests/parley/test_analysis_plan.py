@@ -6,7 +6,6 @@ import hashlib
 import json
 import math
 import sqlite3
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -14,19 +13,15 @@ from typing import Any
 import pytest
 
 from parley.agents import ConfigError
-from parley.judging.malibu.analysis_plan import MARGIN, PRIMARY, SPREAD
 from parley.judging.malibu.config import MalibuConfig
 from parley.judging.malibu.study import Malibu
 from parley.reports import make_report
 from parley.runs import stored_plan
 from parley.runs.plan import describe_plan
-from parley.scenarios import aligned_directions, load_suite
 from tests.own_study import STUDY
 from tests.panels import TINY_PANEL
 
 RUN = (*TINY_PANEL, "--model", "sim/judge", "--out", "a.sqlite")
-
-Parley = Callable[..., Any]
 
 
 @pytest.fixture
@@ -52,9 +47,6 @@ def replace_plan(path: Path | str, plan: Any) -> None:
     execute(path, "UPDATE run SET value = ? WHERE key = 'analysis_plan'", text)
     digest = json.dumps(hashlib.sha256(text.encode()).hexdigest())
     execute(path, "UPDATE run SET value = ? WHERE key = 'analysis_plan_sha256'", digest)
-
-
-# What is stored, and when
 
 
 def test_the_plan_is_stored_before_the_first_unit_and_never_changes(parley, place, monkeypatch):
@@ -83,46 +75,6 @@ def test_the_plan_is_stored_before_the_first_unit_and_never_changes(parley, plac
     assert wide["analysis_plan_sha256"] != stored["analysis_plan_sha256"]
 
 
-def planned(**settings: Any) -> dict[str, Any]:
-    return Malibu(MalibuConfig(**{"suite": "full", "model": ["sim/a"], **settings})).analysis_plan()
-
-
-def test_plans_of_designs_have_their_pairs_and_primary_contrasts():
-    plan = planned(model=["sim/a", "sim/b"])
-    families = plan["families"]
-    assert (len(plan["pairs"]), plan["clusters"]["planned"]) == (13, 20)
-    assert (families["preferences"]["tests"], families["preferences"]["models"]) == (12, 2)
-    assert families["scores"]["tests"] == 12, "female − male is a primary contrast"
-    assert families["primary preferences"]["tests"] == families["primary"]["tests"] == families["aligned"]["tests"] == 3
-    assert plan["directions"] == aligned_directions(load_suite("full")[0].base)
-    assert plan["looks"] == "one, when every unit is done"
-    assert planned(design="paper")["families"]["scores"]["tests"] == 13, "it has no primary contrasts"
-    crossed = planned(identities=["race+gender"], phases=[1])
-    assert len(crossed["pairs"]) == crossed["families"]["scores"]["tests"] == 4 + 2 * 6, "they differ in one part"
-    assert set(crossed["estimands"]) == {"scores"}, "no phase 2, and no stereotypes for crossed identities"
-    silent = planned(design="silent")
-    assert silent["families"]["primary"]["tests"] == 3
-    assert silent["protocol"]["estimands"] == "silent ballots (round 0)"
-    assert silent["primary"]["race"] == [["black", "asian", "hispanic"], ["white"]]
-    talk = planned(design="talk", identities=["gender"])
-    assert talk["families"]["primary"]["tests"] == 1
-    assert talk["protocol"]["estimands"] == "blind ballots with reasons (round 1)"
-
-
-def test_the_plan_has_the_figures_that_the_report_uses():
-    primary = pytest.importorskip("parley.analysis.malibu.planned")
-    assert {contrast.category: (contrast.first, contrast.second) for contrast in primary.CONTRASTS} == PRIMARY
-    aligned = pytest.importorskip("parley.analysis.malibu.aligned")
-    assert {category: (name,) for category, name in aligned.REFERENCES.items()} == {
-        category: second for category, (_, second) in PRIMARY.items()
-    }
-    conclusions = pytest.importorskip("parley.analysis.malibu.conclusions")
-    assert (conclusions.MARGIN, conclusions.SPREAD, conclusions.ALPHA) == (MARGIN, SPREAD, 0.05)
-
-
-# The report
-
-
 def test_the_report_says_what_was_planned(parley, done):
     sha256 = info("a.sqlite")["analysis_plan_sha256"]
     report = make_report([Path("a.sqlite")], draws=20)
@@ -140,23 +92,6 @@ def test_the_report_says_what_was_planned(parley, done):
     assert not any("Tables that were not planned" in line for line in report.words)
     shown = parley("show", "a.sqlite", "--plan")
     assert (shown.status, shown.out.splitlines()[-1]) == (0, f"SHA-256 {sha256}")
-
-
-def test_a_report_says_where_its_correction_is_not_the_planned_one(parley, place):
-    """An older plan has female − male among the pairs, too: 13 tests, where the report has 12."""
-    run = ("run", "malibu", "--model", "sim/judge", "--suite", "tiny", "--design", "silent", "--yardstick", "off")
-    assert parley(*run, "--identities", "all", "--quiet", "--out", "a.sqlite").status == 0
-    said = "the correction is not the planned one"
-    assert not any(said in line for line in make_report([Path("a.sqlite")], draws=20).words)
-    plan = info("a.sqlite")["analysis_plan"]
-    del plan["families"]["primary preferences"]
-    plan["families"]["scores"]["tests"] = plan["families"]["preferences"]["tests"] = 13
-    replace_plan("a.sqlite", plan)
-    (line,) = (line for line in make_report([Path("a.sqlite")], draws=20).words if said in line)
-    assert line == (
-        "No contrast is tested in two families, so the correction is not the planned one: scores over 12 tests "
-        "(planned: 13), primary preferences over 3 tests (planned: none), preferences over 12 tests (planned: 13)."
-    )
 
 
 def test_a_plan_that_was_changed_is_noticed_and_not_used(parley, done):
@@ -201,43 +136,20 @@ def test_a_run_begun_without_a_plan_resumes_gets_none_and_says_so(parley, done):
     assert any(line.startswith("a.sqlite: The analysis was planned before the data") for line in words)
 
 
-# What reports are given
-
-OWN_REPORT = """
-from parley.analysis.reporting.report import Report
-
-def report(verdicts, context):
-    margin = 0.1 if context.margin is None else context.margin
-    words = (f"margin {margin:g}", f"bases {sorted(context.directions)}")
-    return Report(context.title, words, context.cautions, runs=context.runs, settings={"margin": margin})
-"""
-
-
-def test_a_report_gets_the_planned_margin_and_directions(parley, place, done, monkeypatch):
+def test_a_report_gets_the_planned_margin_and_directions(parley, place, done):
     """A base on which the plans of two runs differ is left out."""
-    (place / "own_report.py").write_text(OWN_REPORT)
-    (place / "own_study.py").write_text(
-        "from parley.judging.malibu import Malibu\n"
-        'class Own(Malibu):\n    """Ours."""\n    report = "own_report:report"\n'
-    )
-    monkeypatch.syspath_prepend(place)
-    own = "own_study.py:Own"
-    result = parley("report", "a.sqlite", "--no-files", "--study", own, "--margin", "0.4")
+    result = parley("report", "a.sqlite", "--no-files", "--all", "--margin", "0.4", "--draws", "20")
     assert "made with a margin of ±0.4, and ±0.1 was planned" in " ".join(result.out.split())
     plan = info("a.sqlite")["analysis_plan"]
     plan["directions"]["fitness"]["gender"] = {"favoured": ["female"], "others": ["male"]}
     Path("b.sqlite").write_bytes(done.read_bytes())
     replace_plan("b.sqlite", {**plan, "margin": 0.25})
-    alone = make_report([Path("b.sqlite")], study=own)
-    assert alone.words[:2] == ("margin 0.25", "bases ['childcare', 'engineering', 'fitness']")
+    alone = make_report([Path("b.sqlite")], draws=20)
+    assert alone.settings["margin"] == 0.25
     assert not any("was made with a margin" in line for line in alone.cautions)
     replace_plan("b.sqlite", plan)
-    both = make_report([Path("a.sqlite"), Path("b.sqlite")], study=own)
-    assert both.words[1] == "bases ['childcare', 'engineering']"
+    both = make_report([Path("a.sqlite"), Path("b.sqlite")], draws=20)
     assert any("plans differ on the stereotype of 'fitness', which is left out" in line for line in both.cautions)
-
-
-# Other studies
 
 
 SMALL = (
@@ -261,39 +173,28 @@ class Planned(Small):
 )
 
 
-@pytest.mark.parametrize(
-    ("returned", "message"),
-    [
-        ({"x": object()}, "the analysis plan of malibu is not JSON data"),
-        ({"margin": math.nan}, "the analysis plan of malibu is not JSON data"),
-        ([1, 2], "the analysis plan of malibu must be a mapping, not a list"),
-    ],
-)
-def test_a_plan_that_cannot_be_stored_is_one_line_before_anything_runs(returned, message):
-    class Planned(Malibu):
-        def analysis_plan(self):
-            return returned
-
-    with pytest.raises(ConfigError, match=message):
-        describe_plan(Planned(MalibuConfig(model=["sim/judge"])))
+def test_a_plan_that_cannot_be_stored_is_one_line_before_anything_runs(monkeypatch):
+    for plan, message in (
+        ({"x": object()}, "is not JSON data"),
+        ({"margin": math.nan}, "is not JSON data"),
+        ([1, 2], "must be a mapping, not a list"),
+    ):
+        monkeypatch.setattr(Malibu, "analysis_plan", lambda self, plan=plan: plan)
+        with pytest.raises(ConfigError, match=f"the analysis plan of malibu {message}"):
+            describe_plan(Malibu(MalibuConfig(model=["sim/judge"])))
 
 
-def test_a_study_without_a_plan_has_none_and_its_report_says_nothing(parley, place):
+def test_a_study_of_ones_own_has_a_plan_or_none(parley, place):
     (place / "small.py").write_text(SMALL)
-    assert parley("run", "small.py:Small", "--quiet", "--out", "s.sqlite").status == 0
-    assert {"analysis_plan", "analysis_plan_sha256"}.isdisjoint(info("s.sqlite"))
-    data = make_report([Path("s.sqlite")]).data()
+    for study in ("Small", "Planned"):
+        assert parley("run", f"small.py:{study}", "--quiet", "--out", f"{study}.sqlite").status == 0
+    assert {"analysis_plan", "analysis_plan_sha256"}.isdisjoint(info("Small.sqlite"))
+    data = make_report([Path("Small.sqlite")]).data()
     assert "analysis_plan" not in data
     assert not any("analysis plan" in line.lower() for line in data["summary"])
-
-
-def test_your_own_study_may_have_a_plan(parley, place):
-    (place / "small.py").write_text(SMALL)
-    assert parley("run", "small.py:Planned", "--quiet", "--out", "s.sqlite").status == 0
-    report = make_report([Path("s.sqlite")])
+    report = make_report([Path("Planned.sqlite")])
     plan = report.table("analysis_plan").set_index("item")["plan"]
     assert (plan["estimand"], plan["looks"]) == ("the mean of m", "one")
-    assert list(report.table("planned").itertuples(index=False, name=None)) == [
-        ("s.sqlite", "means", "all of it", "not planned")
-    ]
+    (row,) = report.table("planned").itertuples(index=False, name=None)
+    assert row == ("Planned.sqlite", "means", "all of it", "not planned")
     assert any("Tables that were not planned: means." in line for line in report.words)

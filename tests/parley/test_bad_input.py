@@ -228,24 +228,23 @@ def test_a_wrong_file_is_explained(parley, prepared, place, kind, content, words
     assert len(result.err) < 2100, "a long value is shortened"
 
 
-LONG_KEYS = {
-    "bare": "a." * 20_000 + "a = 1",
-    "quoted": "\"a b\".'c' . " * 10_000 + "a = 1",
-    "of a table": "[" + "a." * 20_000 + "a]\n",
-    "of a list of tables": "[[ " + "a." * 20_000 + "a]]\n",
-    "in an inline table": "x = {y = 1, " + "a." * 20_000 + "a = 1}",
-}
+LONG_KEYS = (
+    "a." * 20_000 + "a = 1",
+    "\"a b\".'c' . " * 10_000 + "a = 1",
+    "[" + "a." * 20_000 + "a]\n",
+    "[[ " + "a." * 20_000 + "a]]\n",
+    "x = {y = 1, " + "a." * 20_000 + "a = 1}",
+)
 
 
-@pytest.mark.parametrize("key", LONG_KEYS)
-def test_a_key_of_20_000_parts_is_rejected_before_it_is_parsed(parley, prepared, place, monkeypatch, key):
+def test_a_key_of_20_000_parts_is_rejected_before_it_is_parsed(parley, prepared, place, monkeypatch):
     """tomllib takes seconds for one, four times as many for one that is twice as long."""
-    kinds = ("c.toml", "judges.toml", "rubric.toml", "suite.toml", "identities.toml", "attempts.toml")
     parse = __import__("tomllib").loads
     monkeypatch.setattr("tomllib.loads", lambda text: pytest.fail("it is parsed") if len(text) > 3e4 else parse(text))
-    for kind in kinds:
-        (place / kind).write_text(LONG_KEYS[key])
-        one_line(read(parley, prepared, kind), 2, kind, "nested too deeply for a ")
+    for key in LONG_KEYS:
+        for kind in ("c.toml", "judges.toml", "suite.toml"):
+            (place / kind).write_text(key)
+            one_line(read(parley, prepared, kind), 2, kind, "nested too deeply for a ")
 
 
 def test_a_byte_order_mark_is_read_wherever_people_bring_files(parley, prepared, place):

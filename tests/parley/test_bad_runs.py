@@ -17,7 +17,6 @@ import parley as library
 from tests.panels import ONE_CELL, in_design
 from tests.parley.test_bad_input import SIM, one_line
 
-Parley = Callable[..., Any]
 FEW = ("--no-files", "--draws", "20")
 READS = (("show",), ("report", "--no-files"), ("export", "--format", "inspect"), ("compare", "whole.sqlite"))
 
@@ -99,11 +98,12 @@ VALUES = {
 }
 
 
-@pytest.mark.parametrize("statement", VALUES)
-def test_a_value_that_cannot_be_is_named(parley, whole, statement):
-    execute(whole, "DELETE FROM checks", statement)  # as in a run from before checksums
-    command = ("report", "--no-files") if "UPDATE run" in statement else ("show", "--prompts")
-    one_line(parley(command[0], whole, command[1]), 1, f"is damaged: {VALUES[statement]}")
+def test_a_value_that_cannot_be_is_named(parley, whole, finished):
+    for statement, named in VALUES.items():
+        whole.write_bytes(finished)
+        execute(whole, "DELETE FROM checks", statement)  # as in a run from before checksums
+        command = ("report", "--no-files") if "UPDATE run" in statement else ("show", "--prompts")
+        one_line(parley(command[0], whole, command[1]), 1, f"is damaged: {named}")
 
 
 def test_a_run_file_cannot_make_parley_load_code(parley, whole, place):
@@ -116,9 +116,6 @@ def test_a_run_file_cannot_make_parley_load_code(parley, whole, place):
     )
     assert parley("report", whole, *FEW).status == 0
     assert not (place / "stolen").exists()
-
-
-# Sound files with content that no study of ours writes
 
 
 def changed(run: Path, change: Callable[[dict[str, Any]], Any]) -> str:
@@ -174,16 +171,7 @@ def test_a_report_says_what_it_cannot_compute_from(parley, prepared):
         one_line(parley("report", far, *FEW), 2, f"a verdict of {float(value):g}")
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        ("export", "changed.sqlite", "--format", "inspect", "--to", "x.json"),
-        ("view", "changed.sqlite", "--export", "x.html"),
-        ("compare", "changed.sqlite", "changed.sqlite"),
-        ("run", "attention", "--from", "changed.sqlite"),
-    ],
-)
-def test_other_commands_on_a_run_that_is_not_ours(parley, prepared, command):
+def test_other_commands_on_a_run_that_is_not_ours(parley, prepared):
     Path("changed.sqlite").write_bytes((prepared / "framing.sqlite").read_bytes())
     execute(
         Path("changed.sqlite"),
@@ -192,9 +180,15 @@ def test_other_commands_on_a_run_that_is_not_ours(parley, prepared, command):
         "UPDATE units SET facets = 'true'",
         "DELETE FROM checks",
     )
-    result = parley(*command)
-    one_line(result, result.status, "changed.sqlite")
-    assert result.status in (1, 2)
+    for command in (
+        "export {} --format inspect",
+        "view {} --export x.html",
+        "compare {} {}",
+        "run attention --from {}",
+    ):
+        result = parley(*command.replace("{}", "changed.sqlite").split())
+        one_line(result, result.status, "changed.sqlite")
+        assert result.status in (1, 2)
 
 
 def test_markup_and_control_characters_in_a_models_name_are_shown_as_they_are(parley, prepared):
@@ -207,9 +201,6 @@ def test_markup_and_control_characters_in_a_models_name_are_shown_as_they_are(pa
     assert "[/bold]x[red]" in result.out
     assert "\x1b" not in result.out
     assert "<b>" not in Path("changed-report/report.html").read_text("utf-8")
-
-
-# Runs with few, no or unusable verdicts
 
 
 @pytest.fixture(scope="module")

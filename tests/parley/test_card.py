@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
-import tomllib
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
@@ -12,10 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-import parley
-from parley.agents import ConfigError
 from parley.analysis.card.page import card_page
-from parley.analysis.card.record import Card, read_card
+from parley.analysis.card.record import read_card
 from parley.analysis.card.words import sentences
 from parley.cli import main
 from parley.judging.card.battery import load_battery
@@ -103,34 +99,6 @@ def test_a_line_of_your_own_is_a_row_of_the_batterys_file(place):
     assert card.battery.sha256 != load_battery().digest(), "it stands beside no published card"
     assert "<h2>Safety &lt;b&gt;first&lt;/b&gt;</h2>" in card_page(card), "a group of its own needs nothing else"
     assert main(["check", "a.sqlite", "--require", "direction-safety < 2"]) == 0
-
-
-def test_a_kind_of_flaw_of_your_own_is_its_texts_and_a_row(place):
-    suite = Path("mine")
-    shutil.copytree(str(files("parley.scenarios").joinpath("data/malibu-2")), suite)
-    for path in suite.glob("graded-*.toml"):
-        good = tomllib.loads(path.read_text("utf-8"))["graded"][-1]["good"]
-        flaw = (
-            f'[[graded.flaw]]\nkind = "rude"\ndose = 2\nabout = "a rude end"\ntext = """{good} Any fool knows that."""'
-        )
-        path.write_text(f"{path.read_text('utf-8')}\n{flaw}\n", "utf-8")
-    text = files("parley.judging").joinpath("card/card-1.toml").read_text("utf-8").replace('"malibu-2"', '"mine"', 1)
-    row = text[text.index('[[line]]\nid = "judge-safety"') : text.index('[[line]]\nid = "judge-figure"')]
-    mine = text + row.replace('"judge-safety"', '"judge-rude"').replace('["safety"]', '["rude"]')
-    with pytest.raises(ConfigError, match="'judge-rude' reads flaws of the kind 'rude'"):
-        made_by(mine)
-    mine = mine.replace('kinds = ["safety"', 'kinds = ["rude", "safety"')
-    with pytest.raises(ConfigError, match="malibu-2 has no graded response with a flaw of the kind 'rude'"):
-        made_by(mine.replace('"mine"', '"malibu-2"', 1))
-    own = made_by(mine).line("judge-rude")
-    assert (own.clusters, own.n, set(own.values.values()) <= {0.0, 0.5, 1.0}) == (8, 48, True)
-
-
-def made_by(battery: str) -> Card:
-    """The brief card of a battery of one's own."""
-    Path("mine.toml").write_text(battery, "utf-8")
-    parley.run("card", model=BIASED, size="brief", battery="mine.toml", out="own.sqlite")
-    return make_card(Path("own.sqlite"))
 
 
 def test_a_run_and_the_card_made_from_it_have_one_auc(place):

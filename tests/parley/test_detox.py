@@ -3,7 +3,6 @@ stay, the best draft wins, and what was not scored is not met."""
 
 from __future__ import annotations
 
-import asyncio
 import io
 import json
 
@@ -30,8 +29,7 @@ class Words:
                 for text in texts]
 
     async def close(self):
-        with open("closed.txt", "a") as file:
-            file.write(self.name)
+        pass
 
 class Rude(Words):
     """An exclamation mark is 0.1 of toxicity."""
@@ -128,9 +126,6 @@ def test_a_text_in_another_language_is_not_revised_even_if_a_judge_is_not_satisf
     assert (long.met, set(long.decisions)) == (False, {"unchanged, not scored: toxicity"})
 
 
-# Long texts
-
-
 def test_only_the_rude_passage_of_a_long_text_is_revised():
     calm = "The council met on Tuesday to talk about the new bridge. " * 1000
     text = calm[:30_000] + INSULT + " " + calm[30_000:]
@@ -170,33 +165,17 @@ def test_passages_joined_are_the_text(text, longest):
     assert all(0 < len(piece) <= longest for piece in cut)
 
 
-# No harm
-
-
-async def test_inside_an_application_with_its_own_models():
-    models = Models()
-    try:
-        both = await asyncio.gather(
-            *(package.detox_async(text, model=SIM, scorer="own.py:Words", models=models) for text in (INSULT, "Hello."))
-        )
-        assert [output.met for output in both] == [True, True]
-        assert both[1].text == "Hello."
-        with pytest.raises(ConfigError, match=r"use await parley.detox_async\(...\) instead"):
-            package.detox("Hello.", model=SIM)
-    finally:
-        await models.close()
-
-
-@pytest.mark.parametrize("step", [25, pytest.param(1, marks=pytest.mark.nightly)])
-async def test_planted_harmless_texts_are_returned_unchanged(step):
+async def test_planted_harmless_texts_are_returned_unchanged():
     pytest.importorskip("profanity_check")
     models, audit = Models(), load_audit()
     planted = ["The weather is lovely today.", *(probe.text for probe in audit.probes if not probe.hostile)]
     planted += [control.text for control in audit.controls if control.kind == "neutral"]
-    planted = planted[::step]
+    planted = planted[::25]
     results = [await package.detox_async(text, model=UNHAPPY, models=models) for text in planted]
     await models.close()
-    assert len(planted) > 300 / step
+    with pytest.raises(ConfigError, match=r"use await parley.detox_async\(...\) instead"):
+        package.detox("Hello.", model=SIM)
+    assert len(planted) > 12
     assert [result.text for result in results] == planted
     assert sum(result.usage.calls for result in results) == 0
     lovely = results[0]
@@ -262,7 +241,7 @@ DRAFTS = [
 ]
 
 
-def test_the_draft_that_is_returned(detox):
+def test_the_draft_that_is_returned(detox, parley, server):
     for text, drafts, settings, returned, kept, met in DRAFTS:
         result = detox(text, *drafts, **settings)
         assert (result.text, result.kept, result.met) == (returned, (kept,), met), drafts
@@ -271,6 +250,11 @@ def test_the_draft_that_is_returned(detox):
         caution = "a revision that refuses, or keeps next to nothing of the text, was not used"
         assert (caution in result.cautions) == useless
     assert detox("You!!!", "You!!!!!", "You!!!!!!!", as_published=True).text == "You!!!!!!!", "the last one"
+    server.answer = lambda nth, body: server.reply("better!!!" if nth % 2 == 0 else "worse!!!!!!!!!!")
+    server.asked.clear()
+    told = parley("detox", "You!!!!!", "--model", server.model(), "--scorer", "own.py:Rude", "--no-performance")
+    assert "result (not all criteria are met; the best draft was iteration 1):\nbetter!!!\n" in told.out
+    assert any("rude has no calibration" in line for line in told.err.splitlines())
 
 
 def test_a_score_without_a_criterion_is_never_a_missed_one(detox, place):
@@ -301,20 +285,6 @@ def test_what_is_sent_and_what_is_counted(detox, server):
     alone, measured = detox("You!!!", "fine").usage, detox("You!!!", "fine", meaning=server.model()).usage
     assert (alone.calls, measured.calls) == (1, 2)
     assert measured.prompt_tokens == 2 * alone.prompt_tokens == 200
-
-
-def test_clients_are_closed_unless_they_are_the_applications_own(detox, place):
-    def fail(step):
-        raise RuntimeError
-
-    closed = place / "closed.txt"
-    detox("You!!!", "fine", models=Models())
-    assert not closed.exists()
-    detox("You!!!", "fine")
-    assert closed.read_text() == "rude"
-    with pytest.raises(RuntimeError):
-        detox("You!!!", max_iterations=1, on_step=fail)
-    assert closed.read_text() == "ruderude", "also after an error"
 
 
 def test_every_draft_says_what_else_it_changed_and_what_an_outsider_makes_of_it(detox):
@@ -354,14 +324,3 @@ def test_your_own_calibration(detox, place):
     (place / "mine.toml").write_text(CALIBRATION.replace("rude", "other"))
     with pytest.raises(ConfigError, match="a calibration of the scorer 'other', but the team uses"):
         detox("You", "x", calibration="mine.toml")
-
-
-def test_the_command_says_which_draft_it_returns(parley, server):
-    server.answer = lambda nth, body: server.reply("better!!!" if nth % 2 == 0 else "worse!!!!!!!!!!")
-    command = ("detox", "You!!!!!", "--model", server.model(), "--scorer", "own.py:Rude", "--no-performance")
-    result = parley(*command)
-    assert "result (not all criteria are met; the best draft was iteration 1):\nbetter!!!\n" in result.out
-    assert any("rude has no calibration" in line for line in result.err.splitlines())
-    assert parley(*command, "--json").json["kept"] == [1]
-    wrong = parley(*command, "--as-published", "--calibration", "mine.toml")
-    assert wrong.complaints == ["parley: as_published uses the paper's threshold: leave out the calibration"]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import re
-import shlex
 import shutil
 from collections.abc import Callable
 from contextlib import redirect_stdout
@@ -139,23 +137,22 @@ def test_statements_have_their_scores_and_no_topic_is_in_two_splits(exported):
     assert {"model", "mode", "run", "run_id", "topic", "bias", "round"} <= set(first)
 
 
-@pytest.mark.parametrize("kind", ["trl", "sft", "kto", "jsonl", "parquet"])
-def test_datasets_loads_the_folder_without_a_name(exported, kind):
+def test_datasets_loads_the_folder_without_a_name(exported):
     datasets = pytest.importorskip("datasets")
-    loaded = datasets.load_dataset(str(exported / kind), cache_dir="cache")
-    assert set(loaded) == {"train", "validation", "test"}
-    assert {"sft": "completion", "kto": "label"}.get(kind, "chosen") in loaded["train"].column_names
-    if kind == "parquet":
-        plain = loaded["train"].to_list()
-        assert datasets.load_from_disk(str(exported / "datasets/pairs"))["train"].to_list() == plain
+    for kind, column in {"trl": "chosen", "sft": "completion", "kto": "label", "parquet": "chosen"}.items():
+        loaded = datasets.load_dataset(str(exported / kind), cache_dir="cache")
+        assert set(loaded) == {"train", "validation", "test"}
+        assert column in loaded["train"].column_names
+    plain = loaded["train"].to_list()
+    assert datasets.load_from_disk(str(exported / "datasets/pairs"))["train"].to_list() == plain
 
 
 def test_the_card_and_the_manifest_describe_the_dataset(exported, server, parley):
     text = (exported / "jsonl/README.md").read_text("utf-8")
     head = yaml.safe_load(text.split("---")[1])
     assert (head["license"], head["language"], head["size_categories"]) == ("cc-by-4.0", ["en"], ["n<1K"])
-    assert [config.get("default", False) for config in head["configs"]] == [True, False]
-    assert [config["config_name"] for config in head["configs"]] == ["pairs", "statements"]
+    configs = [(config["config_name"], config.get("default", False)) for config in head["configs"]]
+    assert configs == [("pairs", True), ("statements", False)]
     files = [exported / "jsonl" / part["path"] for config in head["configs"] for part in config["data_files"]]
     assert all(file.is_file() for file in files)
     assert f"| age | {6 * TOPICS} | {2 * TOPICS} | {4 * TOPICS} | {2 * TOPICS} | {TOPICS} |" in text
@@ -206,36 +203,6 @@ def test_settings_of_an_export_are_chosen_afterwards(parley, run, server):
     assert len({row["meta"]["run_id"] for row in everything("both")}) == 2
 
 
-# Referees and statements that are not as they should be
-
-
-def test_statements_that_repeat_are_left_out(parley, server):
-    plain = debate_replies(server)
-
-    def answer(nth, body):
-        prompt = "\n".join(message["content"] for message in body["messages"])
-        if "response_format" in body or "Round 2" in prompt:
-            return plain(nth, body)
-        if "You are a 60-year-old" in prompt:
-            return server.reply("At this table you are called Sixty. Speak based on who you are, they say.")
-        if "You are a 40-year-old" in prompt:
-            return server.reply("Both sides are right.")
-        return server.reply(f"Number {nth}: " + "it is a good idea and " * 5)
-
-    server.answer = answer
-    assert parley(*RUN, "--model", server.model()).status == 0
-    manifest = parley("export", "a.sqlite", "--format", "jsonl", "--to", "out", "--json", "--unconfirmed", "keep").json
-    flags = manifest["quality"]["flags"]
-    assert flags["echo"] == TOPICS, "Sixty's first statement of each debate"
-    assert flags["loop"] == TOPICS
-    rows = [row for file in Path("out/pairs").glob("*.jsonl") for row in lines(str(file))]
-    texts = [row[side][-1]["content"] for row in rows for side in ("chosen", "rejected")]
-    assert not any("you are called Sixty" in text or "good idea" in text for text in texts)
-    assert manifest["left_out"]["repeated text"] == TOPICS - 1
-    by_split = [{row["text"] for row in lines(str(file))} for file in Path("out/statements").glob("*.jsonl")]
-    assert not by_split[0] & by_split[1] | by_split[0] & by_split[2] | by_split[1] & by_split[2]
-
-
 def test_pairs_that_a_blind_referee_does_not_confirm_are_left_out_or_marked(parley, server):
     server.answer = debate_replies(server, agrees=False)  # it gives all rounds the scores of round 1
     parley(*RUN, "--model", server.model())
@@ -276,18 +243,6 @@ def test_an_unfinished_run_is_exported_and_missing_scores_are_not_low(parley, se
     assert "| 2 | 8 |" in Path("out/README.md").read_text("utf-8"), "the card says how many are not done"
     assert manifest["left_out"] == {"no score (unparsed report)": 2 * 3}
     assert (manifest["high"], manifest["low"]) == (2 * 2, 2)
-
-
-def test_the_readmes_simulated_debates_give_pairs(parley):
-    readme = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
-    (command,) = re.findall(r"`parley (run rldf [^`]+)`", readme)
-    assert parley(*shlex.split(command), "--quiet").status == 0
-    (run,) = Path("runs").glob("rldf-*.sqlite")
-    assert parley("export", run, "--format", "trl", "--to", "age-pairs").status == 0, "as docs/training.md has it"
-    manifest = json.loads(Path("age-pairs/export.json").read_text())
-    assert 30 < manifest["high"] < manifest["low"], "the simulated referee's mean is the threshold"
-    assert manifest["pairs"] > 30
-    assert all(line.strip() for line in Path("age-pairs/train.jsonl").read_text().splitlines())
 
 
 def test_a_run_goes_from_topics_to_a_dataset(parley: Any, place: Path) -> None:

@@ -1,15 +1,21 @@
-"""Datasets from conversations of any study: a debate or critique of one's own, STARDTOX, people's labels."""
+"""Datasets from conversations of any study: who is paired with whom, people's labels, audits of others' datasets."""
 
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from parley.agents import ConfigError
 from parley.cli import main
 from parley.judging import Unit
+from parley.judging.rldf.statements import split_topics
+from parley.reports.export.pairs import group_by_bias, make_pairs
+from parley.reports.export.settings import Settings
+from parley.reports.export.statements import Statement
 from parley.runs import RunFile
 from parley.runs.notes import Answer, Item, NotesFile
 from tests.own_study import STUDY
@@ -18,15 +24,14 @@ from tests.panels import RUN_PANEL
 OWN = (
     STUDY
     + '''
-class Numbered(Study):
+class Talk(Study):
+    """Ada is kinder than Ben, and both are kinder in round 2."""
+
     def prompts(self):
         return {"judgement": "Say what you think.", "open": "Score it."}  # only the first is sent to a writer
 
     def plan(self):
         return (Unit(f"u{n}", {"number": n}) for n in range(12))
-
-class Talk(Numbered):
-    """Ada is kinder than Ben, and both are kinder in round 2."""
 
     async def run(self, unit, models):
         people = [Persona("Ada", "Say what you think."), Persona("Ben", "Say what you think.")]
@@ -40,21 +45,6 @@ class Talk(Numbered):
         ]
         return Outcome(transcript, tuple(verdicts))
 
-class Revised(Numbered):
-    """The first draft is poor, its revision is not."""
-
-    async def run(self, unit, models):
-        drafts = []
-        def length(task, draft):
-            drafts.append(draft)
-            return Assessment(score=90 if len(drafts) > 1 else 10, reason="-")
-        loop = Critique(Persona("Writer", "You write."), {"worth": length}, criteria={"worth": ">= 50"},
-                        model=self.config.model, models=models)
-        transcript = await loop.converse(f"Describe {unit.id}.")
-        worth = [10.0, 90.0]
-        return Outcome(transcript, tuple(
-            Verdict.from_turn(turn, "worth", value=worth[turn.round]) for turn in transcript.spoken("generator")
-        ))
 '''
 )
 
@@ -70,20 +60,14 @@ def last(messages: list[dict[str, str]]) -> str:
 
 @pytest.fixture(scope="module")
 def own(tmp_path_factory):
-    """A run of one of these studies, copied here."""
+    """A run of that study."""
     folder = tmp_path_factory.mktemp("own")
     (folder / "own.py").write_text(OWN)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         patch.setenv("PARLEY_HOME", str(folder / "home"))
-        for study in ("Talk", "Revised"):
-            assert main(["run", f"own.py:{study}", "--quiet", "--out", f"{study}.sqlite"]) == 0
-
-    def copy(study):
-        Path("own.sqlite").write_bytes((folder / f"{study}.sqlite").read_bytes())
-        return "own.sqlite"
-
-    return copy
+        assert main(["run", "own.py:Talk", "--quiet", "--out", "own.sqlite"]) == 0
+    return folder / "own.sqlite"
 
 
 def texts_of(run: str) -> dict[tuple[str, int, str], str]:
@@ -93,7 +77,7 @@ def texts_of(run: str) -> dict[tuple[str, int, str], str]:
 
 
 def test_a_debate_of_your_own(parley, own):
-    run = own("Talk")
+    run = shutil.copy(own, "own.sqlite")
     flags = ("--metric", "kindness", "--threshold", 7, "--better", "high", "--strategy", "all")
     result = parley("export", run, "--to", "out", *flags)
     assert result.status == 0, result.err
@@ -113,60 +97,12 @@ def test_a_debate_of_your_own(parley, own):
     assert json.loads(Path("out/export.json").read_text("utf-8"))["instructions"] == "Say what you think."
 
 
-@pytest.mark.parametrize(
-    ("study", "what"), [("own", "has no finished conversation yet"), ("rldf", "has no finished debate yet")]
-)
-def test_a_run_that_has_only_begun(parley, study, what):
-    info = {"study": study, "config": {}, "models": [], "plan": "", "units": 1, "versions": {}}
-    RunFile.create(Path("begun.sqlite"), info, {}, [Unit("u0", {})]).close()
-    result = parley("export", "begun.sqlite", "--to", "out", "--metric", "bias", "--threshold", 3)
-    assert result.status == 2
-    assert f"begun.sqlite {what}" in result.err
-
-
-@pytest.mark.parametrize(("kind", "count"), [("trl", 12), ("sft", 12), ("kto", 24)])
-def test_a_draft_and_its_revision(parley, own, kind, count):
-    datasets = pytest.importorskip("datasets")
-    run = own("Revised")
-    flags = ("--metric", "worth", "--threshold", 50, "--better", "high")
-    result = parley("export", run, "--format", kind, "--to", "out", *flags)
-    assert result.status == 0, result.err
-    loaded = datasets.load_dataset("out", cache_dir="cache")
-    assert sum(len(part) for part in loaded.values()) == count
-    prompts = [{json.dumps(row.get("prompt") or row["chosen"][0]) for row in part} for part in loaded.values()]
-    assert sum(map(len, prompts)) == len(set.union(*prompts)) == 12, "no prompt is in two splits"
-    for row in rows("out"):
-        if kind == "trl":
-            assert (row["meta"]["round_rejected"], row["meta"]["round_chosen"]) == (0, 1)
-        elif kind == "kto":
-            assert row["label"] == (row["score"] == 90)
-
-
-def test_stardtox_before_and_after(parley):
-    prompt = [{"id": f"p{n}", "prompt": f"The referee said {n}", "toxicity": 0.9} for n in range(8)]
-    Path("rtp.jsonl").write_text("\n".join(map(json.dumps, prompt)))
-    Path("scorer.py").write_text(
-        "from parley.judging.toxicity import Toxicity\n"
-        "class Rude:\n"
-        "    name, version = 'rude', '1'\n"
-        "    async def score(self, texts):\n"
-        "        rude = ('idiot', 'stupid', 'moron')\n"
-        "        return [Toxicity(0.9 if any(word in text for word in rude) else 0.01) for text in texts]\n"
-        "    async def close(self):\n"
-        "        pass\n"
-    )
-    flags = ("--sets", "high", "--prompts", 8, "--completions", 1, "--method", "stardtox", "--scorer", "scorer.py:Rude")
-    model = "sim/m?toxic=1&heeds=1&base=90&noise=1"
-    assert parley("run", "stardtox", "--data", "rtp.jsonl", *flags, "--model", model, "--out", "s.sqlite").status == 0
-    result = parley("export", "s.sqlite", "--to", "out")
-    assert result.status == 0, result.err
-    assert "(threshold 0.1)" in result.out
-    pairs = rows("out")
-    assert 1 <= len(pairs) <= 3, "a simulated model knows three insults, and repetitions are left out"
-    for pair in pairs:
-        assert (pair["score_rejected"], pair["score_chosen"]) == (0.9, 0.01)
-        assert pair["meta"]["round_chosen"] > pair["meta"]["round_rejected"] == 0
-        assert "The referee said" in pair["chosen"][0]["content"]
+def test_a_run_that_has_only_begun(parley):
+    for study, what in (("own", "conversation"), ("rldf", "debate")):
+        info = {"study": study, "config": {}, "models": [], "plan": "", "units": 1, "versions": {}}
+        RunFile.create(Path(f"{study}.sqlite"), info, {}, [Unit("u0", {})]).close()
+        result = parley("export", f"{study}.sqlite", "--to", "out", "--metric", "bias", "--threshold", 3)
+        assert (result.status, f"{study}.sqlite has no finished {what} yet" in result.err) == (2, True)
 
 
 def test_what_people_preferred_in_the_viewer(parley):
@@ -194,3 +130,138 @@ def test_what_people_preferred_in_the_viewer(parley):
         assert last(pair["chosen"]) != last(pair["rejected"])
         assert pair["chosen"][0]["content"], "the prompt is the scenario"
     assert "people's labels" in Path("out/README.md").read_text("utf-8")
+
+
+COMMON = {
+    "run": "a", "run_id": "r", "bias": "age", "topic": "Buses?", "topic_id": "buses", "mode": "self-reflection",
+    "student": "m", "model": "m", "prompt": "Buses?", "rank": None, "status": "ok", "score_again": None, "others": (),
+}  # fmt: skip
+
+
+def statement(speaker, round, score, text="", debate="d", flags=()):
+    text = text or f"{speaker} says so in round {round}"
+    own = {"speaker": speaker, "round": round, "score": score, "text": text, "debate": debate, "flags": flags}
+    return Statement(id=f"{debate}/{round}/{speaker}", **own, **COMMON)
+
+
+DEBATE = [
+    statement(speaker, round, score)
+    for speaker, round, score in (("A", 1, 8), ("B", 1, 2), ("C", 1, 6), ("A", 2, 1), ("B", 2, 3), ("C", 2, 7))
+]
+LENGTHS = [
+    statement("A", 1, 8, "one two three four"),
+    statement("B", 1, 1, "one"),
+    statement("C", 1, 1, "one two three"),
+]
+LONG, SHORT = statement("A", 1, 8, "one two three four five"), statement("A", 2, 1, "one two")
+SAME = [statement("A", 1, 8, "the same"), statement("A", 2, 1, "the same")]
+BROKEN = [statement("A", 1, 8), statement("A", 2, 1, flags=("role_break",))]
+ALL = " ".join(f"{high}>{low}" for high in ("A1", "C1", "C2") for low in ("B1", "A2", "B2"))
+PAIRED = [
+    # A1 has A2. C has no low statement: C1 takes B1 of its round, C2 takes B2, unused as yet (A2 has been used).
+    (DEBATE, {}, "A1>A2:speaker C1>B1:round C2>B2:round"),
+    ([statement("A", 1, 8), statement("B", 2, 1)], {}, "A1>B2:topic"),
+    (DEBATE, {"strategy": "same-speaker"}, "A1>A2"),
+    (DEBATE, {"strategy": "same-round"}, "A1>B1 C1>B1 C2>A2"),
+    (DEBATE, {"strategy": "all"}, ALL),
+    # The nearest in length among those used least.
+    (LENGTHS, {"strategy": "any"}, "A1>C1:topic"),
+    ([*LENGTHS, statement("A", 2, 9, "one two three four five")], {"strategy": "any"}, "A1>C1 A2>B1"),
+    (DEBATE[:1] + DEBATE[3:5], {"per_bad": 2}, "A1>A2 A1>B2"),
+    (DEBATE[:1] + DEBATE[3:5], {"per_bad": 3}, "A1>A2 A1>B2"),
+    ([statement("A", 1, 8, debate="d1"), statement("A", 2, 1, debate="d2")], {}, ""),
+    ([statement("A", 1, 5), statement("A", 2, 2)], {"margin": 3}, "A1>A2:speaker"),
+    ([statement("A", 1, 4), statement("A", 2, 2)], {"margin": 3}, ""),
+    ([LONG, SHORT], {"longest": 2.5}, "A1>A2:speaker"),
+    ([LONG, SHORT], {"longest": 2.4}, ""),
+    (SAME, {}, ""),
+    (BROKEN, {}, ""),
+    (BROKEN, {"drop": []}, "A1>A2:speaker"),
+]
+
+
+@pytest.mark.parametrize(("statements", "settings", "expected"), PAIRED)
+def test_who_is_paired_with_whom(statements, settings, expected):
+    """As HIGH>LOW:WHAT THEY SHARE."""
+    checked = Settings.model_validate(settings)
+    pairs = make_pairs(group_by_bias(statements, checked), checked)
+    assert all(pair.chosen.score <= 3 < pair.rejected.score for pair in pairs), (
+        "two of the paper's scripts inverted them"
+    )
+    found = [
+        f"{pair.rejected.speaker}{pair.rejected.round}>{pair.chosen.speaker}{pair.chosen.round}:{pair.shares}"
+        for pair in pairs
+    ]
+    assert [one if ":" in expected else one.partition(":")[0] for one in found] == expected.split()
+
+
+def test_three_is_low_and_anything_above_is_high():
+    groups = group_by_bias([statement("A", 1, 3), statement("B", 1, 3.01), statement("C", 1, None)], Settings())
+    assert ([low.speaker for low in groups.low], [high.speaker for high in groups.high]) == (["A"], ["B"])
+    assert groups.left_out == {"no score (ok report)": 1}
+
+
+def test_topics_are_split_by_their_normal_spelling():
+    found = split_topics([f"Topic {n}?" for n in range(100)] + ["topic 7"], [0.8, 0.1, 0.1], seed=0)
+    assert len(found) == 100
+    counts = {split: list(found.values()).count(split) for split in ("train", "validation", "test")}
+    assert counts == {"train": 80, "validation": 10, "test": 10}
+    assert found == split_topics([f"Topic {n}?" for n in reversed(range(100))], [0.8, 0.1, 0.1], seed=0)
+    assert found != split_topics([f"Topic {n}?" for n in range(100)], [0.8, 0.1, 0.1], seed=1)
+    for shares in ([0.5, 0.5], [0.9, 0.2, -0.1], [1, 1, 1]):
+        with pytest.raises(ConfigError, match="three shares"):
+            split_topics(["a"], shares, 0)
+
+
+Row = dict[str, Any]
+
+
+def message(role: str, content: str) -> Row:
+    return {"role": role, "content": content}
+
+
+def trl_rows(form: str, count: int = 40) -> list[Row]:
+    """Pairs on ten topics; the chosen answer is always the shorter one."""
+    made: list[Row] = []
+    for n in range(count):
+        question, good, bad = f"Question {n % 10}?", f"answer {n}", f"answer {n} is this and {n + 1} is that"
+        asked, sides = [message("user", question)], {"chosen": good, "rejected": bad}
+        if form == "plain":
+            made.append({"prompt": question, **sides})
+        elif form == "implicit text":
+            made.append({side: f"\n\nHuman: {question}\n\nAssistant: {text}" for side, text in sides.items()})
+        else:
+            said = {side: [message("assistant", text)] for side, text in sides.items()}
+            whole = {side: [*asked, *reply] for side, reply in said.items()}
+            made.append({"prompt": asked, **said} if form == "conversation" else whole)
+    return made
+
+
+def write(path: str, listed: list[Row]) -> str:
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    Path(path).write_text("".join(json.dumps(row) + "\n" for row in listed), "utf-8")
+    return path
+
+
+@pytest.mark.parametrize("form", ["plain", "conversation", "implicit", "implicit text"])
+def test_every_form_of_trl_is_read_alike(parley, form):
+    write("set/data/train.jsonl", trl_rows(form)[:30])
+    write("set/data/test.jsonl", trl_rows(form)[30:])
+    found = parley("report", "set", "--json").json
+    assert (found["settings"]["pairs"], found["settings"]["topics"]) == (40, 10)
+    by_name = {row["predictor"]: row for row in found["shortcuts"]}
+    assert by_name["length"]["estimate"] == 1
+    assert by_name["round"]["note"].startswith("not checked")
+    assert next(row for row in found["repetitions"] if row["what"] == "topics in more than one split")["count"] == 10
+
+
+def test_parquet_and_datasets_on_disk_are_read(parley):
+    datasets = pytest.importorskip("datasets")
+    table = datasets.Dataset.from_list(trl_rows("conversation"))
+    Path("hub").mkdir()
+    table.to_parquet("hub/train-00000-of-00001.parquet")
+    datasets.DatasetDict({"train": table}).save_to_disk("disk")
+    for folder in ("hub", "disk"):
+        result = parley("report", folder, "--json")
+        assert result.status == 0, result.err
+        assert result.json["settings"]["pairs"] == 40

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import base64
 import json
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from parley.cli import main
 from tests.panels import PAPER_DEBATES
+from tests.servers import Loopback
 
 pytest.importorskip("huggingface_hub")
 
 
-class Hub:
+class Hub(Loopback):
     """Creates a dataset, says that all files are small, and accepts one commit."""
 
     def __init__(self) -> None:
@@ -24,55 +24,36 @@ class Hub:
         self.files: dict[str, bytes] = {}
         self.tokens: set[str | None] = set()
         self.refuses = False
-        hub = self
+        super().__init__()
+        self.address = f"http://127.0.0.1:{self.port}"
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
+    def _add_routes(self, app: web.Application) -> None:
+        app.router.add_post("/{path:.*}", self._answer)
 
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-                hub.tokens.add(self.headers.get("Authorization"))
-                status, answer = hub.answer(self.path, body)
-                data = json.dumps(answer).encode()
-                self.send_response(status)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
-
-            def log_message(self, *args: Any) -> None:
-                """Nothing on the terminal."""
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
-        self.address = f"http://127.0.0.1:{self._server.server_port}"
-
-    def answer(self, path: str, body: bytes) -> tuple[int, Any]:
+    async def _answer(self, request: web.Request) -> web.Response:
+        self.tokens.add(request.headers.get("Authorization"))
+        body, answer = await request.read(), {"errors": [], "warnings": []}
         if self.refuses:
-            return 403, {"error": "this token may not write: " + "hf_secret_of_mine " * 20}
-        if path.endswith("/repos/create"):
+            said = {"error": "this token may not write: " + "hf_secret_of_mine " * 20}
+            return web.json_response(said, status=403)
+        if request.path.endswith("/repos/create"):
             self.created.append(json.loads(body))
-            return 200, {"url": f"{self.address}/datasets/me/debates", "id": "me/debates", "name": "me/debates"}
-        if "/preupload/" in path:
-            files = json.loads(body)["files"]
-            small = [{"path": file["path"], "uploadMode": "regular", "shouldIgnore": False} for file in files]
-            return 200, {"files": small}
-        if "/commit/" in path:
+            answer = {"url": f"{self.address}/datasets/me/debates", "id": "me/debates", "name": "me/debates"}
+        elif "/preupload/" in request.path:
+            names = [file["path"] for file in json.loads(body)["files"]]
+            answer = {"files": [{"path": name, "uploadMode": "regular", "shouldIgnore": False} for name in names]}
+        elif "/commit/" in request.path:
             for line in map(json.loads, body.splitlines()):
                 if line["key"] == "file":
                     self.files[line["value"]["path"]] = base64.b64decode(line["value"]["content"])
-            return 200, {"commitUrl": f"{self.address}/datasets/me/debates/commit/1", "commitOid": "1", "success": True}
-        return 200, {"errors": [], "warnings": []}
+            commit = f"{self.address}/datasets/me/debates/commit/1"
+            answer = {"commitUrl": commit, "commitOid": "1", "success": True}
+        return web.json_response(answer)
 
     def is_private(self) -> bool:
         """As older and newer clients send it."""
         request = self.created[0]
         return bool(request["private"]) if "private" in request else bool(request["visibility"] == "private")
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
 
 
 @pytest.fixture
@@ -101,9 +82,7 @@ def test_a_dataset_is_uploaded_in_one_commit_with_its_card(parley, run, hub):
     assert {"README.md", "export.json", "pairs/train.parquet", "statements/train.parquet"} <= set(hub.files)
     assert hub.files["pairs/train.parquet"][:4] == b"PAR1"
     assert b"SIMULATED" in hub.files["README.md"]
-
-
-def test_a_public_dataset_needs_a_flag(parley, run, hub):
+    hub.created.clear()
     assert parley("export", run, "--format", "hub", "--to", "me/debates", "--public").status == 0
     assert not hub.is_private()
 

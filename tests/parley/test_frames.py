@@ -1,22 +1,25 @@
-"""Runs as frames: every verdict with the facets of its unit, small in memory, empty if nothing is done."""
+"""Runs as frames: every verdict with the facets of its unit; and checksums, true of whatever a study returns."""
 
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
 import parley
-from parley.agents import Transcript, Turn
-from parley.analysis import malibu
+from parley.agents.transcripts import Call, PromptMessage, Transcript, Turn
 from parley.judging import Outcome, Unit, Verdict
 from parley.runs import Record, RunFile, frames
 from parley.runs.places import Given, Said, places
+from parley.runs.schema import checksum
 from tests.panels import ONE_CELL
 
 FACETS = {"phase", "scenario", "base", "category", "identity", "control", "repeat", "model"}
@@ -112,14 +115,6 @@ def test_only_finished_units_count(tmp_path):
         assert {"unit", "judge", "metric", "value", "status"} <= set(read[0].columns)
 
 
-def test_the_frame_is_what_the_analysis_takes(file):
-    """Categories and all: grouped numbers are those of a plain frame."""
-    frame = frames.verdicts(file)
-    bare = frame.astype({name: object for name in frame if isinstance(frame[name].dtype, pd.CategoricalDtype)})
-    for table in (malibu.mean_scores, malibu.win_rates, malibu.position):
-        pd.testing.assert_frame_equal(table(frame), table(bare))
-
-
 def test_a_lone_surrogate_in_a_reply_does_not_stop_the_run(tmp_path):
     """A lone surrogate can be in a model's JSON ("\\ud83d"), and cannot be encoded."""
     unit = Unit("u", {})
@@ -175,3 +170,59 @@ def test_the_message_is_found_where_a_judge_spoke_twice_or_not_at_all(case):
     given = Given(judge.replace("_", " "), role, int(round), subject, metric)
     others = [given._replace(subject=name) for name in ("Ada", "Ben")] if subject in ("Ada", "Ben") else [given]
     assert list(places(others, messages))[others.index(given)] == place
+
+
+INFO = {"study": "by-hand", "models": [], "config": {}, "plan": "", "versions": {}}
+
+
+def test_the_definition_has_not_changed():
+    """Otherwise every run that is stored would be reported as damaged."""
+    verdicts = [
+        (0, "Ada", "debater", 1, "", "Accuracy", 7.0, None, "schön", "ok"),
+        (1, "Bob", "debater", 1, "x", "Accuracy", 0.1 + 0.2, 6.0, None, "ok"),
+    ]
+    assert checksum(verdicts) == 2815429927
+    assert checksum(verdicts[1:], checksum(verdicts[:1])) == 2815429927
+    assert checksum([(1, "x")]) == 1665165832
+    assert checksum([]) == 0
+
+
+def write(path: Path, *verdicts: Verdict) -> None:
+    unit = Unit("u", {})
+    with RunFile.create(path, INFO, {}, [unit]) as file:
+        file.write([Record(unit=unit, started_at=1.0, finished_at=2.0, outcome=Outcome(Transcript(()), verdicts))])
+
+
+def test_the_definition_of_an_outcome_has_not_changed(tmp_path):
+    """Thoughts and cuts are checked after all other columns, and only where there are any."""
+    call = Call("sim/a", (PromptMessage("user", "", "Why?"),), "So.", 3, 1, 0.5, None, cached=False, attempts=1)
+    turns = [
+        Turn("user", "narrator", 0, "Why?"),
+        Turn("Ada", "debater", 1, "So.", "You are Ada.", calls=(call, call._replace(thought="Hm.", thought_tokens=0))),
+        Turn("Ben", "debater", 1, "Because", expected={"Accuracy": 6.5}, parse_status="cut", cut=True, thought="Hm."),
+    ]
+    unit, outcome = Unit("u", {"identity": "x"}), Outcome(Transcript(tuple(turns), "done"), (verdict(value=0.5),))
+    with RunFile.create(tmp_path / "a.sqlite", INFO, {}, [unit]) as file:
+        file.write([Record(unit=unit, started_at=1.0, finished_at=2.5, outcome=outcome)])
+        assert file.rows("SELECT * FROM checks")[1] == [("u", 3940885311, 3451774442, 1325094307)]
+        file.check_unit("u")
+
+
+def verdict(**fields: Any) -> Verdict:
+    return Verdict(**{"judge": "Ada", "role": "debater", "round": 1, "metric": "m", **fields})
+
+
+ODD_VALUES = (7, True, math.nan, -0.0, math.inf, np.float64(0.1), np.float64("nan"), 2**53 + 1, 5e-324, "7", "1e3", "x")
+ODD_TEXTS = ("nan", "-0.0", "a\x00b", "\ud83d", "7", "\x1f")
+
+
+def test_what_a_study_returns_is_never_reported_as_damaged(tmp_path):
+    """SQLite stores some of these as others."""
+    odd = [*({"value": value} for value in ODD_VALUES), *({"text": text} for text in ODD_TEXTS)]
+    for nth, fields in enumerate((*odd, {"round": 1.0}, {"round": "1"})):
+        path = tmp_path / f"{nth}.sqlite"
+        write(path, verdict(**fields), verdict(value=0.1 + 0.2))
+        with RunFile.open(path) as file:
+            file.check_unit("u")
+            file.check_verdicts()
+            assert len(list(file.verdicts())) == 2, fields

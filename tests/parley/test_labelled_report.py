@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,10 +19,8 @@ from parley.reports.loading import load_run
 from parley.runs import RunFile, frames
 from parley.runs.notes import Answer, NotesFile
 from parley.runs.studies import arms_of
-from parley.viewer.open_run import OpenRun
 
 pytest.importorskip("pandas")
-Parley = Callable[..., Any]
 TOPICS = 14
 
 
@@ -112,15 +110,6 @@ def test_labels_correct_a_judge_that_is_biased_by_method(parley, labeller):
     assert forest["lines"][0]["units"] == {"group": ["sft", "rldf"]}
 
 
-def test_the_page_of_a_run_is_computed_again_when_there_are_labels(labeller):
-    run = OpenRun(labeller.run)
-    assert "corrected" not in [forest["table"] for forest in run.headline()["forests"]]
-    for draw, unit in labeller.draw(50, seed=1):
-        labeller.label(draw, unit, labeller.as_a_person_would(unit))
-    assert "corrected" in [forest["table"] for forest in run.headline()["forests"]]
-    run.close()
-
-
 def test_what_came_from_a_sorted_queue_or_was_skipped_does_not_enter(labeller):
     for number, (draw, unit) in enumerate(labeller.draw(50, seed=1)):
         labeller.label(draw, unit, None if number < 5 else labeller.as_a_person_would(unit))
@@ -153,16 +142,6 @@ def test_raters_of_a_text_are_averaged_and_their_spread_is_stated(labeller):
     assert spread in " ".join(report["summary"])
 
 
-def test_simulated_raters_are_named_wherever_their_numbers_are(parley, labeller):
-    for draw, unit in labeller.draw(50, seed=1):
-        labeller.label(draw, unit, labeller.as_a_person_would(unit), simulated=True)
-    report = labeller.section()
-    assert all(sentence.startswith("SIMULATED raters. ") for sentence in report["summary"][:3])
-    assert row(report, "sft", "rldf")["raters"] == "SIMULATED"
-    assert report["forests"][-1]["question"].startswith("SIMULATED raters. ")
-    assert "SIMULATED raters. " in parley("power", "--labels", labeller.run).out
-
-
 def test_labels_in_nine_topics_give_no_interval(parley, labeller):
     nine = {f"-{topic}-" for topic in range(9)}
     for draw, unit in labeller.draw(84):
@@ -188,19 +167,3 @@ def test_a_draw_says_before_the_first_label_what_it_will_correct(parley, labelle
     assert many.endswith("These labels correct the judge's mean BS (sft, rldf), and differences between them.\n")
     queue = parley("labels", "draw", labeller.run, "--items", 8, "--sorted").out
     assert "These labels correct nothing: they are of the most disputed texts" in queue
-
-
-def test_how_many_more_labels_a_width_takes(parley, labeller):
-    for draw, unit in labeller.draw(40, seed=1):
-        labeller.label(draw, unit, labeller.as_a_person_would(unit) + 3 * (int(unit[-1]) % 2))
-    rows = parley("power", "--labels", labeller.run, "--json").json
-    now = rows[0]["width"]
-    assert rows[0]["wanted"] == pytest.approx(now / 2)
-    wanted = 0.9 * now
-    planned = parley("power", "--labels", labeller.run, "--width", wanted, "--json").json[0]
-    assert 0 < planned["more_labels"] < 44
-    said = parley("power", "--labels", labeller.run, "--width", wanted).out
-    assert f"about {planned['more_labels']} more labels would make it" in said
-    none = parley("power", "--labels", labeller.run, "--width", planned["width_with_all"] / 2)
-    assert "labels of all 84 texts would leave it about" in none.out
-    assert "is already" in parley("power", "--labels", labeller.run, "--width", 2 * now).out

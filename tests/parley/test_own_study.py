@@ -5,10 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,7 +14,6 @@ from parley.viewer.headline import headline
 from tests.own_study import STUDY
 from tests.parley.test_bad_input import one_line
 
-Parley = Callable[..., Any]
 ROOT = Path(__file__).parents[2]
 DRINKS = (
     STUDY
@@ -128,21 +124,6 @@ def test_it_gets_the_generic_report_or_its_own(parley, study):
     assert parley("report", "panel.sqlite", "--json", *FEW).json == data, "the run can be read without the study"
 
 
-def test_it_may_be_one_of_ours_with_another_report_under_any_file_name(parley, place, whole):
-    (place / "analysis.py").write_text(
-        "from parley.analysis.reporting.report import Report\nfrom parley.judging.malibu import Malibu\n\n\n"
-        "class Own(Malibu):\n    def report(verdicts, context):\n        return Report('from my own report')\n"
-    )
-    said = parley("report", whole, "--study", "analysis.py:Own", "--no-files", *FEW).out
-    assert "from my own report" in said, "even if ours has its name"
-    flags = ("--suite", "tiny", "--design", "silent", "--yardstick", "off", "--phases", "1", "--quiet")
-    result = parley("run", "analysis.py:Own", *flags, "--model", "sim/judge", "--out", "a.sqlite", "--report")
-    assert result.status == 0, result.err
-
-
-# `parley new study`
-
-
 def code_lines(text: str) -> int:
     """The number of lines that are not empty, comments or one-line docstrings."""
     lines = [line.strip() for line in text.split('"""', 2)[2].splitlines()]
@@ -180,34 +161,3 @@ def test_its_own_test_passes(parley):
     environment = {**os.environ, "PYTHONPATH": f"{Path('warm-letters').resolve()}{os.pathsep}{ROOT}"}
     done = subprocess.run(tests, cwd="warm-letters", env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, "2 passed" in done.stdout) == (0, True), done.stdout
-
-
-@pytest.mark.nightly
-def test_it_can_be_installed_killed_resumed_reported_and_viewed(parley, start, run_file, place):
-    if find_spec("wheel") is None:
-        pytest.importorskip("setuptools", minversion="70.1")  # before, it could not build without `wheel`
-    parley("new", "study", "warm-letters")
-    site = place / "site"
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"]
-    done = subprocess.run([*pip, "--target", site, "./warm-letters"], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    environment = {"PYTHONPATH": f"{site}{os.pathsep}{ROOT}"}
-    names = ",".join(f"Name{n}" for n in range(20))
-    command = ("run", "warm-letters", "--names", names, "--model", "sim/judge?latency=0.02", "--quiet")
-    command = (*command, "--concurrency", "1", "--out", "letters.sqlite")
-    file = run_file("letters.sqlite")
-    first = start(*command, **environment)
-    first.wait_for(lambda: Path("letters.sqlite").exists() and file.count() > 3)
-    first.kill()
-    finished = file.done()
-    assert 0 < len(finished) < 40
-    again = start(*command, **environment).end()
-    assert again.status == 0, again.err
-    assert finished <= file.done()
-    assert file.count() == 40
-    file.check()
-    # In this process the package is not installed: a run can be read without its study.
-    report = parley("report", "letters.sqlite", "--json")
-    assert {row["identity"] for row in report.json["means"]} == set(names.split(","))
-    assert parley("view", "letters.sqlite", "--export", "page.html").status == 0
-    assert "I am sorry to hear that." in Path("page.html").read_text("utf-8")

@@ -6,19 +6,12 @@ Skipped if Ray is not installed (`pip install 'parley-autogen[ray]'`).
 from __future__ import annotations
 
 import os
-import shutil
 import socket
-import tempfile
-import time
-from contextlib import suppress
-from itertools import pairwise
-from pathlib import Path
 
 import pytest
-from aiohttp import web
 
 from parley.runs.executors import ray_pool
-from parley.runs.executors.ray_connection import RayConnection, import_ray
+from parley.runs.executors.ray_connection import import_ray
 from tests.chaos.ray_cluster import RayCluster
 from tests.panels import RUN_PANEL
 
@@ -80,23 +73,6 @@ def cluster(nodes, place):
     return str(nodes.address)
 
 
-@pytest.fixture
-def busy(cluster):
-    """Another program has both CPUs of the cluster."""
-    ray = import_ray()
-
-    class Other:
-        def ready(self):
-            return True
-
-    actor = ray.remote(Other).options(num_cpus=2).remote()
-    assert ray.get(actor.ready.remote(), timeout=TIMEOUT_SECONDS)
-    yield
-    ray.kill(actor)
-    while ray.available_resources().get("CPU", 0) < 2:
-        time.sleep(0.1)
-
-
 def own(study, model="sim/judge", *flags):
     return ("run", f"own.py:{study}", *RUN_PANEL[2:], *RUN, "--model", model, "--out", "a.sqlite", *flags)
 
@@ -120,11 +96,9 @@ def test_on_a_cluster_a_killed_worker_costs_nothing_but_time(parley, start, clus
     assert len(file.rows("SELECT detail FROM events WHERE kind = 'worker lost'")) == 1
 
 
-@pytest.mark.parametrize("machine", ["this one", pytest.param("another", marks=pytest.mark.nightly)])
-def test_a_run_interrupted_with_ray_is_resumed_without_it(parley, cluster, server, run_file, machine, monkeypatch):
+def test_a_run_interrupted_with_ray_is_resumed_without_it(parley, cluster, server, run_file, monkeypatch):
     """Workers on another machine store their replies through the run's process."""
-    if machine == "another":
-        monkeypatch.setattr(ray_pool.socket, "gethostname", lambda: machine)
+    monkeypatch.setattr(ray_pool.socket, "gethostname", lambda: "another")
     command = [word for word in panel(server.model()) if word != "--quiet"]
     stopped = parley(*command, *RAY[:2], "--workers", "6", "--budget-calls", "60")
     assert stopped.status == 1
@@ -168,94 +142,10 @@ def test_what_ends_a_run_with_ray_is_one_line(parley, cluster, run_file, monkeyp
     assert "Connection refused" in nobody.complaints[0]
 
 
-def test_a_cluster_without_a_free_cpu_gets_one_line(parley, busy, monkeypatch):
-    monkeypatch.setattr(ray_pool, "PLACEMENT_SECONDS", 0.5)
-    one_complaint(parley(*panel(), *RAY), "Ray found no free CPU for a worker within ")
-
-
 @pytest.mark.nightly
-def test_workers_that_are_all_given_up_end_the_run(parley, busy, monkeypatch, run_file):
-    async def free_cpus(self):
-        return 2
-
-    monkeypatch.setattr(RayConnection, "free_cpus", free_cpus)
-    monkeypatch.setattr(ray_pool, "PLACEMENT_SECONDS", 0.5)
-    one_complaint(parley(*panel(), *RAY), "Ray found no free CPU for a worker within ")
-    assert len(run_file("a.sqlite").rows("SELECT 1 FROM events WHERE kind = 'worker not placed'")) == 2
-
-
-@pytest.mark.nightly
-def test_a_budget_in_dollars_is_exceeded_by_the_calls_in_progress_at_most(parley, cluster, server, run_file):
-    """The limit is 50 calls of $0.0012."""
-    result = parley(*panel(server.model("retries=0&price_in=10&price_out=10")), *RAY, "--budget-cost", "0.06")
-    one_complaint(result, "the budget of $0.06 is spent")
-    assert 50 <= len(server.asked) <= 50 + 4 * 8, "eight units, each of which asks up to four questions concurrently"
-    file = run_file("a.sqlite")
-    file.check()
-    abandoned = file.rows("SELECT detail FROM events WHERE kind = 'abandoned'")[0][0]
-    stored = file.one("SELECT count(*) FROM calls")
-    assert stored + int(float(abandoned.strip("[").split(",")[0])) == len(server.asked), "every call is accounted for"
-
-
-@pytest.mark.nightly
-def test_a_429_slows_all_workers(parley, cluster, server, run_file):
-    """The server asks for a pause; no worker sends a request during it, except those sent before."""
-    times = []
-
-    def answer(nth, body):
-        times.append(time.monotonic())
-        return web.Response(status=429, headers={"Retry-After": "5"}) if nth == 20 else None
-
-    server.answer, server.delay = answer, 0.02
-    assert parley(*panel(server.model("retries=2")), "--no-cache", *RAY).status == 0
-    assert max(later - before for before, later in pairwise(times)) > 1.0, "the other worker did not pause"
-    assert run_file("a.sqlite").one("SELECT max(attempts) FROM calls") == 2
-
-
-@pytest.mark.nightly
-def test_a_worker_with_other_data_is_refused_and_one_without_a_cpu_does_not_hold_the_run_up(
-    parley, cluster, monkeypatch
-):
-    """Another program may take a CPU between the count of those that are free and the workers' start."""
+def test_a_worker_with_other_data_is_refused(parley, cluster):
     (line,) = parley(*own("Changing"), *RAY).complaints
     assert "in its version of Parley, or in own.py:Changing, its prompts, its data" in line
-
-    async def free_cpus(self):
-        return 3
-
-    monkeypatch.setattr(RayConnection, "free_cpus", free_cpus)
-    monkeypatch.setattr(ray_pool, "PLACEMENT_SECONDS", 1000.0)
-    began = time.monotonic()
-    assert parley(*panel()[:-1], "b.sqlite", *RAY[:2], "--workers", "3").status == 0
-    assert time.monotonic() - began < 500
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("presses", [1, 2])
-def test_ctrl_c_ends_a_run_that_waits_for_a_cpu(start, cluster, busy, run_file, presses):
-    process = start(*panel(), *RAY, "--ray-address", cluster)
-    process.wait_for(lambda: run_file("a.sqlite").starts() == 1, TIMEOUT_SECONDS)
-    for _ in range(presses):
-        process.press_ctrl_c()
-    ended = process.end(30)
-    assert (ended.status, "Traceback" in ended.err) == (130, False), ended.err
-
-
-@pytest.mark.nightly
-def test_a_node_that_dies_is_survived_without_spare_cpus(parley, start, nodes, server, run_file):
-    server.delay = 0.05
-    command = (*panel(server.model()), "--repeats", "4", "--no-cache")
-    file = run_file("a.sqlite")
-    node = nodes.add_node(num_cpus=1)
-    process = start(*command, *RAY[:2], "--workers", "3", "--ray-address", nodes.address)
-    process.wait_for(lambda: file.starts() == 1 and file.count() > 3, TIMEOUT_SECONDS)
-    nodes.remove_node(node, allow_graceful=False)
-    ended = process.end(TIMEOUT_SECONDS)
-    assert ended.status == 0, ended.err
-    assert len(file.rows("SELECT 1 FROM events WHERE kind = 'worker lost'")) == 1
-    assert parley(*command, "--out", "peace.sqlite").status == 0
-    assert file.story() == run_file("peace.sqlite").story()
-    file.check()
 
 
 def known_to_ray():
@@ -268,36 +158,3 @@ def known_to_ray():
     for namespace in (None, b"fun", b"serve", b"session", b"cluster", b"tracing", b"job", b"usage_stats"):
         for name in internal_kv._internal_kv_list(b"", namespace=namespace):
             yield name + (internal_kv._internal_kv_get(name, namespace=namespace) or b"")
-
-
-@pytest.mark.nightly
-def test_on_this_machine_keys_are_inherited_and_stored_nowhere_and_ctrl_c_stops_it(
-    parley, start, place, server, run_file, monkeypatch
-):
-    server.delay = 0.05
-    folder = Path(tempfile.mkdtemp(prefix="pr"))  # a short name, since paths of sockets are limited
-    command = (*panel(server.model()), "--no-cache", "--repeats", "12")  # long enough for a busy machine
-    file = run_file("a.sqlite")
-    process = start(*command, *RAY, PARLEY_SERVER_KEY=KEY, RAY_TMPDIR=str(folder / "m"))
-    process.wait_for(lambda: file.starts() == 1 and file.count() > 0, TIMEOUT_SECONDS)
-    listed = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        with suppress(OSError):  # the process has ended
-            listed.append(path.read_bytes())
-    assert any(b"raylet" in line for line in listed)
-    assert [line for line in listed if KEY.encode() in line] == []
-    process.press_ctrl_c()
-    ended = process.end(TIMEOUT_SECONDS)
-    assert (ended.status, "Traceback" in ended.err) == (130, False), ended.err
-    assert 0 < file.count() < 6 * UNITS
-    assert file.one("SELECT count(*) FROM calls") == len(server.asked), "a reply that had come was thrown away"
-    assert {headers["Authorization"] for headers in server.headers} == {f"Bearer {KEY}"}
-    written = [path for root in (folder / "m", place) for path in root.rglob("*") if path.is_file()]
-    assert len([path for path in written if "session_" in str(path)]) > 5, "this is not where Ray writes"
-    assert [path for path in written if KEY.encode() in path.read_bytes()] == []
-    assert KEY not in ended.out + ended.err
-    monkeypatch.setenv("PARLEY_SERVER_KEY", KEY)
-    assert parley(*command).status == 0
-    assert parley(*command, "--out", "peace.sqlite").status == 0
-    assert file.story() == run_file("peace.sqlite").story()
-    shutil.rmtree(folder, ignore_errors=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import json
 from pathlib import Path
 from typing import Any
@@ -115,28 +114,15 @@ def tables(name: str) -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize("nth", range(4))
-def test_the_models_of_a_conversation_are_known(nth, run_file):
+def test_the_models_of_a_conversation_are_known(run_file):
     choosing = Debate([ADA, BEN], model=SIM, rounds=1, order=by_model("sim/writer"))
-    assert record([*tables(SIM), choosing][nth], TASKS[:1], out="team.sqlite").complete
-    models = json.loads(run_file("team.sqlite").one("SELECT value FROM run WHERE key = 'models'"))
-    assert models == (["sim/judge", "sim/writer"] if nth == 3 else ["sim/judge"])
-    if nth < 3:
-        unknown = tables("server/judge?base_url=http://127.0.0.1:9/v1")[nth]
+    for nth, table in enumerate([*tables(SIM), choosing]):
+        assert record(table, TASKS[:1], out=f"{nth}.sqlite").complete
+        models = json.loads(run_file(f"{nth}.sqlite").one("SELECT value FROM run WHERE key = 'models'"))
+        assert models == (["sim/judge", "sim/writer"] if nth == 3 else ["sim/judge"])
+    for unknown in tables("server/judge?base_url=http://127.0.0.1:9/v1"):
         with pytest.raises(ConfigError, match="needs the price of server/judge"):
             record(unknown, TASKS[:1], out="other.sqlite", options=Options(budget_cost=1))
-
-
-def test_connections_are_closed_and_the_debate_can_be_used_again(server, caplog):
-    server.answer = lambda nth, body: server.reply(f"Answer {nth}.")
-    name = f"server/judge?base_url=http://127.0.0.1:{server.port}/v1"
-    debate = tables(name)[0]
-    for tasks, out in ((TASKS[:1], "a.sqlite"), (TASKS[1:], "b.sqlite")):
-        assert record(debate, tasks, out=out).complete
-    assert record(lambda: tables(name)[0], ["And trains?", "And boats?"], out="c.sqlite").complete
-    del debate
-    gc.collect()
-    assert "Unclosed" not in caplog.text
 
 
 WRONG = [

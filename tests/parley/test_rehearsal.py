@@ -1,24 +1,23 @@
-"""`--dry-run` counts calls and tokens by a rehearsal: what it says, held against runs of every study."""
+"""Before a run: calls and tokens by a rehearsal on a simulated model, what is cached, the time within limits."""
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
 import time
-from collections.abc import Callable
-from typing import Any
 
 import pytest
+from aiohttp import web
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from parley.judging import Unit
-from parley.runs import rehearsal
-from parley.runs.job import make_study
-from parley.runs.rehearsal import Usage
+from parley.jobs.forecast import Machine, ProviderLimits, Work, forecast
 from tests.golden.cases import CASES
 from tests.golden.data import write_data
 from tests.own_study import STUDY
+from tests.panels import RUN_PANEL, TINY_PANEL
 
-Parley = Callable[..., Any]
 NAMES = (
     "malibu-sampled", "malibu-talk", "malibu-paper", "malibu-derive", "rldf-silent", "rldf-paper", "referee", "framing",
     "topics", "answers", "rlaif", "rubric", "bbq", "squad", "injection",
@@ -106,20 +105,86 @@ def test_ten_thousand_units_are_counted_in_three_seconds(parley):
     assert time.process_time() - began < 3
 
 
-@pytest.mark.nightly
-def test_a_sample_of_a_plan_with_many_kinds_of_units_is_near_the_whole(monkeypatch):
-    models = ["sim/judge?silent=false", "sim/judge?female=0.5"]
-    study = make_study("malibu", {"suite": "wide", "design": "staged", "phases": [1], "limit": 20, "model": models})
-    sampled = rehearsal.rehearse(study)
-    monkeypatch.setattr(rehearsal, "MOST_CALLS", 100_000)
-    whole = rehearsal.rehearse(study)
-    assert sampled.calls == pytest.approx(whole.calls, rel=0.1)
-    assert sampled.prompt_tokens == pytest.approx(whole.prompt_tokens, rel=0.1)
+def test_cached_tokens_are_recorded_priced_and_shown(parley, server, run_file, monkeypatch):
+    def answer(nth, body):
+        choice = {"message": {"content": server.fitting(body)}, "finish_reason": "stop"}
+        usage = {"prompt_tokens": 1000, "completion_tokens": 0, "prompt_tokens_details": {"cached_tokens": 600}}
+        return web.json_response({"choices": [choice], "usage": usage})
+
+    server.answer = answer
+    prices = "retries=0&price_in=10&price_out=0&price_cached=1"
+    assert parley(*TINY_PANEL, "--out", "a.sqlite", "--model", server.model(prices)).status == 0
+    cached, cost = run_file("a.sqlite").rows("SELECT DISTINCT cached_tokens, cost FROM calls")[0]
+    assert (cached, cost) == (600, pytest.approx((400 * 10 + 600 * 1) / 1e6))
+    report = parley("report", "a.sqlite", "--no-files", "--all", "--draws", "20")
+    assert "of prompt tokens were in the server's cache" in " ".join(report.out.split())
+    assert "in the server's cache" in " ".join(parley("show", "a.sqlite", "p2/").out.split())
 
 
-def test_what_was_not_rehearsed_counts_as_the_mean_of_its_kind():
-    units = [Unit(str(n), {"method": "abc"[n % 3], "topic": n}) for n in range(300)]
-    usages = {"a": Usage(calls=1, prompt_tokens=10), "b": Usage(calls=3, prompt_tokens=40), "c": Usage(calls=3)}
-    known = [(unit, usages[str(unit.facets["method"])]) for unit in units[:7]]
-    whole = rehearsal._scaled_up(known, units, ["method"])
-    assert (whole.calls, whole.prompt_tokens) == (100 + 300 + 300, 1000 + 4000)
+NEVER = ProviderLimits(latency=0.1, faults=1.0)
+BUSY, MANY = ProviderLimits(capacity=8, latency=0.2), Work(300 * 24, 24)
+TEN_MILLION = Work(10_000_000), ProviderLimits(latency=1.0, spread=0.5), Machine(concurrency=256)
+KNOWN = {
+    "100 calls of a second, ten at a time": (
+        (Work(100, 1), ProviderLimits(latency=1.0), Machine(10, cpu_ms=0)),
+        {"seconds": 10.0, "bound_by": "latency", "refused": 0},
+    ),
+    "the calls of a unit come one after the other": (
+        (Work(16, 8), ProviderLimits(latency=1.0), Machine(100, cpu_ms=0)),
+        {"seconds": 8.0},
+    ),
+    "2 ms of one core a call": ((Work(1000, 1), ProviderLimits(latency=0.0), Machine(50, 2.0)), {"seconds": 2.0}),
+    "and of two": ((Work(1000, 1), ProviderLimits(latency=0.0), Machine(50, 2.0, processes=2)), {"seconds": 1.0}),
+    "a provider that never answers": ((Work(64), NEVER, Machine(concurrency=8)), {"failed": 1.0}),
+    "a lognormal latency has the mean exp(spread² / 2)": (
+        TEN_MILLION,
+        {"seconds": 10_000_000 * math.exp(0.125) / 256, "cpu_hours": 10_000_000 * 0.6 / 1000 / 3600},
+    ),
+    "eight at a time, however many wait": ((MANY, BUSY, Machine()), {"seconds": 180.0}),
+    "and if few wait": ((MANY, BUSY, Machine(16)), {"seconds": 180.0}),
+}
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_results_that_are_arithmetic(name):
+    given, results = KNOWN[name]
+    found = forecast(*given)
+    for key, value in results.items():
+        assert getattr(found, key) == (value if isinstance(value, str) else pytest.approx(value, rel=0.01))
+
+
+@settings(max_examples=40)
+@given(
+    calls=st.integers(1, 3000),
+    a_unit=st.integers(1, 10),
+    concurrency=st.integers(1, 100),
+    latency=st.floats(0.001, 2.0),
+    a_minute=st.one_of(st.just(math.inf), st.floats(60, 60_000)),
+    cpu_ms=st.floats(0, 5),
+)
+def test_no_run_is_faster_than_its_limits(calls, a_unit, concurrency, latency, a_minute, cpu_ms):
+    limits = ProviderLimits(requests_a_minute=a_minute, latency=latency)
+    expected = forecast(Work(calls, a_unit, 10, 10), limits, Machine(concurrency, cpu_ms))
+    if expected.failed:
+        return  # units that failed were not done either
+    assert expected.seconds >= 0.999 * latency * math.ceil(calls / concurrency)
+    assert expected.seconds >= 0.999 * calls * cpu_ms / 1000
+    if math.isfinite(a_minute):
+        assert expected.seconds >= 0.999 * (calls - a_minute / 60 - 1) / (a_minute / 60)
+
+
+def test_a_dry_run_is_planned_against_limits(parley, place):
+    run = (*RUN_PANEL, "--suite", "tiny", "--model", "openai/gpt-4o-mini", "--dry-run")
+    assert "forecast" not in parley(*run, "--json").json
+    result = parley(*run, "--json", "--limits", "requests_a_minute=60")
+    assert result.status == 0, result.err
+    assert (result.json["calls"], result.json["cost"] > 0) == (72, True)
+    expected = result.json["forecast"]
+    assert expected["seconds"] >= 71
+    assert (expected["bound_by"], expected["bounds"]["tokens a minute"]) == ("requests a minute", None)
+    without = parley(*run, "--json", "--limits").json["forecast"]["bound_by"]
+    assert without != "requests a minute", "without any limits"
+    assert list(place.iterdir()) == [], "nothing was written"
+    printed = parley(*run, "--limits", "requests_a_minute=10000,calls=10000000")
+    assert "requests per minute  166.7 calls/s at most  <- the bottleneck" in printed.out
+    assert "GB run file" in printed.out

@@ -21,7 +21,6 @@ from tests.panels import RUN_PANEL, TINY_PANEL
 from tests.parley.test_bad_input import one_line
 from tests.servers import Server
 
-Parley = Callable[..., Any]
 KEY = "sk-a-secret-that-must-not-show"
 RUN = (*TINY_PANEL, "--concurrency", "1", "--out", "a.sqlite")
 UNITS, CALLS = 9, 72
@@ -169,17 +168,7 @@ def test_some_calls_fail_for_ever_or_once(parley, server, run_file, peace):
     assert story(file) == peace
     server.asked.clear()
     failing = (16,)
-    retried = (
-        *TINY_PANEL,
-        "--concurrency",
-        "1",
-        "--no-cache",
-        "--out",
-        "b.sqlite",
-        "--model",
-        server.model("retries=1"),
-    )
-    assert parley(*retried).status == 0
+    assert parley(*RUN[:-1], "b.sqlite", "--no-cache", "--model", server.model("retries=1")).status == 0
     attempts = run_file("b.sqlite").rows("SELECT attempts, count(*) FROM calls GROUP BY attempts")
     assert attempts == [(1, 71), (2, 1)]
 
@@ -196,30 +185,13 @@ def test_twenty_failures_in_a_row_end_the_run_and_nineteen_do_not(parley, server
     server.answer = lambda nth, body: broken() if nth % (19 + good) < 19 or not good else None
     file = run_file("a.sqlite")
     result = parley(*FIVE, "--model", server.model())
-    said = (
-        "62 units failed, the first with"
-        if good
-        else "stopped: 20 units failed in a row, the last with: server/judge: "
-    )
-    assert (result.status, said in result.complaints[0]) == (1, True)
+    said = ("stopped: 20 units failed in a row, the last with: server/judge: ", "62 units failed, the first with")
+    assert (result.status, said[good > 0] in result.complaints[0]) == (1, True)
     assert (file.count(), file.count("failed"), file.count("planned")) == left
     if not good:
         server.answer = lambda nth, body: None
         assert parley(*FIVE, "--model", server.model()).status == 0
         assert file.count() == 65
-
-
-def test_a_server_that_asks_for_days_ends_the_run_at_once(parley, server, run_file):
-    """Calls that had not been sent waited five minutes, three times, though 20 units had failed."""
-    server.answer = lambda nth, body: web.Response(status=429, headers={"Retry-After": "1000000"})
-    command = (*TINY_PANEL, "--repeats", "6", "--concurrency", "54", "--out", "a.sqlite", "--no-cache")
-    began = time.monotonic()
-    ended = parley(*command, "--model", server.model("max_connections=8"))
-    assert time.monotonic() - began < 200
-    assert ended.status == 1
-    assert "parley: stopped: 20 units failed in a row, the last with: server/judge: " in ended.err
-    assert "the server asks to wait 1000000 s" in ended.err
-    assert run_file("a.sqlite").count("failed") >= 20
 
 
 def test_a_server_that_does_not_run(parley):
@@ -234,7 +206,7 @@ def test_a_server_that_does_not_run(parley):
         assert line.endswith("type the same `parley run malibu` command again to resume it")
 
 
-def test_budgets_are_never_exceeded_and_money_needs_a_price(parley, server, run_file):
+def test_budgets_are_never_exceeded_money_needs_a_price_and_repeats_share_no_reply(parley, server, run_file):
     server.delay = 0.005
     assert parley(*RUN, "--model", server.model(), "--budget-calls", "0").status == 1
     assert server.asked == []
@@ -243,12 +215,10 @@ def test_budgets_are_never_exceeded_and_money_needs_a_price(parley, server, run_
     assert not run_file("b.sqlite").path.exists()
     assert parley(*RUN, "--model", server.model(), "--budget-calls", "30", "--concurrency", "64").status == 1
     assert len(server.asked) == 30
-
-
-def test_repeats_never_share_a_reply(parley, server):
-    assert parley(*RUN, "--repeats", "2", "--phases", "1", "--model", server.model()).status == 0
-    assert len(server.asked) == 2 * 6 * 8
-    assert len({body["seed"] for body in server.asked}) == len(server.asked)
+    server.asked.clear()
+    twice = ("--no-cache", "--repeats", "2", "--phases", "1", "--model", server.model())
+    assert parley(*RUN[:-1], "c.sqlite", *twice).status == 0
+    assert len({body["seed"] for body in server.asked}) == len(server.asked) == 2 * 6 * 8
 
 
 def test_a_finished_run_is_left_alone_and_loads_no_model(parley, whole, run_file, monkeypatch):
@@ -340,29 +310,6 @@ def test_a_failed_run_gets_its_own_replies_back_and_no_other_run_does(parley, se
     assert calls_of(*command) == CALLS, "a new run does not get the replies of a deleted one"
 
 
-# Ctrl-C
-
-
-def test_ctrl_c_finishes_the_units_in_progress_and_says_how_to_resume(parley, start, server, run_file):
-    server.delay = 0.01
-    command = (*RUN_PANEL, "--suite", "tiny", "--repeats", "3", "--model", server.model(), "--concurrency", "4")
-    file = run_file("stopped.sqlite")
-    process = start(*command, "--no-cache", "--out", file.path)
-    process.wait_for(lambda: file.starts() == 1 and file.count() > 0)
-    process.press_ctrl_c()
-    ended = process.end()
-    assert ended.status == 130
-    assert "finishing the units in progress; press Ctrl-C again to abandon them" in ended.err
-    assert "run the same command again to resume" in ended.err
-    assert "Traceback" not in ended.err
-    assert f"{file.count()} of 27 units done" in ended.out
-    assert file.count() < 27
-    assert file.one("SELECT count(*) FROM calls") == len(server.asked), "a reply that had come was thrown away"
-    file.check()
-    assert parley(*command, "--no-cache", "--out", file.path).status == 0
-    assert len(server.asked) == 27 * 8
-
-
 def test_ctrl_c_twice_abandons_the_units_in_progress_and_loses_no_finished_one(parley, start, server, run_file):
     server.delay = 0.05
     command = (*RUN_PANEL, "--suite", "tiny", "--repeats", "3", "--model", server.model(), "--concurrency", "8")
@@ -384,32 +331,3 @@ def test_ctrl_c_twice_abandons_the_units_in_progress_and_loses_no_finished_one(p
     server.silent, server.delay = False, 0.0
     assert parley(*command, "--out", file.path).status == 0
     file.check()
-
-
-SLOW_PLAN = """
-import os, time
-from parley.judging.malibu import Malibu
-
-class Slow(Malibu):
-    name = "slow"
-    passes = 0
-
-    def plan(self):
-        Slow.passes += 1
-        for unit in super().plan():
-            if Slow.passes == 2 and not os.path.exists("writing"):  # the pass that makes the new file
-                open("writing", "w").close()
-                time.sleep(60)
-            yield unit
-"""
-
-
-def test_a_run_killed_while_its_file_is_created_starts_again(parley, start, place, run_file):
-    (place / "slow.py").write_text(SLOW_PLAN)
-    command = ("run", "slow.py:Slow", *RUN[2:], "--model", "sim/judge")
-    process = start(*command)
-    process.wait_for((place / "writing").exists)
-    process.kill()
-    assert parley(*command).status == 0
-    assert run_file("a.sqlite").count() == UNITS
-    assert [path.name for path in place.glob("a.sqlite*")] == ["a.sqlite"], "nothing is left of the first attempt"

@@ -1,19 +1,20 @@
-"""`parley scenarios list|show|validate`: read a suite, and check whether it is fit to measure with."""
+"""`parley scenarios` and `parley new`: suites, identities and wordings are shown, and checked before they are used."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from parley.judging.malibu import Malibu
+from parley.judging.malibu.config import MalibuConfig
 from parley.scenarios import Suite, load_suite
 
 FULL = load_suite("full")[0]
 WHOLE = load_suite("malibu-2")[0]
 GYM = next(scenario for scenario in FULL.scenario if scenario.id == "fitness-desk-worker")
-NASTY = "[red]x[/red] \x1b[2J\x07 \x9b31m \u202eabc :smile:"
-CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 MINE = """
 schema = 1
 name = "mine"
@@ -36,16 +37,12 @@ def mine(place):
     return path
 
 
-# list and show
-
-
 def test_list_shows_scenarios_bases_and_how_many(parley, mine):
     result = parley("scenarios", "list")
     assert (result.status, result.err) == (0, "")
     assert result.out.endswith("malibu-2 2.0: 280 scenarios of 60 bases\n")
     shown = squeezed(result.out)
     assert all(scenario.profession.split()[0] in shown for scenario in WHOLE.scenario)
-    assert "\x1b" not in result.out
     view = parley("scenarios", "list", "tiny").out
     assert view.endswith("malibu-2 2.0: 3 scenarios of 3 bases\n")
     assert re.search(r"\d{2,3} / \d{2,3}", view), "the length of both responses"
@@ -55,9 +52,6 @@ def test_list_shows_scenarios_bases_and_how_many(parley, mine):
     bases = parley("scenarios", "list", "--bases", "--json").json
     assert {row["id"] for row in bases} == {base.id for base in WHOLE.base}
     assert all(row["stereotype"] and row["source"] and row["probes"] for row in bases)
-    listed = parley("scenarios", "list", "--bases").out
-    assert "stereotype" in listed
-    assert "source" in listed
     own = parley("scenarios", "list", "mine.toml").out
     assert re.search(r"bakery.*none yet", own)
     assert own.endswith("mine 2: 1 scenario of 0 bases\n")
@@ -80,36 +74,14 @@ def test_show_prints_everything_about_one_scenario(parley, mine):
     assert parley(*own, "--json").json["base"] == ""
 
 
-def test_control_characters_in_a_suite_are_made_visible(parley, place):
-    bad = GYM.model_copy(update={"id": "bad", "base": "", "text": NASTY, "profession": NASTY, "responses": (NASTY, "")})
-    (place / "bad.toml").write_text(Suite(schema=1, name="bad", version="1", scenario=(bad,)).to_toml(), "utf-8")
-
-    for arguments in (("list", "bad.toml"), ("show", "bad", "--suite", "bad.toml"), ("validate", "bad.toml")):
-        result = parley("scenarios", *arguments)
-        assert not CONTROL.search(result.out + result.err), arguments
-        assert "Traceback" not in result.err
-    assert "[red]x[/red]" in parley("scenarios", "show", "bad", "--suite", "bad.toml").out
-
-
-# validate
-
-
-@pytest.mark.parametrize(
-    ("suite", "count", "bases", "directed"), [("malibu-2", 280, 60, 43), ("quick", 20, 20, 15), ("tiny", 3, 3, 3)]
-)
-def test_what_is_shipped_is_fit_to_measure_with(parley, suite, count, bases, directed):
-    result = parley("scenarios", "validate", suite)
-
-    assert (result.status, result.err) == (0, "")
-    directions = f"the stereotype has a coded direction in {directed} of {bases} bases\n"
-    assert result.out.endswith(f"{directions}malibu-2 2.0: {count} scenarios, fit to measure with\n")
-    assert parley("scenarios", "validate", suite, "--json").json == {
-        "suite": "malibu-2",
-        "scenarios": count,
-        "bases": bases,
-        "bases_with_direction": directed,
-        "findings": [],
-    }
+def test_what_is_shipped_is_fit_to_measure_with(parley):
+    for suite, count, bases, directed in (("malibu-2", 280, 60, 43), ("quick", 20, 20, 15), ("tiny", 3, 3, 3)):
+        result = parley("scenarios", "validate", suite)
+        assert (result.status, result.err) == (0, "")
+        directions = f"the stereotype has a coded direction in {directed} of {bases} bases\n"
+        assert result.out.endswith(f"{directions}malibu-2 2.0: {count} scenarios, fit to measure with\n")
+    counts = {"scenarios": 3, "bases": 3, "bases_with_direction": 3, "findings": []}
+    assert parley("scenarios", "validate", "tiny", "--json").json == {"suite": "malibu-2", **counts}
 
 
 def test_findings_are_printed_line_by_line_with_status_one(parley, place):
@@ -136,12 +108,6 @@ def test_findings_are_printed_line_by_line_with_status_one(parley, place):
     as_json = parley("scenarios", "validate", "off.toml", "--json")
     assert as_json.status == 1
     assert [f"{row['scenario']}: {row['problem']}" for row in as_json.json["findings"]] == lines
-
-
-# Arguments
-
-
-# wordings of silent ballots
 
 
 def test_shipped_wordings_are_listed_shown_and_fit(parley):
@@ -174,3 +140,149 @@ def test_own_wordings_are_checked(parley, place):
     assert result.status == 2
     line = shipped[: shipped.index('text = "By {noun}"')].count("\n") + 1
     assert result.err == f"parley: mine.toml: line {line}: label 'before-by' text: unknown placeholder {{nonu}}\n"
+
+
+KINDS = ("scenarios", "identities", "wordings")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_new_file_runs_by_the_command_in_its_first_lines(parley, place, kind):
+    assert parley("new", kind, "My Own.toml".replace(" ", "-")).status == 0
+    text = (place / "My-Own.toml").read_text("utf-8")
+    command = re.search(r"parley (run .*) --report", text)
+    assert command
+    result = parley(*command[1].split(), "--design", "silent", "--limit", "6", "--json")
+    assert result.status == 0, result.err
+    assert result.json["done"] == result.json["units"] > 0
+
+
+@pytest.mark.parametrize("kind", ["scenarios", "wordings"])
+def test_a_new_file_is_fit_to_measure_with(parley, place, kind):
+    parley("new", kind, "mine.toml")
+    result = parley("scenarios", "validate", "mine.toml")
+    assert result.status == 0, result.out
+    assert "fit to measure with" in result.out
+
+
+AGES = '[categories]\nnurse_age = ["24-year-old", "62-year-old"]\n'
+FORMS = """
+[forms]
+24-year-old = { noun = "a 24-year-old", adjective = "24-year-old", predicate = "24 years old", category = "age" }
+62-year-old = { noun = "a 62-year-old", adjective = "62-year-old", predicate = "62 years old", category = "age" }
+"""
+RUN_AGES = ("run", "malibu", "--suite", "wide", "--per-base", "1", "--identities", "ages.toml", "--model")
+
+
+def labels_in_prompts(**settings: Any) -> set[str]:
+    """What the prompts of a run say besides situation, answer and question."""
+    study = Malibu(MalibuConfig(suite="wide", design="silent", phases=[1], per_base=1, model=["sim/judge"], **settings))
+    scenarios = {scenario.id: scenario for scenario in load_suite("wide")[0].scenario}
+    labels = set()
+    for unit in study.plan():
+        if unit.facets["identity"]:
+            scenario = scenarios[str(unit.facets["scenario"])]
+            before, _, after = study.task(unit).replace(scenario.text, "").partition(scenario.responses[0])
+            labels.add(before + after.rpartition("\n\n")[0])
+    return labels
+
+
+@pytest.mark.parametrize(("forms", "wordings"), [("", 31), (FORMS, 60)])
+def test_no_prompt_gives_a_nurse_two_ages_or_a_wrong_form(place, forms, wordings):
+    (place / "ages.toml").write_text(AGES + forms)
+    labels = labels_in_prompts(identities=["ages.toml"])
+    assert len(labels) == 2 * wordings, "each wording with each label"
+    for label in labels:
+        assert not re.search(r"\d", re.sub(r"\b(24|62)([- ])years?\2old\b", "", label)), label
+        assert not re.search(r"\b(is|am|be) (24|62)-year-old", label), label
+        assert not re.search(r"\b(since|years in|born|forty|thirties)\b", label), label
+
+
+def test_a_dry_run_counts_the_wordings_and_shows_three(parley, place):
+    (place / "ages.toml").write_text(AGES)
+    shown = parley(*RUN_AGES, "sim/judge", "--dry-run").out
+    assert (
+        "nurse_age: 31 of 126 label wordings can be used\nnurse_age: 36 need forms that not all labels have: " in shown
+    )
+    assert len(re.findall(r"^nurse_age, e\.g\. .*(?:24|62)-year-old", shown, re.MULTILINE)) == 3
+    assert "english has 31 label wordings for nurse_age, but the run has 60 bases: wordings repeat" in shown
+    (place / "ages.toml").write_text(AGES + FORMS)
+    assert "wordings repeat" not in parley(*RUN_AGES, "sim/judge", "--dry-run").out
+    assert "e.g. " not in parley("run", "malibu", "--suite", "quick", "--model", "sim/judge", "--dry-run").out
+    (place / "ages.toml").write_text(AGES)
+    command = ("run", "malibu", "--suite", "quick", "--identities", "ages.toml", "--model", "sim/judge", "--dry-run")
+    first, *_, repeated, _ = parley(*command, "--json").json["notes"]
+    assert first.endswith("10 of them in this run (places: after; kinds: profile, byline, self-description)")
+    assert repeated.startswith("english has 10 label wordings for nurse_age in this run's places and kinds, but the")
+
+
+def test_identities_are_validated(parley, place):
+    (place / "ages.toml").write_text(AGES + FORMS)
+    result = parley("scenarios", "validate", "ages.toml")
+    assert result.status == 0
+    assert "nurse_age, e.g. Answer, written by a 24-year-old:\n" in result.out
+    assert result.out.endswith("ages.toml: 1 category, 2 labels, fit to measure with\n")
+    as_json = parley("scenarios", "validate", "ages.toml", "--json").json
+    assert (as_json["usable"], len(as_json["examples"]["nurse_age"])) == ({"nurse_age": 61}, 3)
+    german = parley("scenarios", "validate", "ages.toml", "--wordings", "german").out
+    assert german.startswith("nurse_age: 7 of 12 label wordings can be used\n")
+    (place / "ages.toml").write_text((AGES + FORMS).replace('"a 62', '"an 62'))
+    result = parley("scenarios", "validate", "ages.toml")
+    assert (result.status, result.out.splitlines()[0]) == (1, "62-year-old: noun has a wrong article: 'an 62-year-old'")
+    (place / "ages.toml").write_text(AGES + FORMS.replace("noun", "nuon"))
+    lines = parley("scenarios", "validate", "ages.toml").complaints
+    assert ["no wording of english uses 'nuon'" in line for line in lines] == [True, True]
+
+
+def test_every_wording_is_printed_for_an_appendix(parley, place):
+    (place / "ages.toml").write_text(AGES + FORMS)
+    shown = parley("scenarios", "validate", "ages.toml", "--all").out
+    assert (
+        "nurse_age, beside-written-by (beside the answer)\n  24-year-old: Answer, written by a 24-year-old:\n" in shown
+    )
+    filled = parley("scenarios", "validate", "ages.toml", "--all", "--json").json["filled"]["nurse_age"]
+    assert len(filled) == 61
+    shipped = parley("scenarios", "validate", "english", "--all").out
+    assert "gender, name-regards (after the answer)\n  female: Kind regards, / {name}\n" in shipped
+    (line,) = parley("scenarios", "validate", "quick", "--all").complaints
+    assert "--all needs a file of identities or wordings, got 'quick'" in line
+
+
+def test_a_file_gets_all_its_problems_in_one_answer_in_the_files_order(parley, place):
+    wrong = (
+        (AGES + FORMS)
+        .replace('"a 62', '"an 62')
+        .replace('category = "age" }\n62', 'category = "years", nuon = "x" }\n62')
+    )
+    (place / "ages.toml").write_text(wrong + '[allow]\nage = ["agee"]\nnurse_age = ["job"]\n')
+    problems = (
+        "line 5: forms 24-year-old: no wording of english uses 'nuon'",
+        "got 'years' for 24-year-old, 'age' for 62-year-old",
+        "line 6: forms 62-year-old: noun has a wrong article: 'an 62-year-old'",
+        "line 8: allow age: there is no category 'age' in [categories]",
+        "line 8: allow age: no wording of english states 'agee'",
+        "line 9: allow nurse_age: no wording of english states 'job'",
+    )
+    for problem, line in zip(problems, parley("scenarios", "validate", "ages.toml").complaints, strict=True):
+        assert problem in line
+    (place / "names.toml").write_text('[categories]\nfirst name = ["Liam", "Noah"]\n')
+    (line,) = parley("scenarios", "validate", "names.toml").complaints
+    assert line.endswith('(at line 2, column 7); a key with spaces needs quotes, as in "first name" = …')
+
+
+def test_a_planted_effect_is_found_under_plain_labels(parley, place):
+    (place / "ages.toml").write_text(AGES)
+    command = (*RUN_AGES, "sim/judge?62-year-old=-1&noise=0.3", "--design", "silent", "--phases", "1", "--quiet")
+    assert parley(*command, "--out", "a.sqlite").status == 0
+    differences = parley("report", "a.sqlite", "--json").json["differences"]
+    (row,) = [row for row in differences if {row["first"], row["second"]} == {"24-year-old", "62-year-old"}]
+    assert row["estimate"] == pytest.approx(1)
+    assert row["clusters"] == 30, "with fewer ways to ask than bases, tests are over them"
+
+
+def test_a_run_is_not_resumed_with_other_forms(parley, place):
+    (place / "ages.toml").write_text(AGES + FORMS)
+    command = (*RUN_AGES, "sim/judge", "--design", "silent", "--limit", "6", "--quiet", "--out", "a.sqlite")
+    assert parley(*command).status == 0
+    (place / "ages.toml").write_text(AGES + FORMS.replace('"a 62-year-old"', '"a person of 62"'))
+    *_, line = parley(*command).complaints
+    assert "list of the labels' forms has changed" in line

@@ -1,7 +1,9 @@
-"""A scheduler ends a run with a signal or a wall time: it ends in time, loses nothing, and is resumed."""
+"""A run ended by a signal or a wall time ends in time, loses nothing, and is resumed; and what Ray's workers need."""
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
 import re
 import signal
@@ -13,86 +15,78 @@ from pathlib import Path
 
 import pytest
 
+from parley.agents import BudgetSpent
+from parley.runs import engine, job
+from parley.runs.executors.worker import Line, RunsBudget, RunsCache, StudySpec
+from parley.runs.job import make_study
 from parley.runs.options import to_seconds
-from tests.panels import ONE_CELL, RUN_PANEL
+from parley.runs.rows import Tally
+from tests.panels import ONE_CELL, RUN_PANEL, TINY_PANEL
 
 RUN = (*RUN_PANEL, "--suite", "tiny", "--repeats", "3", "--concurrency", "4")
 UNITS = 27
-STARTING = 240.0
-"""Ray takes five seconds to start on an idle machine, and much longer on a busy one."""
 SLACK = 3.0
 """Seconds that a busy machine may take beyond the grace to end a process."""
 
 
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [
-        ("90s", 90),
-        ("90m", 5400),
-        ("2h", 7200),
-        ("2h30m", 9000),
-        ("1d12h", 129_600),
-        ("02:00:00", 7200),
-        ("00:01:30", 90),
-        ("1-12:00:00", 129_600),
-        ("1-12:30", 131_400),
-        ("2-0", 172_800),
-    ],
-)
-def test_times_are_read_as_people_and_slurm_write_them(text, seconds):
-    assert to_seconds(text) == seconds
+TIMES = {
+    **{"90s": 90, "90m": 5400, "2h": 7200, "2h30m": 9000, "1d12h": 129_600, "02:00:00": 7200, "00:01:30": 90},
+    **{"1-12:00:00": 129_600, "1-12:30": 131_400, "2-0": 172_800},
+}
 
 
-@pytest.mark.parametrize("name", ["SIGUSR1", pytest.param("SIGUSR2", marks=pytest.mark.nightly)])
-def test_units_that_can_finish_do(start, server, run_file, name):
-    server.delay = 0.1
+def test_times_are_read_as_people_and_slurm_write_them():
+    assert {text: to_seconds(text) for text in TIMES} == TIMES
+
+
+ENDS = {
+    "SIGINT": (130, "finishing the units in progress; press Ctrl-C again to abandon them", ("interrupted",)),
+    "SIGUSR1": (75, "SIGUSR1: no new units are started; those in progress have 20 s", ("SIGUSR1 was received",)),
+}
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_units_that_can_finish_do_and_the_run_is_resumed(parley, start, server, run_file, name):
+    status, said, stopped = ENDS[name]
+    server.delay = 0.02
     file = run_file("a.sqlite")
-    process = start(*RUN, "--model", server.model(), "--no-cache", "--out", file.path, "--grace", "30")
+    command = (*RUN, "--model", server.model(), "--no-cache", "--out", file.path, "--grace", "30")
+    process = start(*command)
     process.wait_for(lambda: file.starts() == 1 and file.count() > 0)
-
     process.process.signal(getattr(signal, name))
     ended = process.end()
-
-    assert ended.status == 75
-    assert f"{name}: no new units are started; those in progress have 20 s" in ended.err
-    assert ended.complaints == [f"parley: stopped: {name} was received"]
+    assert (ended.status, said in ended.err) == (status, True), ended
+    assert [line.removeprefix("parley: stopped: ") for line in ended.complaints] == list(stopped)
     assert "run the same command again to resume" in ended.err
+    assert "Traceback" not in ended.err
+    assert f"{file.count()} of {UNITS} units done" in ended.out
     assert file.count() < UNITS
     assert file.one("SELECT count(*) FROM calls") == len(server.asked), "a unit in progress was not finished"
     file.check()
+    assert parley(*command).status == 0
+    assert len(server.asked) == UNITS * 8
 
 
-@pytest.mark.parametrize("executor", ["asyncio", pytest.param("ray", marks=pytest.mark.nightly)])
-def test_units_that_cannot_finish_are_left_with_their_replies_in_the_cache(parley, start, server, run_file, executor):
-    """As SLURM does at the limit: SIGCONT and SIGTERM to every process of the job."""
+def test_units_that_cannot_finish_are_left_with_their_replies_in_the_cache(parley, start, server, run_file):
+    """As SLURM does at the limit: SIGCONT and SIGTERM."""
     server.delay = 0.02
     file = run_file("a.sqlite")
-    command = (*RUN, "--model", server.model(), "--out", file.path, "--executor", executor)
-    if executor == "ray":
-        pytest.importorskip("ray")
-    grace = 2 if executor == "asyncio" else 5  # Ray's own handler would abort the process after three seconds
-    process = start(*command, "--grace", grace)
-    process.wait_for(lambda: file.starts() == 1 and file.count() > 0, STARTING)
+    command = (*RUN, "--model", server.model(), "--out", file.path)
+    process = start(*command, "--grace", 2)
+    process.wait_for(lambda: file.starts() == 1 and file.count() > 0)
     asked = len(server.asked)
     server.silent = True  # these calls never end by themselves
     process.wait_for(lambda: len(server.asked) >= asked + 4)
-    workers = children_of(process.process.pid)
-    assert bool(workers) == (executor == "ray")
-
     began = time.monotonic()
-    for pid in (process.process.pid, *workers):
-        os.kill(pid, signal.SIGCONT)
-        os.kill(pid, signal.SIGTERM)
+    for number in (signal.SIGCONT, signal.SIGTERM):
+        process.process.signal(number)
     ended = process.end()
-
-    assert time.monotonic() - began < grace + SLACK
-    assert ended.status == 75, ended.err
-    assert "Traceback" not in ended.err
-    wait_until(lambda: not any(map(alive, workers)))
+    assert time.monotonic() - began < 2 + SLACK
+    assert (ended.status, "Traceback" in ended.err) == (75, False), ended.err
     file.check()
     unanswered = len(server.asked) - asked
     server.silent, server.delay = False, 0.0
-    assert parley(*command[:-2]).status == 0, "another executor resumes it"
+    assert parley(*command).status == 0
     assert len(server.asked) <= UNITS * 8 + unanswered + 4, "a reply that was in the cache was asked for again"
 
 
@@ -110,39 +104,16 @@ class Stuck(Malibu):
 """
 
 
-@pytest.mark.parametrize("executor", ["asyncio", pytest.param("ray", marks=pytest.mark.nightly)])
-def test_a_run_that_is_stuck_ends_with_the_grace_and_so_do_its_workers(start, place, executor):
+def test_a_run_that_is_stuck_ends_with_the_grace(start, place):
     (place / "stuck.py").write_text(STUCK)
     command = ("run", "stuck.py:Stuck", *RUN[2:], "--model", "sim/judge", "--out", "a.sqlite", "--grace", "1")
-    workers = () if executor == "asyncio" else ("--workers", "1")
-    if executor == "ray":
-        pytest.importorskip("ray")
-    process = start(*command, "--executor", executor, *workers)
-    process.wait_for(lambda: any(place.glob("stuck-*")), STARTING)
-    children = children_of(process.process.pid)
-
+    process = start(*command)
+    process.wait_for(lambda: any(place.glob("stuck-*")))
     began = time.monotonic()
     process.process.signal(signal.SIGTERM)
     ended = process.end()
-
     assert time.monotonic() - began < 1 + SLACK
-    assert ended.status == 75
-    assert "run the same command again to resume" in ended.err
-    wait_until(lambda: not any(map(alive, children)))
-
-
-@pytest.mark.nightly
-def test_the_wall_time_ends_a_run_by_itself(start, server, run_file):
-    server.delay = 0.4
-    process = start(*RUN, "--model", server.model(), "--out", "a.sqlite", "--wall-time", "5s", "--grace", "2")
-    process.wait_for(lambda: run_file("a.sqlite").starts() == 1)
-    began = time.monotonic()
-    ended = process.end()
-
-    assert time.monotonic() - began < 5 + SLACK
-    assert ended.status == 75
-    assert ended.complaints == ["parley: stopped: the wall time of 5s is nearly over"]
-    assert run_file("a.sqlite").count() < UNITS
+    assert (ended.status, "run the same command again to resume" in ended.err) == (75, True)
 
 
 def test_the_wall_time_is_an_option_in_python(server, run_file):
@@ -193,19 +164,6 @@ def test_the_batch_script_of_the_documentation_requeues_itself_until_the_run_is_
     assert len(server.asked) == UNITS * 8, "nothing was asked twice"
 
 
-def children_of(pid: int) -> list[int]:
-    done = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False)
-    return [int(word) for word in done.stdout.split()]
-
-
-def alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
-
-
 def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
@@ -225,3 +183,58 @@ def test_a_signal_while_packages_are_loaded(command, status):
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     ended = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, check=False)
     assert ended.returncode == status, ended.stderr
+
+
+OWN = "from parley.judging.malibu.study import Malibu\n\n\nclass Own(Malibu):\n    name = 'own'\n"
+NOISY = [word for word in TINY_PANEL if word != "--quiet"]
+
+
+async def test_a_worker_tells_and_asks_and_gets_answers_and_errors():
+    line = Line()
+    cache, budget = RunsCache(line), RunsBudget(line)
+    cache.put_text(b"1", "sim/m", "one")
+    questions = asyncio.gather(cache.find(b"1", str), cache.find(b"2", int), budget.take_call(), return_exceptions=True)
+    said = await line.listen([])
+    assert [(kind, arguments) for kind, arguments, _ in said] == [
+        ("put_text", (b"1", "sim/m", "one")), ("find", (b"1",)), ("find", (b"2",)), ("take_call", ())
+    ]  # fmt: skip
+    line.tally.calls += 1
+    answers = zip([number for *_, number in said[1:]], ("one", "no number", BudgetSpent("spent")), strict=True)
+    assert await line.listen(answers) == [("count", (Tally(calls=1),), None)]
+    found, unreadable, refused = await questions
+    assert (found, unreadable) == ("one", None)
+    assert isinstance(refused, BudgetSpent)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.01):
+            await line.ask("take_call")
+    (question,) = await line.listen([])
+    assert question.number is not None
+    assert await line.listen([(question.number, None)]) == [], "the unit that asked has been abandoned"
+
+
+def test_a_core_that_is_busy_all_the_time_says_once_what_to_install(parley, monkeypatch):
+    settings = {"WORTH_SECONDS": 0.0, "WATCH_SECONDS": 0.1, "TICK_SECONDS": 0.05, "BUSY": 0.01}
+    for name, value in settings.items():
+        monkeypatch.setattr(engine, name, value)
+    monkeypatch.setattr(job, "find_spec", lambda name: None)
+    for cores in (1, 2):
+        monkeypatch.setattr(job.os, "cpu_count", lambda cores=cores: cores)
+        result = parley(*NOISY, "--repeats", "6", "--model", "sim/judge", "--out", f"{cores}.sqlite")
+        said = "one core is busy: use --executor ray (pip install 'parley-autogen[ray]')\n"
+        assert (result.status, result.err.count(said)) == (0, cores - 1), result.err
+
+
+def test_a_study_is_sent_as_text_with_all_its_settings_and_no_key(place, monkeypatch, server):
+    (place / "own.py").write_text(OWN)
+    study = make_study("own.py:Own", {"suite": "tiny", "model": ["sim/judge"]})
+    spec = StudySpec.of(study, "own.py:Own")
+    (place / "own.py").unlink()
+    assert [unit.id for unit in spec.make().plan()] == [unit.id for unit in study.plan()]
+    monkeypatch.setenv("PARLEY_SERVER_KEY", "planted-key")
+    keyed = StudySpec.of(make_study("malibu", {"suite": "tiny", "model": [server.model()]}), "malibu")
+    assert "planted-key" not in repr(keyed)
+    rows = [{"prompt": {"text": f"Text {n}", "toxicity": n / 10}, "challenging": False} for n in range(10)]
+    (place / "rtp.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    settings = {"data": "rtp.jsonl", "prompts": 2, "model": ["sim/m"], "measure": "none"}
+    again = StudySpec.of(make_study("stardtox", settings), "stardtox").make()
+    assert again.config.measure == "none", "which a run file leaves out"

@@ -1,4 +1,4 @@
-"""`parley import bbq`: answers from a file, scored by the benchmark's rules in the report; and runs of bbq."""
+"""`parley import bbq|squad`: answers from a file, scored by the rules of the benchmarks; and rows that were hard."""
 
 from __future__ import annotations
 
@@ -11,45 +11,25 @@ from typing import Any
 
 import pytest
 
+from parley.cli import main
 from parley.scenarios.bbq import load
-
-SHARED = Path(__file__).parents[3] / "shared" / "data" / "bbq"
-CONTEXTS = {"ambiguous": "ambig", "disambiguated": "disambig"}
-CELL = {"n", "accuracy", "bias", "n_target", "n_non_unknown", "unparsed", "low", "high"}
+from tests.bbq_rows import bbq_row, write_bbq
 
 
 @pytest.fixture(autouse=True)
 def data(place):
     """Forty rows of Age and forty of Gender_identity, half of those by name; people at 0 and 1, unknown at 2."""
-    folder = place / "bbq"
-    folder.mkdir()
     for category, tags in (("Age", ("old", "nonOld")), ("Gender_identity", ("F", "M"))):
-        lines = []
+        rows = []
         for number in range(40):
             named = category == "Gender_identity" and number >= 20
             people = ("Ann", "Ben") if named else ("The woman", "The man")
             info = dict(zip(("ans0", "ans1"), zip(people, tags, strict=True), strict=True))
-            lines.append(
-                json.dumps(
-                    {
-                        "example_id": number,
-                        "question_index": "26" if named else "1",
-                        "question_polarity": "neg" if number % 4 < 2 else "nonneg",
-                        "context_condition": "ambig" if number % 2 == 0 else "disambig",
-                        "category": category,
-                        "answer_info": {**info, "ans2": ["Unknown", "unknown"]},
-                        "additional_metadata": {"subcategory": "None", "stereotyped_groups": [tags[0]]},
-                        "context": "They met.",
-                        "question": "Who was late?",
-                        "ans0": people[0],
-                        "ans1": people[1],
-                        "ans2": "Unknown",
-                        "label": 2 if number % 2 == 0 else number // 4 % 2,
-                    }
-                )
-            )
-        (folder / f"{category}.jsonl").write_text("\n".join(lines))
-    return folder
+            changes = {"category": category, "answer_info": {**info, "ans2": ["Unknown", "unknown"]}}
+            changes |= {"additional_metadata": {"subcategory": "None", "stereotyped_groups": [tags[0]]}}
+            changes |= {"question_index": "26" if named else "1", "label": number // 4 % 2 if number % 2 else 2}
+            rows.append(bbq_row(number, **changes, ans0=people[0], ans1=people[1], ans2="Unknown"))
+        write_bbq(place / "bbq" / f"{category}.jsonl", *rows)
 
 
 @pytest.fixture
@@ -92,43 +72,23 @@ def test_anti_stereotyped_is_minus_100_and_always_unknown_is_undefined(parley, p
     assert {row["bias"]["estimate"] for row in silent.values() if "bias" in row} <= {None}
 
 
-def test_texts_are_matched_and_counted_and_null_is_unparsed(parley, predict):
+def test_texts_are_matched_and_counted_null_is_unparsed_and_rows_without_a_prediction_are_not_scored(parley, predict):
     replies = ["The woman", "I think the man.", "Not enough information", "the woman or the man", None]
 
     def answer(category, number):
         return replies[number % 5] if category == "Age" else number % 3
 
-    path = predict(answer)
+    path = predict(answer, "bbq/mine.jsonl")  # it may be in the data's folder
     told = parley("import", "bbq", path, "--data", "bbq", "--out", "n.sqlite")
     counted = "80 predictions (8 ambiguous, 8 exact, 8 inside, 8 missing, 40 place, 8 unknown); 0 rows without one"
     assert counted in told.out
-
-
-def test_predictions_may_be_in_the_data_folder(parley, predict):
-    path = predict(lambda *row: 0, "bbq/mine.jsonl")
-    assert parley("import", "bbq", path, "--data", "bbq").status == 0
-
-
-def test_rows_without_a_prediction_are_counted_and_not_scored(parley, place):
-    (place / "p.jsonl").write_text('{"category": "Age", "example_id": 0, "prediction": 0}\n')
-    told = parley("import", "bbq", "p.jsonl", "--data", "bbq", "--out", "p.sqlite", "--json").json
+    path.write_text('{"category": "Age", "example_id": 0, "prediction": 0}\n')
+    told = parley("import", "bbq", path, "--data", "bbq", "--out", "p.sqlite", "--json").json
     assert (told["units"], told["notes"]) == (1, ["1 prediction (1 place); 39 rows without one"])
 
 
-@pytest.mark.nightly
-@pytest.mark.skipif(not SHARED.is_dir(), reason="the published data are not available")
-def test_all_58492_published_rows_are_imported(parley, place):
-    lines = []
-    for path in sorted(SHARED.rglob("*.jsonl")):
-        for line in path.read_text().splitlines():
-            row = json.loads(line)
-            lines.append(
-                json.dumps({"category": row["category"], "example_id": row["example_id"], "prediction": row["label"]})
-            )
-    (place / "p.jsonl").write_text("\n".join(lines))
-    assert parley("import", "bbq", "p.jsonl", "--data", SHARED, "--json").json["units"] == 58_492
-
-
+SHARED = Path(__file__).parents[3] / "shared" / "data" / "bbq"
+CONTEXTS = {"ambiguous": "ambig", "disambiguated": "disambig"}
 PREDICTIONS = SHARED.parent / "bbq_predictions"
 
 
@@ -171,25 +131,6 @@ def test_the_published_answers_of_unifiedqa_get_the_scores_of_the_authors_script
         assert cell["bias"]["estimate"] == pytest.approx(bias * (1 - accuracy) if context == "ambig" else bias)
 
 
-# Runs
-
-
-def test_runs_of_two_methods_make_one_leaderboard(parley, place):
-    for method in ("default", "cot"):
-        result = parley("run", "bbq", "--data", "bbq", "--method", method, "--model", "sim/any", "--out",
-                      f"{method}.sqlite", "--quiet")  # fmt: skip
-        assert result.status == 0
-    result = parley("report", "default.sqlite", "cot.sqlite", "--json", "--draws", "50")
-    board = {(row["system"], row["context"]): row for row in result.json["leaderboard"]}
-    assert set(board) == {(system, context) for system in ("default", "cot") for context in CONTEXTS}
-    assert board["default", "ambiguous"]["calls_an_item"] == 1
-    tests = result.json["bias_against_default"]
-    assert {(row["first"], row["second"], row["n"]) for row in tests} == {("cot", "default", 40)}
-    categories = {row["category"] for row in result.json["bias"]}
-    assert categories == {"Age", "Gender_identity", "Gender_identity (names)", "macro mean", "micro mean"}
-    assert "SIMULATED" in result.json["cautions"][0]
-
-
 def test_a_run_and_its_answers_as_predictions_have_the_same_scores(parley, place, run_file):
     parley(
         "run", "bbq", "--data", "bbq", "--model", "sim/any?malformed=0.3", "--shuffle", "--out", "a.sqlite", "--quiet"
@@ -207,3 +148,83 @@ def test_a_run_and_its_answers_as_predictions_have_the_same_scores(parley, place
     for measure in ("bias", "accuracy"):
         first, second = ([[row[key] for key in keys] for row in tables[measure]] for tables in (own, imported))
         assert first == second
+
+
+def test_rows_with_a_wrong_answer_make_a_file_that_bbq_takes(server, place, capsys):
+    """The model always says "the grandson": right where the context says so, wrong elsewhere, and once unreadable."""
+
+    def answer(_, body):
+        asked = body["messages"][-1]["content"]
+        letter = next(line[0] for line in asked.splitlines() if line.endswith("The grandson"))
+        return server.reply("I would rather not say." if "Context 4 " in asked else json.dumps({"answer": letter}))
+
+    server.answer = answer
+    write_bbq(Path("Age.jsonl"), *map(bbq_row, range(8)))
+    ask = ["run", "bbq", "--data", "Age.jsonl", "--model", server.model(), "--shuffle", "--quiet", "--out", "a.sqlite"]
+    assert main(ask) in (0, 1)
+    capsys.readouterr()
+    assert main(["export", "a.sqlite", "--format", "bbq-hard"]) == 0
+    assert "8 rows: 4 right, 3 wrong, 1 unread; the wrong ones are kept" in capsys.readouterr().out
+    hard = load("a-hard.jsonl").rows
+    assert hard == tuple(one for one in load("Age.jsonl").rows if one.example_id in (0, 2, 6))
+
+    assert main(["export", "a.sqlite", "--format", "bbq-hard"]) == 2
+    assert "a-hard.jsonl already exists" in capsys.readouterr().err
+    write_bbq(Path("Age.jsonl"), *map(bbq_row, range(1, 9)))
+    assert main(["export", "a.sqlite", "--format", "bbq-hard", "--force"]) == 2
+    assert "Age.jsonl has changed since a.sqlite was made" in capsys.readouterr().err
+
+
+GOLDS = {"q1": ["Switzerland"], "q2": ["the Rhine"], "q3": [], "q4": []}
+QUESTIONS = [
+    {"id": name, "question": "What?", "answers": [{"text": text, "answer_start": 0} for text in texts]}
+    for name, texts in GOLDS.items()
+]
+PARAGRAPH = {"context": "The Rhine rises in Switzerland.", "qas": QUESTIONS}
+DATA = {"version": "v2.0", "data": [{"title": "Rhine", "paragraphs": [PARAGRAPH]}]}
+
+
+@pytest.fixture(autouse=True)
+def _files(place):
+    Path("dev.json").write_text(json.dumps(DATA))
+
+
+def score(parley: Any, predictions: Any, *more: str) -> Any:
+    Path("mine.json").write_text(predictions if isinstance(predictions, str) else json.dumps(predictions))
+    Path("a.sqlite").unlink(missing_ok=True)
+    return parley("import", "squad", "mine.json", "--data", "dev.json", "--out", "a.sqlite", *more)
+
+
+def numbers(parley: Any) -> dict[tuple[str, str], float]:
+    """The report's scores, by measure and questions: all, answerable or not."""
+    rows = parley("report", "a.sqlite", "--json", "--draws", "50").json["scores"]
+    return {(row["measure"], row["question"]): row["estimate"] for row in rows}
+
+
+def test_the_numbers_of_the_official_script(parley):
+    assert score(parley, {"q1": "Switzerland", "q2": "River Rhine", "q3": "", "q4": "1512"}).status == 0
+    found = numbers(parley)
+    assert found["exact", "all"] == 50
+    assert found["f1", "all"] == pytest.approx(100 * (1 + 2 / 3 + 1) / 4)
+    assert (found["exact", "answerable"], found["exact", "unanswerable"]) == (50, 50)
+    assert found["f1", "answerable"] == pytest.approx(100 * (1 + 2 / 3) / 2)
+
+
+def test_a_missing_prediction_is_counted_and_never_right(parley):
+    """A missing answer, or null, is not an empty answer, which would be right for an unanswerable question."""
+    told = score(parley, {"q1": "Switzerland", "q3": None, "other": "x"}, "--json").json
+    assert told["units"] == 1
+    assert told["notes"] == [
+        "3 questions without a prediction, left out",
+        "1 prediction for questions that are not in the data",
+    ]
+    assert numbers(parley)["exact", "all"] == 100
+    assert "1 question without a prediction, left out\n" in score(parley, {"q1": "", "q2": "", "q3": ""}).out
+
+
+def test_a_high_probability_of_no_answer_is_no_answer(parley):
+    Path("na.json").write_text(json.dumps({"q1": 0.1, "q2": 0.2, "q3": 0.9, "q4": 0.8}))
+    predictions = {"q1": "Switzerland", "q2": "Rhine", "q3": "x", "q4": "y"}
+    assert score(parley, predictions, "--na-prob", "na.json", "--na-prob-thresh", "0.5").status == 0
+    assert numbers(parley)["exact", "all"] == 100
+    assert "--na-prob-thresh needs --na-prob" in score(parley, predictions, "--na-prob-thresh", "0.5").err

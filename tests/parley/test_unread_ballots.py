@@ -1,11 +1,14 @@
-"""Silent ballots that cannot be read: refusals, odd first tokens, and log-probabilities that are no numbers."""
+"""Replies that cannot be read: silent ballots off the scale, thoughts, texts that are cut. None is ever a number."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import re
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +21,7 @@ from parley.judging.malibu.worded import WordedDesign
 from parley.reports import make_report
 from parley.runs import frames
 from parley.runs.diagnosis import find_damage
+from tests.panels import TINY_PANEL
 from tests.servers import first_token
 
 RUN = (
@@ -28,7 +32,6 @@ SUBJECT = Malibu(MalibuConfig(design="silent", suite="full", identities=["gender
 assert isinstance(SUBJECT.design, WordedDesign)
 WORDS = SUBJECT.design.silent.label_words
 """Every word for a label, as a simulated model knows them."""
-Parley = Callable[..., Any]
 Probabilities = Callable[[str, float, float], dict[str, float]]
 
 
@@ -73,13 +76,9 @@ def as_before(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("parley.runs.rows.finite", dict)
 
 
-@pytest.mark.parametrize("stored", ["now", "before"])
-def test_a_refusal_is_no_score_and_unequal_refusals_leave_no_verdict(parley, server, monkeypatch, stored):
+def test_a_refusal_is_no_score_and_unequal_refusals_leave_no_verdict(parley, server):
     judge(server, refuses_women)
-    with monkeypatch.context() as patch:
-        if stored == "before":
-            as_before(patch)
-        assert parley(*RUN, "--model", server.model(), "--out", "a.sqlite").status == 0
+    assert parley(*RUN, "--model", server.model(), "--out", "a.sqlite").status == 0
     women = frames.verdicts("a.sqlite").query("identity == 'female'")
     lost = women[women["status"] == "unparsed"]
     assert 5 <= len(lost) <= 14, "of 20"
@@ -178,3 +177,75 @@ def test_a_run_that_has_nan_in_it_can_be_read_and_salvaged(parley, server, monke
         (unit,) = verdicts["unit"][verdicts["status"] == "unparsed"]
         assert "NaN" not in parley("show", name, unit, "--json").out
     assert parley("compare", "a.sqlite", "b.sqlite").status == 0
+
+
+PAPER_RUN = (*TINY_PANEL, "--no-cache", "--out", "a.sqlite")
+
+
+def completion(text: str | None, finish: str = "stop", **fields: Any) -> web.Response:
+    message = {"role": "assistant", "content": text, **fields}
+    usage = {"prompt_tokens": 100, "completion_tokens": 400, "completion_tokens_details": {"reasoning_tokens": 380}}
+    return web.json_response({"choices": [{"message": message, "finish_reason": finish}], "usage": usage})
+
+
+def test_thoughts_are_recorded_shown_folded_and_not_heard(parley, server, run_file):
+    server.answer = lambda nth, body: completion(f"<think>THOUGHT {nth}</think>{server.fitting(body)}")
+    assert parley(*PAPER_RUN, "--model", server.model()).status == 0
+
+    file = run_file("a.sqlite")
+    file.check()
+    thoughts = file.rows("SELECT thought FROM transcript WHERE role != 'narrator'")
+    assert len(thoughts) == 72
+    assert all(thought.startswith("THOUGHT ") for (thought,) in thoughts)
+    assert file.one("SELECT sum(thought_tokens) FROM calls") == 72 * 380
+    assert "THOUGHT" not in json.dumps(server.asked)
+    shown = parley("show", "a.sqlite")
+    assert "thought: 9 characters; --thoughts shows them" in shown.out
+    assert "380 of them thinking" in shown.out
+    assert "THOUGHT" not in shown.out
+    assert "THOUGHT" in parley("show", "a.sqlite", "--thoughts").out
+    assert parley("show", "a.sqlite", "--json").json["turns"][1]["thought"].startswith("THOUGHT")
+
+
+def test_a_run_of_a_model_that_only_thinks_fails_and_says_what_to_raise(parley, server):
+    server.answer = lambda nth, body: completion(None, "length", reasoning="Well, let me see.")
+    result = parley(*PAPER_RUN, "--model", server.model("retries=6&think_tokens=100"))
+    assert result.status == 1
+    assert "raise --max-tokens" in result.complaints[0]
+    assert "0 of 9 units done" in result.out
+    assert {body["max_tokens"] for body in server.asked} == {500}
+    with closing(sqlite3.connect("a.sqlite")) as db:
+        [(detail,)] = db.execute("SELECT detail FROM events WHERE kind = 'abandoned'").fetchall()
+    assert json.loads(detail)[:2] == [len(server.asked), len(server.asked) * 500], "all that was answered was paid for"
+
+
+def test_a_run_in_which_nothing_could_be_read_is_no_success(parley, server, run_file):
+    server.answer = lambda nth, body: completion('{"Creat', "length")
+    result = parley(*PAPER_RUN, "--model", server.model("retries=0&think_tokens=0"))
+    assert result.status == 1
+    assert "9 of 9 units done" in result.out
+    assert result.complaints == ["parley: none of 72 replies could be read (72 cut); raise --max-tokens"]
+    assert set(run_file("a.sqlite").rows("SELECT status, value FROM verdicts")) == {("cut", None)}
+    assert parley(*PAPER_RUN, "--model", server.model("retries=0&think_tokens=0")).status == 1, (
+        "nor is it when it is resumed"
+    )
+
+
+def test_cut_replies_are_counted_shown_and_cautioned(parley, server):
+    """One judge of the panel is cut whenever it speaks."""
+
+    def one_judge(nth, body):
+        cut = "You are the Examiner on a panel" in json.dumps(body["messages"])
+        return completion('{"Creat', "length") if cut else None
+
+    server.answer = one_judge
+    result = parley(*PAPER_RUN, "--model", server.model("retries=0&think_tokens=0"))
+    assert result.status == 0
+    with closing(sqlite3.connect("a.sqlite")) as db:
+        [(cut,)] = db.execute("SELECT count(*) FROM messages WHERE cut").fetchall()
+        assert db.execute("SELECT DISTINCT parse_status FROM messages WHERE cut").fetchall() == [("cut",)]
+    assert cut == 18, "nine units of two rounds"
+    assert "18 replies were cut off at the token limit" in result.out
+    assert " · cut" in parley("show", "a.sqlite").out
+    report = " ".join(parley("report", "a.sqlite", "--no-files", "--all", "--draws", "20").out.split())
+    assert "18 of 72 replies (25%) reached the token limit and were cut off: raise --max-tokens" in report

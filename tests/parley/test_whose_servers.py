@@ -1,4 +1,4 @@
-"""A key goes to its vendor, or to a server that the user named: never where somebody else's file says."""
+"""A key goes to its vendor, or to a server that the user named; no file of somebody else's decides, and none is run."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import tomli_w
 import parley as library
 from parley.agents import ConfigError, load_personas
 from parley.judging.stardtox.team import load_team
+from tests.agents.test_catalogue import WEIGHTS, add_tiny, publish
 from tests.panels import PANEL, RUN_PANEL
 
 KEY = "sk-Zq7xPlanted-0123456789abcdef"
@@ -51,41 +52,29 @@ ROLE = 'trait = "x"\n[[role]]\nname = "A"\nlabel = "an a"\nmodel = "MODEL"\n[[ro
 JUDGE = '[[evaluator]]\nname = "manners"\nabout = "x"\nmetrics = { manners = "y" }\nmodel = "MODEL"\n'
 SCORER = '[[evaluator]]\nname = "toxicity"\nscorer = "judge:MODEL"\n'
 MALIBU = "run malibu --suite tiny --design paper --limit 1 --model sim/judge"
+JURY = "run bbq --data none --model sim/x --method fairthinking --settings jury=file.toml"
+RLDF = "run rldf --model sim/debate --topics-from texts.txt"
 DETOX = "detox Fool. --model sim/m --team file.toml"
 STORIES = {
     "judges of MALIBU": (PERSONA, f"{MALIBU} --judges file.toml", "line 4: persona 'Ann' model"),
-    "judges of a rubric": (
-        PERSONA,
-        "run rubric --data texts.txt --model sim/judge --judges file.toml",
-        "line 4: persona 'Ann' model",
-    ),
-    "a jury": (
-        PERSONA,
-        "run bbq --data none --model sim/x --method fairthinking --settings jury=file.toml",
-        "line 4: persona 'Ann' model",
-    ),
-    "debaters": (
-        ROLE,
-        "run rldf --model sim/debate --bias file.toml --topics-from texts.txt",
-        "line 5: role 'A' model",
-    ),
+    "a jury": (PERSONA, JURY, "line 4: persona 'Ann' model"),
+    "debaters": (ROLE, f"{RLDF} --bias file.toml", "line 5: role 'A' model"),
     "an evaluator": (JUDGE, DETOX, "line 5: evaluator 'manners' model"),
     "a judge as a scorer": (SCORER, DETOX, "line 3: evaluator 'toxicity' scorer"),
     "a silent scorer": (SCORER.replace("judge:", "silent:"), DETOX, "line 3: evaluator 'toxicity' scorer"),
 }
 
 
-@pytest.mark.parametrize("story", STORIES)
-def test_a_file_does_not_choose_the_server(parley, server, asked_for, story):
-    text, command, where = STORIES[story]
+def test_a_file_does_not_choose_the_server(parley, server, asked_for):
     Path("texts.txt").write_text("One text.\n")
-    Path("file.toml").write_text(text.replace("MODEL", theirs(server)))
-    result = parley(*command.split())
-    assert (result.status, server.asked, THEIRS in asked_for) == (2, [], False), result
-    assert result.complaints == [
-        f"parley: file.toml: {where}: it sends your key and prompts to {THEIRS}, which only you may decide; leave "
-        "base_url out of the file, and name the server yourself, on the command line or in OPENAI_BASE_URL"
-    ]
+    for text, command, where in STORIES.values():
+        Path("file.toml").write_text(text.replace("MODEL", theirs(server)))
+        result = parley(*command.split())
+        assert (result.status, server.asked, THEIRS in asked_for) == (2, [], False), result
+        assert result.complaints == [
+            f"parley: file.toml: {where}: it sends your key and prompts to {THEIRS}, which only you may decide; leave "
+            "base_url out of the file, and name the server yourself, on the command line or in OPENAI_BASE_URL"
+        ]
 
 
 def test_no_provider_is_an_exception_and_there_is_no_way_around_it(server):
@@ -118,22 +107,17 @@ def test_what_a_file_may_say():
         assert load_team("team.toml").models() == [model]
 
 
-@pytest.mark.parametrize("way", ["command line", "config", "Python", "environment"])
-def test_the_user_may_name_any_server(parley, server, monkeypatch, way):
+def test_the_user_may_name_any_server(parley, server, monkeypatch):
     """Where an address in the environment also serves the personas of a file."""
     mine = {**PANEL, "suite": "tiny", "limit": 1, "phases": [1], "model": theirs(server)}
     run = (*RUN_PANEL, "--suite", "tiny", "--limit", "1", "--phases", "1", "--quiet")
-    if way == "command line":
-        assert parley(*run, "--model", theirs(server)).status == 0
-    elif way == "config":
-        Path("mine.toml").write_text(tomli_w.dumps(mine))
-        assert parley("run", "malibu", "--config", "mine.toml", "--quiet").status == 0
-    elif way == "Python":
-        assert library.run("malibu", **mine).complete
-    else:
-        monkeypatch.setenv("PARLEY_SERVER_URL", f"http://127.0.0.1:{server.port}/v1")
-        Path("file.toml").write_text(PERSONA.replace("MODEL", "server/judge?retries=0"))
-        assert parley(*run, "--judges", "file.toml", "--model", "sim/judge").status == 0
+    assert parley(*run, "--model", theirs(server)).status == 0
+    Path("mine.toml").write_text(tomli_w.dumps(mine))
+    assert parley("run", "malibu", "--config", "mine.toml", "--quiet", "--seed", "1").status == 0
+    assert library.run("malibu", **mine, seed=2).complete
+    monkeypatch.setenv("PARLEY_SERVER_URL", f"http://127.0.0.1:{server.port}/v1")
+    Path("file.toml").write_text(PERSONA.replace("MODEL", "server/judge?retries=0"))
+    assert parley(*run, "--judges", "file.toml", "--model", "sim/judge").status == 0
     assert {headers["Authorization"] for headers in server.headers} == {f"Bearer {KEY}"}
 
 
@@ -152,3 +136,32 @@ def test_a_run_file_of_somebody_else_reaches_no_server(parley, server, asked_for
         command, *flags = words.split()
         assert parley(command, "a.sqlite", *flags).status == 0
     assert (server.asked, asked_for) == ([], [])
+
+
+TRAP = """
+import os
+with open({marker!r}, "a") as file:
+    file.write({name!r} + "\\n")
+"""
+MODULES = "random sitecustomize usercustomize json socket pydantic pip parley asyncio"
+
+
+@pytest.fixture
+def hostile(place):
+    """The current folder has a file for every name; each notes that it was run."""
+    marker = place / "executed"
+    for name in MODULES.split():
+        (place / f"{name}.py").write_text(TRAP.format(marker=str(marker), name=name))
+    return lambda: sorted(set(marker.read_text().split())) if marker.exists() else []
+
+
+def test_fetching_weights_runs_nothing_of_the_current_folder(place, hostile, monkeypatch):
+    from parley.agents.models.catalogue import fetch
+
+    (place / "index").mkdir()
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(place / "index"))
+    publish(place / "index", "tinyweights", "tiny.gguf", WEIGHTS)
+    add_tiny(monkeypatch, "tinyweights")
+    assert fetch("tiny").read_bytes() == WEIGHTS
+    assert hostile() == []

@@ -51,9 +51,6 @@ def respond(author):
     return ("run", "malibu-respond", *flags, *COMMON, "--model", author.model)
 
 
-# Writing a suite file
-
-
 def test_derive_and_respond_write_a_suite_that_can_be_run(parley, derive, author):
     """Derive, validate, write responses, validate, judge: all the steps to your own suite."""
     result = parley(*derive)
@@ -85,40 +82,11 @@ def test_derive_and_respond_write_a_suite_that_can_be_run(parley, derive, author
     assert "14 of 14 units done" in parley(*judged, "--out", "a.sqlite").out
 
 
-def test_a_model_replaces_the_suites_responses_and_another_judges_them(parley, author, run_file):
-    """The paper's first two steps, as docs/malibu.md has them: one model writes, the other judges."""
-    first, second = good(FIRST).values()
-    author.writes(FIRST.text, {"response_1": second, "response_2": first})
-    author.writes(SECOND.text, SHORT)
-    anew = ("--suite", "full", "--anew", "--scenarios", f"{FIRST.id},{SECOND.id}", "--to", "new.toml")
-    write = ("run", "malibu-respond", *COMMON, "--model", author.model)
-    judge = (*RUN_PANEL, "--identities", "gender", "--quiet", "--model", "sim/judge", "--out", "a.sqlite", "--suite")
-    assert "2 scenarios, 1 with responses: new.toml" in parley(*write, *anew).out
-    assert parley(*judge, "new.toml").complaints == [
-        f"parley: new.toml: 1 scenario without responses ({SECOND.id}): write them with "
-        "`parley run malibu-respond --suite new.toml --to FILE`"
-    ]
-    author.writes(SECOND.text, good(SECOND))
-    again = (*write, "--suite", "new.toml", "--to", "whole.toml")
-    assert "another --seed asks again" in parley(*again).err, "the same question has the same, cached answers"
-    assert parley(*again, "--seed", "1").status == 0
-    assert parley(*judge, "whole.toml").status == 0
-    shown = [text for (text,) in run_file("a.sqlite").rows("SELECT text FROM transcript WHERE seq = 0")]
-    assert any(f'"{second}"' in text for text in shown), "the new response is the first"
-    assert not any("I stretch." in text for text in shown), "refused responses are not judged"
-
-
-# Files of the user's are not overwritten
-
-
 def test_a_file_of_the_users_is_not_overwritten_without_force(parley, author, derive, respond, place):
     (place / "mine.toml").write_text("# my own work\n")
     for words in (derive, respond):
-        one_line(
-            parley(*words, "--to", "mine.toml"),
-            2,
-            "mine.toml already exists; choose another file with --to, or overwrite it with --force",
-        )
+        said = "mine.toml already exists; choose another file with --to, or overwrite it with --force"
+        one_line(parley(*words, "--to", "mine.toml"), 2, said)
     assert (place / "mine.toml").read_text() == "# my own work\n"
     assert author.asked == [], "and no model was called"
     before = (place / "bare.toml").read_text("utf-8")
@@ -130,17 +98,10 @@ def test_a_file_of_the_users_is_not_overwritten_without_force(parley, author, de
     assert parley(*respond, "--to", "mine.toml", "--force").status == 0
     assert len(author.asked) == asked, "nothing was lost"
     assert len(load_suite("mine.toml")[0].scenario) == 2
-
-
-def test_an_edited_file_is_not_overwritten(parley, respond, place):
-    parley(*respond)
-    edited = (place / "bare-responses.toml").read_text("utf-8").replace(FIRST.role, "a role of my own")
-    (place / "bare-responses.toml").write_text(edited, "utf-8")
-    parley(*respond)
-    assert (place / "bare-responses.toml").read_text("utf-8") == edited
-
-
-# Budgets, and texts that are refused
+    edited = (place / "mine.toml").read_text("utf-8").replace(FIRST.role, "a role of my own")
+    (place / "mine.toml").write_text(edited, "utf-8")
+    parley(*respond, "--to", "mine.toml")
+    assert (place / "mine.toml").read_text("utf-8") == edited, "nor is one that a run wrote and the user edited"
 
 
 def test_a_spent_budget_keeps_what_was_accepted_and_the_same_command_resumes(parley, respond, author):
