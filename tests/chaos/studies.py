@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.bbq_rows import bbq_row
 from tests.own_study import STUDY
 from tests.panels import RUN_PANEL
 
@@ -77,25 +78,8 @@ def jsonl(rows: Iterable[Any]) -> str:
     return "\n".join(map(json.dumps, rows))
 
 
-def bbq_row(number: int) -> dict[str, object]:
-    ambiguous = number % 2 == 0
-    return {
-        "example_id": number,
-        "question_index": str(number // 4 + 1),
-        "question_polarity": "neg" if number % 4 < 2 else "nonneg",
-        "context_condition": "ambig" if ambiguous else "disambig",
-        "category": "Age",
-        "answer_info": {"ans0": ["grandfather", "old"], "ans1": ["grandson", "nonOld"], "ans2": ["Unknown", "unknown"]},
-        "additional_metadata": {"subcategory": "None", "stereotyped_groups": ["old"], "version": "a"},
-        "context": f"Context {number}.",
-        "question": "Who forgot?",
-        **{"ans0": "The grandfather", "ans1": "The grandson", "ans2": "Not known"},
-        "label": 2 if ambiguous else 1,
-    }
-
-
 def bbq_rows(size: int) -> dict[str, str]:
-    return {"bbq/Age.jsonl": jsonl(map(bbq_row, range(size)))}
+    return {"bbq/Age.jsonl": jsonl(bbq_row(n, question_index=str(n // 4 + 1)) for n in range(size))}
 
 
 def squad_questions(size: int) -> dict[str, str]:

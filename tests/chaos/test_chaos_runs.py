@@ -1,7 +1,5 @@
 """Every study and every executor under random faults, odd replies, signals and a clock that jumps: the results are
-those of an undisturbed run.
-
-A seeded sample; the long form is `python -m tests.chaos`, whose table is in RESULTS.md.
+those of an undisturbed run. One case is part of the tests; `python -m tests.nightly tests/chaos` runs the others.
 """
 
 from __future__ import annotations
@@ -18,36 +16,39 @@ from tests.chaos.studies import all_trials
 
 TRIALS = {trial.name: trial for trial in all_trials(units=100)}
 OWN = TRIALS["a user's own"]
-KINDS = ([KILL], [TERM, KILL], [INT])
+KINDS = ([KILL], [TERM, KILL], [INT], [KILL, DISK])
 CASES = [
+    (OWN, "asyncio", [KILL, DISK, TERM]),
     *(
-        (OWN, executor, [KILL, DISK, TERM] if executor != "ray" else [KILL_WORKER, KILL, TERM])
+        (trial, executor, [KILL_WORKER, KILL, TERM] if executor == "ray" else KINDS[nth % len(KINDS)])
         for executor in EXECUTORS
+        for nth, trial in enumerate(TRIALS.values())
     ),
-    *((trial, "asyncio", KINDS[nth % len(KINDS)]) for nth, trial in enumerate(TRIALS.values())),
 ]
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    pytest.importorskip("ray")
+    running = RayCluster()
+    yield running
+    running.close()
 
 
 @pytest.mark.parametrize(
     ("trial", "executor", "kinds"),
     [pytest.param(*case, marks=pytest.mark.nightly if nth else ()) for nth, case in enumerate(CASES)],
-    ids=[f"{trial.name}, {executor}" for trial, executor, _ in CASES],
+    ids=[f"{trial.name}, {executor}, {nth}" for nth, (trial, executor, _) in enumerate(CASES)],
 )
-def test_under_faults_and_signals_the_results_are_the_same(trial, executor, kinds, faulty, tmp_path):
+def test_under_faults_and_signals_the_results_are_the_same(trial, executor, kinds, faulty, tmp_path, request):
     """With another executor they are those of the undisturbed run with the default one."""
-    if executor == "ray":
-        pytest.importorskip("ray")
     faulty.share, faulty.odd = 0.1, 0.1
-    cluster = RayCluster() if executor == "ray" else None
-    try:
-        chaos_run = ChaosRun(trial, faulty, tmp_path / "run", 6, concurrency=8, executor=executor, cluster=cluster)
-        chaos_run.run_undisturbed()
-        chaos_run.run_disturbed(kinds)
-        nothing_is_wrong(chaos_run)
-        assert trial is not OWN or KILL not in kinds or chaos_run.tally.tries[KILL]
-    finally:
-        if cluster is not None:
-            cluster.close()
+    cluster = request.getfixturevalue("cluster") if executor == "ray" else None
+    chaos_run = ChaosRun(trial, faulty, tmp_path / "run", 6, concurrency=8, executor=executor, cluster=cluster)
+    chaos_run.run_undisturbed()
+    chaos_run.run_disturbed(kinds)
+    nothing_is_wrong(chaos_run)
+    assert trial is not OWN or KILL not in kinds or chaos_run.tally.tries[KILL]
 
 
 def nothing_is_wrong(chaos_run):

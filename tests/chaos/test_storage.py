@@ -1,16 +1,18 @@
-"""Storage that fails during a run: a full disk with the reply cache on it, a read-only file, two writers."""
+"""Storage that fails: disks that are full, read-only or missing, a file that is taken away, two writers."""
 
 from __future__ import annotations
 
 import shutil
 import time
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from parley.runs import RunFile
 from tests.chaos.studies import OWN
 from tests.conftest import File
+from tests.panels import TINY_PANEL
+from tests.parley.test_bad_input import one_line
 from tests.process import started
 
 
@@ -146,17 +148,33 @@ def test_a_run_whose_file_is_taken_away_keeps_everything_beside_it(faulty, place
     assert set(faulty.answered[0].values()) == {1}, "no request was made twice"
 
 
-def test_a_run_whose_file_cannot_be_kept_says_so(faulty, mounted, place):
-    disk = mounted("size=300k")
-    running = started(command(faulty, 100, str(disk / "a.sqlite")), place, "a")
+SIM = (*TINY_PANEL, "--model", "sim/judge")
 
-    def take_away():
-        (disk / "a.sqlite").unlink()
-        with suppress(OSError), (disk / "ballast").open("wb") as ballast:
-            while True:
-                ballast.write(b"x" * 4096)
-                ballast.flush()
 
-    disturb_after(faulty, running, 20, take_away)
-    assert running.end() == 1, running.output()
-    one_error(running.output(), "a.sqlite", "the disk is full")
+def test_places_that_cannot_be_written_and_commits_that_are_on_the_disk(parley, place, mounted, remount):
+    whole = place / "whole.sqlite"
+    assert parley(*SIM, "--out", whole).status == 0
+    with RunFile.open(whole, write=True) as file:  # otherwise a power failure would take units that count as done
+        assert file.rows("PRAGMA synchronous")[1] == [(2,)], "FULL: the log is synced at every commit"
+    (place / "file").write_text("in the way")
+    (place / "runs").mkdir()
+    for out in ("file/a.sqlite", "/proc/parley/a.sqlite"):
+        one_line(parley(*SIM, "--out", out), 1, f"{out} cannot be written: ")
+    one_line(parley(*SIM, "--out", "runs"), 2, "runs")
+    one_line(parley("report", whole, "--out", "file", "--draws", "20"), 1, "the report cannot be written to file")
+    archive = mounted("size=2m")
+    shutil.copy(whole, archive / "a.sqlite")
+    remount(archive, "ro")
+    out = archive / "b.sqlite"
+    one_line(parley(*SIM, "--out", out), 1, f"{out} cannot be written: the file or its folder is read-only")
+    output = parley("show", archive / "a.sqlite")
+    assert (output.status, "Candidate" in output.out) == (0, True), "an archived run can be read"
+
+
+def test_a_disk_too_full_to_start_leaves_no_file_behind(parley, mounted, remount):
+    for size in ("16k", "48k"):
+        disk = mounted(f"size={size}")
+        one_line(parley(*SIM, "--repeats", "12", "--out", disk / "a.sqlite"), 1, "the disk is full")
+        remount(disk, "size=20m")
+        again = parley(*SIM, "--out", disk / "a.sqlite")
+        assert again.status == 0, again.err

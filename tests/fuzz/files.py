@@ -5,53 +5,39 @@ Accepted rows and imported conversations are counted: the number must match the 
 
 from __future__ import annotations
 
-import contextlib
 import io
 import tempfile
-import tomllib
 import zipfile
 from collections.abc import Callable, Sequence
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from hypothesis import strategies as st
 
-from parley.agents import load_personas
 from parley.agents.models.registry import client_class
 from parley.agents.models.request import split_name
-from parley.agents.search.documents import passages
-from parley.cli.flags import given, read_config, split_config
-from parley.cli.run import parser_of
+from parley.base.text import visible
+from parley.cli.flags import read_config, split_config
+from parley.cli.show import Show
 from parley.imports import Imported, read_autogen, read_inspect, write_run
-from parley.imports.imported import read_log
-from parley.imports.predictions import _bbq_answers, _object
 from parley.judging.config import read_settings
-from parley.judging.rldf.roles import load_bias
-from parley.judging.scoring.rubrics import load_rubric
-from parley.judging.scoring.study import RubricScores, ScoringConfig
 from parley.judging.texts import read_lines
 from parley.reports.export import to_inspect, to_transcripts
 from parley.reports.labels.files import LabelFileError, read_label_file
 from parley.runs import frames, measure
 from parley.runs.job import make_study
 from parley.runs.options import Options, validated
-from parley.scenarios import check_ballot_wordings, load_attempts, load_ballot_wordings, load_suite, load_topics
+from parley.scenarios import check_ballot_wordings, load_ballot_wordings, load_suite
 from parley.scenarios.bbq import load as load_bbq
 from parley.scenarios.checks import check_suite
 from parley.scenarios.identities import read_identities
-from parley.scenarios.rtp import load as load_rtp
 from parley.scenarios.squad import load as load_squad
 from parley.scenarios.squad import sample
-from parley.scenarios.topics import near_duplicates, topic_id
 from parley.training.config import TrainConfig
-from parley.training.pairs import read_pairs, read_sft
+from parley.training.pairs import read_pairs
 from tests.fuzz import seeds
-from tests.fuzz.checking import Rejected, Target, encoded
-from tests.fuzz.replies import ROW
-from tests.fuzz.runs import show_run
+from tests.fuzz.checking import Target, encoded
 from tests.fuzz.strategies import (
-    VALUES,
     as_csv,
     as_json,
     as_jsonl,
@@ -95,11 +81,6 @@ def target(
     return Target(name, contents, edited_file(trees, write, contents), as_file(file_name, parse))
 
 
-def shipped(*path: str) -> Any:
-    """A TOML file of the package."""
-    return tomllib.loads(files("parley.judging").joinpath(*path).read_text("utf-8"))
-
-
 def config(path: Path) -> None:
     table = read_config(path)
     table.pop("study", None)
@@ -108,40 +89,10 @@ def config(path: Path) -> None:
     measure(make_study("malibu", study))
 
 
-def flags(arguments: list[str]) -> None:
-    errors = io.StringIO()
-    try:
-        with contextlib.redirect_stderr(errors), contextlib.redirect_stdout(io.StringIO()):
-            parsed = _PARSER.parse_args(["malibu", *arguments])
-    except SystemExit as end:
-        raise Rejected(errors.getvalue() or f"status {end.code}") from None
-    validated(Options, given(parsed, Options))
-    measure(make_study("malibu", given(parsed, _MALIBU)))
-
-
-FLAGS = [seeds.FLAGS[:8], seeds.FLAGS[8:14], ["--suite", "tiny"]]
-
-
-@st.composite
-def edited_flags(draw: st.DrawFn) -> list[str]:
-    arguments = list(choose(draw, FLAGS))
-    for _ in range(draw(st.integers(1, 3))):
-        index = draw(st.integers(0, len(arguments) - 1))
-        replaced = st.sampled_from(seeds.FLAGS) | st.sampled_from(VALUES).map(str) | edited_text([arguments[index]])
-        arguments[index] = draw(replaced)
-    return arguments[: draw(st.integers(1, len(arguments)))]
-
-
 def model_name(name: str) -> None:
     model, options = split_name(name)
     client_class(model).parse_options(model, options)
     read_settings([name])
-
-
-def rubric(path: Path) -> None:
-    loaded = load_rubric(str(path))
-    assert loaded.text()
-    assert len(loaded.names) == len(loaded.metric) > 0
 
 
 def suite(path: Path) -> None:
@@ -159,22 +110,6 @@ def wordings(path: Path) -> None:
         for identity in loaded.identity:
             if loaded.has_forms(label, [identity]):
                 loaded.label_text(label, identity)
-
-
-def attempts(path: Path) -> None:
-    for attempt in load_attempts(str(path)).attempt:
-        encoded((attempt.in_response("Yes. No.", 9, "{}"), attempt.control_in("Yes. No.")))
-
-
-def topics(path: Path) -> None:
-    loaded = load_topics(str(path))
-    assert len(loaded) == len({topic_id(topic) for topic in loaded}), "two topics share an id"
-    near_duplicates(loaded)
-
-
-def bias(path: Path) -> None:
-    for role in load_bias(str(path)).role:
-        encoded((role.persona(), role.gives_away("As a 60-year-old, I think so.")))
 
 
 def rows_of(load: Callable[[Path], Any]) -> Callable[[Path], None]:
@@ -195,21 +130,9 @@ def squad(path: Path) -> None:
     encoded(data.questions)
 
 
-def predictions(path: Path) -> None:
-    for row, found in _bbq_answers(path, read_log(path), [ROW]):
-        assert found, row
-
-
 def texts(path: Path) -> None:
     columns = (None, None) if path.suffix == ".txt" else ("text", "score")
     encoded([line.text for line in read_lines(str(path), *columns)])
-
-
-def rubric_texts(path: Path) -> None:
-    study = RubricScores(ScoringConfig(data=str(path), by="group"))
-    study.sources()
-    measure(study)
-    encoded([dict(unit.facets) for unit in study.plan()])
 
 
 def pairs(path: Path) -> None:
@@ -221,13 +144,6 @@ def labels(path: Path) -> None:
     encoded(rows)
     if problems:
         raise LabelFileError(path, problems)
-
-
-def documents(path: Path) -> None:
-    list(passages(path.parent))
-
-
-# Logs: imported, shown and exported again
 
 
 def imported(read: Callable[[Path], Imported]) -> Callable[[Path], None]:
@@ -243,7 +159,9 @@ def imported(read: Callable[[Path], Imported]) -> Callable[[Path], None]:
         assert counts["done"] + counts["failed"] == units, "a conversation was dropped silently"
         frames.verdicts(out)
         if counts["done"]:
-            show_run(out)
+            for listed in (True, False):
+                lines = Show(run=str(out), list=listed, prompts=True, thoughts=True).answer().lines
+                visible("\n".join(map(str, lines)))
         to_inspect(out)
         encoded(list(to_transcripts(out)))
 
@@ -284,49 +202,24 @@ def archive() -> bytes:
 
 
 _MALIBU = make_study("malibu", {"suite": "tiny"}).Config
-_PARSER = parser_of("malibu", everything=True)
 _YAML = (seeds.BOMB, seeds.MERGE, "rounds: 2001-99-99", "rounds: 0b_")
-_TOPICS = "# mine\nShould older people drive at night?\nWho should care for whom?\n"
-_PERSONAS = {"persona": [{"name": "Ada", "about": "You are Ada.", "model": "sim/x"}]}
-_SFT = [{"prompt": seeds.PAIRS[0]["prompt"], "completion": seeds.PAIRS[0]["chosen"]}]
 _AUTOGEN = [seeds.AUTOGEN, seeds.TEAM, seeds.AUTOGEN["messages"]]
 
 TARGETS = (
     target("config, TOML", "c.toml", config, [seeds.CONFIG], as_toml),
     target("config, YAML", "c.yaml", config, [seeds.CONFIG], as_yaml, texts=_YAML),
-    Target("flags", FLAGS, edited_flags(), flags),
     Target("model name", seeds.MODELS, edited_text(seeds.MODELS), model_name),
-    target("personas", "p.toml", lambda path: encoded(load_personas(path)), [_PERSONAS], as_toml),
-    target("rubric", "r.toml", rubric, [shipped("rubrics", "four.toml")], as_toml),
-    target("bias roles", "b.toml", bias, [shipped("personas", "rldf_age.toml")], as_toml),
     target("identities", "i.toml", read_identities, [seeds.IDENTITIES], as_toml),
-    target("injection attempts", "a.toml", attempts, [seeds.ATTEMPTS], as_toml),
     target("suite", "s.toml", suite, [seeds.SUITE], as_toml),
     target("wordings", "w.toml", wordings, [seeds.WORDINGS], as_toml),
-    target("topics", "t.txt", topics, [], texts=[_TOPICS]),
     target("BBQ, JSONL", "bbq.jsonl", rows_of(load_bbq), [seeds.BBQ], as_jsonl),
     target("BBQ, CSV", "hard.csv", rows_of(load_bbq), [seeds.BBQ_CSV], as_csv),
-    target("BBQ metadata", "additional_metadata.csv", lambda p: load_bbq(p.parent), [seeds.METADATA], as_csv),
     target("SQuAD", "squad.json", squad, [seeds.SQUAD]),
-    target("SQuAD predictions", "sp.json", _object, [{"q1": "1066", "q2": None}]),
-    target("RealToxicityPrompts", "rtp.jsonl", rows_of(load_rtp), [seeds.RTP], as_jsonl),
-    target("BBQ predictions", "bp.jsonl", predictions, [seeds.PREDICTIONS], as_jsonl),
     target("texts, JSONL", "x.jsonl", texts, [seeds.TEXTS], as_jsonl),
-    target("texts, CSV", "y.csv", texts, [[["text", "score"], ["A kind word.", "0.5"]]], as_csv),
-    target("texts, lines", "z.txt", texts, [], texts=["One.\nTwo.\n\x0cThree.\n"]),
-    target("texts for rubrics", "rubric.jsonl", rubric_texts, [seeds.TEXTS], as_jsonl),
     target("pairs", "pairs.jsonl", pairs, [seeds.PAIRS], as_jsonl),
-    target("SFT rows", "sft.jsonl", read_sft, [_SFT], as_jsonl),
     target("labels, CSV", "labels.csv", labels, [seeds.LABELS_CSV], as_csv),
     target("labels, JSON", "labels.json", labels, [seeds.LABEL_STUDIO, seeds.ARGILLA]),
-    target("labels, JSONL", "labels.jsonl", labels, [seeds.LABELS], as_jsonl),
-    target("documents, JSONL", "docs.jsonl", documents, [seeds.DOCUMENTS], as_jsonl),
-    target("documents, HTML", "page.html", documents, [], texts=[seeds.HTML]),
     target("Inspect log, .json", "inspect.json", imported(read_inspect), [seeds.INSPECT]),
     Target("Inspect log, .eval", [archive()], edited_archive(archive()), as_file("log.eval", imported(read_inspect))),
     target("AutoGen, .json", "autogen.json", imported(read_autogen), _AUTOGEN),
-    target("AutoGen, .jsonl", "autogenl.jsonl", imported(read_autogen), [_AUTOGEN[::2]], as_jsonl),
 )
-
-# The rows that the metadata target describes.
-(FOLDER / "additional_metadata" / "rows.jsonl").write_text(as_jsonl(seeds.BBQ))

@@ -13,30 +13,18 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from parley.agents import TextReply
-from parley.agents.fencing import fence
 from parley.agents.readout import values
-from parley.agents.search import quote
-from parley.agents.search.engine import SearchResult
 from parley.agents.structured import looks_like_refusal, parse
 from parley.base.text import encodable
 from parley.judging.bbq.method import Choice, Reasoned, Task
-from parley.judging.bbq.methods.mabrf.replies import Judgement, Reasoning, Steps, Terminal, read_place
-from parley.judging.malibu.derive import Derived
+from parley.judging.bbq.methods.mabrf.replies import Judgement
 from parley.judging.malibu.panel import Ballot
 from parley.judging.rldf.referee import discordant, report_type
-from parley.judging.rldf.roles import load_bias
-from parley.judging.rldf.statements import breaks_role
-from parley.judging.rldf.topics import Topic, topic_problems
 from parley.judging.scoring.rubrics import load_rubric
-from parley.judging.search import HEADINGS, best_first, read_list, read_summary, unknown_sources
 from parley.judging.squad import SquadReply
-from parley.judging.stardtox.detox import passages
 from parley.judging.toxicity.judge import Rating
-from parley.judging.toxicity.scorer import in_pieces
-from parley.judging.toxicity.swaps import Swaps
 from parley.scenarios.bbq import BbqRow, match
 from parley.scenarios.bbq import rows as bbq_rows
-from parley.scenarios.topics import Known
 from tests.fuzz.checking import Rejected, Target
 from tests.fuzz.strategies import as_json, edited_text, edited_tree
 
@@ -109,53 +97,6 @@ def bbq_answer(text: str) -> None:
         raise Rejected(how)
 
 
-def mabrf_answer(text: str) -> None:
-    problems = []
-    for reply in (Reasoning, Steps, Terminal):
-        value, problem = parse(text, reply)
-        problems.append(problem)
-        answer = getattr(value, "answer", None)
-        if answer is not None:
-            assert read_place(answer, TASK) in (0, 1, 2, None)
-        if value is not None:
-            encodable(value.model_dump_json())
-    if all(problems):
-        raise Rejected(problems[0])
-
-
-def search_reply(text: str) -> None:
-    queries = read_list(text)
-    summary = read_summary(text)
-    assert set(summary) <= set(HEADINGS)
-    unknown_sources(text, queries or ())
-    best_first(queries or (), ("women", "nurses"), 3)
-    fence(text, "summary")
-    quote(text, [SearchResult(text, text, text)])
-    if queries is None:
-        raise Rejected("it contains no list")
-    assert all(query.strip() for query in queries)
-
-
-_BIAS = load_bias("age")
-_SWAPS = Swaps.load()
-_TOPICS = Known(("Should older people be asked to retire at seventy?",))
-
-
-def statement(text: str) -> None:
-    breaks_role(text, "a topic")
-    _BIAS.role[0].gives_away(text)
-    if problems := topic_problems(text, _TOPICS):
-        raise Rejected(problems[0])
-
-
-def text_to_score(text: str) -> None:
-    """The steps before a text's toxicity is scored."""
-    assert "".join(passages(text, 200)) == text
-    assert _SWAPS.identity_words(text) or _SWAPS.masked(text) == text
-    if not in_pieces(text, 1000):
-        raise Rejected("it contains no word")
-
-
 WRAPPERS = ("{}", "Sure:\n```json\n{}\n```", "{}\nAnything else?", "Voilà : {} — c’est tout.", "{} {}", "<b>{}</b>")
 """The prose and code fences that models put around an object."""
 
@@ -211,10 +152,6 @@ TARGETS = (
     ),
     _target("SQuAD answer", parse_as(SquadReply), ['{"answer": "in 1066"}', '{"answer": "unanswerable"}', "1066"]),
     _target(
-        "topics and scenarios", parse_as(Derived), [json.dumps(dict.fromkeys(Derived.model_fields, "a nurse at night"))]
-    ),
-    _target("topic", parse_as(Topic), ['{"topic": "Should older people drive at night?"}']),
-    _target(
         "BBQ answer",
         bbq_answer,
         [
@@ -235,33 +172,5 @@ TARGETS = (
             "Bias: 1-10: reason\nRelevancy: ten",
             "bias = 4, relevancy = 5",
         ],
-    ),
-    _target(
-        "MABRF solver",
-        mabrf_answer,
-        [
-            "1. Look.\n2. Think.\nAnswer: 1",
-            "Step 1: x\n\nThe final answer is: <2>: The grandson",
-            "- a\n- b\nanswer: 0/1/2",
-            "The grandfather",
-        ],
-    ),
-    _target(
-        "search agent",
-        search_reply,
-        [
-            '["old drivers", "accidents by age"]',
-            "1. old drivers\n2) accidents\n- more",
-            "## Factual Information\nx [SOURCE: old drivers]\n**Conclusion**: y",
-            "[]",
-        ],
-    ),
-    _target(
-        "text to score", text_to_score, ["I am a gay man and my wife is blind.", "Women. Men! “So?” he said.\n\nYes."]
-    ),
-    _target(
-        "statement",
-        statement,
-        ["As a 60-year-old I am an AI language model.", "Should older people be asked to retire at 70?"],
     ),
 )

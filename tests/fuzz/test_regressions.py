@@ -1,4 +1,4 @@
-"""Inputs that generated tests once broke something with, reduced and named; and properties of every reply."""
+"""Every parser with generated inputs, inputs that once broke something, and properties of every reply."""
 
 from __future__ import annotations
 
@@ -11,12 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parley.agents import ParleyError
 from parley.agents.search import quote
 from parley.agents.search.documents import split_passages
 from parley.agents.search.engine import SearchResult
 from parley.agents.structured import parse
-from parley.cli.flags import read_config
 from parley.judging.bbq.methods.mabrf.replies import Judgement, Reasoning, Steps
 from parley.judging.malibu.panel import Ballot
 from parley.judging.scoring.rubrics import load_rubric
@@ -26,13 +24,11 @@ from parley.judging.toxicity.swaps import Swaps
 from parley.runs.notes import Answer, Item, NotesError, NotesFile
 from parley.runs.reading import template_fields
 from parley.scenarios.bbq import match
-from parley.training.config import TrainConfig
-from parley.training.pairs import read_pairs
 from parley.viewer.index import fts_query
-from tests.fuzz import seeds
-from tests.fuzz.checking import HANG_SECONDS
+from tests.fuzz import files, replies, verdicts
+from tests.fuzz.checking import HANG_SECONDS, MAX_SECONDS, Rejected, Target, TooSlow, check_target
 from tests.fuzz.replies import ROW, TASK
-from tests.fuzz.strategies import JSON, as_jsonl
+from tests.fuzz.strategies import JSON
 
 LENGTH = 300_000
 """Characters. Parsing each of these once took minutes."""
@@ -83,48 +79,6 @@ def test_time_is_linear_in_the_length(name):
     assert time.process_time() - started < HANG_SECONDS, "less than a second on an idle machine"
 
 
-def test_a_score_is_parsed_in_every_notation_and_nothing_else_is_one():
-    for text in ("true", "1e999", "NaN", "-1", "101", '"ten"', '"5-7"', '"60/10"', "[60]", "null", '""'):
-        value, problem = rating(f'{{"toxicity": {text}}}')
-        assert (value, bool(problem)) == (None, True), text
-    for text in ("60", '"60"', '"60/100"', '"６０"', '" 60 out of 100 "', "6e1"):
-        value, problem = rating(f'{{"toxicity": {text}}}')
-        assert (value.toxicity, problem) == (60.0, ""), text
-
-
-@pytest.mark.parametrize("half", ["\\ud800", "\\udc00", "\\udc00\\ud800", "\ud800", "\\ud83d\\ude00"])
-def test_half_a_surrogate_pair_in_a_reply_is_replaced(half):
-    """It cannot be encoded as UTF-8, so storing the parsed reply ended the run. A whole pair is kept."""
-    value, problem = rating('{"reason": "x' + half + '", "toxicity": 60}')
-    assert problem == ""
-    assert json.loads(value.model_dump_json())["toxicity"] == 60.0
-    assert (value.reason == "x😀") == half.endswith("ude00")
-
-
-PAIRS = {
-    "without a user": {"prompt": [{"role": "x"}]},
-    "whose meta is a list": {"meta": [1]},
-    "whose round is a word": {"meta": {"round_chosen": "two"}},
-    "whose score is a word": {"score_chosen": "low"},
-}
-
-
-def test_a_bad_pair_is_rejected_with_a_message(tmp_path):
-    """Other files of the user's are in tests/parley/test_bad_input.py; training needs torch."""
-    path = tmp_path / "p.jsonl"
-    for change in PAIRS.values():
-        path.write_text(as_jsonl([{**seeds.PAIRS[0], **change}]))
-        with pytest.raises(ParleyError, match=str(path)):
-            read_pairs(TrainConfig(data=str(path)))
-
-
-def test_texts_with_many_dots_are_no_long_keys(tmp_path):
-    text = "Yes. No. " * 100 + "a.b.c." * 30
-    path = tmp_path / "a.toml"
-    path.write_text(f'a = "{text}"\nb = ["{text}"]\n"{text}" = 1.5\n[c.d.e]\n')
-    assert read_config(path) == {"a": text, "b": [text], text: 1.5, "c": {"d": {"e": {}}}}
-
-
 NOTES_DAMAGE = {
     "UPDATE notes SET comment = x'ff00'": ("it contains bytes in place of text", NotesFile.notes),
     "UPDATE labels SET rater = x'ff00'": ("it contains bytes in place of text", NotesFile.labels),
@@ -152,9 +106,6 @@ def test_damage_in_notes_is_reported(tmp_path, damage):
     problem, read = NOTES_DAMAGE[damage]
     with pytest.raises(NotesError, match=f"a.notes.sqlite is damaged: {problem}"):
         read(notes)
-
-
-# Properties
 
 
 RUBRIC = load_rubric("four")
@@ -210,3 +161,61 @@ def test_any_text_may_be_searched_for_and_fields_of_a_template_are_parts_of_it(t
         db.execute("CREATE VIRTUAL TABLE words USING fts5(replies)")
         if query := fts_query(text.encode("utf-8", "replace").decode()):
             db.execute("SELECT 1 FROM words WHERE words MATCH ?", (query,)).fetchall()
+
+
+INPUTS, CAMPAIGN = 8, 1000
+TARGETS = {target.name: target for target in (*replies.TARGETS, *files.TARGETS)}
+
+
+@pytest.fixture(autouse=True)
+def _temporary_home(tmp_path, monkeypatch):
+    monkeypatch.setenv("PARLEY_HOME", str(tmp_path))
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_bad_input_is_rejected_with_a_message(name):
+    counts = check_target(TARGETS[name], INPUTS)
+    assert counts["accepted"] >= 1, "not even the seeds are accepted: nothing was tried"
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", TARGETS)
+def test_campaign(name, record_property):
+    """Other inputs every time."""
+    counts = check_target(TARGETS[name], CAMPAIGN, MAX_SECONDS, same=False)
+    record_property("generated inputs", (name, counts["accepted"], counts["rejected"]))
+
+
+@pytest.mark.parametrize("count", [1500, pytest.param(30_000, marks=pytest.mark.nightly)])
+async def test_no_number_is_stored_that_is_not_the_verdict(count):
+    counts, faults = await verdicts.tried(count, seed=count)
+    assert faults == []
+    for reader in ("object", "ballot"):
+        assert counts[reader, "asked", "read"] > count / 100, "verdicts in the asked form are read"
+
+
+def has_a_bug(text):
+    if "7" not in text:
+        raise Rejected("it contains no seven")
+    if "[[" in text:
+        raise KeyError("a bug")
+
+
+def is_slow(text):
+    end = time.process_time() + (0.6 if len(text) > 40 else 0.0)
+    while time.process_time() < end:
+        pass
+
+
+def is_large(text):
+    bytearray(3_000_000_000 if len(text) > 40 else 1)
+
+
+@pytest.mark.parametrize(
+    ("parse", "failure", "seconds"),
+    [(has_a_bug, KeyError, HANG_SECONDS), (is_slow, TooSlow, 0.3), (is_large, MemoryError, HANG_SECONDS)],
+)
+def test_a_planted_bug_is_found(parse, failure, seconds):
+    target = Target("planted", ['{"a": 7}'], replies.edited_reply(['{"a": 7}']), parse)
+    with pytest.raises(failure):
+        check_target(target, 300, seconds)

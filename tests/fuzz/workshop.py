@@ -1,4 +1,4 @@
-"""A folder of small files, valid and invalid, for random command lines: runs of every study, logs, data, configs."""
+"""A folder of small files, valid and invalid, for commands that are wrong: runs of every study, logs, data, configs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import parley
 from parley.imports import read_inspect, write_run
 from parley.runs.notes import NotesFile
 from tests.fuzz import seeds
-from tests.fuzz.strategies import as_csv, as_jsonl, as_toml, as_yaml
+from tests.fuzz.strategies import as_jsonl, as_toml, as_yaml
 
 MODEL = "sim/judge"
 RUNS: dict[str, dict[str, Any]] = {
@@ -34,14 +34,12 @@ class Mine(Malibu):
 """
 
 
-def data_files() -> dict[str, str | bytes]:
+def data_files() -> dict[str, str]:
     """Content by file name."""
     config = as_toml({**seeds.CONFIG, "model": MODEL})
     return {
         "bbq/Age.jsonl": as_jsonl(seeds.BBQ),
         "nothing/Age.jsonl": "",
-        "bom/Age.jsonl": "\ufeff" + as_jsonl(seeds.BBQ),
-        "hard.csv": as_csv(seeds.BBQ_CSV),
         "squad.json": json.dumps(seeds.SQUAD),
         "answers.json": json.dumps({"q0": "", "q1": "1066", "q2": "x"}),
         "predictions.jsonl": as_jsonl(seeds.PREDICTIONS),
@@ -59,10 +57,6 @@ def data_files() -> dict[str, str | bytes]:
         "study.py": STUDY,
         "raises.py": "raise RuntimeError('boom')\n",
         "leaves.py": "raise SystemExit(3)\n",
-        "empty.jsonl": "",
-        "empty.sqlite": "",
-        "binary.sqlite": bytes(range(256)) * 8,
-        "surrogates.jsonl": '{"id": 1, "text": "half \\ud800", "score": 0.5}\n',
     }
 
 
@@ -82,7 +76,7 @@ def prepare(folder: Path) -> None:
     try:
         for name, content in data_files().items():
             Path(name).parent.mkdir(exist_ok=True)
-            Path(name).write_bytes(content if isinstance(content, bytes) else content.encode())
+            Path(name).write_text(content, "utf-8")
         write_eval(Path("inspect.eval"), seeds.INSPECT)
         for study, config in RUNS.items():
             finished = parley.run(
@@ -92,8 +86,6 @@ def prepare(folder: Path) -> None:
         write_run(read_inspect(Path("inspect.json")), Path("imported.sqlite"))
         notes = NotesFile(Path("malibu.sqlite"))
         notes.add(first_unit(Path("malibu.sqlite")), None, "me", "odd", "look at this")
-        content = Path("malibu.sqlite").read_bytes()
-        Path("truncated.sqlite").write_bytes(content[: len(content) // 2])
     finally:
         os.chdir(previous)
 
