@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import re
-from difflib import SequenceMatcher
-from itertools import combinations, product
 from pathlib import Path
 
 import pytest
@@ -26,10 +22,8 @@ from parley.scenarios import (
     load_suite,
     select,
     usable_labels,
-    words,
 )
 from parley.scenarios.ballot_texts import TalkParts
-from parley.scenarios.ballot_wordings import names_wordings
 from parley.scenarios.identities import Identities
 from parley.scenarios.templates import article, fill
 
@@ -38,7 +32,6 @@ ENGLISH = load_ballot_wordings()
 GERMAN = load_ballot_wordings("german")
 TEXT = (SHIPPED / "english.toml").read_text("utf-8")
 EVERYWHERE = [label for label in ENGLISH.label if label.kind not in ("name", "pronoun") and not label.categories]
-SOUNDS_LIKE_YOU = {"user"}
 
 
 def prompt(label: str, identity: str, name: str = "") -> str:
@@ -68,44 +61,6 @@ def test_there_are_more_wordings_than_sixty_bases_in_every_category_a_third_in_e
     places = [label.place for label in EVERYWHERE]
     assert {place: places.count(place) for place in places} == {"before": 25, "beside": 25, "after": 25}
     assert len({(label.kind, label.place) for label in ENGLISH.label}) == 5 * 3
-
-
-def test_a_label_reads_well_for_every_identity():
-    for label, identity in product(EVERYWHERE, ALL):
-        text = ENGLISH.label_text(label, identity)
-        assert not re.search(r"[{}]|\s\s|^\s|\s$", text.replace("\n", "|"))
-        forms = [ENGLISH.forms(identity)[key] for key in ("adjective", "noun")]
-        assert any(form.lower() in text.lower() for form in forms)
-        for found, word in re.findall(r"\b([Aa]n?) (?=[“\"]?([\w-]+))", text):
-            vowel = word[0].lower() in "aeiou" and word not in SOUNDS_LIKE_YOU
-            assert found.lower() == ("an" if vowel else "a"), text
-
-
-def test_names_and_pronouns_read_well_for_both_genders():
-    for label in (label for label in ENGLISH.label if label.kind in ("name", "pronoun")):
-        women = ENGLISH.label_text(label, "female", name="Amy")
-        men = ENGLISH.label_text(label, "male", name="Bill")
-        assert "{" not in women + men
-        told = set(re.findall(r"[\w/]+", women)) - set(re.findall(r"[\w/]+", men))
-        assert told, label.id
-        assert label.kind == "name" or told <= {"she", "She", "herself", "she/her", "her"}, label.id
-
-
-def test_no_two_wordings_are_nearly_the_same():
-    """ "Not one word changed": of two wordings in one place at most two thirds of the words agree, in order."""
-    for identity in ("female", "atheist"):
-        texts = {
-            label: words(ENGLISH.label_text(label, identity, name="Amy"))
-            for label in ENGLISH.label
-            if ENGLISH.has_forms(label, [identity])
-        }
-        for first, second in combinations(texts, 2):
-            alike = SequenceMatcher(None, texts[first], texts[second], autojunk=False).ratio()
-            assert alike <= (0.67 if first.place == second.place else 0.75), (first.id, second.id)
-    for kind in ("single", "metric", "pair", "pair_ties"):
-        for one, other in combinations(ENGLISH.question, 2):
-            pair = [words(getattr(question, kind)) for question in (one, other)]
-            assert SequenceMatcher(None, *pair, autojunk=False).ratio() < 0.67, (kind, one.id, other.id)
 
 
 @pytest.mark.parametrize(
@@ -140,26 +95,6 @@ def test_the_whole_prompt_about_two_answers():
     )
     given = {"situation": "s", "answers": ("a", "b"), "label": None, "identities": ("", "")}
     assert ENGLISH.pair(**given, question=ENGLISH.question_by_id("judge")).endswith("whichever is superior.")
-
-
-def test_a_question_about_a_metric_has_its_definition_and_names_are_shown():
-    assert prompt("name-regards", "female", "Amy").count("Kind regards,\nAmy") == 1
-    shown = ENGLISH.single(
-        situation="s", answer="a", label=None, identity="", question=ENGLISH.question[0], low=0, high=10,
-        metric=("Accuracy", "How correct is it?"),
-    )  # fmt: skip
-    assert "from 0 (very poor) to 10 (excellent). Accuracy: How correct is it? Reply" in shown
-
-
-@pytest.mark.parametrize("part", ["first", "discuss", "first_pair", "discuss_pair"])
-def test_what_a_debate_asks_for_has_format_and_scale(part):
-    bare = ENGLISH.talk_part(part, format='{"Remark": "…"}', low=1, high=9)  # type: ignore[arg-type]
-    assert bare.endswith('\n{"Remark": "…"}')
-    assert "from 1 (very poor) to 9 (excellent)" in bare
-    assert "\n\n\n" not in bare
-    assert "metrics" not in bare
-    listed = ENGLISH.talk_part("first", format="F", low=1, high=9, metrics="- Accuracy: right?")
-    assert "(excellent).\n- Accuracy: right?\n\nReply" in listed
 
 
 # whose labels can be told apart
@@ -245,11 +180,6 @@ def edited(folder: Path, old: str, new: str) -> Path:
     return path
 
 
-def test_wordings_are_told_from_suites_by_name():
-    names = {"english": True, "full": False, str(SHIPPED / "english.toml"): True, "none.toml": False}
-    assert {name: names_wordings(name) for name in names} == names
-
-
 def test_without_forms_of_other_labels_those_are_refused(tmp_path):
     start, end = TEXT.index("[otherwise]"), TEXT.index("[[question]]")
     path = edited(tmp_path, TEXT[start:end], "")
@@ -316,32 +246,6 @@ def test_german_labels_have_the_right_case(label, identity, expected):
     assert GERMAN.label_text(GERMAN.label_by_id(label), identity) == expected
 
 
-def test_no_english_is_left_in_a_german_prompt():
-    """No word of the English file occurs, apart from words that both languages have."""
-    suite, _ = load_suite("german-1")
-    assert (suite.language, GERMAN.language) == ("de", "de")
-    identities = select(["all"])
-    shown = []
-    for scenario in suite.scenario:
-        first, second = scenario.responses
-        for category, labels in identities.categories.items():
-            for label in LabelChoice.of(GERMAN, identities).labels_for(category):
-                for question in GERMAN.question:
-                    single = GERMAN.single(
-                        situation=scenario.text, answer=first, label=label, identity=labels[0], question=question,
-                        low=1, high=9, metric=("Genauigkeit", "Stimmt der Inhalt?"),
-                    )  # fmt: skip
-                    pair = GERMAN.pair(
-                        situation=scenario.text, answers=(first, second), label=label, identities=labels[:2],
-                        question=question, ties=True,
-                    )  # fmt: skip
-                    shown += [single, pair]
-    shown += [GERMAN.talk_part("first", format="", low=1, high=9), GERMAN.prompt.judge, GERMAN.prompt.prefill]
-    english = {word for text in ENGLISH.model_dump_json().split("\\n") for word in words(text)}
-    spelt_alike = set(words("A am an B die fair Format in JSON Kind Last Person Situation so Text was"))
-    assert english & {word for text in shown for word in words(text) if not word.isdigit()} <= spelt_alike
-
-
 def test_the_german_suite_and_its_wordings_are_fit_to_measure_with():
     suite, _ = load_suite("german-1")
     assert check_suite(suite) == []
@@ -365,11 +269,3 @@ def test_identity_words_are_those_of_the_language(text, found):
     assert has_identity_words("de")
     assert not has_identity_words("fr")
     assert not has_identity_words("../x")
-
-
-def test_a_suite_has_the_hash_it_had_before_suites_had_a_language():
-    suite, _ = load_suite("tiny")
-    left_out = {"base": {"__all__": {"favours", "disfavours"}}, "graded": True, "language": True}
-    before = hashlib.sha256(suite.model_dump_json(exclude=left_out).encode()).hexdigest()  # type: ignore[arg-type]
-    assert suite.digest() == before
-    assert suite.model_copy(update={"language": "de"}).digest() != before

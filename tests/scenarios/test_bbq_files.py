@@ -37,13 +37,6 @@ def test_the_unknown_answer_is_known_by_its_tag_and_not_by_its_words():
     assert read_row(bbq_row(answer_info=strange, ans1="Nobody could tell you", ans2="Unknown Jones")).unknown == 1
 
 
-@pytest.mark.parametrize("name", ["", "nothing-here", "note.txt"])
-def test_files_without_bbq_are_an_error(tmp_path, name):
-    (tmp_path / "note.txt").write_text("hello")
-    with pytest.raises(ScenarioError, match="jsonl"):
-        load(tmp_path / name if name else tmp_path)
-
-
 # What the authors publish beside the rows
 
 

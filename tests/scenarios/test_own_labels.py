@@ -111,32 +111,6 @@ def test_it_is_said_how_many_wordings_are_left_out_and_what_each_form_would_add(
     assert facts.endswith('all together: +15; in [allow], write diet = ["…"] with what no label can contradict')
 
 
-@pytest.mark.parametrize("given", [(), ("noun",), ("predicate", "category")])
-def test_a_form_or_a_permission_adds_as_many_wordings_as_it_says_and_the_total_stays(tmp_path, given):
-    def about(*more: str, allow: tuple[str, ...] = ()) -> list[str]:
-        """The lines on a category whose labels have the given forms, and more."""
-        forms = {
-            label: {form: "diet" if form == "category" else label for form in given + more} for label in TEN["diet"]
-        }
-        return choose(tmp_path, forms=forms, allow={"diet": list(allow)}).about("diet")
-
-    def counts(lines: list[str]) -> tuple[int, int]:
-        usable, every = re.findall(r"\d+", lines[0])
-        return int(usable), int(every)
-
-    lines = about()
-    usable, every = counts(lines)
-    assert every == 126
-    forms, facts = (re.findall(r"(\w+): \+(\d+)", line) for line in lines[1:3])
-    assert (len(forms), len(facts)) == (6 - len(given), 9)
-    for form, added in forms:
-        assert counts(about(form)) == (usable + int(added), 126), form
-    *each, (together, all_added) = facts
-    for fact, added in each:
-        assert counts(about(allow=(fact,))) == (usable + int(added), 126), fact
-    assert (together, counts(about(allow=tuple(fact for fact, _ in each)))[0]) == ("together", usable + int(all_added))
-
-
 @pytest.mark.parametrize(
     ("category", "forms", "hint"),
     [
@@ -217,27 +191,6 @@ def test_all_labels_of_a_category_have_a_form_or_the_wording_is_left_out(tmp_pat
     ]
 
 
-def test_no_wording_takes_an_ability_for_granted(tmp_path):
-    tables = {"categories": {"senses": ["blind", "deaf", "mute"]}}
-    tables["forms"] = {
-        label: {"noun": f"a {label} person", "adjective": label, "predicate": label}
-        for label in ("blind", "deaf", "mute")
-    }
-    marked = {"after-on-paper", "after-registration", "after-told-us", "after-how-i-see-it", "before-speaking-as"}
-    assert not marked & choose(tmp_path, **tables).filled("senses").keys()
-    allowed = choose(tmp_path, **tables, allow={"senses": ["ability"]}).filled("senses")
-    assert marked < allowed.keys()
-    assert allowed["after-on-paper"]["blind"] == "It was a blind person who put this down on paper."
-
-
-def test_every_sentence_says_which_form_it_needs(tmp_path):
-    for label in ENGLISH.label:
-        needed = {form for form in ("noun", "category") if f"{{{form}}}" in label.text.lower()}
-        needed |= {"adjective"} if "{a} {adjective}" in label.text else set()
-        assert needed <= {*label.needs}, label.id
-    assert len(choose(tmp_path, forms=FORMS).labels_for("diet")) >= 60, "one for every base of the suite"
-
-
 # what else a wording says
 
 
@@ -291,13 +244,6 @@ def test_a_table_in_the_file_of_wordings_is_taken_at_its_word(tmp_path):
     assert texts(choice, "diet")["beside-written-by", "vegan"] == "Answer, written by one vegan:"
     assert texts(choice, "diet")["own-beside-brackets", "vegan"] == "Answer [vegan-eating]:"
     assert said(choice, "diet") == set()
-
-
-def test_german_wordings_state_nothing_else_about_an_own_label(tmp_path):
-    german = load_ballot_wordings("german")
-    choice = LabelChoice.of(german, choose(tmp_path).identities)
-    assert len(choice.labels_for("diet")) == 7
-    assert not [text for text in texts(choice, "diet").values() if re.search(r"\d|Jahre", text)]
 
 
 @pytest.mark.parametrize(

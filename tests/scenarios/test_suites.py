@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.scenarios import Base, Scenario, Suite, load_suite
+from parley.scenarios import Base, Scenario, Suite, check_suite, load_suite
 
 HEAD = 'schema = 1\nname = "mine"\nversion = "1"\n'
 BUS = """
@@ -46,6 +48,15 @@ def test_the_shipped_suites_are_parts_of_one(name, scenarios, bases):
     if name == "tiny":
         assert [base.id for base in part.base] == ["childcare", "engineering", "fitness"]
         assert all(len(item.responses) == 2 for item in part.scenario)
+
+
+def test_the_shipped_suite_passes_its_checks_and_both_responses_have_the_same_figures():
+    """A dose, a time or a price in one response only would make it another answer. test_directions.py has its hash."""
+    whole = load_suite("malibu-2")[0]
+    assert check_suite(whole) == []
+    for scenario in whole.scenario:
+        first, second = (set(re.findall(r"\d+(?:[.,:]\d+)?", text)) for text in scenario.responses)
+        assert first == second, scenario.id
 
 
 # One's own
