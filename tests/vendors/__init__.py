@@ -3,6 +3,5 @@
     with standins()["openai"](kind="thinking") as server:
         client = model(server.name())
 
-`base` has what they share, and the list of them. `python -m tests.vendors` runs every
-study against every one of them.
+`base` has what they share, and the list of them.
 """

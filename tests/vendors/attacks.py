@@ -6,12 +6,11 @@ for name, write in FORMS_OF_THOUGHT.items():
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from parley.agents.models.marks import FORMS
 
 Write = Callable[[str, str], str]
-PLAIN_OPENING = {"granite", "apriel"}
 
 
 def _between(before: str, after: str) -> Write:
@@ -62,26 +61,6 @@ FORMS_OF_THOUGHT: dict[str, Write] = {
     ),
 }
 """By name: the whole text for a thought and an answer."""
-
-
-class FormsInTurn:
-    """Forms of thought that a server's answers take in turn, typed ones and texts each for themselves.
-
-    Several runs may share one, until every form stood before each sort of answer that there is.
-    """
-
-    def __init__(self, names: Iterable[str] = FORMS_OF_THOUGHT) -> None:
-        self.names = tuple(names)
-        self._taken: dict[bool, int] = {}
-
-    def write(self, thought: str, answer: str, *, typed: bool) -> str:
-        nth = self._taken.get(typed, 0)
-        self._taken[typed] = nth + 1
-        return FORMS_OF_THOUGHT[self.names[nth % len(self.names)]](thought, answer)
-
-    @property
-    def done(self) -> bool:
-        return bool(self._taken) and min(self._taken.values()) >= len(self.names)
 
 
 UNCLOSED: dict[str, str] = {form.name: form.example[0] for form in FORMS if not form.plain}

@@ -22,7 +22,6 @@ from autogen_core.models import AssistantMessage, LLMMessage, SystemMessage, Use
 
 from parley.agents.models.request import Request
 from parley.agents.models.sim import SimClient
-from tests.vendors.attacks import FormsInTurn
 from tests.vendors.filling import fill, schema_in_prompt
 
 Script = str | Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -86,7 +85,6 @@ class StrictServer(ABC):
             everything spent on thinking, and no answer; `parts`, the answer in a list of parts; `refused`; `filtered`,
             the answer, and the vendor says that it is refused.
         model: another model of the vendor than the usual one.
-        forms: the forms of thought in front of the answers.
     """
 
     provider: ClassVar[str]
@@ -124,9 +122,8 @@ class StrictServer(ABC):
     size_limit: ClassVar[str] = "parley.agents.models.compatible.CompatibleClient.max_bytes"
     """What limits the size of its responses."""
 
-    def __init__(self, kind: Kind = "plain", *, model: str | None = None, forms: FormsInTurn | None = None) -> None:
+    def __init__(self, kind: Kind = "plain", *, model: str | None = None) -> None:
         self.kind: Kind = kind
-        self.forms = forms
         self.served = model or self.model
         self.requests: list[Received] = []
         """Every request for a reply that was accepted."""
@@ -262,7 +259,7 @@ class StrictServer(ABC):
             return Answer(text=REFUSAL, ending="refused")
         tools = self.tool_schemas(body)
         seed = int.from_bytes(hashlib.blake2b(repr(turns).encode(), digest_size=4).digest())
-        thinks = self.forms is not None or (self.kind in ("thinking", "null", "parts") and self.thinks(body))
+        thinks = self.kind in ("thinking", "null", "parts") and self.thinks(body)
         schema = self.schema(body) or (schema_in_prompt(turns) if self.wants_json(body) else None)
         decoy = json.dumps(fill(schema, seed + 1)) if schema else '{"score": 1}'
         thought = f"Perhaps {decoy} or not.\n1. A thought that nobody hears.\nAnswer: 0\nScore: 1" if thinks else ""
@@ -270,10 +267,8 @@ class StrictServer(ABC):
             return Answer(thought=thought or "…", ending="cut")
         if tools and turns[-1][0] != "tool":
             name, arguments = tools[0]
-            return Answer(thought="" if self.forms else thought, ending="calls", calls=((name, fill(arguments, seed)),))
+            return Answer(thought=thought, ending="calls", calls=((name, fill(arguments, seed)),))
         text = json.dumps(fill(schema, seed)) if schema else await self._write(turns, seed)
-        if self.forms is not None:
-            return Answer(text=self.forms.write(thought, text, typed=schema is not None))
         if self.kind == "filtered":
             return Answer(text=text, ending="refused")
         if self.kind == "cut":

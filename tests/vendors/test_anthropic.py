@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -12,7 +11,6 @@ from pydantic import BaseModel, Field
 from parley.agents import BadRequest, Budget, RateLimited, ServerFault, Session, session
 from parley.agents.models import Request
 from parley.agents.models.anthropic_messages import rules_for
-from parley.agents.models.batches import Batched
 from parley.base.errors import QuotaSpent
 from tests.agents.common import ASK
 from tests.vendors.anthropic import Standin
@@ -194,39 +192,6 @@ async def test_an_error_within_a_stream_is_billed_for_what_arrived(server, kind,
     with session(Session(sample="s", budget=budget)), pytest.raises(expected, match="Overloaded"):
         await streamed(server, "retries=6")
     assert (budget.calls, budget.tokens) == (1, 11 + 4)
-
-
-@pytest.mark.parametrize("event", [{"type": "content_block_delta"}, {"type": "message_start", "message": 1}])
-async def test_a_stream_that_cannot_be_read(server, event):
-    server.sends_events(event)
-    with pytest.raises(ServerFault, match="streamed an unreadable event"):
-        await streamed(server)
-
-
-async def test_a_batch_that_may_be_ours_is_awaited_to_be_recognised(monkeypatch):
-    monkeypatch.setattr("parley.agents.models.anthropic_batches.POLL_SECONDS", 0.01)
-    request = Request(tuple(ASK))
-    with Standin() as standin:
-        async with client_of(standin) as client:
-            assert isinstance(client, Batched)
-            ours, other = client.batch_endpoint(), client.batch_endpoint()
-            file = await ours.upload(ours.line("a", request) + ours.line("b", request))
-            assert await ours.find("ours1", file) is None
-            sent = await other.create(await other.upload(other.line("a", request)), "another2")
-            await other.create(await other.upload(other.line("c", request) + other.line("d", request)), "another2")
-            assert await ours.find("ours1", file) is None
-            created = await ours.create(file, "ours1")
-            standin.slow = True
-            search = asyncio.create_task(ours.find("ours1", file))
-            await asyncio.sleep(0.3)
-            assert not search.done()
-            standin.slow = False
-            found = await search
-            with pytest.raises(BadRequest, match="was not sent before the run ended"):
-                await ours.create(file, "ours1")
-            answers = await ours.answers(found)
-    assert (found.id, sent.id) == (created.id, "msgbatch_0")
-    assert (sorted(answers), bool(ours.read(answers["a"]).content)) == (["a", "b"], True)
 
 
 async def test_a_sampling_temperature_is_accepted_in_a_batch(server):

@@ -24,8 +24,10 @@ from pydantic import BaseModel, Field
 
 from parley.agents import Client, ConfigError, ServerFault, model, record_calls, structured_reply
 from parley.agents.models.reply import Reply
+from tests.chaos.studies import trials
 from tests.vendors.base import (
     CACHED_TOKENS,
+    KEY,
     KINDS,
     PROMPT_TOKENS,
     REFUSAL,
@@ -257,6 +259,37 @@ async def test_a_temperature_is_sent_where_it_is_accepted_and_refused_where_it_i
         if not vendor.takes_temperature:
             with pytest.raises(ConfigError, match=r"accepts no temperature; leave \?temperature= out"):
                 model(server.name("temperature=0.5"))
+
+
+READ = "SELECT judge, metric, subject, value, text FROM verdicts WHERE status = 'ok' AND role != 'coordinator'"
+
+
+@pytest.mark.parametrize(
+    "trial",
+    [pytest.param(t, id=t.name, marks=[] if t.name == "rubric" else pytest.mark.nightly) for t in trials(units=1)],
+)
+def test_a_study_ends_as_it_should_whatever_the_replies(trial, parley, place, run_file, monkeypatch):
+    """No thought is taken for speech, and a run whose replies were all cut, empty or refused fails and says so."""
+    plain: Any = None
+    trial.prepare(place)
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    for kind in KINDS:
+        (place / "a.sqlite").unlink(missing_ok=True)
+        with STANDINS["openai"](kind) as server:
+            result = parley(*trial.command(server.name("retries=1")), "--no-cache", "--out", "a.sqlite")
+        file = run_file("a.sqlite")
+        read = sorted(file.rows(READ), key=str)
+        assert server.rejected == []
+        assert not file.one("SELECT count(*) FROM transcript WHERE text LIKE '%A thought that nobody hears%'")
+        if kind in ("plain", "thinking", "parts"):
+            plain = plain or read
+            assert (result.status, bool(read), read) == (0, True, plain), kind
+        elif read:
+            assert kind == "cut", "a text that was cut is kept, and marked"
+            assert file.one("SELECT count(*) FROM messages WHERE cut")
+        else:
+            said = "raise --max-tokens" if kind in ("cut", "null") else "refused"
+            assert (result.status, said in result.out + result.err) == (1, True), kind
 
 
 @pytest.mark.parametrize("kind", KINDS)

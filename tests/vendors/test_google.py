@@ -77,13 +77,6 @@ async def test_a_blocked_reply_or_prompt_is_a_refusal(server, body, said):
     assert (reply.usage.prompt_tokens, reply.usage.completion_tokens) == (4, 0)
 
 
-async def test_a_reply_that_could_be_continued_is_cut(server):
-    """The SDK would ask on by itself, without our budget."""
-    server.sends(candidate("Sev", finishReason="CONTINUATION", continuationToken="dG9rZW4="))
-    reply = await asked(server)
-    assert (reply.content, reply.cut, len(server.asked)) == ("Sev", True, 1)
-
-
 async def test_an_invalid_key_comes_as_400_and_the_other_variable_works_too(server, monkeypatch):
     server.sends(detail("ErrorInfo", reason="API_KEY_INVALID"), 400)
     with pytest.raises(AuthError, match="check GEMINI_API_KEY"):

@@ -17,13 +17,10 @@ from parley.base.errors import QuotaSpent
 from tests.agents.common import ASK
 from tests.panels import RUN_PANEL
 from tests.vendors.asking import COUNT, asked, client_of, streamed
-from tests.vendors.base import CACHED_TOKENS, PROMPT_TOKENS, Rejected
+from tests.vendors.base import CACHED_TOKENS, PROMPT_TOKENS
 from tests.vendors.compatible import CONTEXT, VLLM
 from tests.vendors.openai import Standin as Chat
 from tests.vendors.openai_responses import Standin as Responses
-
-SUMMARY = "reasoning.summary"
-
 
 ALL = "none minimal low medium high xhigh max"
 
@@ -90,22 +87,6 @@ async def test_tools_go_to_responses_if_the_model_thinks():
             assert (await asked(server, options, tools=[COUNT])).finish_reason == "function_calls", server.rejected
 
 
-async def test_an_organization_that_gets_no_summaries():
-    """OpenAI gives them to verified organizations only; they are not asked for because of a tool."""
-
-    class Unverified(OnlyResponses):
-        def check(self, received: Any) -> None:
-            super().check(received)
-            if received.body.get("reasoning", {}).get("summary"):
-                raise Rejected("Your organization must be verified to generate reasoning summaries.", 400, SUMMARY)
-
-    with Unverified("thinking") as server:
-        for options, tools in (("api=responses&summary=none", []), ("effort=low", [COUNT])):
-            assert not (await asked(server, options, tools=tools)).thought
-        with pytest.raises(BadRequest, match=r"reasoning summaries\.; or append \?summary=none$"):
-            await asked(server, "api=responses")
-
-
 async def test_a_batch_takes_no_tools():
     client = model("openai/gpt-6-luna")
     assert isinstance(client, OpenAIClient)
@@ -148,17 +129,6 @@ async def test_a_stream_that_fails_counts_with_what_arrived():
 
 
 # vLLM; the real llama.cpp server is in tests/agents/test_servers.py
-
-
-@pytest.mark.parametrize("characters", [100, 30_000, 61_000])
-async def test_room_to_think_never_exceeds_vllms_context(characters):
-    with VLLM("thinking") as server:
-        async with client_of(server) as client:
-            await client.prepare()
-            assert client.context_tokens == CONTEXT
-            message = UserMessage(content="x" * characters, source="user")
-            await client.create([message], extra_create_args={"max_tokens": 400})
-    assert server.rejected == []
 
 
 async def test_a_prompt_of_more_tokens_than_were_estimated_gets_the_room_that_is_left():
