@@ -24,13 +24,11 @@ class Server:
     def __init__(self) -> None:
         self.url = ""
         self.asked: list[dict[str, Any]] = []
-        self.headers: list[Mapping[str, str]] = []
         self.under_way = self.most_under_way = 0
         self.listing: tuple[int, Any] = 404, {}
         """The status and the body of the list of models."""
         self._answers: list[Handler] = []
         self._clients: list[Client] = []
-        self._over = asyncio.Event()
 
     @property
     def name(self) -> str:
@@ -70,29 +68,8 @@ class Server:
 
         self._answers.append(handler)
 
-    def breaks_off(self) -> None:
-        """Half a body, then a closed connection."""
-
-        async def handler(request: web.Request) -> web.StreamResponse:
-            response = web.StreamResponse(headers={"Content-Length": "500"})
-            await response.prepare(request)
-            await response.write(b'{"choices": [{"mess')
-            assert request.transport is not None
-            request.transport.close()
-            return response
-
-        self._answers.append(handler)
-
-    def keeps_silent(self) -> None:
-        async def handler(request: web.Request) -> web.StreamResponse:
-            await self._over.wait()
-            return web.Response()
-
-        self._answers.append(handler)
-
     async def answer(self, request: web.Request) -> web.StreamResponse:
         self.asked.append(await request.json())
-        self.headers.append(request.headers)
         handler = self._answers[0] if len(self._answers) == 1 else self._answers.pop(0)
         self.under_way += 1
         self.most_under_way = max(self.most_under_way, self.under_way)
@@ -110,7 +87,6 @@ class Server:
         return web.json_response(body, status=status)
 
     async def close(self) -> None:
-        self._over.set()
         for client in self._clients:
             await client.close()
 

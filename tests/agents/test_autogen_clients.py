@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +13,6 @@ from autogen_ext.models.openai import OpenAIChatCompletionClient
 from autogen_ext.models.replay import ReplayChatCompletionClient
 from pydantic import BaseModel
 
-import parley
 from parley.agents import (
     AuthError,
     BadRequest,
@@ -30,7 +26,6 @@ from parley.agents import (
     ReplyCache,
     ServerFault,
     Session,
-    Usage,
     ask,
     model,
     record_calls,
@@ -38,10 +33,7 @@ from parley.agents import (
     structured_reply,
 )
 from parley.agents.guests import wrap_clients
-from parley.agents.providers import PROVIDERS, Provider
-from parley.runs import RunFile
 from tests.agents.common import ADA, ASK, BEN, KEY, TASK
-from tests.servers import PAIR, Server, fill, first_token
 
 
 class Score(BaseModel):
@@ -50,20 +42,6 @@ class Score(BaseModel):
 
 def openai(server: Any, name: str = "gpt-4o-mini", **settings: Any) -> OpenAIChatCompletionClient:
     return OpenAIChatCompletionClient(model=name, base_url=server.url, api_key=KEY, max_retries=0, **settings)
-
-
-async def test_a_debate_on_autogens_openai_client_is_recorded(server):
-    server.says("Yes.", "No.")
-    debate = Debate([ADA, BEN], model=openai(server), rounds=1)
-    transcript = await debate.converse(TASK)
-    assert [turn.text for turn in transcript.spoken()] == ["Yes.", "No."]
-    cost = (12 * 0.15 + 3 * 0.6) / 1e6
-    spent = Usage(calls=1, prompt_tokens=12, completion_tokens=3, cost=pytest.approx(cost))
-    assert transcript.usage() == {"Ada": spent, "Ben": spent}
-    (call,) = transcript.spoken()[1].calls
-    assert (call.model, call.reply, call.attempts) == ("openai/gpt-4o-mini", "No.", 1)
-    assert call.latency > 0
-    assert [piece.text for piece in call.prompt] == [BEN.about, TASK, "Yes."]
 
 
 async def test_everywhere_a_model_is_expected(server):
@@ -133,23 +111,6 @@ async def test_clients_that_cannot_be_told_apart_are_not_cached(tmp_path):
     cache.close()
 
 
-async def test_a_streamed_reply_is_cached_too(server, tmp_path):
-    usage = {"prompt_tokens": 12, "completion_tokens": 3, "total_tokens": 15}
-    ends = {"delta": {"content": "s."}, "finish_reason": "stop"}
-    server.streams({"choices": [{"delta": {"content": "Ye"}}]}, {"choices": [ends]}, {"choices": [], "usage": usage})
-    cache = ReplyCache(tmp_path / "replies.sqlite")
-    streamed = []
-    for client in (model(openai(server)), server.client()):
-        for _ in range(2):
-            with session(Session("unit", cache=cache)), record_calls() as calls:
-                *texts, reply = [part async for part in client.create_stream(ASK)]
-            cache.commit()
-            streamed.append((texts, reply.content, calls[0].cached, calls[0].completion_tokens))
-    assert streamed == [(["Ye", "s."], "Yes.", False, 3), (["Yes."], "Yes.", True, 3)] * 2
-    assert server.asked[0]["stream_options"] == {"include_usage": True}
-    cache.close()
-
-
 @pytest.mark.parametrize(
     ("status", "kind", "text"),
     [
@@ -190,31 +151,6 @@ def test_two_policies_of_retries_are_refused():
         model(inner, retries=6)
 
 
-class Noting(ReplayChatCompletionClient):
-    """Notes the options of its last call."""
-
-    async def create(self, messages: Any, *, extra_create_args: Any, **rest: Any) -> Any:
-        self.options = dict(extra_create_args)
-        return await super().create(messages, extra_create_args=extra_create_args, **rest)
-
-
-@pytest.mark.parametrize(
-    ("module", "sent"),
-    [
-        ("mine", {"max_tokens": 50, "temperature": 0.5}),
-        ("autogen_ext.models.ollama._ollama_client", {"num_predict": 50, "temperature": 0.5, "seed": 3}),
-    ],
-)
-async def test_options_for_other_clients(module, sent, monkeypatch):
-    monkeypatch.setattr(Noting, "__module__", module)
-    inner = Noting(["Yes."])
-    options = {"seed": 3, "effort": "low", "logprobs": True}
-    await model(inner, max_tokens=50, think_tokens=0, temperature=0.5).create(ASK, extra_create_args=options)
-    assert inner.options == sent
-    with pytest.raises(ConfigError, match="effort= works with OpenAI's client only"):
-        model(inner, effort="low")
-
-
 async def test_clients_are_found_wherever_they_are(server):
     clients = [openai(server, name) for name in ("gpt-4o", "gpt-4o-mini", "gpt-4.1", "gpt-4.1-mini")]
     helper = AgentTool(AssistantAgent("Helper", clients[0]))
@@ -232,43 +168,3 @@ async def test_clients_are_found_wherever_they_are(server):
     saved = json.loads(team.dump_component().model_dump_json())
     assert saved["config"]["model_client"]["provider"] == "autogen_ext.models.openai.OpenAIChatCompletionClient"
     assert KEY not in json.dumps(saved)
-
-
-def stock_client(name: str) -> OpenAIChatCompletionClient:
-    """AutoGen's client, as a user's own module would make it."""
-    return OpenAIChatCompletionClient(model=name, base_url=os.environ["OPENAI_BASE_URL"], api_key=KEY, seed=1)
-
-
-def as_read(messages: list[dict[str, Any]]) -> str:
-    """What a model reads, whether a speaker is the field `name` or part of the text."""
-    said = [(message.get("name", "user"), message["content"]) for message in messages]
-    return "\n\n".join(text if name == "user" else f"{name}: {text}" for name, text in said)
-
-
-def test_malibu_on_autogens_own_client_gives_the_verdicts_of_ours(monkeypatch, tmp_path):
-    server = Server()
-
-    def judged(nth: int, body: dict[str, Any]) -> Any:
-        digest = hashlib.sha256(as_read(body["messages"]).encode()).digest()
-        if body.get("logprobs"):
-            share = 0.2 + digest[0] / 600
-            answers = ("A", "B") if PAIR.search(as_read(body["messages"])) else ("7", "8")
-            return server.reply(answers[0], first_token({answers[0]: share, answers[1]: 0.9 - share}))
-        schema = body["response_format"]["json_schema"]["schema"]
-        return server.reply(json.dumps(fill(schema, digest[1])))
-
-    server.answer = judged
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{server.port}/v1")
-    monkeypatch.setitem(PROVIDERS, "stock", Provider(target=f"{__name__}:stock_client", about="AutoGen's own"))
-    verdicts = []
-    for name in ("openai/gpt-4o-mini", "stock/gpt-4o-mini"):
-        out = f"{name.partition('/')[0]}.sqlite"
-        result = parley.run("malibu", model=name, suite="tiny", limit=1, yardstick="off", phases=[1], out=out)
-        assert result.complete, result
-        with RunFile.open(Path(out)) as file:
-            verdicts.append(list(file.verdicts()))
-    server.close()
-    assert len(verdicts[0]) > 8
-    assert verdicts[0] == verdicts[1]

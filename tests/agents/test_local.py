@@ -1,22 +1,30 @@
-"""The embedded model itself: SmolLM2 in this process (its weights, 98 MB, are downloaded on first use)."""
+"""The embedded model itself: SmolLM2 in this process (its weights, 98 MB, are downloaded on first use); Self-Debias."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import math
 import os
+import random
 import urllib.request
+from collections import Counter
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 from urllib.error import HTTPError
 
 import pytest
-from autogen_core.models import AssistantMessage, CreateResult, UserMessage
+from autogen_agentchat.messages import TextMessage
+from autogen_core import CancellationToken
+from autogen_core.models import AssistantMessage, UserMessage
+from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from parley.agents import (
+    ConfigError,
     ParleyError,
+    SelfDebiasAgent,
     free_text,
     model,
     parse,
@@ -24,7 +32,7 @@ from parley.agents import (
     scale,
     structured_reply,
 )
-from parley.agents.models.request import Request
+from parley.agents.models.local import FLOOR, DebiasSettings, NextTokens, debiased, decode, sample
 
 ASK = [UserMessage(content='Score the plan "test, then ship" as JSON.', source="user")]
 
@@ -58,18 +66,6 @@ async def test_a_structured_reply_fits_has_expectations_and_follows_the_seed(cli
     again = await client.create(ASK, json_output=Opinion)
     assert again.content == answer.raw
     assert min(again.usage.prompt_tokens, again.usage.completion_tokens) > 0
-
-
-async def test_a_reply_arrives_token_by_token(client):
-    messages = [UserMessage(content="Say hello.", source="user")]
-    extra = {"max_tokens": 6, "temperature": 0.0}
-    *chunks, reply = [part async for part in client.create_stream(messages, extra_create_args=extra)]
-    assert isinstance(reply, CreateResult)
-    assert len(chunks) > 2
-    assert "".join(map(str, chunks)) == reply.content
-    assert (reply.finish_reason, reply.usage.completion_tokens) == ("length", 6)
-    whole = await client.create(messages, extra_create_args=extra)
-    assert (whole.content, whole.usage.prompt_tokens) == (reply.content, reply.usage.prompt_tokens)
 
 
 async def test_a_reply_that_has_begun_is_continued_by_one_token(client):
@@ -110,30 +106,6 @@ async def test_conversations_that_wait_for_a_slot_are_cached_in_memory(tiny_mode
     assert await uncached_share(tiny_model, conversations=6, slots=2, reuse_mb=0) > 0.9
 
 
-async def test_calls_for_one_token_read_a_shared_prefix_once(tiny_model):
-    """All at once and with free slots, they take turns in one: only what is new in a prompt is read."""
-    client = model(f"local/{tiny_model}", max_connections=4, context=1024)
-    prompts = [
-        [
-            UserMessage(content=f"{'a long task ' * 40} by {name}", source="user"),
-            AssistantMessage(content="Score: ", source="self"),
-        ]
-        for name in ("Ada", "Ben", "Cleo", "Dan", "Eve", "Fay")
-    ]
-    options = {"max_tokens": 1, "logprobs": True, "temperature": 0.0}
-    slots = [client.body(Request(ASK, options={"max_tokens": n})).get("id_slot") for n in (1, 2)]  # type: ignore[attr-defined]
-    assert slots == [0, None]
-    try:
-        with record_calls() as calls:
-            replies = await asyncio.gather(*(client.create(prompt, extra_create_args=options) for prompt in prompts))
-    finally:
-        await client.close()
-    assert all(reply.usage.completion_tokens == 1 for reply in replies)
-    read = [call.prompt_tokens - (call.cached_tokens or 0) for call in calls]
-    assert read[0] > 400
-    assert max(read[1:]) < 100
-
-
 async def test_a_file_that_only_begins_like_a_model(tmp_path):
     path = tmp_path / "broken.gguf"
     path.write_bytes(b"GGUF" + b"junk" * 100)
@@ -166,3 +138,69 @@ def test_its_http_port_is_locked(client, answer):
         with pytest.raises(HTTPError) as refused:
             urllib.request.urlopen(request, timeout=10)
         assert refused.value.code == 401
+
+
+# Self-Debias decoding
+
+PLAIN = {1: 0.5, 2: 0.3, 3: 0.2}
+BIASED = {1: 0.6, 2: 0.1, 3: 0.3}
+
+
+def test_the_arithmetic_by_hand():
+    """Δ = −0.1, +0.2, −0.1. With λ = 10, tokens 1 and 3 are scaled by e^−1, token 2 is left alone."""
+    shrunk = math.exp(-1)
+    weights = {1: 0.5 * shrunk, 2: 0.3, 3: 0.2 * shrunk}
+    total = 0.5 * shrunk + 0.3 + 0.2 * shrunk
+    result = debiased(PLAIN, BIASED, 10)
+    assert result == pytest.approx({token: weight / total for token, weight in weights.items()})
+    assert result[2] == pytest.approx(0.5381, abs=1e-4)  # 0.3 / (0.7 · 0.36788 + 0.3)
+
+
+def test_no_token_is_ruled_out_and_one_missing_from_the_biased_list_is_unchanged():
+    result = debiased({1: 0.5, 2: 0.5}, {1: 1.0, 2: 0.0}, 1e6)
+    assert result[1] / result[2] == pytest.approx(FLOOR)
+    assert debiased({1: 0.5, 2: 0.5}, {2: 0.5}, 50) == {1: 0.5, 2: 0.5}
+
+
+weights = st.lists(st.floats(0.001, 1), min_size=2, max_size=8)
+
+
+def test_tokens_are_drawn_in_proportion_to_their_weights():
+    rng = random.Random(1)
+    seen = Counter(sample(PLAIN, 1.0, rng) for _ in range(20_000))
+    assert {token: count / 20_000 for token, count in seen.items()} == pytest.approx(PLAIN, abs=0.015)
+    assert sample(PLAIN, 0, rng) == 1
+
+
+def test_decoding_ends_at_an_empty_token_or_at_the_limit():
+    spelling = {1: b"caf", 2: "é".encode()[:1], 3: "é".encode()[1:], 4: b""}
+    order = [1, 2, 3, 4]
+
+    def step(drawn: list[int]) -> NextTokens:
+        return NextTokens({order[len(drawn)]: 1.0}, {}, spelling)
+
+    how = DebiasSettings(50, 10, 9, 1.0, 0)
+    assert decode(step, how) == ("café", 3, True)
+    assert decode(step, how._replace(max_tokens=2)) == ("caf", 2, False)
+
+
+def test_models_without_next_token_probabilities_are_refused_in_one_line():
+    with pytest.raises(ConfigError) as caught:
+        SelfDebiasAgent("Writer", model("sim/any"), against="Rude: {text}")
+    assert "needs the log-probabilities of every next token, but sim/any does not give them" in str(caught.value)
+
+
+async def test_the_embedded_model_avoids_what_the_biased_prompt_calls_for(client):
+    """The biased prompt repeats the greedy continuation three times, which makes another one more probable."""
+    beginning = "My neighbour opened the window because"
+
+    async def continuation(decay: float, against: str = "{text}") -> str:
+        options = {"max_tokens": 1, "temperature": 0.0}
+        writer = SelfDebiasAgent("Writer", client, against=against, decay=decay, keep=50, options=options)
+        text = TextMessage(content=beginning, source="user")
+        return str((await writer.on_messages([text], CancellationToken())).chat_message.to_model_text())
+
+    plain = await continuation(0)
+    repeated = f"{beginning}{plain}.\n" * 3 + "{text}"
+    assert await continuation(0, repeated) == plain  # λ = 0: the biased prompt has no effect
+    assert await continuation(5000, repeated) != plain

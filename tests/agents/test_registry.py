@@ -1,11 +1,18 @@
-"""Models by name, and a user's own provider."""
+"""Models by name, a user's own provider, and the price list."""
 
 from __future__ import annotations
+
+import subprocess
+import sys
+from datetime import date
+from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
 from parley.agents import DEFAULT_MODEL, ConfigError, Models, model, register
 from parley.agents.models import ClientOptions, split_name
+from parley.agents.models.prices import LongPrompt, Price, price_list, price_of
 from parley.agents.models.registry import client_class
 from parley.agents.providers import PROVIDERS
 from tests.agents.common import ASK
@@ -83,10 +90,6 @@ def test_a_name_that_no_model_can_have_is_refused(place, name, said):
     assert "\n" not in str(caught.value)
 
 
-def test_options_in_the_name_and_in_python_are_the_same():
-    assert model("sim/judge?base=6&female=0.5").identity == model("sim/judge", base=6, female=0.5).identity
-
-
 @pytest.mark.usefixtures("acme")
 async def test_a_users_own_provider():
     register("acme", "acme_parley:AcmeClient", "our house model")
@@ -136,3 +139,93 @@ def test_every_option_says_what_it_is(name):
         for key, field in options.model_fields.items() if field.description
     }  # fmt: skip
     assert set(client_class(name).OptionsType.model_fields) == described
+
+
+PROGRAM = """
+import sys
+import parley.agents
+from parley.agents import ConfigError, Persona, Transcript, record_calls
+assert dir(parley.agents) == sorted(parley.agents.__all__)
+from parley.cli import main
+assert main(["report", "--example", "--json"]) == 0
+assert "autogen_core" not in sys.modules
+from parley.agents import Debate
+assert "autogen_core" in sys.modules
+"""
+
+
+def test_neither_the_package_nor_a_report_loads_autogen_until_a_name_needs_it():
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+# Prices
+
+DAY = date(2026, 11, 16)
+
+
+def test_every_price_has_a_source_and_a_date_and_plausible_rates():
+    listed = price_list(DAY)
+    assert {name.partition("/")[0] for name in listed} == {"openai", "anthropic", "google", "deepseek"}
+    assert all(
+        listed[PROVIDERS[prefix].example].ends is None for prefix in ("openai", "anthropic", "google", "deepseek")
+    )
+    assert "openai/gpt-4o-mini" in {name for name, entry in listed.items() if entry.ends}
+    for name, entry in listed.items():
+        price = entry.price
+        assert urlsplit(entry.source).scheme == "https", name
+        assert (entry.dated or entry.looked_up) <= entry.looked_up <= DAY, name
+        assert (price.cached or 0.0) < price.prompt < price.completion, name  # type: ignore[operator]
+        assert price.written_factor in (1.0, 1.25), name
+        if price.batch:
+            assert price.batch.cost(2, 2) == pytest.approx((price.cost(2, 2) or 0) / 2), name
+        if entry.ends:
+            assert entry.ends > DAY, f"{name} is gone: remove it"
+            assert listed[entry.use or ""].ends is None
+
+
+def test_a_price_changes_on_its_day():
+    before, after = (price_list(date(2026, *day))["google/gemini-4-argon"] for day in ((11, 30), (12, 1)))
+    assert (before.price.prompt, before.price.completion, before.price.cached) == (2.0, 10.0, 0.10)
+    assert (after.price.prompt, after.price.completion, after.price.cached) == (4.0, 20.0, 0.20)
+    assert (before.until, after.until) == (date(2026, 11, 30), None)
+
+
+@pytest.mark.parametrize(
+    ("price", "tokens", "cost"),
+    [
+        # 1,000 tokens of the prompt are read from the cache at 0.20, 2,000 written at 2.50, 3,000 plain at 2.00
+        (
+            price_of("anthropic/claude-sonnet-5-5"),
+            (6000, 100, 1000, 2000),
+            1000 * 0.20 + 2000 * 2.50 + 3000 * 2.00 + 100 * 10.0,
+        ),
+        (price_of("anthropic/claude-haiku-5-5"), (100_000, 1000), 10_500),
+        (price_of("anthropic/claude-haiku-5-5"), (100_001, 1000), 5 * 10_500),  # a long prompt costs five times as much
+        (Price(1.0, 2.0, cached=0.1, long=LongPrompt(10, 2.0, 1.5)), (100, 10, 50), 50 * 2.0 + 50 * 0.2 + 10 * 3.0),
+        (Price(0.15, 0.6), (1000, 100, 900), 1000 * 0.15 + 100 * 0.6),  # an unknown cached price is the full one
+    ],
+)
+def test_cached_written_and_long_prompts_have_their_rates(price, tokens, cost):
+    assert price.cost_of_call(*tokens) == pytest.approx(cost / 1e6, rel=1e-4)
+
+
+def test_batches_have_the_listed_rates():
+    luna = price_of("openai/gpt-6-luna").in_batches()
+    assert (luna.prompt, luna.cached, luna.completion) == (0.05, 0.005, 0.25), "listed, so the factor does not matter"
+    assert luna.written_factor == 1.25
+    flash = price_of("deepseek/deepseek-flash").in_batches()
+    assert (flash.prompt, flash.cached, flash.completion) == (0.15, None, 0.60), "not listed: cached tokens cost `in`"
+
+
+def test_unknown_stays_unknown():
+    for price in (price_of("openai/no-such-model"), price_of("openai/no-such-model", price_in=1.0)):
+        assert not price.known
+        assert price.cost(1, 1) is price.cost_of_call(1, 1) is price.in_batches().cost(1, 1) is None
+    assert price_of("sim/judge") == Price(0.0, 0.0)
+
+
+def test_a_user_price_replaces_the_listed_one(monkeypatch):
+    options: dict[str, Any] = {"price_in": 1.0, "price_out": 4.0}
+    price = client_class("openai/gpt-6-luna").price_for("openai/gpt-6-luna", options)
+    assert (price.prompt, price.completion, price.cached, price.batch, price.long) == (1.0, 4.0, None, None, None)

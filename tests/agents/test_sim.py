@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections import Counter
 from contextlib import nullcontext
-from statistics import fmean, pstdev
 from typing import Any, Literal
 
 import pytest
@@ -23,14 +21,12 @@ from parley.agents import (
     StructuredReply,
     Transcript,
     model,
-    record_calls,
     scale,
     session,
     structured_reply,
 )
 from parley.agents.models.sim import refuse_unknown_effects
 from parley.agents.persona_agent import Placement
-from parley.agents.providers import provider_of
 from parley.agents.speaking_order import simultaneous
 
 
@@ -114,28 +110,6 @@ async def test_judges_of_one_text_share_its_shift():
     assert len(set(scores)) > 3
 
 
-RATES: list[tuple[str, dict[str, float]]] = [
-    # A repair is malformed at the same rate: 7 points of 400 replies are three standard errors.
-    ("malformed=0.3", {"ok": 0.70, "repaired": 0.21, "unparsed": 0.09}),
-    ("refuse=0.2", {"ok": 0.8, "refused": 0.2}),
-    ("fail=0.3&retries=0", {"ok": 0.7, "ServerFault": 0.3}),
-    ("limited=0.3&retries=0", {"ok": 0.7, "RateLimited": 0.3}),
-]
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize(("options", "rates"), RATES)
-async def test_trouble_occurs_at_its_rate(options, rates):
-    client, seen = model(f"sim/judge?{options}"), Counter[str]()
-    for sample in range(400):
-        with session(Session(f"{sample}")):
-            try:
-                seen[(await structured_reply(client, prompt(SINGLE), Opinion)).status] += 1
-            except (ServerFault, RateLimited) as error:
-                seen[type(error).__name__] += 1
-    assert {status: count / 400 for status, count in seen.items()} == pytest.approx(rates, abs=0.07)
-
-
 @pytest.mark.parametrize(
     ("options", "status"), [("malformed=1", "unparsed"), ("refuse=1", "refused"), ("malformed=0&refuse=0", "ok")]
 )
@@ -144,17 +118,6 @@ async def test_trouble_is_certain_or_never_at_the_ends_of_a_rate(options, status
     for option, error in (("fail", ServerFault), ("limited", RateLimited)):
         with pytest.raises(error):
             await model(f"sim/judge?{option}=1&retries=0").create(prompt(SINGLE))
-
-
-async def test_temporary_failures_are_retried_and_calls_are_simulated_and_free():
-    client = model("sim/judge?fail=0.2")
-    with record_calls() as calls:
-        await asyncio.gather(*(client.create(prompt(f"Case {n}.")) for n in range(12)))
-    assert len(calls) == 12
-    assert max(call.attempts for call in calls) > 1
-    assert provider_of(client.name).simulated
-    assert calls[0].cost == 0.0
-    assert calls[0].prompt_tokens > 0
 
 
 @pytest.mark.parametrize(
@@ -172,13 +135,6 @@ async def test_temporary_failures_are_retried_and_calls_are_simulated_and_free()
 async def test_scores_are_on_the_scale_of_schema_or_prompt(options, reply_type, text, expected):
     (answer,) = await judged(f"sim/judge?{options}", text, 1, reply_type)
     assert answer.value.score == expected
-
-
-async def test_the_default_noise_grows_with_the_scale_and_does_not_leave_it():
-    values = [answer.value.score for answer in await judged("sim/judge?base=50", "Judge this.", 60, Percent)]
-    assert 7 < pstdev(values) < 13  # 10, with a standard error of 0.9
-    scores = {answer.value.score for answer in await judged("sim/judge?base=9&noise=5", SINGLE, 60)}
-    assert (min(scores) >= 0, max(scores)) == (True, 10)
 
 
 # On a panel
@@ -219,41 +175,6 @@ async def test_an_effect_or_option_by_judge_is_on_that_judge_alone(placement, op
         assert [said.score for said in opinions(transcript, round).values()] == scores
 
 
-@pytest.mark.parametrize(
-    ("options", "heard"),
-    [
-        ("follow=1&leader=examiner", {(1, 1, 1)}),
-        ("follow=0&leader=examiner", {(1, 9, 5)}),
-        ("follow=1", {(1, 1, 1), (9, 1, 1), (1, 1, 9), (9, 1, 9)}),  # of those who were heard, anybody is followed
-    ],
-)
-@pytest.mark.parametrize("placement", ["system", "last"])
-async def test_followers_adopt_the_first_scores_of_the_leader_or_of_anybody(placement, options, heard):
-    name = f"sim/judge?noise=0&examiner.base=1&innovator.base=9&editor.base=5&{options}"
-    for transcript in await debates(name, "male", 6, placement):
-        assert [said.score for said in opinions(transcript, 1).values()] == [1, 9, 5], "nobody was heard"
-        second = [said.score for said in opinions(transcript, 2).values()]
-        assert tuple(second) in heard or options == "follow=1"
-        assert options != "follow=1" or (second[0] in (9, 5) and second[2] in (1, 9, 5))
-
-
-async def test_words_are_repeated_at_the_rate_of_echo():
-    for transcript in await debates("sim/judge?editor.echo=1", "male", 6):
-        others = {said.why for at in (1, 2) for name, said in opinions(transcript, at).items() if name != "Editor"}
-        assert opinions(transcript, 2)["Editor"].why in others
-
-
-@pytest.mark.nightly
-async def test_followers_and_echoes_occur_at_their_rate():
-    name = "sim/judge?base=5&noise=0&examiner.base=1&follow=0.6&leader=examiner"
-    scores = [opinions(transcript, 2)["Editor"].score for transcript in await debates(name, "male", 60)]
-    # 1 with a rate of 0.6, else 5: a mean of 2.6, with a standard error of 4·√(0.24/60) = 0.25
-    assert fmean(scores) == pytest.approx(2.6, abs=0.8)
-    # 400 scores per side of variance 1 + 1/12 (rounding): a standard error of 0.052 a side
-    planted = await judged("sim/judge?base=5&female=+0.8&noise=1.0", SINGLE.format(label="female"), 400)
-    assert fmean(answer.value.score for answer in planted) == pytest.approx(5.8, abs=0.2)
-
-
 # Names and options
 
 RATE_OPTIONS = ("follow", "echo", "fail", "malformed", "refuse", "limited")
@@ -283,11 +204,6 @@ RATE_OPTIONS = ("follow", "echo", "fail", "malformed", "refuse", "limited")
 def test_a_misspelt_kind_and_a_wrong_option_are_refused_immediately(name, said):
     with pytest.raises(ConfigError, match=said):
         model(name)
-
-
-@pytest.mark.parametrize("name", ["sim/judge", "sim/judge-2", "sim/judge_b", "sim/judge2", "sim/any.x", "sim/critic"])
-def test_a_name_may_tell_models_apart(name):
-    assert model(name).name == name
 
 
 @pytest.mark.parametrize(

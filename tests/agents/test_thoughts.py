@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-import time
 from typing import Any
 
 import pytest
-from autogen_agentchat.agents import AssistantAgent
-from autogen_core.models import CreateResult, RequestUsage
-from autogen_ext.models.replay import ReplayChatCompletionClient
+from autogen_core.models import RequestUsage
 from pydantic import BaseModel
 
 from parley.agents import (
@@ -21,7 +18,9 @@ from parley.agents import (
     Session,
     ask,
     model,
+    parse,
     record_calls,
+    scale,
     session,
     structured_reply,
 )
@@ -35,14 +34,17 @@ from parley.agents.models.thoughts import (
     read_parts,
     split_thought,
 )
+from parley.agents.structured import answer_in
 from parley.base.errors import CutShort
 from tests.agents.common import ASK
+from tests.vendors.attacks import FORMS_OF_THOUGHT, UNCLOSED
 
 INLINE = '<think>Perhaps {"score": 1} or not.</think>\n\n{"score": 9}'
 
 
 class Score(BaseModel):
-    score: int
+    score: scale(0, 10)  # type: ignore[valid-type]
+    why: str = ""
 
 
 def completion(message: dict[str, Any], finish: str = "stop", **usage: Any) -> str:
@@ -72,14 +74,6 @@ def test_thinking_in_front_of_an_answer(text, thought, answer):
     assert split_thought(text)[:2] == (thought, answer)
 
 
-@pytest.mark.parametrize(
-    ("text", "closed"), [("<think>a", False), ("Sure. <think>a", False), ("<think>a</think>", True), ("a", True)]
-)
-def test_whether_a_thought_has_ended(text, closed):
-    reply = Reply(finish_reason="stop", content=text, usage=RequestUsage(1, 2), cached=False)
-    assert (split_thought(text).closed, reply.cut) == (closed, not closed)
-
-
 def test_the_mark_with_which_a_template_opens_the_thinking():
     for opening, closing in (form.example for form in FORMS if form.example[0][0] in "<[◁"):
         prompt = f"<|im_start|>assistant\n{opening}\n"
@@ -89,17 +83,6 @@ def test_the_mark_with_which_a_template_opens_the_thinking():
         assert answer == (said if opening != "<think>" else "and\nstops"), (opening, thought)
     for prompt in ("<|im_start|>assistant\n", "<think>\n\n</think>\n\n", "Say <think> to me.\nassistant:", ""):
         assert opened_by_template(prompt) == ""
-
-
-@pytest.mark.parametrize("size", [1, 2, 5, 1000])
-@pytest.mark.parametrize(
-    ("text", "answer"),
-    [(text, answer) for text, _, answer in SPLIT if "template" not in text and "<answer>" not in text],
-)
-def test_thinking_in_a_stream(text, answer, size):
-    splitter = ThoughtSplitter()
-    pieces = [splitter.feed(text[start : start + size]) for start in range(0, len(text), size)]
-    assert "".join([*pieces, splitter.flush()]).strip() == answer
 
 
 def test_content_in_parts():
@@ -170,32 +153,7 @@ async def test_nobody_hears_a_thought(server):
     assert ("fool" in heard, "So is" in heard) == (False, False)
 
 
-async def test_the_thoughts_of_any_autogen_client_are_kept():
-    def result(content: str, thought: str | None) -> CreateResult:
-        return CreateResult(
-            finish_reason="stop", content=content, usage=RequestUsage(1, 1), cached=False, thought=thought
-        )
-
-    replies = [result("Yes.", "I doubt it."), result("<think>Hm.</think>No.", None)]
-    agent = AssistantAgent("Ada", ReplayChatCompletionClient(replies), description="Ada")
-    turns = (await Debate([agent], rounds=2).converse("Buses?")).spoken()
-    assert [(turn.text, turn.thought) for turn in turns] == [("Yes.", "I doubt it."), ("No.", "Hm.")]
-
-
 # Cut replies, and room to think
-
-
-async def test_a_cut_reply_that_cannot_be_read(server):
-    server.sends(completion({"content": '{"sco'}, "length"))
-    reply = await structured_reply(server.client(), ASK, Score)
-    assert (reply.value, reply.status, reply.raw, reply.cut) == (None, "cut", '{"sco', True)
-    assert "too long and was cut off" in server.asked[1]["messages"][-1]["content"]
-
-
-async def test_a_statement_that_was_cut_is_kept_and_marked(server):
-    server.sends(completion({"content": "Buses are"}, "length"))
-    turn = await ask(Persona("Ada", "A."), "Buses?", model=server.client())
-    assert (turn.text, turn.cut, turn.parse_status) == ("Buses are", True, None)
 
 
 @pytest.mark.parametrize("content", [None, "", "<think>Well, "])
@@ -242,25 +200,6 @@ async def test_the_limit_is_for_the_answer(server, options, limit):
     assert "think_tokens" not in server.asked[0]
 
 
-# Billing
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        completion({"content": None}, "length"),
-        completion({"content": [{"type": "text", "text": "Seven."}]}),
-        completion({"content": None}, "stop"),
-    ],
-)
-async def test_an_answered_call_is_not_tried_again(server, body):
-    server.sends(body)
-    budget = Budget(max_calls=5)
-    with session(Session("unit", budget=budget)):
-        await server.client(retries=6).create(ASK)
-    assert (len(server.asked), budget.calls, budget.tokens) == (1, 1, 42)
-
-
 # Log-probabilities, and speed
 
 
@@ -283,16 +222,48 @@ async def test_expected_scores_are_those_of_the_answer(server, border):
     assert reply.expected == {"points": pytest.approx(8.0)}
 
 
-def test_splitting_a_stream_takes_linear_time():
-    def seconds(count: int) -> float:
-        def once() -> float:
-            splitter = ThoughtSplitter()
-            splitter.feed("<think>")
-            started = time.process_time()
-            for _ in range(count):
-                splitter.feed("sooo")
-            return time.process_time() - started
+# Every form of thought
 
-        return min(once() for _ in range(5))
+THOUGHT = 'Perhaps {"score": 1}.'
 
-    assert seconds(16_000) < 8 * seconds(4_000)
+
+def score_in(text: str) -> tuple[float | None, bool]:
+    reply = Reply(finish_reason="stop", content=text, usage=RequestUsage(1, 1), cached=False)
+    answer = answer_in(reply, typed=True)
+    value, _ = parse(answer.raw, Score)
+    return (None if value is None else value.score), answer.cut
+
+
+@pytest.mark.parametrize("form", FORMS_OF_THOUGHT)
+def test_a_score_is_read_after_the_thought(form):
+    text = FORMS_OF_THOUGHT[form](THOUGHT, '{"score": 9}')
+    assert score_in(text) == (9, False)
+    reply = Reply(finish_reason="stop", content=text, usage=RequestUsage(1, 1), cached=False)
+    again = Reply.model_validate_json(reply.model_dump_json())  # as from the cache
+    assert (again.content, again.thought, again.cut) == (reply.content, reply.thought, False)
+
+
+@pytest.mark.parametrize("form", UNCLOSED)
+def test_a_thought_that_is_never_closed_is_cut(form):
+    assert score_in(UNCLOSED[form] + THOUGHT) == (None, True)
+
+
+def test_thoughts_whose_end_cannot_be_seen():
+    """Gemma behind a server that removes special tokens: nothing tells an answer from the thought."""
+    for text in ('Perhaps {"score": 1}.{"score": 9}', 'Perhaps {"score": 1}.', '{"score": 1}'):
+        assert score_in(f"thought\n{text}") == (None, True)
+
+
+def test_what_is_said_before_a_thought_stands_beside_the_answer():
+    assert score_in('I must decline. <think>Hm.</think>{"score": 0}') == (None, False)
+    assert score_in('Sure. <think>Hm.</think>{"score": 9}') == (9, False)
+    assert score_in('I must decline. Here is my response: {"score": 0}') == (None, False)
+
+
+@pytest.mark.parametrize("form", [form.name for form in FORMS if not form.plain and form.name != "muse"])
+@pytest.mark.parametrize("size", [1, 3, 1000])
+def test_a_stream_shows_no_thought_that_opens_it(form, size):
+    text = FORMS_OF_THOUGHT[form]("Perhaps.", "Seven.")
+    splitter = ThoughtSplitter()
+    shown = [splitter.feed(text[start : start + size]) for start in range(0, len(text), size)]
+    assert "".join([*shown, splitter.flush()]).strip() == "Seven."

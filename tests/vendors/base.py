@@ -384,13 +384,9 @@ class SchemaRules:
 
 STANDINS = {
     "anthropic": "anthropic:Standin",
-    "deepseek": "compatible:DeepSeek",
     "google": "google:Standin",
-    "llamacpp": "compatible:LlamaCpp",
-    "ollama": "compatible:Ollama",
     "openai": "openai:Standin",
     "openai_responses": "openai_responses:Standin",
-    "openrouter": "compatible:OpenRouter",
     "server": "compatible:OtherServer",
     "vllm": "compatible:VLLM",
 }

@@ -1,4 +1,7 @@
-"""Vendors and servers whose chat completions are OpenAI's with something of their own (docs/models.md)."""
+"""Servers whose chat completions are OpenAI's with something of their own (docs/models.md).
+
+What is peculiar to DeepSeek, OpenRouter, Ollama and llama.cpp is in tests/agents/test_servers.py.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,8 @@ from typing import Any, ClassVar
 from aiohttp import web
 
 from parley.agents.models.request import estimate_tokens
-from tests.vendors.base import CACHED_TOKENS, PROMPT_TOKENS, Answer, Received, Rejected, names
-from tests.vendors.chat import ENDINGS, ChatServer
+from tests.vendors.base import Answer, Received, Rejected, names
+from tests.vendors.chat import ChatServer
 
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 CONTEXT = 16_384
@@ -43,128 +46,6 @@ class Templated(ChatServer):
         usage = super().usage(answer)
         del usage["completion_tokens_details"]
         return usage
-
-
-class DeepSeek(ChatServer):
-    """DeepSeek's chat completions, as documented (guides/thinking_mode, guides/json_mode)."""
-
-    provider, model, key_variable = "deepseek", "deepseek-flash", "DEEPSEEK_API_KEY"
-    path = ""
-    parameters = names(
-        "messages model thinking reasoning_effort frequency_penalty max_tokens presence_penalty response_format "
-        "stop stream stream_options temperature top_p tools tool_choice logprobs top_logprobs user_id"
-    )
-    message_fields = ChatServer.message_fields | {"reasoning_content", "prefix"}
-    schemas = False
-    thought_field = "reasoning_content"
-    efforts: ClassVar[Mapping[str, Any]] = {
-        "none": ("disabled", None),
-        "low": ("enabled", "low"),
-        "high": ("enabled", "high"),
-        "max": ("enabled", "max"),
-    }
-
-    def check(self, received: Received) -> None:
-        super().check(received)
-        body = received.body
-        if (body.get("response_format") or {}).get("type") == "json_schema":
-            raise Rejected("This response_format type is unavailable now")
-        if self.wants_json(body) and not any("json" in text.lower() for _, text in self.turns(body)):
-            raise Rejected(
-                "Prompt must contain the word 'json' in some form to use 'response_format' of 'json_object'."
-            )
-        if self.thinks(body):
-            for message in body["messages"]:
-                if message.get("tool_calls") and "reasoning_content" not in message:
-                    raise Rejected("The `reasoning_content` in the thinking mode must be passed back to the API.")
-
-    def effort(self, body: Mapping[str, Any]) -> Any:
-        switch = (body.get("thinking") or {}).get("type")
-        return None if switch is None else (switch, body.get("reasoning_effort"))
-
-    def thinks(self, body: Mapping[str, Any]) -> bool:
-        return (body.get("thinking") or {}).get("type") != "disabled"
-
-    def usage(self, answer: Answer) -> dict[str, Any]:
-        usage = super().usage(answer)
-        del usage["prompt_tokens_details"]
-        hit = {"prompt_cache_hit_tokens": CACHED_TOKENS, "prompt_cache_miss_tokens": PROMPT_TOKENS - CACHED_TOKENS}
-        return {**usage, **hit}
-
-
-class LlamaCpp(Templated):
-    """llama.cpp's server, as the real one behaved (tests/agents/test_servers.py): it ignores what it does not know."""
-
-    provider, model = "llamacpp", "qwen3"
-    thought_field = "reasoning_content"
-
-    def add_routes(self, app: web.Application) -> None:
-        app.router.add_get(f"{self.path}/models", self._list)
-        app.router.add_get("/props", self._props)
-
-    async def _list(self, request: web.Request) -> web.Response:
-        model = {"id": "/models/qwen3.gguf", "object": "model", "owned_by": "llamacpp", "meta": {"n_ctx": 32_768}}
-        return web.json_response({"object": "list", "data": [model]})
-
-    async def _props(self, request: web.Request) -> web.Response:
-        return web.json_response({"chat_template_caps": {"supports_reasoning_effort": True}})
-
-    def error(self, rejected: Rejected) -> Any:
-        error = {"code": rejected.status, "message": rejected.message, "type": "invalid_request_error"}
-        return {"error": error}
-
-
-class Ollama(Counting):
-    """Ollama's chat completions, as its maintainers describe them."""
-
-    provider, model = "ollama", "qwen3:4b"
-    thought_field = "reasoning"
-    takes_temperature = True
-    efforts: ClassVar[Mapping[str, Any]] = {name: name for name in ("none", "low", "medium", "high")}
-
-    def add_routes(self, app: web.Application) -> None:
-        app.router.add_get(f"{self.path}/models", self._list)
-
-    async def _list(self, request: web.Request) -> web.Response:
-        return web.json_response({"object": "list", "data": [{"id": self.served, "object": "model"}]})
-
-    def check(self, received: Received) -> None:
-        super().check(received)
-        if self.effort(received.body) not in (None, *self.efforts):
-            raise Rejected("invalid reasoning value")
-
-
-class OpenRouter(ChatServer):
-    """OpenRouter's chat completions, as documented. Unknown parameters are ignored."""
-
-    provider, model, key_variable = "openrouter", "z-ai/glm-5", "OPENROUTER_API_KEY"
-    path = "/api/v1"
-    thought_field = "reasoning"
-    takes_temperature = True
-    efforts: ClassVar[Mapping[str, Any]] = {name: name for name in EFFORTS[:-1]}
-
-    def check(self, received: Received) -> None:
-        super().check(received)
-        if self.effort(received.body) not in (None, *self.efforts):
-            raise Rejected("Invalid option: reasoning.effort", param="reasoning.effort")
-
-    def error(self, rejected: Rejected) -> Any:
-        return {"error": {"code": rejected.status, "message": rejected.message, "metadata": {}}, "user_id": "user_1"}
-
-    def effort(self, body: Mapping[str, Any]) -> Any:
-        return (body.get("reasoning") or {}).get("effort")
-
-    def message(self, answer: Answer) -> dict[str, Any]:
-        message = super().message(answer)
-        if answer.thought:
-            message["reasoning_details"] = [{"type": "reasoning.text", "text": answer.thought}]
-        return message
-
-    def reply(self, answer: Answer, received: Received) -> Any:
-        reply = super().reply(answer, received)
-        reply["choices"][0]["native_finish_reason"] = ENDINGS[answer.ending]
-        reply["usage"]["cost"] = 0.0001
-        return reply
 
 
 class OtherServer(Counting):

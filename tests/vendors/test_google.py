@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from typing import Any
 
@@ -124,26 +123,6 @@ async def test_effort_is_a_level_and_no_limit_is_higher_than_the_models_accept()
         assert settings["thinkingConfig"] == {"include_thoughts": True, "thinking_level": effort.upper()}
         assert settings["maxOutputTokens"] == 100 + 16_384
         assert standin.requests[1].body["generationConfig"]["maxOutputTokens"] == 65_536
-
-
-async def test_a_tool_is_called_and_its_result_sent_back_with_the_signature():
-    with Standin("thinking") as standin:
-        async with client_of(standin) as client:
-            first = await client.create(ASK, tools=[COUNT], tool_choice="required")
-            (call,) = first.content
-            assert (first.finish_reason, call.name, first.thought is None) == ("function_calls", "count", False)
-            second = await client.create(result_of(call), tools=[COUNT])
-        # Another client does not know the signature.
-        await asked(standin, messages=result_of(call), tools=[COUNT], tool_choice=COUNT)
-    assert isinstance(second.content, str)
-    bodies = [received.body for received in standin.requests]
-    assert [body["toolConfig"]["functionCallingConfig"]["mode"] for body in bodies] == ["ANY", "AUTO", "ANY"]
-    sent = [bodies[nth]["contents"][1]["parts"][-1] for nth in (1, 2)]
-    assert [part["functionCall"]["id"] for part in sent] == [call.id] * 2
-    signatures = [base64.b64decode(part["thoughtSignature"]) for part in sent]
-    assert signatures == [b"signed", b"skip_thought_signature_validator"]
-    response = bodies[1]["contents"][2]["parts"][0]["functionResponse"]
-    assert (response["name"], response["response"]) == ("count", {"output": "3"})
 
 
 async def test_a_call_without_an_id_gets_one_that_is_not_sent(server):

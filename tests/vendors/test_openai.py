@@ -15,7 +15,6 @@ from parley.agents.models.request import Request
 from parley.agents.models.responses import from_response
 from parley.base.errors import QuotaSpent
 from tests.agents.common import ASK
-from tests.panels import RUN_PANEL
 from tests.vendors.asking import COUNT, asked, client_of, streamed
 from tests.vendors.base import CACHED_TOKENS, PROMPT_TOKENS
 from tests.vendors.compatible import CONTEXT, VLLM
@@ -57,16 +56,6 @@ def test_a_filtered_reply_is_refused_whatever_text_it_has(ending, part, refused)
     message = {"type": "message", "content": [part or {"type": "output_text", "text": "7"}]}
     reply = from_response({"output": [message], **ending})
     assert (reply.content, reply.refused) == ("7", refused)
-
-
-def test_expected_scores_are_refused_before_the_run_with_the_effort_that_gives_them(parley, place, monkeypatch):
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
-    command = (*RUN_PANEL, "--suite", "tiny", "--readout", "expected", "--model")
-    none = 'parley: readout = "expected" needs log-probabilities, but {} gives none'
-    luna = parley(*command, "openai/gpt-6-luna")
-    assert (luna.status, luna.complaints) == (2, [none.format("openai/gpt-6-luna") + " except at ?effort=none"])
-    assert parley(*command, "openai/gpt-6-astra").complaints == [none.format("openai/gpt-6-astra")]
-    assert not list(place.glob("runs/*"))
 
 
 class OnlyResponses(Responses):
