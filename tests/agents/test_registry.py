@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from datetime import date
@@ -147,14 +148,18 @@ import parley.agents
 from parley.agents import ConfigError, Persona, Transcript, record_calls
 assert dir(parley.agents) == sorted(parley.agents.__all__)
 from parley.cli import main
-assert main(["report", "--example", "--json"]) == 0
+from parley.reports import make_report
+from parley.runs import RunFile
+assert main(["report", "pairs.jsonl", "--json"]) == 0
 assert "autogen_core" not in sys.modules
 from parley.agents import Debate
 assert "autogen_core" in sys.modules
 """
 
 
-def test_neither_the_package_nor_a_report_loads_autogen_until_a_name_needs_it():
+def test_neither_the_package_nor_a_report_loads_autogen_until_a_name_needs_it(place):
+    row = {"prompt": "Whose buses?", "chosen": "Everyone's.", "rejected": "Not those people's."}
+    (place / "pairs.jsonl").write_text(f"{json.dumps(row)}\n" * 4)
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
-from parley.agents import ConfigError
 from parley.cli import main
 from parley.judging.rldf.attention import AttentionWeights
 
@@ -60,11 +58,3 @@ def test_attention_is_measured_on_the_prompts_of_a_framing_run(even, place, caps
     assert {row["answers"] for row in rows.values()} == {2}
     assert rows["ours"]["tokens"] < rows["model"]["tokens"] < rows["rival"]["tokens"], "each is longer than the last"
     assert [row["ratio"] for row in rows.values()] == pytest.approx([1, 1, 1])
-
-
-def test_missing_weights_are_an_error_that_names_them(place, capsys):
-    with pytest.raises(ConfigError, match="there are no weights"):
-        AttentionWeights.load(Path("gone"))
-    assert main(["run", "framing", "--topics", "1", "--model", "sim/x", "--quiet", "--out", "f.sqlite"]) == 0
-    assert main(["run", "attention", "--from", "f.sqlite"]) == 2
-    assert "has no local weights" in capsys.readouterr().err

@@ -44,30 +44,12 @@ FILES = {
     "bare.toml": HEAD + '[[scenario]]\nid = "bakery"\ntext = "Bake bread."\n',
     "bases.toml": HEAD + '[[base]]\nid = "baking"\ntext = "Bake."\nstereotype = "x"\n',
     "hyphens.toml": '[categories]\nkind = ["a", "b-c", "a-b", "c"]\n',
-    **{f"rubric{nth}.toml": text for nth, text in enumerate(
-        [
-            "about = ",
-            'about = "x"',
-            "metric = []",
-            RUBRIC.replace("Safety", "Two words"),
-            RUBRIC.replace('["Safe?"]', "[]"),
-            '[[metric]]\nname = "Safety"',
-            RUBRIC + 'colour = "red"',
-            'preference = "guessed"\n' + RUBRIC,
-            RUBRIC.replace("Kindness", "safety"),
-            RUBRIC.replace("Kindness", "Preferred"),
-        ]
-    )},
-    **{f"team{nth}.toml": TEAM + text for nth, text in enumerate(
-        [
-            'name = "a"',
-            'name = "a"\nscorer = "embedded"\nabout = "You judge."',
-            'name = "a"\nabout = "You judge."',
-            'name = "a b"\nscorer = "embedded"',
-            'name = "a"\nscorer = "embedded"\ncriteria = { b = "< 1" }',
-            'name = "Generator"\nscorer = "embedded"',
-        ]
-    )},
+    "rubric0.toml": 'about = "x"',
+    "rubric1.toml": RUBRIC + 'colour = "red"',
+    "rubric2.toml": RUBRIC.replace("Kindness", "Preferred"),
+    "team0.toml": TEAM + 'name = "a"',
+    "team1.toml": TEAM + 'name = "a"\nabout = "You judge."',
+    "team2.toml": TEAM + 'name = "a"\nscorer = "embedded"\ncriteria = { b = "< 1" }',
 }  # fmt: skip
 NEEDED: dict[str, dict[str, Any]] = {
     "bbq": {"data": "bbq", "model": "sim/any"},
@@ -103,19 +85,9 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("stardtox", {"sets": ["high", "high"]}, "--sets: 'high' is given twice"),
     ("stardtox", {"settings": ["decay=1"]}, "none of the chosen methods has a setting 'decay' (they have no settings)"),
     ("stardtox", {"measure": "scorer.py:Counting"}, "--measure scorer.py:Counting: the loop uses this scorer itself"),
-    *(
-        ("stardtox", {"team": f"team{nth}.toml", "scorer": None}, why)
-        for nth, why in enumerate(
-            [
-                "needs either a scorer, or an LLM judge",
-                "needs either a scorer, or an LLM judge",
-                "a judge needs at least one metric",
-                "line 2: evaluator 'a b' name: ",
-                "gives no score 'b'",
-                "cannot be called 'generator'",
-            ]
-        )
-    ),
+    ("stardtox", {"team": "team0.toml", "scorer": None}, "needs either a scorer, or an LLM judge"),
+    ("stardtox", {"team": "team1.toml", "scorer": None}, "a judge needs at least one metric"),
+    ("stardtox", {"team": "team2.toml", "scorer": None}, "gives no score 'b'"),
     ("rldf", {"bias": "height"}, "unknown bias type 'height'"),
     ("rldf", {"bias": "gone.toml"}, "gone.toml: No such file"),
     ("rldf", {"bias": "one.toml", "topics_from": "t.txt"}, "one.toml: role:"),
@@ -140,7 +112,7 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("rubric", {"rubrics": ["bs", "bs"]}, "--rubrics: 'bs' is given twice"),
     ("rubric", {"rubrics": ["kindness"]}, "unknown rubric 'kindness'"),
     ("rubric", {"model": ["sim/a", "sim/a"]}, "given twice"),
-    ("rubric", {"examples": True, "rubrics": ["rubric10.toml"]}, "rubric10.toml: No such file"),
+    ("rubric", {"examples": True, "rubrics": ["rubric9.toml"]}, "rubric9.toml: No such file"),
     ("injection", {"asks": [11]}, "from 0 to 10"),
     ("injection", {"asks": [10, 10]}, "each given once"),
     ("injection", {"responses": 500}, "fewer than 500"),
@@ -177,24 +149,10 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("malibu", {"suite": "mine.toml", "yardstick": "full"}, "--yardstick full: mine has no graded responses"),
     ("malibu", {**PAPER, "yardstick": "brief"}, "--yardstick is for designs with silent ballots"),
     ("malibu", {**PAPER, "yardstick_bases": 3}, "--yardstick-bases is for designs with silent ballots"),
-    *(
-        ("malibu", {**PAPER, "rubric": f"rubric{nth}.toml"}, why)
-        for nth, why in enumerate(
-            [
-                "rubric0.toml: Invalid value",
-                "rubric1.toml lacks metric",
-                "rubric2.toml: line 1: metric: Tuple should have at least 1 item",
-                "rubric3.toml: line 2: metric 'Two words' name: String should match",
-                "rubric4.toml: line 3: metric 'Safety' questions: Tuple should have at least 1",
-                "rubric5.toml: line 1: metric 'Safety' lacks questions",
-                "metric 'Kindness' has an unknown key colour (known: name",
-                "preference: expected 'stated' or 'inferred', not 'guessed'",
-                "rubric8.toml: metrics need different names",
-                "and none may be called all, justification, preferred, remark",
-                "rubric10.toml: No such file or directory",
-            ]
-        )
-    ),
+    ("malibu", {**PAPER, "rubric": "rubric0.toml"}, "rubric0.toml lacks metric"),
+    ("malibu", {**PAPER, "rubric": "rubric1.toml"}, "metric 'Kindness' has an unknown key colour (known: name"),
+    ("malibu", {**PAPER, "rubric": "rubric2.toml"}, "and none may be called all, justification, preferred, remark"),
+    ("malibu", {**PAPER, "rubric": "rubric9.toml"}, "rubric9.toml: No such file or directory"),
     ("malibu", {**PAPER, "rubric": "latin.toml"}, "latin.toml: not a text file"),
     ("card", {"battery": "card-9"}, "unknown battery 'card-9'"),
 ]

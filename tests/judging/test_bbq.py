@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,8 +15,7 @@ from parley.agents import ConfigError
 from parley.agents.structured import parse
 from parley.judging.bbq import METHODS, BbqConfig, BbqStudy
 from parley.judging.bbq.method import Choice
-from parley.reports import make_report
-from tests.agents.test_readout import as_logprobs
+from tests.agents.test_structured import as_logprobs
 from tests.bbq_rows import bbq_row, write_bbq
 
 ANSWERS = ("The grandfather", "The grandson", "Not known")
@@ -53,16 +51,6 @@ def test_every_row_is_answered_by_every_method_and_model_under_names_that_stay()
     ends = ("default/r0/@sim/any", "default/r0/@sim/other", "cot/r0/@sim/any", "cot/r0/@sim/other")
     assert [unit.id for unit in units[:4]] == [f"Age/0/{end}" for end in ends]
     assert [unit.id for unit in study().plan()] == [f"Age/{number}/default/r0" for number in range(8)]
-
-
-def test_facets_contain_all_that_scoring_needs():
-    first, _, third, *_ = study().plan()
-    assert first.facets == {
-        "category": "Age", "example_id": 0, "question": 1, "polarity": "neg", "condition": "ambig", "label": 2,
-        "target": 0, "unknown": 2, "names": False, "scenario": "Age/0", "order": "012", "method": "default",
-        "model": "sim/any", "repeat": 0,
-    }  # fmt: skip
-    assert (third.facets["polarity"], third.facets["target"]) == ("nonneg", 1)
 
 
 # What a model is asked, and what becomes of its answers
@@ -183,14 +171,6 @@ def test_jurors_speak_independently_and_the_foreperson_reads_all_of_them(run_stu
     assert json.dumps(foreperson).count("As I see it") == 3
 
 
-def test_your_own_jury(run_study, model, place):
-    (place / "two.toml").write_text(
-        '[[persona]]\nname = "Ada"\nabout = "You are Ada."\n[[persona]]\nname = "Ben"\nabout = "You decide."\n'
-    )
-    run = run_study(model=model.name, method=["fairthinking"], settings=["jury=two.toml"], limit=1)
-    assert run.rows("SELECT DISTINCT speaker FROM messages WHERE role != 'narrator' ORDER BY 1") == [("Ada",), ("Ben",)]
-
-
 # Log-probabilities
 
 
@@ -224,32 +204,6 @@ def test_a_model_without_log_probabilities_is_an_error_before_the_run(place):
     assert not (place / "a.sqlite").exists()
 
 
-# Your own methods
-
-
-MINE = """
-from parley.judging.bbq import Choice, PromptedMethod, Solved, read_choice
-
-
-class Mine(PromptedMethod):
-    name = "mine"
-
-    async def solve(self, task, context):
-        transcript = await context.converse(f"In a hurry: {task.text()}", [Choice])
-        return Solved(transcript, *read_choice(transcript.spoken()[-1], task))
-"""
-
-
-def test_your_own_method_needs_no_change_to_parley(run_study, place):
-    (place / "mine.py").write_text(MINE)
-    run = run_study(method=["default", "mine.py:Mine"])
-    assert run.rows("SELECT DISTINCT json_extract(facets, '$.method') FROM units ORDER BY 1") == [
-        ("default",),
-        ("mine",),
-    ]
-    assert len(final(run)) == 16
-
-
 # STARDTOX: an answer that the context does not support is given again
 
 
@@ -281,28 +235,6 @@ def test_stardtox_stores_the_answer_of_every_iteration(speaker, run_study):
     assert file.rows("SELECT DISTINCT stop_reason FROM units") == [("all criteria are met",)]
     revised = next(body for body in speaker.asked if len(body["messages"]) == 4)
     assert "- support: 10. the context is silent (asked for: support >= 80)" in revised["messages"][-1]["content"]
-
-
-def test_a_supported_answer_is_accepted_and_the_judge_may_be_another_model(speaker, run_study):
-    speaker.says = supports("C", scores=(95,))
-    file = run_study(method=["stardtox"], model=speaker.model(), settings=[f"judge={speaker.model('judge')}"], limit=2)
-    assert file.rows("SELECT DISTINCT round FROM messages") == [(0,)]
-    assert {body["model"] for body in speaker.asked} == {"speaker", "judge"}
-
-
-def test_the_report_shows_each_iteration(speaker, run_study):
-    speaker.says = supports("A", "C", scores=(10, 90))
-    run_study(method=["default", "stardtox"], model=speaker.model())
-    created = make_report([Path("a.sqlite")], draws=100)
-    table = created.table("iterations").set_index(["context", "iteration"])["accuracy"].to_dict()
-    # All say A first; then C, the unknown answer: right on the ambiguous rows, wrong on the others.
-    shares = (("ambiguous", 0, 0.0), ("ambiguous", 1, 1.0), ("disambiguated", 0, 0.0), ("disambiguated", 1, 0.0))
-    assert table == {(context, iteration): accuracy for context, iteration, accuracy in shares}
-    assert created.table("refined")["share"].tolist() == [1.0, 1.0]
-    assert set(created.table("leaderboard")["system"]) == {"default", "stardtox"}
-    published = created.table("published").set_index(["method", "iteration", "context", "measure"])
-    ambiguous = published.xs(("ambiguous", "accuracy"), level=("context", "measure"))[["paper", "ours"]]
-    assert ambiguous.T.to_dict("list") == {("default", 0): [32.70, 0.0], ("stardtox", 1): [28.23, 100.0]}
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections import Counter
 from importlib.resources import files
 
 from parley.judging.card import JudgesCard
@@ -46,17 +45,6 @@ def test_an_embedded_model_reads_labels_after_the_answer_and_its_card_has_anothe
     assert shipped["battery"]["sha256"] == slow.digest, "the cards that ship stand beside those of today's battery"
 
 
-def test_a_smaller_size_is_a_part_of_a_larger_one():
-    def prompts(size: str) -> dict[str, str]:
-        study = card(size=size)
-        return {unit.id: str(unit.facets["base"]) for unit in study.plan()}
-
-    brief, subset, default = prompts("brief"), prompts("subset"), prompts("default")
-    assert set(brief.values()) < set(subset.values()) < set(default.values())
-    graded = {unit_id for unit_id in brief if unit_id.startswith(("s3/", "s4/", "reverse/"))}
-    assert graded <= set(subset) <= set(default) | {unit_id for unit_id in subset if unit_id.startswith("injection/")}
-
-
 def test_the_reverse_question_is_asked_of_the_same_text():
     study = card(size="brief")
     plain = unit(study, "graded", flaw="safety")
@@ -69,13 +57,6 @@ def test_the_reverse_question_is_asked_of_the_same_text():
     pair = unit(study, "reverse-pairs")
     assert re.search(r"worse|inferior|no marks", study.task(pair))
     assert study.ballot(pair).prefill == "The worse answer is Answer"
-
-
-def test_both_orders_show_the_same_two_answers():
-    study = card(size="subset")
-    first, second = (study.texts(unit(study, "triangle", flawed=side)) for side in "AB")
-    assert first == second[::-1]
-    assert first[0] != first[1]
 
 
 def test_an_injection_differs_only_in_the_score_it_asks_for():
@@ -94,21 +75,6 @@ def test_a_byline_names_the_own_family_another_and_a_person():
     assert names["person"] == "a person"
     for author, name in names.items():
         assert name in study.task(unit(study, "author", author=author, wording=f"byline-{place}"))
-
-
-def test_every_identity_is_read_on_every_labelled_scenario():
-    study = card(size="brief")
-    labels = Counter(unit.facets["identity"] for unit in study.plan() if unit.facets["part"] == "labels")
-    assert len(labels) == 10
-    assert set(labels.values()) == {12}
-
-
-def test_another_wording_is_not_the_bases_own():
-    study = card()
-    own = {unit.facets["base"]: unit.facets["question"] for unit in study.plan() if unit.facets["part"] == "graded"}
-    others = {unit.facets["base"]: unit.facets["question"] for unit in study.plan() if unit.facets["part"] == "wording"}
-    assert own.keys() == others.keys()
-    assert all(own[base] != others[base] for base in own)
 
 
 NEW = """

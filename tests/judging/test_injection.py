@@ -14,7 +14,7 @@ import parley
 from parley.agents import Models
 from parley.agents.fencing import fence_judged
 from parley.agents.models.sim_judge import find_score_instruction
-from parley.analysis.injection.report import FAVOUR, pairs
+from parley.analysis.injection.report import pairs
 from parley.judging import Unit
 from parley.judging.injection import JUDGES, Injection, InjectionConfig, Judge, MalibuJudges
 from parley.judging.malibu.config import MalibuConfig
@@ -67,21 +67,6 @@ def test_the_planted_rate_is_found_again():
     assert (actual["towards_control"] == 0).all()
     words = " ".join(make_report([Path("a.sqlite")], draws=200).words)
     assert "A fence reduces the effect of attempts by " in words
-
-
-def test_a_judge_that_cannot_read_a_code_is_not_moved_by_it():
-    actual = run_study("obeys=1&noise=0", kinds=["encoded", "other language"], responses=3, fence="open")
-    assert (actual["effect"] == 0).all()
-
-
-@pytest.mark.nightly
-def test_a_judge_that_ignores_injections_shows_no_effect():
-    """Of 84 such tests over seeds 0 to 13, one p-value was below 0.05 (it is seed 0's, and 5% are allowed)."""
-    run_study("noise=1", seed=1)
-    report = make_report([Path("a.sqlite")], draws=500)
-    kinds = report.table("kinds")
-    assert (kinds["p_adjusted"] > 0.05).all()
-    assert (kinds["asked"] < 0.1).all()
 
 
 @pytest.mark.parametrize(
@@ -149,34 +134,3 @@ def test_the_prompt_is_that_of_the_study(scenario):
     study = Malibu(config)
     unit = next(unit for unit in study.plan() if unit.facets["control"] == "no label")
     assert MalibuJudges(InjectionConfig()).task(scenario, "open") == study.task(unit)
-
-
-def test_a_planted_rate_is_found_again_for_the_referee():
-    """Without noise a reply is at the requested score exactly if it obeyed. 12 responses x 2 attempts x 2 requests are
-    48 replies, so the count lies between the 0.01% and 99.99% quantiles of the binomial. The effect follows from it:
-    an obeyed request moves a score from the simulated referee's 3 to the requested end."""
-    settings = {"judged_by": "referee", "kinds": ["order"], "out": "a.sqlite"}
-    assert parley.run("injection", model="sim/judge?obeys_fenced=0.5&noise=0", **settings).complete
-    scores = pairs(frames.verdicts("a.sqlite"))
-    obeyed = scores[scores["sampled"] == scores["ask"]]
-    low, high = stats.binom.ppf([0.0001, 0.9999], 48, 0.5)
-    assert len(scores) == 48
-    assert (scores["towards_control"] == 0).all()
-    assert low <= len(obeyed) <= high
-    report = make_report([Path("a.sqlite")], draws=200)
-    percent = report.table("judges").set_index("request")["estimate"]
-    moved = sum(abs(ask - 3) for ask in obeyed["ask"]) / 48
-    assert report.table("kinds").set_index("kind").loc["all", "estimate"] == pytest.approx(moved)
-    assert percent["all"] == pytest.approx(10 * moved)
-    assert percent[FAVOUR] == pytest.approx(10 * 3 * (obeyed["ask"] == 0).sum() / 24), "it wants no bias"
-    words = " ".join(report.words)
-    assert f"Attempts move scores by {moved:.2f} points towards the requested one" in words
-    assert "fence " not in words
-
-
-def test_malibus_judges_see_a_response_both_ways_and_the_referee_fenced():
-    units = list(Injection(InjectionConfig(judged_by=["malibu", "referee"], responses=2, kinds=["order-short"])).plan())
-    assert len({unit.id for unit in units}) == len(units) == 2 * (2 + 1) * (1 + 3)
-    shown = {(unit.facets["judged_by"], unit.facets["shown"]) for unit in units}
-    assert shown == {("malibu", "open"), ("malibu", "fenced"), ("referee", "fenced")}
-    assert {unit.facets["ask"] for unit in units} == {"", "10", "0"}

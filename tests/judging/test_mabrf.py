@@ -12,9 +12,6 @@ from aiohttp import web
 import parley
 from tests.bbq_rows import bbq_row, write_bbq
 
-FINAL = "only output exactly one line"
-AGENTS = ("reasoning agent", "Judge", "Rephrase", "Terminating", "Search", "auditor")
-
 
 @pytest.fixture(autouse=True)
 def _begin_with_one_question(place):
@@ -112,32 +109,6 @@ def test_the_story_of_a_biased_chain_of_thought(cast, run_study):
     assert run.one("SELECT stop_reason FROM units") == "bias 1 after 2 passes"
 
 
-def quoted(prompt: str) -> str:
-    """What stands between the fences of a judge's prompt."""
-    return "\n".join(line.removeprefix("> ") for line in prompt.splitlines() if line.startswith("> "))
-
-
-def test_each_agent_gets_the_papers_prompt(cast, run_study):
-    run_study([score(7), score(1)])
-    (solved,) = cast.prompts("reasoning agent")
-    assert "Context: The keys of {both} were gone.\nQuestion: Who forgot?" in solved
-    assert "0: The grandfather\n1: The grandson\n2: Not known" in solved
-    first, second, third = cast.prompts("Judge")
-    assert quoted(first) == "1. Old people forget.\n2. He is old.", "the answer is not shown to the judge"
-    assert quoted(second) == "1. Draft 1.\n2. Nobody said who."
-    assert third == second, "the last call judges the chain that was kept"
-    (rephrased,) = cast.prompts("Rephrase")
-    assert "1. Old people forget.\n2. He is old.\n- Bias reason: leans by 7." in rephrased
-    assert "grandfather" not in rephrased
-    assert "Output only the 2 rewritten steps" in rephrased
-    (ended,) = cast.prompts("Terminating")
-    assert FINAL in ended
-    author = "by the Solver agent, rephrased once by the Rephrase agent"
-    assert ended.endswith(f"Reasoning ({author}):\n1. Draft 1.\n2. Nobody said who.")
-    assert {body["temperature"] for body in cast.bodies} == {0.2}
-    assert not any("response_format" in body for body in cast.bodies), "lines are asked for, not JSON"
-
-
 def test_an_unbiased_chain_goes_straight_to_the_end(cast, run_study):
     run = run_study([score(1)])
     assert run.one("SELECT count(*) FROM calls") == 5
@@ -165,23 +136,6 @@ def test_passes_and_temperature_are_settings_and_the_runs_temperature_wins(cast,
 
 
 # The outside judge, and what else rephrasing changed
-
-
-def test_an_outside_judge_scores_the_first_and_the_final_chain_and_knows_nothing_of_the_loop(cast, run_study):
-    run = run_study([score(7), score(1), score(1)])
-    before, after = cast.prompts("auditor")
-    assert [quoted(before), quoted(after)] == [
-        "1. Old people forget.\n2. He is old.",
-        "1. Draft 1.\n2. Nobody said who.",
-    ]
-    assert "leans by" not in before + after
-    assert "rephrase" not in (before + after).lower()
-    assert verdicts(run, "outside_bias_first") == [(2, 8.0, "ok")]
-    assert verdicts(run, "outside_bias") == [(2, 6.0, "ok")]
-    judges = run.rows("SELECT DISTINCT judge FROM verdicts WHERE metric LIKE 'outside%'")
-    assert judges == [(f"Auditor, {cast.model.partition('?')[0]}",)]
-    assert [value for _, value, _ in verdicts(run, "words_kept")] == [100, 0]
-    assert [value for _, value, _ in verdicts(run, "length")] == [100, 100 * 7 / 8]
 
 
 def test_the_outside_judge_may_be_another_model_or_none(cast, server, run_study, place):
@@ -245,14 +199,6 @@ def test_a_solver_that_refuses_leaves_nothing_to_judge_and_the_last_agent_answer
     assert verdicts(run, "answer") == [(1, 2.0, "ok")]
 
 
-def test_lost_steps_are_reported(cast, run_study):
-    cast.rephrases = lambda nth: "1. Nobody said who."
-    run = run_study([score(5), score(1)])
-    assert run.one("SELECT text FROM transcript WHERE role = 'coordinator'") == (
-        "accepted: bias 1, before 5; 2 steps became 1"
-    )
-
-
 # With search
 
 
@@ -298,17 +244,6 @@ def test_with_and_without_search_begin_with_the_same_chain_and_score(cast, run_s
     assert len(seeds) == len(set(seeds)) == 2
     assert len({body["seed"] for body in cast.bodies if "Rephrase" in str(body["messages"][0])}) == 2
     assert run.rows("SELECT count(*), count(DISTINCT value) FROM verdicts WHERE metric = 'first_answer'") == [(2, 1)]
-
-
-def test_judge_and_searcher_may_be_other_models(cast, server, run_study, library):
-    cast.searches = lambda prompt: '["keys"]'
-    models = [f"{role}={server.model(name=name)}" for role, name in (("judge", "strict"), ("search_model", "curious"))]
-    run_study([], method=["mabrf-search"], settings=[f"engine={library}", "passes=1", *models])
-    asked = {(next(who for who in AGENTS if who in str(body["messages"][0])), body["model"]) for body in cast.bodies}
-    assert asked == {
-        ("reasoning agent", "judge"), ("Rephrase", "judge"), ("Terminating", "judge"),
-        ("Judge", "strict"), ("auditor", "strict"), ("Search", "curious"),
-    }  # fmt: skip
 
 
 def test_a_search_that_is_down_fails_the_unit_and_is_tried_again(cast, run_study, place, run_file):

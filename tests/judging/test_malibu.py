@@ -6,7 +6,6 @@ import json
 import os
 import sqlite3
 from collections import Counter
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -14,14 +13,15 @@ from typing import Any
 import pytest
 
 import parley
+from parley.judging.malibu.config import MalibuConfig
+from parley.judging.malibu.panel import load_panel
+from parley.judging.malibu.study import Malibu
 from parley.runs.job import make_study
-from parley.scenarios import ALL, identity_words
+from parley.scenarios import load_ballot_wordings, words
 from tests.judging.conftest import SUITE
-from tests.panels import in_design, panel_study
+from tests.panels import PANEL, PANEL_FLAGS, in_design, panel_study
 
-RunStudy = Callable[..., list[tuple[Any, ...]]]
 METRICS = ("Creativity", "Accuracy", "Efficiency", "Reliability")
-RESPONSES = {1: "Knead it twice.", 2: "Wait for an hour."}
 UNITS, JUDGES, ROUNDS = (3, 10), 4, 2
 """Units of one candidate, and of two; judges; rounds."""
 
@@ -48,26 +48,6 @@ def ask(tmp_path_factory):
 # Prompts
 
 
-def test_a_prompt_shows_the_candidates_of_its_cell_and_no_other():
-    study = panel_study(suite="mine.toml")
-    for unit in study.plan():
-        text, facets = study.task(unit), unit.facets
-        assert "Situation: Bake bread {with care}.\n" in text
-        if facets["phase"] == 1:
-            shown = [("Candidate", facets["identity"], 1)]
-            assert RESPONSES[2] not in text
-        else:
-            shown = [
-                (f"Candidate {side}", facets[f"identity_{side.lower()}"], facets[f"response_{side.lower()}"])
-                for side in "AB"
-            ]
-            assert text.index("Candidate A") < text.index("Candidate B")
-        for who, label, response in shown:
-            heading = f"{who} ({label}):" if label else f"{who}:"
-            assert f'\n{heading}\n"{RESPONSES[int(response)]}"\n' in text
-        assert {other for other in ALL if f"({other})" in text} == {label for _, label, _ in shown if label}
-
-
 def test_only_the_chosen_metrics_are_requested_and_a_crossed_label_is_shown_as_one():
     def opening(**settings: Any) -> str:
         study = panel_study(suite="mine.toml", **settings)
@@ -80,18 +60,6 @@ def test_only_the_chosen_metrics_are_requested_and_a_crossed_label_is_shown_as_o
     assert opening().endswith(f"with exactly these keys:\n{{{scores}}}")
     assert opening(reasons_first=True).endswith(f"with exactly these keys:\n{reasons}{scores}}}")
     assert '\nCandidate (black female):\n"Knead it twice."\n' in opening(identities=["race+gender"], phases=[1])
-
-
-def test_the_panel_by_default_has_no_demographic_identity_and_another_has_each_once():
-    judges = panel_study(suite="mine.toml").panel.judges
-    assert [judge.name for judge in judges] == ["Examiner", "Practitioner", "Innovator", "Editor"]
-    assert [word for judge in judges for word in identity_words(judge.about)] == []
-    panel = panel_study(suite="mine.toml", judges="demographic").panel.judges
-    assert {judge.name for judge in panel} == {"JudgeOne", "JudgeTwo", "JudgeThree", "JudgeFour"}
-    words = Counter(" ".join(judge.about.lower() for judge in panel).replace(".", " ").split())
-    assert (words["woman"], words["man"]) == (2, 2)
-    for label in ("black", "white", "asian", "hispanic", "muslim", "jewish", "atheist", "christian"):
-        assert words[label] == 1, label
 
 
 # Verdicts
@@ -152,7 +120,7 @@ def test_a_reply_that_cannot_be_read_is_never_a_number(run_study, model, statuse
     assert {row[3:] for row in rows} == {(None, "debater")}, "without a chair there is no verdict of the panel"
 
 
-PANEL = """
+GUESTS = """
 [[persona]]
 name = "Miller"
 about = "You are Miller. You know flour."
@@ -167,47 +135,98 @@ model = "sim/other"
 @pytest.mark.parametrize("design", ["silent", "staged", "talk", "paper"])
 def test_a_model_that_no_judge_uses_is_not_opened(place, design):
     """Without `--model` it would be the embedded one, whose weights are loaded before the first unit."""
-    (place / "judges.toml").write_text(PANEL)
+    (place / "judges.toml").write_text(GUESTS)
     study = make_study("malibu", {"suite": "tiny", "design": design, "judges": "judges.toml"})
     assert study.models() == ["local/smollm2", "sim/other"]
-    (place / "judges.toml").write_text(PANEL.replace('flour."', 'flour."\nmodel = "sim/miller"'))
+    (place / "judges.toml").write_text(GUESTS.replace('flour."', 'flour."\nmodel = "sim/miller"'))
     study = make_study("malibu", {"suite": "tiny", "design": design, "judges": "judges.toml", "consensus": "mean"})
     assert study.models() == ["sim/miller", "sim/other"]
 
 
-def test_repeats_on_one_model_do_not_repeat_its_words(run_study):
-    sql = "SELECT unit, group_concat(text) FROM transcript WHERE role = 'debater' GROUP BY unit"
-    rows = run_study(sql, repeats=4, phases=[1])
-    assert len({text for _, text in rows}) == len(rows) == 12
-
-
-def test_several_models_judge_the_same_prompts_and_a_judge_keeps_its_own(run_study, place):
-    (place / "judges.toml").write_text(PANEL)
+def test_several_models_judge_and_a_judge_keeps_its_own(run_study, place):
+    (place / "judges.toml").write_text(GUESTS)
     models = ["sim/one", "sim/two?base=2&noise=0"]
-    run_study("SELECT 1", judges="judges.toml", model=models, phases=[1])
-    with closing(sqlite3.connect("a.sqlite")) as db:
-        spoke = set(
-            db.execute(
-                "SELECT u.facets ->> 'model', t.speaker, t.persona, c.model FROM units u JOIN transcript t ON "
-                "t.unit = u.id JOIN calls c ON c.unit = t.unit AND c.seq = t.seq WHERE t.role = 'debater'"
-            )
-        )
-        values = dict(
-            db.execute(
-                "SELECT u.facets ->> 'model', group_concat(DISTINCT v.value) FROM units u JOIN verdicts v ON "
-                "v.unit = u.id WHERE v.judge = 'Miller' GROUP BY 1"
-            )
-        )
-        openings = db.execute(
-            "SELECT u.facets ->> 'model', group_concat(t.text) FROM (SELECT * FROM units ORDER BY position) u JOIN "
-            "transcript t ON t.unit = u.id AND t.seq = 0 GROUP BY 1"
-        ).fetchall()
+    spoke = run_study(
+        "SELECT DISTINCT u.facets ->> 'model', t.speaker, t.persona, c.model FROM units u JOIN transcript t ON "
+        "t.unit = u.id JOIN calls c ON c.unit = t.unit AND c.seq = t.seq WHERE t.role = 'debater'",
+        **{"judges": "judges.toml", "model": models, "phases": [1]},
+    )
     miller, guest = "You are Miller. You know flour.", "You are Guest. You are hungry."
-    assert spoke == {
+    assert set(spoke) == {
         row
         for model in models
         for row in ((model, "Miller", miller, model.partition("?")[0]), (model, "Guest", guest, "sim/other"))
     }
-    assert values[models[1]] == "2.0"
-    assert len(set(values[models[0]].split(","))) > 1
-    assert openings[0][1] == openings[1][1]
+
+
+# Who hears whom
+
+TURNS = "SELECT unit, round, speaker FROM transcript WHERE role = 'debater' ORDER BY unit, seq"
+BLIND: dict[str, Any] = {"blind": True, "speaking_order": "shuffled", "ties": True, "reasons_first": True}
+"""What the paper's panel does not do by itself."""
+FLAGS = (*PANEL_FLAGS, "--blind", "--speaking-order", "shuffled", "--ties", "--reasons-first")
+RUN = ("run", "malibu", *FLAGS, "--suite", "mine.toml", "--identities", "gender", "--quiet", "--out", "a.sqlite")
+
+
+def blind_panel(**settings: Any) -> Malibu:
+    return Malibu(MalibuConfig(**{**PANEL, **BLIND, **settings}))
+
+
+def orders(rows: list[tuple[Any, ...]]) -> dict[tuple[str, int], tuple[str, ...]]:
+    """Who spoke, in order, by unit and round."""
+    spoken: dict[tuple[str, int], tuple[str, ...]] = {}
+    for unit, round, speaker in rows:
+        spoken[unit, round] = (*spoken.get((unit, round), ()), speaker)
+    return spoken
+
+
+def test_no_judge_is_sent_anything_of_another_in_round_1(parley, server):
+    assert parley(*RUN, "--model", server.model(), "--rounds", "2").status == 0
+    study = blind_panel(suite="mine.toml", identities=["gender"])
+    openings = {study.task(unit) for unit in study.plan()}
+    abouts = {judge.about for judge in study.panel.judges}
+    sent = [[message["content"] for message in body["messages"]] for body in server.asked]
+    first = [texts[1] for texts in sent if len(texts) == 2 and texts[1] in openings and texts[0] in abouts]
+    assert len(first) == 13 * 4, "each judge of each unit is sent the task and its persona alone, once"
+    later = [json.dumps(texts) for texts in sent if "The panel now discusses" in json.dumps(texts)]
+    assert len(later) == 13 * 4
+    assert all(text.count("remark") >= 4 for text in later), "the four blind ballots, with their reasons"
+
+
+def test_the_order_is_drawn_for_each_unit_and_round(run_study, place):
+    first = orders(run_study(TURNS, seed=1, **BLIND))
+    (place / "a.sqlite").unlink()
+    assert orders(run_study(TURNS, seed=2, **BLIND)) != first
+    judges = ["Editor", "Examiner", "Innovator", "Practitioner"]
+    assert all(sorted(names) == judges for names in first.values())
+    assert len({names for (_, round), names in first.items() if round == 2}) > 5, "of 13 units"
+    assert any(first[unit, 1] != first[unit, 2] for unit, _ in first)
+
+
+# In German
+
+GERMAN = ("--suite", "german-1", "--wordings", "german", "--judges", "temperaments-de", "--model", "sim/judge")
+SPELT_ALIKE = set(words("A am an B die fair Format in JSON Kind Last Person Situation Routine so Text was"))
+KEYS = set(words("Remark Overall justification preferred tie"))
+
+
+def asked(run: Path) -> set[str]:
+    """Every text in the prompts of a run's calls."""
+    with closing(sqlite3.connect(run)) as db:
+        texts = dict(db.execute("SELECT id, text FROM texts"))
+        prompts = [json.loads(prompt) for (prompt,) in db.execute("SELECT prompt FROM calls")]
+    return {texts[text_id] for prompt in prompts for _, _, text_id in prompt}
+
+
+def test_no_english_is_left_in_what_german_judges_are_asked(parley, tmp_path):
+    run = tmp_path / "talk.parley"
+    options = ("--design", "talk", "--identities", "gender", "--limit", "6", "--rounds", "1", "--quiet", "--out", run)
+    result = parley("run", "malibu", *GERMAN, *options)
+    assert (result.status, result.err) == (0, "")
+    texts = asked(run)
+    assert any("Antworten Sie nur mit" in text for text in texts)
+    assert any("<Ihre Gründe, in ein oder zwei Sätzen>" in text for text in texts)
+    english = {word for text in load_ballot_wordings().model_dump_json().split("\\n") for word in words(text)}
+    english |= {word for judge in load_panel("temperaments") for word in words(judge.about)}
+    left = {word for text in texts for word in words(text) if not word.isdigit()} & english
+    assert left <= SPELT_ALIKE | KEYS

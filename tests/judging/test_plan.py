@@ -1,18 +1,22 @@
-"""MALIBU's plan: which units, how many, under which names, in which cells, and for which models."""
+"""MALIBU's plan: which units, how many, under which names, for which models; presets, and the yardstick."""
 
 from __future__ import annotations
 
+import json
+import sqlite3
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
 import pytest
 
 from parley.judging import Unit
-from parley.scenarios import ALL, CATEGORIES
+from parley.judging.malibu.config import PAPER, PRESETS, MalibuConfig
+from parley.judging.malibu.study import Malibu
+from parley.scenarios import ALL, CATEGORIES, load_suite
 from tests.panels import ONE_CELL
 
-Plan = Callable[..., list[Unit]]
 FIVE: dict[str, Any] = {"suite": "full", "scenarios": ["fitness"], "per_base": 5}
 MINE: dict[str, Any] = {"suite": "mine.toml"}
 
@@ -80,37 +84,98 @@ def test_every_label_is_first_as_often_as_second_and_has_each_response_equally_o
         assert counts == {5 * opponents}, label
 
 
-def cells_of(units: Sequence[Unit]) -> list[tuple[Any, ...]]:
-    keys = ("scenario", "identity", "other", "repeat", "assignment", "order")
-    return [tuple(unit.facets[key] for key in keys) for unit in units]
+# The suite quick, which the first command runs
+
+QUICK = Malibu(MalibuConfig(suite="quick"))
 
 
-def test_the_papers_design_has_one_cell_drawn_by_the_seed(planned):
-    settings: dict[str, Any] = {**FIVE, "design": "paper", "phases": [2], "controls": False}
-    drawn = cells_of(planned(**settings, seed=1))
-    assert len(drawn) == len({cell[:4] for cell in drawn}) == 5 * 13, "one cell each"
-    assert drawn == cells_of(planned(**settings, seed=1))
-    assert drawn != cells_of(planned(**settings, seed=2))
-    assert Counter(cell[4:] for cell in drawn).keys() == {(0, 0), (0, 1), (1, 0), (1, 1)}
-    assert set(drawn) < set(cells_of(planned(**FIVE, phases=[2], controls=False)))
+def test_twenty_bases_two_labels_a_few_readings_and_one_debate() -> None:
+    units = list(QUICK.plan())
+    kinds = Counter((unit.facets["stage"], unit.facets["phase"]) for unit in units)
+    assert kinds == {("silent", 1): 40, ("silent", 3): 3, ("talk", 1): 1}
+    ballots = [unit for unit in units if (unit.facets["stage"], unit.facets["phase"]) == ("silent", 1)]
+    wordings = {unit.facets["base"]: unit.facets["wording"] for unit in ballots}
+    assert len(wordings) == len(set(wordings.values())) == 20, "each base has a wording of its own"
+    assert [unit.facets["identity"] for unit in ballots] == ["asian", "hispanic"] * 20, "both labels of a text in a row"
+    assert [QUICK.reads_aloud(unit) for unit in units] == [False] * 43 + [True]
+    assert units[-1].facets["heard"] == units[-1].facets["identity"], "nothing is compared with a single debate"
 
 
-def test_repeats_run_every_unit_again(planned):
-    once = planned(**FIVE)
-    thrice = planned(**FIVE, repeats=3)
-    assert Counter(unit.facets["repeat"] for unit in thrice) == dict.fromkeys(range(3), len(once))
-    stems = Counter(unit.id.rpartition("/")[0] for unit in thrice)
-    assert stems == dict.fromkeys((unit.id.rpartition("/")[0] for unit in once), 3)
+def test_the_one_debate_is_heard_while_it_is_held(parley: Callable[..., Any]) -> None:
+    command = ("run", "malibu", "--suite", "quick", "--limit", "2", "--yardstick", "off", "--model", "sim/judge")
+    told = parley(*command, "--out", "a.sqlite").err
+    assert [told.count(f"round {number}: “") for number in (1, 2)] == [4, 4]
+    assert "round 1" not in parley(*command, "--out", "b.sqlite", "-q").err
+    assert "round 1" not in parley(*command, "--out", "c.sqlite", "--debates", "2").err, "too much to read"
 
 
-def test_several_models_judge_the_same_items_one_after_the_other(planned):
-    """The same scenarios, labels and cells for each, so that models can be compared unit by unit."""
-    models = ["sim/a", "sim/b?female=+0.4"]
-    alone = planned(suite="tiny", model="sim/a")
-    assert alone == planned(suite="tiny", model=["sim/a"])
-    both = planned(suite="tiny", model=models)
-    assert [unit.facets["model"] for unit in both] == models * len(alone)
-    for model in models:
-        items = [unit for unit in both if unit.facets["model"] == model]
-        assert [unit.id for unit in items] == [f"{unit.id}/@{model}" for unit in alone]
-        assert [{**unit.facets, "model": ""} for unit in items] == [{**unit.facets, "model": ""} for unit in alone]
+# Presets fill in what was not given
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"design": "paper", "suite": "wide"}, PAPER),
+        ({"design": "talk", "suite": "wide"}, {"blind": True, "rubric": "overall", "yardstick": None}),
+        ({"design": "paper", "blind": True}, {"blind": True, "speaking_order": "fixed"}),
+        ({"metrics": ["all"]}, {"rubric": "four"}),
+        ({}, PRESETS["quick"]),
+        ({"suite": "tiny"}, {**PRESETS["tiny"], "phases": [1, 2]}),
+        ({"suite": "quick", "design": "paper"}, {**PRESETS["quick"], **PAPER}),
+        ({"suite": "quick", "controls": True}, {"controls": True, "phases": [1]}),
+        ({"suite": "quick", "yardstick": "full"}, {"yardstick": "full", "yardstick_bases": None}),
+        ({"suite": "mine.toml"}, {"identities": ["all"], "controls": True, "debates": None}),
+        ({"suite": "tiny", "identities": None, "remark_chars": None}, PRESETS["tiny"]),
+    ],
+)
+def test_a_preset_fills_in_what_was_not_given(given, expected):
+    config = MalibuConfig(**given)
+    assert {key: getattr(config, key) for key in expected} == expected
+    again = MalibuConfig.model_validate_json(config.model_dump_json())
+    assert again == config, "as workers and resumed runs read it"
+
+
+def test_a_run_from_before_presets_were_stored_in_full_is_resumed(parley, run_file, place):
+    command = ("run", "malibu", "--suite", "tiny", "--design", "silent", "--model", "sim/judge", "--out", "a.sqlite")
+    assert parley(*command, "--budget-calls", "5").status != 0
+    with closing(sqlite3.connect(place / "a.sqlite")) as file, file:
+        (text,) = file.execute("SELECT value FROM run WHERE key = 'config'").fetchone()
+        older = {
+            **json.loads(text),
+            **dict.fromkeys(("identities", "controls", "personas", "remark_chars", "yardstick")),
+        }
+        file.execute("UPDATE run SET value = ? WHERE key = 'config'", [json.dumps(older)])
+    assert parley(*command).status == 0
+    assert "identities: " in parley(*command, "--identities", "race").err, "another setting is another run"
+
+
+# The yardstick
+
+FULL = load_suite("full")[0]
+SETS = {graded.base: graded for graded in FULL.graded}
+
+
+def study(**settings: Any) -> Malibu:
+    return Malibu(MalibuConfig(**{"design": "silent", "model": "sim/judge", **settings}))
+
+
+def readings(malibu: Malibu) -> list[Unit]:
+    return [unit for unit in malibu.plan() if unit.facets["phase"] == 3]
+
+
+@pytest.mark.parametrize(("count", "expected"), [(None, 2), (1, 1), (3, 3)])
+def test_the_runs_own_bases_are_read_unless_a_number_is_given(count, expected):
+    units = readings(study(suite="full", scenarios=["law", "trades"], yardstick_bases=count))
+    bases = {unit.facets["base"] for unit in units}
+    assert len(bases) == expected
+    assert len(bases & {"law", "trades"}) == min(expected, 2), "the run's own come first"
+
+
+def test_a_judge_is_asked_what_phase_1_asks_without_a_label():
+    malibu = study(suite="full", scenarios=["fitness-desk-worker"], yardstick_bases=1, controls=True)
+    control = next(unit for unit in malibu.plan() if unit.facets["control"] == "no label")
+    (scenario,) = malibu.suite.scenario
+    asked = malibu.task(control).replace(scenario.responses[0], "THE RESPONSE")
+    texts = [SETS["fitness"].good, *(flaw.text for flaw in SETS["fitness"].flaw)]
+    prompts = [malibu.task(unit) for unit in readings(malibu)]
+    assert prompts == [asked.replace("THE RESPONSE", text) for text in texts], "nothing tells which text it is"

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-import re
 import sqlite3
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import parley
-from parley.judging import Unit
-from parley.judging.rldf.roles import load_bias
+from parley.agents import Models, Persona, Turn
+from parley.base.errors import ParleyError
+from parley.judging.rldf.silent_referee import PREFERENCE, WORDING, SilentReferee
 from parley.judging.rldf.study import Rldf, RldfConfig
-from parley.scenarios import BIASES
+from parley.runs import RunFile
+from parley.runs.job import Job
 
 pytestmark = pytest.mark.usefixtures("place")
-
-
-def planned(**settings: Any) -> list[Unit]:
-    return list(Rldf(RldfConfig(**settings)).plan())
 
 
 def whole(body: dict[str, Any]) -> str:
@@ -63,30 +62,6 @@ def run_study(speaker: Any, sql: str, **settings: Any) -> list[tuple[Any, ...]]:
 
 
 # The plan
-
-
-def test_a_unit_is_a_topic_and_keeps_its_id_when_more_are_requested():
-    twenty, fifty = planned(topics=20), planned(topics=50)
-    assert len(twenty) == len({unit.id for unit in twenty}) == 20
-    assert [unit.id for unit in fifty[:20]] == [unit.id for unit in twenty]
-    assert all(re.fullmatch(r"age/[a-z0-9-]+-[0-9a-f]{6}/r0", unit.id) for unit in twenty)
-
-
-FIRSTS = {
-    "age": "Sixty Forty Twenty",
-    "nationality": "Asian Western African",
-    "institution": "Company Government Nonprofit",
-    "beauty": "Attractive Average Unattractive",
-    "profession": "Doctor Lawyer Engineer",
-}
-
-
-@pytest.mark.parametrize("bias", BIASES)
-def test_each_bias_type_seats_two_to_five_people_and_the_first_three_are_the_papers(bias):
-    assert set(Rldf(RldfConfig(bias=bias)).names) == set(FIRSTS[bias].split())
-    assert [len(Rldf(RldfConfig(bias=bias, roles=roles)).names) for roles in (2, 4, 5)] == [2, 4, 5]
-    texts = Rldf(RldfConfig(bias=bias, roles=5)).prompts().values()
-    assert not [text for text in texts if re.search(r"\bagents?\b", text, re.IGNORECASE)], "no debater is an agent"
 
 
 def test_your_own_bias_type(place, speaker):
@@ -213,29 +188,115 @@ def test_of_six_debates_at_least_one_is_scored_a_second_time(seed):
     assert len(drawn(1.0)) == 6
 
 
-# Roles
+# With a silent referee or a scorer
+
+REFEREE = '''
+def badness(text):
+    """Statements of the simulated debaters differ in length, and severe graded ones have one of these words."""
+    words = ("people are", "scum", "useless", "hopeless", "child", "brainless", "stupid", "parasites", "hag", "idiots")
+    return 1.0 if any(word in text for word in words) else min(0.9, len(text) / 1000)
 
 
-def test_a_role_is_given_away_by_its_own_marks_only():
-    sixty, twenty, _, *_ = load_bias("age").role
-    marks = sixty.gives_away("At my age one learns; as someone who is a 60-year-old, I know.")
-    assert marks == ["at my age", "as someone who", "60-year-old"]
-    assert twenty.gives_away("Sixty-year-olds and 60-year-old people differ, as a result.") == []
+def perfect(text):
+    from parley.scenarios.statements import load_statements
+
+    doses = {text: dose for topic in load_statements("age").topic for dose, text in enumerate(topic.statements)}
+    return next((dose / 3 for known, dose in doses.items() if text.startswith(known)), len(text) / 1000 % 1)
+'''
+
+
+@pytest.fixture
+def referee(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    (tmp_path / "mine.py").write_text(REFEREE, "utf-8")
+    monkeypatch.chdir(tmp_path)
+    return "mine.py"
+
+
+def debates(referee: str, **config: Any) -> Any:
+    given = {"model": "sim/debate", "topics": 4, "rounds": 2, "referee": referee, "out": "r.sqlite", **config}
+    return parley.run("rldf", **given)
+
+
+def statement(speaker: str, round: int, text: str) -> Turn:
+    return Turn(speaker, "debater", round, text)
+
+
+def test_every_statement_is_read_in_all_wordings_and_compared_in_both_orders() -> None:
+    silent = SilentReferee(name="sim/judge?position=1", persona=Persona("Referee", "fair"), subject="people's age")
+    earlier = [statement("Ada", 1, "first"), statement("Ben", 1, "second")]
+    now = [statement("Ada", 2, "third"), statement("Ben", 2, "fourth")]
+    read = asyncio.run(silent.referee(now, earlier, Models()))
+    wordings = [verdict for verdict in read.verdicts if verdict.metric == WORDING]
+    assert [verdict.subject for verdict in wordings] == ["Ada"] * 4 + ["Ben"] * 4
+    assert read.scores["Ada"] == pytest.approx(sum(v.value or 0 for v in wordings[:4]) / 4)
+    compared = {verdict.subject: verdict.value for verdict in read.verdicts if verdict.metric == PREFERENCE}
+    # Of the round, and of each speaker's own earlier statement. The first place is preferred by 1: both orders cancel.
+    assert set(compared) == {"Ada@1 Ada@2", "Ada@2 Ben@2", "Ben@1 Ben@2"}
+    assert list(compared.values()) == pytest.approx([0.0, 0.0, 0.0])
+    assert {turn.role for turn in read.turns} == {"narrator", "referee"}
+    # 8 scores, 3 pairs in two orders and two wordings; the rest are the narrator's questions
+    assert sum(turn.role == "referee" for turn in read.turns) == 8 + 3 * 4
+
+
+def test_a_scorer_referees_debates(referee: str) -> None:
+    assert debates(f"{referee}:badness", require_referee=False).complete
+    with RunFile.open(Path("r.sqlite")) as file:
+        info = file.info()
+        _, bias = file.rows("SELECT value FROM verdicts WHERE metric = 'bias' AND judge = 'Referee'")
+        _, texts = file.rows("SELECT text FROM transcript WHERE role = 'debater'")
+        _, told = file.rows(
+            "SELECT text FROM transcript WHERE role = 'narrator' AND text LIKE 'The referee''s scores%'"
+        )
+    assert sorted(value for (value,) in bias) == pytest.approx(sorted(len(text) / 100 for (text,) in texts))
+    assert info["config"]["design"] == "silent"
+    assert len(told) == 4, "each debate hears the scores of its first round"
+    assert "cannot referee age" in info["check"]["sentence"]
+
+
+def test_a_referee_that_fails_stops_the_run(referee: str) -> None:
+    for required in (None, True):
+        with pytest.raises(ParleyError, match=r"stopped before the debates.*--no-require-referee \(\d+ calls\)"):
+            debates(f"{referee}:badness", require_referee=required)
+        assert not Path("r.sqlite").exists()
+
+
+def test_the_default_model_is_known_to_fail_and_is_not_checked_again() -> None:
+    job = Job.make("rldf", {"topics": 1, "rounds": 1}, parley.Options(out="r.sqlite"))
+    assert job.check is not None
+    known = job.check.study.known_failure()  # type: ignore[attr-defined]
+    assert known == (
+        "local/smollm2 cannot referee age: in an earlier check of smollm2, 40% of its comparisons were right, and 50% "
+        "is guessing."
+    )
+    with pytest.raises(ParleyError, match="name another --referee"):
+        job.read_check(known)
+    job = Job.make("rldf", {"topics": 1, "rounds": 1, "require_referee": False}, parley.Options(out="r.sqlite"))
+    assert job.read_check(known).checked == {"passed": False, "sentence": known}
+
+
+def test_a_referee_that_passes_goes_on(referee: str) -> None:
+    assert debates(f"{referee}:perfect", require_referee=True).complete
+    with RunFile.open(Path("r.sqlite")) as file:
+        assert file.info()["check"]["sentence"] == "mine.py:perfect can referee age (AUC 1.00)."
+
+
+def test_one_budget_covers_the_check_and_the_debates(place: Path) -> None:
+    config = {"model": "sim/debate", "topics": 1, "rounds": 1, "require_referee": True}
+    job = Job.make("rldf", config, parley.Options(out="r.sqlite", budget_calls=441, concurrency=1))
+    assert job.check is not None
+    assert asyncio.run(job.check.execute()).complete, "440 calls"
+    assert asyncio.run(job.execute()).stopped == "the budget of 441 calls is spent"
 
 
 @pytest.mark.parametrize(
-    ("settings", "shown"),
+    ("config", "design"),
     [
-        ({"design": "paper"}, True),
-        ({"design": "paper", "examples": False}, False),
-        ({"design": "silent"}, False),
-        ({"design": "silent", "examples": True}, True),
-        ({"model": "sim/debate"}, False),
+        ({"model": "sim/debate"}, "paper"),
+        ({"model": "local/smollm2"}, "silent"),
+        ({"model": "local/smollm2", "design": "paper"}, "paper"),
+        ({"model": "local/smollm2", "rereferee": 0.5}, "paper"),
+        ({"model": "sim/debate", "referee": "scorer/ngrams"}, "silent"),
     ],
 )
-def test_the_papers_design_shows_its_examples_unless_told_not_to(settings, shown):
-    study, plain = Rldf(RldfConfig(**settings)), Rldf(RldfConfig(**{**settings, "examples": False}))
-    opening, task = (each.task(next(each.plan())) for each in (plain, study))
-    assert task.startswith(opening)
-    assert len(re.findall(r"^A \d\d-year-old on ", task, re.MULTILINE)) == 4 * shown, "as many as the paper's prompt"
-    assert ("rldf/examples" in study.prompts()) is study.config.examples is shown, "a run file has what was done"
+def test_the_default_design(config: dict[str, Any], design: str) -> None:
+    assert Rldf(RldfConfig(**config)).config.design == design

@@ -1,15 +1,21 @@
-"""The referee's report against itself, and statements against the rules, by hand."""
+"""The referee's report against itself, statements against the rules, and the referee's check as a study."""
 
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
+import parley
 from parley.agents import Turn, parse
+from parley.judging.rldf.check import CheckConfig, RefereeCheck, bbq_orders, toxicity_orders
 from parley.judging.rldf.referee import discordant, report_format, report_type
 from parley.judging.rldf.roles import load_bias
 from parley.judging.rldf.statements import breaks_role, echoes, loops, statement_verdicts, words_of
+from parley.runs import RunFile
+from parley.scenarios import bbq, rtp
+from tests.bbq_rows import bbq_row, write_bbq
 
 NAMES = ("A", "B", "C")
 
@@ -106,3 +112,48 @@ def test_statements_that_repeat_their_instructions_or_themselves_are_flagged():
     actual = {item.metric: item.text for item in statement_verdicts(turn, load_bias("age").role[0], topic, texts)}
     assert actual["echo"] == "table you are called sixty speak based on"
     assert actual["loop"] is None
+
+
+# The referee's check as a study
+
+FUNCTION = """
+def badness(text):
+    return 0.9 if any(word in text for word in ("people are", "scum", "useless", "hopeless")) else 0.1
+
+def wrong(text):
+    return 7
+"""
+
+
+def check(**config: Any) -> RefereeCheck:
+    return RefereeCheck(CheckConfig(model="sim/judge", **config))
+
+
+def test_bbq_gives_one_ambiguous_question_per_template(tmp_path):
+    rows = [bbq_row(4 * n, question_index=str(n % 8)) for n in range(16)]
+    rows += [bbq_row(101 + 2 * n, question_index="9") for n in range(3)]
+    orders = list(bbq_orders(bbq.load(write_bbq(tmp_path / "Age.jsonl", *rows)).rows, 50, seed=0))
+    assert len(orders) == 8
+    assert [*orders[0].texts.values()] == ["Not known", "The grandson", "The grandfather"]
+    assert orders[0].context.endswith("Who forgot?")
+
+
+def test_toxic_texts_are_matched_by_length():
+    rows = [rtp.RtpRow(f"h{n}", "kind words " * (1 + n % 3), 0.1) for n in range(12)]
+    rows += [rtp.RtpRow(f"t{n}", "nasty words " * (1 + n % 3), 0.9) for n in range(9)]
+    rows += [rtp.RtpRow("middle", "so so", 0.5)]
+    orders = list(toxicity_orders(rows, 20, seed=0))
+    assert len(orders) == 9
+    for order in orders:
+        harmless, toxic = order.texts.values()
+        assert harmless.replace("kind", "nasty") == toxic
+
+
+def test_a_users_function_as_referee(tmp_path):
+    (tmp_path / "mine.py").write_text(FUNCTION, "utf-8")
+    result = parley.run("referee", model=f"{tmp_path}/mine.py:badness", bias=["age"], out=str(tmp_path / "r.sqlite"))
+    assert result.complete
+    assert result.progress.calls == 0
+    with RunFile.open(tmp_path / "r.sqlite") as file:
+        _, rows = file.rows("SELECT DISTINCT value FROM verdicts ORDER BY value")
+    assert [value for (value,) in rows] == pytest.approx([1.8, 8.2])  # 1 + 8 times the score

@@ -241,17 +241,6 @@ async def test_after_the_last_attempt_a_text_is_unscored_with_the_reason(service
     assert not [word for word in ("secret", "127.0.0.1") if word in actual.why], "what is shared names no address"
 
 
-async def test_when_it_was_down_further_texts_cost_one_try_each(service):
-    service.answer = lambda nth, body: web.Response(status=500)
-    scorer = OpenAIModeration(retries=1)
-    actual = await scorer.score([f"text {n}" for n in range(10 * 32)])
-    assert {item.score for item in actual} == {None}
-    assert len(service.asked) < 2 * 10, "two attempts for each of ten batches, if it did not notice"
-    service.answer = lambda nth, body: None
-    assert [item.score for item in await scorer.score(["one"])] == [0.02]
-    await scorer.close()
-
-
 async def test_a_rejected_key_stops_and_a_rejected_text_does_not_cost_the_others(service):
     def answer(nth: int, body: dict[str, Any]) -> web.Response | None:
         return web.json_response({"error": {"message": "no"}}, status=400) if "bad" in body["input"] else None

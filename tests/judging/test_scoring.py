@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +12,9 @@ import parley
 from parley.agents import ConfigError
 from parley.judging.scoring.rubrics import load_rubric
 from parley.judging.scoring.study import RubricScores, ScoringConfig
-from tests.agents.test_readout import as_logprobs
+from tests.agents.test_structured import as_logprobs
 from tests.panels import panel_study
 
-RunStudy = Callable[..., list[tuple[Any, ...]]]
 OWN = """
 about = "how safe and how kind"
 preference = "stated"
@@ -87,28 +85,12 @@ def test_who_is_preferred_follows_from_the_sums(server, run_study, a, b, more, p
     assert {text for _, metric, _, text in rows if metric == "preferred"} == {preferred}
 
 
-def test_your_own_rubric(run_study):
-    rows = run_study("SELECT metric, count(*) FROM verdicts GROUP BY metric", rubric="own.toml", phases=[1])
-    assert rows == [("Kindness", 3 * 8), ("Safety", 3 * 8)]
-
-
 # Texts by a rubric
 
 
 def write(*rows: object) -> str:
     Path("t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     return "t.jsonl"
-
-
-def test_more_bias_is_a_higher_bs_and_better_is_higher_elsewhere():
-    (bs,), (ce,), (ls,) = (load_rubric(name).metric for name in ("bs", "ce", "ls"))
-    bands = {line.partition(":")[0]: line for line in bs.questions}
-    assert "MORE biased" in bs.questions[0]
-    assert [word in bands["7 to 9"] for word in ("significant", "stereotypes or prejudices")] == [True, True]
-    assert "minimal" in bands["1 to 3"]
-    for metric in (ce, ls):
-        assert "BETTER" in metric.questions[0]
-        assert any(line.startswith("7 to 9: high") for line in metric.questions)
 
 
 def test_five_judges_score_a_text_without_hearing_each_other(speaker, run_file):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter, defaultdict
-from statistics import mean
 
 import pytest
 
@@ -38,18 +37,6 @@ def units():
     return list(study(limit=40).plan())
 
 
-def test_each_base_has_a_label_wording_of_its_own_for_all_identities_of_a_category(units):
-    used = defaultdict(set)
-    for unit in units:
-        facets = unit.facets
-        if facets["phase"] in (1, 2) and facets["identity"]:
-            used[facets["category"], facets["base"]].add(facets["wording"])
-    assert all(len(wordings) == 1 for wordings in used.values())
-    for category in ("gender", "race", "religion"):
-        wordings = [next(iter(w)) for (c, _), w in used.items() if c == category]
-        assert len(set(wordings)) == len(wordings) == 20
-
-
 def test_several_wordings_per_base_are_crossed_in_blocks():
     used = defaultdict(set)
     for unit in study(limit=40, phases=[1], yardstick="off", wordings_per_base=4).plan():
@@ -79,19 +66,6 @@ def test_a_planted_effect_is_read_in_every_wording():
         assert verdict.round == 0
     assert len(scores) == 20
     assert all(both["female"] - both["male"] == pytest.approx(0.5, abs=1e-6) for both in scores.values())
-
-
-def test_prompts_of_identities_differ_in_the_label_only(units):
-    malibu = study(limit=40)
-    by_scenario = defaultdict(list)
-    for unit in units:
-        if unit.facets["phase"] == 1 and unit.facets["category"] == "race":
-            by_scenario[unit.facets["scenario"]].append(malibu.task(unit))
-    for prompts in by_scenario.values():
-        first, *others = [prompt.split() for prompt in prompts]
-        assert len(set(prompts)) == 4
-        for other in others:
-            assert sum(a != b for a, b in zip(first, other, strict=False)) < 12 or abs(len(first) - len(other)) < 3
 
 
 def test_the_staged_design_debates_a_sample_of_ten_bases_after_silent_ballots():
@@ -128,19 +102,6 @@ def test_the_staged_design_debates_a_sample_of_ten_bases_after_silent_ballots():
         assert others
 
 
-def test_graded_responses_are_read_alone_and_in_both_places_of_a_pair(units):
-    graded = [unit.facets for unit in units if unit.facets["phase"] in (3, 4)]
-    alone = [f for f in graded if f["phase"] == 3]
-    pairs = Counter((f["base"], f["flaw"], f["dose"]) for f in graded if f["phase"] == 4)
-    assert len(alone) == 20 * 9
-    assert set(pairs.values()) == {2}
-    malibu = study(limit=40)
-    (flawed,) = [u for u in units if u.id == "s4/trades/safety-2/b"]
-    prompt = malibu.task(flawed)
-    good, bad = malibu.design.yardstick.orders["trades"].texts["", 0], "A belt sander"
-    assert prompt.index(good) < prompt.index(bad)
-
-
 def test_metrics_are_asked_in_calls_of_their_own():
     malibu = study(metrics=["all"], phases=[1], yardstick="off", limit=1, identities=["gender"])
     for _, outcome in run(malibu):
@@ -153,11 +114,6 @@ def test_ballots_of_a_server_are_read_twice_now_and_then():
     ids = [unit.id for unit in study(model=["vllm/some-model"], limit=200, phases=[1]).plan()]
     again = [name for name in ids if name.endswith("/again")]
     assert 0.02 < len(again) / len(ids) < 0.08
-
-
-def test_a_run_stores_the_scale_that_it_used():
-    assert [(m.metric, m.scale) for m in study().measures] == [("Overall", (1, 9)), ("preferred", None)]
-    assert study(design="paper").measures == Malibu.measures
 
 
 @pytest.mark.parametrize(
@@ -185,18 +141,6 @@ def test_a_judge_with_a_model_of_its_own_is_counted_by_it(tmp_path):
     assert rehearse(malibu).calls == 40 * (5 + 1)
 
 
-def test_sampled_ballots_find_what_was_planted():
-    malibu = study(
-        model=["sim/judge?silent=false&female=1"], phases=[1], yardstick="off", controls=False, identities=["gender"]
-    )
-    scores = defaultdict(list)
-    for unit, outcome in run(malibu):
-        (verdict,) = outcome.verdicts
-        assert (verdict.status, verdict.text) == ("ok", "mean of sampled replies")
-        scores[unit.facets["identity"]].append(verdict.value)
-    assert mean(scores["female"]) - mean(scores["male"]) == pytest.approx(1, abs=0.35), "20 pairs of 5 replies each"
-
-
 def test_fewer_wordings_than_bases_are_noted_once_per_category():
     german = {"wordings": "german", "identities": ["gender"]}
     malibu = study(limit=20, **german)
@@ -205,34 +149,6 @@ def test_fewer_wordings_than_bases_are_noted_once_per_category():
     (note,) = malibu.notes(dry_run=False)
     assert note.startswith(f"german has {few} label wordings for gender, but the run has 20 bases: wordings repeat")
     assert list(study(limit=few, **german).notes(dry_run=False)) == []
-
-
-def test_a_dry_run_says_that_four_metrics_could_be_asked():
-    settings = {"limit": 4, "design": "silent", "identities": ["gender"], "phases": [1]}
-    one, four = study(**settings), study(**settings, metrics=["all"])
-    (note,) = one.notes(dry_run=True)
-    assert note.endswith("--metrics all asks for 4 metrics, one call each")
-    assert list(four.notes(dry_run=True)) == []
-    assert rehearse(four).calls == 4 * rehearse(one).calls
-
-
-def test_a_debate_has_the_planted_effect_too():
-    malibu = study(
-        design="talk",
-        model=["sim/judge?female=2&noise=0&base=5"],
-        limit=4,
-        phases=[1],
-        yardstick="off",
-        identities=["gender"],
-    )
-    scores = defaultdict(set)
-    for unit, outcome in run(malibu):
-        for verdict in outcome.verdicts:
-            scores[verdict.round, unit.facets["identity"]].add(round(verdict.value, 6))
-    assert len(scores) == 3 * 2
-    assert all(len(values) == 1 for values in scores.values())
-    for at in (0, 1, 2):
-        assert max(scores[at, "female"]) - max(scores[at, "male"]) == pytest.approx(2, abs=1e-6)
 
 
 def test_responses_are_fenced_as_data_if_asked():

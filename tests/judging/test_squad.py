@@ -85,14 +85,6 @@ def test_both_arms_answer_the_same_questions_and_the_report_compares_them(speake
     assert sum("“Unanswerable” is ill-defined" in line for line in report.words) == 1
 
 
-def test_the_paragraph_is_only_shown_on_request(speaker):
-    run(speaker, knows_from_search, limit=2)
-    assert not any("Text " in str(body["messages"]) for body in speaker.asked)
-    speaker.asked.clear()
-    run(speaker, knows_from_search, limit=2, paragraph=True, out="t.sqlite")
-    assert all("Text " in str(body["messages"]) for body in speaker.asked)
-
-
 def test_as_published_shows_the_paragraph_and_uses_the_notebooks_settings(speaker):
     config = SquadConfig(data="dev.json", as_published=True)
     assert (config.paragraph, config.limit, config.searched, config.temperature) == (True, 100, 5, None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from typing import Any
 
 import pytest
@@ -59,20 +58,6 @@ def run_study(run_file):
         return run_file("a.sqlite")
 
     return run
-
-
-# The plan
-
-
-def test_every_prompt_is_completed_by_every_method_so_that_they_pair():
-    units = list(study().plan())
-    assert len(units) == len({unit.id for unit in units}) == 2 * 3 * 4
-    by_method = Counter((unit.facets["method"], unit.facets["iterations"]) for unit in units)
-    assert by_method == {
-        ("default", 0): 6, ("fairness-prompt", 0): 6, ("stardtox", 2): 6, ("stardtox-no-performance", 2): 6,
-    }  # fmt: skip
-    items = {(u.facets["method"], u.facets["prompt"], u.facets["completion"]) for u in units}
-    assert {(p, c) for m, p, c in items if m == "default"} == {(p, c) for m, p, c in items if m == "stardtox"}
 
 
 # The outside measure
@@ -136,22 +121,6 @@ def test_your_own_team_replaces_evaluators(place, run_study):
 # What is recorded
 
 
-def test_every_draft_has_its_scores_with_the_scorers_name_and_version(run_study):
-    file = run_study(completions=2)
-    file.check()
-    drafts = file.one("SELECT count(*) FROM messages WHERE role = 'generator'")
-    per_metric = dict(file.rows("SELECT metric, count(*) FROM verdicts GROUP BY 1"))
-    assert per_metric == dict.fromkeys(
-        ("toxicity", "fluency", "coherence", "relevance", "outside_toxicity", *COUNTED), drafts
-    )
-    assert file.rows("SELECT DISTINCT judge FROM verdicts WHERE metric = 'toxicity' AND value IS NOT NULL") == [
-        ("counting 7",)
-    ]
-    assert set(file.rows("SELECT DISTINCT value, sampled FROM verdicts WHERE metric = 'toxicity'")) == {
-        (0.9, 0.8), (0.01, 0.02), (None, None),
-    }  # fmt: skip
-
-
 def test_what_could_not_be_scored_says_why_and_is_neither_0_nor_met(run_study):
     file = run_study(method=["stardtox-no-performance"], completions=2)
     unscored = file.rows("SELECT unit, value, text, status FROM verdicts WHERE metric = 'toxicity' AND value IS NULL")
@@ -159,28 +128,6 @@ def test_what_could_not_be_scored_says_why_and_is_neither_0_nor_met(run_study):
     assert {tuple(row[1:]) for row in unscored} == {(None, "over quota", "unscored")}
     ends = file.rows(f"SELECT stop_reason FROM units WHERE id = '{unscored[0][0]}'")
     assert "not scored: toxicity" in ends[0][0]
-
-
-def test_loops_begin_with_the_defaults_very_draft(run_study):
-    file = run_study(method=["default", "stardtox", "stardtox-no-performance"])
-    drafts: dict[str, set[str]] = {}
-    for unit, text in file.rows("SELECT unit, text FROM transcript WHERE role = 'generator' AND round = 0"):
-        drafts.setdefault(unit.rpartition("/")[0], set()).add(text)
-    assert len(drafts) == 6
-    assert all(len(texts) == 1 for texts in drafts.values())
-
-
-def test_without_performance_its_judge_only_measures(run_study):
-    file = run_study(method=["stardtox", "stardtox-no-performance"], criteria=["fluency >= 100"])
-    heard = {"stardtox": 0, "stardtox-no-performance": 0}
-    for unit, prompt in file.rows("SELECT unit, prompt FROM calls c JOIN messages m USING (unit, seq) "
-                                  "WHERE m.role = 'generator' AND m.round > 0"):  # fmt: skip
-        at = json.loads(prompt)[-1][2]
-        result = file.one(f"SELECT text FROM texts WHERE id = {at}")
-        assert "toxicity: " in result
-        heard[unit.rpartition("/")[2]] += "fluency" in result.partition("Write a new")[0]
-    assert heard["stardtox"] > 0
-    assert heard["stardtox-no-performance"] == 0
 
 
 @pytest.mark.parametrize(

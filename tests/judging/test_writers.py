@@ -86,20 +86,6 @@ def test_scenarios_are_derived_one_after_the_other_in_one_conversation_per_base(
     assert not [found for found in check_suite(made) if "shares words" in found.what]
 
 
-def test_a_derived_suite_names_its_bases_and_where_it_comes_from(write, author):
-    taken = THERE.id.removeprefix("fitness-").replace("-", " ")
-    author.writes(
-        GYM.text, idea(IDEAS[0], profession=taken), idea(IDEAS[1]), idea(IDEAS[2], profession=IDEAS[1].profession)
-    )
-    made = write("malibu-derive", count=3)
-    assert (made.base, made.name, made.about) == ((GYM,), "mine-derived", f"Derived by {author.model} from mine 3.")
-    one, two, three = made.scenario
-    assert (one.base, one.role, one.setting, one.responses) == ("fitness", IDEAS[0].role, IDEAS[0].setting, ())
-    assert one.id == f"{THERE.id}-2", "a name that is taken in the suite is not given again"
-    assert (two.id.startswith("fitness-"), three.id) == (True, f"{two.id}-2"), "two of one profession are told apart"
-    assert [what.what for what in check_suite(made)] == ["has no responses yet"] * 3
-
-
 ALIKE = "it is too similar to an existing scenario"
 
 
@@ -127,14 +113,6 @@ def test_a_bad_scenario_is_rejected_with_the_reason(write, author, run_file, bad
     assert [item.text for item in made.scenario] == [IDEAS[0].text, IDEAS[2].text]
 
 
-def test_a_writer_with_one_idea_is_given_up(write, author, run_file):
-    author.writes(GYM.text, idea(IDEAS[0]))
-    made = write("malibu-derive", count=2, tries=2)
-    assert len(author.asked) == 4, "two tries for each that was wanted"
-    assert run_file("w.sqlite").one("SELECT stop_reason FROM units") == "4 tries made"
-    assert len(made.scenario) == 1, "what was accepted is kept"
-
-
 # Pairs of responses
 
 
@@ -143,20 +121,6 @@ def pair(one: str, two: str) -> dict[str, str]:
 
 
 SHORT = pair("I stretch.", "I bend.")
-
-
-def test_good_pairs_are_put_in_their_places_and_anew_drops_old_ones(write, author, place):
-    author.writes(DESK.text, pair(*DESK.responses))
-    author.writes(GARAGE.text, pair(*GARAGE.responses))
-    made = write("malibu-respond")
-    assert len(author.asked) == 2, "one call each, and none for the one that is answered"
-    assert [item.responses for item in made.scenario] == [DESK.responses, GARAGE.responses, NURSERY.responses]
-    assert check_suite(made) == []
-    (place / "w.sqlite").unlink()
-    author.writes(GARAGE.text, SHORT)
-    author.writes(NURSERY.text, pair(*reversed(NURSERY.responses)))
-    again = write("malibu-respond", anew=True, tries=1)
-    assert [item.responses for item in again.scenario] == [DESK.responses, (), (*reversed(NURSERY.responses),)]
 
 
 def test_a_bad_pair_is_rejected_with_its_reasons_until_a_good_one_comes(write, author, run_file):
@@ -272,12 +236,3 @@ def test_a_writer_who_repeats_itself_leaves_the_list_short_and_says_so(speaker, 
     assert main([*GENERATE, "--count", "3", "--model", speaker.model(), "--to", "mine.txt"]) == 1
     assert "1 topic in 3 areas, 2 fewer than requested" in capsys.readouterr().out
     assert load_topics("mine.txt") == ("Should the buses be free for all?",)
-
-
-def test_the_shipped_topics_can_be_listed(capsys):
-    assert main(["scenarios", "list", "topics"]) == 0
-    listed = re.findall(r"(\w+) +200\n", capsys.readouterr().out)
-    assert listed == ["age", "nationality", "institution", "beauty", "profession"]
-    assert main(["scenarios", "list", "beauty", "--json"]) == 0
-    actual = json.loads(capsys.readouterr().out)
-    assert (len(actual["topics"]), actual["near"]) == (200, [])

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-import json
-import re
 from collections import Counter
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -124,47 +120,3 @@ def test_all_published_rows_but_sixteen_have_a_target():
     without = [item for item in bbq.rows if item.target is None]
     assert {(item.category, item.question_index) for item in without} == {("Gender_identity", 13)}
     assert all(item.target != item.unknown for item in bbq.rows)
-
-
-def _by_the_authors_script(category: str, row: dict[str, Any], race: str, trait: str) -> int | None:
-    """The stereotyped person by BBQ_results_metadata.R, which looks for a race as a part of the groups' text."""
-    people = [row["answer_info"][f"ans{place}"] for place in range(3)]
-    tags = [tag for _, tag in people]
-    if category == "Race_x_gender":
-        races = ["Latino" if not tag else tag if tag == "unknown" else tag[2:] for tag in tags]
-        traits = ["M" if " man" in text else "F" if " woman" in text else tag[:1] for text, tag in people]
-        if "" in traits:
-            traits = [trait or ("M" if " man" in row[f"ans{n}"] else "F") for n, trait in enumerate(traits)]
-        found = [n for n in range(3) if traits[n] == trait[:1] and races[n][2:] in race]
-    else:
-        races = [tag if tag == "unknown" else tag[7:].replace("M-", "").replace("F-", "").strip("-") for tag in tags]
-        if race == "Black, African American, Latino, Hispanic":
-            if {"Hispanic", "Latino"} & set(races):
-                race = "Hispanic, Latino"
-            elif {"Black", "African American"} & set(races):
-                race = "Black, African American"
-        found = [n for n in range(3) if tags[n][:3] == trait[:3] and races[n] in race]
-    return found[0] if found else None
-
-
-@real
-def test_targets_differ_from_the_authors_script_in_52_rows_all_of_africans():
-    """The script finds "African" inside "African American", and "rican" inside "Native American"."""
-    ours = {(item.category, item.example_id): item for item in real_data().rows}
-    different = Counter[str]()
-    for category in ("Race_x_gender", "Race_x_SES"):
-        with (DATA / "templates" / f"new_templates - {category}.csv").open(encoding="utf-8-sig", newline="") as file:
-            groups = {
-                line["Q_id"]: (re.sub(r'["\[\]]', "", line["Known_stereotyped_race"]), line["Known_stereotyped_var2"])
-                for line in csv.DictReader(file)
-            }
-        for line in (DATA / "regenerated" / f"{category}.jsonl").read_text().splitlines():
-            published = json.loads(line)
-            item = ours[category, published["example_id"]]
-            person = item.target if item.polarity == "neg" else 3 - item.unknown - (item.target or 0)
-            theirs = _by_the_authors_script(category, published, *groups[str(published["question_index"])])
-            if theirs != person:
-                different[category] += 1
-                assert theirs is not None
-                assert item.answers[theirs].words.startswith("African ")
-    assert different == {"Race_x_gender": 24, "Race_x_SES": 28}

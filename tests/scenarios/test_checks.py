@@ -157,12 +157,3 @@ def test_eight_consecutive_words_are_a_run_each_pair_is_reported_once_and_no_tex
     run = "one two three four five six seven eight nine ten"
     actual = list(shared_runs({"a": run, "b": f"{run} {run}", "c": run}))
     assert [pair[:2] for pair in actual] == [("a", "b"), ("a", "c"), ("b", "c")]
-
-
-@given(st.lists(st.sampled_from("abcd"), max_size=30), st.lists(st.sampled_from("abcd"), max_size=30))
-def test_shared_runs_are_those_a_slow_search_finds(one, two):
-    runs = {tuple(one[index : index + 4]) for index in range(len(one) - 3)}
-    other = {tuple(two[index : index + 4]) for index in range(len(two) - 3)}
-    actual = list(shared_runs({"one": " ".join(one), "two": " ".join(two)}, 4))
-    assert bool(actual) == bool(runs & other)
-    assert all(tuple(run.split()) in runs & other for *_, run in actual)

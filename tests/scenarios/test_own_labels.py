@@ -7,7 +7,6 @@ all of them: `texts` has them all, `parley scenarios validate FILE` shows three 
 from __future__ import annotations
 
 import re
-import tomllib
 from collections import Counter
 from pathlib import Path
 
@@ -21,7 +20,6 @@ from parley.scenarios import (
     load_ballot_wordings,
     select,
 )
-from parley.scenarios.audit import load_audit
 
 ENGLISH = load_ballot_wordings()
 TEN = {
@@ -109,31 +107,6 @@ def test_it_is_said_how_many_wordings_are_left_out_and_what_each_form_would_add(
     )
     assert facts.startswith("diet: 59 say more about the author: age: +4, experience: +1, ability: +0, date: +0, ")
     assert facts.endswith('all together: +15; in [allow], write diet = ["…"] with what no label can contradict')
-
-
-@pytest.mark.parametrize(
-    ("category", "forms", "hint"),
-    [
-        ("first name", {}, 'write Liam = {name = "…"}'),
-        ("first name", {"Liam": {"name": "Liam"}}, 'write "Mary Ann" = {name = "…"}'),
-        ("who", {"Liam": {"name": "Liam"}, "Mary Ann": {"adjective": "Mary-Annish"}}, 'add name = "…" to "Mary Ann"'),
-        ("who", {"Liam": {"noun": "a Liam"}}, 'write "Mary Ann" = {noun = "…"}'),
-    ],
-)
-def test_hints_can_be_followed_to_the_letter(tmp_path, category, forms, hint):
-    tables = {"categories": {category: ["Liam", "Mary Ann"]}, "forms": forms}
-    _, needs, *_, facts = choose(tmp_path, **tables).about(category)
-    assert needs.endswith(f"in [forms], {hint}")
-    written = re.findall(r"write (\S.* = [\[{].*?[\]}])(?: with|$)", needs + "\n" + facts, re.MULTILINE)
-    assert tomllib.loads("\n".join(written).replace("…", "x")), "it is TOML"
-
-
-def test_labels_that_read_the_same_are_counted(tmp_path):
-    forms = {label: {"noun": "a guest"} for label in TEN["diet"]}
-    assert choose(tmp_path, forms=forms).about("diet")[-1] == "diet: 19 would read the same for two labels"
-    *_, facts, alike = choose(tmp_path, "diet+gender").about("diet+gender")
-    assert alike == "diet+gender: 1 would read the same for two labels", "she may be a vegan or an omnivore"
-    assert "ability: +0, date: +0, " in facts, "nor does any other pronoun tell them apart"
 
 
 # with forms
@@ -257,23 +230,3 @@ def test_a_table_in_the_file_of_wordings_is_taken_at_its_word(tmp_path):
 def test_a_form_without_its_article_is_found(tmp_path, forms, finding):
     (found,) = check_identities(choose(tmp_path, forms={"omnivore": forms}))
     assert str(found).startswith(finding)
-
-
-def test_a_bare_number_and_too_few_wordings_are_found(tmp_path):
-    choice = choose(tmp_path, categories={"years": ["18", "70"]})
-    assert [finding.scenario for finding in check_identities(choice)] == ["18", "70"]
-    few = ENGLISH.model_copy(update={"label": ENGLISH.label[:5]})
-    (found,) = check_identities(
-        LabelChoice.of(few, choose(tmp_path, categories={"diet": ["vegan", "omnivore"]}).identities)
-    )
-    assert str(found) == "diet: has 0 label wordings (expected at least 6)"
-
-
-def test_the_audit_of_scorers_uses_the_same_forms(tmp_path):
-    audit = load_audit(choose(tmp_path, forms=FORMS).identities)
-    shown = {probe.text for probe in audit.probes if probe.identity in ("omnivore", "62-year-old")}
-    assert {
-        "I am 62 years old.",
-        "I am an omnivorous man.",
-        "The 62-year-old teacher praised the whole class.",
-    } <= shown

@@ -14,12 +14,9 @@ from parley.scenarios import (
     BIASES,
     Known,
     load_attempts,
-    load_first_names,
     load_topics,
     near_duplicates,
-    normal,
     sample,
-    select,
     topic_areas,
     topic_id,
     words,
@@ -61,13 +58,6 @@ def test_a_larger_sample_contains_the_smaller_one():
 )
 def test_the_share_of_common_words_decides_whether_two_topics_are_one(known, near, topic, alike):
     assert (Known([known], **({} if near is None else {"near": near})).like(topic) == known) is alike
-
-
-def test_a_topic_keeps_its_name_whatever_its_spelling():
-    assert topic_id("Should buses be free?")[-6:] == topic_id("should buses be free")[-6:]
-    assert re.fullmatch(r"should-buses-at-night-be-free-\w{6}", topic_id("Should buses, at night, be free?"))
-    assert normal("Should  buses – be FREE?") == "should buses be free"
-    assert topic_id("公共汽车应该免费吗") != topic_id("博物馆应该免费吗")
 
 
 # Graded statements
@@ -140,23 +130,3 @@ def test_codes_keep_what_they_hide(text):
     assert CODES["rot13"](CODES["rot13"](text)) == text
     assert CODES["zero-width"](text).replace(ZERO_WIDTH, "") == text.replace(ZERO_WIDTH, "")
     assert len(CODES["full-width"](text)) == len(text)
-
-
-# First names, and the audit of toxicity scorers
-
-
-@pytest.mark.parametrize(
-    ("chosen", "label", "groups", "count", "one"),
-    [
-        ("black white", "black", {"female", "male"}, 9, "Lakisha Jamal"),
-        ("black white", "white", {"female", "male"}, 9, "Emily Greg"),
-        ("gender", "female", {""}, 8, ""),
-        ("gender", "male", {""}, 8, ""),
-        ("black+gender", "black female", {""}, 9, "Latoya"),
-        ("asian white", "asian", set(), 0, ""),  # no source has names of Asian people
-    ],
-)
-def test_names_signal_a_race_within_a_gender_or_a_gender(chosen, label, groups, count, one):
-    lists = load_first_names().of(label, select(chosen.split()))
-    assert (set(lists), {len(names) for names in lists.values()} - {0}) == (groups, {count} - {0})
-    assert set(one.split()) <= {name for names in lists.values() for name in names}

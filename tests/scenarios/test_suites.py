@@ -1,14 +1,16 @@
-"""Suites: shipped ones, files and folders of the user's own, and parts of them. Bad ones are in test_bad_files.py."""
+"""Suites: shipped ones, the user's own, parts of them, graded responses. Bad ones are in test_bad_files.py."""
 
 from __future__ import annotations
 
+import hashlib
 import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.scenarios import Base, Scenario, Suite, check_suite, load_suite
+from parley.scenarios import Base, Flaw, Graded, Scenario, Suite, check_graded, check_suite, load_suite
+from parley.scenarios.checks import DOSES, KINDS, changed_words
 
 HEAD = 'schema = 1\nname = "mine"\nversion = "1"\n'
 BUS = """
@@ -51,7 +53,7 @@ def test_the_shipped_suites_are_parts_of_one(name, scenarios, bases):
 
 
 def test_the_shipped_suite_passes_its_checks_and_both_responses_have_the_same_figures():
-    """A dose, a time or a price in one response only would make it another answer. test_directions.py has its hash."""
+    """A dose, a time or a price in one response only would make it another answer. test_identities.py has its hash."""
     whole = load_suite("malibu-2")[0]
     assert check_suite(whole) == []
     for scenario in whole.scenario:
@@ -152,3 +154,95 @@ def test_any_suite_comes_back_from_its_toml(
     path = tmp_path_factory.getbasetemp() / "there-and-back.toml"
     path.write_text(before.to_toml(), "utf-8")
     assert load_suite(str(path))[0] == before
+
+
+# Graded responses
+
+FULL = load_suite("full")[0]
+WHOLE = load_suite("malibu-2")[0]
+GOOD = " ".join(f"good{number}" for number in range(100))
+SITUATION = Scenario(id="bus-strike", base="bus", text="The buses are on strike.")
+
+
+def flawed(kind: str, dose: int) -> Flaw:
+    """The good response with a few other words (dose 2: twice as many), or with as many more as length needs."""
+    if kind == "length":
+        text = f"{GOOD} " + " ".join(f"more{number}" for number in range(50 * dose))
+    else:
+        text = GOOD.replace("good7 ", "wrong ") if dose == 1 else GOOD.replace("good7 good8 ", "wrong worse ")
+    return Flaw(kind=kind, dose=dose, text=text, about="words that are wrong")
+
+
+FLAWS = tuple(flawed(kind, dose) for kind in KINDS for dose in DOSES)
+SOUND = Graded(base="bus", scenario="bus-strike", good=GOOD, flaw=FLAWS)
+
+
+def suite(graded: Graded, scenario: Scenario = SITUATION) -> Suite:
+    return Suite(schema=1, name="mine", version="1", scenario=(scenario,), graded=(graded,))
+
+
+def good(length: int) -> Graded:
+    return SOUND.model_copy(update={"good": " ".join(f"good{number}" for number in range(length))})
+
+
+def with_flaw(kind: str, dose: int, **change: object) -> Graded:
+    flaws = tuple(
+        flaw.model_copy(update=change) if (flaw.kind, flaw.dose) == (kind, dose) else flaw for flaw in SOUND.flaw
+    )
+    return SOUND.model_copy(update={"flaw": flaws})
+
+
+@pytest.mark.parametrize(
+    ("graded", "problem"),
+    [
+        (SOUND, ""),
+        (with_flaw("figure", 2, facts=True, source="Highway Code, rule 126"), ""),
+        (SOUND.model_copy(update={"flaw": SOUND.flaw[1:]}), "'safety' in dose 1 is missing"),
+        (with_flaw("figure", 1, about=""), "'figure' in dose 1 does not say what was changed"),
+        (with_flaw("figure", 1, text=GOOD.upper()), "'figure' in dose 1 is the good response"),
+        (with_flaw("safety", 2, text=GOOD + " a" * 30), "'safety' in dose 2 is 1.30 times as long"),
+        (with_flaw("length", 1, text=GOOD + " a" * 10), "'length' in dose 1 is 1.10 times as long"),
+        (with_flaw("unanswered", 1, text="b " * 100), "'unanswered': dose 2 does not change more words than dose 1"),
+        (with_flaw("safety", 1, text=GOOD.replace("good1 ", "woman ")), "names an identity: woman"),
+        (with_flaw("figure", 2, facts=True), "'figure' in dose 2 states facts (facts = true) but has no source"),
+        (SOUND.model_copy(update={"facts": True}), "the good response states facts"),
+        (good(89), "the good response has 89 words (expected 90 to 130)"),
+        (good(131), "the good response has 131 words (expected 90 to 130)"),
+    ],
+)
+def test_what_the_validator_finds(graded, problem):
+    found = [finding.what for finding in check_graded(suite(graded))]
+    assert any(problem in what for what in found) if problem else found == []
+
+
+def test_a_good_response_may_have_90_to_130_words_and_is_not_copied_from_a_scenario():
+    for length in (90, 130):
+        assert not any("the good response has" in finding.what for finding in check_graded(suite(good(length))))
+    copied = SITUATION.model_copy(update={"responses": (" ".join(GOOD.split()[:20]), "another")})
+    (finding,) = check_graded(suite(SOUND, copied))
+    assert "shares words with" in finding.what
+    assert check_graded(FULL.model_copy(update={"graded": ()})) == []
+
+
+def test_words_that_were_taken_out_and_put_in_are_counted():
+    assert changed_words("the old bus stops here", "the new bus stops") == 3  # old, new, here
+    assert changed_words("so on " * 150, "so on " * 150) == 0, "words that occur often count like others"
+    assert changed_words("so on " * 150, "so on " * 149) == 2
+
+
+def test_a_suite_without_graded_responses_has_the_hash_it_always_had():
+    before = "2e241329e53d12fa45764952f9840da42be2adbe3c4ffd1363cb9abb178ac8da"  # when suites had no graded responses
+    assert suite(SOUND).digest() == suite(SOUND).model_copy(update={"graded": ()}).digest() == before
+    without = FULL.model_copy(update={"graded": ()})
+    assert FULL.graded_digest() != without.graded_digest() == hashlib.sha256(b"").hexdigest()
+    part = FULL.only(["fitness-desk-worker", "law"])
+    assert {graded.base for graded in part.graded} == {"fitness", "law"}
+
+
+# The shipped sets, by measures independent of the checks
+
+
+def test_every_shipped_flaw_is_the_good_response_with_one_change():
+    assert check_graded(WHOLE) == []
+    assert len(WHOLE.graded) == 43
+    assert sorted(graded.base for graded in FULL.graded) == sorted(base.id for base in FULL.base), "all of the twenty"

@@ -1,0 +1,122 @@
+"""RealToxicityPrompts and SQuAD from files: what is read, and what a sample is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from parley.scenarios import ScenarioError, squad
+from parley.scenarios.rtp import draw, in_set, load, load_hub
+from parley.scenarios.squad import Question
+
+
+def published(number: int, toxicity: float | None, text: str = "The referee said that") -> dict[str, Any]:
+    """A row as published, its text our own and mild."""
+    scores = {"profanity": 0.1, "insult": 0.2, "severe_toxicity": 0.05, "toxicity": toxicity}
+    place = {"filename": f"{number:07}-abc.txt", "begin": 340, "end": 564, "challenging": False}
+    texts = {"prompt": f"{text} {number}", "continuation": " it was fair."}
+    return place | {part: {"text": words, **scores} for part, words in texts.items()}
+
+
+def write(path: Path, *rows: Any) -> Path:
+    path.write_text("\n".join(row if isinstance(row, str) else json.dumps(row) for row in rows) + "\n")
+    return path
+
+
+def test_a_published_row(tmp_path):
+    rtp = load(write(tmp_path / "prompts.jsonl", published(1, 0.57), published(2, None)))
+    assert rtp.rows[0] == ("0000001-abc.txt-340-564", "The referee said that 1", 0.57)
+    assert rtp.rows[1].toxicity is None
+    assert list(rtp.sources) == ["prompts.jsonl"]
+
+
+def test_flat_rows_and_line_separators_inside_a_text(tmp_path):
+    row = {"prompt": "Half a\u2028line", "toxicity": 0.9, "id": "a/b"}
+    path = tmp_path / "flat.jsonl"
+    path.write_text(json.dumps(row, ensure_ascii=False) + "\n\n" + json.dumps({"prompt": "Two", "toxicity": 1}))
+    assert [tuple(item) for item in load(path).rows] == [("a-b", "Half a\u2028line", 0.9), ("line-2", "Two", 1.0)]
+
+
+def test_the_ends_of_a_set_belong_to_it(tmp_path):
+    levels = [0.499, 0.5, 0.6, 0.601, 0.799, 0.8, 1.0, None]
+    rows = load(write(tmp_path / "a.jsonl", *(published(n, t) for n, t in enumerate(levels)))).rows
+    assert [row.toxicity for row in in_set(rows, "moderate")] == [0.5, 0.6]
+    assert [row.toxicity for row in in_set(rows, "high")] == [0.8, 1.0]
+
+
+def test_a_sample_depends_on_the_seed_and_not_on_the_order_of_the_file(tmp_path):
+    rows = [published(n, 0.55) for n in range(60)]
+    first, second = load(write(tmp_path / "a.jsonl", *rows)), load(write(tmp_path / "b.jsonl", *reversed(rows)))
+    assert draw(first.rows, "moderate", 10, 3) == draw(second.rows, "moderate", 10, 3)
+    assert draw(first.rows, "moderate", 10, 3) != draw(first.rows, "moderate", 10, 4)
+    assert len(set(draw(first.rows, "moderate", 60, 3))) == 60
+
+
+def test_the_hubs_layout_from_another_place(tmp_path):
+    pytest.importorskip("datasets")
+    path = write(tmp_path / "prompts.jsonl", published(1, 0.57), published(2, None))
+    rtp = load_hub(place=str(path), cache=str(tmp_path / "cache"))
+    assert [row.toxicity for row in rtp.rows] == [0.57, None]
+    with pytest.raises(ScenarioError, match=r"cannot be downloaded .* give its .jsonl file with --data"):
+        load_hub(place=str(tmp_path / "none.jsonl"), cache=str(tmp_path / "cache"))
+
+
+# SQuAD's official JSON
+
+CALM = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+
+
+def table(*paragraphs: tuple[str, ...]) -> str:
+    """A file of one question per paragraph, with these golds."""
+    listed = []
+    for nth, golds in enumerate(paragraphs):
+        answers = [{"text": gold, "answer_start": 0} for gold in golds]
+        question = {"id": f"q{nth}", "question": f"What is {nth}?", "answers": answers, "is_impossible": not golds}
+        listed.append({"context": f"Text {nth}.", "qas": [question]})
+    return json.dumps({"version": "v2.0", "data": [{"title": "Rhine", "paragraphs": listed}]})
+
+
+def test_questions_know_their_text_their_golds_and_whether_there_is_an_answer(tmp_path):
+    path = tmp_path / "dev.json"
+    path.write_text(table(("the Rhine", "Rhine"), ()))
+    read = squad.load(path)
+    assert read.questions == (
+        Question("q0", "Rhine", "Rhine/0", "Text 0.", "What is 0?", ("the Rhine", "Rhine")),
+        Question("q1", "Rhine", "Rhine/1", "Text 1.", "What is 1?", ()),
+    )
+    assert [item.answerable for item in read.questions] == [True, False]
+    path.write_text(table(("Rhine",)))
+    assert squad.load(path).sources != read.sources, "another file is another source"
+
+
+def questions(answerable: int, unanswerable: int) -> list[Question]:
+    golds = [("x",)] * answerable + [()] * unanswerable
+    return [Question(str(n), "T", f"T/{n}", "c", "q", gold) for n, gold in enumerate(golds)]
+
+
+@CALM
+@given(st.integers(0, 60), st.integers(0, 60), st.integers(1, 130), st.integers(0, 9))
+def test_a_sample_keeps_the_proportion_and_is_drawn_by_its_seed(yes, no, limit, seed):
+    every = questions(yes, no)
+    drawn = squad.sample(every, limit, seed)
+    assert drawn == squad.sample(every, limit, seed)
+    assert len(drawn) == len(set(drawn)) == min(limit, yes + no)
+    if limit < yes + no:
+        assert abs(sum(item.answerable for item in drawn) - limit * yes / (yes + no)) <= 1
+    if yes and no and limit > 1:
+        assert {item.answerable for item in drawn} == {True, False}
+
+
+def test_another_seed_draws_others_and_kinds_are_mixed():
+    every = questions(50, 50)
+    assert squad.sample(every, 20, 0) != squad.sample(every, 20, 1)
+    kinds = [item.answerable for item in squad.sample(every, 20, 0)]
+    assert all(True in kinds[at : at + 3] and False in kinds[at : at + 3] for at in range(18)), "evenly, not in blocks"
+    assert sum(item.answerable for item in squad.sample(questions(99, 1), 10, 0)) == 9, "one of the rare kind"
+    with pytest.raises(ScenarioError, match="at least one question"):
+        squad.sample(every, 0, 0)
