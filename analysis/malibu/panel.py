@@ -266,7 +266,7 @@ class PanelData:
         keys = [key for key in PAIR if key in verdicts and key not in of_order]
         units = _grouped(verdicts, keys).agg(**{LOG_ODDS: (LOG_ODDS, "mean"), "orders": ("order", "nunique")})
         units = units[units["orders"] == 2].reset_index().drop(columns="orders")
-        lead = np.sign(units[LOG_ODDS].to_numpy(dtype=float))
+        lead = np.sign(units[LOG_ODDS].to_numpy())
         first, second = (units[side].astype(object) for side in ("identity", "other"))
         winner = first.where(lead > 0, second.where(lead < 0, "tie"))
         choice = np.select([lead > 0, lead < 0], ["A", "B"], "tie").astype(object)

@@ -83,7 +83,8 @@ def width_by_labels(*texts: LabelledTexts) -> Callable[[int], float]:
     """The width that the corrected interval would have, by the number of labels drawn in the same way.
 
     More labels reduce the variance from not labelling everything. The rest comes from the clusters, and only more of
-    them would reduce it. It is inf where labels would be in fewer than ten clusters.
+    them would reduce it. It is inf where labels would be in fewer than ten clusters. No more labels than texts can be
+    asked for.
 
     Args:
         texts: The arm, or the two that are compared.
@@ -96,7 +97,7 @@ def width_by_labels(*texts: LabelledTexts) -> Callable[[int], float]:
         now, then = (
             float((squares * (1 / np.minimum(1.0, drawn * factor) - 1)).sum()) for factor in (1.0, labels / line.n)
         )
-        missed, missed_now = ((1 - min(1.0, each / count)) ** (count / clusters) for each in (labels, line.n))
+        missed, missed_now = ((1 - each / count) ** (count / clusters) for each in (labels, line.n))
         labelled = min(clusters, (line.clusters or 0) * (1 - missed) / (1 - missed_now))
         if labelled < MIN_CLUSTERS:
             return math.inf
