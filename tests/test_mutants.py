@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -11,7 +13,7 @@ import pytest
 
 pytest.importorskip("resource", reason="the tool forks, which Windows cannot")
 
-from tests.mutants.__main__ import Tried, closest, table, try_room
+from tests.mutants.__main__ import closest, table
 from tests.mutants.bench import Bench
 from tests.mutants.faults import KINDS, choose, faults_of
 
@@ -63,19 +65,40 @@ GOLDEN = "from ages.rules import farewell\ndef test_case():\n    assert farewell
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Bench:
+def project(tmp_path: Path) -> Path:
     files = {"ages/rules.py": RULES, "tests/ages/test_rules.py": TESTS, ".gitignore": "build/\n"}
     for name, text in (files | {"tests/golden/cases.toml": "", "tests/test_golden.py": GOLDEN}).items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
-    return Bench(tmp_path)
+    return tmp_path
 
 
-def test_what_the_tests_find_and_what_they_do_not(bench: Bench) -> None:
-    tried = list(try_room(bench, "ages", count=100, seed=1, most=10))
-    outcomes = {(one.fault.function, one.fault.change): (one.outcome, one.test.rpartition("::")[2]) for one in tried}
-    assert outcomes == {
+COMMAND = """
+from pathlib import Path
+from tests.mutants import __main__ as command, bench
+command.ROOT, bench.LARGE = Path.cwd(), ()
+assert command.main(["ages", "--count", "100", "--most", "10", "--table", "MUTANTS.md"]) == 1, "some survive"
+bench.Bench._trace = None  # what was traced is not traced again
+assert command.main(["ages", "--count", "1", "--seed", "2"]) == 0
+Path("ages/rules.py").write_text(Path("ages/rules.py").read_text() + "# changed\\n")
+try:
+    command.main(["ages", "--count", "1"])
+except TypeError:
+    print("a changed module is traced again")
+"""
+
+
+def test_what_the_tests_find_and_what_they_do_not(project: Path) -> None:
+    """In a process of its own, which forks faster than one that has loaded what other tests need."""
+    root = Path(__file__).parents[1]
+    (project / "MUTANTS.md").write_text(table({"names": [], "ages": []}, seed=7))
+    done = subprocess.run(
+        [sys.executable, "-c", COMMAND], cwd=project, env={**os.environ, "PYTHONPATH": str(root)},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    found = re.findall(r"^ +\d+ s  (.*?) +ages/rules.py:\d+ ?(\w*): .*`(.*)`(?: \(by .*::(.*)\))?$", done.stdout, re.M)
+    assert {(function, change): (outcome, test) for outcome, function, change, test in found[:-1]} == {
         ("", "65 → 66"): ("killed", "test_old"),
         ("old", "age >= LIMIT → age > LIMIT"): ("killed", "test_old"),
         ("old", "return age >= LIMIT → return None"): ("killed", "test_old"),
@@ -85,8 +108,8 @@ def test_what_the_tests_find_and_what_they_do_not(bench: Bench) -> None:
         ("unused", "raise ValueError(name) → pass"): ("not reached", ""),
         ("farewell", 'return "Goodbye, " + name → return None'): ("killed by golden", "test_case"),
     }
-    assert (bench.root / "ages" / "rules.py").read_text() == (bench.tree / "ages" / "rules.py").read_text() == RULES
-    page = table({"ages": tried}, 1, before=table({"names": [], "ages": []}, seed=7))
+    assert done.stdout.endswith("a changed module is traced again\n")
+    page = (project / "MUTANTS.md").read_text()
     assert re.findall(r"\| (names|ages) \| .*? \| (\d.*) \|", page) == [
         ("names", "7 | 0 | 0 | 0 | 0 | 0 | 0"),
         ("ages", "1 | 8 | 5 | 1 | 1 | 1 | 0"),
@@ -95,35 +118,18 @@ def test_what_the_tests_find_and_what_they_do_not(bench: Bench) -> None:
     assert "- survived: ages/rules.py:10 greeting: dropped line: " in page
 
 
-def test_tests_are_traced_again_only_if_they_or_the_module_changed(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def reached() -> list[str]:
-        return sorted(bench.reach(["tests/ages/test_rules.py"], ["ages/rules.py"]))
-
-    found = reached()
-    assert "tests/ages/test_rules.py::test_old" in found
-    assert "tests/ages/test_rules.py::test_that_fails_anyway" not in found
-    with monkeypatch.context() as patched:
-        patched.setattr(Bench, "_trace", None)
-        assert reached() == found
-    (bench.tree / "ages" / "rules.py").write_text(RULES + "# changed\n")
-    monkeypatch.setattr(Bench, "_trace", lambda *_: [])
-    assert reached() == []
-
-
-def test_the_closest_tests_are_named_after_the_module_or_the_smallest_that_import_it(bench: Bench) -> None:
-    folder = bench.tree / "tests" / "ages"
+def test_the_closest_tests_are_named_after_the_module_or_the_smallest_that_import_it(project: Path) -> None:
+    folder = project / "tests" / "ages"
     for name, text in (("long", "import parley.ages.rules\n" * 9), ("short", "import parley.ages.rules"), ("far", "")):
         (folder / f"test_{name}.py").write_text(text)
     files = [f"tests/ages/test_{name}.py" for name in ("far", "long", "rules", "short")]
-    chosen = [closest(bench.tree, files, ["ages/rules.py"], count) for count in (1, 2)]
+    chosen = [closest(project, files, ["ages/rules.py"], count) for count in (1, 2)]
     assert [[Path(file).stem for file in names] for names in chosen] == [["test_rules"], ["test_rules", "test_short"]]
 
 
-def test_tests_that_do_not_end_are_stopped(bench: Bench) -> None:
+def test_tests_that_do_not_end_are_stopped(project: Path) -> None:
     began = time.monotonic()
-    assert bench._fork(lambda: time.sleep(60) or "", 0.5) is None
+    assert Bench(project)._fork(lambda: time.sleep(60) or "", 0.5) is None
     assert time.monotonic() - began < 30
 
 
@@ -147,8 +153,3 @@ def test_every_kind_of_fault_is_small_and_can_be_chosen_again() -> None:
     }
     assert {fault.kind for _, fault in choose(found, len(KINDS), seed=3)} == set(KINDS)
     assert choose(found, 4, seed=3) == choose(found, 4, seed=3)
-
-
-def test_a_survivor_is_named_by_file_line_function_and_change() -> None:
-    (fault,) = faults_of("class A:\n    def f(self):\n        return 1 < self.x\n")[:1]
-    assert str(Tried("a.py", fault, "survived")).startswith("a.py:3 A.f: dropped line: `return 1 < self.x → ")

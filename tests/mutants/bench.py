@@ -11,6 +11,7 @@ import contextlib
 import gzip
 import hashlib
 import importlib
+import io
 import json
 import os
 import resource
@@ -109,6 +110,8 @@ def load_libraries() -> None:
     for library in LARGE:
         with contextlib.suppress(ImportError):
             importlib.import_module(library)
+    with contextlib.redirect_stdout(io.StringIO()):
+        pytest.main(["--markers", "--noconftest", "-c", os.devnull])  # loads its own modules and plugins
 
 
 class Bench:
