@@ -1,8 +1,13 @@
-"""The licences of all installed dependencies, read from the packages' metadata."""
+"""The licences of all installed dependencies, read from the packages' metadata.
+
+`python -m tests.dependencies.licences` prints them, and with `--write` writes docs/licences.md. Status 1: one is not
+accepted.
+"""
 
 from __future__ import annotations
 
 import re
+import sys
 import tomllib
 from collections.abc import Iterable, Iterator
 from email.message import Message
@@ -120,7 +125,7 @@ def installed_packages() -> tuple[list[Package], list[str]]:
 PAGE_HEAD = """\
 # Licences of Parley's dependencies
 
-Read from the packages' metadata by `python -m tests.dependencies licences --write`. A test checks every installed
+Read from the packages' metadata by `python -m tests.dependencies.licences --write`. A test checks every installed
 package against the accepted licences (`tests/dependencies/licences.py`). Versions are in constraints.txt. Parley
 itself is MIT. Model weights have their own licences ([models](models.md)), and so have BBQ, SQuAD v2 and
 RealToxicityPrompts, none of which is shipped; the weights of the scorer `ngrams` were trained on RealToxicityPrompts
@@ -143,3 +148,25 @@ def read_page() -> dict[str, tuple[str, str]]:
     return {
         name.strip(): (licence.strip(), extras.strip()) for name, licence, extras in rows if name.strip() != "package"
     }
+
+
+def main(words: list[str]) -> int:
+    packages, missing = installed_packages()
+    refused = [package for package in packages if not package.accepted]
+    for package in packages:
+        print(f"{package.name:<28.28} {package.licence:<26.26} {', '.join(package.extras)[:24]}")
+    print(f"{len(packages)} packages, {len(refused)} with a licence that is not accepted")
+    print(f"not installed, so not checked: {', '.join(missing) or 'none'}")
+    if "--write" in words:
+        installed = {package.name for package in packages}
+        elsewhere = [  # packages of other platforms stay on the page
+            Package(name, "", licence, tuple(extras.split(", ")))
+            for name, (licence, extras) in read_page().items()
+            if name not in installed
+        ]
+        PAGE.write_text(render_page(sorted([*packages, *elsewhere])), "utf-8")
+    return 1 if refused else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -76,7 +76,7 @@ ONLY_PARSED = {
     ("export", "hub"): "needs a network: tests/parley/test_export_hub.py",
     ("law-full.toml",): "made by the two above",
     ("run", "gemini.toml"): "made by malibu-respond: tests/parley/test_writing.py",
-    ("run", "runs/tutorial.sqlite"): "run, with what it prints: test_tutorial",
+    ("run", "runs/tutorial.sqlite"): "run, with what it prints: test_examples",
     ("run", "runs/null.sqlite"): "the same",
     ("run", "runs/silent.sqlite"): "the same",
     ("report", "--example", "--lines"): "the README reports on it; lines: tests/parley/test_check_runs.py",
@@ -84,7 +84,20 @@ ONLY_PARSED = {
     ("run", "--executor", "batch"): "needs a server that takes batches: tests/parley/test_batch.py",
 }
 """Commands with these words are only parsed, and why."""
-OUTSIDE = {"pip", "cmake", "llama-server", "accelerate", "ruff", "mypy", "git", "ollama", "vllm", "ray", "cd"}
+OUTSIDE = {
+    "pip",
+    "pip-audit",
+    "cmake",
+    "llama-server",
+    "accelerate",
+    "ruff",
+    "mypy",
+    "git",
+    "ollama",
+    "vllm",
+    "ray",
+    "cd",
+}
 """Other programs, which are not run."""
 FOREIGN = {
     "--api-key",
