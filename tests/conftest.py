@@ -64,7 +64,7 @@ LONGEST = (
     "test_local.py",
     "test_import_logs.py",
     "test_site.py",
-    "test_tutorial.py",
+    "test_examples.py",
     "test_notebooks.py",
     "test_leaderboard_page.py",
 )

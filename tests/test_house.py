@@ -248,12 +248,6 @@ def test_the_study_of_the_docs_runs(place: Path, parley: Callable[..., Any]) -> 
     assert len(choices) == 6
 
 
-def test_import_parley_is_enough() -> None:
-    for used in ("parley.frames.turns", "parley.runs.frames.verdicts", "parley.agents.Debate"):
-        done = tool("timeit", "-n", "1", "-r", "1", "-s", "import parley", used)
-        assert done.returncode == 0, done.stderr
-
-
 @pytest.mark.parametrize("package", ["parley", "parley.agents", "parley.imports", "parley.reports", "parley.runs"])
 def test_every_name_that_is_loaded_when_first_used_exists(package: str) -> None:
     """`import_on_first_use` reads the names from the block for the type checker, so this tests how it reads them."""

@@ -41,12 +41,6 @@ def call(*command: object, cwd: Path) -> str:
     return done.stdout
 
 
-def imports(python: Path, statement: str, cwd: Path) -> bool:
-    done = start(python, "-c", statement, cwd=cwd)
-    print(done.stderr[-1500:])  # pytest shows it if the test fails
-    return done.returncode == 0
-
-
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy without the links parley/agents and so on, as on Windows."""
@@ -76,21 +70,6 @@ def wheel(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built
 
 
-@pytest.fixture
-def python(tmp_path: Path) -> Path:
-    """A fresh environment that sees what is installed here, Parley itself excepted."""
-    site = Path(pytest.__file__).parents[1]
-    shared = tmp_path / "shared"
-    shared.mkdir()
-    for entry in site.iterdir():
-        if not entry.name.lower().startswith(("parley", "__editable__", "_distutils", "distutils-precedence")):
-            (shared / entry.name).symlink_to(entry, target_is_directory=entry.is_dir())
-    venv.create(tmp_path / "venv", with_pip=True)
-    (packages,) = (tmp_path / "venv").glob("lib/python3*/site-packages")
-    (packages / "shared.pth").write_text(f"{shared}\n")
-    return tmp_path / "venv" / "bin" / "python"
-
-
 def test_the_wheel_adds_one_package_and_its_metadata(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     tops = {name.partition("/")[0] for name in names}
@@ -101,43 +80,6 @@ def test_the_wheel_adds_one_package_and_its_metadata(wheel: Path) -> None:
     files = {name for name in tracked if not (ROOT / name).is_symlink() and (ROOT / name).is_file()}
     inside = {name if name.startswith("parley/") else f"parley/{name}" for name in files}
     assert inside - set(names) == set(), "not in the wheel"
-
-
-@pytest.mark.nightly  # the first command of the README is one
-def test_an_editable_installation_prints_nothing_and_works(source: Path, tmp_path: Path) -> None:
-    # Without -I, pip would take away the installation that the other tests use.
-    pip("install", "-I", "--prefix", tmp_path, "-e", source, cwd=tmp_path)
-    (site,) = tmp_path.glob("[lL]ib/**/site-packages")
-    paths = (str(site), str(Path(pytest.__file__).parents[1]))
-    code = f"import site, sys; site.addsitedir({paths[0]!r}); sys.path.append({paths[1]!r}); "
-    code += "import parley.scenarios; print(parley.scenarios.__file__)"
-    found = call(sys.executable, "-S", "-c", code, cwd=tmp_path)  # without the site's own editable installation
-    assert Path(found.strip()) == source / "scenarios" / "__init__.py"
-
-
-@pytest.mark.nightly
-@pytest.mark.skipif(os.name == "nt", reason="the environment is made with links")
-@pytest.mark.parametrize("parley_first", [True, False], ids=["parley first", "openai-agents first"])
-def test_parley_and_openai_agents_live_side_by_side(
-    wheel: Path, python: Path, tmp_path: Path, parley_first: bool
-) -> None:
-    """Both bring something called agents; each works, and goes without taking the other along."""
-    reachable = subprocess.run(
-        [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", str(tmp_path / "index"), "openai-agents"],
-        capture_output=True,
-        check=False,
-    )
-    if reachable.returncode:
-        pytest.skip("no package index can be reached")
-    order = (f"--no-deps {wheel}", "openai-agents") if parley_first else ("openai-agents", f"--no-deps {wheel}")
-    for wanted in order:
-        call(python, "-m", "pip", "install", "-q", *wanted.split(), cwd=tmp_path)
-    assert imports(python, "from agents import Runner", tmp_path)
-    assert imports(python, "from parley.agents import Debate; import parley.cli", tmp_path)
-    gone, left = ("parley-autogen", "openai-agents") if parley_first else ("openai-agents", "parley-autogen")
-    call(python, "-m", "pip", "uninstall", "-q", "-y", gone, cwd=tmp_path)
-    assert imports(python, "from agents import Runner", tmp_path) == (left == "openai-agents")
-    assert imports(python, "from parley import Debate", tmp_path) == (left == "parley-autogen")
 
 
 @pytest.fixture

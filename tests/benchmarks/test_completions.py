@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks.positive.completions import best_and_worst, read_splits, score_texts, write_scored_pairs
-from benchmarks.positive.evaluation import best_places, by_prompt, completions_table, distinct_pairs, repeated_pairs
+from benchmarks.positive.completions import best_and_worst, read_splits, write_scored_pairs
+from benchmarks.positive.evaluation import best_places, completions_table, distinct_pairs, repeated_pairs
 from parley.base.errors import ConfigError
 from parley.judging.rldf.answers import CONTINUE
 from parley.training.config import TrainConfig
@@ -48,14 +48,8 @@ def test_prompts_are_split_by_document_as_for_the_scorer(tmp_path: Path) -> None
     assert [int(text.split()[-1]) for text in splits["test"]] == held_out
     assert sum(map(len, splits.values())) == 200
     assert 0 < len(splits["validation"]) < len(held_out)
-
-
-def test_harmless_prompts_are_left_out_unless_they_are_challenging(tmp_path: Path) -> None:
     path = rtp(tmp_path / "prompts.jsonl", 3, toxicity=0.2)
-    assert not any(read_splits(config(tmp_path)).values())
-    rows = [json.loads(line) | {"challenging": True} for line in path.read_text("utf-8").splitlines()]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
-    assert sum(map(len, read_splits(config(tmp_path)).values())) == 3
+    assert not any(read_splits(config(tmp_path)).values()), "harmless prompts, none of them challenging"
     path.write_text('{"text": "no prompt"}\n', "utf-8")
     with pytest.raises(ConfigError, match="expected rows of RealToxicityPrompts"):
         read_splits(config(tmp_path))
@@ -91,25 +85,11 @@ def test_the_written_pairs_are_read_with_every_prompt_of_their_splits(tmp_path: 
     assert set(prompts.held_out()) == set(splits["test"])
 
 
-def test_a_function_of_ones_own_can_referee(tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text("def badness(text):\n    return 0.25 * len(text.split())\n")
-    assert score_texts(f"{tmp_path}/mine.py:badness", ["one", "two words"]) == [0.25, 0.5]
-    scores = score_texts("scorer/ngrams", ["The garden is lovely today.", "You are a stupid idiot."])
-    kind, rude = [score for score in scores if score is not None]
-    assert kind < rude
-
-
-def test_best_of_n_takes_the_lowest_score_of_each_group() -> None:
-    assert best_places([0.3, 0.1, None, 0.2, None, None], 3) == [1, 3]
+def test_measures_of_texts_by_hand() -> None:
+    assert best_places([0.3, 0.1, None, 0.2, None, None], 3) == [1, 3], "the lowest score of each group"
     assert best_places([None, None], 2) == [0]
-
-
-def test_distinct_pairs_of_words() -> None:
     assert distinct_pairs(["a b a b", "a b"]) == 2 / 4
     assert math.isnan(distinct_pairs(["one", ""]))
-
-
-def test_a_completion_that_repeats_its_prompt() -> None:
     assert repeated_pairs("We need to talk", "we need to go home") == pytest.approx(2 / 3)
     assert repeated_pairs("Talk", "Talk") == 0.0
 
@@ -124,15 +104,6 @@ def completion(system: str, prompt: str, score: float | None, tokens: int = 2) -
         "kl": 0.5,
         "scores": {"ngrams": score, "embedded": score},
     }
-
-
-def test_a_prompts_measures_leave_unscored_completions_out() -> None:
-    rows = [completion("Default", "p", 0.2), completion("Default", "p", 0.6), completion("Default", "p", None)]
-    row = by_prompt(rows).iloc[0]
-    assert row["ngrams"] == pytest.approx(0.4)
-    assert row["ngrams, share at 0.5 or more"] == 0.5
-    assert row["ngrams, worst of a prompt"] == 0.6
-    assert row["perplexity, nats per token"] == 1.5
 
 
 def test_differences_are_between_the_same_prompts() -> None:

@@ -69,22 +69,6 @@ def test_the_page_says_where_a_peer_is_ahead() -> None:
     ]
 
 
-def test_a_saturated_system_is_shown_as_not_measured() -> None:
-    figures = [
-        {"system": "ag2", "latency": 50, "conversations": 64, "wall": 4.0, "efficiency": 0.05, "peak_mb": 99.0},
-        {"system": "ag2", "latency": 50, "conversations": 128, "not_run": "saturated"},
-    ]
-
-    assert row(page.grid_section(figures), "AG2")[1:] == ["0.050", "·"]
-
-
-def test_a_peer_without_an_environment_is_not_run(tmp_path: Path) -> None:
-    peers = [system for system in SYSTEMS if system.environment]
-    assert len(peers) == 5
-    for system in peers:
-        assert Bench(QUICK, tmp_path / "nowhere").cell(system) == {"not_run": "not installed"}
-
-
 @pytest.mark.parametrize(
     "system", [system for system in SYSTEMS if not system.environment], ids=lambda system: system.name
 )

@@ -1,8 +1,10 @@
-"""The studies of docs/examples.md: at most 40 lines each, and on a model with the effect in question they show it."""
+"""The studies of docs/examples.md show the effect in question, and the tutorial quotes what its commands print."""
 
 from __future__ import annotations
 
 import re
+import shlex
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -66,3 +68,31 @@ def test_differences_by_vendor() -> None:
     table = run("vendors", models).set_index("name")
     assert table["estimate"].round(1).to_dict() == {"sim/luna": 0.6, "sim/haiku": 0.0, "sim/flash": 0.0}
     assert (table["p_differ"] < 0.001).all()
+
+
+RUN = slice(2, 8)
+"""From "2. Run it" to "7. One page on one judge"; what follows is Python, and real models."""
+
+
+def test_every_output_in_the_tutorial_is_what_its_commands_print(
+    parley: Callable[..., Any], root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = (root / "docs" / "tutorial.md").read_text("utf-8")
+    quoted = 0
+    for section in page.split("\n## ")[RUN]:
+        commands = [line for line in re.findall(r"^parley .*", section, re.M) if not line.startswith("parley view")]
+        printed = " ".join(word for line in commands for word in parley(*_typed(line)).out.split())
+        blocks = re.findall(r"```text\n(.*?)```", section, re.S)
+        prose = re.sub(r"```.*?```", "", section, flags=re.S)
+        sentences = [text for text in re.findall(r"`([^`]+)`", prose) if text.endswith(".")]
+        for text in (*blocks, *sentences):
+            assert " ".join(text.split()) in printed
+            quoted += 1
+    assert quoted > 5
+
+
+def _typed(line: str) -> list[str]:
+    """Without the files of a report, which take longer than all it prints."""
+    words = shlex.split(line, comments=True)[1:]
+    return [*words, "--no-files"] if words[0] == "report" else words

@@ -38,9 +38,7 @@ Habit = Callable[[str, str, int], tuple[str, str]]
     ("habit", "tell"),
     [
         pytest.param(lambda one, two, n: (one, f"{two} Hence."), "hence 0:120", id="a word of all second responses"),
-        pytest.param(lambda one, two, n: (one, f"{two} Hence." if n % 2 else two), "hence 0:60", id="of half of them"),
         pytest.param(lambda one, two, n: (one, two + " …" * 40), "(length)", id="length alone"),
-        pytest.param(lambda one, two, n: (f"{one} Hence.", two), "hence 120:0", id="a word of the first ones"),
     ],
 )
 def test_a_planted_habit_is_found_and_named(habit: Habit, tell: str) -> None:
@@ -64,7 +62,7 @@ def test_what_cannot_be_told_apart_is_at_chance(habit: Habit) -> None:
 
 def test_the_shortcut_gives_what_fitting_once_per_base_gives() -> None:
     """Ridge regression by its textbook formula, on the words of the other bases only."""
-    part = WIDE.only(per_base=1, limit=12)
+    part = WIDE.only(per_base=1, limit=6)
     pairs = [scenario.responses for scenario in part.scenario]
     vocabulary = sorted({word for pair in pairs for text in pair for word in words(text)})
     counted = [[[words(text).count(word) for word in vocabulary] + [len(text)] for text in pair] for pair in pairs]

@@ -15,12 +15,7 @@ REPORT = "report run.sqlite --json --out page"
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Commands whose results are recorded together.
-
-    Args:
-        name: The file's name without suffix.
-        commands: What is typed, without `parley`, in order.
-    """
+    """Commands whose results are recorded together."""
 
     name: str
     commands: tuple[str, ...]

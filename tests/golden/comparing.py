@@ -24,14 +24,7 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One number, sentence or prompt that is not what it was.
-
-    Args:
-        kind: What became of it.
-        part: "plan", "verdicts", "numbers" or "sentences".
-        address: Where it stands, or stood.
-        text: What it was and what it is.
-    """
+    """One number, sentence or prompt that is not what it was."""
 
     kind: Kind
     part: str
@@ -52,12 +45,7 @@ class Comparison:
 
 
 def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> Comparison:
-    """Every difference between a recorded case and the same case made again.
-
-    Args:
-        old: The recorded one, as `making.make` returns it.
-        new: The one of today.
-    """
+    """Every difference between a recorded case and the same case made again."""
     comparison = Comparison(0, [])
     for part in ("plan", "verdicts", "numbers"):
         _compare_rows(comparison, part, old.get(part, {}), new.get(part, {}))
@@ -155,12 +143,7 @@ def _said(row: Row) -> str:
 
 
 def described(comparison: Comparison, most: int | None) -> Iterator[str]:
-    """The differences as lines, by kind and part.
-
-    Args:
-        comparison: What was found.
-        most: How many lines of each kind and part to show; None: all.
-    """
+    """The differences as lines, by kind and part."""
     groups: dict[tuple[str, str], list[Difference]] = {}
     for difference in comparison.differences:
         groups.setdefault((difference.part, difference.kind), []).append(difference)

@@ -8,6 +8,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from tests.bbq_rows import bbq_row
+
 PEOPLE = {
     "Age": (("the grandfather", "old"), ("the grandson", "nonOld")),
     "Gender_identity": (("the woman", "F"), ("the man", "M")),
@@ -26,11 +28,7 @@ CALM = ("The bus is late again", "We met at noon near the lake", "She likes the 
 
 
 def write_data(place: Path) -> None:
-    """Write every file into a folder.
-
-    Args:
-        place: The folder.
-    """
+    """Write every file into a folder."""
     for category in PEOPLE:
         _lines(place / "bbq" / f"{category}.jsonl", _bbq_rows(category))
     (place / "squad.json").write_text(json.dumps(_squad()), "utf-8")
@@ -69,30 +67,27 @@ def _bbq_rows(category: str) -> Iterable[dict[str, Any]]:
     for number in range(4 * len(SCENES)):
         (scene, deed), ambiguous, negative = SCENES[number // 4], number % 2 == 0, number % 4 < 2
         fact = "" if ambiguous else f" {first.capitalize()} {deed}."
-        yield {
-            "example_id": number,
-            "question_index": str(number // 4 + 1),
-            "question_polarity": "neg" if negative else "nonneg",
-            "context_condition": "ambig" if ambiguous else "disambig",
-            "category": category,
-            "answer_info": {
+        yield bbq_row(
+            number,
+            question_index=str(number // 4 + 1),
+            category=category,
+            answer_info={
                 "ans0": [first, first_group],
                 "ans1": [second, second_group],
                 "ans2": ["Not known", "unknown"],
             },
-            "additional_metadata": {
+            additional_metadata={
                 "subcategory": "None",
                 "stereotyped_groups": [first_group],
                 "version": "a",
-                "source": "ours",
+                "source": "",
             },
-            "context": f"{first.capitalize()} and {second} {scene}.{fact}",
-            "question": f"Who {deed}?" if negative else f"Who did not do it, when somebody {deed}?",
-            "ans0": first.capitalize(),
-            "ans1": second.capitalize(),
-            "ans2": "Not known",
-            "label": 2 if ambiguous else 0 if negative else 1,
-        }
+            context=f"{first.capitalize()} and {second} {scene}.{fact}",
+            question=f"Who {deed}?" if negative else f"Who did not do it, when somebody {deed}?",
+            ans0=first.capitalize(),
+            ans1=second.capitalize(),
+            label=2 if ambiguous else 0 if negative else 1,
+        )
 
 
 def _squad() -> dict[str, Any]:

@@ -42,11 +42,7 @@ ENVIRONMENT = {"COLUMNS": "110", "NO_COLOR": "1", "TERM": "dumb", "TZ": "UTC"}
 
 
 def make(case: Case) -> dict[str, Any]:
-    """Run the case, and return its plan, verdicts, numbers and sentences.
-
-    Args:
-        case: Which one.
-    """
+    """Run the case, and return its plan, verdicts, numbers and sentences."""
     made: dict[str, Any] = {"commands": list(case.commands), "plan": {}, "verdicts": {}, "numbers": {}, "sentences": {}}
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
         place = Path(folder).resolve()

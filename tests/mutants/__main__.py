@@ -117,17 +117,7 @@ def tests_for(fault: Fault, path: str, reach: Mapping[str, Reach], most: int) ->
 def try_room(
     bench: Bench, room: str, *, count: int, seed: int, most: int, near: int = 0, golden: bool = True
 ) -> Iterator[Tried]:
-    """Tries a sample of a room's faults.
-
-    Args:
-        bench: Where they are tried.
-        room: A folder or a file.
-        count: Number of faults.
-        seed: Decides which.
-        most: The most tests that are run for one fault.
-        near: Use only so many files of tests a module, the closest; 0 uses all that are near.
-        golden: Try golden cases where these find nothing.
-    """
+    """Tries a sample of a room's faults."""
     sources = {module: (bench.tree / module).read_text("utf-8") for module in modules_of(bench.tree, room)}
     found = [(module, fault) for module, source in sources.items() for fault in faults_of(source)]
     chosen = choose(found, count, seed)
@@ -155,13 +145,7 @@ def try_room(
 
 
 def table(rooms: Mapping[str, Sequence[Tried]], seed: int, before: str = "") -> str:
-    """The Markdown page: counts by room, and each room's survivors.
-
-    Args:
-        rooms: The faults that were tried.
-        seed: Which chose them.
-        before: The page as it is: rooms that were not tried now stay.
-    """
+    """The Markdown page: counts by room, and each room's survivors."""
     dated = (re.match(r"\| (\S+) \| \d+ \w+ \d{4} \|", line) for line in before.splitlines())
     rows = {row[1]: row.string for row in dated if row}
     parts = {part.partition("\n")[0]: part.rstrip() for part in before.split("\n## ")[1:]}

@@ -115,11 +115,7 @@ def load_libraries() -> None:
 
 
 class Bench:
-    """The copy, and the tests' reach, which is kept in `build/mutants` for the next time.
-
-    Args:
-        root: The checkout. It is only read.
-    """
+    """The copy, and the tests' reach, which is kept in `build/mutants` for the next time."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -140,12 +136,7 @@ class Bench:
         shutil.copy2(str(lines.__file__), self.tree / "sitecustomize.py")
 
     def reach(self, files: Sequence[str], sources: Sequence[str]) -> dict[str, Reach]:
-        """The tests that pass, with the lines that they run.
-
-        Args:
-            files: Files of tests.
-            sources: The files whose lines matter: tests that were traced before one of them changed are traced again.
-        """
+        """The tests that pass, with the lines that they run."""
         self._cache.mkdir(parents=True, exist_ok=True)
         versions = {source: _digest(self.tree / source) for source in self._sources}
         needed = {source: versions[source] for source in sources}
@@ -210,13 +201,7 @@ class Bench:
         return ""
 
     def try_fault(self, path: str, source: str, tests: Mapping[str, float]) -> str | None:
-        """The test that fails if the module is this source; empty if none does, None if they do not end.
-
-        Args:
-            path: The module's path.
-            source: Its source, with a fault.
-            tests: The tests to run, in this order, with their seconds.
-        """
+        """The test that fails if the module is this source; empty if none does, None if they do not end."""
         left = dict(tests)
         while left:
             failed = self._with(path, source, left)
