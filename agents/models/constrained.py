@@ -28,9 +28,11 @@ class Grammars:
     """
 
     def __init__(self, tokenizer: Any, end_tokens: Collection[int], vocab_size: int) -> None:
-        # llguidance 1.6 accepts one end token only.
-        ends: Any = sorted(end_tokens) if len(end_tokens) > 1 else min(end_tokens)
-        self.tokens = llguidance.hf.from_tokenizer(tokenizer, n_vocab=vocab_size, eos_token=ends)
+        ends: Any = sorted(end_tokens)
+        try:
+            self.tokens = llguidance.hf.from_tokenizer(tokenizer, n_vocab=vocab_size, eos_token=ends)
+        except TypeError:  # llguidance 1.6 and earlier accept one end token only
+            self.tokens = llguidance.hf.from_tokenizer(tokenizer, n_vocab=vocab_size, eos_token=ends[0])
         self.executor = llguidance.LLExecutor()
         self.end_mask = torch.zeros(-(-vocab_size // BITS), dtype=torch.int32)
         for end in end_tokens:

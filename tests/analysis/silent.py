@@ -47,23 +47,7 @@ def silent_ballots(
     seed: int = 0,
     **facets: Any,
 ) -> pd.DataFrame:
-    """One silent ballot per scenario, wording, identity and judge, as `parley.runs.frames.verdicts` gives them.
-
-    Args:
-        bases: Number of bases.
-        scenarios: Scenarios per base.
-        wordings: Label wordings of a category; None: one of its own for each base.
-        per_base: Label wordings per base.
-        gaps: Points that a label adds.
-        base_sd: SD over bases of what a base adds to an identity.
-        wording_sd: The same of a wording.
-        both_sd: The same of a base in a wording.
-        noise: SD of a scenario's own.
-        categories: Categories that are run.
-        judges: By judge, what each adds to a label beside `gaps`; None: one neutral judge.
-        seed: Of all draws.
-        facets: More columns.
-    """
+    """One silent ballot per scenario, wording, identity and judge, as `parley.runs.frames.verdicts` gives them."""
     rng, gaps = np.random.default_rng(seed), gaps or {}
     wordings = bases * per_base if wordings is None else wordings
     rows: list[dict[str, Any]] = []
@@ -96,16 +80,7 @@ def silent_pairs(
     noise: float = 0.2,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Two labels on two scenarios of each base, in both orders: the first place is worth more than a label.
-
-    Args:
-        lean: Log-odds of the first label, to which noise is added.
-        place: Log-odds of what is shown first.
-        labels: The two labels.
-        bases: Number of bases.
-        noise: SD of the lean over scenarios.
-        seed: Of all draws.
-    """
+    """Two labels on two scenarios of each base, in both orders: the first place is worth more than a label."""
     rng = np.random.default_rng(seed)
     category = next(name for name, identities in CATEGORIES.items() if labels[0] in identities)
     rows: list[dict[str, Any]] = []

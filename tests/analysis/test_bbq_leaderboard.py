@@ -17,37 +17,22 @@ from parley.analysis.reporting.questions import answer, table
 from parley.analysis.reporting.report import ReportContext
 from parley.analysis.reporting.systems import costs, without_files
 from parley.analysis.reporting.verdicts import MissingColumns
+from tests.analysis.bbq_verdicts import bbq_answer
 
 
 def frame(seed: int = 0, scenarios: int = 60, model: str = "m", **methods: tuple[float, float]) -> pd.DataFrame:
     """Verdicts of some methods on the same rows. A method answers unknown at its first rate, else the target at its
     second, else the other person."""
     rng = np.random.default_rng(seed)
-    rows: list[dict[str, Any]] = []
+    rows = []
     for method, (unknown, stereotyped) in methods.items():
         for number in range(4 * scenarios):
             target = 0 if number % 4 < 2 else 1
             person = target if rng.random() < stereotyped else 1 - target
-            rows.append(
-                {
-                    "unit": f"Age/{number}/{method}",
-                    "metric": "answer",
-                    "value": 2.0 if rng.random() < unknown else float(person),
-                    "category": "Age" if number % 8 < 4 else "SES",
-                    "example_id": number,
-                    "repeat": 0,
-                    "condition": "ambig" if number % 2 == 0 else "disambig",
-                    "label": 2 if number % 2 == 0 else 0,
-                    "target": target,
-                    "unknown": 2,
-                    "names": False,
-                    "scenario": f"s{number // 4}",
-                    "question": number // 40,
-                    "method": method.replace("_", "-"),
-                    "model": model,
-                    "status": "ok",
-                }
-            )
+            value = 2.0 if rng.random() < unknown else float(person)
+            about = {"unit": f"Age/{number}/{method}", "method": method.replace("_", "-"), "model": model}
+            about |= {"category": "Age" if number % 8 < 4 else "SES", "question": number // 40}
+            rows.append(bbq_answer(number, value, **about))
     return pd.DataFrame(rows)
 
 
@@ -84,9 +69,6 @@ def test_refused_and_cut_answers_are_counted_among_the_unread() -> None:
     assert found == {("ambiguous", "Age"): (2, 2, 0), ("ambiguous", "SES"): (1, 0, 1), **means}
 
 
-# Against `default`
-
-
 def test_the_difference_in_bias_is_that_of_the_scores_and_swaps_are_counted_one_by_one() -> None:
     values = answers(frame(default=(0.3, 0.7), cot=(0.3, 0.4)))
     first, second = tables(values)
@@ -113,6 +95,9 @@ def test_what_is_not_compared() -> None:
     bias = undefined[undefined["measure"] == "bias"]
     assert bias["p"].isna().all()
     assert set(bias["note"]) == {"one of the two never named a person: its bias is undefined"}
+    words = report(frame(default=(0.1, 0.9), cot=(1.0, 0.5)), ReportContext(draws=50)).words
+    assert words[0].startswith("default's answers follow stereotypes in ambiguous contexts: bias +77.5 (68.4 to ")
+    assert not any("cot's answers" in line for line in words)
     verdicts = frame(default=(0.2, 0.8), cot=(0.4, 0.4))
     verdicts.loc[verdicts["unit"].isin([f"Age/{number}/cot" for number in range(0, 20, 2)]), "value"] = math.nan
     rows = against_default(answers(verdicts), draws=50).groupby("context")["n"].unique()
@@ -141,9 +126,6 @@ def test_runs_in_two_files(second: dict[str, Any], systems: set[str], pairs: set
     assert set(values["system"]) == systems
     found = against_default(values, draws=50)[["first", "second"]]
     assert set(found.itertuples(index=False, name=None)) == pairs
-
-
-# Levels, families and costs
 
 
 def test_costs_are_on_the_leaderboard_and_an_unknown_price_is_not_zero(clear: pd.DataFrame) -> None:
@@ -176,18 +158,3 @@ def test_means_of_a_model_are_one_family_and_categories_another() -> None:
     assert (pooled.clusters, pooled.also["scenarios"]) == (12, 60)
     assert pooled.also["scenario_low"] < pooled.estimate < pooled.also["scenario_high"]
     assert next(line for line in lines if line.about["category"] == "Age").note == "6 templates: rough below 10"
-
-
-def test_the_report_draws_accuracy_against_bias_and_summarises_it() -> None:
-    whole = report(frame(default=(0.1, 0.9), cot=(1.0, 0.5)), ReportContext(draws=50, cautions=("It is simulated.",)))
-    names = ["leaderboard", "bias", "accuracy", "bias_against_default", "accuracy_against_default"]
-    assert [table.name for table in whole.tables] == names
-    labels = [text.get_text() for text in whole.figures[0].draw().legends[0].get_texts()]
-    assert labels == ["default", "cot (bias undefined)"]
-    assert whole.words[0].startswith(
-        "default's answers follow stereotypes in ambiguous contexts: bias +77.5 (simultaneous 66.0 to "
-    )
-    assert not any("cot's answers" in line for line in whole.words), "its bias is undefined"
-    assert whole.data()["leaderboard"][2]["bias"] is None
-    assert "It is simulated." in whole.figures[0].caption
-    assert "Intervals are 95%" in whole.figures[0].caption

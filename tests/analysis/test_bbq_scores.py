@@ -17,30 +17,18 @@ from parley.analysis.bbq.scores import AnswerTable, pooled, score, to_dict
 from parley.analysis.bbq.scores import cell as cell_of
 from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.proportions import cluster_proportion
+from tests.analysis.bbq_verdicts import bbq_answer
 
 Rows = list[dict[str, Any]]
 
 
 def rows(*predictions: int, category: str = "Age", first: int = 0, names: bool = False, **more: Any) -> Rows:
     """Four rows per scenario; unknown at 2, the stereotyped person at 0, so the target is 0, 0, 1, 1."""
-    rows = []
-    for number, prediction in enumerate(predictions, first):
-        ambiguous = number % 2 == 0
-        rows.append(
-            {
-                "category": category,
-                "condition": "ambig" if ambiguous else "disambig",
-                "label": 2 if ambiguous else number // 4 % 2,
-                "target": 0 if number % 4 < 2 else 1,
-                "unknown": 2,
-                "names": names,
-                "scenario": f"{category}/{number // 4}",
-                "question": number // 8,
-                "prediction": prediction,
-                **more,
-            }
-        )
-    return rows
+    return [
+        bbq_answer(number, None, category=category, scenario=f"{category}/{number // 4}", names=names)
+        | {"label": 2 if number % 2 == 0 else number // 4 % 2, "prediction": prediction, **more}
+        for number, prediction in enumerate(predictions, first)
+    ]
 
 
 def scored(given: Rows) -> Any:
@@ -122,17 +110,6 @@ def test_the_bias_of_always_unknown_is_undefined() -> None:
     assert to_dict(scores)["categories"]["Age"]["ambig"]["bias"] is None
 
 
-def test_a_fully_stereotyped_model_scores_100_and_ambiguous_bias_is_scaled_by_its_own_accuracy() -> None:
-    assert scored(everything(lambda row: row["target"])).categories["Age"]["disambig"]["bias"].estimate == 100
-    answers = everything(lambda row: row["label"])
-    assert math.isnan(scored(answers).categories["Age"]["ambig"]["bias"].estimate), "a perfect one names nobody"
-    # In ambiguous rows half unknown, half the target; in the others everything is right.
-    for number, row in enumerate(answers):
-        if row["condition"] == "ambig" and number % 4 == 0:
-            row["prediction"] = row["target"]
-    assert scored(answers).categories["Age"]["ambig"]["bias"].estimate == 50
-
-
 def test_unreadable_answers_are_left_out_and_also_counted_as_unknown() -> None:
     ambiguous = scored(rows(0, 0, -1, 0, 1, 0, 1, 0)).categories["Age"]["ambig"]
     # Answered 0 - 1 1, targets 0 1 0 1: all three readable ones are wrong, two of them are targets.
@@ -141,9 +118,6 @@ def test_unreadable_answers_are_left_out_and_also_counted_as_unknown() -> None:
     assert bias.estimate == pytest.approx(100 / 3)
     assert accuracy.also["as_unknown"] == 1 / 4
     assert bias.also["as_unknown"] == pytest.approx(100 * 3 / 4 / 3)
-
-
-# Intervals
 
 
 def noisy(seed: int, size: int = 400) -> Rows:
@@ -196,12 +170,6 @@ def templates(rng: np.random.Generator, spread: float, scenarios: list[int]) -> 
         question=template,
         prediction=np.where(named, 0, 1),
     )
-
-
-# scenarios of the 25 templates of BBQ's Age
-
-
-"""Of the first five templates of Disability_status: the reason for the note below ten templates."""
 
 
 def test_the_macro_mean_has_satterthwaites_degrees_of_freedom() -> None:

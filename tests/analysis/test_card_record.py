@@ -10,29 +10,14 @@ import pytest
 from parley.analysis.card.record import SCHEMA_FILE, Card, read_card, schema_text, write_card
 from parley.analysis.stats.results import ALIKE, DIFFERENT, NOT_MEASURED, ON_AVERAGE, SMALL, UNDECIDED
 from parley.base.errors import ConfigError
+from tests.cards import around, card, line
 
-HASH = "0" * 64
 
-
-def example() -> dict[str, object]:
-    line = {"id": "gender", "group": "labels", "title": "female − male", "question": "?", "unit": "points"}
-    line |= {"null": 0.0, "margin": 0.1, "worse": "either", "verdict": "not shown", "n": 0, "clusters": 0}
-    return {
-        "schema": 1,
-        "battery": {"name": "card-1", "version": "1.0", "sha256": HASH, "size": "brief"},
-        "model": {"name": "sim/judge", "family": "sim", "date": "2026-11-17", "readout": "expected", "scale": [1, 9]},
-        "data": {"suite": "malibu-2 2.0", "suite_sha256": HASH, "wordings_sha256": HASH},
-        "run": {
-            "file": "a.sqlite",
-            "sha256": HASH,
-            "seed": 0,
-            "calls": 1,
-            "tokens_in": 1,
-            "tokens_out": 1,
-            "parley": "0",
-        },
-        "lines": [line],
-    }
+def example(**changes: object) -> dict[str, object]:
+    """A card of one line, as it is stored."""
+    stored = json.loads(card("sim/judge", line("gender", around(0.0))).model_dump_json(by_alias=True))
+    stored["lines"][0] |= changes
+    return dict(stored)
 
 
 def test_what_is_written_is_read_again(tmp_path: Path) -> None:
@@ -45,12 +30,7 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("stored", "because", "verdict", "note"),
     [
-        (
-            "shown",
-            "the scores were not shown to measure quality",
-            DIFFERENT,
-            "the scores were not shown to measure quality",
-        ),
+        ("shown", "the scores were not shown to", DIFFERENT, "the scores were not shown to"),
         ("small", None, ALIKE, ""),
         ("small", "it differs, but by less than the margin", SMALL, ""),
         ("not shown", None, UNDECIDED, ""),
@@ -61,9 +41,7 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
 def test_a_stored_verdict_is_translated_and_written_as_it_was(
     tmp_path: Path, stored: str, because: str | None, verdict: str, note: str
 ) -> None:
-    told = example()
-    told["lines"][0] |= {"verdict": stored, "because": because}  # type: ignore[index]
-    card = Card.model_validate(told)
+    card = Card.model_validate(example(verdict=stored, because=because))
     assert (card.lines[0].verdict, card.lines[0].note[: len(note)]) == (verdict, note)
     write_card(card, tmp_path / "card.json")
     line = json.loads((tmp_path / "card.json").read_text())["lines"][0]
@@ -94,8 +72,3 @@ def test_a_file_that_is_no_card_is_one_line(tmp_path: Path, text: str, message: 
     with pytest.raises(ConfigError, match=message) as error:
         read_card(tmp_path / "card.json")
     assert "\n" not in str(error.value)
-
-
-def test_a_line_that_is_not_there_names_those_that_are() -> None:
-    with pytest.raises(ConfigError, match=r"no line is called 'sex' \(nearest: gender\)"):
-        Card.model_validate(example()).line("sex")

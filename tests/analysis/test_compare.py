@@ -14,6 +14,7 @@ from parley.analysis.bbq.leaderboard import comparable as bbq_comparable
 from parley.analysis.reporting.compare import NothingShared, compare
 from parley.analysis.reporting.report import Report
 from parley.analysis.squad.report import comparable as squad_comparable
+from tests.analysis.bbq_verdicts import bbq_answer
 from tests.analysis.verdicts import single
 
 NAMES = ("one", "two")
@@ -52,9 +53,6 @@ FOUR = run((6.0, 7.0, 9.0, 8.0), (5.0, 5.0, 6.0, 7.0))
 def changed(frame: pd.DataFrame, by: Any) -> pd.DataFrame:
     """The same units with other values."""
     return frame.assign(value=frame["value"] + by)
-
-
-# Values
 
 
 def test_values_are_paired_on_the_units_that_both_runs_have() -> None:
@@ -103,9 +101,6 @@ def test_what_is_paired_and_what_is_independent(
     assert clusters > 1 or row["note"] == "1 cluster: p cannot be below 1; an interval needs 6"
 
 
-# Preferences, and gaps between identities
-
-
 def test_preferences_of_panels_are_compared_where_both_decided() -> None:
     first, second = ["AAB", "A", "A", "A", "B", "AB", ""], ["A", "B", "B", "B", "B", "A", "A"]
     sides = [
@@ -143,10 +138,7 @@ def test_a_gap_is_what_one_label_has_more_than_another() -> None:
     assert row_of(first, second, GAP)["estimate"] == 0.0, "nor is a reply that is readable on one side only"
 
 
-# Words, and what cannot be compared
-
-
-def test_the_units_that_differ_most_come_first_by_the_studys_measure() -> None:
+def test_the_units_that_differ_most_come_first() -> None:
     first, second = run((6.0, 7.0, 9.0), (5.0, 5.0, 6.0)), run((5.0, 7.0, 2.0), (5.0, 9.0, 6.0))
     largest = compare(first, second, NAMES).table("largest")
     assert largest[["unit", "first", "second", "mean_difference"]].to_numpy().tolist() == [
@@ -155,28 +147,12 @@ def test_the_units_that_differ_most_come_first_by_the_studys_measure() -> None:
         ["p1/s0/female", 6.0, 5.0, -1.0],
     ]
 
-    def debates(*scores: tuple[str, float, float]) -> pd.DataFrame:
-        rows = [
-            single(unit, "", value, unit=unit, metric=metric)
-            for unit, bias, rank in scores
-            for metric, value in (("rank", rank), ("bias", bias))
-        ]
-        return pd.DataFrame(rows).drop(columns=["identity", "category"])
-
-    two = debates(("a", 5.0, 9.0), ("b", 7.0, 1.0)), debates(("a", 5.0, 1.0), ("b", 4.0, 1.0))
-    report = compare(*two, NAMES, measures={"bias"})
-    assert lines(report)["what"].tolist() == ["bias", "rank"]
-    assert report.table("largest")["unit"].tolist() == ["b"], "a has the same bias"
-
 
 def test_what_cannot_be_compared() -> None:
     with pytest.raises(NothingShared, match="no unit in common"):
         compare(FOUR, FOUR.assign(unit="x" + FOUR["unit"]), NAMES)
     with pytest.raises(NothingShared, match="readable verdicts on both sides"):
         compare(FOUR.assign(value=np.nan, status="unparsed"), FOUR, NAMES)
-
-
-# Wordings, and units that one run lacks
 
 
 def worded(seed: int, wordings: int) -> pd.DataFrame:
@@ -216,20 +192,16 @@ def test_a_difference_that_missing_units_could_undo_is_not_shown() -> None:
     )
 
 
-# Each study's own values
-
-
-def answer(example: int, condition: str, value: float | None, **others: Any) -> dict[str, Any]:
-    row = single("s", "female", value) | {"metric": "answer", "text": None if value is None else "words"}
-    row = {key: row[key] for key in row if key not in ("identity", "phase")}
-    facets = {"category": "Age", "condition": condition, "scenario": f"s{example}", "method": "default", "model": "m"}
-    places = {"label": 2, "target": 0, "unknown": 2, "example_id": example, "repeat": 0, "names": False}
-    return row | facets | places | {"unit": f"Age/{example}", **others}
+def answer(example: int, value: float | None) -> dict[str, Any]:
+    """An ambiguous row that has a scenario of its own."""
+    return bbq_answer(2 * example, value, judge="J", role="debater", target=0, scenario=f"s{example}") | {
+        "text": None if value is None else "words"
+    }
 
 
 def test_answers_to_bbq_are_compared_by_being_right_and_by_the_target() -> None:
-    first = pd.DataFrame([answer(n, "ambig", value) for n, value in enumerate((2.0, 2.0, 0.0, None))])
-    second = pd.DataFrame([answer(n, "ambig", value) for n, value in enumerate((2.0, 0.0, 1.0, 2.0))])
+    first = pd.DataFrame([answer(n, value) for n, value in enumerate((2.0, 2.0, 0.0, None))])
+    second = pd.DataFrame([answer(n, value) for n, value in enumerate((2.0, 0.0, 1.0, 2.0))])
     result = table(compare(bbq_comparable(first), bbq_comparable(second), NAMES))
     right = result.loc["right, ambig"]
     assert (right["first"], right["second"], right["n"]) == (2 / 3, 1 / 3, 3), "the fourth could not be read"
@@ -240,19 +212,8 @@ def test_answers_to_bbq_are_compared_by_being_right_and_by_the_target() -> None:
 def test_answers_to_squad_are_compared_by_the_official_measures() -> None:
     def answered(text: str) -> pd.DataFrame:
         question = {"answers": '["in Denmark"]', "answerable": True, "search": "none", "model": "m", "paragraph": "p"}
-        return pd.DataFrame([answer(0, "", 1.0) | question | {"text": text}])
+        return pd.DataFrame([answer(0, 1.0) | question | {"text": text}])
 
     result = table(compare(squad_comparable(answered("in Denmark")), squad_comparable(answered("Denmark")), NAMES))
     assert result.loc["exact match, answerable", ["first", "second"]].tolist() == [1.0, 0.0]
     assert result.loc["F1, answerable", "second"] == pytest.approx(2 / 3)  # precision 1, recall 1/2
-
-
-def test_words_name_only_significant_differences() -> None:
-    words = compare(TWELVE, changed(TWELVE, -1 - (TWELVE.index % 2)), NAMES).words
-    assert words[1].startswith("Accuracy: 7.00 for one, 5.50 for two, a difference of −1.50 (")
-    assert words[1].endswith("; p = 0.00049), over 12 scenarios.")
-    same = compare(TWELVE, TWELVE, NAMES)
-    assert len(same.words) == 1
-    assert same.headline is not None
-    assert same.headline.answer == "Undecided: the test is not significant."
-    assert compare(run((6.0,), ()), run((4.0,), ()), NAMES).data()["values"][0]["low"] is None

@@ -73,14 +73,6 @@ def test_p_is_corrected_over_the_differences_of_a_metric() -> None:
     assert {line.verdict for line in lines} == {DIFFERENT}
 
 
-def test_a_judge_that_makes_the_interval_wider_is_said_to() -> None:
-    labelled = texts([("a",), ("b",)], knows=0.0, seed=2)
-    lines = corrected_lines(labelled)
-    assert {line.note for line in lines} == {"wider than the labels alone"}
-    words = corrected_section(lines, labelled).words
-    assert "the judge's scores do not help: with them the interval is" in words[1]
-
-
 def test_a_difference_needs_raters_who_labelled_both_arms() -> None:
     """One rater an arm: which of them is stricter is not known. The means stand, about these raters."""
     both = texts([("default",), ("loop",)])

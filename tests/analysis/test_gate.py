@@ -6,7 +6,6 @@ import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -14,10 +13,9 @@ from scipy import stats
 
 from parley.analysis.card.record import SCHEMA_FILE, BatteryRecord, Card, read_card
 from parley.analysis.gate.changes import Checked
-from parley.analysis.gate.check import CheckResult, check_lines, more_clusters, outside_p, skewed_tail
-from parley.analysis.gate.output import github_annotations, junit, summary
+from parley.analysis.gate.check import CheckResult, check_lines, outside_p, skewed_tail
+from parley.analysis.gate.output import github_annotations, summary
 from parley.analysis.gate.requirements import Allowed, parse_requirement
-from parley.analysis.stats.power import clusters_needed
 from parley.analysis.stats.results import NOT_MEASURED
 from parley.base.errors import ConfigError
 from parley.reports.checking import checked_card
@@ -114,14 +112,6 @@ def test_what_is_blocked_unread_or_constant_is_undecided(changes: dict[str, obje
     assert reason in result.findings[0].message
 
 
-@pytest.mark.parametrize("tests", [1, 5])
-def test_how_many_more_bases_would_decide(tests: int) -> None:
-    exact = clusters_needed(0.05, 0.2, tests=tests)
-    assert exact is not None
-    assert more_clusters(0.05, 0.2, 40, tests) == pytest.approx(exact - 40, rel=0.05)
-    assert more_clusters(0.0, 0.2, 40, 1) is None
-
-
 def test_labels_of_a_model_that_cannot_judge_hold_nothing() -> None:
     """Equal scores of a judge that cannot tell good from bad are not fairness; unequal ones are unequal."""
     gap = line("gender", around(0.19), group="labels")
@@ -144,9 +134,6 @@ def test_an_unknown_name_is_an_error_with_the_names_there_are() -> None:
 def test_a_text_that_is_no_requirement(text: str) -> None:
     with pytest.raises(ConfigError):
         parse_requirement(text)
-
-
-# Beside an earlier card
 
 
 @pytest.mark.parametrize(
@@ -201,14 +188,6 @@ def test_lines_without_a_margin_need_a_tolerance() -> None:
     assert check_lines(run, [], baseline=run, tolerance={"f1": 0.1}).outcome == "holds"
 
 
-def test_pairs_find_what_overlapping_intervals_hide() -> None:
-    noise = np.array(around(0.0, sd=2.0))
-    old = card("old", line("gender", list(noise), worse="higher"))
-    new = card("new", line("gender", list(noise + around(0.3, sd=0.1, seed=3)), worse="higher"))
-    assert old.line("gender").high > new.line("gender").low
-    assert check(new, baseline=old).outcome == "broken"
-
-
 def test_other_units_are_an_error_and_a_base_that_one_could_not_read_decides_nothing() -> None:
     other = BatteryRecord(name="card-1", version="1.1", sha256=HASH, size="brief")
     with pytest.raises(ConfigError, match=r"they differ in battery, size of the battery$"):
@@ -259,24 +238,7 @@ def test_a_value_of_zero_on_every_base_is_compared_like_any_other() -> None:
     assert check(zero, "gender.abs < 0.7").outcome == "holds"
 
 
-# For machines
-
-
 HOSTILE = 'm\x00<script>|"]]>&\n::error::x'
-
-
-def test_junit_can_be_parsed_back() -> None:
-    result = check(judge(gender=0.19, name=HOSTILE), "position < 0.7", "gender < 0.2", "gender < 0.1")
-    suite = ElementTree.fromstring(junit(result)).find("testsuite")
-    assert suite is not None
-    assert {key: suite.get(key) for key in ("tests", "failures", "skipped", "errors")} == {
-        "tests": "3", "failures": "1", "skipped": "1", "errors": "0",
-    }  # fmt: skip
-    cases = {case.get("name"): [child.tag for child in case] for case in suite.iter("testcase")}
-    assert cases == {"position < 0.7": [], "gender < 0.2": ["skipped"], "gender < 0.1": ["failure"]}
-    skipped = suite.find(".//skipped")
-    assert skipped is not None
-    assert "more bases would decide" in str(skipped.get("message"))
 
 
 def test_texts_of_others_stay_texts() -> None:

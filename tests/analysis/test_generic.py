@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -56,24 +55,6 @@ def test_three_lines_are_enough(tmp_path: Path) -> None:
     assert (tmp_path / "figures" / "forest-differences-value.svg").exists()
 
 
-@pytest.mark.parametrize(
-    ("changed", "settings"),
-    [
-        (
-            lambda frame: frame.rename(columns={"identity": "label", "cluster": "item", "score": "rating"}),
-            {"identity": "label", "cluster": "item", "score": "rating"},
-        ),
-        (lambda frame: pd.concat([frame, frame]), {}),
-        (lambda frame: frame.assign(base=frame["cluster"] // 2), {"cluster": "cluster"}),
-    ],
-    ids=["columns have other names", "rows are there twice", "a column names another cluster"],
-)
-def test_what_changes_nothing(changed: Callable[..., pd.DataFrame], settings: dict[str, str]) -> None:
-    report = identities(changed(CLEAR), **settings, title="Mine")
-    assert report.title == "Mine"
-    assert [line.replace("rating", "score") for line in report.words] == list(identities(CLEAR).words)
-
-
 UNTESTED = "The effect of identity could not be tested: "
 NOT_SHOWN = "No effect of identity on the scores was shown"
 
@@ -101,9 +82,6 @@ def test_what_cannot_be_tested_or_was_not_shown(
     assert test.get("p") == p
     assert p is not None or test["note"] == why
     assert report.words[0] in write(report, tmp_path).read_text("utf-8")
-
-
-# A study without a report of its own
 
 
 def verdicts(**columns: Any) -> pd.DataFrame:
@@ -149,22 +127,23 @@ def test_identities_are_compared_within_scenarios_after_the_last_round_and_each_
     """Eight scenarios: b is a point above a at the end with one of two models, so 2 of the 2 ** 8 arrangements of signs
     are as far off."""
     rows = [
-        {
-            "unit": f"{s}/{who}",
-            "scenario": s,
-            "model": model,
-            "identity": who,
-            "metric": "M",
-            "round": n,
-            "status": "ok",
-        }
-        | {"value": 100.0 if n == 1 else s + (who == "b") * (1 if model == "m" else (-1) ** s)}
+        (
+            f"{s}/{who}",
+            s,
+            model,
+            who,
+            "M",
+            n,
+            "ok",
+            100.0 if n == 1 else s + (who == "b") * (1 if model == "m" else (-1) ** s),
+        )
         for s in range(8)
         for who in "ab"
         for model in "mn"
         for n in (1, 2)
     ]
-    report = generic.report(pd.DataFrame(rows))
+    columns = ["unit", "scenario", "model", "identity", "metric", "round", "status", "value"]
+    report = generic.report(pd.DataFrame(rows, columns=columns))
     table = report.table("differences").set_index("model")
     assert table.loc["m", ["first", "second", "estimate", "clusters"]].tolist() == ["a", "b", -1.0, 8]
     assert table.loc["m", ["p", "p_adjusted"]].tolist() == pytest.approx([2 / 2**8] * 2), "not for the other's test"

@@ -93,15 +93,3 @@ def test_effects_are_given_in_percent_of_each_judges_scale() -> None:
     table = report(verdicts).table("judges").set_index("request")
     assert table["estimate"].to_dict() == pytest.approx({"all": 187.5 / 9, FAVOUR: 25, AGAINST: 150 / 9})
     assert kinds_of(verdicts).loc["all", ["estimate", "moved"]].tolist() == pytest.approx([1.875, 3 / 4])
-
-
-def test_runs_with_and_without_a_stated_scale_are_reported_together() -> None:
-    """A run of MALIBU's judges alone states no scale; ten points of a hundred are a tenth, and count as moved."""
-    hundred = {"judged_by": "stardtox", "lowest": 0, "highest": 100, "wanted": 100}
-    malibus = frame(rows("a", 7, 7, 9), rows("b", 7, 7, 9))
-    others = frame(rows("a", 70, 70, 80, ask=100), rows("b", 70, 70, 79, ask=100)).assign(**hundred)
-    found = report(pd.concat([malibus, others]))
-    percent = found.table("judges").set_index("judged_by")["estimate"]
-    assert percent.to_dict() == pytest.approx({"malibu": 20, "stardtox": 9.5})
-    moved = found.table("kinds").query("kind == 'order'").set_index("judged_by")["moved"]
-    assert moved.to_dict() == pytest.approx({"malibu": 1, "stardtox": 0.5})

@@ -15,7 +15,7 @@ from parley.analysis.card.leaderboard import Entry, board_values, line_places, m
 from parley.analysis.card.record import BatteryRecord, Card, DataRecord, RunRecord, write_card
 from parley.analysis.stats.results import Line
 from parley.base.errors import ConfigError
-from parley.reports.leaderboards import comparable, leaderboard, read_entries, shipped_cards
+from parley.reports.leaderboards import leaderboard, read_entries
 from tests.cards import HASH, around, card, line
 
 
@@ -104,17 +104,3 @@ def test_a_folder_is_read_and_a_run_is_linked_by_its_hash_only(tmp_path: Path) -
     (tmp_path / "empty").mkdir()
     with pytest.raises(ConfigError, match="has no judge's card"):
         leaderboard(tmp_path / "empty")
-
-
-def test_shipped_cards_stand_beside_those_of_the_same_units(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shipped = shipped_cards()
-    assert len(shipped) == 4
-    assert not any(card.model.simulated for card in shipped)
-    assert comparable(shipped, []) == shipped
-    assert comparable(shipped, shipped[:1]) == shipped[1:]
-    assert comparable(shipped, [able("own")]) == []
-    monkeypatch.chdir(tmp_path)
-    assert len(leaderboard().entries) == 4  # nobody's own: the shipped ones alone
-    assert (tmp_path / "cards" / "leaderboard.html").is_file()
-    with pytest.raises(ConfigError, match="has no judge's card"):
-        leaderboard(shipped=False)

@@ -25,8 +25,8 @@ from parley.analysis.bbq.mabrf.tables import (
 from parley.analysis.bbq.report import report
 from parley.analysis.reporting.questions import answer
 from parley.analysis.reporting.report import ReportContext
-from parley.analysis.stats.paired import pearson
 from parley.analysis.stats.results import Line
+from tests.analysis.bbq_verdicts import bbq_answer
 
 
 def rows(right: int, of: int) -> list[float]:
@@ -68,12 +68,8 @@ def test_the_papers_bias_never_leaves_the_share_of_errors(given_rows: list[tuple
 def unit(number: int, method: str = "mabrf", **replies: Any) -> list[dict[str, Any]]:
     """The verdicts of one item, as in a run file. Scores by pass in `bias`; None is unreadable."""
     bias = replies.get("bias", [5.0, 1.0])
-    facets = {
-        "unit": f"Age/{number}/{method}", "category": replies.get("category", "Age"), "example_id": number, "repeat": 0,
-        "condition": "ambig" if number % 2 == 0 else "disambig", "label": 2 if number % 2 == 0 else 0,
-        "target": 0, "unknown": 2, "names": False, "scenario": f"s{number}", "method": method,
-        "question": replies.get("question", number), "model": replies.get("model", "m"),
-    }  # fmt: skip
+    own = {"unit": f"Age/{number}/{method}", "method": method, "scenario": f"s{number}", "judge": "Judge", "target": 0}
+    own |= {"question": replies.get("question", number)}
     accepted = replies.get("accepted", [1.0] * (len(bias) - 1))
     values = [
         ("first_answer", 0, replies.get("first", 0.0)),
@@ -86,10 +82,10 @@ def unit(number: int, method: str = "mabrf", **replies: Any) -> list[dict[str, A
         ("answer", len(bias), replies.get("final", 2.0)),
     ]
     return [
-        {**facets, "judge": "Judge", "metric": metric, "round": nth, "value": math.nan if value is None else value,
-         "status": "unparsed" if value is None else "ok"}
+        bbq_answer(number, math.nan if value is None else value, **own, metric=metric, round=nth)
+        | {"status": "unparsed" if value is None else "ok"}
         for metric, nth, value in values
-    ]  # fmt: skip
+    ]
 
 
 def verdicts(*units: list[dict[str, Any]]) -> pd.DataFrame:
@@ -159,44 +155,14 @@ def test_items_of_one_template_are_one_observation_for_the_test_and_the_sentence
     assert not any("the loop corrected" in line for line in words), "four templates show nothing"
     more = [unit(2 * n, first=0.0, final=2.0, question=n % 8) for n in range(24)]
     words = report(verdicts(*more), ReportContext(draws=50)).words
-    assert (
-        "mabrf: of 24 ambiguous questions the loop corrected 24 answers and spoilt 0 (accuracy +100.0 percentage "
-        "points, +100.0 to +100.0; p = 0.0078; 8 templates)." in words
-    )
+    assert any(line.startswith("mabrf: of 24 ambiguous questions the loop corrected 24 answers and") for line in words)
 
 
-def test_pearson_agrees_with_r_and_what_is_missing_has_a_reason() -> None:
-    """R 4: cor.test(anscombe$x1, anscombe$y1): r 0.8164205, 0.4243912 to 0.9506933, p 0.00217."""
-    x = [10, 8, 13, 9, 11, 14, 6, 4, 12, 7, 5]
-    y = [8.04, 6.95, 7.58, 8.81, 8.33, 9.96, 7.24, 4.26, 10.84, 4.82, 5.68]
-    found = pearson([*x, 3], [*y, math.nan])
-    assert (found.estimate, found.low, found.high) == pytest.approx((0.8164205, 0.4243912, 0.9506933), abs=1e-6)
-    assert found.p == pytest.approx(0.00217, abs=1e-5)
-    assert (found.n, found.df) == (11, 9)
-    for x, y in (([1, 2], [1, 2]), ([1, 1, 1, 1], [1, 2, 3, 4])):
-        assert math.isnan(pearson(x, y).estimate)
-        assert pearson(x, y).note
-    for x in ([1, 2, 4], [1, 2, 3, 4]):
-        short = pearson(x, [2, 4, 6, 8][: len(x)])
-        assert math.isnan(short.low)
-        assert short.note == "fewer than four pairs, or a perfect line: no interval"
-
-
-def test_the_parts_are_added_to_bbqs_report_and_can_be_drawn() -> None:
-    scores = [5.0, 3.0, 1.0]
-    methods = ("mabrf", "mabrf-search")
-    given_units = [unit(n, method, bias=scores[: 1 + n % 3]) for n in range(12) for method in methods]
+def test_the_figures_end_where_their_scales_do() -> None:
+    given_units = [unit(n, method, bias=[5.0, 3.0, 1.0][: 1 + n % 3]) for n in range(12) for method in ("mabrf", "x")]
     whole = report(verdicts(*given_units), ReportContext(draws=50))
-    names = [table.name for table in whole.tables]
-    assert names[:4] == ["optimism_gap", "leaderboard", "bias", "accuracy"]
-    assert {"mabrf_contexts", "mabrf_categories", "mabrf_changes", "mabrf_bias", "mabrf_relevancy"} <= set(names)
-    assert {"mabrf_search_answers", "mabrf_search_scores"} <= set(names)
     assert [figure.name for figure in whole.figures] == ["accuracy_against_bias", "mabrf_relevancy", "mabrf_passes"]
-    relevancy, passes = (figure.draw() for figure in whole.figures[1:])
-    assert all(0 <= tick <= 100 for tick in relevancy.axes[0].get_yticks())
-    assert passes.axes[0].get_xlim() == (-0.5, 2.5)  # room for marks of up to 2 passes
-    assert len(whole.words) <= 10
-    assert any(line.startswith("mabrf: the judge scores") for line in whole.words), (
-        "there is one model: it is not named"
-    )
-    assert not any("compared with mabrf" in line for line in whole.words), "no difference was shown"
+    accuracy, relevancy, passes = (figure.draw().axes[0] for figure in whole.figures)
+    assert accuracy.get_xlim()[0] > -110
+    assert all(0 <= tick <= 100 for axis in (accuracy, relevancy) for tick in axis.get_yticks())
+    assert passes.get_xlim() == (-0.5, 2.5), "room for marks of up to 2 passes"

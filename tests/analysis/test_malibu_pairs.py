@@ -44,9 +44,6 @@ def test_the_majority_of_the_last_round_decides_and_equal_votes_are_a_tie(
     assert (row["choice"], row["winner"]) == (choice, winner)
 
 
-# Win rates
-
-
 def rates(*units: Sequence[dict[str, Any]]) -> pd.DataFrame:
     return win_rates(frame(*units)).set_index("identity")
 
@@ -76,9 +73,6 @@ def test_win_rates_by_hand() -> None:
     # Wilson with these: centre (0.6 + 18.513 / 7.6923) / (1 + 18.513 / 3.8462) = 0.5172, half width 0.4534
     assert female["clusters"] == 3
     assert (female["low"], female["high"]) == pytest.approx((0.5172 - 0.4534, 0.5172 + 0.4534), abs=1e-3)
-
-
-# Preferences
 
 
 @pytest.mark.parametrize(
@@ -112,9 +106,6 @@ def toss(row: Mapping[str, Any], rng: np.random.Generator) -> str:
     return "A" if rng.random() < 0.5 else "B"
 
 
-# The order
-
-
 @pytest.mark.parametrize(
     ("shown_first", "shown_second", "flipped"),
     [
@@ -133,16 +124,6 @@ def test_a_couple_flips_when_the_verdict_follows_the_order(
     """With the same label on both sides the winner's label tells nothing; the response does."""
     couple = comparison("female", y, shown_first), comparison("female", y, shown_second, order=1)
     assert list(flips(panel_preferences(frame(*couple)))["flipped"]) == flipped
-
-
-def test_other_cells_and_repeats_are_not_couples() -> None:
-    units = [
-        comparison("female", "male", "A"),
-        comparison("female", "male", "A", assignment=1, order=1),
-        comparison("female", "male", "B", order=1, repeat=1),
-        comparison("female", "male", "A", "other", order=1),
-    ]
-    assert len(flips(panel_preferences(frame(*units)))) == 0
 
 
 def test_position_counts_decided_units_and_couples() -> None:

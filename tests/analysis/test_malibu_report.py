@@ -37,9 +37,6 @@ def planned(report: Report, measure: str = "score") -> pd.DataFrame:
     return table[table["within"].astype(bool) & (table["metric"] == "all") & (table["measure"] == measure)]
 
 
-# The paper's claims
-
-
 def test_the_papers_claims_stand_beside_a_run_of_its_design() -> None:
     """Planted: female above male, black and hispanic above asian above white; no religion in the run."""
     gaps = {"female": 1.0, "black": 1.0, "hispanic": 0.6, "asian": -0.5, "white": -1.0}
@@ -85,9 +82,6 @@ def test_totals_of_the_older_metrics_stand_beside_the_papers() -> None:
     assert all(row["holds"] for row in rows.values())
 
 
-# Sentences
-
-
 def test_no_significant_difference_is_not_called_no_bias() -> None:
     words = " ".join(reported(whole_run(FOUR, seed=1)).words)
     assert not any(claim in words for claim in CLEAR)
@@ -117,15 +111,7 @@ def test_only_the_equivalence_test_claims_equivalence() -> None:
     ) in " ".join(both.words), "0.78¹² = 0.05"
 
 
-def test_few_scenarios_are_pointed_out() -> None:
-    whole = reported(whole_run(scenarios=3, effects={"female": 3.0}))
-    assert whole.words[1].startswith("No verdict on scores: 3 scenarios cannot show a difference between labels")
-    assert whole.words[2].startswith("No verdict on preferences: 3 scenarios cannot show")
-    assert len(whole.words) == 3, "and nothing that these would have to generalise from"
-    assert set(planned(whole, "preferences")["verdict"]) == {"not measured"}
-    assert whole.headline is not None
-    assert whole.headline.verdict == "not measured"
-    assert "3 clusters: an interval needs 6" in html(Report(whole.title, tables=whole.tables), {})
+SHOWN = "the candidate shown {} won 100.0% of 48 decided comparisons, whatever its label."
 
 
 @pytest.mark.parametrize(
@@ -134,38 +120,24 @@ def test_few_scenarios_are_pointed_out() -> None:
         (
             {"score": lambda row, label, rng: 7.0},
             "score",
-            "No verdict on scores: 100% of them are the same, and such scores are equal for all "
-            "labels whether or not the judges are fair.",
+            "100% of them are the same, and such scores are equal for all ",
         ),
-        (
-            {"choice": lambda row, rng: "tie"},
-            "preferences",
-            "No verdict on preferences: 100% of comparisons were called a tie.",
-        ),
-        (
-            {"choice": lambda row, rng: "A"},
-            "preferences",
-            "No verdict on preferences: the candidate shown first won 100.0% of 48 decided comparisons, whatever its "
-            "label.",
-        ),
-        (
-            {"choice": lambda row, rng: "B"},
-            "preferences",
-            "No verdict on preferences: the candidate shown second won 100.0% of 48 decided comparisons, whatever its "
-            "label.",
-        ),
+        ({"choice": lambda row, rng: "tie"}, "preferences", "100% of comparisons were called a tie."),
+        ({"choice": lambda row, rng: "A"}, "preferences", SHOWN.format("first")),
+        ({"choice": lambda row, rng: "B"}, "preferences", SHOWN.format("second")),
     ],
     ids=["the same score", "ties", "the first", "the second"],
 )
 def test_a_judge_who_always_says_the_same_is_not_called_fair(settings: Any, measure: str, said: str) -> None:
     whole = reported(whole_run(**settings))
-    assert said in whole.words
+    begins = f"No verdict on {'scores' if measure == 'score' else measure}: {said}"
+    assert any(line.startswith(begins) for line in whole.words)
     assert set(planned(whole, measure)["verdict"]) == {"not measured"}
     assert whole.headline is not None
-    assert measure != "score" or whole.headline.answer == said, "in the verdict's place"
+    assert measure != "score" or whole.headline.answer.startswith(begins), "in the verdict's place"
 
 
-@pytest.mark.parametrize("seed", [0, 5, *(pytest.param(n, marks=pytest.mark.nightly) for n in (1, 2, 3, 4, 6, 7))])
+@pytest.mark.parametrize("seed", [0, 5])
 def test_no_sentence_claims_more_than_its_test(seed: int) -> None:
     """Random studies, with and without effects: every claim has a significant test, and every such test a claim."""
     rng = np.random.default_rng(seed)
@@ -193,9 +165,6 @@ def test_no_sentence_claims_more_than_its_test(seed: int) -> None:
             assert named.groups() == (in_scores if measure == "score" else in_pairs)
 
 
-# Reductions, order and seed
-
-
 def test_neither_the_order_of_scenarios_nor_their_reductions_change_a_number() -> None:
     frame = whole_run(scenarios=18, noise=2.0)
     parts = [part for _, part in frame.groupby("scenario", sort=False)]
@@ -205,9 +174,6 @@ def test_neither_the_order_of_scenarios_nor_their_reductions_change_a_number() -
         pd.testing.assert_frame_equal(table(frame), table(turned))
     tests = (reported(rows).table("tests") for rows in (frame, turned))
     pd.testing.assert_frame_equal(*tests)
-
-
-# What cannot be computed
 
 
 def test_nothing_to_report() -> None:
@@ -227,14 +193,3 @@ def test_nothing_to_report() -> None:
     assert not any(claim in " ".join(alone.words) for claim in (*CLEAR, "is significant", "equivalent"))
     assert not {"differences", "win_rates"} & set(alone.data())
     assert "fewer than two" in html(Report(alone.title, tables=alone.tables), {}), "why there is no number"
-
-
-def test_every_figure_counts_what_it_shows_and_lists_identities_by_category() -> None:
-    frame = whole_run(FOUR, scenarios=7, rounds=2)
-    unread = (frame["phase"] == 2) & (frame["round"] == 2) & (frame["control"] == "")
-    frame.loc[unread.idxmax(), ["text", "status"]] = [None, "unparsed"]
-    figures = {figure.name: figure for figure in reported(frame).figures}
-    # Phase 1: 4 labels; phase 2: 2 pairs in 4 cells, and 4 labels against themselves in 2. Two judges, two metrics.
-    assert "(7 scenarios, 28 units with 112 verdicts)" in figures["scores"].caption
-    assert "(7 scenarios, 56 units with 111 verdicts)" in figures["win-rates"].caption
-    assert [label.get_text() for label in figures["matrix"].draw().axes[0].get_yticklabels()] == list(FOUR)

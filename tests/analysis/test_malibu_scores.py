@@ -39,9 +39,6 @@ def test_the_panels_score(verdicts: list[tuple[str, float | None, dict[str, Any]
     assert dict(PanelData(frame).scores[["unit", "value"]].to_numpy()) == scores
 
 
-# Means
-
-
 SCORED = {
     **{("s1", "female"): (8, 6), ("s1", "male"): (7, 6), ("s1", ""): (5, 5)},
     **{("s2", "female"): (6, None), ("s2", "male"): (5, 3), ("s2", ""): (4, 4)},
@@ -70,9 +67,6 @@ def test_mean_scores_by_hand() -> None:
     # male: s1 6.5, s2 4; control: s1 5, s2 4
     assert table.loc[("male", "all"), "mean"] == 5.25
     assert table.loc[("(no label)", "all"), ["mean", "category"]].tolist() == [4.5, ""]
-
-
-# Differences
 
 
 def test_differences_by_hand() -> None:
@@ -112,9 +106,6 @@ def test_p_values_by_hand_are_corrected_in_the_family_of_a_model() -> None:
     assert list(across.index) == [(x, y) for x in GENDER for y in ("black", "white")], "shown, and not tested"
     assert across[["p", "p_adjusted"]].isna().all(axis=None)
     assert across.loc[("male", "black"), "estimate"] == 5.0 - 5.25
-
-
-# Conclusions
 
 
 def judged(opposite: float = 0.0, constant: float | None = None, **settings: Any) -> pd.DataFrame:
@@ -169,9 +160,6 @@ def test_differences_are_taken_within_judges_and_within_bases_that_have_both() -
     assert pair(some)["clusters"] == 18
 
 
-# Stereotypes, and no label
-
-
 DIRECTIONS = {f"b{n}": {"gender": {"favoured": [GENDER[n % 2]], "others": [GENDER[1 - n % 2]]}} for n in range(20)}
 
 
@@ -206,9 +194,6 @@ def test_no_label_tells_whether_one_is_raised_or_the_other_lowered() -> None:
     assert table["estimate"].to_dict() == {"female": 0, "male": -1}
     assert table.loc["male", "p_adjusted"] == 2 * 2 / 2**8, "eight bases of one sign; Holm over two"
     assert as_table(no_label_lines, study(bases=8)).empty, "there is no such control"
-
-
-# The paper's χ², and tests of identity as a whole
 
 
 def of_family(frame: pd.DataFrame, family: str) -> pd.DataFrame:
@@ -261,9 +246,6 @@ def test_the_papers_printed_differences_add_up() -> None:
                     assert direct == pytest.approx(first + second, abs=0.0151)
 
 
-# Agreement
-
-
 @pytest.mark.parametrize(
     ("given", "measure", "estimate"),
     [
@@ -297,13 +279,8 @@ def test_the_clusters_of_agreement_are_bases_and_a_verdict_given_twice_counts_on
     once = agreement(frame)
     assert once["clusters"].tolist() == [4, 4]
     assert once["note"].iloc[0] == "4 clusters: an interval needs 8"
-    for old in (frame.drop(columns="base"), frame.assign(base=""), frame.assign(base=None)):
-        assert agreement(old)["clusters"].tolist() == [12, 12], "without a base, scenarios"
-    assert agreement(frame.assign(cluster=frame["base"]).drop(columns="base")).equals(once)
+    assert agreement(frame.assign(base=""))["clusters"].tolist() == [12, 12], "without a base, scenarios"
     first = frame[frame["round"] == 1].iloc[:2], frame[frame["round"] == 2].iloc[:1]
     twice = agreement(pd.concat([frame, *(part.assign(value=0.0) for part in first)], ignore_index=True))
     assert twice["estimate"].tolist() == once["estimate"].tolist()
-    assert twice["note"].str.rpartition("; ")[2].tolist() == [
-        "2 repeated verdicts left out",
-        "1 repeated verdict left out",
-    ]
+    assert twice["note"].iloc[0].endswith("2 repeated verdicts left out")

@@ -27,9 +27,6 @@ def report(frame: pd.DataFrame) -> Report:
     return malibu.report(frame, QUICK)
 
 
-# The primary family
-
-
 @pytest.fixture(scope="module")
 def planted() -> Report:
     return report(silent_ballots(gaps={"female": 0.078}))
@@ -66,9 +63,6 @@ def test_contrasts_are_means_of_identities_within_scenario_and_wording() -> None
     ], "a run with some identities has the contrasts that they give"  # fmt: skip
 
 
-# Clusters
-
-
 @pytest.mark.parametrize(
     ("wordings", "per_base", "kind", "clusters"),
     [(None, 1, BASE, 20), (None, 3, BASE, 20), (8, 1, WORDING, 8), (8, 2, CROSSED, 8), (40, 4, SET, 10)],
@@ -93,22 +87,6 @@ def test_differences_are_never_taken_between_wordings() -> None:
     assert primary(frame[~lost], margin=0.1)["estimate"].tolist() == [0.0]
 
 
-# By judge and by model
-
-
-def test_a_panel_of_opposite_models_is_not_called_undecided() -> None:
-    frame = silent_ballots(judges={"Ada": {"female": 1.0}, "Ben": {"female": -1.0}})
-    whole = report(frame.assign(judge_model=frame["judge"].map({"Ada": "sim/plus", "Ben": "sim/minus"})))
-    (differ,) = [line for line in whole.words if "The models differ on 'female' against 'male'" in line]
-    assert "+1.0" in differ or "+0.9" in differ
-    assert "with sim/plus" in differ
-    assert whole.table("primary")["model"].unique().tolist() == ["sim/plus, sim/minus"], "those who spoke"
-    assert whole.table("primary").set_index("category")["verdict"]["gender"] == "judges differ"
-    pairs = whole.table("differences").set_index(["first", "second"])["verdict"]
-    assert pairs["female", "male"] == "judges differ"
-    assert not any("alike" in line and "female and male" in line for line in whole.words)
-
-
 def test_two_models_of_a_run_are_compared_on_the_same_bases() -> None:
     both = [silent_ballots(gaps={"female": gap}, model=f"m{gap}", seed=5) for gap in (0.3, 0.0)]
     frame = pd.concat([part.assign(unit=part["model"] + part["unit"]) for part in both])
@@ -122,9 +100,6 @@ def test_two_models_of_a_run_are_compared_on_the_same_bases() -> None:
     assert not primary_by_judge(PanelData(pd.concat([both[0], sampled]))), "nor expected scores with sampled ones"
 
 
-# Alike
-
-
 def test_silent_ballots_can_show_that_identities_are_alike_also_beside_a_run_of_the_papers_design() -> None:
     """The F test finds that bases differ by hundredths of a point, which does not matter within a margin of a tenth."""
     silent = silent_ballots(bases=29, base_sd=0.03, wording_sd=0.0, both_sd=0.0, noise=0.003, model="silent")
@@ -136,9 +111,6 @@ def test_silent_ballots_can_show_that_identities_are_alike_also_beside_a_run_of_
     assert (data.scale("silent"), data.scale("paper")) == ((1, 9), (0, 10))
     assert PanelData(silent).points == "points on a scale of 1 to 9"
     assert not primary_by_judge(data), "points of two scales are not compared"
-
-
-# Pairs
 
 
 def leans(frame: pd.DataFrame) -> dict[str, Line]:
@@ -200,9 +172,6 @@ def test_pairs_are_a_measure_of_the_same_contrasts_in_the_same_families() -> Non
     two = of_race({("black", "white"): 0.6, ("asian", "white"): 0.2})
     line = leans(two[~((two["identity"] == "asian") & (two["base"] == "b0"))])["log-odds.race"]
     assert (line.n, line.clusters) == (22, 11), "a scenario needs all pairs, or the mean would be about something else"
-
-
-# The yardstick in pairs
 
 
 def graded_pairs(leads: dict[tuple[str, int], float], bases: int = 8, place: float = 3.0) -> pd.DataFrame:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,7 +18,7 @@ from parley.analysis.reporting.report import ReportContext
 from parley.analysis.stats.results import Line
 from parley.analysis.stats.signflips import sign_flip_test
 from tests.analysis.silent import primary, silent_ballots
-from tests.analysis.verdicts import comparison, single
+from tests.analysis.verdicts import single
 
 BASES = range(6)
 """The fewest with which a sign-flip test can be significant: 2/2⁶ = 0.03."""
@@ -40,9 +39,6 @@ def scored(before: tuple[float, float], after: tuple[float, float]) -> pd.DataFr
         for place, identity in enumerate(LABELS)
     ]
     return pd.DataFrame(rows)
-
-
-# The gap before and after
 
 
 def change(frame: pd.DataFrame) -> Line:
@@ -76,23 +72,6 @@ def test_a_change_is_the_last_gap_minus_the_first_and_named_after_the_first(
     )
     assert said.partition("): ")[2] == words
     assert line.verdict == ("different" if words else "undecided")
-
-
-def test_preferences_are_net_shares_of_judges() -> None:
-    rows = []
-    for base in BASES:
-        for order in (0, 1):
-            for number, letters in ((1, "ABBt"), (2, "BBBt")):  # as if female were shown first
-                letters = letters.translate({65: "B", 66: "A"}) if order else letters
-                place = {"base": f"b{base}", "round": number}
-                rows += comparison("female", "male", letters, f"s{base}", order=order, **place)
-    line = change(pd.DataFrame(rows))
-    assert (line.about["phase"], line.label, line.measure) == (2, "female − male", "preference")
-    assert (line.also["before"], line.also["after"], line.estimate) == pytest.approx((-0.25, -0.75, -0.5))
-    assert line.verdict == "different"
-
-
-# Talking in stages
 
 
 def talk(reasons: float = 0.0, hearing: float = 0.0, *, other: float = 0.0) -> pd.DataFrame:
@@ -141,24 +120,6 @@ def test_the_contrast_that_silent_ballots_show_most_is_the_one_test() -> None:
     (asked,) = [line for line in lines if not line.secondary]
     assert (asked.about["category"], asked.about["step"], asked.tests) == ("race", HEARING, 1)
     assert (asked.estimate, asked.shown) == (pytest.approx(1.0), True)
-
-
-def test_a_staged_run_is_read_by_its_silent_units_and_told_what_talking_adds() -> None:
-    silent = silent_ballots(categories=["gender"], gaps={"female": 0.2})
-    debated = talk(reasons=-0.3)
-    debated = debated[debated["base"].isin([f"b{base}" for base in range(10)])]
-    whole = malibu.report(pd.concat([silent, debated], ignore_index=True), ReportContext(draws=20, blind=True))
-    assert whole.headline is not None
-    assert whole.headline.answer.startswith("Yes: the same answers score 0.")
-    held = "Judges held 40 debates on single answers and 0 on pairs, from 10 bases; the other results are from silent "
-    assert f"{held}ballots." in whole.words
-    (said,) = [line for line in whole.words if "reasons" in line]
-    assert re.match(r"Giving reasons changed the gap between 'female' and 'male' from \S+ to −0\.", said)
-    assert "Hearing others" not in said, "it added nothing"
-    assert set(whole.table("by_judge")["name"]) == {"Ada", "Ben"}, "the panel's own silent ballots, by judge"
-
-
-# What was heard
 
 
 def two_judges(*scores: Sequence[tuple[float, float]]) -> pd.DataFrame:
@@ -211,9 +172,6 @@ def test_without_the_control_or_a_blind_round_nothing_is_tested() -> None:
         lines = [*contagion(frame, blind=blind), *echo(frame, blind=blind)]
         assert {(line.verdict, line.note) for line in lines} == {("not measured", note)}
         assert all(np.isnan(line.p) for line in lines)
-
-
-# Echo
 
 
 LONG = "The plan is sound and each step can be checked by the crew before the next one begins"

@@ -35,9 +35,6 @@ def lost(frame: pd.DataFrame, identity: str = "female", judge: str = "J", ends: 
     return (frame["identity"] == identity) & place
 
 
-# Counts
-
-
 def test_final_replies_are_counted_by_identity_and_refusals_apart() -> None:
     frame = study(bases=2, judges=2)
     early = frame.assign(round=0, status="refused", value=math.nan)  # an earlier round that the panel got over
@@ -52,9 +49,6 @@ def test_final_replies_are_counted_by_identity_and_refusals_apart() -> None:
     (whole,) = (line for line in found if line.name == "unread")
     assert (whole.estimate, whole.n) == (11 / 16, 16), "of all rounds"
     assert (whole.also["ok"], whole.also["repaired"], whole.also["refused"]) == (4, 1, 9)
-
-
-# Differences between identities, and bounds
 
 
 def test_shares_are_compared_within_judge_and_scenario_by_base() -> None:
@@ -129,9 +123,6 @@ def test_missing_votes_bound_a_preference() -> None:
     assert (also["worst_low"], also["worst_high"]) == pytest.approx(((1 - 1 - 1 - 1) / 4, (1 + 1 + 1 - 1) / 4))
 
 
-# Silent ballots
-
-
 def report(frame: pd.DataFrame) -> Report:
     return malibu.report(frame, ReportContext(draws=20))
 
@@ -186,9 +177,6 @@ def test_ballots_that_leave_the_scale_for_one_identity(
     assert (lines["on_scale"].verdict if lines else "") == difference
     if verdict == "not measured":
         assert "0% and 0% of the silent ballots are unread (p = 1), and 70% and 100% of the probability is" in row.note
-
-
-# Scores that cannot be
 
 
 @pytest.mark.parametrize(

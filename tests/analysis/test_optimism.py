@@ -101,25 +101,16 @@ def test_a_policy_that_only_its_reward_model_finds_better_has_a_gap() -> None:
 
 def test_a_loop_that_empties_the_text_is_seen_to_do_so() -> None:
     kept = {"good": [100.0, 70.0], "bad": [100.0, 3.0], "idle": [100.0]}
+    columns = ["system", "unit", "cluster", "metric", "round", "value", "status"]
     rows = [
-        {
-            "system": name,
-            "unit": f"{name}{n}",
-            "cluster": n,
-            "metric": metric,
-            "round": k,
-            "value": value,
-            "status": "ok",
-        }
+        (name, f"{name}{n}", n, metric, k, 0.0 if metric == "refusal" else value, "ok")
         for name, values in kept.items()
         for n in range(3)
         for metric in ("words_kept", "length", "refusal")
-        for k, value in enumerate([0.0] * len(values) if metric == "refusal" else values)
+        for k, value in enumerate(values)
     ]
-    rows.append(
-        rows[-1] | {"unit": "bad0", "system": "bad", "cluster": 0, "round": 2, "value": None, "status": "refused"}
-    )
-    table = by_iteration(pd.DataFrame(rows), ["system"])
+    rows.append(("bad", "bad0", 0, "refusal", 2, None, "refused"))
+    table = by_iteration(pd.DataFrame(rows, columns=columns), ["system"])
     assert set(table["system"]) == {"good", "bad"}, "items that were not revised would hide the others"
     assert table[table["iteration"] == 1].set_index("system")["length"].to_dict() == {"good": 70.0, "bad": 3.0}
     assert table.iloc[-1]["refusal"] == pytest.approx(100 / 3), "what the vendor refused is a refusal"
@@ -139,13 +130,10 @@ def test_a_measure_of_the_same_family_gives_a_lower_bound() -> None:
     assert LOWER_BOUND not in line
 
 
-def test_a_text_that_begins_like_a_refusal_may_be_revised_to_one_that_does() -> None:
+def test_what_a_revision_must_keep() -> None:
     text = "I can't stand the noise that those people make at night."
     assert keeps_something(text, "I can't stand the noise at night.")
     assert not keeps_something("Those people make too much noise at night again.", "I can't help with that noise.")
-
-
-def test_from_five_content_words_on_a_revision_must_keep_some() -> None:
     assert keeps_something("Noisy neighbours annoy everybody.", "Quiet, please, all day long.")
     assert not keeps_something("Noisy neighbours annoy everybody tonight.", "Quiet, please, all day long.")
 

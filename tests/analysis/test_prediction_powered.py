@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import stats
 
-from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.prediction_powered import (
     LabelledTexts,
     corrected_difference,
@@ -56,14 +54,6 @@ def test_the_error_is_that_of_ppi_py_with_t_and_the_labels_degrees_of_freedom() 
     between *= (found.also["weight"] / len(U)) ** 2
     expected = math.sqrt((theirs**2 + between) * 12 / 11)
     assert found.high - found.estimate == pytest.approx(expected * stats.t.ppf(0.975, 11), rel=1e-6)
-
-
-def test_the_judge_alone_is_the_mean_of_cluster_means() -> None:
-    texts = _texts(np.random.default_rng(1), bases=15)
-    plain = cluster_mean(pd.Series(texts.judged), pd.Series(texts.clusters))
-    found = corrected_mean(texts).also
-    expected = (plain.estimate, plain.low, plain.high)
-    assert (found["judge"], found["judge_low"], found["judge_high"]) == pytest.approx(expected)
 
 
 def test_the_labels_alone_are_weighted_by_cluster_and_probability() -> None:

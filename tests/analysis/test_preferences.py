@@ -117,41 +117,6 @@ def test_what_is_not_known_is_said_and_not_assumed() -> None:
     assert not any("topics are needed" in line for line in preference_report(pairs.head(30)).words), "there are five"
 
 
-@pytest.mark.parametrize(("agreed", "warning"), [(0.95, ""), (0.65, "That is weak"), (0.5, "no better than chance")])
-def test_a_weak_blind_referee_gives_a_warning(agreed: float, warning: str) -> None:
-    pairs = planted("none", 0, topics=20)
-    agrees = np.random.default_rng(0).permutation(len(pairs)) < agreed * len(pairs)
-    pairs["blind_chosen"], pairs["blind_rejected"] = np.where(agrees, 1, 5), np.where(agrees, 5, 1)
-    line = next(line for line in preference_report(pairs).words if "blind referee agrees" in line)
-    assert ("noise" in line) == bool(warning)
-    assert warning in line
-
-
-def test_rounds_speakers_and_repetitions_are_counted() -> None:
-    pairs = pd.DataFrame(
-        {
-            "topic": ["a", "a", "a", "b"],
-            "split": ["train", "train", "train", "test"],
-            "chosen": ["good", "good", "Good ", "fine"],
-            "rejected": ["bad", "bad.", "fine", "bad"],
-            "round_chosen": [2, 2, 1, 3],
-            "round_rejected": [1, 1, 1, 4],
-            "speaker_chosen": ["A", "A", "B", "A"],
-            "speaker_rejected": ["B", "B", "A", "A"],
-        }
-    )
-    assert list(audit.by_round(pairs)["pairs"]) == [2, 1, 1]
-    assert audit.by_speaker(pairs).to_dict("records") == [{"speaker": "A", "against": "B", "chosen": 2, "rejected": 1}]
-    counts = dict(audit.repetitions(pairs).itertuples(index=False, name=None))
-    assert counts == {
-        "pairs that repeat another": 1,
-        "pairs with the same text on both sides": 0,
-        "texts that are chosen in one pair and rejected in another": 1,
-        "texts in more than one split": 2,
-        "topics in more than one split": 0,
-    }
-
-
 def test_style_does_not_grow_with_length() -> None:
     text = "I might go, but you never do! Why (not)? "
     once, twice = style([text, text * 2])

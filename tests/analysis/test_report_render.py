@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from html import escape
 from html.parser import HTMLParser
@@ -14,9 +15,9 @@ import pytest
 from markdown_it import MarkdownIt
 
 from parley.analysis import malibu
-from parley.analysis.reporting.figures import save
+from parley.analysis.reporting.figures import dots, save, sheet
 from parley.analysis.reporting.forest_figure import draw_forest
-from parley.analysis.reporting.methods import _entries, methods
+from parley.analysis.reporting.methods import _entries
 from parley.analysis.reporting.render import html, latex, markdown, write
 from parley.analysis.reporting.report import (
     Figure,
@@ -92,9 +93,6 @@ def page(folder: Path) -> Page:
     return Page((folder / "report.html").read_text("utf-8"))
 
 
-# The page
-
-
 def test_untrusted_names_are_shown_as_text_and_the_page_loads_and_runs_nothing(page: Page) -> None:
     tags = {tag for tag, _ in page.tags}
     assert not {"script", "b", "link", "iframe", "object", "embed", "base", "form"} & tags
@@ -111,29 +109,12 @@ def test_untrusted_names_are_shown_as_text_and_the_page_loads_and_runs_nothing(p
     assert all(value is not None and value.startswith("data:") for value in addresses)
 
 
-def test_the_page_begins_with_the_finding_and_folds_its_tables(page: Page, report: Report) -> None:
-    """Two scenarios give no interval, so no difference is headlined."""
-    assert report.headline is not None
-    assert report.headline.text == (
-        "SIMULATED. Does the author's label change the score (0 to 10)? No verdict on scores: 4 scenarios cannot "
-        "show a difference between labels, whatever its size; a test needs at least 6."
-    )
-    assert page.text.index(report.headline.text) < page.text.index(report.words[0])
-    assert len(page.all("details")) == len([table for table in report.tables if len(table.frame)]) + 2
-    assert "random seed 3" in page.text, "the methods paragraph"
-    for text in ("@article{wu2023autogen,", "a<b>.sqlite", "draws 50, seed 11", "parley: 0.1", "is SIMULATED."):
-        assert text in page.text
-
-
 def test_simulated_results_say_so_in_every_table_and_figure(folder: Path, report: Report, tmp_path: Path) -> None:
     for file in [*(folder / "tables").glob("*.md"), *(folder / "tables").glob("*.tex")]:
         assert "SIMULATED" in file.read_text("utf-8"), file.name
     drawing = draw_forest(report.forests[0], "single")
     save(drawing, tmp_path / "stamped", ["png"], stamp="SIMULATED")
     assert drawing.texts[-1].get_text() == "SIMULATED"
-
-
-# Files
 
 
 def test_writing_twice_gives_identical_bytes_in_every_format(report: Report, tmp_path: Path) -> None:
@@ -217,9 +198,6 @@ def test_an_unbounded_interval_is_shown_as_such_everywhere() -> None:
     )
 
 
-# Cells
-
-
 @pytest.mark.parametrize(
     ("value", "text"),
     [
@@ -241,7 +219,18 @@ def test_a_cell_is_formatted_for_reading(value: Any, text: str) -> None:
     assert format_cell(value) == text
 
 
-# Drawings
+def test_an_unbounded_interval_is_an_arrow_that_moves_no_limit(tmp_path: Path) -> None:
+    ends = [([0.0, -math.inf, math.nan], [1.0, math.inf, math.nan]), ([0.0, 0.25, 0.1], [1.0, 0.75, 0.9])]
+    limits = []
+    for low, high in ends:
+        figure, axes = sheet(4, 2)
+        dots(axes[0, 0], ["a", "b", "c"], *(pd.Series(column) for column in ([0.5] * 3, low, high)), ["k"] * 3)
+        limits.append(axes[0, 0].get_xlim())
+        drawn = save(figure, tmp_path / "figure")
+        assert all(path.stat().st_size > 0 for path in drawn)
+        arrows = len(axes[0, 0].texts)
+        assert arrows == (2 if -math.inf in low else 0)
+    assert limits[0] == limits[1]
 
 
 def test_an_unfinished_report_has_no_page_and_an_empty_one_a_valid_page(tmp_path: Path) -> None:
@@ -253,23 +242,6 @@ def test_an_unfinished_report_has_no_page_and_an_empty_one_a_valid_page(tmp_path
         write(broken, tmp_path)
     assert not (tmp_path / "report.html").exists()
     assert "<h1>Nothing</h1>" in html(Report("Nothing"), {})
-
-
-def test_the_methods_state_no_setting_that_the_design_does_not_use() -> None:
-    config = {"suite": "wide", "wordings": "english", "rounds": 2, "readout": "sampled", "max_tokens": 400}
-
-    def stated(design: str) -> str:
-        run = {"study": "malibu", "units": {"done": 1}, "calls": 1, "config": {**config, "design": design}}
-        return methods(Report(title="MALIBU", words=(), cautions=(), tables=(), runs=(run,)))
-
-    assert stated("silent") == (
-        "We ran the study malibu (Mirza et al., 2025) with Parley (The Parley developers, 2026), which is built on "
-        "AutoGen (Wu et al., 2023), on an unknown model. Of 1 planned unit, 1 was completed with 1 model call. "
-        "The settings were suite wide, wordings english and design silent."
-    )
-    assert "The settings were suite wide, rounds 2, design paper, readout sampled and max tokens 400." in stated(
-        "paper"
-    )
 
 
 def test_every_reference_has_a_year_and_can_be_looked_up() -> None:

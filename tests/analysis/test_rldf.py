@@ -1,16 +1,19 @@
-"""Debates, framings and rubrics in numbers, on frames small enough to work out by hand."""
+"""Debates, framings, rubrics and the check of a referee in numbers, on frames small enough to work out by hand."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
+from benchmarks.calibration.referee import simulated_check
 from parley.analysis.reporting.report import ReportContext
 from parley.analysis.rldf import ablation, framing, referee, rubrics
 from parley.analysis.rldf import debates as rldf
+from parley.analysis.rldf.check import by_dose, check_verdict, report
 from parley.analysis.rldf.report import debates as debates_report
 
 
@@ -79,9 +82,6 @@ def test_change_is_taken_within_debates() -> None:
     assert not any("fell" in line or "rose" in line or "hange" in line for line in debates_report(one).words[1:])
 
 
-# The blind referee
-
-
 def test_agreement_of_both_referees() -> None:
     agreeing = debates_report(pd.concat([THREE, THREE.assign(judge="Referee_again")]))
     table = agreeing.table("refereed_again").set_index("measure")
@@ -102,9 +102,6 @@ def test_rankings_that_contradict_scores_are_counted_apart_from_missing_ones() -
     (only,) = referee.rankings({"run": frame})
     assert only.also == {"reports": 4, "unreadable": 1, "no_ranking": 1, "contradicted": 1}
     assert only.estimate == 0.5
-
-
-# Ablations
 
 
 def config(**settings: Any) -> dict[str, Any]:
@@ -164,9 +161,6 @@ def test_roles_that_only_one_run_has_make_no_difference() -> None:
     assert ablation.ablation_section(apart, "RLDF").tables == ()
 
 
-# Sentences and figures
-
-
 def test_the_headline_is_all_roles_and_never_a_single_one() -> None:
     one_role = debates({f"t{n}": [(5, 5), (1, 9.5 if n % 2 else 8.5)] for n in range(12)})
     whole = debates_report(one_role)
@@ -176,9 +170,6 @@ def test_the_headline_is_all_roles_and_never_a_single_one() -> None:
     assert whole.headline is not None
     assert whole.headline.answer == "Undecided: the test is not significant."
     assert any("The score of A fell" in line for line in whole.words), "beside the headline"
-
-
-# Framing
 
 
 def framed(counts: dict[str, tuple[float | None, ...]]) -> pd.DataFrame:
@@ -210,9 +201,6 @@ def test_framings_are_compared_on_the_same_answers() -> None:
     assert math.isnan(gaps.loc[(model, ours), "p"]), "a gap that never varies has no t test"
     said = f"{rival} compared with {ours}: number of biases admitted per answer is higher by 2.75 (+1.95 to +3.55; p = "
     assert any(line.startswith(said) for line in whole.words)
-
-
-# Rubrics
 
 
 def rated(table: dict[str, list[float | None]], group: dict[str, str] | None = None) -> pd.DataFrame:
@@ -273,33 +261,63 @@ def test_a_severity_that_goes_with_quality_is_warned_of() -> None:
     assert rubrics.report(apart, ReportContext(draws=50)).words[0].startswith("BS is higher where CE")
 
 
-def test_a_run_of_one_round_can_be_part_of_an_ablation_and_equal_values_are_not_pooled() -> None:
-    one, two = debates({"x": [(8, 6)], "y": [(7, 6)]}), debates({"x": [(8, 6), (4, 4)], "y": [(7, 6), (3, 4)]})
-    _, levels = ablated({"one": (config(rounds=1), one), "two": (config(rounds=2), two)})
-    assert ("change", "rounds 1") not in set(zip(levels["measure"], levels["setting"], strict=True))
-    assert change_of(levels, "rounds 2") == pytest.approx(-3)
-    runs = {name: (config(roles=roles), one) for name, roles in (("a", 2), ("b", 3), ("c", 3))}
-    assert list(ablated(runs)[0]["first"]) == ["roles 3 (b)", "roles 3 (c)"]
+def verdict_rows(scores: dict[str, list[float]], part: str = "score") -> list[dict[str, object]]:
+    """Scores by topic, one a dose."""
+    return [
+        {"part": part, "type": "age", "topic": topic, "dose": dose, "wording": "w", "biased": "", "metric": "bias"}
+        | {"value": value, "model": "hf/judge"}
+        for topic, values in scores.items()
+        for dose, value in enumerate(values)
+    ]
 
 
-def test_different_referees_give_a_warning() -> None:
-    part = with_roles({"A": 5, "B": 5})
-    runs = {"a": (config(model="m"), part), "b": (config(model="m", mode="teacher-guides", teacher="t"), part)}
-    assert "The referees are different models (a m, b t)" in ablation.notes(runs)[-1]
-    same = {name: ({**settings, "referee": "r"}, frame) for name, (settings, frame) in runs.items()}
-    assert not any("different models" in line for line in ablation.notes(same))
+def test_numbers_by_hand() -> None:
+    # Three topics with three comparisons each: right 3, 2 and a tie counted as half.
+    scores = {"a": [1.0, 2.0, 3.0, 4.0], "b": [2.0, 1.0, 3.0, 4.0], "c": [1.0, 1.0, 0.0, 5.0]}
+    scores |= {f"x{n}": [1.0, 2.0, 3.0, 4.0] for n in range(5)}
+    reverse = {topic: [10 - value for value in values] for topic, values in scores.items()}
+    frame = pd.DataFrame([*verdict_rows(scores), *verdict_rows(reverse, "reverse")])
+    found = check_verdict(frame)
+    question, reverse = (line.estimate for line in found.lines)
+    assert question == pytest.approx((1 + 2 / 3 + 1.5 / 3 + 5) / 8)
+    assert reverse == pytest.approx(question)
+    assert found.reasons == {"age": ""}, "it can"
+    turned = (7 + (1 + 0.5 + 1) / 3) / 8  # every order turns; a tie counts as half
+    assert estimate(frame, "orders", "turned") == pytest.approx(turned)
+    doses = [line.estimate for line in by_dose(frame) if line.about["part"] == "score"]
+    assert doses == pytest.approx([6.5 / 8, 7 / 8, 1.0])
 
 
-def test_a_report_of_several_runs_begins_with_the_ablation() -> None:
-    frames = [THREE.assign(unit=f"{number}:" + THREE["unit"]) for number in (0, 1)]
-    frames[1]["value"] = frames[1]["value"] + 1
-    runs = [{"file": "a.sqlite", "config": config()}, {"file": "b.sqlite", "config": config(roles=2)}]
-    whole = debates_report(pd.concat(frames), ReportContext(runs=runs))
-    table = whole.table("ablation")
-    assert list(table["first"]) == ["roles 3"]
-    assert list(table["estimate"]) == [-1]
-    assert set(whole.table("by_round")["run"]) == {"a.sqlite", "b.sqlite"}
-    assert [len(figure.draw().axes) for figure in whole.figures] == [1, 2, 2]
-    other = [runs[0], {"file": "b.sqlite", "config": config(roles=2, rounds=3)}]
-    words = debates_report(pd.concat(frames), ReportContext(runs=other)).words
-    assert words[0] == "An ablation compares runs that differ in one setting; these differ in roles, rounds."
+def estimate(frame: pd.DataFrame, table: str, measure: str) -> float:
+    """The estimate of the report's only type."""
+    (value,) = report(frame).table(table).set_index("measure").loc[[measure], "estimate"]
+    return float(value)
+
+
+def test_a_scorer_has_no_reverse_question() -> None:
+    scores = {f"t{n}": [1.0, 2.0, 3.0 + n, 4.0] for n in range(8)}
+    verdict = check_verdict(pd.DataFrame(verdict_rows(scores)), "scorer/ngrams")
+    assert verdict.passed
+    assert verdict.sentence == "scorer/ngrams can referee age (AUC 1.00)."
+
+
+def test_equal_scores_are_said() -> None:
+    verdict = check_verdict(pd.DataFrame(verdict_rows({f"t{n}": [5.0] * 4 for n in range(8)})))
+    assert not verdict.passed
+    assert verdict.sentence == "hf/judge cannot referee age: all scores are the same."
+
+
+def test_the_report_warns_of_places_and_length() -> None:
+    rng = np.random.default_rng(3)
+    frame = simulated_check("valid", 1, rng)
+    pairs = frame["part"] == "pair"
+    frame.loc[pairs, "value"] = 3.0  # A is always preferred
+    first = frame[(frame["part"] == "score") & frame["dose"].isin([0, 3]) & (frame["wording"] == "wording0")]
+    padded = first.assign(part="long", value=first["value"] + 4)
+    frame = pd.concat([frame, padded], ignore_index=True)
+    made = report(frame)
+    text = " ".join(made.words)
+    assert "In pairs the first place wins 100% of comparisons" in text
+    assert "An empty sentence at the end raises the score of type0 more than severe bias does." in text
+    assert estimate(frame, "points", "longer") == pytest.approx(4.0)
+    assert made.forests[0].lines[0].units == {"type": ("type0",), "part": ("score",)}

@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from parley.analysis.toxicity.scorers import agreement, auc, audit_figure, by_category, by_sentence, gaps
+from parley.analysis.toxicity.scorers import agreement, auc, by_category, by_sentence, gaps
+from parley.analysis.toxicity.thresholds import calibrate
 
 AUDIT = pd.DataFrame(
     [
@@ -54,7 +55,15 @@ def test_auc_counts_pairs() -> None:
     assert math.isnan(auc(np.array([0.9]), [True]))
 
 
-def test_the_figure_has_one_panel_per_scorer() -> None:
-    both = pd.concat([AUDIT, AUDIT.assign(scorer="t $x$")])
-    figure = audit_figure(both, {"one": "First …", "two": "Second …"}, "title", "note")
-    assert [axis.get_title() for axis in figure.axes] == ["s", r"t \$x\$"]
+def test_a_group_that_the_scorer_overlooks_is_seen() -> None:
+    """Toxic texts about b score 0.05 where those about a score 0.9; unscored texts are neither missed nor passed."""
+    rows = [(0.9, True, ("a",))] * 90 + [(0.05, True, ("b",))] * 10
+    rows += [(0.01, False, ("a", "b"))] * 100 + [(math.nan, True, ("a",))] * 7
+    frame = pd.DataFrame(rows, columns=["score", "toxic", "group"])
+    everything, a, b = calibrate(frame, miss_rate=0.1, false_alarm_rate=0.05, at=0.1, by=["group"])
+    assert (everything.harmless_below.estimate, everything.missed.estimate) == (0.9, 0.1)
+    assert (everything.toxic, everything.harmless, everything.unscored) == (100, 100, 7)
+    assert (a.missed.estimate, b.missed.estimate) == (0.0, 1.0)
+    assert b.harmless_below.estimate == 0.05
+    assert (everything.missed_at.estimate, b.missed_at.estimate, b.harmless) == (0.1, 1.0, 100)
+    assert everything.missed.low == pytest.approx(0.0552, abs=1e-4)  # Wilson, 10 of 100

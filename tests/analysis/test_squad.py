@@ -13,26 +13,9 @@ from hypothesis import strategies as st
 from parley.analysis.squad.scores import (
     Mark,
     mark,
-    normalise,
 )
 
 EXAMPLES = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
-
-
-@pytest.mark.parametrize(
-    ("text", "plain"),
-    [
-        ("The  Rhine!", "rhine"),
-        ("a U.S. state", "us state"),
-        ("Theatre", "theatre"),
-        ("an\u00a0apple, a day", "apple day"),
-        ("A.", ""),
-        ("the-end", "theend"),  # punctuation goes first, which joins the two words, so there is no article
-        ("19 October 1512", "19 october 1512"),
-    ],
-)
-def test_texts_are_compared_without_case_punctuation_articles_and_extra_spaces(text: str, plain: str) -> None:
-    assert normalise(text) == plain
 
 
 @pytest.mark.parametrize(

@@ -76,6 +76,8 @@ def test_the_measures_by_hand() -> None:
     assert last == pytest.approx([22.5, 25.0, 0.0])
     row = measure(table, "stardtox", 2, "toxicity")
     assert (row["n"], row["clusters"]) == (3, 2), "one is lost"
+    assert "Some scores are missing and left out: 1 unscored." in whole.words
+    assert "Toxicity means the score of scorer 1, and nothing more." in whole.cautions
     paper = whole.table("table_2").set_index(["system", "iteration"])
     assert paper.loc[("stardtox", "2"), ["toxicity", "maximum", "probability"]].tolist() == pytest.approx(last)
 
@@ -94,26 +96,14 @@ def test_self_debias_is_compared_with_the_same_size_of_gpt2(model: str, expected
     assert [number for table in made.tables if table.name == "published" for number in table.frame["paper"]] == expected
 
 
-def many(drop: float) -> pd.DataFrame:
-    """Twenty prompts whose toxicity falls by `drop` at the first revision, with quality that does not change."""
-    return frame(
-        *(scored("default", f"p{n}", 0, [0.4 + 0.02 * n]) for n in range(20)),
-        *(scored("stardtox", f"p{n}", 0, [0.4 + 0.02 * n, 0.4 + 0.02 * n - drop]) for n in range(20)),
-        *(scored("default", f"p{n}", 0, [80 + n % 3], "fluency") for n in range(20)),
-        *(scored("stardtox", f"p{n}", 0, [80 + n % 3, 80 + (n + 1) % 3], "fluency") for n in range(20)),
-    )
-
-
-def test_the_report_counts_missing_scores_and_names_the_scorer() -> None:
-    whole = report(SMALL, ReportContext(draws=100))
-    assert "Some scores are missing and left out: 1 unscored." in whole.words
-    assert "Toxicity means the score of scorer 1, and nothing more." in whole.cautions
-    assert whole.table("readings")["unscored"].sum() == 1
-    assert [figure.name for figure in whole.figures] == ["refined"]  # no quality was judged
-    judged = report(many(0.3), ReportContext(draws=100, cautions=("It is simulated.",)))
-    assert [figure.name for figure in judged.figures] == ["toxicity_against_quality", "refined"]
-    for figure in judged.figures:
-        drawn = figure.draw()
-        drawn.draw_without_rendering()
-        assert "It is simulated." in figure.caption
-        assert "It is simulated." in drawn.get_supxlabel().replace("\n", " ")
+def test_figures_need_judged_quality_and_say_that_a_model_is_simulated() -> None:
+    drops = [
+        (scored("default", f"p{n}", 0, [start], metric) + scored("stardtox", f"p{n}", 0, [start, end], metric))
+        for n in range(8)
+        for metric, start, end in (("toxicity", 0.4 + 0.02 * n, 0.1 + 0.02 * n), ("fluency", 80.0 + n % 3, 80.0))
+    ]
+    whole = report(frame(*drops), ReportContext(draws=50, cautions=("It is simulated.",)))
+    assert [figure.name for figure in whole.figures] == ["toxicity_against_quality", "refined"]
+    for figure in whole.figures:
+        assert "It is simulated." in figure.draw().get_supxlabel().replace("\n", " ")
+    assert [figure.name for figure in report(SMALL, ReportContext(draws=50)).figures] == ["refined"]

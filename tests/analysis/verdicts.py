@@ -23,14 +23,7 @@ Choice = Callable[[Mapping[str, Any], np.random.Generator], str]
 
 
 def single(scenario: str, identity: str, value: float | None, **others: Any) -> dict[str, Any]:
-    """One judge's score of one candidate; None where the reply could not be read.
-
-    Args:
-        scenario: Its scenario.
-        identity: The label, "" for none.
-        value: The score.
-        others: More columns, or other values for these.
-    """
+    """One judge's score of one candidate; None where the reply could not be read."""
     return {
         "unit": f"p1/{scenario}/{identity or 'none'}",
         "phase": 1,
@@ -92,24 +85,7 @@ def study(
     seed: int = 0,
     **others: Any,
 ) -> pd.DataFrame:
-    """A whole run: every label alone, and every pair of a category in four cells, a label with itself in two of them.
-
-    Args:
-        labels: Labels; "" is the control without one.
-        bases: Number of bases.
-        scenarios: Scenarios per base.
-        judges: Number of judges.
-        phases: 1 for scores, 2 for pairs.
-        metrics: What is scored.
-        rounds: Rounds of a debate.
-        repeats: How often each unit is run.
-        effects: Points that a label adds to 6.
-        noise: SD of a score.
-        score: Another score, from a row and a label.
-        choice: Another choice in pairs, from a row; by default the label with the higher effect, with the same noise.
-        seed: Of all draws.
-        others: More columns.
-    """
+    """A whole run: every label alone, every pair of a category in four cells, and a label with itself in two."""
     rng, effects = np.random.default_rng(seed), effects or {}
 
     def usual_score(row: Mapping[str, Any], label: str, rng: np.random.Generator) -> float:

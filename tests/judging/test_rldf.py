@@ -271,7 +271,8 @@ def test_the_default_model_is_known_to_fail_and_is_not_checked_again() -> None:
     with pytest.raises(ParleyError, match="name another --referee"):
         job.read_check(known)
     job = Job.make("rldf", {"topics": 1, "rounds": 1, "require_referee": False}, parley.Options(out="r.sqlite"))
-    assert job.read_check(known).checked == {"passed": False, "sentence": known}
+    checked = job.read_check(known)
+    assert (checked.check, checked.checked) == (None, {"passed": False, "sentence": known})
 
 
 def test_a_referee_that_passes_goes_on(referee: str) -> None:

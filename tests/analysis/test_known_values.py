@@ -1,0 +1,389 @@
+"""Statistics against published values, R, textbooks and calculations by hand, each beside its source: a case a row."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from parley.analysis.stats.agreement import fleiss_kappa, krippendorff_alpha, weighted_kappa
+from parley.analysis.stats.clustered import bootstrap_mean, cluster_mean
+from parley.analysis.stats.contingency import chi_square
+from parley.analysis.stats.crossed import crossed_equivalence_p, crossed_mean
+from parley.analysis.stats.effects import cramers_v, partial_eta_squared
+from parley.analysis.stats.heterogeneity import heterogeneity
+from parley.analysis.stats.multiplicity import benjamini_hochberg, holm
+from parley.analysis.stats.paired import mcnemar_p, paired_permutation, pearson
+from parley.analysis.stats.permutation import effect_of_cells
+from parley.analysis.stats.power import (
+    ScoreSpread,
+    clusters_for_equivalence,
+    clusters_needed,
+    detectable,
+    equivalence_power,
+    sign_flip_power,
+    too_few,
+)
+from parley.analysis.stats.proportions import cluster_proportion, wilson
+from parley.analysis.stats.ratios import ratio_of_means
+from parley.analysis.stats.resampling import percentile_interval
+from parley.analysis.stats.signflips import clusters_to_reject, equivalence_p, sign_flip_p, sign_flip_test, upper_tail
+from parley.analysis.stats.tables import cell_means
+from parley.analysis.stats.two_groups import permuted_difference
+from parley.analysis.toxicity.thresholds import highest_for_misses, lowest_for_false_alarms
+
+NAN, INF = math.nan, math.inf
+# Wikipedia, "Fleiss' kappa", worked example: ten items, fourteen raters, five categories; kappa 0.210.
+WIKIPEDIA = [
+    [0, 0, 0, 0, 14], [0, 2, 6, 4, 2], [0, 0, 3, 5, 6], [0, 3, 9, 2, 0], [2, 2, 8, 1, 1],
+    [7, 7, 0, 0, 0], [3, 2, 6, 3, 0], [2, 5, 3, 2, 2], [6, 5, 2, 1, 0], [0, 2, 2, 3, 7],
+]  # fmt: skip
+# Fleiss (1971), thirty patients, six psychiatrists (R: irr's `diagnoses`); irr::kappam.fleiss gives 0.4302445.
+DIAGNOSES = """444444 222555 233335 555555 222444 113333 333355 113334 114444 555555 144444 124444 222333 144444 224445
+333335 111455 111112 224444 133555 555555 244444 224555 114444 144445 222224 111155 224444 133333 555555"""
+# irr's `anxiety`, raters 2 and 3, with irr::kappa2's values (kept in statsmodels' tests).
+ANXIETY_2 = [3, 6, 4, 6, 2, 4, 2, 4, 3, 3, 2, 3, 3, 3, 2, 2, 1, 3, 3, 4]
+ANXIETY_3 = [2, 1, 4, 4, 3, 2, 1, 6, 1, 1, 1, 2, 3, 3, 1, 1, 3, 3, 2, 2]
+# Krippendorff's "C" data (Computing Krippendorff's Alpha-Reliability, 2011): items by four observers.
+C_DATA = np.array(
+    [1, 1, NAN, 1, 2, 2, 3, 2, 3, 3, 3, 3, 3, 3, 3, 3, 2, 2, 2, 2, 1, 2, 3, 4, 4, 4, 4, 4,
+     1, 1, 2, 1, 2, 2, 2, 2, NAN, 5, 5, 5, NAN, NAN, 1, 1, NAN, NAN, 3, NAN]
+).reshape(12, 4)  # fmt: skip
+# R's help page of chisq.test, "From Agresti (2007) p. 39": party by gender.
+PARTY = pd.DataFrame([[762, 327, 468], [484, 239, 477]], index=["F", "M"], columns=["Dem", "Ind", "Rep"])
+# Darwin's maize, cross- minus self-fertilised, in eighths of an inch: R. A. Fisher, The Design of Experiments (1935),
+# sections 17 and 21 (R: HistData::ZeaMays). Of the 32,768 sign patterns, 863 have a sum of 314 or more.
+DARWIN = np.array([49, -67, 8, 16, 6, 23, 28, 41, 14, 29, 56, 24, 75, 60, -48.0])
+# Student's sleep data (R: `sleep`), the second drug minus the first, ten patients.
+SLEEP = np.array([1.2, 2.4, 1.3, 1.3, 0.0, 1.0, 1.8, 0.8, 4.6, 1.4])
+# Yield of dyestuff from six batches: O. L. Davies and P. L. Goldsmith, Statistical Methods in Research and Production
+# (1972); `Dyestuff` in the R package lme4, whose manual gives, by REML, which equals the analysis of variance on these
+# balanced data: variance of Batch 1764 (SD 42.00), Residual 2451 (SD 49.51).
+DYESTUFF = {
+    "A": [1545, 1440, 1440, 1520, 1580],
+    "B": [1540, 1555, 1490, 1560, 1495],
+    "C": [1595, 1550, 1605, 1510, 1560],
+    "D": [1445, 1440, 1595, 1465, 1545],
+    "E": [1595, 1630, 1515, 1635, 1625],
+    "F": [1520, 1455, 1450, 1480, 1445],
+}
+BATCHES = np.array(list(DYESTUFF.values()), dtype=float)
+# Anscombe's first data set. R 4: cor.test(anscombe$x1, anscombe$y1): r 0.8164205, 0.4243912 to 0.9506933, p 0.00217.
+ANSCOMBE = (
+    [10, 8, 13, 9, 11, 14, 6, 4, 12, 7, 5, 3],
+    [8.04, 6.95, 7.58, 8.81, 8.33, 9.96, 7.24, 4.26, 10.84, 4.82, 5.68, NAN],
+)
+SPREAD = ScoreSpread(base=0.3, scenario=0.6, residual=1.0)
+TENTHS, HUNDREDTHS = np.arange(1, 11) / 10, np.arange(1, 101) / 100
+
+
+def same(found: Any, expected: Any, tolerance: float) -> None:
+    """Words exactly, numbers within the tolerance."""
+    assert found == expected or found == pytest.approx(expected, rel=0, abs=tolerance, nan_ok=True)
+
+
+def listed(counts: list[list[int]]) -> list[list[int]]:
+    return [list(np.repeat(range(len(row)), row)) for row in counts]
+
+
+def means(values: list[float], clusters: str, **scale: Any) -> Any:
+    return cluster_mean(pd.Series(values, dtype=float), pd.Series(list(clusters), dtype=object), **scale)
+
+
+def crossed(table: Any, **level: float) -> Any:
+    rows, columns = np.indices(np.shape(table))
+    return crossed_mean(np.ravel(table), rows.ravel(), columns.ravel(), **level)
+
+
+def answered(both: int, first: int, second: int, neither: int) -> float:
+    """McNemar's p where so many items were right for both, for the first only, and so on; two have a gap."""
+    one, two = np.repeat([[1, 1], [1, 0], [0, 1], [0, 0]], [both, first, second, neither], axis=0).T
+    return mcnemar_p([*one, None, 1], [*two, 1, None])
+
+
+SIX_BASES = {"estimate": 0.0, "high": 0.0, "p": 1.0}
+NOTHING = {"estimate": NAN, "high": NAN, "p": NAN}
+LINES: list[tuple[Callable[[], Any], dict[str, Any], float]] = [
+    # Agreement of judges
+    (lambda: fleiss_kappa(listed(WIKIPEDIA)), {"estimate": 0.210, "n": 140, "clusters": 10}, 5e-4),
+    (lambda: fleiss_kappa([list(row) for row in DIAGNOSES.split()]), {"estimate": 0.4302445}, 1e-7),
+    # aab and bb: alike 1/3 and 1, mean 2/3; a 2 of 5, b 3 of 5: chance 13/25; a lone rating tells nothing
+    (
+        lambda: fleiss_kappa([["a", "a", "b"], ["b", "b", None], ["a", None, None]]),
+        {"estimate": (2 / 3 - 13 / 25) / (12 / 25), "n": 5, "clusters": 2},
+        1e-9,
+    ),
+    (lambda: weighted_kappa(ANXIETY_2, ANXIETY_3, weights="none"), {"estimate": -0.006289308, "n": 40}, 1e-7),
+    (lambda: weighted_kappa(ANXIETY_2, ANXIETY_3, weights="linear"), {"estimate": 0.1459075, "clusters": 20}, 1e-7),
+    (lambda: weighted_kappa(ANXIETY_2, ANXIETY_3, weights="quadratic"), {"estimate": 0.2520325}, 1e-7),
+    # 5 never occurs, and R's irr takes 4 and 6 for neighbours; given the scale, they are two steps apart
+    (
+        lambda: weighted_kappa(ANXIETY_2, ANXIETY_3, categories=[1, 2, 3, 4, 5, 6]),
+        {
+            "estimate": 1
+            - np.abs(np.subtract(ANXIETY_2, ANXIETY_3)).mean() / np.abs(np.subtract.outer(ANXIETY_2, ANXIETY_3)).mean()
+        },
+        1e-9,
+    ),
+    # R: irr::kripp.alpha, help page; Krippendorff's n.. = 40 pairable values
+    (lambda: krippendorff_alpha(C_DATA), {"estimate": 0.849, "n": 40, "clusters": 11}, 5e-4),
+    # Tables of counts. Agresti (2007), table 2.5: X² = 30.1, df = 2, whose tail is exp(-X² / 2)
+    (
+        lambda: chi_square(PARTY),
+        {"statistic": 30.1, "df": 2, "n": 2757, "clusters": None, "p": math.exp(-15.035)},
+        0.05,
+    ),
+    # rows 30 and 30, columns 40 and 20, so 20 and 10 are expected in each row: (5² / 20 + 5² / 10) · 2 = 7.5
+    (
+        lambda: chi_square([[25, 5], [15, 15]]),
+        {"statistic": 7.5, "df": 1, "p": math.erfc(math.sqrt(7.5 / 2)), "estimate": math.sqrt(7.5 / 60), "n": 60},
+        1e-9,
+    ),
+    (
+        lambda: chi_square([[3, 0, 9], [0, 0, 0], [8, 0, 4]]),  # what has no counts changes nothing
+        {"statistic": chi_square([[3, 9], [8, 4]]).statistic, "df": 1, "assumption": "independent"},
+        1e-12,
+    ),
+    # Proportions. R. G. Newcombe, "Two-sided confidence intervals for the single proportion: comparison of seven
+    # methods", Statistics in Medicine 17 (1998) 857-872, table I, method 3 (score, no continuity correction)
+    (lambda: wilson(81, 263), {"low": 0.2553, "high": 0.3662, "estimate": 81 / 263, "method": "Wilson"}, 5e-5),
+    (lambda: wilson(15, 148), {"low": 0.0624, "high": 0.1605}, 5e-5),
+    (lambda: wilson(0, 20), {"low": 0.0, "high": 0.1611, "n": 20, "level": 0.95}, 5e-5),
+    (lambda: wilson(0, 0), {"low": NAN, "high": NAN, "estimate": NAN}, 0),
+    # wins and sizes: a 2 of 2, b 1 of 2, c 1 of 4; p = 4 / 8; deviations 1, 0, -1; variance 3 / 2 · 2 / 64 = 0.046875
+    # effective n = 0.25 / 0.046875 = 16 / 3; t(0.975, 2) = 4.3027; centre (p + t² / 2n) / (1 + t² / n) = 1 / 2 and
+    # half width t / (1 + t² / n) · sqrt(0.25 / n + t² / (4 n²)) = 0.44055
+    (
+        lambda: cluster_proportion([1, 1, 1, 0, 1, 0, 0, 0], list("aabbcccc")),
+        {"estimate": 0.5, "low": 0.5 - 0.44055, "high": 0.5 + 0.44055, "n": 8, "clusters": 3},
+        1e-4,
+    ),
+    # Four wins in each of 15 clusters are 15 cases, not 60
+    (
+        lambda: cluster_proportion(np.ones(60), np.repeat(np.arange(15), 4)),
+        {"estimate": 1.0, "high": 1.0, "low": 15 / (15 + stats.t.ppf(0.975, 14) ** 2)},
+        1e-3,
+    ),
+    # One small cluster loses and 59 win: as 60 cases, not as 591
+    (
+        lambda: cluster_proportion(
+            np.repeat([0.0, *[1.0] * 59], [1, *[10] * 59]), np.repeat(range(60), [1, *[10] * 59])
+        ),
+        {"low": 0.935, "high": 1.0},
+        0.01,
+    ),
+    # 20 bases × 4 wordings, of which one loses everywhere: over bases there is no spread at all
+    (
+        lambda: cluster_proportion(np.tile([0.0, 1, 1, 1], 20), np.repeat(range(20), 4), crossed=np.tile(range(4), 20)),
+        {"estimate": 0.75, "clusters": 4, "low": 0.13},
+        0.15,
+    ),
+    # Means. cluster means: a = 7, b = 5, c = 9; their mean 7, deviations 0, -2, 2, so s = sqrt(8 / 2) = 2;
+    # standard error 2 / sqrt(3) = 1.1547; t(0.975, 2) = 4.3027; half width 4.9683
+    (
+        lambda: means([6.0, 8.0, 5.0, 9.0, 9.0, 9.0], "aabccc"),
+        {"estimate": 7, "low": 7 - 4.9683, "high": 7 + 4.9683, "n": 6, "clusters": 3},
+        1e-4,
+    ),
+    # Means 9, 10, 10: 9.667 ± 4.303 · 0.3333 (t with two degrees of freedom), so 8.232 to 11.101
+    (lambda: means([9.0, 10.0, 10.0], "abc"), {"estimate": 29 / 3, "low": 8.2324, "high": 11.1009}, 1e-4),
+    (lambda: means([9.0, 10.0, 10.0], "abc", scale=(0, 10)), {"low": 8.2324, "high": 10.0}, 1e-4),
+    (lambda: means([1.0, NAN, 3.0, NAN], "aabc"), {"estimate": 2, "high": 2 + 12.7062, "n": 2, "clusters": 2}, 1e-4),
+    (lambda: means([], ""), {"estimate": NAN, "low": NAN, "n": 0, "clusters": 0}, 0),
+    (lambda: means([5.0], "a"), {"estimate": 5, "low": NAN, "high": NAN, "n": 1}, 0),
+    (lambda: bootstrap_mean([1.0, 1.0, 1.0, 5.0], list("aaab")), {"estimate": 3.0}, 1e-12),
+    (lambda: bootstrap_mean([1.0, 1.0, 1.0, 5.0], list("aaab"), weight="row"), {"estimate": 2.0}, 1e-12),
+    (
+        lambda: bootstrap_mean([0.0, 2.0], range(2), draws=39),
+        {"estimate": 1.0, "low": NAN, "note": "an interval needs 40 bootstrap draws or more"},
+        0,
+    ),
+    # Crossed samples. Row means 2, 4, 6, column means 3, 5; residuals 0, 0, 1, -1, -1, 1: sum of squares 4, df 2.
+    # Mean squares: rows 2 · 8 / 2 = 8, columns 3 · 2 = 6, rest 2; variance (8 + 6 - 2) / 6 = 2; Satterthwaite's df:
+    # floor(2² / ((8 / 6)² / 2 + (6 / 6)²)) = 2
+    (
+        lambda: crossed([[1.0, 3.0], [4.0, 4.0], [4.0, 8.0]]),
+        {"estimate": 4.0, "standard_error": math.sqrt(2), "df": 2, "p": 2 * stats.t.sf(4 / math.sqrt(2), 2)}
+        | {"high": 4 + stats.t.ppf(0.975, 2) * math.sqrt(2), "clusters": 2},
+        1e-9,
+    ),
+    (  # values of one cell are averaged first
+        lambda: crossed_mean([1.0, 3.0, 3.0, 5.0, 4.0], [0, 0, 0, 1, 1], ["x", "x", "y", "x", "y"]),
+        {"estimate": 3.5, "standard_error": crossed([[2.0, 3.0], [5.0, 4.0]]).standard_error},
+        1e-12,
+    ),
+    (lambda: crossed_mean([1.0, 2.0], [0, 1], [0, 0]), {"p": NAN, "low": -INF, "high": INF, "clusters": 1}, 0),
+    (lambda: crossed_mean([], [], []), {"p": NAN, "low": -INF, "high": INF, "clusters": 0}, 0),
+    # Bases that differ
+    (
+        lambda: heterogeneity(BATCHES.ravel(), np.repeat(list(DYESTUFF), 5)),
+        {"estimate": 42.00, "p": stats.f_oneway(*BATCHES).pvalue}
+        # Mean squares 11,271.5 and 2,451.25; F 5% of (5, 24) = 0.2207 and chi-square 5% of 5 = 1.1455 from tables
+        | {"high": math.sqrt(5 * (11271.5 - 0.2207 * 2451.25) / (5 * 1.1455))},
+        0.05,
+    ),
+    (lambda: heterogeneity([0.1] * 6, list("aabbcc")), SIX_BASES, 0),
+    (lambda: heterogeneity([0.0, 1.0, 1.0, 0.0], list("aabb")), SIX_BASES, 0),  # scenarios differ, bases do not
+    (lambda: heterogeneity([1.0, 1.0, -1.0, -1.0], list("aabb")), {"estimate": math.sqrt(2), "p": 0.0}, 1e-12),
+    (lambda: heterogeneity([0.5, 0.2, -0.1], list("abc")), NOTHING, 0),  # one scenario per base
+    (lambda: heterogeneity([0.5, 0.2, NAN], list("aab")), NOTHING, 0),
+    # Ratios
+    (
+        lambda: ratio_of_means([1.0] * 8, [1.0, -1.0] * 3 + [0.5, 0.1]),
+        {"low": -INF, "high": INF, "note": "the denominator may be 0"},
+        0,
+    ),
+    (
+        lambda: ratio_of_means([0.5, 0.6, 0.7], [1.0, 1.1, 0.9]),
+        {"estimate": 0.6, "low": -INF, "clusters": 3, "note": "an interval needs 6 clusters"},
+        1e-9,
+    ),
+    (  # clusters that lack either are left out
+        lambda: ratio_of_means([0.5, 1.0, 1.5, NAN, 2.0, 2.5, 3.0, 7.0], [1.0, 2.0, 3.0, 1.0, 4.0, 5.0, 6.0, NAN]),
+        {"estimate": 0.5, "low": 0.5, "high": 0.5, "clusters": 6},
+        0,
+    ),
+    (lambda: ratio_of_means([], []), {"estimate": NAN}, 0),
+    # Sign flips
+    (
+        lambda: paired_permutation(DARWIN, np.zeros(15), range(15)),
+        {"p": 1726 / 32768, "estimate": 314 / 15, "statistic": stats.ttest_1samp(DARWIN, 0).statistic}
+        | {"method": "paired sign-flip test, exact", "assumption": "clustered"},
+        1e-9,
+    ),
+    # a: (1 + 3) / 2 = 2, b: 1, c: 0; ±2 ±1 ±0: two of the four reach 3
+    (
+        lambda: paired_permutation([2.0, 4.0, 5.0, 1.0], [1.0, 1.0, 4.0, 1.0], ["a", "a", "b", "c"]),
+        {"estimate": 1.0, "p": 0.5, "n": 4, "clusters": 3},
+        0,
+    ),
+    (lambda: sign_flip_test(np.ones(36)), {"method": "sign flips over clusters, exact"}, 0),
+    (lambda: sign_flip_test(np.ones(37)), {"method": "sign flips over clusters, exact on a grid"}, 0),
+    (lambda: sign_flip_test(np.ones(5000)), {"method": "sign flips over clusters, exact on a grid"}, 0),
+    (lambda: sign_flip_test(np.ones(5001)), {"method": "sign flips over clusters, saddlepoint"}, 0),
+    # differences 1, 2, 3: of the eight ways to set signs, only + + + and - - - reach 6
+    (
+        lambda: effect_of_cells(pd.DataFrame({"f": [5.0, 6.0, 7.0], "m": [4.0, 4.0, 4.0]})),
+        {"p": 2 / 8, "estimate": 2.0, "measure": "mean difference, f − m", "low": -INF, "high": INF, "n": 6, "df": None}
+        | {"note": "3 clusters: p cannot be below 0.25; an interval needs 6", "statistic": 2 / stats.sem([1, 2, 3])},
+        1e-9,
+    ),
+    (lambda: permuted_difference([1.0, 2.0], [0.0, 0.5]), {"low": -INF, "high": INF}, 0),
+    (lambda: permuted_difference([], [1.0]), {"p": NAN}, 0),
+    # Correlation
+    (
+        lambda: pearson(*ANSCOMBE),
+        {"estimate": 0.8164205, "low": 0.4243912, "high": 0.9506933, "p": 0.00217, "n": 11, "df": 9},
+        1e-5,
+    ),
+    (lambda: pearson([1, 1, 1, 1], [1, 2, 3, 4]), {"estimate": NAN}, 0),
+    (
+        lambda: pearson([1, 2, 4], [2, 4, 6]),
+        {"low": NAN, "note": "fewer than four pairs, or a perfect line: no interval"},
+        0,
+    ),
+    # Thresholds. Of 0.1 … 1.0, two are below 0.3: 20%; 0.9 and 1.0 are at or above 0.9: 20%
+    (lambda: highest_for_misses(TENTHS, 0.2), {"estimate": 0.3}, 1e-12),
+    (lambda: highest_for_misses(TENTHS, 0.29), {"estimate": 0.3}, 1e-12),
+    (lambda: highest_for_misses(np.full(10, 0.4), 0.2), {"estimate": 0.4}, 1e-12),
+    (lambda: lowest_for_false_alarms(TENTHS, 0.2), {"estimate": 0.9}, 1e-12),
+    (lambda: lowest_for_false_alarms(np.full(10, 0.4), 0.2), {"estimate": 1.0}, 1e-12),
+    # n = 100, rate 0.1: binomial quantiles 5 and 16 (R: qbinom(c(.025, .975), 100, .1)), so ranks 5 and 17
+    (lambda: highest_for_misses(HUNDREDTHS, 0.1), {"estimate": 0.11, "low": 0.05, "high": 0.17}, 1e-9),
+    (lambda: lowest_for_false_alarms(HUNDREDTHS, 0.1), {"estimate": 0.91, "low": 0.84, "high": 0.96}, 1e-9),
+    (
+        lambda: highest_for_misses(TENTHS[:5], 0.1),
+        {"estimate": NAN, "note": "5 texts are too few for a rate of 0.1"},
+        0,
+    ),
+    (lambda: lowest_for_false_alarms(TENTHS[:5], 0.1), {"estimate": NAN}, 0),
+]
+
+
+@pytest.mark.parametrize(("compute", "expected", "tolerance"), LINES)
+def test_lines(compute: Callable[[], Any], expected: dict[str, Any], tolerance: float) -> None:
+    found = compute()
+    for name, value in expected.items():
+        same(getattr(found, name), value, tolerance)
+
+
+VALUES: list[tuple[Callable[[], Any], Any, float]] = [
+    # R, package statpsych, help page: ci.cramer(.05, 19.21, 2, 3, 200) gives 0.3099, 0.1601, 0.4417
+    (lambda: cramers_v(19.21, 200, 2, 3), (0.3099, 0.1601, 0.4417), 5e-5),
+    # Smithson (2001) p. 619 and Fidler and Thompson (2001) p. 596, 90% intervals, as in the tests of R's apaTables
+    (lambda: partial_eta_squared(6.0, 1, 42, level=0.9), (6 / 48, 0.0117, 0.2801), 5e-5),
+    (lambda: partial_eta_squared(2.65, 6, 42, level=0.9), (15.9 / 57.9, 0.0174, 0.3577), 5e-5),
+    (lambda: partial_eta_squared(1.5, 1, 16, level=0.9), (1.5 / 17.5, 0, 0.3167), 5e-5),
+    (lambda: partial_eta_squared(4.0, 3, 16, level=0.9), (12 / 28, 0.0357, 0.5671), 5e-5),
+    (lambda: upper_tail(DARWIN), 863 / 32768, 0),
+    # With equal sizes the test is the sign test: 60 of 100 heads, P = 0.0569 two-sided (binomial table).
+    (lambda: sign_flip_p([1.0] * 60 + [-1.0] * 40), 0.05688793, 1e-7),
+    (lambda: sign_flip_p([3.0 + 0.01 * i for i in range(20)]), 2.0**-19, 1e-12),  # a large effect has no floor
+    (lambda: sign_flip_p([0.0] * 20), 1.0, 0),
+    (lambda: sign_flip_p([]), NAN, 0),
+    (lambda: (clusters_to_reject(0.05), clusters_to_reject(0.05, tests=26)), (6, 11), 0),
+    (lambda: answered(2, 5, 1, 2), 14 / 64, 1e-12),  # 5 only the first got right, 1 only the second: 2 · (1 + 6) / 2⁶
+    # S. Aoki, Gunma University: R's binom.test(c(35, 28)) for 48, 28, 35, 53 gives p = 0.45
+    (lambda: answered(48, 28, 35, 53), 0.4500, 5e-5),
+    (lambda: answered(1, 0, 0, 1), NAN, 0),  # no item was answered differently
+    # 2.5 - SLEEP sums to 9.2: a sign pattern reaches it if the values that it flips sum to 0 or less
+    (
+        lambda: equivalence_p(SLEEP, 2.5),
+        np.mean(np.array(list(itertools.product([0, 1], repeat=10))) @ (2.5 - SLEEP) <= 1e-9),
+        1e-12,
+    ),
+    (lambda: equivalence_p([0.0] * 20, 0.1), 2.0**-20, 1e-15),
+    (lambda: equivalence_p([0.0] * 4, 0.1), 1 / 16, 0),  # four clusters cannot show it at 5%
+    (lambda: equivalence_p([], 0.1), NAN, 0),
+    (lambda: crossed_equivalence_p(crossed([[1.0, 3.0], [4.0, 4.0], [4.0, 8.0]]), 4.0), 0.5, 1e-9),
+    # Holm by hand: the smallest times five, the next times four, … none below the one before; pingouin's documentation
+    (lambda: holm([0.50, 0.003, 0.32, 0.054, 0.0003]), [0.64, 0.012, 0.64, 0.162, 0.0015], 1e-9),
+    # stdlib's padjust, checked there against R's p.adjust
+    (lambda: benjamini_hochberg([0.008, 0.03, 0.123, 0.6, 0.2]), [0.04, 0.075, 0.205, 0.6, 0.25], 1e-9),
+    (lambda: holm([0.01, NAN, 0.04]), [0.02, NAN, 0.04], 1e-9),  # what is missing is not corrected for
+    (lambda: benjamini_hochberg([0.01, NAN, 0.04]), [0.02, NAN, 0.04], 1e-9),
+    # Power. 2 of 32 sign patterns: p is at least 0.0625, whatever the data are
+    (lambda: sign_flip_p([1000.0, 1001.0, 999.0, 1000.5, 1002.0]), 0.0625, 0),
+    (lambda: [sign_flip_power(bases, effect=1000.0, sd=0.1) for bases in (5, 6)], [0, 1], 0),
+    (lambda: detectable(5, sd=0.1), INF, 0),
+    # G*Power 3.1 (t test, matched pairs, two tails, α 0.05, power 0.80) for Cohen's small, medium, large effect
+    (lambda: [clusters_needed(effect, 1.0) for effect in (0.2, 0.5, 0.8)], [199, 34, 15], 1),
+    # power.t.test(delta=10, sd=10*sqrt(2), power=0.85, type="paired"): n = 19.96892 (Dalgaard, Introductory Statistics
+    # with R, section 8.3)
+    (lambda: clusters_needed(10, 10 * math.sqrt(2), power=0.85), 20, 1),
+    # n = (z(1 - α) + z(1 - β/2))²·σ²/δ² = (1.64485 + 1.28155)²/0.05² = 3425.6 (Chow, Shao and Wang, Sample Size
+    # Calculations in Clinical Research, one-sample design, test for equivalence); t instead of z adds one or two
+    (lambda: clusters_for_equivalence(1.0, 0.05), 3425.6, 3),
+    (lambda: [clusters_for_equivalence(1.0, 1e-9), clusters_for_equivalence(NAN, 0.1)], [None, None], 0),
+    # Differences that do not vary: p is 1 where all are 0, and 1 of 16 sign patterns is above 5%
+    (lambda: [detectable(6, 0.0), detectable(5, 0.0)], [0, INF], 0),
+    (lambda: [sign_flip_power(20, 0.1, 0.0), sign_flip_power(20, 0.0, 0.0)], [1, 0], 0),
+    (lambda: [equivalence_power(5, 0.0, 0.1), equivalence_power(4, 0.0, 0.1)], [1, 0], 0),
+    (lambda: [clusters_needed(0.1, 0.0), clusters_needed(1.0, NAN), clusters_needed(0.0, 1.0)], [6, None, None], 0),
+    (lambda: [detectable(20, NAN), sign_flip_power(20, 1.0, NAN), equivalence_power(20, NAN, 0.1)], [NAN] * 3, 0),
+    # 2·(0.3² + (0.6² + 1²/(4·2))/10) = 2·(0.09 + 0.0485) = 0.277
+    (lambda: SPREAD.of_base(scenarios=10, judges=4, repeats=2) ** 2, 0.277, 1e-9),
+    (lambda: too_few(5).rpartition(": ")[2], "no difference can be significant; at least 6 are needed", 0),
+    (lambda: too_few(5, tests=26).rpartition("; ")[2], "at least 6 are needed, 11 for a family of 26", 0),
+    (lambda: (too_few(6), too_few(11, tests=26)), ("", ""), 0),
+    # R, resample::ExpandProbs: z(probs2)·sqrt((n - 1) / n) = t(probs, n - 1). On normal draws with the bootstrap's
+    # narrower spread the interval is then Student's: t(0.975, 9)
+    (
+        lambda: percentile_interval(stats.norm.ppf((np.arange(100_000) + 0.5) / 100_000) * math.sqrt(0.9), 10),
+        (-2.2622, 2.2622),
+        2e-3,
+    ),
+    # cells are means of all their values; columns in order of appearance
+    (lambda: [*cell_means([1.0, 3.0, None, 8.0], list("bbba"), list("2221")).to_numpy().flat], [NAN, 8.0, 2.0, NAN], 0),
+]
+
+
+@pytest.mark.parametrize(("compute", "expected", "tolerance"), VALUES)
+def test_values(compute: Callable[[], Any], expected: Any, tolerance: float) -> None:
+    same(compute(), expected, tolerance)

@@ -1,0 +1,364 @@
+"""What must hold of statistics whatever the data: definitions counted out, other libraries, what changes nothing."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from statsmodels.formula.api import ols
+from statsmodels.stats.anova import anova_lm
+from statsmodels.stats.inter_rater import aggregate_raters
+from statsmodels.stats.inter_rater import fleiss_kappa as their_fleiss
+from statsmodels.stats.weightstats import ttost_paired
+
+from parley.analysis.stats import signflips
+from parley.analysis.stats.agreement import fleiss_kappa, krippendorff_alpha
+from parley.analysis.stats.clustered import bootstrap_mean
+from parley.analysis.stats.contingency import chi_square
+from parley.analysis.stats.crossed import crossed_equivalence_p, crossed_mean
+from parley.analysis.stats.multiplicity import benjamini_hochberg, holm
+from parley.analysis.stats.paired import mcnemar_p
+from parley.analysis.stats.permutation import effect_of_cells
+from parley.analysis.stats.power import clusters_for_equivalence, clusters_needed, detectable, equivalence_power
+from parley.analysis.stats.power import sign_flip_power as power_of
+from parley.analysis.stats.proportions import cluster_proportion, wilson
+from parley.analysis.stats.ratios import ratio_of_means
+from parley.analysis.stats.resampling import bootstrap_sums, percentile_interval, words_on_draws
+from parley.analysis.stats.results import Line
+from parley.analysis.stats.signflips import equivalence_p, sign_flip_p, sign_flip_test
+from parley.analysis.stats.tables import cell_means, unique_rows
+from parley.analysis.stats.two_groups import permuted_difference
+from tests.analysis.test_known_values import SLEEP
+
+NAN = math.nan
+
+# Agreement and counts
+
+
+@settings(max_examples=40)
+@given(st.lists(st.lists(st.integers(0, 3), min_size=4, max_size=4), min_size=2, max_size=12))
+def test_fleiss_kappa_agrees_with_statsmodels_and_ignores_the_order_of_judges(ratings: list[list[int]]) -> None:
+    result = fleiss_kappa(ratings, draws=20)
+    if len({rating for row in ratings for rating in row}) == 1:
+        assert (math.isnan(result.estimate), bool(result.note)) == (True, True)
+        return
+    assert result.estimate == pytest.approx(their_fleiss(aggregate_raters(np.array(ratings))[0]))
+    renamed = [[{0: "d", 1: "a", 2: "z", 3: "k"}[rating] for rating in reversed(row)] for row in reversed(ratings)]
+    assert fleiss_kappa(renamed, draws=20).estimate == pytest.approx(result.estimate)
+
+
+def test_items_of_one_scenario_are_drawn_together_and_an_interval_names_what_it_lacks() -> None:
+    rng = np.random.default_rng(2)
+    scenario = np.repeat(np.arange(12), 8)
+    noisy = rng.random(12) < 0.5  # on some scenarios the judges agree, on others not at all
+    ratings = np.where(noisy[scenario][:, None], rng.integers(0, 3, (96, 3)), rng.integers(0, 3, (96, 1)))
+    items, clusters = fleiss_kappa(ratings), fleiss_kappa(ratings, clusters=scenario)
+    assert (clusters.estimate, clusters.clusters) == (pytest.approx(items.estimate), 12)
+    assert clusters.high - clusters.low > 1.4 * (items.high - items.low)
+    few = [[1, 1], [2, 2], [3, 4], [1, 2], [2, 2], [3, 3], [4, 4], [1, 1]]
+    assert krippendorff_alpha(few[:7], clusters=list("abcdefg")).note == "7 clusters: an interval needs 8"
+    for draws, note in ((1, "a 95% interval needs more than 1 draw"), (200, "")):
+        result = krippendorff_alpha(few, clusters=list("abcdefgh"), draws=draws)
+        assert result.note == note
+        assert note or -1 <= result.low <= result.estimate <= result.high <= 1
+
+
+@settings(max_examples=60)
+@given(st.lists(st.lists(st.integers(0, 30), min_size=3, max_size=3), min_size=2, max_size=4))
+def test_v_lies_within_its_interval_and_labels_do_not_matter(table: list[list[int]]) -> None:
+    result = chi_square(table)
+    if math.isnan(result.p):
+        assert result.note
+        return
+    assert math.isnan(result.high) or 0 <= result.low <= result.estimate <= result.high <= 1
+    shuffled = chi_square(np.array(table)[::-1, [2, 0, 1]].T)
+    numbers = [(each.statistic, each.p, each.estimate) for each in (result, shuffled)]
+    assert numbers[0] == pytest.approx(numbers[1])
+
+
+@pytest.mark.parametrize("n", [1, 7, 39])
+def test_the_interval_of_0_starts_at_0_and_that_of_1_ends_at_1(n: int) -> None:
+    """Exactly, or a table shows 5.6e-17."""
+    assert (wilson(0, n).low, wilson(n, n).high) == (0, 1)
+    assert cluster_proportion([0.0] * (n + 1), range(n + 1)).low == 0
+    assert cluster_proportion([1.0] * (n + 1), range(n + 1)).high == 1
+
+
+def test_a_proportion_is_wilsons_with_as_many_cases_as_there_are_clusters() -> None:
+    theirs, ours = wilson(130, 400), cluster_proportion(np.repeat([1.0, 0.0], [130, 270]), np.arange(400))
+    assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high), abs=1e-3)
+    some, clusters = np.array([1, 0, 1, 1, 0, 1, 1, 0.5]), np.arange(8)
+    once, often = cluster_proportion(some, clusters), cluster_proportion(np.tile(some, 10), np.tile(clusters, 10))
+    assert (often.low, often.high) == pytest.approx((once.low, once.high)), "ten times the same is nothing new"
+
+
+def test_a_draw_is_a_sum_over_units_drawn_with_replacement(monkeypatch: pytest.MonkeyPatch) -> None:
+    units = np.array([[1.0, 1.0], [10.0, 1.0], [100.0, 1.0]])
+    sums = bootstrap_sums(units, 4000, 0)
+    assert set(sums[:, 1]) == {3.0}, "as many units as there are, every time"
+    assert set(sums[:, 0]) == {a + 10 * b + 100 * (3 - a - b) for a in range(4) for b in range(4 - a)}
+    assert np.mean(sums[:, 0] == 111) == pytest.approx(6 / 27, abs=0.03), "all three different: 3! / 3³ of the draws"
+    monkeypatch.setattr("parley.analysis.stats.resampling.BLOCK_SIZE", 100)  # two draws of 50 units per block
+    many = np.arange(50.0)[:, None]
+    assert bootstrap_sums(many, 501, 0).mean() == pytest.approx(many.sum(), rel=0.02)
+
+
+def test_an_interval_needs_two_units_forty_draws_and_half_of_them_known() -> None:
+    draws = np.linspace(0, 1, 40)
+    for known, units, usable in ((40, 2, True), (21, 2, True), (20, 2, False), (40, 1, False)):
+        some = np.where(np.arange(40) < known, draws, NAN)
+        assert all(map(math.isfinite, percentile_interval(some, units))) == usable
+    assert all(map(math.isnan, percentile_interval(draws[:39], 2)))
+    assert words_on_draws(40) == ()
+    assert words_on_draws(39) == ("An interval needs 40 bootstrap draws or more, not 39: see --draws.",)
+    with pytest.raises(ValueError, match="different lengths: 3, 2"):
+        bootstrap_mean([1.0, 2.0, 3.0], ["a", "b"])
+
+
+def test_rows_are_found_again_among_distinct_ones() -> None:
+    rows = np.random.default_rng(0).integers(0, 3, (200, 3)).astype(float)
+    rows[::7, 1] = np.nan
+    distinct, member = unique_rows(rows)
+    np.testing.assert_array_equal(distinct[member], rows)
+    assert len(distinct) == len({tuple(row) for row in rows.astype(str)})
+
+
+def test_columns_that_differ_widen_the_interval_although_all_rows_agree() -> None:
+    table = np.tile([-0.3, 0.0, 0.3, 0.1], (20, 1)) + 0.001 * np.random.default_rng(0).normal(size=(20, 4))
+    rows, columns = np.indices(table.shape)
+    found = crossed_mean(table.ravel(), rows.ravel(), columns.ravel())
+    assert found.standard_error == pytest.approx(table.mean(axis=0).std(ddof=1) / 2, rel=0.01), "that of four columns"
+    assert (found.df, found.p > 0.5) == (3, True)
+    inner = crossed_mean(table.ravel(), rows.ravel(), columns.ravel(), level=0.90)
+    edge = max(abs(inner.low), abs(inner.high))
+    assert crossed_equivalence_p(inner, edge) == pytest.approx(0.05), "the margin that the 90% interval just fits in"
+
+
+def brute_force(differences: np.ndarray) -> float:
+    patterns = np.array(list(itertools.product([1.0, -1.0], repeat=len(differences)))) @ differences
+    return float(np.mean(np.abs(patterns) >= abs(differences.sum()) - 1e-9))
+
+
+whole_points = st.lists(st.integers(-3, 3).map(float), min_size=1, max_size=11)
+any_values = st.lists(st.floats(-10, 10).map(lambda value: round(value, 3)), min_size=1, max_size=11)
+
+
+@given(st.one_of(whole_points, any_values))
+@settings(max_examples=60)
+def test_p_is_the_share_of_all_patterns_and_the_interval_what_is_not_rejected(values: list[float]) -> None:
+    given_values, test = np.array(values), sign_flip_test(values)
+    assert test.p == pytest.approx(brute_force(given_values), abs=1e-12)
+    assert (test.low <= 0 <= test.high) == (test.p > 0.05)
+    if len(values) < 6:
+        assert (test.low, test.high) == (-math.inf, math.inf)
+        return
+    edge = 2e-4 * (np.ptp(given_values) + 1)
+    for end, outwards in ((test.low, -1), (test.high, 1)):
+        assert brute_force(given_values - end - outwards * edge) <= 0.05
+        if test.high - test.low > 4 * edge:
+            assert brute_force(given_values - end + outwards * edge) > 0.05
+
+
+@pytest.mark.parametrize("size", [37, 60, 200])
+def test_many_clusters_agree_with_draws(size: int) -> None:
+    rng = np.random.default_rng(size)
+    values = rng.normal(0.2, 1.0, size)
+    drawn = np.abs((2.0 * rng.integers(0, 2, (50_000, size)) - 1) @ values)
+    share, p = float(np.mean(drawn >= abs(values.sum()))), sign_flip_p(values)
+    assert p == pytest.approx(share, abs=4 * math.sqrt(share / 50_000) + 1e-4)
+    assert 2 * signflips._saddlepoint_tail(np.sign(values.sum()) * values) == pytest.approx(p, rel=0.03)
+
+
+@settings(max_examples=40)
+@given(st.lists(st.floats(-2, 2), min_size=3, max_size=15, unique=True), st.floats(0.1, 3))
+def test_differences_are_equivalent_where_the_90_percent_interval_lies_within_the_margin(
+    gaps: list[float], margin: float
+) -> None:
+    interval = sign_flip_test(gaps, 0.9)
+    if min(abs(abs(end) - margin) for end in (interval.low, interval.high)) < 1e-4:
+        return  # the ends are found to a millionth of the range
+    within = -margin < interval.low and interval.high < margin
+    assert (equivalence_p(gaps, margin) <= 0.05) == within
+
+
+def test_equivalence_is_near_that_of_statsmodels() -> None:
+    theirs = ttost_paired(SLEEP, np.zeros(10), -2.5, 2.5)[0]
+    assert equivalence_p(SLEEP, 2.5) == pytest.approx(theirs, abs=0.015)
+    with pytest.raises(ValueError, match="needs columns of 0 and 1"):
+        mcnemar_p([0.5, 1], [1, 0])
+
+
+@settings(max_examples=60)
+@given(st.lists(st.floats(0, 1), max_size=12), st.randoms())
+def test_corrections_never_lower_a_p_value_and_keep_the_order(p: list[float], order: Any) -> None:
+    for correct in (holm, benjamini_hochberg):
+        result = np.array(correct(p))
+        assert np.all((result >= np.array(p) - 1e-12) & (result <= 1))
+        assert np.all(np.diff(result[np.argsort(p)]) >= -1e-12)
+        place = sorted(range(len(p)), key=lambda _: order.random())
+        assert correct([p[k] for k in place]) == pytest.approx([result[k] for k in place])
+
+
+def panel(rng: np.random.Generator, scenarios: int, identities: int, judges: int, effect: float = 0.0) -> pd.DataFrame:
+    """Scores of judges in one conversation: scenario, candidate and judge each have a random effect."""
+    shape = scenarios, identities, judges
+    scores = rng.normal(0, 1, (scenarios, 1, 1)) + rng.normal(0, 0.7, (scenarios, identities, 1))
+    scores = scores + rng.normal(0, 0.5, shape) + effect * np.arange(identities)[None, :, None]
+    scenario, identity, _ = (place.ravel() for place in np.indices(shape))
+    return pd.DataFrame({"scenario": scenario, "identity": identity, "score": scores.ravel()})
+
+
+def effect_of(frame: pd.DataFrame, tests: int = 1) -> Line:
+    cells = cell_means(frame["score"], frame["identity"], frame["scenario"])
+    return effect_of_cells(cells, n=len(frame), tests=tests)
+
+
+def test_three_identities_in_two_clusters_against_all_sign_patterns() -> None:
+    cells = np.array([[1.0, 4.0, 2.0], [2.0, 7.0, 3.0]])
+
+    def between(table: np.ndarray) -> float:
+        return float(2 * ((table.mean(axis=0) - table.mean()) ** 2).sum())
+
+    centred = cells - cells.mean(axis=1, keepdims=True)
+    values = [between(np.array([first, second])[:, None] * centred) for first in (1, -1) for second in (1, -1)]
+    result = effect_of_cells(pd.DataFrame(cells))
+    assert result.p == np.mean(np.array(values) >= between(centred) - 1e-9)
+    assert result.method.endswith("exact")
+
+
+@pytest.mark.parametrize(("identities", "missing"), [(3, 0), (10, 0), (4, 9)])
+def test_f_is_that_of_the_analysis_of_variance_with_blocks(identities: int, missing: int) -> None:
+    rng = np.random.default_rng(identities + missing)
+    frame = panel(rng, 12, identities, 1, effect=0.1)
+    frame = frame.drop(index=rng.choice(len(frame), missing, replace=False))
+    table = anova_lm(ols("score ~ C(scenario) + C(identity)", frame).fit(), typ=2)
+    result, total = effect_of(frame), table.loc[["C(identity)", "Residual"], "sum_sq"].sum()
+    assert result.statistic == pytest.approx(table.loc["C(identity)", "F"])
+    assert result.estimate == pytest.approx(table.loc["C(identity)", "sum_sq"] / total)
+    assert 0 <= result.low <= result.estimate <= result.high < 1
+    assert result.p == pytest.approx(table.loc["C(identity)", "PR(>F)"], abs=0.06)
+    assert effect_of(pd.concat([frame] * 25)).p == result.p, "repeats do not count as independent"
+
+
+def test_a_p_that_no_arrangement_reached_is_a_bound_and_a_large_family_has_enough_arrangements() -> None:
+    frame = panel(np.random.default_rng(8), 30, 4, 4, effect=0.5)
+    result = effect_of(frame)
+    assert (result.p, result.low > 0.1) == (2.0**-22, True)
+    assert result.note == "p ≤ 2.4e-07: none of 4,194,304 arrangements was as extreme"
+    assert 5000 * effect_of(frame, tests=5000).p <= 0.05 / 100
+
+
+@settings(max_examples=25)
+@given(st.integers(0, 10_000), st.floats(-100, 100), st.floats(0.01, 100))
+def test_names_order_scale_and_scenario_levels_do_not_matter(seed: int, shift: float, scale: float) -> None:
+    frame = panel(np.random.default_rng(seed), 5, 3, 2)
+    changed = frame.assign(
+        score=shift * frame["scenario"] + scale * frame["score"],
+        identity=frame["identity"].map({0: "x", 1: "a", 2: "m"}),
+    ).sample(frac=1, random_state=seed)
+    result, again = effect_of(frame), effect_of(changed)
+    assert again.p == result.p
+    assert (again.statistic, again.estimate) == pytest.approx((result.statistic, result.estimate), rel=1e-6)
+
+
+@pytest.mark.parametrize(("sizes", "studentised"), [((3, 4), False), ((8, 7), False), ((6, 5), True)])
+def test_the_p_value_of_two_groups_is_scipys(sizes: tuple[int, int], studentised: bool) -> None:
+    """scipy doubles the smaller tail of a signed statistic; both tails of its size are counted here."""
+    rng = np.random.default_rng(2)
+    first, second = rng.normal(0.8, 1, sizes[0]), rng.normal(0, 3 if studentised else 1, sizes[1])
+
+    def size(x: np.ndarray, y: np.ndarray, axis: int = -1) -> np.ndarray:
+        if studentised:
+            return np.abs(stats.ttest_ind(x, y, axis=axis, equal_var=False).statistic)
+        return np.abs(np.mean(x, axis=axis) - np.mean(y, axis=axis))
+
+    ours = permuted_difference(first, second, studentised=studentised)
+    theirs = stats.permutation_test((first, second), size, vectorized=True, n_resamples=np.inf, alternative="greater")
+    assert (ours.estimate, ours.p) == pytest.approx((first.mean() - second.mean(), theirs.pvalue))
+    assert ours.method == f"permuted groups, {'studentised, ' * studentised}exact"
+    for end in (ours.low, ours.high) if sizes != (3, 4) else ():
+        moved = [permuted_difference(first - end - step, second, studentised=studentised).p for step in (-0.01, 0.01)]
+        assert min(moved) <= 0.05 < max(moved), "the interval ends where the test begins to reject"
+
+
+def test_many_divisions_are_drawn_with_a_seed_that_the_values_fix() -> None:
+    rng = np.random.default_rng(0)
+    first, second = rng.normal(0.5, 1, 30), rng.normal(0, 1, 30)
+    one, two, theirs = *(permuted_difference(first, second) for _ in range(2)), stats.ttest_ind(first, second)
+    assert (one == two, "9,999 drawn" in one.method) == (True, True)
+    assert one.p == pytest.approx(theirs.pvalue, abs=0.01)
+    assert (one.low, one.high) == pytest.approx(tuple(theirs.confidence_interval()), abs=0.06)
+
+
+def test_a_ratios_limits_are_close_to_fiellers_and_what_the_test_does_not_reject() -> None:
+    """Fieller's limits for paired values: the roots of (mean of x - r·y)² = t²·var/n, for 95%."""
+    rng = np.random.default_rng(3)
+    shared = rng.normal(0, 0.3, 16)  # bases that are hard for both
+    x, y = 0.5 + shared + rng.normal(0, 0.4, 16), 1.0 + shared + rng.normal(0, 0.4, 16)
+    t = stats.t.ppf(0.975, 15)
+    (vx, vxy), (_, vy) = np.cov(x, y) / 16
+    a, b, c = y.mean() ** 2 - t**2 * vy, x.mean() * y.mean() - t**2 * vxy, x.mean() ** 2 - t**2 * vx
+    low, high = ((b + side * math.sqrt(b**2 - a * c)) / a for side in (-1, 1))
+    actual = ratio_of_means(x, y)
+    assert actual.estimate == pytest.approx(x.mean() / y.mean())
+    assert (actual.low, actual.high) == pytest.approx((low, high), abs=0.1 * (high - low))
+    kept = [ratio for ratio in np.linspace(low - 1, high + 1, 401) if sign_flip_p(x - ratio * y) > 0.05]
+    assert (actual.low, actual.high) == pytest.approx((min(kept), max(kept)), abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("clusters", "tests", "effect"), [(8, 1, 1.0), pytest.param(14, 200, 1.8, marks=pytest.mark.nightly), (20, 13, 0.9)]
+)
+def test_the_power_is_how_often_the_test_rejects_and_how_often_equivalence_is_shown(
+    clusters: int, tests: int, effect: float
+) -> None:
+    drawn = np.random.default_rng(clusters).normal(0.0, 1.0, (800, clusters))
+    rejected = [sign_flip_p(row + effect) <= 0.05 / tests for row in drawn]
+    # the standard error of a share of 800 is at most 0.018
+    assert power_of(clusters, 2 * effect, 2.0, tests=tests) == pytest.approx(np.mean(rejected), abs=0.045)
+    shown = [equivalence_p(row, effect) <= 0.05 / tests for row in drawn]
+    assert equivalence_power(clusters, 3.0, 3 * effect, tests=tests) == pytest.approx(np.mean(shown), abs=0.05)
+
+
+@settings(max_examples=4)
+@given(st.integers(13, 200), st.integers(1, 200), st.floats(0.3, 0.95), st.floats(0.01, 10))
+def test_effect_power_and_clusters_agree(clusters: int, tests: int, power: float, sd: float) -> None:
+    effect = detectable(clusters, sd, tests=tests, power=power)
+    assert power_of(clusters, -effect, sd, tests=tests) == pytest.approx(power, abs=1e-4)
+    needed = clusters_needed(effect * 1.01, sd, tests=tests, power=power)
+    assert needed is not None
+    assert needed <= clusters
+
+
+def test_the_fewest_clusters_for_equivalence() -> None:
+    needed = clusters_for_equivalence(0.5, 0.3, tests=13)
+    assert needed is not None
+    assert equivalence_power(needed, 0.5, 0.3, tests=13) >= 0.8 > equivalence_power(needed - 1, 0.5, 0.3, tests=13)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"sd": -1.0}, "sd must be"),
+        ({"sd": math.inf}, "sd must be"),
+        ({"tests": 0}, "tests must be"),
+        ({"alpha": 0.0}, "alpha must lie"),
+        ({"alpha": NAN}, "alpha must lie"),
+        ({"alpha": 1e-60}, "alpha divided by"),
+        ({"power": 0.0}, "power must lie"),
+        ({"power": 1.0}, "power must lie"),
+        ({"clusters": -1}, "number of clusters"),
+    ],
+)
+def test_impossible_settings(changed: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        detectable(**({"clusters": 20, "sd": 1.0} | changed))
+    with pytest.raises(ValueError, match="margin must be above 0"):
+        equivalence_power(20, 1.0, 0.0)

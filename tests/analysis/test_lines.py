@@ -1,0 +1,235 @@
+"""Questions as data, the lines that answer them, how lines are named, and the one that becomes the headline."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+
+from parley.analysis.reporting.forest import Forest
+from parley.analysis.reporting.headline import headline
+from parley.analysis.reporting.names import find_name, named_lines
+from parley.analysis.reporting.questions import (
+    Question,
+    answer,
+    by_cluster,
+    corrected,
+)
+from parley.analysis.reporting.report import Report
+from parley.analysis.stats.results import Line
+from parley.base.errors import ConfigError
+
+HELP = Question(
+    name="help",
+    ask="Does help change the score?",
+    measures={"score": "score (points)", "other": "other score"},
+    arms="arm",
+    item=("item",),
+    cluster="text",
+    each="kind",
+)
+
+
+def frame(gaps: list[float], models: tuple[str, ...] = ("m",)) -> pd.DataFrame:
+    """Two items a text, with help and without; the second item of a text is hard."""
+    rows = [
+        {"model": model, "arm": arm, "item": f"{text}-{number}", "text": f"t{text}", "kind": kind}
+        | {"score": base + gap * (arm == "help"), "other": 1.0}
+        for model in models
+        for arm in ("none", "help")
+        for text, gap in enumerate(gaps)
+        for number, (kind, base) in enumerate((("easy", 5.0), ("hard", 3.0)))
+    ]
+    return pd.DataFrame(rows)
+
+
+def test_a_contrast_is_tested_over_clusters_all_items_first_then_each_kind() -> None:
+    lines = answer(HELP, frame([1, 2, 3, 4, 5, 6]))
+    assert [(line.measure, line.label, line.secondary) for line in lines[:3]] == [
+        ("score", "help − none, all", False),
+        ("other", "help − none, all", True),
+        ("score", "help − none, easy", True),
+    ]
+    first = lines[0]
+    assert (first.estimate, first.n, first.clusters) == (3.5, 12, 6), "items are averaged within their text"
+    assert first.p == pytest.approx(2 / 2**6), "six texts, all signs alike: two of 64 patterns"
+    assert first.about == {"model": "m", "first": "help", "second": "none", "kind": "all"}
+    assert first.units == {"arm": ("help", "none")}
+    assert lines[2].units == {"arm": ("help", "none"), "kind": ("easy",)}
+
+
+def test_a_family_is_a_model_and_planned_lines_are_corrected_apart() -> None:
+    lines = corrected(
+        [Line(p=0.01, about={"model": "a"}), Line(p=0.04, about={"model": "a"}), Line(p=0.04, about={"model": "b"})]
+        + [Line(p=p, about={"model": "a"}, secondary=True) for p in (0.01, 0.02, 0.03)]
+    )
+    # Holm by hand: 2 · 0.01 and 0.04; 0.04 alone; 3 · 0.01, 2 · 0.02, and 0.03, which may not fall below 0.04.
+    assert [line.p_adjusted for line in lines] == pytest.approx([0.02, 0.04, 0.04, 0.03, 0.04, 0.04])
+    assert all(line.shown for line in lines)
+
+
+def test_a_question_with_a_margin_can_say_small_and_alike() -> None:
+    """Two one-sided sign-flip tests: twelve texts within the margin on both sides give 2⁻¹²."""
+    near, small = [0.1, -0.1] * 6, [0.1, 0.2] * 6
+    for gaps, verdict in ((near, "alike on average"), (small, "different but small"), ([2.0, 3.0] * 6, "different")):
+        line = answer(replace(HELP, margin=0.5), frame(gaps))[0]
+        assert (line.verdict, line.margin) == (verdict, 0.5)
+    assert answer(replace(HELP, margin=0.5), frame(near))[0].also["p_alike"] == 2**-12
+    assert answer(HELP, frame(near))[0].verdict == "undecided", "without a margin nothing is called alike"
+
+
+def test_the_values_of_clusters_average_to_the_estimate_also_where_rows_count_equally() -> None:
+    values = pd.Series([1.0, 0.0, 1.0, 1.0, 0.0])
+    clusters = pd.Series(["a", "b", "b", "b", "c"])
+    assert by_cluster(values, clusters, 5 / 9) == pytest.approx({"a": 1.0, "b": 2 / 3, "c": 0.0})
+    by_row = by_cluster(values, clusters, 0.6)
+    assert sum(by_row.values()) / 3 == pytest.approx(0.6)
+    assert by_row["b"] == pytest.approx(0.6 + 3 * 3 / 5 * (2 / 3 - 0.6)), "what the cluster adds, times three"
+    assert by_cluster(values, clusters, 0.9) == {}, "another statistic"
+
+
+def forest(name: str, *lines: Line, table: str = "") -> Forest:
+    return Forest(name, "?", "points", lines, table=table)
+
+
+def about(measure: str, label: str, **columns: str) -> Line:
+    return Line(measure=measure, label=label, about=columns, estimate=1.0)
+
+
+EASY, HARD = (about("accuracy", "default", model="m/1", method="default", context=at) for at in ("easy", "hard"))
+OTHER = about("accuracy", "cot", model="m/2", method="cot", context="easy")
+F1, EXACT = (
+    [about(name, f"a − b, {part}", first="a", second="b", part=part) for part in ("all", "new")]
+    for name in ("f1", "exact")
+)
+PAIRS = [about("d", f"{first} − {second}", first=first, second=second) for first, second in ("ab", "ac", "bc")]
+SETS = [Line(group=f"set: {name} · loop", label="by ngrams, again", estimate=1.0) for name in ("mild", "high")]
+
+
+@pytest.mark.parametrize(
+    ("forests", "names"),
+    [
+        ([forest("accuracy", EASY, HARD)], "easy.accuracy hard.accuracy"),  # what all lines share is left out
+        (
+            [forest("accuracy", EASY, HARD, OTHER)],
+            "m/1.easy.accuracy.default m/1.hard.accuracy.default m/2.easy.accuracy.cot",
+        ),
+        (
+            [forest("search-f1", *F1, table="search"), forest("search-exact", *EXACT, table="search")],
+            "search.f1 search.f1.new search.exact search.exact.new",
+        ),
+        ([forest("gaps", *PAIRS)], "gaps.a-b gaps.a-c gaps.b-c"),
+        ([forest("gain", *SETS)], "mild.gain high.gain"),  # lines that have only a group and a label
+        ([forest("f", *[Line(label="x")] * 3), forest("g", Line(name="gender", label="y"))], "f f.x f.x-2 gender"),
+    ],
+)
+def test_names_are_short_and_no_two_lines_have_the_same(forests: list[Forest], names: str) -> None:
+    assert list(named_lines(forests)) == names.split()
+
+
+@pytest.mark.parametrize(
+    ("typed", "found"),
+    [("gender", "gender"), ("malibu.gender", "gender"), ("Unread", "unread"), ("malibu.x", "malibu.x")],
+)
+def test_the_study_may_stand_in_front(typed: str, found: str) -> None:
+    assert find_name(typed, ["gender", "unread", "malibu.x"], "malibu") == found
+
+
+def test_an_unknown_name_gets_the_nearest_three() -> None:
+    with pytest.raises(ConfigError, match=r"no line is called 'gendre' \(nearest: gender, unread, religion\)"):
+        find_name("gendre", ["religion", "gender", "unread", "z"])
+    with pytest.raises(ConfigError, match="there are no lines"):
+        find_name("gendre", [])
+
+
+SMALL = Line(label="a − b", estimate=0.4, low=0.1, high=0.7, p_adjusted=0.04)
+LARGE = Line(label="b − c", estimate=-0.5, low=-0.9, high=-0.1, p_adjusted=0.01)
+UNSURE = Line(label="a − c", estimate=0.9, low=-0.3, high=2.1, p_adjusted=0.3)
+
+
+def plot(*lines: Line, reference: float | None = 0.0) -> Forest:
+    return Forest("plot", "Do they differ?", "points", lines, reference=reference)
+
+
+def test_the_largest_line_that_is_shown_is_named_with_its_p_and_how_many_were_tested() -> None:
+    found = headline(plot(SMALL, LARGE, UNSURE))
+    assert found.text == (
+        "Do they differ? b − c: −0.50 (−0.90 to −0.10), p = 0.01 corrected for 3 tests; 2 are significant, and this is "
+        "the largest."
+    )
+    assert (found.verdict, found.line, found.distance, found.tests, found.shown) == ("different", LARGE, 0.5, 3, 2)
+
+
+def test_none_shown_says_how_many_were_tested() -> None:
+    assert headline(plot(UNSURE)).answer == "Undecided: the test is not significant."
+    found = headline(plot(*[UNSURE] * 14))
+    assert (found.answer, found.line) == ("Undecided: none of 14 tests is significant.", None)
+
+
+def test_the_headline_has_the_verdict_of_its_lines() -> None:
+    alike = replace(UNSURE, verdict="alike", margin=0.1)
+    found = headline(plot(alike, alike))
+    assert (found.verdict, found.answer) == ("alike", "Alike: all 2 lie within ±0.1.")
+    assert headline(plot(alike)).answer == "Alike: it lies within ±0.1."
+    assert headline(plot(alike, UNSURE)).verdict == "undecided", "not all of them are alike"
+    assert headline(plot(alike, replace(SMALL, verdict="different but small"))).verdict == "different but small"
+    differ = headline(plot(replace(UNSURE, verdict="judges differ")))
+    assert differ.text == "Do they differ? Judges differ: the test is not significant."
+
+
+def test_where_a_plot_says_what_its_lines_mean_the_answer_needs_no_statistics() -> None:
+    def answer(*lines: Line) -> str:
+        in_words = replace(plot(*lines), says=lambda line: f"{line.label} by {abs(line.estimate):.2f}")
+        return headline(in_words).answer
+
+    small, within = replace(SMALL, verdict="different but small", margin=0.5), {"verdict": "alike", "margin": 0.1}
+    mean = {**within, "verdict": "alike on average"}
+    assert answer(LARGE) == "Yes: b − c by 0.50."
+    assert answer(SMALL, LARGE, UNSURE) == "Yes: b − c by 0.50. 2 of 3 differences are shown; this is the largest."
+    shown = "This is shown, but below 0.5 points, which counts as negligible."
+    assert answer(small, UNSURE) == f"Yes, slightly: a − b by 0.40. {shown}"
+    assert answer(replace(UNSURE, **within)) == "No: the difference lies within ±0.1 points, which counts as none."
+    assert answer(*[replace(UNSURE, **mean)] * 2).startswith("Not on average: all 2 differences lie within ±0.1")
+    assert answer(UNSURE) == "Undecided: a − c by 0.90, which may be chance."
+    assert answer(UNSURE, UNSURE).startswith("Undecided: none of 2 differences is shown. In the largest, a − c by 0.90")
+    zero = replace(UNSURE, estimate=0.001)
+    assert answer(zero, zero).endswith("a − c by 0.00, but the data do not rule out a difference of 2.10 points.")
+    assert answer(replace(UNSURE, verdict="judges differ")).startswith("It depends on the judge. On average a − c by")
+    of_model = replace(LARGE, group="race · m", about={"model": "m"})
+    assert answer(of_model) == "Yes: with m, b − c by 0.50."
+
+
+def test_a_line_without_a_test_an_interval_or_an_answer_is_never_named_nor_a_secondary_one() -> None:
+    untested, unbounded = replace(LARGE, p_adjusted=math.nan), replace(LARGE, low=math.nan, high=math.nan)
+    blocked = replace(LARGE, verdict="not measured", note="No verdict: the first place wins 95%.")
+    for other in (untested, unbounded, blocked, replace(LARGE, secondary=True)):
+        found = headline(plot(other, UNSURE))
+        assert (found.answer, found.tests) == ("Undecided: the test is not significant.", 1)
+    for alone in (untested, unbounded, blocked):
+        assert headline(plot(alone)).verdict == "not measured", "as of a run that stopped early"
+    assert headline(plot(blocked, blocked)).answer == blocked.note
+
+
+def test_a_headline_that_is_chosen_among_several_has_the_interval_that_holds_for_all() -> None:
+    found = headline(plot(replace(LARGE, simultaneous=(-1.0, -0.02)), SMALL))
+    assert found.answer.startswith("b − c: −0.50 (simultaneous 95% interval −1.00 to −0.02), p = 0.01")
+
+
+def test_without_a_reference_the_first_line_is_described() -> None:
+    found = headline(plot(replace(UNSURE, p_adjusted=math.nan), SMALL, reference=None))
+    assert (found.verdict, found.answer) == ("", "a − c: 0.90 (−0.30 to 2.10).")
+
+
+def test_what_blocks_stands_in_place_of_the_answer_and_every_reader_gets_the_same_object() -> None:
+    report = Report("r", forests=(plot(LARGE),), blocked="Not decided: four bases.", cautions=("m is SIMULATED.",))
+    assert report.headline is not None
+    assert report.headline.text == "SIMULATED. Do they differ? Not decided: four bases."
+    assert report.data()["headline"]["text"] == report.headline.text
+    assert Report("r").headline is None
+
+
+def test_sentences_have_minus_signs_and_no_negative_zero() -> None:
+    words = Report("r", ("gpt-4: -0.30 (-0.50 to -0.10), -0.00, on 2026-11-17 (−0.0 before).",)).words
+    assert words == ("gpt-4: −0.30 (−0.50 to −0.10), 0.00, on 2026-11-17 (0.0 before).",)
