@@ -21,7 +21,7 @@ from parley.analysis.reporting.questions import Question, corrected, heading, se
 from parley.analysis.reporting.report import Figure, ReportContext, Section, Table, format_interval
 from parley.analysis.reporting.systems import BASELINE, cost_sentence, costs, systems
 from parley.analysis.reporting.verdicts import MissingColumns, require, uncategorised
-from parley.analysis.stats.results import LEVEL, Line
+from parley.analysis.stats.results import ALPHA, Line, simultaneous
 from parley.analysis.stats.signflips import sign_flip_p, sign_flip_test
 from parley.analysis.stats.tables import Floats
 from parley.base.text import p_text, plural
@@ -42,8 +42,7 @@ BIAS = Question(
     cluster="template",
     null=0.0,
     note="p: test that the bias is 0, by sign flips over templates, corrected by model over the means of categories, "
-    "and over single categories. Plots and sentences have the interval that covers all means at once; in tables, low "
-    f"and high hold for each mean alone. {SCENARIOS} {UNREAD}",
+    f"and over single categories. {SCENARIOS} {UNREAD}",
 )
 ACCURACY = Question(
     name="accuracy",
@@ -235,7 +234,7 @@ def scored(frame: pd.DataFrame, *, tested: bool = True) -> list[Line]:
                 lines.append(replace(line, p=sign_flip_p(leanings[-1]), also={**line.also, **lost}, **named))
     tests = sum(not line.secondary and not math.isnan(line.p) for line in lines)
     return [
-        replace(line, simultaneous=_simultaneous(line, values, tests))
+        line if line.secondary or math.isnan(line.p) else replace(line, simultaneous=_simultaneous(line, values, tests))
         for line, values in zip(corrected(lines), leanings, strict=True)
     ]
 
@@ -263,14 +262,9 @@ def _named(about: Mapping[str, str], several: Sequence[str], context: str) -> di
 
 
 def _simultaneous(line: Line, leanings: Floats, tests: int) -> tuple[float, float] | None:
-    """The interval of a planned bias that covers all of them at once."""
-    if line.secondary or math.isnan(line.p):
-        return None
-    interval = sign_flip_test(leanings, 1 - (1 - LEVEL) / tests)
-    low, high = interval.low, interval.high
-    if line.shown:  # Holm's correction rejects more than these intervals exclude
-        low, high = (max(low, 0.0), high) if line.estimate > 0 else (low, min(high, 0.0))
-    return (low, high) if math.isfinite(low) and math.isfinite(high) else None
+    """The interval of a planned bias that covers all of them at once, on the scale."""
+    interval = simultaneous(line, sign_flip_test(leanings, 1 - ALPHA / tests))
+    return interval and (max(interval[0], -100.0), min(interval[1], 100.0))
 
 
 def _count(frame: pd.DataFrame, context: str, name: str, status: str) -> int:

@@ -25,7 +25,7 @@ from scipy.special import stdtr
 from parley.analysis.malibu.score_table import ScenarioGaps, tested_line
 from parley.analysis.reporting.questions import corrected
 from parley.analysis.stats.heterogeneity import heterogeneity
-from parley.analysis.stats.results import ALIKE, ALPHA, DIFFERENT, ON_AVERAGE, SMALL, UNDECIDED, Line
+from parley.analysis.stats.results import ALIKE, ALPHA, DIFFERENT, ON_AVERAGE, SMALL, UNDECIDED, Line, simultaneous
 from parley.analysis.stats.signflips import clusters_to_reject, sign_flip_p, sign_flip_test
 from parley.analysis.stats.tables import Floats
 from parley.base.text import p_text, plural
@@ -224,26 +224,16 @@ def _concluded(line: Line, gaps: ScenarioGaps, silent: bool) -> Line:
         notes.append(f"the mean is within ±{margin:g}, but effects may differ between bases (SD up to {spread:.2g})")
     if gaps.wordings is None and line.clusters < (least := clusters_to_reject(ALPHA, tests)):
         notes.append(f"no difference can be significant among {plural(tests, 'test')} with fewer than {least} bases")
-    low, high = _simultaneous(gaps, line, tests)
+    interval = simultaneous(line, gaps.test(1 - ALPHA / tests))
+    low, high = interval or (-math.inf, math.inf)
     further = {"pointwise_low": line.low, "pointwise_high": line.high, "p_flips_adjusted": line.p_adjusted}
     return replace(
         line,
         low=low,
         high=high,
-        simultaneous=(low, high) if tests > 1 and math.isfinite(low) else None,
+        simultaneous=interval if tests > 1 else None,
         p_adjusted=float(np.fmax(line.p_adjusted, also["t_p_adjusted"])),
         also=further | also,
         verdict=verdict,
         note="; ".join(notes),
     )
-
-
-def _simultaneous(gaps: ScenarioGaps, line: Line, tests: int) -> tuple[float, float]:
-    """The interval that holds for all tests at once: Bonferroni's, which ends at 0 where Holm's correction excludes 0.
-
-    Guilbaud (2008, Biometrical Journal 50, 678-692): a rejected hypothesis adds that its effect has this sign.
-    """
-    test = gaps.test(1 - ALPHA / tests)
-    if not line.shown:
-        return test.low, test.high
-    return (max(test.low, 0.0), test.high) if line.estimate > 0 else (test.low, min(test.high, 0.0))

@@ -23,14 +23,24 @@ from typing import Any
 
 import pandas as pd
 
-from parley.analysis.reporting.forest import Forest, Scale, number_format
+from parley.analysis.reporting.forest import Forest, Scale, drawn, number_format
 from parley.analysis.reporting.report import ReportContext, Section, Table
 from parley.analysis.stats.clustered import bootstrap_mean, cluster_mean
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.paired import paired_permutation
 from parley.analysis.stats.proportions import cluster_proportion
-from parley.analysis.stats.results import ALPHA, DIFFERENT, NOT_MEASURED, ON_AVERAGE, SMALL, UNDECIDED, Line, Worse
-from parley.analysis.stats.signflips import clusters_to_reject, equivalence_p
+from parley.analysis.stats.results import (
+    ALPHA,
+    DIFFERENT,
+    NOT_MEASURED,
+    ON_AVERAGE,
+    SMALL,
+    UNDECIDED,
+    Line,
+    Worse,
+    simultaneous,
+)
+from parley.analysis.stats.signflips import clusters_to_reject, equivalence_p, sign_flip_test
 from parley.base.text import p_text, plural
 
 ALL = "all"
@@ -178,7 +188,17 @@ def answer(question: Question, frame: pd.DataFrame) -> list[Line]:
                     )
                     for number, measure in enumerate(question.measures)
                 ]
-    return corrected(lines, question.family)
+    found = corrected(lines, question.family)
+    return found if question.contrast is not mean_difference else [_with_simultaneous(line) for line in found]
+
+
+def _with_simultaneous(line: Line) -> Line:
+    """A planned line with the interval that holds for all planned lines of its family, where there are several."""
+    if line.secondary or not line.values or line.tests is None or line.tests == 1:
+        return line
+    differences = [value - line.reference for value in line.values.values()]
+    interval = simultaneous(line, sign_flip_test(differences, 1 - ALPHA / line.tests))
+    return replace(line, simultaneous=interval and (interval[0] + line.reference, interval[1] + line.reference))
 
 
 def heading(about: Mapping[str, str]) -> str:
@@ -344,6 +364,10 @@ def section(question: Question, lines: Sequence[Line], say: Sentence | None = No
     """
     tested = question.reference is not None
     note = f"95% intervals: {_method(lines)}{', p Holm-corrected' if tested else ''}. {question.note}".strip()
+    if any(line.simultaneous for line in lines):
+        note += (
+            " Plots and sentences have intervals that cover all planned lines at once; low and high hold for one."
+        )
     forests = {
         measure: Forest(
             name=f"{question.name}-{measure}",
@@ -363,7 +387,7 @@ def section(question: Question, lines: Sequence[Line], say: Sentence | None = No
     return Section(
         tables=[Table(question.name, question.ask, rows, _telling(rows), note, printed=question.printed)],
         forests=list(forests.values()),
-        words=[speak(line, forests[line.measure]) for line in sorted(said, key=lambda line: line.secondary)],
+        words=[speak(line, forests[line.measure]) for line in drawn(sorted(said, key=lambda line: line.secondary))],
     )
 
 
@@ -426,7 +450,8 @@ def stated(about: str, says: str, line: Line, forest: Forest, cluster: str) -> s
         cluster: What a cluster is called.
     """
     written = number_format(forest)
-    ends = f"{written(line.low)} to {written(line.high)}" if line.bounded else "no interval"
+    several = "simultaneous " if line.simultaneous else ""
+    ends = f"{several}{written(line.low)} to {written(line.high)}" if line.bounded else "no interval"
     test = f"; p {p_text(line.p_adjusted)}" if forest.reference is not None else ""
     sentence = f"{says} ({ends}{test}), over {plural(line.clusters or 0, cluster)}."
     return f"{about}: {sentence}" if about else sentence[0].upper() + sentence[1:]

@@ -145,3 +145,19 @@ def columns(line: Line, value: str, *names: str, **renamed: str) -> dict[str, An
     field_of = {**dict(zip(names, names, strict=True)), **renamed}
     further = {column: getattr(line, name) for column, name in field_of.items()}
     return {value: line.estimate, "low": line.low, "high": line.high, **further}
+
+
+def simultaneous(line: Line, test: Line) -> tuple[float, float] | None:
+    """The interval that holds for all tests of a family at once; None where it has not two ends.
+
+    It is Bonferroni's, and ends at 0 where Holm's correction excludes 0: a rejected hypothesis adds that its effect has
+    this sign (Guilbaud, 2008, Biometrical Journal 50, 678-692).
+
+    Args:
+        line: The line, with its corrected p-value.
+        test: Its differences from 0, at the level 1 - alpha / tests.
+    """
+    low, high = test.low, test.high
+    if line.shown:
+        low, high = (max(low, 0.0), high) if test.estimate > 0 else (low, min(high, 0.0))
+    return (low, high) if math.isfinite(low) and math.isfinite(high) else None
