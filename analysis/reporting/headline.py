@@ -143,6 +143,8 @@ def _unsure(lines: Sequence[Line], largest: Line, forest: Forest) -> str:
     if written(largest.estimate) != written(0.0):
         return "which may be chance"
     furthest = max((end for line in lines for end in (line.low, line.high)), key=abs)
+    if written(furthest) == written(0.0):
+        return "and any difference is smaller than these decimals"
     return f"but the data do not rule out a difference of {written(furthest).lstrip('+−')} points"
 
 

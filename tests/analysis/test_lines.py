@@ -196,6 +196,7 @@ def test_where_a_plot_says_what_its_lines_mean_the_answer_needs_no_statistics() 
     assert answer(UNSURE, UNSURE).startswith("Undecided: none of 2 differences is shown. In the largest, a − c by 0.90")
     zero = replace(UNSURE, estimate=0.001)
     assert answer(zero, zero).endswith("a − c by 0.00, but the data do not rule out a difference of 2.10 points.")
+    assert answer(replace(zero, low=-0.002, high=0.004)).endswith("and any difference is smaller than these decimals.")
     assert answer(replace(UNSURE, verdict="judges differ")).startswith("It depends on the judge. On average a − c by")
     of_model = replace(LARGE, group="race · m", about={"model": "m"})
     assert answer(of_model) == "Yes: with m, b − c by 0.50."
