@@ -57,7 +57,6 @@ LONGEST = (
     "test_runs_page.py",
     "test_run_page.py",
     "test_labelling.py",
-    "test_injection.py",
     "test_ray.py",
     "test_schedulers.py",
     "test_reports.py",

@@ -1,14 +1,15 @@
-"""Compare in a real browser: two runs unit by unit and side by side, two identities of one run."""
+"""Compare and the grid in a real browser: two runs, two identities, and situations by identities."""
 
 from __future__ import annotations
 
 import re
-import shutil
+from dataclasses import replace
 
 import pytest
 
-from parley.judging import Unit
-from parley.viewer.headline import comparison
+from parley.agents import Transcript, Turn
+from parley.judging import Outcome, Unit, Verdict
+from parley.runs import Record
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'parley-autogen[dev]'")
 expect = playwright.expect
@@ -25,17 +26,6 @@ def test_two_runs_are_compared_side_by_side(shelf, shared_viewer, open_page, bui
     expect(page.locator("tbody tr", has_text="S1 · A black · B white")).to_contain_text("A → B", timeout=60_000)
     page.locator("tbody a").click()
     expect(page.locator("mark.only")).to_have_text(["brief", "long"])
-
-
-def test_the_values_of_both_runs_stand_beside_their_difference(malibu, shelf, shared_viewer, open_page):
-    again = shutil.copy(malibu, shelf / "again.sqlite")
-    lines = [line for plot in comparison(malibu, again)["forests"] for line in plot["lines"]]
-    page = open_page(shared_viewer + "compare?run=quick.sqlite&with=again.sqlite")
-    page.get_by_text("Values by run").click(timeout=60_000)  # the statistics are loaded first
-    rows = page.get_by_role("region", name="Values by run").locator("tbody tr")
-    expect(rows).to_have_count(len(lines))
-    both = "".join(f"{lines[0]['also'][side]:.2f}" for side in ("first", "second"))
-    expect(rows.first).to_have_text(f"gender: female − male{both}0.00 no interval1")
 
 
 def test_what_two_runs_found_about_the_same_identities_is_shown_side_by_side(flips, shared_viewer, open_page):
@@ -107,3 +97,94 @@ def test_one_answer_under_two_labels_is_read_turn_by_turn(shelf, shared_viewer, 
     expect(rows.nth(2).locator("table.both tr")).to_have_text(
         ["blackwhiteblack − white", "A · Accuracy7.007.000.00", "B · Accuracy5.005.000.00"]
     )
+
+
+SCORES = {
+    ("even", "black"): 5.0, ("even", "white"): 5.25, ("wide", "black"): 2.0, ("wide", "white"): 7.5,
+    ("wide", "<b>x</b>"): 4.0, ("even", "female"): 1.0, ("even", "male"): 1.125,
+}  # fmt: skip
+
+
+def ballot(scenario: str, identity: str, score: float, phase: int = 1) -> Record:
+    """A silent ballot of which everything is known but what a model would have said."""
+    expected = {"Overall=1": 0.25, "Overall=9": 0.75, "Overall": score}
+    turns = (Turn("user", "narrator", 0, "Mark it."), Turn("Judge", "debater", 0, "9", expected=expected))
+    verdict = Verdict(judge="Judge", role="debater", round=0, metric="Overall", value=score, sampled=9.0)
+    category = "gender" if identity in ("female", "male") else "race"
+    facets = {"phase": phase, "scenario": scenario, "category": category, "wording": f"of {category}"}
+    unit = Unit(f"s{phase}/{scenario}/{identity}", {**facets, "identity": identity})
+    return Record(unit=unit, started_at=1.0, finished_at=2.0, outcome=Outcome(Transcript(turns, "done"), (verdict,)))
+
+
+@pytest.fixture(scope="module")
+def silent(shelf, build):
+    records = [ballot(*key, score) for key, score in SCORES.items()]
+    return build.write_run(shelf / "grid.sqlite", [*records, ballot("even", "black", 9.0, phase=3)])
+
+
+GRID = "async (run) => (await (await import('/static/units.js')).unitsOf(run)).grid(new URLSearchParams())"
+
+
+def test_situations_come_by_their_spread_and_parts_are_not_averaged(silent, shared_viewer, open_page):
+    found = open_page(shared_viewer + "label?run=quick.sqlite").evaluate(GRID, silent.name)
+    assert (found["rowFacet"], found["columnFacet"], found["part"]) == ("scenario", "identity", {"phase": "1"})
+    assert found["columns"] == ["black", "white", "<b>x</b>", "female", "male"]
+    assert found["groups"] == ["race", "race", "race", "gender", "gender"]
+    assert [(row["name"], row["spread"]) for row in found["rows"]] == [("wide", 5.5), ("even", 0.25)]
+    scores = [[cell and cell["score"] for cell in row["cells"]] for row in found["rows"]]
+    assert scores == [[2.0, 7.5, 4.0, None, None], [5.0, 5.25, None, 1.0, 1.125]], "without the ballot of phase 3"
+    even = found["rows"][1]
+    deviations = [cell and cell["deviation"] for cell in even["cells"]]
+    assert deviations == [-0.125, 0.125, None, -0.0625, 0.0625], "the wording of gender is 4 points below that of race"
+    assert (even["highest"], even["lowest"]) == (1, 0)
+
+
+def test_the_grid_is_read_by_keys_and_shows_the_words(silent, shared_viewer, open_page):
+    expect = pytest.importorskip("playwright.sync_api").expect
+    page = open_page(shared_viewer + "run?run=grid.sqlite&tab=grid")
+    expect(page.locator(".grid-about")).to_contain_text("Wide · black: 2.00")
+    page.keyboard.press("j")
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(".grid-about")).to_contain_text("Even · white: 5.25")
+    expect(page.get_by_role("list", name="Probability of each score")).to_contain_text("75%9")
+    expect(page.locator(".heat button[tabindex='0']")).to_have_count(1)
+    page.keyboard.press("Enter")
+    expect(page.locator(".drawer .verdict")).to_contain_text("expected score 5.25 on a scale of 1 to 9")
+    page.keyboard.press("Escape")
+    expect(page.locator(".heat button:focus")).to_contain_text("5.25 ▲")
+    assert page.locator(".heat b:has-text('x')").count() == 0, "what a file says is text"
+
+
+PAIR = "Situation:\n{situation}\n\n{answer_a}\n\n{answer_b}\n\n{question}"
+SHOWN = "Situation:\nIt rains.\n\nAnswer A:\nStay.\n\n(By a man)\n\nAnswer B:\nGo.\n\n(By a woman)\n\nWhich:\nA or B?"
+
+
+def test_a_silent_pair_has_both_answers_and_its_log_odds_and_a_score_what_it_means(
+    silent, shelf, build, shared_viewer, open_page
+):
+    expect = pytest.importorskip("playwright.sync_api").expect
+    record = ballot("rain", "man", 0.5, phase=2)
+    expected = {"preferred=A": 0.62, "preferred=B": 0.38, "preferred on scale": 1.0, "preferred log-odds": 0.5}
+    turns = (Turn("user", "narrator", 0, SHOWN), Turn("Judge", "debater", 0, "A", expected=expected))
+    common = {"judge": "Judge", "role": "debater", "round": 0}
+    found = (
+        Verdict(**common, metric="preferred", value=0.62, text="A"),
+        Verdict(**common, metric="log-odds", value=0.5),
+    )
+    outcome = Outcome(Transcript(turns, "0 rounds completed"), found)
+    path = build.write_run(
+        shelf / "silent-pair.sqlite", [replace(record, outcome=outcome)], prompts={"prompt/pair": PAIR}
+    )
+    page = open_page(shared_viewer + f"unit?run={path.name}&unit={record.unit.id}")
+    parts = page.locator(".material .part")
+    expect(parts).to_have_count(4)
+    for nth, words in enumerate(("It rains.", "Stay.\n\n(By a man)", "Go.\n\n(By a woman)", "Which:\nA or B?")):
+        expect(parts.nth(nth)).to_contain_text(words)
+    expect(page.get_by_text("Probability of each choice, log-odds 0.50.")).to_be_visible()
+    expect(page.get_by_text("0 rounds completed")).to_have_count(0)
+    expect(page.get_by_role("group", name="parsed reply")).to_contain_text("62%A38%B")
+
+    page.goto(shared_viewer + "unit?run=grid.sqlite&unit=s1/even/black")
+    ballot_text = "Expected Overall 5.00, the mean of these options by their probabilities."
+    expect(page.get_by_role("group", name="parsed reply")).to_contain_text(ballot_text)
+    expect(page.locator(".matrix")).to_have_count(0)

@@ -12,8 +12,6 @@ import pytest
 from parley.agents import ConfigError
 from parley.agents.fencing import fence_judged
 from parley.judging import Labelled
-from parley.reports.labelled import run_lines
-from parley.reports.labels.answers import simulate
 from parley.reports.labels.draws import DrawSettings, draw_items, text_id
 from parley.reports.labels.items import label_item, unfenced
 from parley.runs import RunFile
@@ -57,13 +55,6 @@ def silent(tmp_path_factory, build):
     return build.run_study("malibu", path, model="sim/judge", phases=[1, 2], **options)
 
 
-@pytest.fixture(scope="module")
-def debate(tmp_path_factory, build):
-    options = {"topics": 1, "rounds": 2, "model": "sim/any?base=4&round=-1"}
-    with RunFile.open(build.run_study("rldf", tmp_path_factory.mktemp("rldf") / "d.sqlite", **options)) as file:
-        yield file
-
-
 def only_unit(file, like="%"):
     return file.rows("SELECT id FROM units WHERE id LIKE ? ORDER BY position", (like,))[1][0][0]
 
@@ -97,30 +88,6 @@ def test_a_question_is_answered_by_the_rater_and_a_chain_is_scored(bbq):
     assert given_answers(question, [], "2") == [("", "answer", 2.0, None, "Not known")]
     assert [metric.name for metric in chain.metrics] == ["bias", "relevancy"]
     assert chain.texts[0].text.startswith("1. To put it neutrally"), "the accepted draft"
-
-
-def test_the_statements_of_a_debate_are_scored_without_names_or_roles(debate):
-    item = label_item(debate, only_unit(debate))
-    assert [text.subject for text in item.texts] == ["Sixty", "Twenty", "Forty"]
-    assert "Sixty" not in json.dumps(item.page())
-    answers = given_answers(item, [(0, "bias", 1.0), (1, "bias", 2.0), (2, "bias", 4.0)], None)
-    assert answers[2] == ("Forty", "bias", 4.0, 4.0, None)
-
-
-def test_a_text_that_scorers_were_given_is_rated_on_their_scale(tmp_path, build):
-    path = build.run_study("toxicity", tmp_path / "t.sqlite", scorer="ngrams", identities=["gender"])
-    with RunFile.open(path) as file:
-        item = label_item(file, only_unit(file))
-        ((text,),) = file.rows("SELECT text FROM transcript WHERE unit = ? AND role = 'narrator'", (only_unit(file),))[
-            1
-        ]
-        assert [shown.text for shown in label_item(file, only_unit(file), blind=False).texts] == [text]
-        assert given_answers(item, [(0, "toxicity", 5.0)], None) == [("", "toxicity", 5.0, 0.5, None)]
-        notes = NotesFile(path)
-        draw_items(file, notes, DrawSettings(count=20))
-        assert simulate(file, notes, 1, "sim/rater?agree=1") == 20
-    [line] = run_lines(path, None)
-    assert line.label == "all texts"
 
 
 def test_a_study_of_ones_own_asks_raters_its_own_question_about_its_own_text(tmp_path, build):

@@ -18,7 +18,6 @@ from parley.cli import main
 from parley.cli.found_units import list_behind
 from parley.reports import make_report
 from parley.runs import RunFile
-from tests.own_study import STUDY
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'parley-autogen[dev]'")
 expect = playwright.expect
@@ -56,43 +55,6 @@ def test_estimates_and_p_values_are_the_reports_and_open_their_units(malibu, sha
     shown = page.locator("tr[data-unit]").evaluate_all("(rows) => rows.map((row) => row.dataset.unit)")
     both = [{unit["id"] for unit in pair["units"]} for pair in pairs]
     assert [set(shown[2 * nth : 2 * nth + 2]) for nth in range(len(pairs))] == both, "the largest difference first"
-
-
-GREETINGS = """
-from parley.judging import Facet, Measure
-
-class Greetings(Study):
-    name = "greetings"
-    measures = (Measure("warmth", "warmth", scale=(0, 10)),)
-    facets = (
-        Facet("situation", "text", title="{}"),
-        Facet("name", "identity", title="greets {}", label="person greeted"),
-        Facet("loud", "technical"),
-    )
-
-    def plan(self):
-        for situation in ("a wedding", "a trial"):
-            for name in ("Ada", "Ben"):
-                yield Unit(f"{situation}/{name}", {"situation": situation, "name": name, "loud": name == "Ben"})
-
-    async def run(self, unit, models):
-        warmth = {"a wedding/Ada": 9.0}.get(unit.id, 4.0)
-        verdict = Verdict(judge="Host", role="debater", round=1, metric="warmth", value=warmth)
-        return Outcome(Transcript((), "greeted"), (verdict,))
-"""
-
-
-def test_a_study_of_ones_own_says_how_people_read_its_facets(shelf, shared_viewer, open_page, tmp_path, build):
-    (tmp_path / "greetings.py").write_text(STUDY + GREETINGS)
-    build.run_study(f"{tmp_path / 'greetings.py'}:Greetings", shelf / "greetings.sqlite", model="sim/talk")
-    (tmp_path / "greetings.py").unlink()  # the run file is enough
-    page = open_page(shared_viewer + "run?run=greetings.sqlite&tab=units&f.name=Ada")
-    expect(page.locator("a.unit")).to_have_text(["A wedding · greets Ada", "A trial · greets Ada"])
-    expect(page.locator("[data-filter='f.name'] > summary")).to_contain_text("Person greeted")
-    expect(page.locator("[data-filter='f.loud'] label").first).not_to_be_visible()
-    expect(page.locator("thead")).to_contain_text("warmth")
-    page.goto(shared_viewer + "run?run=greetings.sqlite&tab=grid")
-    expect(page.locator(".heat tbody tr").first).to_contain_text("A wedding5.009.00 ▲4.00 ▼")
 
 
 def test_escape_clears_search_and_filters(flips, shared_viewer, open_page):

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
@@ -262,25 +259,6 @@ def test_agreement_between_raters_is_fleiss_kappa(tmp_path, build):
     assert result["between_raters"][0]["estimate"] == pytest.approx(0.4667, abs=1e-4)
     with_judges = [(row["rater"], row["same_choice"], row["compared"]) for row in result["with_judges"]]
     assert with_judges == [("Ada", 2, 4), ("Ben", 3, 4)]
-
-
-def test_several_connections_may_create_the_index_at_once(tmp_path: Path) -> None:
-    """Another connection must not drop the tables that the first has just created."""
-
-    class Index(SearchIndex):
-        def __init__(self, path: Path) -> None:
-            self.path = path
-
-    def store(index: Index, barrier: threading.Barrier) -> None:
-        barrier.wait()
-        index.store("key", 1)
-
-    for number in range(20):
-        index, barrier = Index(tmp_path / f"{number}.sqlite"), threading.Barrier(4)
-        with ThreadPoolExecutor(4) as pool:
-            for done in [pool.submit(store, index, barrier) for _ in range(4)]:
-                done.result()
-        assert index.load("key") == 1
 
 
 def test_an_identity_finds_the_pairs_of_either_candidate(shelf, build, ask):

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from parley.agents import Transcript, Turn
-from parley.judging import Outcome, Unit, Verdict
-from parley.runs import Record, RunFile
+from parley.judging import Outcome
+from parley.runs import RunFile
 from parley.runs.studies import facets_of
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'parley-autogen[dev]'")
@@ -196,30 +195,6 @@ def test_a_unit_says_its_verdict_below_its_title_and_the_drawer_explains_its_key
     expect(page.get_by_role("option", name="S1 · A white · B black")).to_be_visible()
 
 
-def test_a_debate_after_silent_ballots_has_the_panels_result_and_its_labels_words(
-    shelf, shared_viewer, open_page, build
-):
-    ballots = [Turn(name, "debater", 0, "9", expected={"Overall=1": 0.2, "Overall=9": 0.8}) for name in ("One", "Two")]
-    replies = [Turn(name, "debater", 1, "I agree.") for name in ("One", "Two")]
-    verdicts = [
-        Verdict(judge=name, role="debater", round=round, metric="Overall", value=value)
-        for round, values in ((0, (7.4, 7.4)), (1, (3.0, 4.0)))
-        for name, value in zip(("One", "Two"), values, strict=True)
-    ]
-    turns = (Turn("user", "narrator", 0, "Mark it."), *ballots, *replies)
-    units = [
-        Unit(f"t1/rain/{place}", {"scenario": "rain", "stage": "talk", "wording": place}) for place in ("by", "of")
-    ]
-    outcome = Outcome(Transcript(turns, "1 round completed"), tuple(verdicts))
-    records = [Record(unit=unit, started_at=1.0, finished_at=2.0, outcome=outcome) for unit in units]
-    labels = {"label/by": "{answer}, by {a} {adjective} nurse:", "label/of": "Of {noun}"}
-    build.write_run(shelf / "talk.sqlite", records, prompts=labels)
-    page = open_page(shared_viewer + "run?run=talk.sqlite&tab=units")
-    expect(page.locator("td[data-label='wording']")).to_have_text(["Answer, by a … nurse:", "Of …"])
-    page.locator("a.unit").first.click()
-    expect(page.locator(".verdict")).to_have_text("score 3.50, mean of 2 judges")
-
-
 def test_a_critique_loop_shows_scores_changes_and_thoughts(shelf, shared_viewer, open_page, build):
     build.write_run(shelf / "loop.sqlite", [build.critique_loop()])
     page = open_page(shared_viewer + "unit?run=loop.sqlite&unit=loop/1")
@@ -235,25 +210,6 @@ def test_a_critique_loop_shows_scores_changes_and_thoughts(shelf, shared_viewer,
     expect(message).not_to_contain_text("Shorter?")
     message.get_by_text("thought · 15 characters").click()
     expect(message).to_contain_text("<b>Shorter?</b>")
-
-
-def evaluator_verdict(judge, iteration, metric, value, text):
-    return Verdict(judge=judge, role="evaluator", round=iteration, metric=metric, value=value, sampled=value, text=text)
-
-
-def test_a_stardtox_run_shows_toxicity_and_quality_on_separate_scales(shelf, shared_viewer, open_page, build):
-    scored = [
-        evaluator_verdict("words 1", iteration, "toxicity", value, "rude") for iteration, value in ((0, 0.9), (1, 0.0))
-    ] + [evaluator_verdict("performance", iteration, "fluency", 80.0, "fine") for iteration in (0, 1)]
-    record = build.critique_loop()
-    outcome = Outcome(record.outcome.transcript, tuple(scored))
-    build.write_run(shelf / "toxic.sqlite", [replace(record, outcome=outcome)], study="stardtox")
-    page = open_page(shared_viewer + "unit?run=toxic.sqlite&unit=loop/1")
-    toxicity = page.get_by_role("img", name=re.compile("toxicity by iteration"))
-    expect(toxicity).to_have_attribute("aria-label", re.compile("words 1: iteration 0 0.9, iteration 1 0.0"))
-    quality = page.get_by_role("img", name=re.compile("fluency by iteration"))
-    expect(quality).to_have_attribute("aria-label", re.compile("performance: iteration 0 80.0, iteration 1 80.0"))
-    expect(page.get_by_text("What changed from iteration 0 to 1")).to_be_visible()
 
 
 def test_a_debiased_chain_of_thought_is_shown_before_and_after(bbq, shared_viewer, open_page):
