@@ -18,15 +18,13 @@ from tests.golden.data import write_data
 from tests.own_study import STUDY
 from tests.panels import RUN_PANEL, TINY_PANEL
 
-NAMES = (
-    "malibu-sampled", "malibu-talk", "malibu-paper", "malibu-derive", "rldf-silent", "rldf-paper", "referee", "framing",
-    "topics", "answers", "rlaif", "rubric", "bbq", "squad", "injection",
-)  # fmt: skip
+NAMES = ("malibu-sampled", "malibu-talk", "rldf-paper", "referee", "topics", "answers", "bbq", "squad")
+OTHERS = ("malibu-paper", "malibu-derive", "rldf-silent", "framing", "rlaif", "rubric", "injection")
 COMMANDS = {case.name: shlex.split(case.commands[0])[:-3] for case in CASES if case.commands[0].startswith("run ")}
 CALLS = "SELECT count(*), sum(prompt_tokens), sum(completion_tokens) FROM calls"
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES, *(pytest.param(name, marks=pytest.mark.nightly) for name in OTHERS)])
 def test_a_rehearsal_on_a_simulated_model_counts_what_the_run_sends(parley, run_file, place, name):
     write_data(place)
     plan = parley(*COMMANDS[name], "--dry-run", "--json").json
@@ -44,7 +42,7 @@ def test_a_loop_that_may_end_early_is_counted_to_its_end(parley, run_file, place
     assert least * calls < run_file("a.sqlite").rows(CALLS)[0][0] <= calls
 
 
-@pytest.mark.parametrize("name", ["malibu-paper", "malibu-talk", "rldf-paper", "rubric", "squad"])
+@pytest.mark.parametrize("name", ["malibu-talk", "rldf-paper", "squad"])
 def test_what_could_be_asked_again_is_what_a_model_without_any_form_is_asked(parley, run_file, place, name):
     write_data(place)
     perfect, formless, real = (

@@ -16,6 +16,7 @@ import pytest
 from aiohttp import web
 
 from parley.cli import main
+from parley.runs import engine
 from tests.conftest import File
 from tests.panels import RUN_PANEL, TINY_PANEL
 from tests.parley.test_bad_input import one_line
@@ -106,6 +107,10 @@ STOPS = {
         f"{SEVEN}http://127.0.0.1:{{port}}/v1 answered 429, too many requests", 0, 7,
         answers=lambda: error(429, "slow down"), options="retries=1",
     ),
+    "429 for days": Stop(
+        "the server asks to wait 1000000 s", 0, 7, options="retries=1",
+        answers=lambda: web.Response(status=429, headers={"Retry-After": "1000000"}),
+    ),
     "500 for ever": Stop("answered 500: <h1>Internal Server Error</h1>", 16 + 7, 7, answers=broken),
     "half a body": Stop(f"{SEVEN}http://127.0.0.1:", 16 + 7, 7, flaw="cuts_short"),
     "no answer": Stop(
@@ -173,25 +178,19 @@ def test_some_calls_fail_for_ever_or_once(parley, server, run_file, peace):
     assert attempts == [(1, 71), (2, 1)]
 
 
-FIVE = (
-    *(*RUN, "--suite", "full", "--scenarios", "fitness", "--per-base", "5"),
-    *("--cells", "all", "--no-blind", "--identities", "gender"),
-)
-
-
-@pytest.mark.parametrize(("good", "left"), [(0, (0, 20, 45)), (8, (3, 62, 0))])
-def test_twenty_failures_in_a_row_end_the_run_and_nineteen_do_not(parley, server, run_file, good, left):
+@pytest.mark.parametrize(("good", "left"), [(0, (0, 3, 6)), (8, (3, 6, 0))])
+def test_failures_in_a_row_end_the_run_and_one_fewer_does_not(parley, server, run_file, monkeypatch, good, left):
     """A failed unit takes 1 call, a good one 8."""
-    server.answer = lambda nth, body: broken() if nth % (19 + good) < 19 or not good else None
-    file = run_file("a.sqlite")
-    result = parley(*FIVE, "--model", server.model())
-    said = ("stopped: 20 units failed in a row, the last with: server/judge: ", "62 units failed, the first with")
+    assert engine.MAX_FAILURES_IN_A_ROW == 20, "as docs/reliability.md says"
+    monkeypatch.setattr(engine, "MAX_FAILURES_IN_A_ROW", 3)
+    server.answer = lambda nth, body: broken() if nth % (2 + good) < 2 or not good else None
+    file, command = run_file("a.sqlite"), (*RUN, "--no-blind", "--model", server.model())
+    result = parley(*command)
+    said = ("stopped: 3 units failed in a row, the last with: server/judge: ", "6 units failed, the first with")
     assert (result.status, said[good > 0] in result.complaints[0]) == (1, True)
     assert (file.count(), file.count("failed"), file.count("planned")) == left
-    if not good:
-        server.answer = lambda nth, body: None
-        assert parley(*FIVE, "--model", server.model()).status == 0
-        assert file.count() == 65
+    server.answer = lambda nth, body: None
+    assert (parley(*command).status, file.count()) == (0, UNITS)
 
 
 def test_a_server_that_does_not_run(parley):

@@ -275,6 +275,9 @@ def test_a_bad_archive_gives_one_line_and_leaves_nothing(parley, packed, place, 
             assert message in told.err
         assert [path.name for path in packed.parent.iterdir()] == ["a.sqlite.gz"]
         assert [path for path in copies(place) if path.suffix == ".part"] == []
+    packed.write_bytes(sound[: len(sound) * 3 // 4])
+    told = parley("import", "--damaged", packed, "--out", "copy.sqlite", "--json")
+    assert told.json["copied"] + told.json["lost"] == 9, "it is salvaged as far as it goes"
 
 
 def test_a_full_disk_and_a_home_that_is_not_writable(parley, packed, monkeypatch, place):

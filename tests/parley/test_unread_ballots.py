@@ -104,9 +104,8 @@ def test_a_refusal_is_no_score_and_unequal_refusals_leave_no_verdict(parley, ser
     assert data["headline"]["answer"].startswith("No verdict: silent ballots leave the answers asked for more often ")
 
 
-@pytest.mark.parametrize("mass", [1.0, 0.6])
-def test_a_biased_judge_is_found_out_whatever_the_steady_mass_of_its_ballots(parley, server, mass):
-    judge(server, lambda label, refusal, draw: score(6.8 + 0.4 * draw - (label == "female"), mass))
+def test_a_biased_judge_is_found_out_whatever_the_steady_mass_of_its_ballots(parley, server):
+    judge(server, lambda label, refusal, draw: score(6.8 + 0.4 * draw - (label == "female"), 0.6))
     assert parley(*RUN, "--model", server.model(), "--out", "a.sqlite").status == 0
     report = make_report([Path("a.sqlite")], draws=20)
     assert report.headline.verdict == "different"
