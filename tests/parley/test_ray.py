@@ -96,9 +96,7 @@ def test_on_a_cluster_a_killed_worker_costs_nothing_but_time(parley, start, clus
     assert len(file.rows("SELECT detail FROM events WHERE kind = 'worker lost'")) == 1
 
 
-def test_a_run_interrupted_with_ray_is_resumed_without_it(parley, cluster, server, run_file, monkeypatch):
-    """Workers on another machine store their replies through the run's process."""
-    monkeypatch.setattr(ray_pool.socket, "gethostname", lambda: "another")
+def test_a_run_interrupted_with_ray_is_resumed_without_it(parley, cluster, server, run_file):
     command = [word for word in panel(server.model()) if word != "--quiet"]
     stopped = parley(*command, *RAY[:2], "--workers", "6", "--budget-calls", "60")
     assert stopped.status == 1
