@@ -19,6 +19,7 @@ from parley.agents import (
     Critique,
     Debate,
     Evaluator,
+    Models,
     NextSpeaker,
     Persona,
     PersonaAgent,
@@ -274,3 +275,9 @@ async def test_the_personas_own_model_comes_first_and_a_question_may_end_a_conve
         turn = await ask(dee, said, model=given)
         assert turn.calls[0].model == "sim/other"
         assert [(piece.source, piece.text) for piece in turn.calls[0].prompt[1:]] == said
+
+
+async def test_clients_that_were_given_stay_open():
+    models = Models()
+    await ask(ADA, TASK, model=SIM, models=models)
+    assert [client.name for client in models] == [SIM]

@@ -215,13 +215,6 @@ async def test_moderation_in_batches_takes_harassment_and_hate_and_keeps_the_res
     assert sum(len(body["input"]) for body in service.asked) == 12, "long texts go in pieces"
 
 
-async def test_over_quota_it_waits_as_long_as_the_server_says(service):
-    busy = web.json_response({}, status=429, headers={"Retry-After": "0.3"})
-    service.answer = lambda nth, body: busy if nth == 0 else None
-    assert [item.score for item in await scored("You idiot.")] == [0.8]
-    assert service.times[1] - service.times[0] >= 0.29
-
-
 @pytest.mark.parametrize(
     ("response", "why"),
     [
