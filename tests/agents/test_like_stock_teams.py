@@ -1,4 +1,4 @@
-"""The same program on a debate and on AutoGen's RoundRobinGroupChat: the same events, the same stop."""
+"""The same program on a debate and on AutoGen's RoundRobinGroupChat: the same events, stop and continuation."""
 
 from __future__ import annotations
 
@@ -203,11 +203,6 @@ def agents(**settings: Any) -> list[AssistantAgent]:
     ]
 
 
-BOTH = pytest.mark.parametrize(
-    "make", [lambda a, **s: Debate(a, rounds=3, **s), lambda a, **s: RoundRobinGroupChat(a, **s)], ids=["ours", "stock"]
-)
-
-
 def sources(messages: Sequence[Any]) -> list[str]:
     return [message.source for message in messages]
 
@@ -216,10 +211,9 @@ async def saved(team: Any) -> Any:
     return json.loads(json.dumps(await team.save_state()))
 
 
-# Each story below holds for a debate and for a stock team alike.
-
-
-@BOTH
+@pytest.mark.parametrize(
+    "make", [lambda a, **s: Debate(a, rounds=3, **s), lambda a, **s: RoundRobinGroupChat(a, **s)], ids=["ours", "stock"]
+)
 async def test_a_second_run_and_a_saved_state_continue_with_the_next_speaker(make):
     team, other = (make(agents(), termination_condition=SourceMatchTermination(["Ada"])) for _ in range(2))
     assert sources((await team.run(task=TASK)).messages) == ["user", "Ada"]
@@ -229,9 +223,6 @@ async def test_a_second_run_and_a_saved_state_continue_with_the_next_speaker(mak
     assert sources((await team.run(task="And trams?")).messages) == ["user", "Ben", "Cy", "Ada"]
     await team.reset()
     assert sources((await team.run(task=TASK)).messages) == ["user", "Ada"]
-
-
-# What a stock team does not have: rounds, blind rounds, referees, instructions.
 
 
 @pytest.mark.parametrize("turns", range(1, 8))
