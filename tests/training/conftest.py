@@ -62,17 +62,16 @@ def planting() -> SimpleNamespace:
 
 @pytest.fixture
 def planted(tmp_path: Path) -> Callable[..., Path]:
-    """Writes a dataset of pairs in which the kind statement is chosen: `planted(count)`; `make` gives other texts."""
+    """Writes a dataset of pairs in which the kind statement is chosen: `planted(count)`."""
 
-    def write(count: int = 300, make: Callable[[int, random.Random], tuple[str, str]] | None = None) -> Path:
+    def write(count: int = 300) -> Path:
         rng = random.Random(7)
         listed = topics(count // 2)
         folder = tmp_path / "pairs"
         folder.mkdir(exist_ok=True)
         rows = []
         for number in range(count):
-            texts = make(number, rng) if make else (statement(rng, True), statement(rng, False))
-            rows.append(row(number, listed[number % len(listed)], *texts))
+            rows.append(row(number, listed[number % len(listed)], statement(rng, True), statement(rng, False)))
         held_out = set(listed[-(len(listed) // 4) :])
         parts: dict[str, list[dict[str, Any]]] = {"train": [], "validation": [], "test": []}
         for pair in rows:

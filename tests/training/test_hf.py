@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Sequence
+import random
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,12 @@ from pydantic import BaseModel
 
 WHY = "models on transformers are tested where parley-autogen[training] is installed"
 torch = pytest.importorskip("torch", reason=WHY)
+transformers = pytest.importorskip("transformers", reason=WHY)
 pytest.importorskip("trl", reason=WHY)
 pytest.importorskip("llguidance", reason=WHY)
 
 from parley.agents import ConfigError, ModelError, ParleyError, model, scale, structured_reply  # noqa: E402
+from parley.agents.models.next_token import prefix_trees  # noqa: E402
 
 
 def prompt(text: str) -> list[LLMMessage]:
@@ -120,14 +123,6 @@ def test_replies_are_constrained_to_a_schema_and_read_as_expectations(tiny: Path
         assert all(0 <= mean <= 10 for mean in answer.expected.values())
 
 
-def test_a_prefilled_reply_is_continued(tiny: Path) -> None:
-    prefilled = [*prompt("Are games good?"), AssistantMessage(content="I say every", source="self")]
-    options = {"temperature": 0.0, "max_tokens": 4}
-    continued, new = replies(tiny, [(prefilled, options), (prompt("Are games good?"), options)])
-    # No second turn is opened: the prompt grows by the prefilled words only, not by a turn's special tokens.
-    assert 0 < continued.usage.prompt_tokens - new.usage.prompt_tokens <= len("I say every")
-
-
 def test_errors_are_one_line(tiny: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(ConfigError, match=r"has no config\.json"):
@@ -141,25 +136,6 @@ def test_errors_are_one_line(tiny: Path, tmp_path: Path) -> None:
         replies(tiny, [(prompt("Hello?"), {"max_tokens": 200})], timeout=0.001, retries=0)
     with pytest.raises(ModelError, match="exceed the context window of 64"):
         replies(tiny, [(prompt("Hello? " * 40), {"max_tokens": 20})], context=64)
-
-
-def test_a_batch_that_does_not_fit_is_halved(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from parley.agents.models.hf import HfClient
-
-    generate: Callable[..., Any] = HfClient._generate
-    sizes: list[int] = []
-
-    def small_memory(self: HfClient, batch: Sequence[Any]) -> Any:
-        sizes.append(len(batch))
-        if len(batch) > 2:
-            raise torch.OutOfMemoryError
-        return generate(self, batch)
-
-    monkeypatch.setattr(HfClient, "_generate", small_memory)
-    calls = [(prompt(f"Case {n}?"), {"seed": n, "max_tokens": 4}) for n in range(8)]
-    assert len(replies(tiny, calls)) == 8
-    assert sizes[0] == 8
-    assert sizes[-1] <= 2
 
 
 LABELS = ("a woman", "a man", "an atheist", "a person from far away")
@@ -198,32 +174,40 @@ def test_one_token_is_read_with_the_probabilities_of_a_plain_forward_pass(tiny: 
         assert (reply.usage.prompt_tokens, reply.usage.completion_tokens) == (ids["input_ids"].shape[1], 1)
 
 
-def test_one_sampled_token_is_the_one_that_would_be_generated(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from parley.agents.models import hf
+# Batched read-outs of the next token
 
-    calls = [
-        (messages, {"max_tokens": 1, "logprobs": True, "temperature": 1.0, "seed": n})
-        for n, messages in enumerate(ballots([f"Case {n}?" for n in range(6)]))
-    ]
-    read = replies(tiny, calls)
-    monkeypatch.setattr(hf, "reads_trees", lambda model: False)  # as of a model with layers of another kind
-    generated = replies(tiny, calls)
-    assert [reply.content for reply in read] == [reply.content for reply in generated]
-    assert len({reply.content for reply in read}) > 1, "seeds differ"
+VOCABULARY = 97
 
 
-def test_a_reply_that_would_end_at_once_still_has_its_probabilities(
-    tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from parley.agents.models.hf import HfClient
+def prompts() -> list[list[int]]:
+    """Three situations under labels of different lengths, one prompt twice, one that begins another, a short one."""
+    rng = random.Random(1)
+    texts = [[rng.randrange(VOCABULARY) for _ in range(length)] for length in (40, 5, 61)]
+    labelled = [[*text, *range(label, label + label % 4 + 1), 3] for text in texts for label in range(10, 16)]
+    rng.shuffle(labelled)
+    return [*labelled, labelled[0], labelled[1][:7], [9]]
 
-    load = HfClient._load
 
-    def end_with_everything(self: HfClient) -> None:
-        load(self)
-        self._ends = set(range(self._model.config.vocab_size))
+def alone(model: Any, prompt: list[int]) -> Any:
+    return model(torch.tensor([prompt])).logits[0, -1].detach()
 
-    monkeypatch.setattr(HfClient, "_load", end_with_everything)
-    (reply,) = replies(tiny, [(prompt("Are parks good?"), {"max_tokens": 1, "logprobs": True, "temperature": 0.0})])
-    assert (reply.content, reply.finish_reason) == ("", "stop")
-    assert len(reply.logprobs[0].top_logprobs) >= 20
+
+def test_what_prompts_begin_with_alike_is_read_once_and_nothing_is_padded() -> None:
+    shared, other = [*range(20)], [*range(50, 60)]
+    texts = [[*shared, 1, 2], [*other, 1], [*shared, 1, 3], [*shared], [*other, 1]]
+    ((rows, tree),) = prefix_trees(texts, 1000, 1000)
+    # 20 shared tokens, 1 below them, 2 and 3 below that; and the other text once.
+    assert len(tree.tokens) == 20 + 1 + 2 + 11
+    assert [[tree.tokens[place] for place in places] for places in tree.prompts] == [texts[row] for row in rows]
+    assert [tree.positions[place] for place in tree.prompts[-1]] == list(range(len(texts[rows[-1]])))
+
+
+@pytest.mark.parametrize(("max_tokens", "max_padded"), [(100, 10**6), (10**6, 300), (30, 60)])
+def test_passes_keep_within_their_limits(max_tokens: int, max_padded: int) -> None:
+    texts = prompts()
+    trees = list(prefix_trees(texts, max_tokens, max_padded))
+    assert len(trees) > 1
+    assert sorted(row for rows, _ in trees for row in rows) == list(range(len(texts)))
+    for rows, tree in trees:
+        assert [[tree.tokens[place] for place in places] for places in tree.prompts] == [texts[row] for row in rows]
+        assert len(rows) == 1 or (len(tree.tokens) <= max_tokens and len(rows) * tree.longest <= max_padded)

@@ -5,18 +5,14 @@ One is as docs/training-stages.md shows it; the other, of benchmarks/positive, t
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 
-from parley.base.errors import ConfigError
-from parley.training.pairs import read_rows
-from parley.training.stage_registry import config_class
+from parley.cli import main
 
 DOCS = Path(__file__).parents[2] / "docs" / "training-stages.md"
 SHORT = ["data=pairs", "min_pairs=4", "max_length=96", "sft.max_steps=2"]
@@ -70,93 +66,28 @@ def test_it_trains_from_sft_resumes_and_is_merged(
     assert "merged: local/trained/kto/merged" in merged.out, merged.err
 
 
-PAIRS = "benchmarks.positive.completions:pairs"
+# TRL's own trainers take the folders of parley export
+
+RUN = "run rldf --no-check --topics 12 --rounds 2 --quiet --model sim/debate?base=4&round=-1 --out a.sqlite"
 
 
-def toxic_prompts(path: Path, count: int) -> str:
-    """Rows as in RealToxicityPrompts, each of its own document."""
-    rows = [
-        {"filename": f"document-{n}.txt", "prompt": {"text": f"Those buses here are number {n}", "toxicity": 0.8}}
-        for n in range(count)
-    ]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
-    return str(path)
-
-
-def test_a_config_with_its_table_works_for_every_stage_if_it_names_the_stage(
-    kto: Path, parley: Callable[..., Any]
+@pytest.mark.parametrize(("kind", "trainer"), [("kto", "KTO"), ("trl", "Reward")])
+def test_a_trainer_takes_a_step(
+    kind: str, trainer: str, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (kto.parent / "rldf.toml").write_text('data = "nowhere"\n[kto]\nbeta = 0.2\n', "utf-8")
-    unnamed = parley("train", "sft", "--config", "rldf.toml")
-    assert "unknown key 'kto.beta'" in unnamed.complaints[0]
-    named = ("train", "sft", "--config", "rldf.toml", "--set", 'stages=["sft", "kto.py:train_kto"]')
-    assert parley(*named).complaints == ["parley: there is no dataset at nowhere"]
-    assert "kto.beta must be at least 0" in parley(*named, "--set", "kto.beta=-1").complaints[0]
-    assert parley("train", "sft", "--set", "stages=sft", *flags()).complaints == [
-        "parley: stages must be a valid list, got 'sft'"
-    ]
+    import datasets
+    import trl
 
-
-def test_a_stage_that_makes_pairs_and_brings_its_own_evaluation(tiny: Path, place: Path) -> None:
-    """The stage of benchmarks/positive, from prompts to a table."""
-    from benchmarks.positive.completions import COMPLETIONS, read_splits
-    from parley.jobs.training import run_training
-
-    settings = config_class([PAIRS]).model_validate(
-        {
-            "base": str(tiny),
-            "data": "pairs",
-            "stages": [PAIRS, "sft", "reward", "rl"],
-            "max_length": 96,
-            "min_pairs": 2,
-            "use_peft": True,
-            "gguf": False,
-            "completions": {
-                "prompts": toxic_prompts(place / "prompts.jsonl", 60),
-                "num_generations": 4,
-                "margin": 0.01,
-                "measures": [],
-                "samples": 2,
-                "best_of": 2,
-            },
-            "sft": {"max_steps": 1},
-            "reward": {"max_steps": 1},
-            "rl": {"max_steps": 1, "max_completion_length": 6, "probe_prompts": 2, "allow_weak_reward": True},
-        }
+    monkeypatch.chdir(tmp_path)
+    assert main(RUN.split()) == 0
+    assert main(["export", "a.sqlite", "--format", kind, "--to", "out"]) == 0
+    rows = datasets.load_dataset("out", cache_dir="cache", split="train")
+    assert {"kto": "label", "trl": "margin"}[kind] in rows.column_names
+    # TRL's default is bf16, which took five minutes a step on a CPU without it
+    on_cpu = {"use_cpu": True, "bf16": False}
+    config = getattr(trl, f"{trainer}Config")(
+        output_dir="trained", max_steps=1, per_device_train_batch_size=4, report_to=[], save_strategy="no", **on_cpu
     )
-    results = run_training("all", settings)
-    assert results["completions"]["completions"] == 240
-    assert run_training(PAIRS, settings)["completions"] == results["completions"], "made once"
-    frame = pd.DataFrame(read_rows(place / "trained" / "evaluate" / COMPLETIONS))
-    assert set(frame["system"]) == {"Default", "Best of 2", "SFT", "RLDF"}
-    assert set(frame["prompt"]) == set(read_splits(settings)["test"])
-    assert frame[frame["system"] == "Default"]["kl"].abs().max() == 0
-    assert frame["tokens"].max() <= 6
-    assert {row["measure"] for row in results["evaluate"]["completions"]} > {"ngrams", "KL from base, nats"}
-    with pytest.raises(ConfigError, match="other settings"):
-        run_training(PAIRS, settings.model_copy(update={"seed": 5}))
-
-
-def test_log_probabilities_are_those_of_single_passes_without_padding(tiny: Path) -> None:
-    torch = pytest.importorskip("torch")
-    from benchmarks.positive.evaluation import log_probabilities
-    from parley.judging.rldf.answers import CONTINUE
-    from parley.training.base_model import load_model, load_tokenizer
-    from parley.training.config import TrainConfig
-    from parley.training.tokenization import ChatTokenizer
-
-    tokenizer = load_tokenizer(str(tiny), TrainConfig(data="x", base=str(tiny)))
-    chat = ChatTokenizer(tokenizer, 64)
-    model = load_model(str(tiny), tokenizer).eval()
-    prompts = ["buses", "gardens by the sea", "songs"]
-    completions = [chat.answer("I say anyone"), chat.answer("well")[:-1], chat.answer("that lot can use it")]
-    for prompt, ids, found in zip(
-        prompts, completions, log_probabilities(model, chat, prompts, completions), strict=True
-    ):
-        begin = chat.prompt(CONTINUE(topic=prompt))
-        with torch.no_grad():
-            logits = model(torch.tensor([[*begin, *ids]])).logits[0].log_softmax(-1)
-        each = [float(logits[len(begin) - 1 + at, token]) for at, token in enumerate(ids)]
-        assert found.whole == pytest.approx(sum(each), abs=1e-3)
-        ended = ids[-1] == tokenizer.eos_token_id
-        assert found.text == pytest.approx(sum(each[:-1] if ended else each), abs=1e-3)
+    result = getattr(trl, f"{trainer}Trainer")(model=str(tiny), args=config, train_dataset=rows).train()
+    assert result.global_step == 1
+    assert result.training_loss > 0

@@ -1,21 +1,21 @@
-"""Datasets as training reads them: which rows are used, which are refused, and that splits share no topic."""
+"""Datasets and topics as training reads them: which are used, which are refused, and that splits share no topic."""
 
 from __future__ import annotations
 
 import json
-import random
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from parley.agents import ConfigError
-from parley.scenarios import normal
+from parley.scenarios import load_topics, normal
 from parley.training.config import TrainConfig
 from parley.training.pairs import PreferencePair, Side, low_bias, read_pairs, read_sft, subset
+from parley.training.prompts import PromptSplits, read_prompts
 
 Planted = Callable[..., Path]
 
@@ -40,18 +40,6 @@ def test_the_hash_of_a_dataset_is_that_of_earlier_versions(planted: Planted) -> 
     assert digest == "fbe270914dc92157ccb18a0a40052ed4b1bb3cf4a597c5a62b099c2c6620adbb"
 
 
-def test_rows_with_the_prompt_inside_are_the_same_pairs(planted: Planted) -> None:
-    folder = planted(100)
-    before = read_pairs(config(folder))
-    for file in folder.glob("*.jsonl"):
-        rows = [json.loads(line) for line in file.read_text().splitlines()]
-        for row in rows:
-            prompt = row.pop("prompt")
-            row["chosen"], row["rejected"] = prompt + row["chosen"], prompt + row["rejected"]
-        file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert read_pairs(config(folder)) == before
-
-
 @pytest.mark.parametrize("mark", ["\u2028", "\u2029", "\x85"])
 def test_a_row_ends_at_a_line_feed_and_at_nothing_else(planted: Planted, mark: str) -> None:
     """Models write line separators, and JSON does not escape them."""
@@ -62,26 +50,6 @@ def test_a_row_ends_at_a_line_feed_and_at_nothing_else(planted: Planted, mark: s
     text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
     (folder / "train.jsonl").write_text(text, "utf-8")
     assert len(read_pairs(config(folder)).train) == before
-
-
-def planted_rows(planting: SimpleNamespace, count: int, topics: int) -> list[dict[str, object]]:
-    rng = random.Random(0)
-    listed, say = planting.topics(topics), planting.statement
-    return [planting.row(n, listed[n % topics], say(rng, True), say(rng, False)) for n in range(count)]
-
-
-def test_one_file_is_split_by_topic(planting: SimpleNamespace, tmp_path: Path) -> None:
-    rows = planted_rows(planting, 200, 40)
-    file = tmp_path / "all.jsonl"
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    pairs = read_pairs(config(file))
-    train, validation, test = (
-        {normal(pair.topic) for pair in split} for split in (pairs.train, pairs.validation, pairs.test)
-    )
-    assert (len(train), len(validation), len(test)) == (32, 4, 4)
-    assert not train & validation
-    assert not train & test
-    assert not validation & test
 
 
 @pytest.mark.parametrize(
@@ -156,3 +124,48 @@ def test_sft_has_the_chosen_answers_without_duplicates_or_its_own_data(planted: 
     file.write_text('{"prompt": []}\n')
     with pytest.raises(ConfigError, match="not rows of prompt and completion"):
         read_sft(file)
+
+
+# The topics of RL, probes and evaluation
+
+
+def prompts(data: Path, **settings: Any) -> PromptSplits:
+    config = TrainConfig.model_validate({"data": str(data), "min_pairs": 4, **settings})
+    return read_prompts(config, read_pairs(config))
+
+
+def test_the_shipped_topics_of_the_datas_bias_types_are_split_too(planted: Planted) -> None:
+    data = planted(40)
+    few, more = prompts(data, rl={"topics_from": "debates"}), prompts(data)
+    assert [len(few.train), len(few.validation), len(few.test)] == [15, 3, 2]
+    assert [len(more.train), len(more.validation), len(more.test)] == [15 + 160, 3 + 20, 2 + 20]
+    assert set(few.train) <= set(more.train)
+    prompt = f"What do you think about this? {load_topics('age')[0]}"
+    assert prompt in (more.train | more.validation | more.test).values(), "the same prompt as for debated topics"
+    assert prompts(data) == more, "the same draw again"
+    assert set(prompts(data, topics=5).train) < set(few.train), "fewer topics are fewer topics"
+
+
+def test_a_debated_topic_keeps_its_split_without_a_pair(planted: Planted, tmp_path: Path) -> None:
+    data = planted(40)
+    held_out, trained = load_topics("age")[:2]
+    listed = {"train": [trained], "validation": [], "test": [held_out]}
+    (data / "export.json").write_text(json.dumps({"topics": listed}))
+    for source in ("debates", "shipped"):
+        splits = prompts(data, rl={"topics_from": source})
+        assert trained in splits.train
+        assert held_out in splits.test
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_topic_is_trained_on_and_held_out(planted: Planted, tmp_path: Path, seed: int) -> None:
+    data = planted(40)
+    held_out = [json.loads(line)["meta"]["topic"] for line in (data / "test.jsonl").read_text().splitlines()]
+    own = tmp_path / "own.txt"
+    own.write_text("\n".join([held_out[0].upper(), *(f"Is number {n} a good number?" for n in range(30))]))
+    splits = prompts(data, seed=seed, rl={"topics_from": str(own)})
+    train, validation, test = (set(map(normal, part)) for part in (splits.train, splits.validation, splits.test))
+    assert not train & (validation | test)
+    assert not validation & test
+    assert normal(held_out[0]) in test
+    assert len(train) == 15 + 24 or len(train) == 15 + 25, "four fifths of 31, one of which was held out before"
