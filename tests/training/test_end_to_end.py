@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -184,55 +185,18 @@ def test_a_run_that_is_killed_in_every_stage_has_the_result_of_one_that_is_not(
     ]
 
 
-@pytest.mark.parametrize("algorithm", ["grpo", "dpo"])
+@pytest.mark.parametrize("algorithm", ["grpo", "dpo", "ppo"])
 def test_other_algorithms_by_name(prepared: Path, parley: Callable[..., Any], algorithm: str) -> None:
-    short = [*SHORT, "--set", "rl.allow_weak_reward=true"]
-    chosen = ["--set", f"rl.algorithm={algorithm}", "--set", "use_peft=true"]
-    result = parley("train", "all", "--config", "rldf.toml", *chosen, *short, "--json")
-    assert result.status == 0, result.err
-    assert result.json["rl"]["algorithm"] == algorithm
-    assert result.json["rl"]["steps"] == 2
-    assert (prepared / "out" / "rl" / "adapter_model.safetensors").is_file()
-
-
-def test_ppo_runs_or_says_what_to_install(prepared: Path, parley: Callable[..., Any]) -> None:
-    short = [*SHORT, "--set", "rl.allow_weak_reward=true"]
-    result = parley("train", "all", "--config", "rldf.toml", "--set", "rl.algorithm=ppo", *short, "--json")
-    try:
-        import trl.experimental.ppo  # noqa: F401
-    except ModuleNotFoundError:
-        assert result.status == 2
+    lora = str(algorithm != "ppo").lower()
+    chosen = ["--set", f"rl.algorithm={algorithm}", "--set", f"use_peft={lora}", "--set", "rl.allow_weak_reward=true"]
+    result = parley("train", "all", "--config", "rldf.toml", *chosen, *SHORT, "--json")
+    if algorithm == "ppo" and find_spec("trl.experimental.ppo") is None:
         assert result.complaints[0].startswith("parley: trl dropped PPO in 1.13: pip install trl==1.12.0")
         assert not (prepared / "out" / "sft").exists(), "refused before anything is trained"
-    else:
-        assert result.status == 0, result.err
-        assert result.json["rl"]["algorithm"] == "ppo"
-
-
-def test_a_tokenizer_that_lacks_something_is_refused_first(
-    prepared: Path, tiny: Path, parley: Callable[..., Any]
-) -> None:
-    from transformers import AutoTokenizer
-
-    broken = prepared / "broken"
-    for name, change in (
-        ("no chat template", lambda tokenizer: setattr(tokenizer, "chat_template", None)),
-        ("no pad token other than its end token", lambda tokenizer: setattr(tokenizer, "pad_token", "<|im_end|>")),
-    ):
-        tokenizer = AutoTokenizer.from_pretrained(tiny)
-        change(tokenizer)
-        broken.mkdir(exist_ok=True)
-        tokenizer.save_pretrained(broken)
-        (broken / "config.json").write_text((tiny / "config.json").read_text())
-        if "pad" in name:
-            renamed = (broken / "tokenizer.json").read_text().replace("<|endoftext|>", "<|none|>")
-            (broken / "tokenizer.json").write_text(renamed)
-        else:
-            (broken / "chat_template.jinja").unlink(missing_ok=True)
-        result = parley("train", "sft", "--config", "rldf.toml", "--set", "base=broken")
-        assert result.status == 2
-        assert name in result.complaints[0]
-    assert not (prepared / "out" / "sft").exists()
+        return
+    assert result.status == 0, result.err
+    assert (result.json["rl"]["algorithm"], result.json["rl"]["steps"]) == (algorithm, 2)
+    assert (prepared / "out" / "rl" / "adapter_model.safetensors").is_file() is (lora == "true")
 
 
 def test_answers_end_as_the_template_ends_a_turn(prepared: Path, tiny: Path, parley: Callable[..., Any]) -> None:
@@ -256,81 +220,8 @@ def test_answers_end_as_the_template_ends_a_turn(prepared: Path, tiny: Path, par
     assert "trained to end answers on token 1, but its base ends them on 2 ('<|im_end|>')" in result.complaints[0]
 
 
-def test_a_folder_that_will_not_run_in_llama_cpp_says_so(
-    prepared: Path, tiny: Path, parley: Callable[..., Any]
-) -> None:
-    other = prepared / "other"
-    shutil.copytree(tiny, other)
-    data = json.loads((other / "tokenizer.json").read_text())
-    data["normalizer"] = {"type": "Lowercase"}
-    (other / "tokenizer.json").write_text(json.dumps(data))
-    short = ["--config", "rldf.toml", "--set", "sft.max_steps=2", "--set", "base=other"]
-    result = parley("train", "sft", *short, "--json")
-    assert result.status == 0, result.err
-    why = "its tokenizer normalizes texts, which llama.cpp does not"
-    assert f"no model.gguf will be written, so local/out/… will not run: {why}" in result.err
-    assert f"sft: no model.gguf, so local/out/sft does not run: {why}" in result.err
-    assert result.json["sft"]["no_gguf"] == why
-    refused = parley("train", "all", *short, "--set", 'evaluate.judges=["sim/judge"]', "--out", "another")
-    assert refused.status == 2
-    assert f"the evaluation needs model.gguf, which cannot be written: {why}" in refused.complaints[0]
-
-
-def test_a_tokenizer_comes_out_of_gguf_as_it_went_in(tiny: Path, tmp_path: Path) -> None:
-    from transformers import AutoTokenizer
-
-    from parley.agents.models.weights import read_tokenizer
-    from parley.training.gguf_file import why_no_gguf, write_gguf
-
-    folder = tmp_path / "tiny"
-    shutil.copytree(tiny, folder)
-    data = json.loads((folder / "tokenizer.json").read_text())
-    data["model"]["byte_fallback"] = True  # as transformers 5.17 writes byte-level BPE
-    data["normalizer"] = {"type": "Sequence", "normalizers": []}
-    (folder / "tokenizer.json").write_text(json.dumps(data))
-    assert why_no_gguf(folder) is None
-    write_gguf(folder)
-    before, after = AutoTokenizer.from_pretrained(tiny), read_tokenizer(folder / "model.gguf")
-    assert (after.bos_token, after.eos_token, after.pad_token) == ("<|im_start|>", "<|im_end|>", "<|endoftext|>")
-    assert after.chat_template == before.chat_template
-    for text in ("As a 40-year-old, 1234 isn't\n\n much — “naïve” ▁ 東京 🙂", "  two  spaces ", "a<|im_end|>\nb"):
-        assert after(text)["input_ids"] == before(text)["input_ids"]
-        assert after.decode(after(text)["input_ids"]) == text
-
-
-MAKE = """
-from parley.training.config import SettingsTable
-from parley.training.stages import stage
-import neighbour
-
-class MakeSettings(SettingsTable):
-    pass
-
-@stage("make", table=MakeSettings, help="make the pairs", makes_data=True)
-def make(config, settings, report):
-    return neighbour.make(config.data)
-"""
-NEIGHBOUR = """
-import shutil, time
-
-def make(folder):
-    with open("calls.txt", "a") as calls:
-        calls.write("made\\n")
-    time.sleep(3)
-    shutil.move("raw", folder)
-    return {"moved": True}
-"""
-
-
-def test_two_processes_train_together_and_one_of_them_makes_the_data(prepared: Path) -> None:
-    """The stage that makes it is a file with a neighbour."""
-    own = prepared / "own"
-    own.mkdir()
-    (own / "make.py").write_text(MAKE)
-    (own / "neighbour.py").write_text(NEIGHBOUR)
-    (prepared / "pairs").rename(prepared / "raw")
+def test_two_processes_train_together(prepared: Path) -> None:
     few = {
-        "stages": json.dumps(["own/make.py:make", "sft", "reward", "rl"]),
         "sft.max_steps": 2, "reward.max_steps": 2, "rl.max_steps": 2,
         "rl.batch_size": 4, "rl.num_generations": 2, "rl.probe_prompts": 4,
     }  # fmt: skip
@@ -344,37 +235,8 @@ def test_two_processes_train_together_and_one_of_them_makes_the_data(prepared: P
 
     result = train()
     assert result.returncode == 0, result.stderr[-2000:]
-    assert (prepared / "calls.txt").read_text() == "made\n"
     assert result.stdout.count("rl: rloo, 2 updates") == 1, "only one of the two prints"
     for stage in ("sft", "reward", "rl"):
         assert len({entry["step"] for entry in log(prepared / "out" / stage) if entry["step"]}) == 2
     refused = train("--set", 'stages=["sft"]', "--set", "sft.batch_size=3", "--out", "another")
     assert "sft.batch_size = 3 cannot be divided evenly over 2 devices" in refused.stderr
-
-
-def test_an_operation_that_no_kernel_repeats_exactly_is_named_in_one_line() -> None:
-    from parley.agents import ParleyError
-    from parley.training.device import deterministic
-
-    def sum_up() -> None:
-        assert torch.are_deterministic_algorithms_enabled()
-        raise RuntimeError("cumsum_cuda_kernel does not have a deterministic implementation, but you set 'torch.use_…")
-
-    with pytest.raises(ParleyError) as caught, deterministic(True):
-        sum_up()
-    assert str(caught.value) == (
-        "cumsum_cuda_kernel does not have a deterministic implementation: set full_determinism = false"
-    )
-    assert not torch.are_deterministic_algorithms_enabled(), "an evaluation that follows may use it"
-
-
-def test_out_of_memory_is_one_line() -> None:
-    from parley.agents import ParleyError
-    from parley.training.device import explain_out_of_memory
-
-    advice = "a smaller per_device_train_batch_size, gradient_checkpointing = true, or use_peft = true"
-    for error in (torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB"), MemoryError()):
-        with pytest.raises(ParleyError, match=advice) as caught, explain_out_of_memory():
-            raise error
-        assert "\n" not in str(caught.value)
-        assert "resumes from the last one" in str(caught.value)
