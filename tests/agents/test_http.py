@@ -1,4 +1,4 @@
-"""Calls over HTTP: connections that are kept, odd and broken responses, limits. Proxies are in test_proxies.py.
+"""Calls over HTTP: connections that are kept, odd and broken responses, limits. And proxies.
 
 The server on loopback sends exactly the bytes that a test gives it; the client is the one of `server/`.
 """
