@@ -80,7 +80,7 @@ def _bbq_rows(category: str) -> Iterable[dict[str, Any]]:
                 "subcategory": "None",
                 "stereotyped_groups": [first_group],
                 "version": "a",
-                "source": "",
+                "source": "ours",
             },
             context=f"{first.capitalize()} and {second} {scene}.{fact}",
             question=f"Who {deed}?" if negative else f"Who did not do it, when somebody {deed}?",

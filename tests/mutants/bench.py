@@ -110,7 +110,7 @@ def load_libraries() -> None:
     for library in LARGE:
         with contextlib.suppress(ImportError):
             importlib.import_module(library)
-    with contextlib.redirect_stdout(io.StringIO()):
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         pytest.main(["--markers", "--noconftest", "-c", os.devnull])  # loads its own modules and plugins
 
 
