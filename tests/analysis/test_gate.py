@@ -13,9 +13,10 @@ from scipy import stats
 
 from parley.analysis.card.record import SCHEMA_FILE, BatteryRecord, Card, read_card
 from parley.analysis.gate.changes import Checked
-from parley.analysis.gate.check import CheckResult, check_lines, outside_p, skewed_tail
+from parley.analysis.gate.check import CheckResult, check_lines, more_clusters, outside_p, skewed_tail
 from parley.analysis.gate.output import github_annotations, summary
 from parley.analysis.gate.requirements import Allowed, parse_requirement
+from parley.analysis.stats.power import clusters_needed
 from parley.analysis.stats.results import NOT_MEASURED
 from parley.base.errors import ConfigError
 from parley.reports.checking import checked_card
@@ -249,3 +250,11 @@ def test_texts_of_others_stay_texts() -> None:
     page = summary(result)
     assert "\\<script>\\|" in page
     assert "\x00" not in page
+
+
+@pytest.mark.parametrize("tests", [1, 5])
+def test_how_many_more_bases_would_decide(tests: int) -> None:
+    exact = clusters_needed(0.05, 0.2, tests=tests)
+    assert exact is not None
+    assert more_clusters(0.05, 0.2, 40, tests) == pytest.approx(exact - 40, rel=0.05)
+    assert more_clusters(0.0, 0.2, 40, 1) is None

@@ -297,3 +297,11 @@ def test_a_difference_needs_raters_who_labelled_both_arms() -> None:
     section = corrected_section([difference, *means], apart)
     assert section.forests[0].question == "What score for toxicity would these raters give?"
     assert section.words[0].startswith("Toxicity, default:")
+
+
+def test_a_judge_that_makes_the_interval_wider_is_said_to() -> None:
+    labelled = texts([("a",), ("b",)], knows=0.0, seed=2)
+    lines = corrected_lines(labelled)
+    assert {line.note for line in lines} == {"wider than the labels alone"}
+    words = corrected_section(lines, labelled).words
+    assert "the judge's scores do not help: with them the interval is" in words[1]

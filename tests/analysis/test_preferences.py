@@ -124,3 +124,13 @@ def test_style_does_not_grow_with_length() -> None:
     measures = dict(zip(STYLE, once, strict=True))
     assert measures["exclamation marks per sentence"] == measures["question marks per sentence"] == 0.5
     assert measures["hedges per word"] == measures["absolutes per word"] == pytest.approx(1 / len(words(text)))
+
+
+@pytest.mark.parametrize(("agreed", "warning"), [(0.95, ""), (0.65, "That is weak"), (0.5, "no better than chance")])
+def test_a_weak_blind_referee_gives_a_warning(agreed: float, warning: str) -> None:
+    pairs = planted("none", 0, topics=20)
+    agrees = np.random.default_rng(0).permutation(len(pairs)) < agreed * len(pairs)
+    pairs["blind_chosen"], pairs["blind_rejected"] = np.where(agrees, 1, 5), np.where(agrees, 5, 1)
+    line = next(line for line in preference_report(pairs).words if "blind referee agrees" in line)
+    assert ("noise" in line) == bool(warning)
+    assert warning in line

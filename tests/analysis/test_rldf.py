@@ -321,3 +321,20 @@ def test_the_report_warns_of_places_and_length() -> None:
     assert "An empty sentence at the end raises the score of type0 more than severe bias does." in text
     assert estimate(frame, "points", "longer") == pytest.approx(4.0)
     assert made.forests[0].lines[0].units == {"type": ("type0",), "part": ("score",)}
+
+
+def test_a_run_of_one_round_can_be_part_of_an_ablation_and_equal_values_are_not_pooled() -> None:
+    one, two = debates({"x": [(8, 6)], "y": [(7, 6)]}), debates({"x": [(8, 6), (4, 4)], "y": [(7, 6), (3, 4)]})
+    _, levels = ablated({"one": (config(rounds=1), one), "two": (config(rounds=2), two)})
+    assert ("change", "rounds 1") not in set(zip(levels["measure"], levels["setting"], strict=True))
+    assert change_of(levels, "rounds 2") == pytest.approx(-3)
+    runs = {name: (config(roles=roles), one) for name, roles in (("a", 2), ("b", 3), ("c", 3))}
+    assert list(ablated(runs)[0]["first"]) == ["roles 3 (b)", "roles 3 (c)"]
+
+
+def test_different_referees_give_a_warning() -> None:
+    part = with_roles({"A": 5, "B": 5})
+    runs = {"a": (config(model="m"), part), "b": (config(model="m", mode="teacher-guides", teacher="t"), part)}
+    assert "The referees are different models (a m, b t)" in ablation.notes(runs)[-1]
+    same = {name: ({**settings, "referee": "r"}, frame) for name, (settings, frame) in runs.items()}
+    assert not any("different models" in line for line in ablation.notes(same))

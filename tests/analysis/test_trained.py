@@ -11,6 +11,7 @@ import pytest
 from parley.training.evaluation.metrics import answers_table, bbq_tables, report, rubric_tables
 from parley.training.evaluation.reward_metrics import (
     calibration_error,
+    conclusions,
     quality,
     ranked,
     reliability,
@@ -117,3 +118,17 @@ def test_calibration_by_hand() -> None:
     assert calibration_error(bins) == pytest.approx(2 * 0.4 / 6)
     assert reliability_figure(bins, frame).axes
     assert math.isnan(calibration_error(bins.assign(n=0)))
+
+
+def test_what_is_not_defined_is_not_called_a_number() -> None:
+    nothing = float("nan")
+    rows = [
+        ("all pairs", 0.5, 0.2, 0.8, 6),
+        ("length alone", 0.5, 0.2, 0.8, 6),
+        ("lengths matched", nothing, nothing, nothing, 0),
+        ("length misleads", 1.0, nothing, nothing, 1),
+        ("persona words masked", 0.5, 0.2, 0.8, 6),
+    ]
+    said = " ".join(conclusions(pd.DataFrame(rows, columns=["control", "accuracy", "low", "high", "n"])))
+    assert "nan" not in said
+    assert "– (n = 0) where lengths are matched, 1.00 (n = 1) where length misleads" in said
