@@ -365,9 +365,7 @@ def section(question: Question, lines: Sequence[Line], say: Sentence | None = No
     tested = question.reference is not None
     note = f"95% intervals: {_method(lines)}{', p Holm-corrected' if tested else ''}. {question.note}".strip()
     if any(line.simultaneous for line in lines):
-        note += (
-            " Plots and sentences have intervals that cover all planned lines at once; low and high hold for one."
-        )
+        note += " Plots and sentences have intervals that cover all planned lines at once; low and high hold for one."
     forests = {
         measure: Forest(
             name=f"{question.name}-{measure}",

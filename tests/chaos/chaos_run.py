@@ -44,6 +44,7 @@ class Tally:
     """What happened to a run, and what came of it."""
 
     units: int = 0
+    calls: int = 0
     processes: int = 0
     tries: Counter[str] = field(default_factory=Counter)
     """Signals and faults, by kind."""
@@ -148,7 +149,7 @@ class ChaosRun:
     def compare(self) -> Tally:
         """Count what was lost, what is there twice, and what differs from the undisturbed run."""
         tally = self.tally
-        tally.units = self.file.count()
+        tally.units, tally.calls = self.file.count(), self.expected.total()
         tally.lost += len(self.undisturbed.done() - self.file.done())
         answered = sum(self.server.answered[self._first_process :], Counter())
         tally.repeated = (answered - self.expected).total()
