@@ -189,11 +189,15 @@ def answer(question: Question, frame: pd.DataFrame) -> list[Line]:
                     for number, measure in enumerate(question.measures)
                 ]
     found = corrected(lines, question.family)
-    return found if question.contrast is not mean_difference else [_with_simultaneous(line) for line in found]
+    return found if question.contrast is not mean_difference else [with_simultaneous(line) for line in found]
 
 
-def _with_simultaneous(line: Line) -> Line:
-    """A planned line with the interval that holds for all planned lines of its family, where there are several."""
+def with_simultaneous(line: Line) -> Line:
+    """A planned line, tested by sign flips, with the interval that holds for all planned lines of its family.
+
+    Args:
+        line: The line, corrected in its family; it stays as it is where the family has one test.
+    """
     if line.secondary or not line.values or line.tests is None or line.tests == 1:
         return line
     differences = [value - line.reference for value in line.values.values()]
@@ -364,8 +368,8 @@ def section(question: Question, lines: Sequence[Line], say: Sentence | None = No
     """
     tested = question.reference is not None
     note = f"95% intervals: {_method(lines)}{', p Holm-corrected' if tested else ''}. {question.note}".strip()
-    if any(line.simultaneous for line in lines):
-        note += " Plots and sentences have intervals that cover all planned lines at once; low and high hold for one."
+    if any(line.simultaneous not in (None, (line.low, line.high)) for line in lines):
+        note += " Where clusters suffice, plots and sentences have intervals that cover all planned lines at once."
     forests = {
         measure: Forest(
             name=f"{question.name}-{measure}",
@@ -449,7 +453,8 @@ def stated(about: str, says: str, line: Line, forest: Forest, cluster: str) -> s
     """
     written = number_format(forest)
     several = "simultaneous " if line.simultaneous else ""
-    ends = f"{several}{written(line.low)} to {written(line.high)}" if line.bounded else "no interval"
+    low, high = line.simultaneous or (line.low, line.high)
+    ends = f"{several}{written(low)} to {written(high)}" if line.bounded else "no interval"
     test = f"; p {p_text(line.p_adjusted)}" if forest.reference is not None else ""
     sentence = f"{says} ({ends}{test}), over {plural(line.clusters or 0, cluster)}."
     return f"{about}: {sentence}" if about else sentence[0].upper() + sentence[1:]

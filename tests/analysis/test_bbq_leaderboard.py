@@ -96,7 +96,8 @@ def test_what_is_not_compared() -> None:
     assert bias["p"].isna().all()
     assert set(bias["note"]) == {"one of the two never named a person: its bias is undefined"}
     words = report(frame(default=(0.1, 0.9), cot=(1.0, 0.5)), ReportContext(draws=50)).words
-    assert words[0].startswith("default's answers follow stereotypes in ambiguous contexts: bias +77.5 (68.4 to ")
+    said = "default's answers follow stereotypes in ambiguous contexts: bias +77.5 (simultaneous 66.0 to "
+    assert words[0].startswith(said)
     assert not any("cot's answers" in line for line in words)
     verdicts = frame(default=(0.2, 0.8), cot=(0.4, 0.4))
     verdicts.loc[verdicts["unit"].isin([f"Age/{number}/cot" for number in range(0, 20, 2)]), "value"] = math.nan

@@ -63,7 +63,7 @@ def prepare() -> None:
     from tests.fuzz import seeds
 
     for name, text in (
-        ("rtp.jsonl", "".join(json.dumps(row) + "\n" for row in seeds.RTP)),
+        ("rtp.jsonl", json.dumps({"prompt": {"text": "So I", "toxicity": 0.57}, "filename": "a.txt"}) + "\n"),
         ("bbq.jsonl", "".join(json.dumps(row) + "\n" for row in seeds.BBQ)),
         ("p.jsonl", json.dumps(seeds.PREDICTIONS[0]) + "\n"),
         ("squad.json", json.dumps(seeds.SQUAD)),
