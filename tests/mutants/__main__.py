@@ -103,15 +103,17 @@ def closest(root: Path, files: Sequence[str], modules: Sequence[str], count: int
 
 
 def tests_for(fault: Fault, path: str, reach: Mapping[str, Reach], most: int) -> dict[str, float]:
-    """The tests that run a fault's line, with their seconds: those named after the module first, then quick ones."""
+    """The tests that run a fault's line, with their seconds: those that run it themselves, not by their file's import,
+    come first; then those named after the module, cases of many functions before many cases of one, and quick ones."""
     lines = sum(1 << line for line in fault.lines) if fault.lines else -1
-    stem = Path(path).stem
-    chosen = [
-        (f"test_{stem}" not in name, test.seconds, name)
-        for name, test in reach.items()
-        if test.lines.get(path, 0) & lines
-    ]
-    return {name: seconds for _, seconds, name in sorted(chosen)[:most]}
+    stem, cases = Path(path).stem, Counter[tuple[bool, str]]()
+    chosen = []
+    for name, test in sorted(reach.items(), key=lambda item: item[1].seconds):
+        itself = bool(test.lines.get(path, 0) & lines)
+        if itself or test.on_import.get(path, 0) & lines:
+            cases[case := (itself, name.partition("[")[0])] += 1
+            chosen.append((not itself, f"test_{stem}" not in name, cases[case], test.seconds, name))
+    return {name: seconds for *_, seconds, name in sorted(chosen)[:most]}
 
 
 def try_room(

@@ -42,10 +42,11 @@ STARTUP_SECONDS, MOST_SECONDS = 60.0, 300.0
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """One test: how long it takes, and which lines of which files it runs, as bits."""
+    """One test: how long it takes, and which lines of which files it runs, itself or on its file's import, as bits."""
 
     seconds: float
     lines: Mapping[str, int]
+    on_import: Mapping[str, int]
 
 
 @dataclass(slots=True, eq=False)  # pytest puts plugins into sets
@@ -162,9 +163,7 @@ class Bench:
         for file, entry in known.items():
             on_import = _from_hex(entry["tests"].pop(file, [0.0, {}])[1])
             for name, (seconds, ran) in entry["tests"].items():
-                own = _from_hex(ran)
-                both = {source: own.get(source, 0) | on_import.get(source, 0) for source in own | on_import}
-                reach[name] = Reach(seconds, both)
+                reach[name] = Reach(seconds, _from_hex(ran), on_import)
         return reach
 
     def _trace(self, files: Sequence[str]) -> list[str]:
