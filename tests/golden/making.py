@@ -6,10 +6,13 @@ where the keys are the first columns of words that tell its rows apart.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import importlib
 import io
 import json
 import os
+import pkgutil
 import re
 import shlex
 import sqlite3
@@ -23,6 +26,9 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from pydantic import BaseModel
+
+import parley
 from parley.cli import main
 from tests.golden.cases import Case
 from tests.golden.data import write_data
@@ -132,7 +138,31 @@ def _plant_flaws(run: str) -> int:
     return 0 if changed else 1
 
 
-OWN_COMMANDS: Mapping[str, Callable[..., int]] = {"card-page": _write_card_page, "plant-flaws": _plant_flaws}
+def _print_settings() -> int:
+    """Print what every configuration and flag may be: types, bounds, defaults and descriptions."""
+    for module in pkgutil.walk_packages(parley.__path__, "parley."):
+        if not module.name.endswith("__main__"):
+            with contextlib.suppress(ImportError):  # of torch
+                importlib.import_module(module.name)
+    found: list[type[BaseModel]] = [BaseModel]
+    for model in found:
+        found += [part for part in model.__subclasses__() if part.__module__.startswith("parley.")]
+    print(json.dumps({f"{model.__module__}.{model.__name__}": _settings_of(model) for model in set(found[1:])}))
+    return 0
+
+
+def _settings_of(model: type[BaseModel]) -> list[dict[str, str]]:
+    """The settings that a class declares itself, as JSON Schema."""
+    parts = model.model_json_schema(by_alias=False).get("properties", {})
+    own = {name: part for name, part in parts.items() if name in model.__annotations__}
+    return [{"setting": name, "schema": json.dumps(part, sort_keys=True)} for name, part in own.items()]
+
+
+OWN_COMMANDS: Mapping[str, Callable[..., int]] = {
+    "card-page": _write_card_page,
+    "plant-flaws": _plant_flaws,
+    "settings": _print_settings,
+}
 """Commands of cases that Parley does not have."""
 
 

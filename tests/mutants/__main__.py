@@ -27,7 +27,7 @@ from tests.mutants.faults import Fault, choose, faults_of
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = ROOT / "tests" / "MUTANTS.md"
 FAR = ("benchmarks", "chaos", "docs", "nightly", "tests", "training", "viewer")
-"""Folders whose tests go through many rooms, and are slow."""
+"""Folders whose tests go through many rooms, and are slow: they are tried for rooms of their name only."""
 SLOW = ("test_ray.py", "test_schedulers.py", "test_worker_pool.py", "test_import_logs.py")
 """Files whose tests mostly start other processes."""
 GOLDEN, CASES = "tests/test_golden.py", "tests/golden/cases.toml"
@@ -78,9 +78,9 @@ def tests_near(root: Path, room: str, modules: Sequence[str]) -> list[str]:
     near = []
     for path in sorted((root / "tests").rglob("test_*.py")):
         text = path.read_text("utf-8")
-        if path.parent.name in FAR or path.name in SLOW:
+        own = path.parent.name in {folder for part in room.split(",") for folder in Path(part).parts}
+        if (path.parent.name in FAR and not own) or path.name in SLOW:
             continue
-        own = path.parent.name in {Path(part).parts[0] for part in room.split(",")}
         named = path.parent.name == "parley" and any(f"{path.stem}_".startswith(f"test_{stem}_") for stem in stems)
         if own or named or any(name in text for name in dotted.values()):
             near.append(str(path.relative_to(root)))
