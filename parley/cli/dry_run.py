@@ -28,7 +28,7 @@ def dry_run(job: Job, limits: Sequence[str] | None = None) -> Answer:
         job: What would be executed.
         limits: A provider's limits as KEY=VALUE, to forecast time, disk and memory; None: no forecast.
     """
-    jobs = [part for part in (job.check, job) if part is not None]
+    jobs = [part for part in (None if job.known_failure else job.check, job) if part is not None]
     names = list(dict.fromkeys(name for part in jobs for name in part.study.models()))
     batch = job.options.executor == "batch"
     cached = 0.0 if batch else sum(_cached_tokens(part) for part in jobs)  # providers promise no cache for batches
@@ -63,7 +63,10 @@ def _lines(job: Job, plan: Mapping[str, Any], *, batch: bool) -> Iterator[str]:
     cost, if_cached = plan["cost"], plan["cost_if_cached"]
     price = "unknown (set ?price_in= and ?price_out=)" if cost is None else dollars(cost)
     yield f"{job.study.name} on {', '.join(plan['models'])}: nothing was sent"
-    if check := job.check:
+    if known := job.known_failure:
+        stops = getattr(job.study.config, "require_referee", None) is not False
+        yield f"  first        {known}{' Without --no-require-referee the run stops here.' * stops}"
+    elif check := job.check:
         yield f"  first        the referee's check: {plural(check.usage.calls, 'call')} of one token"
     yield f"  units        {plan['units']:>12,}\n  calls        {plan['calls']:>12,}"
     yield f"  tokens in    {plan['prompt_tokens']:>12,}   (estimated)"

@@ -138,16 +138,17 @@ class Job:
         packed = packed_path(self.path)
         return packed if packed.exists() and not self.path.exists() else self.path
 
-    def read_check(self, known_failure: str = "") -> Job:
-        """This job after its check, with the result in its run file. ParleyError if it failed and must not.
+    @property
+    def known_failure(self) -> str:
+        """What an earlier check of the same judge said, if this one need not be made."""
+        return "" if self.check is None else getattr(self.check.study, "known_failure", str)()
 
-        Args:
-            known_failure: What an earlier check said, if this one need not be made.
-        """
+    def read_check(self) -> Job:
+        """This job after its check, with the result in its run file. ParleyError if it failed and must not."""
         assert self.check is not None, "this job has no check"
         required = getattr(self.study.config, "require_referee", None)
-        passed, sentence = False, known_failure
-        if not known_failure:
+        passed, sentence = False, (known := self.known_failure)
+        if not known:
             try:
                 from parley.runs.frames import verdicts  # it loads pandas
 
@@ -165,7 +166,7 @@ class Job:
                 "model, or scorer/ngrams), or debate all the same with --no-require-referee "
                 f"({plural(self.usage.calls, 'call')})"
             )
-        if known_failure:  # there is no run of the check, whose calls would count as spent
+        if known:  # there is no run of the check, whose calls would count as spent
             return replace(self, check=None, checked={"passed": passed, "sentence": sentence})
         return replace(self, checked={"passed": passed, "sentence": sentence, "run": self.check.stored_path.name})
 
@@ -400,15 +401,14 @@ async def complete(job: Job, execute: Callable[[Job], Awaitable[Result]] = Job.e
     """
     job.open_models()  # a missing key is reported before anything is spent
     if job.check is not None:
-        known = getattr(job.check.study, "known_failure", str)()
-        if not known:
+        if not job.known_failure:
             say(
                 f"first, {plural(job.check.size.units, 'text')} of known order check the referee; --no-check skips them"
             )
             result = await execute(job.check)
             if not result.complete:
                 return job.check, result
-        job = await asyncio.to_thread(job.read_check, known)  # it may rehearse, in an event loop of its own
+        job = await asyncio.to_thread(job.read_check)  # it may rehearse, in an event loop of its own
     return job, await execute(job)
 
 

@@ -14,6 +14,7 @@ import pytest
 import parley
 from parley.agents import Models, Persona, Turn
 from parley.base.errors import ParleyError
+from parley.cli.dry_run import dry_run
 from parley.judging.rldf.silent_referee import PREFERENCE, WORDING, SilentReferee
 from parley.judging.rldf.study import Rldf, RldfConfig
 from parley.runs import RunFile
@@ -261,17 +262,19 @@ def test_a_referee_that_fails_stops_the_run(referee: str) -> None:
 
 
 def test_the_default_model_is_known_to_fail_and_is_not_checked_again() -> None:
-    job = Job.make("rldf", {"topics": 1, "rounds": 1}, parley.Options(out="r.sqlite"))
-    assert job.check is not None
-    known = job.check.study.known_failure()  # type: ignore[attr-defined]
-    assert known == (
+    known = (
         "local/smollm2 cannot referee age: in an earlier check of smollm2, 40% of its comparisons were right, and 50% "
         "is guessing."
     )
+    job = Job.make("rldf", {"topics": 1, "rounds": 1}, parley.Options(out="r.sqlite"))
+    first, plan = [*dry_run(job).lines][1], dry_run(job).data
+    assert first == f"  first        {known} Without --no-require-referee the run stops here."
+    assert (plan["units"], plan["calls"]) == (1, job.usage.calls)
     with pytest.raises(ParleyError, match="name another --referee"):
-        job.read_check(known)
+        job.read_check()
     job = Job.make("rldf", {"topics": 1, "rounds": 1, "require_referee": False}, parley.Options(out="r.sqlite"))
-    checked = job.read_check(known)
+    assert [*dry_run(job).lines][1] == f"  first        {known}"
+    checked = job.read_check()
     assert (checked.check, checked.checked) == (None, {"passed": False, "sentence": known})
 
 
