@@ -274,7 +274,7 @@ class Bench:
         with open(self._folder / "log.txt", "w") as log:
             for stream in (1, 2):
                 os.dup2(log.fileno(), stream)
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+        resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, MEMORY_BYTES))  # _AS would stop browsers
         os.chdir(self.tree)
         sys.path[:] = [str(self.tree), *(path for path in sys.path if path and Path(path).resolve() != self.root)]
         for name in [name for name in sys.modules if name.partition(".")[0] in ("parley", "tests")]:
