@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from parley.runs import RunFile
+from tests.agents.test_cache import fill, not_a_database, overwritten_pages
 from tests.chaos.studies import OWN
 from tests.conftest import File
 from tests.panels import TINY_PANEL
@@ -178,3 +179,42 @@ def test_a_disk_too_full_to_start_leaves_no_file_behind(parley, mounted, remount
         remount(disk, "size=20m")
         again = parley(*SIM, "--out", disk / "a.sqlite")
         assert again.status == 0, again.err
+
+
+def test_a_run_with_a_damaged_reply_cache_asks_again(parley, server, place, run_file):
+    command = (*TINY_PANEL, "--out", "a.sqlite", "--model", server.model())
+    assert parley(*command).status == 0
+    calls, cache = len(server.asked), place / "home" / "replies.sqlite"
+    overwritten_pages(cache)
+    (place / "a.sqlite").rename(place / "b.sqlite")
+    result = parley(*command)
+    assert (result.status, len(result.complaints)) == (0, 1), result.err
+    assert f"it was set aside as {cache}.damaged" in result.complaints[0]
+    assert len(server.asked) == 2 * calls
+    assert run_file("a.sqlite").story() == run_file("b.sqlite").story()
+    (place / "a.sqlite").unlink()
+    again = parley(*command)
+    assert (again.status, again.complaints) == (0, [])
+    assert len(server.asked) == 2 * calls, "the new cache has the replies"
+
+
+def test_a_read_only_disk_leaves_the_cache_alone(parley, mounted, remount, monkeypatch):
+    home = mounted("size=20m")
+    path = home / "replies.sqlite"
+    fill(path, 3)
+    before = path.read_bytes()
+    remount(home, "ro")
+    monkeypatch.setenv("PARLEY_HOME", str(home))
+    result = parley(*SIM, "--out", "a.sqlite")
+    assert (result.status, len(result.complaints)) == (1, 1), result.err
+    assert f"the reply cache {path} cannot be opened (" in result.complaints[0]
+    assert "delete" not in result.err
+    assert path.read_bytes() == before
+    assert parley(*SIM, "--out", "a.sqlite", "--no-cache").status == 0
+    remount(home, "rw")
+    not_a_database(path)
+    remount(home, "ro")
+    damaged = parley(*SIM, "--out", "b.sqlite")
+    assert (damaged.status, len(damaged.complaints)) == (1, 1), damaged.err
+    assert "is damaged" in damaged.err
+    assert "cannot be set aside" in damaged.err

@@ -54,8 +54,8 @@ class Score(BaseModel):
     why: str
 
 
-WIRE_FORMATS = ("openai", "anthropic", "google")
-"""One vendor of each; the others are asked everything nightly, and what `every_vendor` marks always."""
+WIRE_FORMATS = ("openai", "openai_responses", "anthropic", "google")
+"""One of each; the others are asked everything nightly, and what `every_vendor` marks always."""
 
 
 @pytest.fixture(

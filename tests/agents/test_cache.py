@@ -19,9 +19,7 @@ from parley.agents.models.reply import stored_reply
 from parley.agents.search.folder import load_or_build_index
 from parley.judging.toxicity.registry import CachedScorer, ScoreCache
 from parley.judging.toxicity.scorer import Toxicity
-from tests.panels import TINY_PANEL
 
-RUN = (*TINY_PANEL, "--out")
 ADDRESS = b"a" * 20
 
 
@@ -103,23 +101,6 @@ def test_a_damaged_reply_cache_is_set_aside(tmp_path, capsys, name):
     assert (tmp_path / "replies.sqlite.damaged-2").read_text() == "second" * 500, "both are kept"
 
 
-def test_a_run_with_a_damaged_reply_cache_asks_again(parley, server, place, run_file):
-    command = (*RUN, "a.sqlite", "--model", server.model())
-    assert parley(*command).status == 0
-    calls, cache = len(server.asked), place / "home" / "replies.sqlite"
-    overwritten_pages(cache)
-    (place / "a.sqlite").rename(place / "b.sqlite")
-    result = parley(*command)
-    assert (result.status, len(result.complaints)) == (0, 1), result.err
-    assert f"it was set aside as {cache}.damaged" in result.complaints[0]
-    assert len(server.asked) == 2 * calls
-    assert run_file("a.sqlite").story() == run_file("b.sqlite").story()
-    (place / "a.sqlite").unlink()
-    again = parley(*command)
-    assert (again.status, again.complaints) == (0, [])
-    assert len(server.asked) == 2 * calls, "the new cache has the replies"
-
-
 def test_a_damaged_entry_is_a_miss_and_is_replaced(tmp_path, capsys):
     for nth, stored in enumerate((b"\xff\xfe", "{", "{}", "[]", "null", 7, '{"content": ' + "[" * 100_000)):
         path = tmp_path / f"{nth}.sqlite"
@@ -164,28 +145,6 @@ async def test_a_damaged_score_or_score_cache_is_made_again(tmp_path, capsys):
     assert await scorer.score(["text"]) == [Toxicity(0.5)]
     await scorer.close()
     assert capsys.readouterr().err.startswith(f"parley: the score cache {path} cannot be read (")
-
-
-def test_a_read_only_disk_leaves_the_cache_alone(parley, mounted, remount, monkeypatch):
-    home = mounted("size=20m")
-    path = home / "replies.sqlite"
-    fill(path, 3)
-    before = path.read_bytes()
-    remount(home, "ro")
-    monkeypatch.setenv("PARLEY_HOME", str(home))
-    result = parley(*RUN, "a.sqlite", "--model", "sim/judge")
-    assert (result.status, len(result.complaints)) == (1, 1), result.err
-    assert f"the reply cache {path} cannot be opened (" in result.complaints[0]
-    assert "delete" not in result.err
-    assert path.read_bytes() == before
-    assert parley(*RUN, "a.sqlite", "--model", "sim/judge", "--no-cache").status == 0
-    remount(home, "rw")
-    not_a_database(path)
-    remount(home, "ro")
-    damaged = parley(*RUN, "b.sqlite", "--model", "sim/judge")
-    assert (damaged.status, len(damaged.complaints)) == (1, 1), damaged.err
-    assert "is damaged" in damaged.err
-    assert "cannot be set aside" in damaged.err
 
 
 def test_a_cache_in_use_by_another_program_is_not_taken_for_damaged(tmp_path):
