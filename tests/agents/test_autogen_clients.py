@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 from autogen_agentchat.agents import AssistantAgent, SocietyOfMindAgent
@@ -33,7 +34,8 @@ from parley.agents import (
     structured_reply,
 )
 from parley.agents.guests import wrap_clients
-from tests.agents.common import ADA, ASK, BEN, KEY, TASK
+from tests.agents.common import ADA, ASK, BEN, KEY, TASK, USAGE, chunk
+from tests.vendors.asking import COUNT
 
 
 class Score(BaseModel):
@@ -168,3 +170,81 @@ async def test_clients_are_found_wherever_they_are(server):
     saved = json.loads(team.dump_component().model_dump_json())
     assert saved["config"]["model_client"]["provider"] == "autogen_ext.models.openai.OpenAIChatCompletionClient"
     assert KEY not in json.dumps(saved)
+
+
+class Other(ReplayChatCompletionClient):
+    """Another vendor's client. What it is to say may be an error; a stream then breaks off with it."""
+
+    closed = False
+
+    async def create(self, messages: Any, **arguments: Any) -> Any:
+        if isinstance(said := self.chat_completions[-1], Exception):
+            raise said
+        return await super().create(messages, **arguments)
+
+    async def create_stream(self, messages: Any, **arguments: Any) -> Any:
+        yield "Ye"
+        raise self.chat_completions[-1]
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+class Ollama(Other):
+    __module__ = "autogen_ext.models.ollama.mine"
+
+
+@pytest.mark.parametrize(
+    ("make", "sent"),
+    [
+        (lambda url: openai(url), {"logprobs": True, "top_logprobs": 20, "max_tokens": 9, "reasoning_effort": "low"}),
+        (lambda url: openai(url, "o3-mini"), {"max_completion_tokens": 9 + 16_384, "reasoning_effort": "low"}),
+        (lambda url: Other(["Yes."]), {"max_tokens": 9}),
+        (lambda url: Ollama(["Yes."]), {"num_predict": 9, "seed": 3}),
+    ],
+)
+async def test_options_are_in_its_own_words(server, make, sent):
+    server.says("Yes.")
+    inner = make(server)
+    client, options = model(inner), {"logprobs": "top_logprobs" in sent, "effort": "low", "max_tokens": 9, "seed": 3}
+    await client.create(ASK, tools=[COUNT], extra_create_args=options)
+    if isinstance(inner, Other):
+        (asked,) = inner.create_calls
+        assert (asked["tools"], asked["json_output"], asked["extra_create_args"]) == ((COUNT,), None, sent)
+        assert (client.count_tokens(ASK), client.remaining_tokens(ASK)) == (2, 9_997)
+        with pytest.raises(ConfigError, match="effort= works with OpenAI's client only"):
+            model(inner, effort="low")
+        await client.close()
+        assert inner.closed
+    else:
+        (body,) = server.asked
+        assert (body.pop("tools")[0]["function"]["name"], body.pop("tool_choice")) == ("count", "auto")
+        assert body == {"model": inner._create_args["model"], "messages": ANY, "stream": False, "seed": 3, **sent}
+
+
+async def test_a_streamed_reply(server):
+    server.streams(chunk("Ye"), chunk("s."), chunk(finish="stop"), USAGE)
+    with record_calls() as calls:
+        *chunks, reply = [part async for part in model(openai(server)).create_stream(ASK)]
+    assert (chunks, reply.content, reply.finish_reason) == (["Ye", "s."], "Yes.", "stop")
+    assert [(call.reply, call.prompt_tokens, call.completion_tokens) for call in calls] == [("Yes.", 12, 3)]
+    assert server.asked[0]["stream_options"] == {"include_usage": True}
+
+
+@pytest.mark.parametrize(
+    ("raised", "kind", "said"),
+    [
+        (OSError("gone"), ServerFault, "autogen/Other: gone"),
+        (type("ReadTimeout", (Exception,), {})(), ServerFault, "autogen/Other: ReadTimeout"),
+        (ValueError("a\nb"), BadRequest, "autogen/Other: a b"),
+        (RateLimited("slow down"), RateLimited, "slow down"),
+    ],
+)
+async def test_errors_of_any_library_and_what_arrived_before_them(raised, kind, said):
+    client = model(Other(["", raised]))
+    with pytest.raises(kind) as caught:
+        await client.create(ASK)
+    with record_calls() as calls, pytest.raises(kind) as broken:
+        _ = [part async for part in client.create_stream(ASK)]
+    assert (str(caught.value), str(broken.value)) == (said, said)
+    assert [(call.reply, call.cached, call.cut) for call in calls] == [("Ye", False, False)]

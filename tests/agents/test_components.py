@@ -29,6 +29,7 @@ from parley.agents import (
     Evaluator,
     Persona,
     PersonaAgent,
+    SilentBallot,
     TeamAgent,
     Transcript,
     Turn,
@@ -57,6 +58,10 @@ def only_the_referee(reader: Cue, turn: Turn) -> bool:
     return reader.role == "referee"
 
 
+def shown(turn: Turn) -> str:
+    return turn.text.upper()
+
+
 def score_length(task: str, draft: str) -> Assessment:
     return Assessment(score=min(100, len(draft)))
 
@@ -64,6 +69,12 @@ def score_length(task: str, draft: str) -> Assessment:
 def reloaded(team: Team) -> Any:
     """The team, saved as JSON and loaded as AutoGen Studio does."""
     return BaseGroupChat.load_component(ComponentModel(**json.loads(team.dump_component().model_dump_json())))
+
+
+def settings(team: Any) -> dict[str, Any]:
+    """What a table was given that can be compared."""
+    named = ("_heard", "_ballots", "_options")
+    return {k: v for k, v in vars(team).items() if k in named or isinstance(v, int | str | frozenset | type)}
 
 
 def prompts(transcript: Transcript) -> list[Any]:
@@ -87,6 +98,15 @@ EVALUATORS: dict[str, Any] = {
         ),
         lambda: Debate([ADA, BEN], model=SIM, instructions=instruct, sees=only_the_referee, reply_type=Opinion),
         lambda: Debate([ADA], model=SIM, termination_condition=MaxMessageTermination(3), rounds=4, name="panel"),
+        lambda: Debate(
+            [ADA, BEN],
+            model=SIM,
+            max_turns=3,
+            readout="expected",
+            ballots=[SilentBallot(question="How many?", samples=2)],
+            heard={"Ada": "No."},
+            model_client_stream=True,
+        ),
         lambda: Debate([PersonaAgent(ADA, model(SIM), reply_type=Opinion), BEN], model=SIM, rounds=1),
         lambda: Critique(
             ADA,
@@ -95,6 +115,11 @@ EVALUATORS: dict[str, Any] = {
             max_iterations=1,
             measure_only=["length"],
             model=SIM,
+            evaluator_task="a tram",
+            revise_prompt="Again: {feedback}",
+            draft="Trams.",
+            show_draft=shown,
+            draft_type=Opinion,
         ),
     ],
 )
@@ -102,7 +127,7 @@ async def test_a_table_is_saved_and_loaded_also_after_a_run(make):
     first = make()
     before = first.dump_component()
     second = reloaded(first)
-    assert type(second) is type(first)
+    assert (type(second), settings(second)) == (type(first), settings(first))
     assert second.dump_component() == before
     assert prompts(await second.converse(TASK)) == prompts(await first.converse(TASK))
     assert second.transcript.stop_reason == first.transcript.stop_reason

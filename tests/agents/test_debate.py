@@ -152,6 +152,36 @@ async def test_it_can_be_cancelled_and_a_failure_cancels_the_others(until):
     assert client.throttle.under_way == 0
 
 
+async def test_a_running_debate_is_neither_run_nor_reset_nor_loaded(server):
+    server.says("Yes.")
+    async with Debate([ADA, BEN], model=server.name, rounds=2, max_turns=1) as debate:
+        state, turns = await debate.save_state(), debate.stream(TASK)
+        assert (await anext(turns)).text == TASK
+        for refused, said in (
+            (debate.converse(TASK), " already; wait until it has ended, or make a second one"),
+            (debate.reset(), "; it can be reset when it has ended"),
+            (debate.load_state(state), "; a state can be loaded when it has ended"),
+        ):
+            with pytest.raises(ConfigError, match=f"^'debate' is running{said}$"):
+                await refused
+        assert speakers([turn async for turn in turns]) == ["Ada"]
+        assert debate.transcript.stop_reason == "Maximum number of turns 1 reached."
+        with pytest.raises(ConfigError, match="belongs to nobody, but 'debate' has Ada, Ben; load it into"):
+            await debate.load_state({})
+        (token := CancellationToken()).cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await debate.converse(None, token)
+        http = debate._seats[0].agent.client._session  # type: ignore[attr-defined]
+    assert (len(server.asked), http.closed) == (1, True)
+
+
+async def test_a_condition_that_is_met_before_it_begins():
+    await (condition := MaxMessageTermination(1))([TextMessage(content="Hello.", source="user")])
+    transcript = await Debate([ADA], model=SIM, termination_condition=condition).converse(TASK)
+    reason = "its termination condition was met before it began"
+    assert (speakers(transcript.turns), transcript.stop_reason) == (["user"], reason)
+
+
 async def test_it_waits_while_paused():
     debate = Debate([ADA, BEN], model=SIM, rounds=1)
     await debate.pause()
@@ -187,6 +217,30 @@ async def test_a_team_or_a_debate_takes_part_with_its_last_message(make):
     assert (team.speaker, team.role, len(team.calls)) == ("pair", "debater", 2)
     assert team.text == team.calls[-1].reply
     assert sources(ada) == ["user", "pair"]
+
+
+async def test_a_debate_as_an_agent_is_saved_paused_and_reset_with_it():
+    debate, token = Debate([ADA, BEN], model=SIM, rounds=2, max_turns=1), CancellationToken()
+    agent, task = debate.as_agent(description="Two."), TextMessage(content=TASK, source="user")
+    assert (agent.name, agent.description, agent.produced_message_types) == ("debate", "Two.", (TextMessage,))
+    said = await agent.on_messages([task], token)
+    inner = [message.source for message in said.inner_messages or ()]
+    assert (inner, said.chat_message.source) == (["Ada"], "debate")
+    assert said.chat_message.to_model_text() == debate.transcript.spoken()[0].text
+    state = await agent.save_state()
+    await agent.on_reset(token)
+    assert await agent.save_state() == await Debate([ADA, BEN], model=SIM).save_state() != state
+    await agent.load_state(state)
+    assert (await agent.save_state(), state["speaking order"]["step"]) == (state, 1)
+    await agent.on_pause(token)
+    waiting = asyncio.ensure_future(agent.on_messages([task], token))
+    await asyncio.sleep(0.01)
+    assert not waiting.done()
+    await agent.on_resume(token)
+    assert [message.source for message in (await waiting).inner_messages or ()] == ["Ben"]
+    silent = Debate([ADA], model=SIM, termination_condition=MaxMessageTermination(1)).as_agent()
+    with pytest.raises(ConfigError, match=r"^the team 'debate' said nothing \(Maximum number of messages 1 reached"):
+        await silent.on_messages([task], token)
 
 
 async def test_it_runs_as_an_autogen_team_and_in_one():
@@ -274,14 +328,14 @@ NAMES = [persona.name for persona in PANEL]
 
 
 async def test_what_was_said_blindly_is_read_by_all_others_afterwards_in_speaking_order():
-    transcript = await Debate(PANEL, model=SIM, rounds=3, blind_rounds=1).converse(TASK)
+    transcript = await Debate(PANEL, model=SIM, rounds=3, blind_rounds=1, heard={"Cy": "No."}).converse(TASK)
     blind, discussed = transcript.spoken(round=1), transcript.spoken(round=2)
     assert [turn.speaker for turn in transcript.spoken()] == NAMES * 3
     assert [sources(turn) for turn in blind] == [["user"]] * 4
     assert sources(discussed[0]) == ["user", "Ada", "Ben", "Cy", "Dee"]
     assert sources(discussed[1]) == ["user", "Ben", "Ada", "Cy", "Dee", "Ada"], "its own turn is the assistant's"
-    texts = {piece.source: piece.text for piece in discussed[1].calls[0].prompt if piece.source == "Cy"}
-    assert texts == {"Cy": blind[2].text}
+    texts = {piece.source: piece.text for piece in discussed[1].calls[0].prompt if piece.source in ("Cy", "Dee")}
+    assert texts == {"Cy": "No.", "Dee": blind[3].text}
 
 
 async def test_the_calls_of_a_blind_round_are_concurrent_and_those_of_a_discussion_are_not(server):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import pytest
-from autogen_agentchat.agents import AssistantAgent
+from autogen_agentchat.agents import AssistantAgent, UserProxyAgent
 from autogen_agentchat.base import TaskResult, Team, TerminationCondition
 from autogen_agentchat.conditions import (
     MaxMessageTermination,
@@ -19,6 +20,7 @@ from autogen_agentchat.conditions import (
 from autogen_agentchat.messages import (
     ModelClientStreamingChunkEvent,
     TextMessage,
+    UserInputRequestedEvent,
 )
 from autogen_agentchat.teams import RoundRobinGroupChat, SelectorGroupChat, Swarm
 from autogen_core.memory import ListMemory, MemoryContent, MemoryMimeType
@@ -32,6 +34,7 @@ from parley.agents import (
     Evaluator,
     Persona,
     PersonaAgent,
+    simultaneous,
 )
 from tests.agents.common import ADA, BEN, CY, SIM, TASK, USAGE, Opinion, chunk, tool_call
 
@@ -160,6 +163,27 @@ async def test_personas_stream_like_assistants(server):
         [PersonaAgent(persona, server.client(), model_client_stream=True) for persona in names], max_turns=2
     )
     await compare(in_a_team, await stock(assistants(openai(server), model_client_stream=True), turns=2))
+
+
+async def test_those_who_speak_at_once_are_shown_one_after_the_other(server):
+    """But a question to the user is shown at once: the turn waits for the answer."""
+    server.streams(chunk("Ye"), chunk("s."), chunk(finish="stop"), USAGE)
+    asked, shown = asyncio.Event(), []
+
+    async def answer(prompt: str, token: Any) -> str:
+        await asked.wait()
+        return "No."
+
+    people = [ADA, BEN, UserProxyAgent("Uma", input_func=answer)]
+    debate = Debate(people, model=server.client(), rounds=1, order=simultaneous, model_client_stream=True)
+    async for item in debate.run_stream(task=TASK):
+        shown.append((type(item).__name__, getattr(item, "source", "")))
+        if isinstance(item, UserInputRequestedEvent):
+            asked.set()
+    shown.remove(("UserInputRequestedEvent", "Uma"))
+    chunks = "ModelClientStreamingChunkEvent"
+    spoken = [(kind, name) for name in ("Ada", "Ben") for kind in (chunks, chunks, "TextMessage")]
+    assert shown == [("TextMessage", "user"), *spoken, ("TextMessage", "Uma"), ("TaskResult", "")]
 
 
 # More of AgentChat at the table

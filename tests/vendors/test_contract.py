@@ -96,8 +96,11 @@ async def test_a_plain_reply(vendor):
     assert (reply.finish_reason, reply.refused, reply.thinks, reply.empty) == ("stop", False, False, False)
     assert (reply.usage.prompt_tokens, reply.usage.completion_tokens) == (PROMPT_TOKENS, TEXT_TOKENS)
     assert reply.cached_tokens == (CACHED_TOKENS if vendor.counts_cached else None)
-    assert [call.reply for call in calls] == [reply.content]
-    [received] = server.requests
+    [call], [received] = calls, server.requests
+    prompt = (("system", "", ASK[0].content), ("user", "user", ASK[1].content))
+    counts = (reply.cached_tokens, reply.written_tokens, "", reply.thought_tokens, False)
+    told = (client.name, prompt, reply.content, PROMPT_TOKENS, TEXT_TOKENS, call.latency, call.cost, False, 1, *counts)
+    assert (call, 0 < call.latency < 5, call.cost > 0) == (told, True, True)
     assert [role for role, _ in server.turns(received.body)] == ["system", "user"]
 
 
@@ -129,7 +132,9 @@ async def test_thinking_is_kept_apart_and_counted(vendor, kind):
     assert reply.thought_tokens in (None, THOUGHT_TOKENS)
     assert reply.thinks
     assert client.thinks
-    assert [call.completion_tokens for call in calls] == [TEXT_TOKENS + THOUGHT_TOKENS]
+    assert [(call.completion_tokens, call.thought_tokens, call.thought) for call in calls] == [
+        (TEXT_TOKENS + THOUGHT_TOKENS, reply.thought_tokens, reply.thought or "")
+    ]
 
 
 async def test_a_cut_reply(vendor):
@@ -299,3 +304,5 @@ async def test_what_was_answered_was_paid_for(vendor, kind):
             await structured_reply(client, ASK, Score)
     assert len(calls) == len(server.requests)
     assert all(call.cost and call.prompt_tokens == PROMPT_TOKENS for call in calls)
+    spent = (PROMPT_TOKENS * len(calls), sum(call.completion_tokens for call in calls))
+    assert (client.total_usage().prompt_tokens, client.actual_usage().completion_tokens) == spent
