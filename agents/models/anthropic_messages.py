@@ -212,10 +212,10 @@ class ArrivingMessage(Arriving):
             self._thoughts.append("\n\n")
         elif event.type == "content_block_delta":
             if event.delta.type == "thinking_delta":
-                self._thoughts.append(event.delta.thinking)
+                self._thoughts.append("" + event.delta.thinking)  # the SDK has None for what is not there
             elif event.delta.type == "text_delta":
-                self._texts.append(event.delta.text)
-                return str(event.delta.text)
+                self._texts.append("" + event.delta.text)
+                return self._texts[-1]
         return ""
 
     def reply(self) -> Reply:

@@ -186,14 +186,9 @@ class TextCache:
         self._next_commit = time.monotonic() + COMMIT_SECONDS
 
     def _write_pending(self) -> None:
-        try:
+        with self._db:  # commits, or rolls back
             self._db.execute("BEGIN IMMEDIATE")
             self._db.executemany("INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?)", self._pending)
-            self._db.execute("COMMIT")
-        except ERRORS:
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
-            raise
 
     def close(self) -> None:
         self.commit()

@@ -59,10 +59,8 @@ class ProxyArguments(TypedDict):
 def through_proxy(url: str) -> ProxyArguments:
     """The arguments of a session for an address; both None if it has no proxy."""
     proxy = URL(proxy_for(url) or "")
-    if not proxy.host:
-        return ProxyArguments(proxy=None, proxy_auth=None)
     user = aiohttp.BasicAuth(proxy.user, proxy.password or "") if proxy.user else None
-    return ProxyArguments(proxy=proxy.with_user(None), proxy_auth=user)
+    return {"proxy": proxy.with_user(None) if proxy.host else None, "proxy_auth": user}
 
 
 def open_session(url: str, timeout: float) -> aiohttp.ClientSession:

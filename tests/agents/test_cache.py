@@ -76,13 +76,14 @@ def fill(path, count=400):
     cache.close()
 
 
+@pytest.mark.parametrize("alone", [False, True])
 @pytest.mark.parametrize("name", DAMAGES)
-def test_a_damaged_reply_cache_is_set_aside(tmp_path, capsys, name):
+def test_a_damaged_reply_cache_is_set_aside(tmp_path, capsys, name, alone):
     path, aside = tmp_path / "replies.sqlite", tmp_path / "replies.sqlite.damaged"
     fill(path)
     DAMAGES[name](path)
     content = path.read_bytes()
-    cache = ReplyCache(path)
+    cache = ReplyCache(path, alone=alone)
     assert cache.read((1).to_bytes(20, "big"), str) is None
     cache.put_text(ADDRESS, "m", reply("fresh"))
     cache.close()
@@ -97,8 +98,13 @@ def test_a_damaged_reply_cache_is_set_aside(tmp_path, capsys, name):
     again.close()
     assert capsys.readouterr().err == ""
     path.write_text("second" * 500)
-    ReplyCache(path).close()
+    cache = ReplyCache(path)
     assert (tmp_path / "replies.sqlite.damaged-2").read_text() == "second" * 500, "both are kept"
+    sql("DROP TABLE replies")(path)
+    cache.put_text(ADDRESS, "m", "written all the same")
+    assert cache.read(ADDRESS, str) == "written all the same"
+    cache.close()
+    assert (tmp_path / "replies.sqlite.damaged-3").exists()
 
 
 def test_a_damaged_entry_is_a_miss_and_is_replaced(tmp_path, capsys):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import time
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -128,8 +129,13 @@ async def test_a_key_among_log_probabilities_is_not_stored(server, tmp_path, mon
 
 def test_a_cache_that_cannot_be_created_says_what_to_do(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(ParleyError, match="--no-cache"):
-        ReplyCache(tmp_path / "file" / "replies.sqlite")
+    for path, why in (
+        (tmp_path / "file" / "replies.sqlite", "Not a directory|File exists"),
+        (tmp_path, "Is a directory"),
+    ):
+        said = rf"^the reply cache {path} cannot be opened \(({why})\); fix that, or run with --no-cache$"
+        with pytest.raises(ParleyError, match=said):
+            ReplyCache(path)
 
 
 @pytest.mark.parametrize("alone", [True, False])
@@ -156,8 +162,10 @@ def test_a_slow_models_reply_is_on_disk_immediately(tmp_path):
     """A run that is killed while it waits for the next reply does not pay for this one again."""
     cache = ReplyCache(tmp_path / "replies.sqlite")
     cache.put_text(b"1", "a/slow", "{}")
+    cache.put_text(b"2", "a/fast", "{}")
     with closing(sqlite3.connect(tmp_path / "replies.sqlite")) as db:
-        assert db.execute("SELECT count(*) FROM replies").fetchone() == (1,)
+        ((address, name, reply, made_at),) = db.execute("SELECT * FROM replies").fetchall()
+    assert (address, name, reply, time.time() - made_at < 60) == (b"1", "a/slow", "{}", True)
 
 
 async def test_a_budget_in_calls_is_never_exceeded(server):

@@ -12,16 +12,18 @@ from agent_framework.openai import OpenAIChatCompletionClient as FrameworkClient
 from autogen_agentchat.agents import AssistantAgent
 from autogen_agentchat.base import Team
 from autogen_agentchat.conditions import MaxMessageTermination
+from autogen_agentchat.messages import TextMessage
 from autogen_agentchat.teams import BaseGroupChat, RoundRobinGroupChat
-from autogen_core import ComponentModel
+from autogen_core import CancellationToken, ComponentModel
 from autogen_core.model_context import BufferedChatCompletionContext
-from autogen_core.models import ChatCompletionClient
+from autogen_core.models import ChatCompletionClient, RequestUsage
 from autogen_core.tools import FunctionTool
 from autogen_ext.models.openai import OpenAIChatCompletionClient
 from pydantic import BaseModel
 
 from parley.agents import (
     Assessment,
+    BadRequest,
     ConfigError,
     Critique,
     Cue,
@@ -29,6 +31,8 @@ from parley.agents import (
     Evaluator,
     Persona,
     PersonaAgent,
+    ReplyCache,
+    Session,
     SilentBallot,
     TeamAgent,
     Transcript,
@@ -36,6 +40,7 @@ from parley.agents import (
     Usage,
     by_model,
     model,
+    session,
     shuffled,
     simultaneous,
 )
@@ -236,20 +241,56 @@ async def test_it_debates_with_a_persona_and_remembers(server, agent):
     assert told[-1]["name"] == "Ben"
 
 
-async def test_tool_calls_are_events_and_every_call_is_recorded(server, agent):
-    server.says(tool_calls=[CALL])
+async def test_tool_calls_are_events_and_every_call_is_recorded_and_cached(server, agent, tmp_path):
+    server.says("I look it up.", tool_calls=[CALL])
     server.says("3 euros are too many.")
-    debate = Debate([agent(tools=[fare])], rounds=1)
-    items = [item async for item in debate.run_stream(task=TASK)]
-    assert [type(item).__name__ for item in items[1:]] == [
-        "ToolCallRequestEvent", "ToolCallExecutionEvent", "TextMessage", "TaskResult"
-    ]  # fmt: skip
-    assert (items[1].content[0].name, items[2].content[0].content) == ("fare", "3 euros in Ghent")
-    assert items[3].models_usage.completion_tokens == 6
-    (turn,) = debate.transcript.spoken()
-    assert ["fare" in call.reply for call in turn.calls] == [True, False]
-    result = turn.calls[1].prompt[-1]
-    assert (result.role, "3 euros in Ghent" in result.text, turn.text) == ("tool", True, "3 euros are too many.")
+    cache = ReplyCache(tmp_path / "replies.sqlite")
+    for cached in (False, True):
+        debate = Debate([agent(tools=[fare])], rounds=1)
+        with session(Session("unit", cache=cache)):
+            items = [item async for item in debate.run_stream(task=TASK)]
+        cache.commit()
+        assert [type(item).__name__ for item in items[1:]] == [
+            "ThoughtEvent", "ToolCallRequestEvent", "ToolCallExecutionEvent", "TextMessage", "TaskResult"
+        ]  # fmt: skip
+        assert (items[1].content, items[1].source, items[2].source) == ("I look it up.", "Ada", "Ada")
+        assert (items[2].content[0].name, items[3].content[0].content) == ("fare", "3 euros in Ghent")
+        assert items[4].models_usage == RequestUsage(24, 6)
+        (turn,) = debate.transcript.spoken()
+        assert [("fare" in call.reply, call.cached) for call in turn.calls] == [(True, cached), (False, cached)]
+        result = turn.calls[1].prompt[-1]
+        assert (result.role, "3 euros in Ghent" in result.text, turn.text) == ("tool", True, "3 euros are too many.")
+    cache.close()
+    assert len(server.asked) == 2
+
+
+@tool(approval_mode="always_require")
+def pay(city: str) -> str:
+    """Pay for a ticket."""
+    raise AssertionError("must not be called")
+
+
+async def test_its_memory_is_saved_and_its_errors_are_ours(server, agent):
+    server.says("Yes.")
+    first, second, token = agent(), agent(), CancellationToken()
+    task = TextMessage(content=TASK, source="user")
+    assert first.produced_message_types == (TextMessage,)
+    await first.on_messages([task], token)
+    await second.load_state(json.loads(json.dumps(await first.save_state())))
+    await first.on_reset(token)
+    for one, heard in ((first, [TASK]), (second, [TASK, "Yes.", TASK])):
+        await one.on_messages([task], token)
+        assert [message["content"] for message in server.asked[-1]["messages"][1:]] == heard
+    asking = agent(tools=[pay])
+    server.says(tool_calls=[{**CALL, "function": {"name": "pay", "arguments": "{}"}}])
+    server.fails(400, f"no such model, {KEY}")
+    await asking.on_messages([task], token)
+    with pytest.raises(
+        ConfigError, match="'Ada' asks for approval of a tool call; give it tools that need no approval"
+    ):
+        await asking.on_messages([task], token)
+    with pytest.raises(BadRequest, match=r"^openai/gpt-4o-mini: the server answered 400: .*no such model, \*\*\*"):
+        await first.on_messages([task], token)
 
 
 class Plain(BaseChatClient):

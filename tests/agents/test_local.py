@@ -22,9 +22,11 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from parley.agents import (
+    BadRequest,
     ConfigError,
     ParleyError,
     SelfDebiasAgent,
+    ServerFault,
     free_text,
     model,
     parse,
@@ -33,6 +35,7 @@ from parley.agents import (
     structured_reply,
 )
 from parley.agents.models.local import FLOOR, DebiasSettings, NextTokens, debiased, decode, sample
+from tests.vendors.asking import COUNT
 
 ASK = [UserMessage(content='Score the plan "test, then ship" as JSON.', source="user")]
 
@@ -82,6 +85,41 @@ async def test_a_reply_that_has_begun_is_continued_by_one_token(client):
         assert all(len(text) == 1 for text in listed[20:]), "what a ballot may ask for, however rare"
         contents.append((reply.content, token.token, reply.usage.completion_tokens))
     assert all(content == token and count == 1 for content, token, count in contents), contents
+
+
+async def test_a_streamed_reply_is_the_whole_one_and_what_cannot_be_said_is_refused(tiny_model):
+    client, options = (
+        model(f"local/{tiny_model}?max_connections=1&context=256&weights=stored"),
+        {"max_tokens": 9, "temperature": 0},
+    )
+    begun = [*ASK, AssistantMessage(content="I", source="self")]
+    try:
+        *chunks, reply = [part async for part in client.create_stream(ASK, extra_create_args=options)]
+        whole = await client.create(ASK, extra_create_args=options)
+        one, _ = [part async for part in client.create_stream(begun, extra_create_args=options)]
+        free = await client.create(ASK, json_output=True, extra_create_args={"max_tokens": 200})
+        assert isinstance(json.loads(str(free.content)), dict)
+        with pytest.raises(BadRequest, match=r"does not support tools$"):
+            await client.create(ASK, tools=[COUNT])
+        long, said = (
+            [UserMessage(content="word " * 400, source="user")],
+            f"^local/{tiny_model}: .*available context",
+        )
+        with pytest.raises(BadRequest, match=said):
+            await client.create(long)
+        with pytest.raises(BadRequest, match=said):
+            _ = [part async for part in client.create_stream(long)]
+    finally:
+        await client.close()
+    assert len(chunks) > 1
+    assert "".join(map(str, chunks)) == reply.content == whole.content
+    assert (reply.usage, reply.finish_reason) == (whole.usage, "length")
+    assert isinstance(one, str)
+    assert client.identity.endswith(" stored")
+    slow = model(f"local/{tiny_model}?max_connections=1&context=2048&timeout=0.01&retries=0&max_tokens=2000")
+    with pytest.raises(ServerFault, match=r": no answer within 0\.01 s$"):
+        await slow.create(ASK)
+    await slow.close()
 
 
 async def uncached_share(tiny_model: Path, conversations: int, slots: int, reuse_mb: int) -> float:

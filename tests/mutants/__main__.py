@@ -28,6 +28,8 @@ ROOT = Path(__file__).resolve().parents[2]
 TABLE = ROOT / "tests" / "MUTANTS.md"
 FAR = ("benchmarks", "chaos", "docs", "nightly", "tests", "training", "viewer")
 """Folders whose tests go through many rooms, and are slow: they are tried for rooms of their name only."""
+BESIDE = {"agents": "vendors"}
+"""Folders of tests that belong to a room of another name."""
 SLOW = ("test_ray.py", "test_schedulers.py", "test_worker_pool.py", "test_import_logs.py")
 """Files whose tests mostly start other processes."""
 GOLDEN, CASES = "tests/test_golden.py", "tests/golden/cases.toml"
@@ -78,7 +80,8 @@ def tests_near(root: Path, room: str, modules: Sequence[str]) -> list[str]:
     near = []
     for path in sorted((root / "tests").rglob("test_*.py")):
         text = path.read_text("utf-8")
-        own = path.parent.name in {folder for part in room.split(",") for folder in Path(part).parts}
+        rooms = {folder for part in room.split(",") for folder in Path(part).parts}
+        own = path.parent.name in rooms | {BESIDE[folder] for folder in rooms & BESIDE.keys()}
         if (path.parent.name in FAR and not own) or path.name in SLOW:
             continue
         named = path.parent.name == "parley" and any(f"{path.stem}_".startswith(f"test_{stem}_") for stem in stems)

@@ -194,6 +194,25 @@ async def test_an_error_within_a_stream_is_billed_for_what_arrived(server, kind,
     assert (budget.calls, budget.tokens) == (1, 11 + 4)
 
 
+async def test_a_stream_that_counts_the_prompt_only_once_and_thinks_twice(server):
+    start = {"type": "message_start", "message": message(server, usage={"input_tokens": 11, "output_tokens": 1})}
+    block = {
+        "type": "content_block_start",
+        "index": 0,
+        "content_block": {"type": "thinking", "thinking": "", "signature": ""},
+    }
+    thought = {"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": "Hm."}}
+    details = {"output_tokens": 7, "output_tokens_details": {"thinking_tokens": 5}}
+    end = {"type": "message_delta", "delta": {"stop_reason": "end_turn", "stop_sequence": None}, "usage": details}
+    server.sends_events(start, block, thought, block, thought, TEXT, end, {"type": "message_stop"})
+    said, reply = await streamed(server)
+    assert (said, reply.thought, reply.thought_tokens) == ("Seven, I think.", "Hm.\n\nHm.", 5)
+    assert (reply.usage.prompt_tokens, reply.usage.completion_tokens, reply.finish_reason) == (11, 7, "stop")
+    server.sends_events(start, {**TEXT, "delta": {"type": "text_delta"}})
+    with pytest.raises(ServerFault, match=r"streamed an unreadable event$"):
+        await streamed(server)
+
+
 async def test_a_sampling_temperature_is_accepted_in_a_batch(server):
     async with client_of(server, "retries=0&temperature=0.5") as client:
         batches = client.batch_endpoint()

@@ -136,6 +136,14 @@ async def test_a_call_without_an_id_gets_one_that_is_not_sent(server):
     assert server.asked[1].body["contents"][2]["parts"] == [sent]
 
 
+async def test_several_replies_to_one_request_and_a_long_event(server):
+    server.sends({"candidates": [*candidate("Six.")["candidates"], *candidate("Sev", "en.")["candidates"]]})
+    assert (await asked(server, extra_create_args={"n": 2})).others == ("Seven.",)
+    assert server.asked[0].body["generationConfig"] == {"candidateCount": 2, **THOUGHTS}
+    server.sends_events(candidate("x" * 3 * 2**20, finishReason="STOP"))
+    assert len((await streamed(server))[0]) == 3 * 2**20
+
+
 @pytest.mark.parametrize("last", [{"error": {"code": 503, "message": "overloaded"}}, {}], ids=["error", "unreadable"])
 async def test_a_stream_that_ends_in_an_error_is_billed_for_what_arrived(server, last):
     server.sends_events(candidate("Seven, I think."), last, closes=True)

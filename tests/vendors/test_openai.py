@@ -6,7 +6,8 @@ import operator
 from typing import Any
 
 import pytest
-from autogen_core.models import UserMessage
+from autogen_core.models import SystemMessage, UserMessage
+from pydantic import BaseModel
 
 from parley.agents import BadRequest, Budget, ServerFault, Session, model, record_calls, session
 from parley.agents.models.batches import Batches
@@ -50,12 +51,54 @@ def test_what_is_known_of_a_model(names, efforts, thinks):
         ({"status": "completed"}, {"type": "refusal", "refusal": "7"}, True),
         ({"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}, None, False),
         ({"status": "incomplete", "incomplete_details": {"reason": "content_filter"}}, None, True),
+        ({"status": "incomplete"}, None, False),
     ],
 )
 def test_a_filtered_reply_is_refused_whatever_text_it_has(ending, part, refused):
     message = {"type": "message", "content": [part or {"type": "output_text", "text": "7"}]}
     reply = from_response({"output": [message], **ending})
-    assert (reply.content, reply.refused) == ("7", refused)
+    reason = ending.get("incomplete_details", {}).get("reason", ending["status"])
+    ends = {"max_output_tokens": "length", "completed": "stop", "incomplete": "unknown"}.get(reason, reason)
+    assert (reply.content, reply.refused, reply.finish_reason) == ("7", refused, ends)
+
+
+class Score(BaseModel):
+    points: int
+
+
+def test_a_request_to_responses():
+    """Nothing is stored; what a model that thinks needs with tools' results is asked for."""
+    talk = (SystemMessage(content="Be short."), *ASK, SystemMessage(content="Be kind."))
+    options = {"max_tokens": 9, "effort": "low", "seed": 3, "top_p": 0.5}
+    request = Request(talk, schema=Score, options=options, tools=(COUNT,), tool_choice=COUNT)
+    schema = {"type": "object", "properties": {"points": {"type": "integer"}}}
+    named = {
+        "name": "Score",
+        "strict": True,
+        "schema": {**schema, "required": ["points"], "additionalProperties": False},
+    }
+    thinking = model("openai/gpt-6.1-terra?api=responses")
+    assert thinking.body(request) == {  # type: ignore[attr-defined]
+        "model": "gpt-6.1-terra",
+        "input": [{"role": "user", "content": "How many?"}],
+        "store": False,
+        "instructions": "Be short.\n\nBe kind.",
+        "max_output_tokens": 9,
+        "reasoning": {"effort": "low", "summary": "auto"},
+        "include": ["reasoning.encrypted_content"],
+        "tools": [{"type": "function", **COUNT.schema, "strict": False}],
+        "tool_choice": {"type": "function", "name": "count"},
+        "text": {"format": {"type": "json_schema", **named}},
+        "top_p": 0.5,
+    }
+    plain = model("openai/gpt-4.1?api=responses&summary=detailed")
+    assert plain.body(Request(tuple(ASK), options={"logprobs": True})) == {  # type: ignore[attr-defined]
+        "model": "gpt-4.1",
+        "input": [{"role": "user", "content": "How many?"}],
+        "store": False,
+        "include": ["message.output_text.logprobs"],
+        "top_logprobs": 20,
+    }
 
 
 class OnlyResponses(Responses):
@@ -115,6 +158,24 @@ async def test_a_stream_that_fails_counts_with_what_arrived():
         with pytest.raises(ServerFault, match="out of luck"):
             await streamed(server)
     assert (budget.calls, budget.tokens > 0) == (1, True)
+
+
+async def test_what_only_responses_say():
+    top = {"token": "7", "logprob": -0.5, "top_logprobs": [{"token": "8", "logprob": -1.5, "bytes": [56]}]}
+    part = {"type": "output_text", "text": "7", "logprobs": [top]}
+    with Responses() as server:
+        server.sends({"status": "completed", "output": [{"type": "message", "content": [part]}]})
+        (token,) = (await asked(server)).logprobs
+        assert (token.token, [(top.logprob, top.bytes) for top in token.top_logprobs]) == ("7", [(-1.5, [56])])
+        server.sends_events({"type": "response.output_text.delta"})
+        with pytest.raises(ServerFault, match=r"streamed an unreadable event$"):
+            await streamed(server)
+        server.sends_events({"type": "error", "message": "out of luck"})
+        with pytest.raises(ServerFault, match=r": out of luck$"):
+            await streamed(server)
+        server.fails(400, "Your organization must be verified: reasoning.summary")
+        with pytest.raises(BadRequest, match=r"reasoning\.summary; or append \?summary=none$"):
+            await asked(server)
 
 
 # vLLM; the real llama.cpp server is in tests/agents/test_servers.py

@@ -6,6 +6,7 @@ What their replies may be, and what their vendors accept, is in test_contract.py
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import time
 from datetime import UTC, datetime, timedelta
@@ -19,6 +20,7 @@ from autogen_core.models import (
     AssistantMessage,
     FunctionExecutionResult,
     FunctionExecutionResultMessage,
+    SystemMessage,
     UserMessage,
 )
 from PIL import Image as Picture
@@ -201,6 +203,11 @@ async def test_neither_a_body_without_end_nor_a_broken_one_is_waited_for(server,
     server.fails(400, "x" * 6000)
     for _ in range(2):
         assert "the response is larger than 5,000 bytes" in str(await failure(server))
+    monkeypatch.setattr(server.size_limit, 20)
+    async with client_of(server) as client:
+        with pytest.raises(ServerFault, match=f"{server.url}: the response is larger than 20 bytes$"):
+            _ = [part async for part in client.create_stream(ASK)]
+    monkeypatch.setattr(server.size_limit, 5000)
     server.cuts_off()
     assert server.url in str(await failure(server))
     server.cuts_off()
@@ -216,6 +223,9 @@ async def test_no_connection_fails_quickly(server):
     name = f"{server.provider}/{server.served}"
     assert str(caught).startswith(f"{name}: no connection to {server.url} (connection refused)")
     assert (type(caught), time.monotonic() - started < 20) == (Unreachable, True)
+    server.url = "http://models.invalid"
+    hint = "check the address and the network; local/smollm2 works offline"
+    assert str(await failure(server)) == f"{name}: the name models.invalid cannot be resolved: {hint}"
 
 
 @pytest.mark.parametrize("proxy", ["127.0.0.1", "proxy.invalid"], ids=["refuses", "has no address"])
@@ -225,6 +235,27 @@ async def test_a_proxy_that_cannot_be_reached_is_named(server, proxy, monkeypatc
     server.url = "https://models.invalid"
     said = str(await failure(server))
     assert said.endswith(f"no connection to the proxy {proxy}: check HTTPS_PROXY and the network")
+
+
+PICTURE = Image(Picture.new("RGB", (2, 2), "red"))
+SHOWN = [UserMessage(content=["Which colour?", PICTURE], source="Ben")]
+
+
+@pytest.mark.parametrize(
+    ("server", "messages", "options", "said"),
+    [
+        ("anthropic", [SystemMessage(content="Be short.")], {}, "there is no message to answer"),
+        ("google", [SystemMessage(content="Be short.")], {}, "there is no message to answer"),
+        ("google", ASK, {"effort": "max"}, r"effort=max is not supported \(supported: low, medium, high\)"),
+        ("server", SHOWN, {}, "this client accepts text only, but a message contains an image"),
+    ],
+    indirect=["server"],
+)
+async def test_what_cannot_be_sent_is_said(server, messages, options, said):
+    async with client_of(server) as client:
+        with pytest.raises(BadRequest, match=f"{said}$"):
+            await client.create(messages, extra_create_args=options)
+    assert server.asked == []
 
 
 @of("google", "openai", "server")
@@ -283,12 +314,18 @@ def test_what_cannot_work_is_said_before_any_work(server, monkeypatch, key, addr
 
 
 def test_images_in_the_words_of_each_vendor():
-    picture = Image(Picture.new("RGB", (2, 2), "red"))
-    request = Request((UserMessage(content=["Which colour?", picture], source="Ben"),))
+    request, data, words = Request(tuple(SHOWN)), PICTURE.to_base64(), ("Ben:", "Which colour?")
     [turn] = model("anthropic/claude-haiku-5-5").body(request)["messages"]  # type: ignore[attr-defined]
-    assert [block["type"] for block in turn["content"]] == ["text", "text", "image"]
-    assert turn["content"][2]["source"]["media_type"] == "image/png"
+    source = {"type": "base64", "media_type": "image/png", "data": data}
+    texts = [{"type": "text", "text": text} for text in words]
+    assert turn == {"role": "user", "content": [*texts, {"type": "image", "source": source}]}
     [content] = model("google/gemini-3.8-flash").contents(request)  # type: ignore[attr-defined]
-    assert content.parts[2].inline_data.data.startswith(b"\x89PNG")
+    assert (content.role, [part.text for part in content.parts]) == ("user", [*words, None])
+    shown = content.parts[2].inline_data
+    assert (shown.mime_type, shown.data) == ("image/png", base64.b64decode(data))
     [item] = model("openai/gpt-6-luna?api=responses").body(request)["input"]  # type: ignore[attr-defined]
-    assert [part["type"] for part in item["content"]] == ["input_text", "input_text", "input_image"]
+    texts = [{"type": "input_text", "text": text} for text in words]
+    url = f"data:image/png;base64,{data}"
+    assert item == {"role": "user", "content": [*texts, {"type": "input_image", "image_url": url}]}
+    [turn] = model("openai/gpt-6-luna").body(request)["messages"]  # type: ignore[attr-defined]
+    assert turn["content"][2] == {"type": "image_url", "image_url": {"url": url}}
