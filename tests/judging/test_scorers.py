@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 from aiohttp import web
 
 from parley.agents import AuthError, ConfigError, Models
-from parley.judging.toxicity import Toxicity, find_scorer
+from parley.judging.toxicity import Toxicity, find_scorer, remote
 from parley.judging.toxicity.detoxify import DetoxifyScorer
 from parley.judging.toxicity.registry import CachedScorer, ScoreCache
 from parley.judging.toxicity.remote import OpenAIModeration
@@ -162,12 +163,14 @@ class Service:
     def __init__(self) -> None:
         self.asked: list[dict[str, Any]] = []
         self.headers: list[Any] = []
+        self.delay = 0.0
         self.answer: Callable[[int, dict[str, Any]], web.Response | None] = lambda nth, body: None
 
     async def respond(self, request: web.Request) -> web.Response:
         body = await request.json()
         self.asked.append(body)
         self.headers.append(request.headers)
+        await asyncio.sleep(self.delay)
         results = [{"category_scores": rate(text)} for text in body["input"]]
         return self.answer(len(self.asked) - 1, body) or web.json_response({"results": results})
 
@@ -182,7 +185,7 @@ async def service(monkeypatch):
     serving = Service()
     app = web.Application(client_max_size=1 << 24)
     app.router.add_post("/{path:.*}", serving.respond)
-    runner = web.AppRunner(app, shutdown_timeout=0)
+    runner = web.AppRunner(app, shutdown_timeout=0, handler_cancellation=True)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     monkeypatch.setenv("OPENAI_API_KEY", "secret-openai")
@@ -201,37 +204,61 @@ async def scored(*texts: str, **options: Any) -> list[Toxicity]:
 
 async def test_moderation_in_batches_takes_harassment_and_hate_and_keeps_the_rest(service):
     actual = await scored("You idiot.", "", *(f"text {n}" for n in range(40)))
-    assert (actual[0].score, dict(actual[0].labels)["sexual"]) == (0.8, 0.99)
+    assert (actual[0].score, dict(actual[0].labels)) == (0.8, rate("You idiot."))
     assert (actual[1].score, actual[1].why) == (None, "there is no text")
     assert {item.score for item in actual[2:]} == {0.02}
     assert sorted(len(body["input"]) for body in service.asked) == [9, 32]
+    assert {body["model"] for body in service.asked} == {"omni-moderation-2024-09-26"}
     assert service.headers[0]["Authorization"] == "Bearer secret-openai"
     service.asked.clear()
     long = await scored("word " * 10_000 + "idiot", "zero \x00 and half \ud83d idiot")
     assert [item.score for item in long] == [0.8, 0.8]
-    assert sum(len(body["input"]) for body in service.asked) == 12, "long texts go in pieces"
+    assert [len(text.split()) for body in service.asked for text in body["input"]] == [*[1000] * 10, 1, 6]
+    assert service.asked[0]["input"][-1] == "zero \x00 and half ? idiot"
+    assert await scored("") == [Toxicity(None, why="there is no text")]
+
+
+DOWN, LONG = {"status": 500, "text": "oh no"}, "<html>" + "x" * 60
 
 
 @pytest.mark.parametrize(
-    ("response", "why"),
+    ("response", "why", "requests"),
     [
-        ({"status": 500, "text": "oh no"}, "answered 500: oh no"),
-        (None, "Cannot connect"),
-        ({"status": 429, "headers": {"Retry-After": "4000"}}, "too many requests"),
-        ({"text": "<html>"}, "an unexpected reply"),
-        ({"text": '{"results": [{}]}'}, "an unexpected reply"),
-        ({"text": '{"results": []}'}, "an unexpected reply"),
+        (DOWN, " answered 500: oh no", 2),
+        (None, "Cannot connect to host ", 0),
+        ("slow", "openai-moderation: no answer within 0.1 s", 2),
+        ({"status": 429, "headers": {"Retry-After": "4000"}}, "too many requests", 1),
+        ({"status": 429, "headers": {"Retry-After": "0.01"}}, "too many requests", 2),
+        ({"status": 307, "headers": {"Location": "/v2"}}, " answered 307", 1),
+        ({"text": LONG}, f" sent an unexpected reply: '{LONG[:60]}'", 2),
+        ({"text": '{"results": [{}]}'}, " sent an unexpected reply: \"{'results': [{}]}\"", 2),
+        ({"text": '{"results": []}'}, " sent an unexpected reply: '0 results for 1 text'", 2),
     ],
 )
-async def test_after_the_last_attempt_a_text_is_unscored_with_the_reason(service, response, why):
-    service.answer = lambda nth, body: web.Response(**(response or {}))
+async def test_after_the_last_attempt_a_text_is_unscored_with_the_reason(service, monkeypatch, response, why, requests):
+    paused: list[tuple[int, float | None]] = []
+    monkeypatch.setattr(remote, "backoff", lambda *asked: paused.append(asked) or 0.0)
+    service.answer = lambda nth, body: web.Response(**response)
+    if response == "slow":
+        service.delay = 5.0
+        monkeypatch.setattr(remote, "TIMEOUT", 0.1)
     options: dict[str, Any] = {"retries": 1} if response else {"base_url": "http://127.0.0.1:9", "retries": 0}
     (actual,) = await scored("You idiot.", **options)
-    assert (actual.score, why in actual.why) == (None, True)
+    assert (actual.score, len(service.asked)) == (None, requests)
+    assert paused == ([] if requests < 2 else [(1, 0.01 if why == "too many requests" else None)])
+    assert actual.why.endswith(why) if why.startswith(" ") else why in actual.why
     assert not [word for word in ("secret", "127.0.0.1") if word in actual.why], "what is shared names no address"
 
 
-async def test_a_rejected_key_stops_and_a_rejected_text_does_not_cost_the_others(service):
+async def test_when_every_batch_fails_the_next_ones_have_one_attempt(service, monkeypatch):
+    """Twelve batches with a retry each; from the eighth failure in a row (two for each connection) none is retried."""
+    monkeypatch.setattr(remote, "backoff", lambda attempt, after: 0.0)
+    service.answer = lambda nth, body: web.Response(**DOWN)
+    assert {item.score for item in await scored(*(f"text {n}" for n in range(12 * 32)), retries=1)} == {None}
+    assert len(service.asked) == 12 + 7
+
+
+async def test_a_rejected_key_stops_and_a_rejected_text_does_not_cost_the_others(service, monkeypatch):
     def answer(nth: int, body: dict[str, Any]) -> web.Response | None:
         return web.json_response({"error": {"message": "no"}}, status=400) if "bad" in body["input"] else None
 
@@ -243,3 +270,8 @@ async def test_a_rejected_key_stops_and_a_rejected_text_does_not_cost_the_others
     with pytest.raises(AuthError, match="OPENAI_API_KEY") as error:
         await scored("one", "two")
     assert "secret" not in str(error.value)
+    with pytest.raises(ConfigError, match="openai-moderation: the key would go to example.org unencrypted"):
+        OpenAIModeration("http://example.org/v1")
+    monkeypatch.delenv("OPENAI_BASE_URL")
+    public = OpenAIModeration()
+    assert (public.base_url, public.retries) == ("https://api.openai.com/v1", 5)

@@ -254,7 +254,11 @@ BAD: dict[str, list[tuple[Any, str]]] = {
         (HEAD + "attempt = []", "attempt"),
     ],
     "statements": [(STATEMENTS, "topic 'tall' text: must contain {claim} once")],
-    "topics": [("# nothing\n", "contains no topic"), ("Are buses free?\nare buses FREE\n", "occurs twice")],
+    "topics": [
+        ("# nothing\n", "contains no topic"),
+        ("Are buses free?\n\nare buses FREE\n", "line 3: 'are buses FREE' occurs twice (also as 'Are buses free?')"),
+        (f"{'x' * 2000}\n{'y' * 2001}\n", f"txt: line 2: '{'y' * 40}…' has 2,001 characters; the limit is 2,000"),
+    ],
     "bbq": list(rows_of_bbq()),
     "bbq table": [(code_in_a_table(), ", line 3: 'answer_info.ans0' must be a list")],
     "rtp": [*((f"{PROMPT}\n{line}\n", why) for line, why in RTP), ("\n", "contains no prompt")],

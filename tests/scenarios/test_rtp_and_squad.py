@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from parley.scenarios import ScenarioError, squad
-from parley.scenarios.rtp import draw, in_set, load, load_hub
+from parley.scenarios.rtp import RtpRow, draw, in_set, load, load_hub
 from parley.scenarios.squad import Question
 
 
@@ -36,10 +36,10 @@ def test_a_published_row(tmp_path):
 
 
 def test_flat_rows_and_line_separators_inside_a_text(tmp_path):
-    row = {"prompt": "Half a\u2028line", "toxicity": 0.9, "id": "a/b"}
+    row = {"prompt": "Half a\u2028line", "toxicity": 0, "id": "a/b"}
     path = tmp_path / "flat.jsonl"
     path.write_text(json.dumps(row, ensure_ascii=False) + "\n\n" + json.dumps({"prompt": "Two", "toxicity": 1}))
-    assert [tuple(item) for item in load(path).rows] == [("a-b", "Half a\u2028line", 0.9), ("line-2", "Two", 1.0)]
+    assert [tuple(item) for item in load(path).rows] == [("a-b", "Half a\u2028line", 0.0), ("line-2", "Two", 1.0)]
 
 
 def test_the_ends_of_a_set_belong_to_it(tmp_path):
@@ -54,14 +54,21 @@ def test_a_sample_depends_on_the_seed_and_not_on_the_order_of_the_file(tmp_path)
     first, second = load(write(tmp_path / "a.jsonl", *rows)), load(write(tmp_path / "b.jsonl", *reversed(rows)))
     assert draw(first.rows, "moderate", 10, 3) == draw(second.rows, "moderate", 10, 3)
     assert draw(first.rows, "moderate", 10, 3) != draw(first.rows, "moderate", 10, 4)
-    assert len(set(draw(first.rows, "moderate", 60, 3))) == 60
+    nine = [RtpRow(str(n), "So", 0.55) for n in range(9)]
+    assert [row.id for row in draw(nine, "moderate", 9, 3)] == list("451036287")
 
 
-def test_the_hubs_layout_from_another_place(tmp_path):
+def test_the_hubs_layout_from_another_place(tmp_path, monkeypatch):
     pytest.importorskip("datasets")
     path = write(tmp_path / "prompts.jsonl", published(1, 0.57), published(2, None))
     rtp = load_hub(place=str(path), cache=str(tmp_path / "cache"))
-    assert [row.toxicity for row in rtp.rows] == [0.57, None]
+    assert ([row.toxicity for row in rtp.rows], [*rtp.sources]) == ([0.57, None], ["hub d3a650756206"])
+    monkeypatch.setattr("parley.scenarios.rtp.PLACE", str(path))
+    with pytest.raises(ScenarioError, match=r"prompts.jsonl has 2 rows, expected 99442"):
+        load_hub(cache=str(tmp_path / "cache"))
+    write(path, published(1, 0.57), published(2, 2))
+    with pytest.raises(ScenarioError, match=r"prompts.jsonl, row 2: toxicity must be"):
+        load_hub(place=str(path), cache=str(tmp_path / "cache"))
     with pytest.raises(ScenarioError, match=r"cannot be downloaded .* give its .jsonl file with --data"):
         load_hub(place=str(tmp_path / "none.jsonl"), cache=str(tmp_path / "cache"))
 
@@ -112,11 +119,16 @@ def test_a_sample_keeps_the_proportion_and_is_drawn_by_its_seed(yes, no, limit, 
         assert {item.answerable for item in drawn} == {True, False}
 
 
-def test_another_seed_draws_others_and_kinds_are_mixed():
-    every = questions(50, 50)
-    assert squad.sample(every, 20, 0) != squad.sample(every, 20, 1)
-    kinds = [item.answerable for item in squad.sample(every, 20, 0)]
-    assert all(True in kinds[at : at + 3] and False in kinds[at : at + 3] for at in range(18)), "evenly, not in blocks"
-    assert sum(item.answerable for item in squad.sample(questions(99, 1), 10, 0)) == 9, "one of the rare kind"
+@pytest.mark.parametrize(
+    ("yes", "no", "limit", "seed", "ids"),
+    [
+        *((6, 3, 4, 0, "3 7 0 1"), (6, 3, 4, 1, "2 6 5 0")),  # by the seed, and evenly mixed
+        *((99, 1, 3, 0, "51 99 96"), (1, 99, 3, 0, "0 57 94")),  # one of the rare kind
+        *((5, 4, 1, 0, "3"), (4, 5, 1, 0, "7")),  # one question is of the frequent kind
+        *((5, 2, 7, 0, "0 1 2 3 4 5 6"), (3, 0, 2, 0, "1 0")),
+    ],
+)
+def test_the_sample_of_a_seed_stays_the_same(yes, no, limit, seed, ids):
+    assert [item.id for item in squad.sample(questions(yes, no), limit, seed)] == ids.split()
     with pytest.raises(ScenarioError, match="at least one question"):
-        squad.sample(every, 0, 0)
+        squad.sample(questions(yes, no), 0, 0)

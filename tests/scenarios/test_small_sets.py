@@ -13,6 +13,7 @@ from parley.cli import main
 from parley.scenarios import (
     BIASES,
     Known,
+    ScenarioError,
     load_attempts,
     load_topics,
     near_duplicates,
@@ -31,7 +32,10 @@ def test_two_hundred_topics_ship_for_each_bias_type_and_no_two_are_alike():
     every = [topic for bias in BIASES for topic in load_topics(bias)]
     assert {len(load_topics(bias)) for bias in BIASES} == {200}
     assert near_duplicates(every) == []
+    some = ["garden hobby", "winter sport", "Garden, hobby!", "gardens hobby"]
+    assert near_duplicates(some) == [(some[2], some[0]), (some[3], some[0])]
     assert len({topic_id(topic) for topic in every}) == 1000
+    assert topic_id("Should city buses be FREE, for all?") == "should-city-buses-be-free-for-al-63bcb6"
     assert all(4 <= len(topic.split()) <= 24 for topic in every)
     assert not re.search("language model|as an ai", " ".join(every).lower()), "nobody is asked to play an agent"
     assert len(topic_areas()) == len(set(topic_areas())) == 20
@@ -40,7 +44,9 @@ def test_two_hundred_topics_ship_for_each_bias_type_and_no_two_are_alike():
 def test_a_larger_sample_contains_the_smaller_one():
     topics = load_topics("age")
     assert sample(topics, 50, seed=3)[:20] == sample(topics, 20, seed=3) != sample(topics, 20, seed=4)
-    assert sample(topics, 20, seed=0) != list(topics[:20]), "a part is drawn, and is not the beginning of the list"
+    assert sample(tuple("abcdef"), 6, seed=1) == list("cdfaeb")
+    with pytest.raises(ScenarioError, match=r"7 topics were requested, but the list has only 6; write them with .* 7 "):
+        sample(tuple("abcdef"), 7, seed=1)
 
 
 @pytest.mark.parametrize(
@@ -54,6 +60,9 @@ def test_a_larger_sample_contains_the_smaller_one():
         ("garden hobby", 0.82, "garden hobby winter", False),
         ("garden hobby", 0.99, "garden hobby sun", True),  # three letters are no stem
         ("garden hobby", 0.82, "garden hobby wint", False),  # four are
+        ("garden hobby", 0.82, "garden hobby with", True),  # unless the word is common
+        ("gardens hobby", 0.99, "gardener hobby", True),  # a stem has six letters
+        ("garden garden hobby", 0.95, "garden hobby", False),  # 3 / (sqrt 5 * sqrt 2) = 0.949
     ],
 )
 def test_the_share_of_common_words_decides_whether_two_topics_are_one(known, near, topic, alike):
