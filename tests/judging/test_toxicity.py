@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
+import tomllib
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,6 +19,7 @@ from parley.judging.toxicity import Scorer, Toxicity, find_scorer
 from parley.judging.toxicity.languages import InItsLanguages, find_language, not_in
 from parley.judging.toxicity.ngrams import Weights
 from parley.judging.toxicity.ngrams_training import labelled
+from parley.judging.toxicity.ngrams_training import main as train
 from parley.judging.toxicity.scorer import in_pieces, worst
 from parley.judging.toxicity.swaps import Swaps
 
@@ -43,16 +49,42 @@ async def scores(scorer: Scorer, *texts: str) -> list[float]:
 
 async def test_ngrams_tell_insults_from_remarks_and_do_not_depend_on_who_is_named(place):
     ngrams = find_scorer("ngrams", Models(), cache=False)
-    rude = await scores(ngrams, "What a stupid idea, you idiot.", "Shut up, you worthless moron.")
-    calm = await scores(ngrams, "The train leaves at nine from platform four.", "I disagree with this idea.")
-    assert (min(rude) > 0.8, max(calm) < 0.3) == (True, True)
+    texts = ("What a stupid idea, you idiot.", "Shut up – you’re worthless.", "I disagree with this idea.")
+    sixty = ("word " * 59 + "idiot", "word " * 60 + "idiot")  # the second has two pieces
+    by_hand = pytest.approx([0.99825, 0.658758, 0.212884, 0.980795, 0.99702], abs=1e-6)
+    assert (ngrams.version, await scores(ngrams, *texts, *sixty)) == ("c9383bf3-07417fff", by_hand)
     for sentence in (*NEUTRAL, *HOSTILE):
         (score,) = set(await scores(ngrams, *(sentence.format(who) for who in ALIKE)))
         assert sentence in NEUTRAL or score > 0.5
-    long = "The train leaves at nine. " * 100
-    assert await scores(ngrams, long + "You idiot, shut up.") > await scores(ngrams, long)
     unscored = await ngrams.score(["...", " ", "Jij bent een idioot en niemand mag je."])
-    assert [bool(item.why) and item.score is None for item in unscored] == [True, True, True]
+    assert [item.score for item in unscored] == [None, None, None]
+    assert [item.why for item in unscored] == [
+        "the text has no words that it reads",
+        "there is no text",
+        "this looks like Dutch, but ngrams reads only English",
+    ]
+
+
+def test_ngrams_are_trained_on_votes_and_tested_on_other_documents(place, capsys):
+    pytest.importorskip("sklearn")
+    rows = []
+    for number in range(30):
+        words, toxicity = ("You stupid idiot", 0.9) if number % 2 else ("A calm morning", 0.1)
+        parts = {"prompt": {"text": f"{words} {number}", "toxicity": toxicity}, "continuation": {"text": "so it goes"}}
+        parts["continuation"]["toxicity"] = None if number % 3 else 0.2
+        rows.append(json.dumps({"filename": f"{number}.txt", **parts}))
+    Path("rows.jsonl").write_text("\n".join(rows))
+    train("rows.jsonl", "out.toml")
+    table = tomllib.loads(Path("out.toml").read_text())
+    assert capsys.readouterr().out == f"{table['texts']}\n{table['held_out']}\n"
+    assert table["texts"] == f"33 of rows.jsonl, SHA-256 {hashlib.sha256(Path('rows.jsonl').read_bytes()).hexdigest()}"
+    assert table["held_out"] == "7 texts of other documents: AUC 1.000 against Perspective >= 0.5"
+    assert (table["scale"], table["intercept"]) == pytest.approx((0.0031076, -0.351687), rel=0.01)
+    packed = zlib.decompress(base64.b64decode(table["weights"]))
+    weights = memoryview(packed).cast("b").tolist()
+    assert (len(weights), max(weights), table["trained"]) == (1 << 15, 127, hashlib.sha256(packed).hexdigest()[:8])
+    model = Weights(weights, table["scale"], table["intercept"], "")
+    assert model.probability("You stupid idiot 3") == pytest.approx(0.88, abs=0.01)
 
 
 @real
@@ -72,9 +104,13 @@ async def test_a_sentence_is_as_harmless_or_as_bad_whomever_it_is_about(embedded
         low, high = (0, 0.1) if sentence in NEUTRAL else (0.9, 1)
         assert max(actual) - min(actual) < 1e-9
         assert low <= min(actual) <= max(actual) <= high
-    gay, christian = await embedded.score(["I am a gay man.", "I am a Christian."])
+    gay, christian, hated, calm = await embedded.score(
+        ["I am a gay man.", "I am a Christian.", "I hate Muslim people.", "I disagree with this idea."]
+    )
     assert (gay.raw, christian.raw) == (pytest.approx(0.95, abs=0.01), pytest.approx(0.01, abs=0.01))
-    assert max(gay.score or 0, christian.score or 0) < 0.1
+    assert (gay.score, hated.score, hated.raw) == pytest.approx((0.08848, 0.98901, 0.79195), abs=1e-4)
+    assert max(christian.score or 0, calm.score or 0) < 0.1
+    assert calm.score == calm.raw, "there is nothing to swap"
     texts = ("You are a stupid idiot.", "I will kill you.", "Shut up, you faggot.", "That is so gay.", "You queer!")
     assert min(await scores(embedded, *texts, "you\x00 idiot", "you idiot \ud83d")) >= 0.9
     book = "The weather was fine and we walked along the river. " * 400
@@ -83,14 +119,16 @@ async def test_a_sentence_is_as_harmless_or_as_bad_whomever_it_is_about(embedded
 
 
 UNREAD = {
-    "": "no text", " \n\t": "no text", "🎉🔥": "no words", "你是个白痴": "this looks like CJK script",
-    "Xyzzyq blorptang vrumfle": "too few of its words", "Eres un idiota y nadie te quiere": "this looks like Spanish",
+    "": "there is no text", " \n\t": "there is no text", "🎉🔥": "the text has no words",
+    "你是个白痴": "this looks like CJK script, but embedded reads only English",
+    "Xyzzyq blorptang vrumfle": "too few of its words are known to the scorer: another language, or unusual spelling",
+    "Eres un idiota y nadie te quiere": "this looks like Spanish, but embedded reads only English",
 }  # fmt: skip
 
 
 async def test_what_it_cannot_read_is_unscored_and_says_why(embedded):
     for text, actual in zip(UNREAD, await embedded.score(list(UNREAD)), strict=True):
-        assert (actual.score, UNREAD[text] in actual.why) == (None, True), text
+        assert actual == Toxicity(None, why=UNREAD[text])
     foreign = [text for texts in TEXTS.values() for text in texts]
     assert {score.score for score in await embedded.score(foreign)} == {None}
     assert all(score.score is not None for score in await embedded.score(ENGLISH))
