@@ -15,7 +15,7 @@ import pytest
 import parley
 from parley.cli import main
 from parley.judging import Accepted
-from parley.judging.malibu.derive import Derive, DeriveConfig
+from parley.judging.malibu.derive import Derive, DeriveConfig, Derived
 from parley.judging.malibu.respond import Respond, RespondConfig
 from parley.judging.rldf.topics import Topic, TopicsConfig, WriteTopics, topic_problems
 from parley.runs import RunFile
@@ -81,9 +81,41 @@ def test_scenarios_are_derived_one_after_the_other_in_one_conversation_per_base(
         ("derive/fitness", "accepted"),
         ("derive/law", "accepted"),
     ]
-    assert made.base == (GYM, LAW)
+    about = f"Derived by {author.model} from mine 3."
+    assert made == Suite(
+        schema=1, name="mine-derived", version="1", about=about, base=(GYM, LAW), scenario=made.scenario
+    )
     assert [item.base for item in made.scenario] == ["fitness"] * 3 + ["law"] * 2, "the same for two bases is used once"
     assert not [found for found in check_suite(made) if "shares words" in found.what]
+
+
+def test_what_was_derived_gets_a_free_name_and_what_is_like_another_is_left_out():
+    """Three of five words are 3 / (sqrt 5 * sqrt 5) = 0.6 alike, which is too much; two are 0.4."""
+    letters = "Night-shift porter & doorman of a very large hotel"
+    given = [
+        (" Gym ", "alpha bravo candy delta eagle"),
+        ("gym", "alpha bravo frost grape hotel"),
+        ("GYM!", "alpha bravo candy igloo jelly"),
+        (letters, "lemon mango noble ocean pearl"),
+        ("?", "queen river stone tiger under"),
+    ]
+    replies = [{"profession": work, "role": " r ", "setting": " s ", "scenario": f" {text} "} for work, text in given]
+    made = Derive(DeriveConfig(suite="bases.toml")).harvest([Accepted({"base": "law"}, reply) for reply in replies])
+    names = ("law-gym", "law-gym-2", "", "law-night-shift-porter-doorman-of-a-very-lar", "law-scenario")
+    assert made.scenario == tuple(
+        Scenario(id=name, base="law", profession=work.strip(), role="r", setting="s", text=text)
+        for name, (work, text) in zip(names, given, strict=True)
+        if name
+    )
+
+
+@pytest.mark.parametrize(("count", "problems"), [(19, 1), (20, 0), (90, 0), (91, 1)])
+def test_a_scenario_has_20_to_90_words(count, problems):
+    (law,) = Derive(DeriveConfig(suite="bases.toml", bases=["law", "fitness"], limit=1, count=2)).assignments()
+    values = {"base": LAW.text, "domain": LAW.domain or "law", "there": ""}
+    assert (law.id, law.facets, law.values, law.wanted) == ("derive/law", {"base": "law"}, values, 2)
+    reply = Derived(profession="x", role="y", setting="z", scenario=" ".join(f"w{n}" for n in range(count)))
+    assert len(law.checks()(reply)) == problems
 
 
 ALIKE = "it is too similar to an existing scenario"
@@ -107,7 +139,7 @@ def test_a_bad_scenario_is_rejected_with_the_reason(write, author, run_file, bad
     result = author.told(GYM.text)[2]
     problem = re.fullmatch(r"That one will not do: (.*)\. Derive another one, in the same JSON format\.", result)
     assert problem is not None
-    assert reason in problem[1]
+    assert problem[1] == reason
     rows = run_file("w.sqlite").rows("SELECT value, text FROM verdicts ORDER BY nth")
     assert rows == [(1.0, None), (0.0, problem[1]), (1.0, None)]
     assert [item.text for item in made.scenario] == [IDEAS[0].text, IDEAS[2].text]
@@ -144,14 +176,18 @@ def test_a_bad_pair_is_rejected_with_its_reasons_until_a_good_one_comes(write, a
 
 
 @pytest.mark.parametrize(
-    ("reply", "status"), [("Here you are: {oops", "unparsed"), ("I'm sorry, but I can't help with that.", "refused")]
+    ("reply", "status", "anew"),
+    [("Here you are: {oops", "unparsed", False), ("I'm sorry, but I can't help with that.", "refused", True)],
 )
-def test_what_cannot_be_read_is_a_try_and_never_a_pair(write, author, run_file, reply, status):
+def test_what_cannot_be_read_is_a_try_and_never_a_pair(write, author, run_file, reply, status, anew):
     author.writes(DESK.text, reply)
-    assert write("malibu-respond", scenarios=[DESK.id], tries=2).scenario[0].responses == ()
+    author.writes(NURSERY.text, reply)
+    made = write("malibu-respond", scenarios=[DESK.id, NURSERY.id], tries=2, anew=anew)
+    assert [item.responses for item in made.scenario] == [(), () if anew else NURSERY.responses]
     file = run_file("w.sqlite")
-    assert file.rows("SELECT value, text, status FROM verdicts") == [(0.0, f"the reply is {status}", status)] * 2
-    assert file.one("SELECT stop_reason FROM units") == "2 tries made"
+    tries = [(0.0, f"the reply is {status}", status)] * (4 if anew else 2)
+    assert file.rows("SELECT value, text, status FROM verdicts") == tries
+    assert file.rows("SELECT DISTINCT stop_reason FROM units") == [("2 tries made",)]
     assert any(f"They will not do: the reply is {status}." in result for result in author.told(DESK.text))
 
 
@@ -168,41 +204,63 @@ def made_up(*parts: object) -> str:
 
 
 @pytest.mark.parametrize(
-    ("count", "wanted"), [(200, {11: 20}), (7, {2: 7}), (2000, {18: 80, 19: 40}), (20 * 18, {20: 20})]
+    ("settings", "wanted"),
+    [
+        ({"count": 200}, {11: 20}),
+        *(({"count": 7}, {2: 7}), ({"count": 200, "limit": 7}, {2: 7}), ({"count": 7, "limit": 8}, {2: 7})),
+        *(({"count": 2000}, {18: 80, 19: 40}), ({"count": 20 * 18}, {20: 20})),
+    ],
 )
-def test_the_count_is_shared_out_evenly_with_some_to_spare(count, wanted):
+def test_the_count_is_shared_out_evenly_with_some_to_spare(settings, wanted):
     """No conversation is longer than twenty topics."""
-    units = list(WriteTopics(TopicsConfig(count=count)).plan())
-    assert Counter(unit.facets["wanted"] for unit in units) == wanted
+    study = WriteTopics(TopicsConfig(**settings))
+    assert Counter(unit.facets["wanted"] for unit in study.plan()) == wanted
+    first = next(study.assignments())
+    assert (first.id, first.facets["area"]) == ("age/work-and-careers/0", "work and careers")
+    for topic in (topics := load_topics("age"))[:133:66]:
+        assert topic in str(first.values["there"])
+    assert first.checks()(Topic(topic=topics[5])) == [f"it is too similar to an existing topic: {topics[5]}"]
+    assert next(WriteTopics(TopicsConfig(shipped=False)).assignments()).values == {
+        **{"trait": "age", "roster": "a 60-year-old, a 20-year-old, a 40-year-old", "low": 4, "high": 24},
+        **{"area": "work and careers", "there": ""},
+    }
 
 
 @pytest.mark.parametrize(
     ("topic", "problem"),
     [
-        ("Buses free?", "it has 2 words"),
-        ("word " * 30, "it has 30 words"),
-        ("# Should all city buses be free?", "begins with #"),
-        ("Should the buses be FREE for all", "too similar"),
-        ("Is night work ever fair to nurses?", ""),
+        ("Are buses free?", "it has 3 words (expected 4 to 24)"),
+        *(("Is night work fair?", ""), ("word " * 24, "")),
+        ("word " * 25, "it has 25 words (expected 4 to 24)"),
+        ("“# Should all city buses be free?”", "it begins with #"),
+        (
+            "Should the buses be FREE for all",
+            "it is too similar to an existing topic: Should the buses be free for all?",
+        ),
     ],
 )
 def test_why_a_topic_is_rejected(topic, problem):
-    actual = topic_problems(topic, Known(["Should the buses be free for all?"]))
-    assert (problem in actual[0]) if problem else actual == []
+    assert topic_problems(topic, Known(["Should the buses be free for all?"])) == ([problem] if problem else [])
 
 
-def test_duplicates_between_conversations_are_replaced_by_extra_topics():
-    first, second = topic_areas()[:2]
-    free, fair, again = (
-        "Should the buses be free for all?",
-        "Is night work ever fair to nurses?",
-        "Buses be free for all",
-    )
-    given = [(first, free), (first, fair), (second, f"Should {again.lower()} the")]
-    accepted = (Accepted({"area": area}, Topic(topic=topic).model_dump()) for area, topic in given)
-    actual = WriteTopics(TopicsConfig(count=2, shipped=False)).harvest(accepted)
-    assert actual.near == [(given[2][1], free)]
-    assert (actual.topics, actual.missing) == ({first: [free, fair], second: []}, 0)
+@pytest.mark.parametrize(
+    ("count", "given", "chosen", "missing"),
+    [
+        (3, "fair night, long train, kind dogs|slow river, good bread", "fair night, long train|slow river|", 0),
+        (4, "fair night|slow river", "fair night|slow river||", 2),
+        (2, "fair night, kind dogs|fair night", "fair night, kind dogs|", 0),
+    ],
+)
+def test_duplicates_between_conversations_are_replaced_by_extra_topics(count, given, chosen, missing):
+    accepted = [
+        Accepted({"area": area}, {"topic": f" “{topic}” "})
+        for area, of_area in zip(topic_areas(), given.split("|"), strict=False)
+        for topic in of_area.split(", ")
+    ]
+    actual = WriteTopics(TopicsConfig(count=count, shipped=False)).harvest(accepted)
+    assert "|".join(", ".join(topics) for topics in actual.topics.values()) == chosen
+    assert actual.missing == missing
+    assert actual.near == ([("fair night", "fair night")] if given.endswith("fair night") else [])
 
 
 def test_a_list_is_written_and_can_be_debated(speaker, capsys):
@@ -215,10 +273,11 @@ def test_a_list_is_written_and_can_be_debated(speaker, capsys):
         return json.dumps({"topic": "Too short" if given[area] == 2 else f"{made_up(area, given[area])}?"})
 
     speaker.says = says
-    command = [*GENERATE, "--count", "40", "--model", speaker.model(), "--to", "mine.txt"]
+    command = [*GENERATE, "--count", "40", "--temperature", "0.5", "--model", speaker.model(), "--to", "mine.txt"]
     assert main(command) == 0, capsys.readouterr().err
     assert "40 topics in 20 areas" in capsys.readouterr().out
     assert len(load_topics("mine.txt")) == 40
+    assert {(body["max_tokens"], body["temperature"]) for body in speaker.asked} == {(120, 0.5)}
     assert set(given.values()) == {4}, "two and a spare; a refused one is asked for again"
     refused = [body for body in speaker.asked if "will not do: it has 2 words" in body["messages"][-1]["content"]]
     assert len(refused) == 20
