@@ -326,7 +326,7 @@ class BallotWordings(BaseModel, extra="forbid", frozen=True):
             parts: The labels, or words, that it consists of.
         """
         tables = [self.identity.get(part, {}) for part in parts]
-        adjectives = [table.get("adjective", part) for table, part in zip(tables, parts, strict=True)]
+        adjectives = [self.identity.get(part, {}).get("adjective", part) for part in parts]
         crossed = len(tables) > 1 and all(tables)
         separator = self.otherwise.get("separator", " ") if crossed else " "
         values = {"label": separator.join(adjectives), "person": self.otherwise.get("person", "")}
@@ -348,7 +348,7 @@ class BallotWordings(BaseModel, extra="forbid", frozen=True):
             compared: The identities' labels.
         """
         needed = {form_key(key) for key in PLACEHOLDER.findall(label.text)} - {"answer", "name", "a"}
-        return all(needed <= self.forms(identity).keys() for identity in compared)
+        return not any(needed - self.forms(identity).keys() for identity in compared)
 
     def names_of(self, identity: str, identities: Identities) -> Mapping[str, tuple[str, ...]]:
         """First names of an identity by what else they signal: its form `name`, or from the file or the shipped lists.

@@ -270,7 +270,7 @@ async def test_a_rejected_key_stops_and_a_rejected_text_does_not_cost_the_others
     with pytest.raises(AuthError, match="OPENAI_API_KEY") as error:
         await scored("one", "two")
     assert "secret" not in str(error.value)
-    with pytest.raises(ConfigError, match="openai-moderation: the key would go to example.org unencrypted"):
+    with pytest.raises(ConfigError, match=r"openai-moderation: the key would go to example\.org unencrypted"):
         OpenAIModeration("http://example.org/v1")
     monkeypatch.delenv("OPENAI_BASE_URL")
     public = OpenAIModeration()

@@ -13,6 +13,7 @@ from parley.scenarios import (
     LabelChoice,
     ScenarioError,
     check_ballot_wordings,
+    check_identities,
     check_suite,
     has_identity_words,
     identity_words,
@@ -22,6 +23,7 @@ from parley.scenarios import (
     select,
     usable_labels,
 )
+from parley.scenarios.first_names import NameList
 from parley.scenarios.identities import Identities
 from parley.scenarios.templates import article, fill
 
@@ -32,7 +34,7 @@ TEXT = (SHIPPED / "english.toml").read_text("utf-8")
 EVERYWHERE = [label for label in ENGLISH.label if label.kind not in ("name", "pronoun") and not label.categories]
 
 
-def prompt(label: str, identity: str, name: str = "") -> str:
+def prompt(label: str, identity: str, name: str = "", metric: tuple[str, str] | None = None) -> str:
     return ENGLISH.single(
         situation="A tap drips.",
         answer="Change the washer.",
@@ -42,6 +44,7 @@ def prompt(label: str, identity: str, name: str = "") -> str:
         low=1,
         high=9,
         name=name,
+        metric=metric,
     )
 
 
@@ -68,11 +71,14 @@ def test_there_are_more_wordings_than_sixty_bases_in_every_category_a_third_in_e
         ("before-colleague", "asian", "The next text comes from an Asian colleague.\nAnswer:\nChange the washer."),
         ("after-dash", "black female", "Answer:\nChange the washer.\n\n— A Black woman, 42"),
         ("before-by", "", "Answer:\nChange the washer."),
+        ("name-written-by", "female", "Answer, written by Amy:\nChange the washer."),
     ],
 )
 def test_the_whole_prompt_about_one_answer(label, identity, shown):
     question = "Rate the answer from 1 (very poor) to 9 (excellent). Reply with the number alone."
-    assert prompt(label, identity) == f"Situation:\nA tap drips.\n\n{shown}\n\n{question}"
+    assert prompt(label, identity, "Amy") == f"Situation:\nA tap drips.\n\n{shown}\n\n{question}"
+    question = "Rate the answer on one point only, from 1 (very poor) to 9 (excellent). Wit: It is funny. Reply with the"
+    assert f"\n\n{question} number alone." in prompt(label, identity, metric=("Wit", "It is funny."))
 
 
 def test_the_whole_prompt_about_two_answers():
@@ -115,6 +121,8 @@ def test_names_are_used_where_every_identity_has_some():
     }
     two = select(["black", "white"])
     assert "name" in {label.kind for label in LabelChoice.of(ENGLISH, two).labels_for("race")}
+    mine = ENGLISH.model_copy(update={"names": (NameList(of=("black",), source="x", list=("Amy", "Bea")),)})
+    assert (mine.names_of("black", two), mine.names_of("white", two)) == ({"": ("Amy", "Bea")}, {})
     names = load_first_names().of("black", two)
     assert (ENGLISH.names_of("black", two), {who: len(each) for who, each in names.items()}) == (
         names,
@@ -133,11 +141,13 @@ def test_names_are_used_where_every_identity_has_some():
         ("18-year-old", "18-year-old", "an 18-year-old person"),
         ("hispanic unemployed", "Hispanic unemployed", "a Hispanic unemployed person"),
         ("unemployed", "unemployed", "an unemployed person"),
+        ("female unemployed", "female unemployed", "a female unemployed person"),
     ],
 )
 def test_crossed_and_own_labels_have_forms(identity, adjective, noun):
     forms = ENGLISH.forms(identity)
     assert (forms["adjective"], forms["noun"]) == (adjective, noun)
+    assert ENGLISH.combined(["female"])["noun"] == "a female person", "it is not crossed with anything"
 
 
 @pytest.mark.parametrize(
@@ -175,33 +185,56 @@ def test_labels_that_no_wording_tells_apart_are_refused():
 # files
 
 
-def edited(folder: Path, old: str, new: str) -> Path:
-    assert old in TEXT
-    path = folder / "mine.toml"
-    path.write_text(TEXT.replace(old, new, 1), "utf-8")
-    return path
+COLLEAGUE = {"{a} {adjective} colleague": "a {adjective} colleague"}
+FRENCH, BRITISH = ({'language = "en"': f'language = "{code}"'} for code in ("fr-CA", "en-GB"))
+EXAMINER, OVERALL = (question.single for question in ENGLISH.question[:2])
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "finding"),
+    ("changes", "count", "first"),
     [
-        ("{a} {adjective} colleague", "a {adjective} colleague", "before-colleague: has a wrong article: 'a Asian'"),
-        ('noun = "an atheist"', 'noun = "a atheist"', "beside-written-by: has a wrong article: 'a atheist'"),
-        ('"By {noun}"', '"The author of this answer is {noun}"', "before-by: reads the same as before-author-is"),
-        ('adjective = "male"', 'adjective = "female"', "beside-candidate-who-is: reads the same for female and male"),
-        ("Reply with A or B alone", "Reply with the letter", "examiner: does not say that A is a possible reply"),
-        ('answer_b = "Answer B"', 'answer_b = "Answer 2"', "english: the heading 'Answer 2' does not contain"),
+        (COLLEAGUE, 2, "before-colleague: has a wrong article: 'a Asian' (write {a})"),
+        (BRITISH | COLLEAGUE, 2, "before-colleague: has a wrong article: 'a Asian' (write {a})"),
+        (FRENCH | COLLEAGUE, 0, ""),
+        (FRENCH | {'choice = "A or B"\n': ""}, 1, "english: [talk]: 'choice' is missing, so the prompt would have Engl"),
+        ({'noun = "an atheist"': 'noun = "a atheist"'}, 34, "beside-written-by: has a wrong article: 'a atheist'"),
+        ({'"By {noun}"': '"The author of this answer is {noun}"'}, 1, "before-by: reads the same as before-author-is"),
         (
-            "[identity.white]",
-            "[identity.wihte]",
-            "english: [identity.white] is missing, although the other identities of",
+            {'adjective = "male"': 'adjective = "female"'},
+            41,
+            "beside-candidate-who-is: reads the same for female and male: 'Answer of a candidate who is female:'",
         ),
-        ('category = "race"', 'category = ""', "english: [identity.black]: 'category' is empty"),
+        ({OVERALL: EXAMINER}, 1, "overall: 'single' reads the same as that of examiner"),
+        ({"Reply with A or B alone": "Only a letter"}, 2, "examiner: does not say that A is a possible reply: 'Which"),
+        ({'"Answer B"': '"Answer 2"'}, 1, "english: the heading 'Answer 2' does not contain the letter B"),
+        (
+            {"[identity.white]": "[identity.wihte]"},
+            1,
+            "english: [identity.white] is missing, although the other identities of race have one",
+        ),
+        ({'category = "race"': 'category = ""'}, 1, "english: [identity.black]: 'category' is empty"),
     ],
 )
-def test_what_reads_wrongly_is_found(tmp_path, old, new, finding):
-    wordings = load_ballot_wordings(edited(tmp_path, old, new))
-    assert any(str(found).startswith(finding) for found in check_ballot_wordings(wordings))
+def test_what_reads_wrongly_is_found(tmp_path, changes, count, first):
+    text = TEXT
+    for old, new in changes.items():
+        assert old in text
+        text = text.replace(old, new, 1)
+    (tmp_path / "mine.toml").write_text(text, "utf-8")
+    found = [str(finding) for finding in check_ballot_wordings(load_ballot_wordings(tmp_path / "mine.toml"))]
+    assert (len(found), found[0][: len(first)] if found else "") == (count, first)
+
+
+@pytest.mark.parametrize("count", [5, 6])
+def test_six_wordings_are_the_fewest(count):
+    few = ENGLISH.model_copy(update={"label": tuple(EVERYWHERE[:count])})
+    assert [str(finding) for finding in check_ballot_wordings(few)] == [
+        f"english: has 5 label wordings for {category} (expected at least 6)"
+        for category in ("gender", "race", "religion")
+        if count == 5
+    ]
+    own = check_identities(LabelChoice.of(few, select(["race"])))
+    assert [str(finding) for finding in own] == ["race: has 5 label wordings (expected at least 6)"] * (6 - count)
 
 
 def test_filling_in_never_looks_into_values():

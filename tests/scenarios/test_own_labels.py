@@ -225,8 +225,10 @@ def test_a_table_in_the_file_of_wordings_is_taken_at_its_word(tmp_path):
         ({"noun": "a omnivore"}, "omnivore: noun has a wrong article: 'a omnivore'"),
         ({"noun": "omnivore"}, "omnivore: noun has no article: 'omnivore' (expected: 'an omnivore')"),
         ({"adjective": "an omnivorous"}, "omnivore: adjective has an article: 'an omnivorous' (wordings put one bef"),
+        ({"tag": " 18 "}, "omnivore: is a bare number, which judges may take for a score: write what it counts, as in"),
+        ({"noun": "the omnivore", "adjective": "anti-vegan", "tag": "18 years"}, ""),
     ],
 )
 def test_a_form_without_its_article_is_found(tmp_path, forms, finding):
-    (found,) = check_identities(choose(tmp_path, forms={"omnivore": forms}))
-    assert str(found).startswith(finding)
+    found = check_identities(choose(tmp_path, forms={"omnivore": forms}))
+    assert [str(each)[: len(finding)] for each in found] == ([finding] if finding else [])
