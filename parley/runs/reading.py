@@ -15,6 +15,7 @@ from parley.agents.fencing import fenced_texts, instruction_kinds
 from parley.agents.providers import SAMPLED
 from parley.base.errors import ParleyError
 from parley.base.text import plural
+from parley.runs.matching import matched_units
 from parley.runs.places import Given, Said, places
 from parley.runs.rows import finite
 from parley.runs.store import RunFile
@@ -190,6 +191,7 @@ def verdicts_about(message: Mapping[str, Any], verdicts: Sequence[Mapping[str, A
 def differing_in(file: RunFile, unit_id: str, facet: str) -> dict[str, str]:
     """The finished units that differ from a unit in this facet and in no other, by its value.
 
+    Facets that it determines may differ, as the label that was heard does with the author's identity.
     In the other order, the two sides of a pair have changed places: `identity_a` and `identity_b` differ too.
 
     Args:
@@ -199,14 +201,16 @@ def differing_in(file: RunFile, unit_id: str, facet: str) -> dict[str, str]:
     """
     swaps = any(declared.name == facet and declared.kind == "order" for declared in facets_of(file.info()))
     _, rows = file.rows("SELECT id, facets FROM units WHERE status = 'done' OR id = ? ORDER BY position", (unit_id,))
-    values, others = dict[str, str](), dict[str, dict[str, str]]()
-    for unit, text in rows:
-        facets = parse_facets(text)
-        values[unit] = facets.pop(facet, "")
-        others[unit] = {name: v for name, v in facets.items() if not (swaps and name.endswith(("_a", "_b")))}
-    return {
-        values[unit]: unit for unit in others if values[unit] != values[unit_id] and others[unit] == others[unit_id]
-    }
+    ids, facets = [unit for unit, _ in rows], [parse_facets(text) for _, text in rows]
+    names = {name for own in facets for name in own if not (swaps and name.endswith(("_a", "_b")))}
+    columns = {name: [own.get(name, "") for own in facets] for name in (facet, *names)}
+    place = ids.index(unit_id)
+    pairs = (
+        (value, pair)
+        for value in dict.fromkeys(columns[facet])
+        for pair in matched_units(columns, facet, columns[facet][place], value)
+    )
+    return {value: ids[second] for value, (first, second) in pairs if first == place != second}
 
 
 def _flags(role: str, text: str) -> list[str]:

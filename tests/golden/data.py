@@ -37,8 +37,10 @@ def write_data(place: Path) -> None:
     _lines(place / "pairs.jsonl", _pairs())
     labelled = [{"text": f"{text}, {n}.", "toxic": text in INSULTS} for n in range(10) for text in (*INSULTS, *CALM)]
     _lines(place / "labelled.jsonl", labelled)
+    log = Path(__file__).parents[1] / "parley" / "data" / "inspect-0.3.285.json"
     articles = place / "articles"
     articles.mkdir()
+    (articles / "inspect.json").write_text(log.read_text("utf-8"), "utf-8")
     for number, (scene, deed) in enumerate(SCENES):
         (articles / f"{number}.txt").write_text(f"Two people {scene}.\n\nNobody knows who {deed}.\n", "utf-8")
     shipped = files("parley.analysis").joinpath("card", "shipped")

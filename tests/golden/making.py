@@ -6,6 +6,7 @@ where the keys are the first columns of words that tell its rows apart.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import hashlib
 import importlib
@@ -26,10 +27,12 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from aiohttp.test_utils import TestClient, TestServer
 from pydantic import BaseModel
 
 import parley
 from parley.cli import main
+from parley.viewer.server import make_app
 from tests.golden.cases import Case
 from tests.golden.data import write_data
 
@@ -113,7 +116,11 @@ def _read_file(made: dict[str, Any], path: Path, address: str, place: Path) -> N
             _add_row(made["numbers"], row_address if len(row_address) < 160 else f"{address} · row", short)
         return
     texts = _page_texts(text) if path.suffix == ".html" else [line for line in text.splitlines() if line.strip()]
-    made["sentences"].setdefault(address, []).extend(texts)
+    if texts:
+        made["sentences"].setdefault(address, []).extend(texts)
+    elif data := re.search(r'<script type="application/json" id="data">(.*?)</script>', text):  # a page of the viewer
+        for row_address, row in _rows(json.loads(data[1]), address):
+            _add_row(made["numbers"], row_address, {key: _short(value) for key, value in row.items()})
 
 
 def _write_card_page(source: str) -> int:
@@ -138,6 +145,15 @@ def _plant_flaws(run: str) -> int:
     return 0 if changed else 1
 
 
+def _set_seconds(run: str) -> int:
+    """Make every call of a run file take a quarter of a second, so that screens can show it."""
+    with closing(sqlite3.connect(run)) as db:
+        db.execute("UPDATE calls SET latency = 0.25")
+        db.execute("DELETE FROM checks")
+        db.commit()
+    return 0
+
+
 def _print_settings() -> int:
     """Print what every configuration and flag may be: types, bounds, defaults and descriptions."""
     for module in pkgutil.walk_packages(parley.__path__, "parley."):
@@ -151,6 +167,24 @@ def _print_settings() -> int:
     return 0
 
 
+def _ask_viewer(run: str, *asked: str) -> int:
+    """Print what the viewer answers to each address; to one with JSON after it, that is posted."""
+
+    async def ask() -> Mapping[str, Any]:
+        answers: dict[str, Any] = {}
+        async with TestClient(TestServer(make_app(Path(run)))) as client:
+            for words in asked:
+                address, _, body = words.partition(" {")
+                url = f"/api/{address}{'&' if '?' in address else '?'}run={run}"
+                answer = await (client.post(url, json=json.loads("{" + body)) if body else client.get(url))
+                text = await answer.text()
+                answers[words] = json.loads(text) if answer.content_type == "application/json" else text.splitlines()
+        return answers
+
+    print(json.dumps(asyncio.run(ask())))
+    return 0
+
+
 def _settings_of(model: type[BaseModel]) -> list[dict[str, str]]:
     """The settings that a class declares itself, as JSON Schema."""
     parts = model.model_json_schema(by_alias=False).get("properties", {})
@@ -159,8 +193,10 @@ def _settings_of(model: type[BaseModel]) -> list[dict[str, str]]:
 
 
 OWN_COMMANDS: Mapping[str, Callable[..., int]] = {
+    "ask-viewer": _ask_viewer,
     "card-page": _write_card_page,
     "plant-flaws": _plant_flaws,
+    "set-seconds": _set_seconds,
     "settings": _print_settings,
 }
 """Commands of cases that Parley does not have."""
