@@ -88,7 +88,9 @@ def headline(forest: Forest, *, blocked: str = "", prefix: str = "") -> Headline
     with_test = [line for line in lines if not math.isnan(line.p_adjusted)]
     tested = [line for line in with_test if line.verdict != NOT_MEASURED]
     if not with_test:
-        return answered(NOT_MEASURED, f"Not known yet: the data are too few for {'a test' if lines else 'an interval'}.")
+        return answered(
+            NOT_MEASURED, f"Not known yet: the data are too few for {'a test' if lines else 'an interval'}."
+        )
     if not tested:
         return answered(NOT_MEASURED, with_test[0].note)
     shown = [line for line in tested if line.shown]
