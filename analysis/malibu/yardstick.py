@@ -396,6 +396,6 @@ def worth(lines: Sequence[Line], first: str, second: str) -> str:
             low, high = sorted((abs(line.low), abs(line.high)))
             return (
                 f"The label '{lower}' in place of '{higher}' costs as many points as {abs(line.estimate):.2g} "
-                f"({low:.2g} to {high:.2g}) of {name}."
+                f"({'less than 0.01' if low < 0.01 else f'{low:.2g}'} to {high:.2g}) of {name}."
             )
     return ""

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.formula.api import ols
 from statsmodels.stats.anova import anova_lm
-from statsmodels.stats.inter_rater import aggregate_raters
+from statsmodels.stats.inter_rater import aggregate_raters, cohens_kappa
 from statsmodels.stats.inter_rater import fleiss_kappa as their_fleiss
 from statsmodels.stats.weightstats import ttost_paired
 
 from parley.analysis.stats import signflips
-from parley.analysis.stats.agreement import fleiss_kappa, krippendorff_alpha
+from parley.analysis.stats.agreement import fleiss_kappa, krippendorff_alpha, weighted_kappa
 from parley.analysis.stats.clustered import bootstrap_mean
 from parley.analysis.stats.contingency import chi_square
 from parley.analysis.stats.crossed import crossed_equivalence_p, crossed_mean
@@ -69,6 +69,27 @@ def test_items_of_one_scenario_are_drawn_together_and_an_interval_names_what_it_
         result = krippendorff_alpha(few, clusters=list("abcdefgh"), draws=draws)
         assert result.note == note
         assert note or -1 <= result.low <= result.estimate <= result.high <= 1
+
+
+@pytest.mark.parametrize("weights", ["none", "linear", "quadratic"])
+def test_intervals_of_kappa_are_close_to_statsmodels(weights: Any) -> None:
+    """Whose intervals assume a normal estimate; clusters of four items that are independent change them little."""
+    rng = np.random.default_rng(1)
+    first = rng.integers(0, 3, 400)
+    second = np.where(rng.random(400) < 0.6, first, rng.integers(0, 3, 400))
+    scale = {} if weights == "none" else {"weights": np.arange(3), "wt": weights}
+    theirs = cohens_kappa(pd.crosstab(first, second).to_numpy(), **scale)
+    for clusters, over in ((None, "items"), (np.arange(400) // 4, "clusters")):
+        ours = weighted_kappa(first, second, weights=weights, clusters=clusters)
+        assert (ours.low, ours.high) == pytest.approx((theirs.kappa_low, theirs.kappa_upp), abs=0.02)
+        assert ours.method.endswith(f"studentised bootstrap over {over}, 2000 draws, seed 0")
+        assert ours.assumes.startswith(f"{over} ")
+
+
+def test_with_very_many_clusters_p_is_close_to_the_normal_one() -> None:
+    values = np.random.default_rng(1).exponential(size=8000) - 0.97
+    normal = 2 * stats.norm.sf(values.sum() / math.sqrt((values**2).sum()))
+    assert sign_flip_p(values) == pytest.approx(normal, rel=0.01)
 
 
 @settings(max_examples=60)
