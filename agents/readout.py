@@ -99,8 +99,8 @@ def weights_at(token: ChatCompletionTokenLogprob, lead: str) -> TokenProbabiliti
         ten += weight if value == SCALE_MAX else 0.0
         if value == 1 and match.end() == len(text) - len(lead):
             bare_one += weight
-    total = sum(weights.values()) or 1.0
-    return TokenProbabilities(weights, one_may_be_ten=ten == 0.0 and bare_one / total > NEGLIGIBLE)
+    may_be_ten = ten == 0.0 and bare_one > NEGLIGIBLE * sum(weights.values())
+    return TokenProbabilities(weights, may_be_ten)
 
 
 def _zero_probability(tokens: Sequence[ChatCompletionTokenLogprob]) -> float | None:

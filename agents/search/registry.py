@@ -84,7 +84,9 @@ class SearchClient:
         return results
 
     async def _search_with_retries(self, query: str, limit: int) -> list[SearchResult]:
-        for attempt in range(1, MAX_ATTEMPTS + 1):
+        attempt = 0
+        while True:
+            attempt += 1
             await self._wait_for_turn()
             try:
                 return (await self.engine.search(query, limit))[:limit]
@@ -92,7 +94,6 @@ class SearchClient:
                 if not error.retryable or attempt == MAX_ATTEMPTS:
                     raise
                 await asyncio.sleep(FIRST_WAIT_SECONDS * 2 ** (attempt - 1))
-        raise AssertionError("the last attempt returns or raises")
 
     async def _wait_for_turn(self) -> None:
         if not self._pause:

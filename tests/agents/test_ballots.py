@@ -48,10 +48,10 @@ def token(**probabilities):
     return ChatCompletionTokenLogprob(token=most, logprob=0.0, top_logprobs=tops)
 
 
-async def silent(server):
+async def silent(server, **options):
     client = model(f"vllm/m?base_url={server.url}&retries=0")
     try:
-        return await cast(ballot(), client, [UserMessage(content="How good?", source="user")], {})
+        return await cast(ballot(**options), client, [UserMessage(content="How good?", source="user")], {})
     finally:
         await client.close()
 
@@ -126,6 +126,22 @@ async def test_a_ballot_that_begins_with_something_else_is_unread_and_says_so(se
     assert (found.value, found.status) == (None, "unparsed")
     assert found.raw == f"{first!r}, unread: 2.0% of the probability is on 1 to 9"
     assert found.expected == {"Overall on scale": pytest.approx(0.02)}
+
+
+async def test_a_ballot_is_begun_where_a_text_is_continued_and_says_how_it_could_be_read(server):
+    tops = [{"token": n, "logprob": math.log(p), "bytes": list(n.encode())} for n, p in (("7", 0.9), ("8", 0.1))]
+    server.says("7", logprobs=[{**tops[0], "top_logprobs": tops}])
+    found = await silent(server, prefill="I give it a ")
+    assert server.asked[0]["messages"][-1] == {"role": "assistant", "content": "I give it a "}
+    assert (found.status, found.raw, found.value.answer, found.value.score) == ("ok", "7", "7", pytest.approx(7.1))
+    server._answers.clear()
+    server.says("7")
+    with pytest.raises(ConfigError, match=r"^vllm/m gives no log-probabilities, .*: write vllm/m\?silent=false \(or &"):
+        await silent(server)
+    server._answers.clear()
+    server.says(refusal="No.")
+    found = await silent(server)
+    assert (found.value, found.status, found.raw, found.usage) == (None, "refused", "No.", RequestUsage(12, 3))
 
 
 def test_a_score_that_rests_on_numbers_that_are_not_listed_is_unread():

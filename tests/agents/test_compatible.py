@@ -15,6 +15,7 @@ from autogen_core.models import (
     AssistantMessage,
     FunctionExecutionResult,
     FunctionExecutionResultMessage,
+    RequestUsage,
     SystemMessage,
     UserMessage,
 )
@@ -23,11 +24,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
-from parley.agents import BadRequest, Budget, ServerFault, Session, model, record_calls, session
+from parley.agents import BadRequest, Budget, RateLimited, ServerFault, Session, model, record_calls, session
 from parley.agents.models.openai import OpenAIClient
 from parley.agents.models.reply import StreamRedactor, redact
 from parley.agents.models.servers import DeepSeekClient
 from parley.agents.models.throttle import Throttle
+from parley.agents.transcripts import tool_calls_as_text, tool_calls_in
 from tests.agents.common import ASK, KEY, USAGE, chunk
 
 
@@ -141,6 +143,8 @@ async def test_tool_calls_and_their_results(server):
         {"role": "tool", "tool_call_id": "c1", "content": "4 Äpfel"},
     ]
     assert server.asked[1]["tool_choice"] == "auto"
+    assert tool_calls_in(tool_calls_as_text([CALL])) == [("count", '{"what": "cats"}')]
+    assert tool_calls_in('[{"tool": "a"}]') == tool_calls_in('[{"tool": ') == tool_calls_in("Four.") == []
 
 
 # Streams
@@ -186,6 +190,7 @@ ODD_EVENTS: list[Any] = [
     {"choices": [5]},
     {"choices": "none"},
     {"choices": [{"delta": {"content": [5, 6]}}]},
+    {"choices": [{"delta": {"content": [{"type": "text", "text": 7}]}}]},
     {"choices": [{"delta": "words"}]},
     {"choices": [], "usage": 7},
     [],
@@ -203,6 +208,13 @@ async def test_a_stream_that_breaks_off_counts_with_what_arrived(server, event):
     assert (budget.calls, client.throttle.under_way) == (1, 0)
     assert [(call.reply, call.completion_tokens) for call in calls] == [("Sev", 1)]
     assert budget.tokens == calls[0].prompt_tokens + 1
+
+
+async def test_a_streamed_list_of_parts(server):
+    parts = ["Sev", {"type": "thinking", "thinking": "Hm."}, {"type": "text", "text": "en."}]
+    server.streams({"choices": [{"delta": {"content": parts}}]}, chunk(finish="stop"), chunk("x" * 1_900_000), USAGE)
+    texts, reply = await streamed(server.client())
+    assert (texts[0], len(texts[1]), reply.thought, reply.finish_reason) == ("Seven.", 1_900_000, "Hm.", "stop")
 
 
 async def test_a_stream_that_does_not_begin_is_not_counted_and_is_retried(server, monkeypatch):
@@ -242,6 +254,15 @@ def test_a_429_lowers_the_limit_by_a_third_and_successful_calls_raise_it_by_one(
     assert throttle.limit == pytest.approx(32 * 0.67)
     throttle.leave(succeeded=True)
     assert throttle.limit == pytest.approx(32 * 0.67 + 1 / (32 * 0.67))
+    told: list[float] = []
+    shared = Throttle(32, 0.25, told.append)
+    shared.slow_down(None)
+    shared.slow_down(2.0, reported=True)
+    shared.slow_down(0.5)
+    assert (shared.limit, shared.slowed, told) == (1, 3, [0.0, 0.5])
+    shared.under_way = 1
+    shared.leave(succeeded=True)
+    assert shared.limit == 1.25
     small = Throttle(2)
     for _ in range(3):
         small.slow_down(None)
@@ -268,6 +289,18 @@ async def test_calls_that_wait_start_in_the_order_of_their_units_and_a_cancelled
     await asyncio.wait_for(asyncio.gather(*waiting), 5)
     assert started == ["a", "a again", "b", "c"]
     assert throttle.under_way == 0
+    for pause in (0.0, 60.0):  # cancelled when its place was given to it, and while it waits out a pause
+        await throttle.enter()
+        late = asyncio.ensure_future(throttle.enter())
+        await asyncio.sleep(0)
+        throttle.slow_down(pause)
+        throttle.leave()
+        if pause:
+            await asyncio.sleep(0)
+        late.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await late
+        assert throttle.under_way == 0
 
 
 def test_a_vendor_gets_more_calls_at_a_time_than_a_server_of_ones_own(monkeypatch):
@@ -305,6 +338,17 @@ async def test_an_impossible_count_is_recorded_as_unknown(server, details):
     with record_calls() as calls:
         await server.client(price_in=1, price_out=10, price_cached=0).create(ASK)
     assert (calls[0].cached_tokens, calls[0].cost) == (None, pytest.approx(42e-6))
+
+
+async def test_a_count_that_is_no_count_is_none_and_a_long_wait_is_not_waited(server):
+    choice = {"finish_reason": "stop", "message": {"content": "Seven."}}
+    server.sends(json.dumps({"choices": [choice], "usage": {"prompt_tokens": -1, "completion_tokens": 3}}))
+    server.fails(429, headers={"Retry-After": "301"})
+    client = server.client()
+    assert (await client.create(ASK)).usage == RequestUsage(0, 3)
+    with pytest.raises(RateLimited, match=r"too many requests; the server asks to wait 301 s$"):
+        await client.create(ASK)
+    assert (client.throttle._paused_until, client.throttle.slowed, len(server.asked)) == (0.0, 1, 2)
 
 
 @given(st.integers(0, 10_000))

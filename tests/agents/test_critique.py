@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,6 +12,7 @@ from typing import Any
 import pytest
 from autogen_agentchat.conditions import TextMentionTermination
 from autogen_agentchat.teams import SelectorGroupChat
+from autogen_core import CancellationToken
 from autogen_core.models import UserMessage
 from pydantic import BaseModel
 
@@ -85,6 +88,7 @@ MET = "all criteria are met"
             {},
             ["revise: craft", "stopped after 1 revision, not scored: bias"],
         ),
+        ({"bias": (50,)}, {}, {}, ["no criteria: the draft was scored and is final"]),
         ({"bias": (50, 10), "craft": (1, 2)}, {"bias": "< 20"}, {"measure_only": ["craft"]}, ["revise: bias", MET]),
         *(
             ({"x": (20,)}, {"x": criterion}, {"max_iterations": 0}, [met])
@@ -198,6 +202,12 @@ def test_criteria_that_cannot_be_met_are_refused(criteria, settings, said):
     assert str(caught.value).startswith(said)
 
 
+def test_scores_of_one_name_are_refused():
+    editors = {name: Evaluator(Persona(name, "You edit."), Craft) for name in ("One", "Two")}
+    with pytest.raises(ConfigError, match=r"^two evaluators give scores with the same name: fluency, relevance$"):
+        Critique(WRITER, editors, criteria={"fluency": "> 1"}, model=SIM)
+
+
 # Speakers chosen before each turn, and single questions
 
 
@@ -266,6 +276,21 @@ async def test_it_is_the_turn_of_a_debate_of_one(reply_type):
     debate = Debate([ADA], model=SIM, rounds=1, reply_type=reply_type, options=options)
     (turn,) = (await debate.converse(TASK)).spoken()
     assert untimed(await ask(ADA, TASK, reply_type, model=SIM, options=options)) == untimed(turn)
+
+
+async def test_its_readout_and_the_token_that_cancels_it(server, until):
+    tops = [{"token": number, "logprob": math.log(p)} for number, p in (("7", 0.75), ("3", 0.25))]
+    texts = ['{"score": ', "7", "}"]
+    given = [{"token": text, "logprob": 0.0, "top_logprobs": tops if text == "7" else []} for text in texts]
+    server.says("".join(texts), logprobs=given)
+    turn = await ask(ADA, TASK, Opinion, model=server.name, readout="expected")
+    assert (turn.verdict, turn.expected) == (Opinion(score=7), {"score": pytest.approx(6.0)})
+    slow, token = model(f"{SIM}?latency=60"), CancellationToken()
+    asked = asyncio.ensure_future(ask(ADA, TASK, model=slow, cancellation_token=token))
+    await until(lambda: slow.throttle.under_way)
+    token.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asked
 
 
 async def test_the_personas_own_model_comes_first_and_a_question_may_end_a_conversation():

@@ -25,6 +25,7 @@ from parley.agents import Client, model
 from parley.agents.models import anthropic, google_messages
 from parley.agents.models.batches import Batched, Batches
 from parley.agents.models.compatible import CompatibleClient
+from parley.agents.models.http import not_connected
 from parley.base.address import proxy_for
 from parley.base.errors import ConfigError, ModelError, ServerFault, Unreachable
 from parley.cli.doctor import check_model
@@ -329,6 +330,14 @@ async def test_a_proxy_learns_hosts_and_no_key(no_proxies, certificate):
     assert [request for request in server.requests if KEY.encode() not in request] == [], (
         "the servers themselves get it"
     )
+
+
+def test_a_server_that_does_not_answer_and_one_without_a_key(no_proxies):
+    hint = "check the network, the firewall and the proxy"
+    said = str(not_connected("server/m", "http://host", TimeoutError(), None))
+    assert said == f"server/m: http://host did not answer within 10 s: {hint}"
+    no_proxies.delenv("PARLEY_SERVER_KEY", raising=False)
+    assert model("server/m?base_url=http://gpu-box:8000/v1").name == "server/m", "without a key, nothing is given away"
 
 
 def test_a_server_on_this_machine_needs_no_exception(no_proxies):

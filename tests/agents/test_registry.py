@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from parley.agents import DEFAULT_MODEL, ConfigError, Models, model, register
+from parley.agents import DEFAULT_MODEL, ConfigError, Models, model, record_calls, register
 from parley.agents.models import ClientOptions, split_name
 from parley.agents.models.prices import LongPrompt, Price, price_list, price_of
 from parley.agents.models.registry import client_class
@@ -39,6 +39,12 @@ class AcmeClient(Client):
     async def send(self, request: Request) -> Reply:
         text = "Seven" + "!" * self.options.volume
         return Reply(finish_reason="stop", content=text, usage=RequestUsage(2, 1), cached=False)
+
+
+def autogens(name):
+    from autogen_ext.models.replay import ReplayChatCompletionClient
+
+    return ReplayChatCompletionClient([name])
 """
 
 
@@ -98,8 +104,34 @@ async def test_a_users_own_provider():
     assert (await client.create(ASK)).content == "Seven!!!"
     assert (client.name, client.provider, client.model) == ("acme/one", "acme", "one")
     assert PROVIDERS["acme"].about == "our house model"
+    assert (client.remaining_tokens(ASK), client.count_tokens(ASK)) == (128_000 - 4 - 3, 4 + 3)
+    assert client.capabilities == client.model_info == {
+        "vision": False, "function_calling": False, "json_output": True, "family": "unknown",
+        "structured_output": False, "multiple_system_messages": False,
+    }  # fmt: skip
+    assert client.model_list() is None
     with pytest.raises(ConfigError, match=r"acme/one: unknown option 'loud' \(known: .*volume\)"):
         model("acme/one?loud=1")
+    register("mine", "acme_parley:autogens", logprobs=True)
+    made = model("mine/two/three?price_in=2&price_out=3")
+    with record_calls() as calls:
+        assert (await made.create(ASK)).content == "two/three"
+    assert [(call.model, call.cost) for call in calls] == [("mine/two/three", pytest.approx((2 * 2 + 3) / 1e6))]
+    assert (PROVIDERS["mine"].about, PROVIDERS["mine"].logprobs) == ("registered by the user", True)
+
+
+FLAGS = {
+    "local": "in_process logprobs continues embedded", "hf": "in_process logprobs continues embedded",
+    "sim": "in_process simulated", "openai": "logprobs batches", "deepseek": "logprobs", "openrouter": "logprobs",
+    "google": "batches", "anthropic": "batches", "server": "logprobs batches", "vllm": "logprobs continues",
+    "ollama": "logprobs", "llamacpp": "logprobs continues",
+}  # fmt: skip
+
+
+def test_what_providers_can_do():
+    names = ("in_process", "simulated", "logprobs", "continues", "batches", "embedded")
+    shown = {key: " ".join(n for n in names if getattr(provider, n)) for key, provider in PROVIDERS.items()}
+    assert shown == FLAGS
 
 
 @pytest.mark.usefixtures("acme")
@@ -122,8 +154,11 @@ async def test_each_model_of_a_run_is_opened_once():
     models = Models()
     judge, other = models["sim/judge"], models["sim/judge?retries=2"]
     assert (models["sim/judge"] is judge, other.options.retries, list(models)) == (True, 2, [judge, other])
+    assert (models.name_of(other), models.name_of(None)) == ("sim/judge?retries=2", None)
+    shared = [models.share("scorer", lambda: model("sim/scorer")) for _ in range(2)]
+    assert (shared[0] is shared[1], list(models)) == (True, [judge, other])
     await models.close()
-    assert list(models) == []
+    assert (list(models), models.share("scorer", Models) is shared[0]) == ([], False)
 
 
 def test_bytes_of_a_name_that_are_not_utf_8_are_written_out():

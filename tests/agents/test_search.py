@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import nullcontext
 
 import pytest
@@ -68,22 +69,15 @@ async def test_a_folder_is_indexed_once_and_again_when_it_changes(library, place
     assert make_engine(name).sources() != before, "a run's record tells the documents apart"
 
 
-async def test_a_damaged_index_is_built_again(library, place):
-    name = f"folder:{library}"
-    first = await make_engine(name).search("tower bridge")
-    (index,) = (place / "home" / "search").iterdir()
-    (index / "passages.json").write_text("[[")
-    assert await make_engine(name).search("tower bridge") == first
-    (index / "vocab.index.json").unlink()
-    assert await make_engine(name).search("tower bridge") == first
-
-
-def test_a_folder_that_cannot_be_searched_is_refused_before_any_search(place):
+async def test_a_folder_that_cannot_be_searched_is_refused(place):
     with pytest.raises(ConfigError, match="there is no folder"):
         make_engine("folder:nowhere")
     (place / "empty").mkdir()
     with pytest.raises(ConfigError, match="has no document"):
         make_engine("folder:empty")
+    (place / "empty" / "a.txt").write_text("!?")
+    with pytest.raises(ConfigError, match=r"^the documents of empty have no words to search$"):
+        await make_engine("folder:empty").search("words")
 
 
 @pytest.mark.parametrize(
@@ -205,11 +199,17 @@ def test_an_invalid_name_is_refused_before_any_search(name, message):
 async def test_a_users_engine_is_a_class_in_a_file(tmp_path):
     (tmp_path / "mine.py").write_text(
         "class Mine:\n"
+        "    pause = 0.1\n"
         "    def __init__(self, word='x'):\n        self.name, self.word = 'mine', word\n"
         "    async def search(self, query, limit=5):\n"
         "        from parley.agents.search import SearchResult\n"
         "        return [SearchResult(self.word, 'here', query)] * 9\n"
-        "    async def close(self): ...\n"
+        "    async def close(self): self.name = 'closed'\n"
     )
-    results = await make_engine(f"{tmp_path}/mine.py:Mine?word=tower").search("bridge", 2)
-    assert results == [SearchResult("tower", "here", "bridge")] * 2
+    engine, began = make_engine(f"{tmp_path}/mine.py:Mine?word=tower"), time.monotonic()
+    assert await engine.search("bridge", 2) == [SearchResult("tower", "here", "bridge")] * 2
+    assert time.monotonic() - began < 0.1
+    assert await engine.search("bridge") == [SearchResult("tower", "here", "bridge")] * 5
+    assert 0.1 <= time.monotonic() - began < 0.2
+    await engine.close()
+    assert (engine.name, engine.engine.name, engine.sources()) == ("mine", "closed", {})

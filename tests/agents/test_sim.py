@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import pytest
 from autogen_core.models import SystemMessage, UserMessage
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from parley.agents import (
     ConfigError,
@@ -51,6 +51,14 @@ class Stars(BaseModel):
 
 class Unlimited(BaseModel):
     score: int
+
+
+class AtLeast(BaseModel):
+    score: int = Field(ge=8)
+
+
+class AtMost(BaseModel):
+    score: int = Field(le=9)
 
 
 SINGLE = "Candidate ({label}): I would begin with a check of the brakes."
@@ -129,6 +137,9 @@ async def test_trouble_is_certain_or_never_at_the_ends_of_a_rate(options, status
         ("noise=0", Unlimited, "Judge this.", 7),
         ("noise=0", Unlimited, "Judge this from 0 to 100. It is from 2001, of 12 to 14 pages.", 85),
         ("noise=0", Unlimited, "Judge this. Score: <1-5>", 4),
+        ("noise=0", AtLeast, "Judge this.", 8),
+        ("noise=0&base=11", AtMost, "Judge this.", 9),
+        ("noise=0&base=-2", AtMost, "Judge this, from 1 to 5.", 1),
         ("base=40&score=+15&noise=0", Percent, "Judge this.", 55),
     ],
 )
