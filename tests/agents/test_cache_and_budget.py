@@ -16,16 +16,7 @@ from autogen_core.tools import FunctionTool
 from PIL import Image as Picture
 from pydantic import BaseModel
 
-from parley.agents import (
-    Budget,
-    BudgetSpent,
-    ParleyError,
-    ReplyCache,
-    Session,
-    model,
-    record_calls,
-    session,
-)
+from parley.agents import Budget, BudgetSpent, ParleyError, ReplyCache, Session, model, record_calls, session
 from tests.agents.common import ASK, KEY
 
 

@@ -69,11 +69,7 @@ def publish(index: Path, package: str, member: str, content: bytes, method: int 
 
 
 def add_tiny(
-    monkeypatch: pytest.MonkeyPatch,
-    *packages: str,
-    content: bytes = WEIGHTS,
-    suffix: str = "",
-    hub: str | None = None,
+    monkeypatch: pytest.MonkeyPatch, *packages: str, content: bytes = WEIGHTS, suffix: str = "", hub: str | None = None
 ) -> None:
     """Add a model 'tiny' to the catalogue, with these packages as its source, and this file on the hub."""
     entry = CatalogueEntry(

@@ -17,25 +17,14 @@ from autogen_agentchat.conditions import (
     TextMentionTermination,
     TokenUsageTermination,
 )
-from autogen_agentchat.messages import (
-    ModelClientStreamingChunkEvent,
-    TextMessage,
-    UserInputRequestedEvent,
-)
+from autogen_agentchat.messages import ModelClientStreamingChunkEvent, TextMessage, UserInputRequestedEvent
 from autogen_agentchat.teams import RoundRobinGroupChat, SelectorGroupChat, Swarm
 from autogen_core.memory import ListMemory, MemoryContent, MemoryMimeType
 from autogen_core.model_context import BufferedChatCompletionContext
 from autogen_ext.models.openai import OpenAIChatCompletionClient
 from autogen_ext.models.replay import ReplayChatCompletionClient
 
-from parley.agents import (
-    Critique,
-    Debate,
-    Evaluator,
-    Persona,
-    PersonaAgent,
-    simultaneous,
-)
+from parley.agents import Critique, Debate, Evaluator, Persona, PersonaAgent, simultaneous
 from tests.agents.common import ADA, BEN, CY, SIM, TASK, USAGE, Opinion, chunk, tool_call
 
 

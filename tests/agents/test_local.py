@@ -18,7 +18,6 @@ import pytest
 from autogen_agentchat.messages import TextMessage
 from autogen_core import CancellationToken
 from autogen_core.models import AssistantMessage, UserMessage
-from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from parley.agents import (
@@ -101,10 +100,7 @@ async def test_a_streamed_reply_is_the_whole_one_and_what_cannot_be_said_is_refu
         assert isinstance(json.loads(str(free.content)), dict)
         with pytest.raises(BadRequest, match=r"does not support tools$"):
             await client.create(ASK, tools=[COUNT])
-        long, said = (
-            [UserMessage(content="word " * 400, source="user")],
-            f"^local/{tiny_model}: .*available context",
-        )
+        long, said = ([UserMessage(content="word " * 400, source="user")], f"^local/{tiny_model}: .*available context")
         with pytest.raises(BadRequest, match=said):
             await client.create(long)
         with pytest.raises(BadRequest, match=said):
@@ -198,9 +194,6 @@ def test_no_token_is_ruled_out_and_one_missing_from_the_biased_list_is_unchanged
     result = debiased({1: 0.5, 2: 0.5}, {1: 1.0, 2: 0.0}, 1e6)
     assert result[1] / result[2] == pytest.approx(FLOOR)
     assert debiased({1: 0.5, 2: 0.5}, {2: 0.5}, 50) == {1: 0.5, 2: 0.5}
-
-
-weights = st.lists(st.floats(0.001, 1), min_size=2, max_size=8)
 
 
 def test_tokens_are_drawn_in_proportion_to_their_weights():

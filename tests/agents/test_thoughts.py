@@ -27,13 +27,7 @@ from parley.agents import (
 from parley.agents.models.marks import FORMS
 from parley.agents.models.reply import Reply
 from parley.agents.models.request import THINK_TOKENS
-from parley.agents.models.thoughts import (
-    ThoughtSplitter,
-    known_to_think,
-    opened_by_template,
-    read_parts,
-    split_thought,
-)
+from parley.agents.models.thoughts import ThoughtSplitter, known_to_think, opened_by_template, read_parts, split_thought
 from parley.agents.structured import answer_in
 from parley.base.errors import CutShort
 from tests.agents.common import ASK
@@ -161,8 +155,7 @@ async def test_nobody_hears_a_thought(server):
 async def test_a_reply_that_was_cut_while_thinking_says_what_to_raise(server, content, reply_type):
     server.sends(completion({"content": content, "reasoning_content": "Well"}, "length"))
     with pytest.raises(
-        CutShort,
-        match=r"server/m: a reply was cut off after 30 tokens, while the model was thinking; raise --max",
+        CutShort, match=r"server/m: a reply was cut off after 30 tokens, while the model was thinking; raise --max"
     ) as e:
         await ask(Persona("Ada", "A."), "Buses?", reply_type, model=server.client(think_tokens=50))
     assert "\n" not in str(e.value)

@@ -13,16 +13,7 @@ from typing import Any, ClassVar
 
 from aiohttp import web
 
-from tests.vendors.base import (
-    CACHED_TOKENS,
-    KEY,
-    PROMPT_TOKENS,
-    Answer,
-    Received,
-    Rejected,
-    SchemaRules,
-    StrictServer,
-)
+from tests.vendors.base import CACHED_TOKENS, KEY, PROMPT_TOKENS, Answer, Received, Rejected, SchemaRules, StrictServer
 
 NAMES = frozenset(
     {

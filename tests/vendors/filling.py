@@ -36,10 +36,7 @@ def fill(node: Mapping[str, Any], seed: int, path: str = "") -> Any:
 def limits(node: Mapping[str, Any]) -> tuple[int, int]:
     """The lowest and the highest number; some vendors accept them in the description only."""
     low, high = (re.search(rf"{name}: (-?\d+)", node.get("description", "")) for name in ("minimum", "maximum"))
-    return (
-        node.get("minimum", int(low[1]) if low else 0),
-        node.get("maximum", int(high[1]) if high else 10),
-    )
+    return (node.get("minimum", int(low[1]) if low else 0), node.get("maximum", int(high[1]) if high else 10))
 
 
 def is_ranking(properties: Mapping[str, Mapping[str, Any]]) -> bool:

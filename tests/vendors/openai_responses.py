@@ -6,17 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
-from tests.vendors.base import (
-    CACHED_TOKENS,
-    KEY,
-    PROMPT_TOKENS,
-    Answer,
-    Received,
-    Rejected,
-    StrictServer,
-    allow,
-    names,
-)
+from tests.vendors.base import CACHED_TOKENS, KEY, PROMPT_TOKENS, Answer, Received, Rejected, StrictServer, allow, names
 from tests.vendors.chat import FORMATS, chunks
 from tests.vendors.openai import EFFORTS, STRICT, check_effort
 
