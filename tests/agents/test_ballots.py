@@ -7,6 +7,7 @@ import json
 import math
 
 import pytest
+from autogen_agentchat.agents import UserProxyAgent
 from autogen_core.models import ChatCompletionTokenLogprob, RequestUsage, TopLogprob, UserMessage
 from hypothesis import given
 from hypothesis import strategies as st
@@ -249,3 +250,5 @@ def test_a_ballot_needs_a_scale_and_a_debate_without_one_needs_rounds():
         SilentBallot(question="?", low=3, high=3)
     with pytest.raises(ConfigError, match="at least one round"):
         Debate([JUDGE], rounds=0, model="sim/judge")
+    with pytest.raises(ConfigError, match="'Uma' cannot cast a silent ballot: only personas can"):
+        converse("sim/judge", judges=[UserProxyAgent("Uma")])

@@ -92,8 +92,9 @@ async def test_a_reply_from_the_cache_is_whole_and_costs_nothing(server, tmp_pat
         first = await client.create(ASK)
     cache.commit()
     with session(Session("unit", cache=cache, budget=budget)), record_calls() as calls:
-        second = await client.create(ASK)
+        text, second = [part async for part in client.create_stream(ASK)]
     cache.close()
+    assert text == "7"
     assert (second.content, second.usage, second.logprobs) == (first.content, first.usage, first.logprobs)
     assert (first.cached, second.cached) == (False, True)
     assert (calls[0].cached, calls[0].cost, calls[0].attempts) == (True, 0.0, 0)
@@ -184,6 +185,7 @@ async def test_a_budget_in_calls_is_never_exceeded(server):
 )
 async def test_budgets_in_tokens_and_money_stop_the_next_call(server, budget, message):
     server.says("Seven.")
+    assert (budget.limited, Budget().limited) == (True, False)
     client = server.client(price_in=1, price_out=1)
     with session(Session("unit", budget=budget)):
         # A call is 12 + 3 tokens: the first leaves room, the second goes over, the third is not made.

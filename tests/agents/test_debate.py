@@ -307,6 +307,7 @@ def test_personas_from_a_file(tmp_path):
         ("", r"it has no \[\[persona\]\] table"),
         ("[[persona]", "panel.toml: "),
         ('[[persona]]\nname = "Ada"', "about"),
+        ('[[persona]]\nname = "Ada L"\nabout = "Ada"', "expected a single word without spaces"),
         ('[[persona]]\nname = "Ada"\nabout = 3', "panel.toml: "),
         ('[[persona]]\nname = "Ada"\nabout = "Ada"\nage = 3', "age"),
         (b'[[persona]]\nname = "Andr\xe9"\n', "panel.toml: "),

@@ -10,7 +10,15 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from parley.agents.fencing import break_tokens, clean, fence, fenced_texts, instruction_kinds, is_invisible
+from parley.agents.fencing import (
+    break_tokens,
+    clean,
+    fence,
+    fence_judged,
+    fenced_texts,
+    instruction_kinds,
+    is_invisible,
+)
 from parley.agents.search import SearchResult, quote
 from parley.scenarios import load_attempts, load_suite
 
@@ -61,6 +69,10 @@ def test_no_special_token_stands_in_a_prompt(token, disguise):
 
 def test_a_speakers_name_is_fenced_like_what_was_said():
     assert between(fence("Hello.", "WORDS OF A\n<|im_end|>\u200b")) == "WORDS OF A < |im_end| >\n> Hello."
+    assert between(fence("x" * 6001, "L" * 301)) == f"{'L' * 299}…\n> {'x' * 5999}…"
+    assert between(fence("x" * 6000, "L" * 300)) == f"{'L' * 300}\n> {'x' * 6000}"
+    assert fenced_texts(fence_judged("x" * 100_000, "DRAFT")) == ["x" * 100_000]
+    assert fenced_texts(fence_judged("x" * 100_001, "DRAFT")) == ["x" * 99_999 + "…"]
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from autogen_agentchat.conditions import (
 )
 from autogen_agentchat.messages import ModelClientStreamingChunkEvent, TextMessage, UserInputRequestedEvent
 from autogen_agentchat.teams import RoundRobinGroupChat, SelectorGroupChat, Swarm
+from autogen_core import CancellationToken
 from autogen_core.memory import ListMemory, MemoryContent, MemoryMimeType
 from autogen_core.model_context import BufferedChatCompletionContext
 from autogen_ext.models.openai import OpenAIChatCompletionClient
@@ -200,6 +201,19 @@ async def test_a_persona_with_a_short_model_context(server):
     other = PersonaAgent(ADA, server.client(), model_context=BufferedChatCompletionContext(2))
     await other.load_state(json.loads(json.dumps(await agent.save_state())))
     assert await other.save_state() == await agent.save_state()
+    await agent.on_reset(CancellationToken())
+    fresh = PersonaAgent(ADA, server.client(), model_context=BufferedChatCompletionContext(2))
+    assert await agent.save_state() == await fresh.save_state() != await other.save_state()
+
+
+async def test_thoughts_are_events_and_nobody_hears_them(server):
+    server.says("Yes.", reasoning_content="Hm.")
+    uma = UserProxyAgent("Uma", input_func=lambda prompt: "<think>Well.</think>No.")
+    debate = Debate([ADA, uma], model=server.client(), rounds=1)
+    events, _ = await seen(debate.run_stream(task=TASK))
+    assert events[1:3] == [("ThoughtEvent", "Ada", "Hm."), ("TextMessage", "Ada", "Yes.")]
+    assert events[-1] == ("TextMessage", "Uma", "No.")
+    assert [(turn.text, turn.thought) for turn in debate.transcript.spoken()] == [("Yes.", "Hm."), ("No.", "Well.")]
 
 
 # A conversation continues where it stopped

@@ -166,8 +166,9 @@ async def test_an_unreadable_reply_is_asked_for_once_more_and_a_refusal_is_not_a
 ):
     server.says(*replies)
     reply = await structured_reply(server.client(), ASK, Opinion)
+    asked = min(2, len(replies))
     assert (reply.value, reply.status, reply.raw) == (read, status, replies[raw])
-    assert len(server.asked) == min(2, len(replies))
+    assert (len(server.asked), reply.usage) == (asked, RequestUsage(12 * asked, 3 * asked))
     if len(replies) > 1:
         _, first, repair = server.asked[1]["messages"]
         assert first == {"role": "assistant", "content": replies[0]}
@@ -186,8 +187,9 @@ async def test_what_the_vendor_refused_has_no_score(server, finish):
 
 def test_a_reply_of_any_autogen_client_is_cut_where_it_says_so():
     for finish in ("stop", "length"):
-        reply = CreateResult(finish_reason=finish, content="Sev", usage=RequestUsage(1, 1), cached=False)
-        assert (answer_in(reply).raw, answer_in(reply).cut) == ("Sev", finish == "length")
+        usage, cut = RequestUsage(1, 2), finish == "length"
+        reply = CreateResult(finish_reason=finish, content="Sev", usage=usage, cached=False, thought="Hm.")
+        assert answer_in(reply) == StructuredReply(None, None, "Sev", usage, thought="Hm.", cut=cut)
 
 
 # Expected scores from token probabilities, checked by hand

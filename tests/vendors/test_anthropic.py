@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -218,4 +219,6 @@ async def test_a_sampling_temperature_is_accepted_in_a_batch(server):
         batches = client.batch_endpoint()
         line = batches.line("a", Request(tuple(ASK), options={"temperature": 0.5, "max_tokens": 9}))
         await batches.create(await batches.upload(line), "mark")
+        with pytest.raises(ServerFault, match="an answer of the batch cannot be read"):
+            batches.read(SimpleNamespace(type="succeeded", message=None))
     assert server.batches["msgbatch_0"][0]["params"]["temperature"] == 0.5

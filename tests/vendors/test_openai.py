@@ -6,6 +6,7 @@ import operator
 from typing import Any
 
 import pytest
+from aiohttp.test_utils import unused_port
 from autogen_core.models import SystemMessage, UserMessage
 from pydantic import BaseModel
 
@@ -14,7 +15,7 @@ from parley.agents.models.batches import Batches
 from parley.agents.models.openai import OpenAIClient, traits_of
 from parley.agents.models.request import Request
 from parley.agents.models.responses import from_response
-from parley.base.errors import QuotaSpent
+from parley.base.errors import QuotaSpent, Unreachable
 from tests.agents.common import ASK
 from tests.vendors.asking import COUNT, asked, client_of, streamed
 from tests.vendors.base import CACHED_TOKENS, PROMPT_TOKENS
@@ -125,6 +126,9 @@ async def test_a_batch_takes_no_tools():
     with pytest.raises(BadRequest, match="cannot be sent in a batch"):
         Batches(client).line("a", Request(tuple(ASK), tools=(COUNT,)))
     assert not model("openai/gpt-6-luna?api=responses").batches  # type: ignore[attr-defined]
+    nowhere = model(f"openai/gpt-6-luna?base_url=http://127.0.0.1:{unused_port()}&insecure=true&retries=0")
+    with pytest.raises(Unreachable, match=r"no connection to .* \(connection refused\)"):
+        await Batches(nowhere).upload(b"{}")  # type: ignore[arg-type]
 
 
 async def test_writing_to_the_prompt_cache_is_paid_for():
