@@ -230,7 +230,7 @@ class SimClient(Client):
                         side = part
                         break
                 low, high = node.low, node.high
-                if None in (low, high):
+                if low is None or high is None:
                     stated = _stated_scale(prompt)
                     low, high = stated[0] if low is None else low, stated[1] if high is None else high
                 base, noise = options.on_scale(high, severity=_SEVERITY in prompt)
