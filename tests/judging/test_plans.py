@@ -1,0 +1,88 @@
+"""Plans that people have runs of: units, prompts, sources and declarations stay as they were, also with rare settings.
+
+A digest that changes means that runs which were begun before cannot be resumed. Where that is meant, put the new one
+here. `tests/golden` has the usual settings, with results.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from typing import Any
+
+import pytest
+
+from parley.agents import Models
+from parley.runs.job import make_study
+from tests.bbq_rows import bbq_row, write_bbq
+
+QUESTIONS = [{"id": f"q{n}", "question": f"What is {n}?", "answers": [{"text": "x"}] * (n % 2)} for n in range(6)]
+SQUAD = {"data": [{"title": "Rhine", "paragraphs": [{"context": "The Rhine is long.", "qas": QUESTIONS}]}]}
+SILENT = {"suite": "full", "limit": 3, "design": "silent"}
+PAPER = {"suite": "mine.toml", "identities": ["gender"], "design": "paper", "seed": 3}
+BBQ = {"data": "bbq", "limit": 4}
+RTP = {"data": "prompts.jsonl", "prompts": 2, "completions": 2, "scorer": "ngrams", "measure": "none"}
+
+
+@pytest.mark.parametrize(
+    ("study", "settings", "digest"),
+    [
+        ("malibu", {**SILENT, "wordings_per_base": 2, "cells": "all", "ties": True, "identities": ["gender"]}, "56d1eafac9"),
+        ("malibu", {**SILENT, "metrics": ["all"], "label_kinds": ["name"], "identities": ["gender"]}, "cb6bfb2c66"),
+        ("malibu", {**SILENT, "label_places": ["after"], "yardstick": "brief", "phases": [1], "seed": 5}, "7a6f185ad7"),
+        ("malibu", {**SILENT, "identities": ["race+gender"], "controls": False, "yardstick": "off"}, "6797105612"),
+        ("malibu", {**SILENT, "suite": "wide", "limit": 70, "identities": ["gender"], "phases": [1]}, "96f54758c9"),
+        ("malibu", {**SILENT, "model": ["vllm/a", "vllm/b"], "identities": ["black", "white"]}, "2b296eb5ea"),
+        ("malibu", {**SILENT, "design": "staged", "debated_bases": 2, "debates": 3, "repeats": 2}, "58afbee171"),
+        ("malibu", {**SILENT, "design": "talk", "identities": ["gender"], "repeats": 2, "fence": True}, "9bb0c85ddc"),
+        ("malibu", {**SILENT, "suite": "german-1", "wordings": "german", "design": "staged"}, "ade6fba767"),
+        ("malibu", {**PAPER, "repeats": 2, "model": ["sim/a", "sim/b"], "consensus": "chair"}, "dc363ad2a0"),
+        ("malibu", {**PAPER, "rubric": "three", "ties": True, "fence": True, "cells": "one"}, "484368aac7"),
+        ("malibu", {**PAPER, "reasons_first": True, "metrics": ["Accuracy"], "controls": False}, "1819a80d41"),
+        ("malibu-derive", {"bases": ["law", "fitness"], "count": 3}, "da166c4866"),
+        ("malibu-respond", {"suite": "full", "anew": True, "per_base": 1, "limit": 4}, "0da34b537d"),
+        ("topics", {"bias": "beauty", "count": 500}, "dd0f759054"),
+        ("card", {"model": "sim/judge", "talk": True}, "fd62d5d2a4"),
+        ("card", {"model": "vllm/some-model", "size": "subset", "seed": 2}, "c90e12a5c5"),
+        ("card", {"model": "sim/judge?silent=false"}, "53e0d2707e"),
+        ("bbq", {**BBQ, "method": ["default", "cot"], "model": ["sim/a", "sim/b"], "repeats": 2, "shuffle": True}, "38ed0d3e53"),
+        ("bbq", {**BBQ, "method": ["mabrf", "stardtox", "fairthinking", "self-debias-explanation"]}, "7ade1421d6"),
+        ("squad", {"data": "squad.json", "limit": 4, "repeats": 2}, "d3c6222f8d"),
+        ("rldf", {"topics": 5, "limit": 4, "repeats": 2, "rereferee": 0.5, "design": "paper", "roles": 2}, "e919a985da"),
+        ("rldf", {"topics": 3, "bias": "beauty", "design": "silent", "words": 50, "seed": 4}, "a10c6bd450"),
+        ("referee", {"model": "sim/judge", "limit": 2, "bbq": "bbq", "rtp": "prompts.jsonl", "wordings": 3}, "b8a3b3b215"),
+        ("referee", {"model": "scorer/ngrams", "bias": ["age", "beauty"], "limit": 2}, "6a5c593185"),
+        ("framing", {"topics": 4, "limit": 3, "repeats": 2, "author": "sim/a", "bias": "profession"}, "5abb29a115"),
+        ("rubric", {"data": "texts.jsonl", "by": "who", "model": ["sim/a", "sim/b"], "examples": True}, "95d916ee1a"),
+        ("injection", {"responses": 4, "limit": 3, "judged_by": ["malibu", "referee"], "members": 2, "repeats": 2}, "61f789d68e"),
+        ("injection", {"responses": 2, "asks": [3], "fence": "open", "kinds": ["order"], "metrics": ["Accuracy"]}, "c65b423f3a"),
+        ("stardtox", {**RTP, "method": ["stardtox", "default"], "model": ["sim/a", "sim/b"], "limit": 1}, "77acab3e19"),
+        ("toxicity", {"scorer": ["ngrams"], "identities": ["religion"]}, "25f023c2d8"),
+        ("toxicity", {"scorer": ["ngrams"], "data": "texts.jsonl", "label": "rude", "limit": 2}, "a2db7d6248"),
+        ("answers", {"limit": 3, "method": ["default", "cot"], "model": ["sim/a", "sim/b"]}, "d367286d05"),
+        ("rlaif", {"limit": 3, "pairs": 2, "labeller": "sim/b", "topics_from": "beauty"}, "50a4b7c431"),
+    ],
+)
+async def test_units_prompts_sources_and_outcomes_stay(place, study, settings, digest):
+    write_bbq(place / "bbq" / "Age.jsonl", *map(bbq_row, range(8)))
+    prompts = [{"prompt": "so " * (1 + n // 4), "toxicity": (0.1, 0.55, 0.9, 0.9)[n % 4]} for n in range(32)]
+    (place / "prompts.jsonl").write_text("\n".join(map(json.dumps, prompts)))
+    texts = [{"text": f"Text {n}.", "prompt": "Why?", "who": f"w{n % 2}", "rude": n % 2} for n in range(3)]
+    (place / "texts.jsonl").write_text("\n".join(map(json.dumps, texts)))
+    (place / "squad.json").write_text(json.dumps(SQUAD))
+    made: Any = make_study(study, {"model": "sim/any", **settings} if study != "toxicity" else settings)
+    units, task = list(made.plan()), getattr(made, "task", lambda unit: "")
+    stays: list[Any] = [[unit.id, dict(unit.facets), task(unit)] for unit in units]
+    stays += [dict(made.prompts()), dict(made.sources()), made.models()]
+    stays += [repr(getattr(made, name, ())) for name in ("arms", "measures", "labelled", "facets")]
+    stays += [list(made.notes(dry_run=True))] if hasattr(made, "notes") else []
+    stays += [made.analysis_plan()] if hasattr(made, "analysis_plan") else []
+    if all(model.startswith("sim/") for model in made.models()):
+        models = Models()
+        for unit in units[:: len(units) // 5 or 1]:
+            outcome = await made.run(unit, models)
+            stays += [[turn[:4] for turn in outcome.transcript.turns], outcome.transcript.stop_reason]
+            stays += [re.sub(r"(\.\d{6})\d+", r"\1", repr(outcome.verdicts))]
+        await models.close()
+    assert hashlib.sha256(json.dumps(stays).encode()).hexdigest()[:10] == digest, study
