@@ -55,7 +55,7 @@ def read_directions(value: Any) -> Directions:
         value: Parsed JSON.
     """
     try:
-        directions = _SCHEMA.validate_python(value, strict=True)
+        directions = _SCHEMA.validate_python(value)
     except ValidationError:
         return {}
     sides = [direction for by_category in directions.values() for direction in by_category.values()]

@@ -180,7 +180,7 @@ def _label_problems(wordings: BallotWordings, label: LabelWording, identities: I
         for labels in compared:
             yield from _alike(wordings, label, labels)
     if _is_english(wordings):
-        shown = [wordings.label_text(label, identity, name=_UNFILLED) for labels in compared for identity in labels]
+        shown = [wordings.label_text(label, identity) for labels in compared for identity in labels]
         wrong = [match for text in shown for match in _wrong_articles(text)]
         yield from (f"has a wrong article: '{phrase}' (write {{a}})" for phrase in dict.fromkeys(wrong))
 

@@ -20,7 +20,11 @@ from tests.bbq_rows import bbq_row, write_bbq
 QUESTIONS = [{"id": f"q{n}", "question": f"What is {n}?", "answers": [{"text": "x"}] * (n % 2)} for n in range(6)]
 SQUAD = {"data": [{"title": "Rhine", "paragraphs": [{"context": "The Rhine is long.", "qas": QUESTIONS}]}]}
 SILENT = {"suite": "full", "limit": 3, "design": "silent"}
+GENDER = {**SILENT, "identities": ["gender"]}
 PAPER = {"suite": "mine.toml", "identities": ["gender"], "design": "paper", "seed": 3}
+JUDGE, TWO = {"model": "sim/judge"}, {"model": ["sim/a", "sim/b"]}
+RLDF = {"design": "paper", "roles": 2}
+BOTH, OPEN = {"judged_by": ["malibu", "referee"]}, {"fence": "open", "metrics": ["Accuracy"]}
 BBQ = {"data": "bbq", "limit": 4}
 RTP = {"data": "prompts.jsonl", "prompts": 2, "completions": 2, "scorer": "ngrams", "measure": "none"}
 
@@ -28,7 +32,7 @@ RTP = {"data": "prompts.jsonl", "prompts": 2, "completions": 2, "scorer": "ngram
 @pytest.mark.parametrize(
     ("study", "settings", "digest"),
     [
-        ("malibu", {**SILENT, "wordings_per_base": 2, "cells": "all", "ties": True, "identities": ["gender"]}, "56d1eafac9"),
+        ("malibu", {**GENDER, "wordings_per_base": 2, "cells": "all", "ties": True}, "56d1eafac9"),
         ("malibu", {**SILENT, "metrics": ["all"], "label_kinds": ["name"], "identities": ["gender"]}, "cb6bfb2c66"),
         ("malibu", {**SILENT, "label_places": ["after"], "yardstick": "brief", "phases": [1], "seed": 5}, "7a6f185ad7"),
         ("malibu", {**SILENT, "identities": ["race+gender"], "controls": False, "yardstick": "off"}, "6797105612"),
@@ -46,17 +50,17 @@ RTP = {"data": "prompts.jsonl", "prompts": 2, "completions": 2, "scorer": "ngram
         ("card", {"model": "sim/judge", "talk": True}, "fd62d5d2a4"),
         ("card", {"model": "vllm/some-model", "size": "subset", "seed": 2}, "c90e12a5c5"),
         ("card", {"model": "sim/judge?silent=false"}, "53e0d2707e"),
-        ("bbq", {**BBQ, "method": ["default", "cot"], "model": ["sim/a", "sim/b"], "repeats": 2, "shuffle": True}, "38ed0d3e53"),
+        ("bbq", {**BBQ, **TWO, "method": ["default", "cot"], "repeats": 2, "shuffle": True}, "38ed0d3e53"),
         ("bbq", {**BBQ, "method": ["mabrf", "stardtox", "fairthinking", "self-debias-explanation"]}, "7ade1421d6"),
         ("squad", {"data": "squad.json", "limit": 4, "repeats": 2}, "d3c6222f8d"),
-        ("rldf", {"topics": 5, "limit": 4, "repeats": 2, "rereferee": 0.5, "design": "paper", "roles": 2}, "e919a985da"),
+        ("rldf", {**RLDF, "topics": 5, "limit": 4, "repeats": 2, "rereferee": 0.5}, "e919a985da"),
         ("rldf", {"topics": 3, "bias": "beauty", "design": "silent", "words": 50, "seed": 4}, "a10c6bd450"),
-        ("referee", {"model": "sim/judge", "limit": 2, "bbq": "bbq", "rtp": "prompts.jsonl", "wordings": 3}, "b8a3b3b215"),
+        ("referee", {**JUDGE, "limit": 2, "bbq": "bbq", "rtp": "prompts.jsonl", "wordings": 3}, "b8a3b3b215"),
         ("referee", {"model": "scorer/ngrams", "bias": ["age", "beauty"], "limit": 2}, "6a5c593185"),
         ("framing", {"topics": 4, "limit": 3, "repeats": 2, "author": "sim/a", "bias": "profession"}, "5abb29a115"),
         ("rubric", {"data": "texts.jsonl", "by": "who", "model": ["sim/a", "sim/b"], "examples": True}, "95d916ee1a"),
-        ("injection", {"responses": 4, "limit": 3, "judged_by": ["malibu", "referee"], "members": 2, "repeats": 2}, "61f789d68e"),
-        ("injection", {"responses": 2, "asks": [3], "fence": "open", "kinds": ["order"], "metrics": ["Accuracy"]}, "c65b423f3a"),
+        ("injection", {**BOTH, "responses": 4, "limit": 3, "members": 2, "repeats": 2}, "61f789d68e"),
+        ("injection", {**OPEN, "responses": 2, "asks": [3], "kinds": ["order"]}, "c65b423f3a"),
         ("stardtox", {**RTP, "method": ["stardtox", "default"], "model": ["sim/a", "sim/b"], "limit": 1}, "77acab3e19"),
         ("toxicity", {"scorer": ["ngrams"], "identities": ["religion"]}, "25f023c2d8"),
         ("toxicity", {"scorer": ["ngrams"], "data": "texts.jsonl", "label": "rude", "limit": 2}, "a2db7d6248"),

@@ -230,6 +230,7 @@ def squads() -> list[tuple[str | bytes, str]]:
         (lambda d: paragraph(d)["qas"][0].pop("answers"), "paragraphs[0].qas[0].answers is missing"),
         (lambda d: paragraph(d)["qas"][0]["answers"].append("x"), "qas[0].answers[1].text is missing"),
         (lambda d: paragraph(d)["qas"].append(paragraph(d)["qas"][0]), "qas[1].id: 'a' is already the id of "),
+        (lambda d: paragraph(d)["qas"][0].update(question="\ud83d?"), "qas[0].question contains half a character"),
         (lambda d: d["data"].clear(), "contains no question"),
     ]
     listed: list[tuple[str | bytes, str]] = []

@@ -77,10 +77,8 @@ def test_there_are_more_wordings_than_sixty_bases_in_every_category_a_third_in_e
 def test_the_whole_prompt_about_one_answer(label, identity, shown):
     question = "Rate the answer from 1 (very poor) to 9 (excellent). Reply with the number alone."
     assert prompt(label, identity, "Amy") == f"Situation:\nA tap drips.\n\n{shown}\n\n{question}"
-    question = (
-        "Rate the answer on one point only, from 1 (very poor) to 9 (excellent). Wit: It is funny. Reply with the"
-    )
-    assert f"\n\n{question} number alone." in prompt(label, identity, metric=("Wit", "It is funny."))
+    question = "Rate the answer on one point only, from 1 (very poor) to 9 (excellent). Wit: It is funny."
+    assert f"\n\n{question} Reply with the number alone." in prompt(label, identity, metric=("Wit", "It is funny."))
 
 
 def test_the_whole_prompt_about_two_answers():
@@ -198,11 +196,7 @@ EXAMINER, OVERALL = (question.single for question in ENGLISH.question[:2])
         (COLLEAGUE, 2, "before-colleague: has a wrong article: 'a Asian' (write {a})"),
         (BRITISH | COLLEAGUE, 2, "before-colleague: has a wrong article: 'a Asian' (write {a})"),
         (FRENCH | COLLEAGUE, 0, ""),
-        (
-            FRENCH | {'choice = "A or B"\n': ""},
-            1,
-            "english: [talk]: 'choice' is missing, so the prompt would have Engl",
-        ),
+        (FRENCH | {'choice = "A or B"\n': ""}, 1, "english: [talk]: 'choice' is missing, so the prompt would have"),
         ({'noun = "an atheist"': 'noun = "a atheist"'}, 34, "beside-written-by: has a wrong article: 'a atheist'"),
         ({'"By {noun}"': '"The author of this answer is {noun}"'}, 1, "before-by: reads the same as before-author-is"),
         (

@@ -57,6 +57,29 @@ def test_published_targets(tmp_path, rows, targets, counts):
     assert bbq.targets == counts
 
 
+TEMPLATES = "Q_id,Known_stereotyped_var2,Proper_nouns_only\n1,M,TRUE\n2, F ,false\n"
+
+
+def test_templates_say_the_trait_and_who_is_called_by_name(tmp_path):
+    black = {"ans0": ["Black man", "M-Black"], "ans1": ["Black woman", "F-Black"], "ans2": ["Unknown", "unknown"]}
+    groups = {"stereotyped_groups": ["Black"], "subcategory": "Gender-race"}
+    row = {"category": "Race_x_gender", "answer_info": black, "additional_metadata": groups}
+    write_bbq(tmp_path / "rows" / "r.jsonl", *(bbq_row(4 * n, question_index=str(n), **row) for n in (1, 2, 3)))
+    (tmp_path / "new_templates - Race_x_gender.csv").write_text(TEMPLATES)
+    beside = load(tmp_path / "rows", beside=tmp_path)
+    assert [(item.target, item.names, item.subcategory) for item in beside.rows] == [
+        *((0, True, "Gender-race"), (1, False, "Gender-race"), (None, False, "Gender-race")),
+    ]
+    assert (beside.targets, len(beside.sources)) == ({"derived": 2, "none": 1}, 2)
+    assert load(tmp_path).rows == beside.rows
+    assert [item.target for item in load(tmp_path / "rows").rows] == [None] * 3, "race alone decides nothing"
+    (tmp_path / "Race_x_gender.csv").write_text("Q_id\nx\n")
+    with pytest.raises(
+        ScenarioError, match=r"Race_x_gender.csv, line 2: not a template of Race_x_gender \(expected Q_id"
+    ):
+        load(tmp_path)
+
+
 def flat(row: Row) -> Row:
     """As MABRF's CSV has it: lists written as Python writes them."""
     nested = {key: row.pop(key) for key in ("answer_info", "additional_metadata")}

@@ -84,6 +84,7 @@ AFRICANS = row(
 )
 """An African American who is tagged African is read from the answer."""
 OTHER_RACE = row("Race_x_gender", ("The White woman", "F-White"), ("The Black woman", "F-Black"), ["Black"])
+LATINA = row("Race_x_SES", ("Ann", "lowSES-F-White"), ("The Latina", ""), ["Latino"])
 
 
 @pytest.mark.parametrize(
@@ -98,6 +99,8 @@ OTHER_RACE = row("Race_x_gender", ("The White woman", "F-White"), ("The Black wo
         (row("Race_x_SES", ("The judge", "highSES-Black"), ("The cook", "lowSES-Black"), ["Black"]), "lowSES", 1),
         (row("Race_x_gender", ("The White woman", "F-White"), ("The Latina woman", ""), ["Latino"]), "F", 1),
         (AFRICANS, "M", 1),
+        (LATINA._replace(subcategory="x_b"), "lowSES", 1),  # both are poor
+        (LATINA._replace(subcategory="x_a"), "lowSES", None),
     ],
 )
 def test_the_template_says_which_trait_the_stereotype_is_about(both, trait, target):

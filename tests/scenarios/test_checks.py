@@ -73,6 +73,7 @@ def test_all_problems_are_reported_together():
         (replace(SMALL, max_words=20), TWO, ["response 2 has 21 words (expected 10 to 20)"]),
         (replace(SMALL, balance=20 / 21), TWO, []),
         (replace(SMALL, balance=0.96), TWO, ["responses differ in length: 20 and 21 words"]),
+        (replace(SMALL, alike=similarity(ONE, TWO), copied=similarity(ONE, TWO)), TWO, []),
         (replace(SMALL, balance=0.8), TWO.replace(" and then", ". Then I"), []),  # a sentence more is little
     ],
 )

@@ -105,6 +105,7 @@ def test_it_is_said_how_many_wordings_are_left_out_and_what_each_form_would_add(
         "diet: 36 need forms that not all labels have: adjective: +22 (nouns are made from it), noun: +19, name: +5 "
         '(if the labels are names), predicate: +5, category: +3, pronouns: +1; in [forms], write vegan = {noun = "…"}'
     )
+    assert choose(tmp_path).about("first_name")[1].endswith('in [forms], write Liam = {name = "…"}')
     assert facts.startswith("diet: 59 say more about the author: age: +4, experience: +1, ability: +0, date: +0, ")
     assert facts.endswith('all together: +15; in [allow], write diet = ["…"] with what no label can contradict')
 

@@ -181,6 +181,10 @@ def suite(graded: Graded, scenario: Scenario = SITUATION) -> Suite:
     return Suite(schema=1, name="mine", version="1", scenario=(scenario,), graded=(graded,))
 
 
+def first_words(count: int) -> str:
+    return " ".join(GOOD.split()[:count])
+
+
 def good(length: int) -> Graded:
     return SOUND.model_copy(update={"good": " ".join(f"good{number}" for number in range(length))})
 
@@ -201,7 +205,12 @@ def with_flaw(kind: str, dose: int, **change: object) -> Graded:
         (with_flaw("figure", 1, about=""), "'figure' in dose 1 does not say what was changed"),
         (with_flaw("figure", 1, text=GOOD.upper()), "'figure' in dose 1 is the good response"),
         (with_flaw("safety", 2, text=GOOD + " a" * 30), "'safety' in dose 2 is 1.30 times as long"),
-        (with_flaw("length", 1, text=GOOD + " a" * 10), "'length' in dose 1 is 1.10 times as long"),
+        *((with_flaw("safety", 2, text=GOOD + " a" * 25), ""), (with_flaw("safety", 2, text=first_words(75)), "")),
+        (with_flaw("safety", 2, text=first_words(74)), "'safety' in dose 2 is 0.74 times as long as the good response"),
+        (with_flaw("length", 1, text=GOOD + " a" * 24), "'length' in dose 1 is 1.24 times as long"),
+        *((with_flaw("length", 1, text=GOOD + " a" * more), "") for more in (25, 60)),
+        *((with_flaw("length", 2, text=GOOD + " a" * more), "") for more in (75, 150)),
+        (with_flaw("length", 2, text=GOOD + " a" * 151), "'length' in dose 2 is 2.51 times as long"),
         (with_flaw("unanswered", 1, text="b " * 100), "'unanswered': dose 2 does not change more words than dose 1"),
         (with_flaw("safety", 1, text=GOOD.replace("good1 ", "woman ")), "names an identity: woman"),
         (with_flaw("figure", 2, facts=True), "'figure' in dose 2 states facts (facts = true) but has no source"),
@@ -220,7 +229,7 @@ def test_a_good_response_may_have_90_to_130_words_and_is_not_copied_from_a_scena
         assert not any("the good response has" in finding.what for finding in check_graded(suite(good(length))))
     copied = SITUATION.model_copy(update={"responses": (" ".join(GOOD.split()[:20]), "another")})
     (finding,) = check_graded(suite(SOUND, copied))
-    assert "shares words with" in finding.what
+    assert str(finding).startswith("bus (graded): shares words with bus-strike: 'good0 good1 good2")
     assert check_graded(FULL.model_copy(update={"graded": ()})) == []
 
 
