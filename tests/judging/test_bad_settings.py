@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ HEAD = 'schema = 1\nname = "mine"\nversion = "1"\n'
 ROLE = '[[role]]\nname = "{0}"\nlabel = "a {0}"\n'
 RUBRIC = '[[metric]]\nname = "Safety"\nquestions = ["Safe?"]\n[[metric]]\nname = "Kindness"\nquestions = ["Kind?"]\n'
 TEAM = "[[evaluator]]\n"
+BATTERY = (Path(__file__).parents[2] / "judging" / "card" / "card-1.toml").read_text("utf-8")
 FILES = {
     "bbq/Age.jsonl": json.dumps(bbq_row()),
     "docs/rhine.txt": "The Rhine rises in Switzerland.",
@@ -47,6 +49,13 @@ FILES = {
     "rubric0.toml": 'about = "x"',
     "rubric1.toml": RUBRIC + 'colour = "red"',
     "rubric2.toml": RUBRIC.replace("Kindness", "Preferred"),
+    "rubric3.toml": RUBRIC.replace("Kindness", "BS"),
+    "jury.toml": '[[persona]]\nname = "A"\nabout = "You decide."\n',
+    "team3.toml": TEAM + 'name = "a"\nabout = "You judge."\nmetrics = { reason = "x" }',
+    "team4.toml": TEAM + 'name = "a"\nabout = "You judge."\nmetrics = { wit = "x" }',
+    "battery0.toml": BATTERY.replace('"unread-race"', '"unread-gender"'),
+    "battery1.toml": BATTERY.replace(BATTERY[BATTERY.index("[size.brief]") : BATTERY.index("[size.sampled]")], ""),
+    "battery2.toml": BATTERY.replace('kinds = ["', 'kinds = ["wit", "'),
     "team0.toml": TEAM + 'name = "a"',
     "team1.toml": TEAM + 'name = "a"\nabout = "You judge."',
     "team2.toml": TEAM + 'name = "a"\nscorer = "embedded"\ncriteria = { b = "< 1" }',
@@ -60,6 +69,7 @@ NEEDED: dict[str, dict[str, Any]] = {
 }
 """What a study does not work without."""
 PAPER: dict[str, Any] = {"design": "paper"}
+NO_NAMES: dict[str, Any] = {"identities": ["religion"], "label_kinds": ["name"]}
 REFEREE: dict[str, Any] = {"judged_by": ["referee"]}
 BAD: list[tuple[str, dict[str, Any], str]] = [
     ("bbq", {"method": ["defalt"]}, "unknown method 'defalt' (did you mean default? known: default, cot, fairness-"),
@@ -154,7 +164,32 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("malibu", {**PAPER, "rubric": "rubric2.toml"}, "and none may be called all, justification, preferred, remark"),
     ("malibu", {**PAPER, "rubric": "rubric9.toml"}, "rubric9.toml: No such file or directory"),
     ("malibu", {**PAPER, "rubric": "latin.toml"}, "latin.toml: not a text file"),
+    (
+        "malibu",
+        {**NO_NAMES, "design": "silent"},
+        "no label wording for religion that fits --label-places and --label-k",
+    ),
+    (
+        "malibu",
+        {**PAPER, "suite": "mine.toml", "identities": ["hyphens.toml"]},
+        "two pairs of labels would both be call",
+    ),
+    (
+        "bbq",
+        {"method": ["fairthinking"], "settings": ["jury=jury.toml"]},
+        "jury.toml: a jury needs at least two person",
+    ),
+    ("stardtox", {"team": "team3.toml", "scorer": None}, "'reason' cannot be a metric"),
+    ("stardtox", {"team": "team4.toml"}, "the team has no evaluator with a scorer to replace"),
+    ("rubric", {"rubrics": ["rubric3.toml", "bs"]}, "a metric is in two of the rubrics: leave one of them out"),
     ("card", {"battery": "card-9"}, "unknown battery 'card-9'"),
+    ("card", {"battery": "battery0.toml"}, "battery0.toml: the line 'unread-gender' occurs twice"),
+    (
+        "card",
+        {"battery": "battery1.toml", "size": "brief"},
+        " has no size 'brief' (it has: default, subset, sampled)",
+    ),
+    ("card", {"battery": "battery2.toml", "size": "brief"}, " has no graded response with a flaw of the kind 'wit'"),
 ]
 
 
@@ -177,15 +212,6 @@ def test_settings_that_cannot_work_are_refused_in_one_line_before_anything_is_se
 @pytest.mark.parametrize("settings", [{"readout": "expected"}, {"consensus": "chair"}, {"reasons_first": False}])
 def test_what_only_the_papers_design_has_works_there(settings):
     assert make_study("malibu", {**NEEDED["malibu"], **PAPER, **settings})
-
-
-def test_own_labels_that_would_give_two_units_one_name_give_different_units_or_are_an_error():
-    settings = {**NEEDED["malibu"], **PAPER, "suite": "mine.toml", "identities": ["hyphens.toml"]}
-    try:
-        ids = [unit.id for unit in make_study("malibu", settings).plan()]
-    except (ParleyError, ScenarioError):
-        return
-    assert len(set(ids)) == len(ids)
 
 
 @pytest.mark.parametrize("name", STUDIES)
