@@ -26,6 +26,7 @@ JUDGE, TWO = {"model": "sim/judge"}, {"model": ["sim/a", "sim/b"]}
 RLDF = {"design": "paper", "roles": 2}
 BOTH, OPEN = {"judged_by": ["malibu", "referee"]}, {"fence": "open", "metrics": ["Accuracy"]}
 BBQ = {"data": "bbq", "limit": 4}
+SEARCH, TEACH = {"search_model": "sim/b", "searched": 2}, {"mode": "teacher-guides", "teacher": "sim/debate"}
 RTP = {"data": "prompts.jsonl", "prompts": 2, "completions": 2, "scorer": "ngrams", "measure": "none"}
 
 
@@ -66,6 +67,31 @@ RTP = {"data": "prompts.jsonl", "prompts": 2, "completions": 2, "scorer": "ngram
         ("toxicity", {"scorer": ["ngrams"], "data": "texts.jsonl", "label": "rude", "limit": 2}, "a2db7d6248"),
         ("answers", {"limit": 3, "method": ["default", "cot"], "model": ["sim/a", "sim/b"]}, "d367286d05"),
         ("rlaif", {"limit": 3, "pairs": 2, "labeller": "sim/b", "topics_from": "beauty"}, "50a4b7c431"),
+        ("squad", {"data": "squad.json", "search": ["none", "folder:docs"], "paragraph": True, **SEARCH}, "3bf0124bc2"),
+        ("squad", {"data": "squad.json", "as_published": True, "limit": 3}, "6922dfc877"),
+        ("bbq", {**BBQ, "method": ["mabrf-search"], "settings": ["engine=folder:docs"]}, "d7188d9710"),
+        ("bbq", {**BBQ, "method": ["fairness-prompt-rule", "stardtox-rule", "self-debias-reprompting"]}, "722f7b3b4c"),
+        ("bbq", {**BBQ, "method": ["mabrf"], "settings": ["meaning=sim/b"]}, "0d40639654"),
+        (
+            "stardtox",
+            {**RTP, "method": ["stardtox-no-performance", "fairness-prompt"], "meaning": "sim/b"},
+            "9baea8ba03",
+        ),
+        ("stardtox", {**RTP, "judge": "sim/b", "criteria": ["toxicity < 0.01"], "max_iterations": 2}, "be2527afa4"),
+        (
+            "rubric",
+            {"data": "texts.jsonl", "rubrics": ["four"], "context": "prompt", "readout": "expected"},
+            "7415f0bc3c",
+        ),
+        ("rlaif", {"limit": 2, "readout": "expected"}, "882f75fe77"),
+        ("injection", {"responses": 2, "limit": 1, "readout": "expected", "judges": "demographic"}, "0eda12be9f"),
+        ("rldf", {**RLDF, **TEACH, "topics": 2, "order": "shuffled", "personas": "last"}, "674e2ce9c6"),
+        (
+            "rldf",
+            {**JUDGE, "design": "silent", "topics": 2, "order": "shuffled", "rounds": 3, "feedback": False},
+            "7613db2f2b",
+        ),
+        ("malibu", {**PAPER, "readout": "expected", "model": "sim/judge", "judges": "demographic"}, "c848c4f9ae"),
     ],
 )
 async def test_units_prompts_sources_and_outcomes_stay(place, study, settings, digest):
@@ -75,6 +101,8 @@ async def test_units_prompts_sources_and_outcomes_stay(place, study, settings, d
     texts = [{"text": f"Text {n}.", "prompt": "Why?", "who": f"w{n % 2}", "rude": n % 2} for n in range(3)]
     (place / "texts.jsonl").write_text("\n".join(map(json.dumps, texts)))
     (place / "squad.json").write_text(json.dumps(SQUAD))
+    (place / "docs").mkdir()
+    (place / "docs" / "rhine.txt").write_text("The Rhine is a long river. Who forgot? The grandfather.")
     made: Any = make_study(study, {"model": "sim/any", **settings} if study != "toxicity" else settings)
     units, task = list(made.plan()), getattr(made, "task", lambda unit: "")
     stays: list[Any] = [[unit.id, dict(unit.facets), task(unit)] for unit in units]
