@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from parley.runs import RunFile
+from parley.runs.store import RunFile
 from tests.agents.test_cache import fill, not_a_database, overwritten_pages
 from tests.chaos.studies import OWN
 from tests.conftest import File

@@ -26,7 +26,7 @@ from tests.mutants.faults import Fault, choose, faults_of
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = ROOT / "tests" / "MUTANTS.md"
-FAR = ("benchmarks", "chaos", "docs", "nightly", "tests", "training", "viewer")
+FAR = ("benchmarks", "docs", "nightly", "tests", "viewer")
 """Folders whose tests go through many rooms, and are slow: they are tried for rooms of their name only."""
 BESIDE = {"agents": "vendors"}
 """Folders of tests that belong to a room of another name."""

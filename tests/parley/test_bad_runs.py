@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import parley as library
+from parley.runs.opening import reason
 from tests.panels import ONE_CELL, in_design
 from tests.parley.test_bad_input import SIM, one_line
 
@@ -240,3 +241,20 @@ def test_few_verdicts_give_dashes_notes_or_one_line(parley, few):
     one_line(parley("compare", few["none"], few["pairs"]), 2, "is done")
     one_line(parley("compare", few["singles"], few["pairs"]), 2, "no unit in common")
     one_line(parley("compare", few["unread"], few["unread"]), 2, "readable verdicts on both sides")
+
+
+WHY = {
+    OSError(28, "No space left on device"): "the disk is full",
+    sqlite3.OperationalError("database or disk is full"): "the disk is full",
+    OSError(13, "Permission denied"): "the file or its folder is read-only",
+    OSError(30, "Not writable"): "the file or its folder is read-only",
+    sqlite3.OperationalError("attempt to write a readonly database"): "the file or its folder is read-only",
+    OSError(0, "Read-only file system"): "the file or its folder is read-only",
+    sqlite3.OperationalError("database is locked"): "another process is writing to it",
+    OSError(5, "Input/output error"): "Input/output error",
+    ValueError("odd"): "odd",
+}
+
+
+def test_why_a_file_cannot_be_written():
+    assert [reason(error) for error in WHY] == list(WHY.values())
