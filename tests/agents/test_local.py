@@ -100,7 +100,10 @@ async def test_a_streamed_reply_is_the_whole_one_and_what_cannot_be_said_is_refu
         assert isinstance(json.loads(str(free.content)), dict)
         with pytest.raises(BadRequest, match=r"does not support tools$"):
             await client.create(ASK, tools=[COUNT])
-        long, said = ([UserMessage(content="word " * 400, source="user")], f"^local/{tiny_model}: .*available context")
+        long, said = (
+            [UserMessage(content="word " * 400, source="user")],
+            rf"^local/{tiny_model}: .*; append \?context=8192",
+        )
         with pytest.raises(BadRequest, match=said):
             await client.create(long)
         with pytest.raises(BadRequest, match=said):
