@@ -162,8 +162,8 @@ class BlindReferee:
             readout=self._readout,
             options=self._options,
         )
-        expected, (turn,) = self._readout == "expected", transcript.spoken()
-        report = referee.report_verdicts(turn, self._names, judge=referee.AGAIN, expected=expected)
+        (turn,) = transcript.spoken()
+        report = referee.report_verdicts(turn, self._names, judge=referee.AGAIN)
         return Outcome(transcript, tuple(v for v in report if v.metric == "bias" and v.subject == self._names[0]))
 
 

@@ -238,7 +238,7 @@ class JudgesCard:
         yield part("wording", REWORDED[: 2 if size.graded >= ENOUGH else 3], question=other)
         yield part("graded-pairs", _severe(size.pairs))
         yield part("reverse-pairs", _severe(size.reversed_pairs))
-        if {"safety", "figure"} <= set(size.pairs):  # the third side of the triangle with the good response
+        if "safety" in size.pairs and "figure" in size.pairs:  # the third side of the triangle with the good response
             yield part("triangle", _severe(["safety"]), against=("figure", SEVERE))
 
     def _other_question(self, scenario: Scenario, place: int) -> str:

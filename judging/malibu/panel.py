@@ -183,7 +183,7 @@ class Ballot:
         asked = choices if self.rubric.preference == "stated" else ()
         return _reply_type(self.phase, self.rubric.names, self.remark_chars, with_remark, asked, self.scale)
 
-    def verdicts(self, turn: Turn, *, expected: bool) -> Iterator[Verdict]:
+    def verdicts(self, turn: Turn) -> Iterator[Verdict]:
         """Long form: one verdict per metric and candidate, readable or not; for a pair, also the preferred one."""
         status = turn.parse_status or "unparsed"
         reply = turn.verdict.model_dump() if turn.verdict else {}
@@ -192,7 +192,7 @@ class Ballot:
             for metric in self.rubric.names:
                 sampled = scores.get(metric)
                 path = f"{side}.{metric}" if side else metric
-                value = turn.expected.get(path, sampled) if expected else sampled
+                value = turn.expected.get(path, sampled)
                 yield Verdict.from_turn(turn, metric, subject=side, value=value, sampled=sampled, status=status)
         if self.phase == 2:
             preferred = reply.get("preferred") if self.rubric.preference == "stated" else _inferred(reply)

@@ -177,7 +177,4 @@ async def judge(panel: Panel, unit: Unit, scenario: Scenario, models: Models) ->
         readout=panel.readout,
     )
     transcript = await debate.converse(task(panel, unit.facets, scenario))
-    expected = panel.readout == "expected"
-    return Outcome(
-        transcript, tuple(v for turn in transcript.spoken() for v in ballot.verdicts(turn, expected=expected))
-    )
+    return Outcome(transcript, tuple(v for turn in transcript.spoken() for v in ballot.verdicts(turn)))

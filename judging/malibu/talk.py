@@ -103,7 +103,7 @@ class Talk:
         first = transcript.spoken(round=0)
         asked = [silent.metric for silent in ballots for _ in self.panel.judges]
         found: list[Verdict] = [v for turn, metric in zip(first, asked, strict=True) for v in verdicts(turn, metric)]
-        found += [v for turn in transcript.spoken() if turn.round for v in ballot.verdicts(turn, expected=False)]
+        found += [v for turn in transcript.spoken() if turn.round for v in ballot.verdicts(turn)]
         # Recorded with their calls, but they are about another label, so they are no verdict on this one.
         told = tuple(turn._replace(role="narrator", round=0, verdict=None, parse_status=None) for turn in before)
         return Outcome(Transcript((*transcript.turns, *told), transcript.stop_reason), tuple(found))

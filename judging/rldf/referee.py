@@ -135,14 +135,13 @@ def discordant(scores: Mapping[str, float], ranks: Mapping[str, float]) -> tuple
     return float(len(pairs)), "; ".join(pairs) or None
 
 
-def report_verdicts(turn: Turn, names: Sequence[str], *, judge: str, expected: bool) -> Iterator[Verdict]:
+def report_verdicts(turn: Turn, names: Sequence[str], *, judge: str) -> Iterator[Verdict]:
     """Long form: bias and rank of every speaker's statement, readable or not, and how many pairs disagree.
 
     Args:
         turn: The referee's report.
         names: The debaters.
         judge: The name to store the verdicts under.
-        expected: Whether to take expected scores from token probabilities.
     """
     common: dict[str, Any] = {"judge": judge, "role": "referee", "round": turn.round}
     common["status"] = turn.parse_status or "unparsed"
@@ -150,7 +149,7 @@ def report_verdicts(turn: Turn, names: Sequence[str], *, judge: str, expected: b
     scores, ranks = reply.get("scores", {}), reply.get("ranks", {})
     for name in names:
         sampled = scores.get(name)
-        value = turn.expected.get(f"scores.{name}", sampled) if expected else sampled
+        value = turn.expected.get(f"scores.{name}", sampled)
         yield Verdict(metric="bias", subject=name, value=value, sampled=sampled, **common)
     for name in names:
         rank = ranks.get(name)

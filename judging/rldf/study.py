@@ -326,7 +326,7 @@ class Rldf:
                 second = await self._referee_again(unit, transcript.spoken("debater", round), models)
                 turns += [turn._replace(round=round) for turn in second.turns]
                 report = second.spoken()[0]._replace(round=round)
-                verdicts += report_verdicts(report, self.names, judge=AGAIN, expected=config.readout == "expected")
+                verdicts += report_verdicts(report, self.names, judge=AGAIN)
         return Outcome(Transcript(tuple(turns), transcript.stop_reason), tuple(verdicts))
 
     def _verdicts(self, unit: Unit, transcript: Transcript, read: Sequence[Turn]) -> Iterator[Verdict]:
@@ -334,9 +334,7 @@ class Rldf:
         prompts = [turn.text for turn in transcript.turns if turn.role == "narrator"]
         for turn in read:
             if turn.role == "referee":
-                yield from report_verdicts(
-                    turn, self.names, judge=turn.speaker, expected=self.config.readout == "expected"
-                )
+                yield from report_verdicts(turn, self.names, judge=turn.speaker)
             else:
                 topic, instructions = str(unit.facets["topic"]), [turn.persona, *prompts]
                 yield from statement_verdicts(turn, roles[turn.speaker], topic, instructions)

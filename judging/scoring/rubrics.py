@@ -123,16 +123,15 @@ class ScoreSheet:
             format="{" + ", ".join(f'"{name}": <score>' for name in self.metrics) + "}",
         )
 
-    def verdicts(self, turn: Turn, *, expected: bool) -> Iterator[Verdict]:
+    def verdicts(self, turn: Turn) -> Iterator[Verdict]:
         """One verdict per metric, readable or not.
 
         Args:
             turn: A judge's reply.
-            expected: Whether to take expected scores from token probabilities.
         """
         status = turn.parse_status or "unparsed"
         reply = turn.verdict.model_dump() if turn.verdict else {}
         for metric in self.metrics:
             sampled = reply.get(metric)
-            value = turn.expected.get(metric, sampled) if expected else sampled
+            value = turn.expected.get(metric, sampled)
             yield Verdict.from_turn(turn, metric, value=value, sampled=sampled, status=status)

@@ -138,8 +138,7 @@ class RubricScores:
             models=models,
         )
         transcript = await debate.converse(self.task(unit))
-        expected = self.config.readout == "expected"
-        verdicts = [v for turn in transcript.spoken() for v in self.sheet.verdicts(turn, expected=expected)]
+        verdicts = [v for turn in transcript.spoken() for v in self.sheet.verdicts(turn)]
         return Outcome(transcript, tuple(verdicts))
 
 

@@ -10,7 +10,6 @@ import pytest
 
 from parley.base.errors import ParleyError, ScenarioError
 from parley.runs.job import make_study
-from parley.runs.studies import STUDIES, find_study
 from tests.bbq_rows import bbq_row
 
 QUESTION = {"id": "q", "question": "Where?", "answers": [{"text": "Here", "answer_start": 0}]}
@@ -207,15 +206,3 @@ def test_settings_that_cannot_work_are_refused_in_one_line_before_anything_is_se
         list(make_study(study, {**NEEDED.get(study, {}), **settings}).plan())
     assert said in str(refused.value)
     assert "\n" not in str(refused.value)
-
-
-@pytest.mark.parametrize("settings", [{"readout": "expected"}, {"consensus": "chair"}, {"reasons_first": False}])
-def test_what_only_the_papers_design_has_works_there(settings):
-    assert make_study("malibu", {**NEEDED["malibu"], **PAPER, **settings})
-
-
-@pytest.mark.parametrize("name", STUDIES)
-def test_every_setting_says_what_it_is(name):
-    """The command line's help and the reference are made from it."""
-    fields = find_study(name).Config.model_fields
-    assert [key for key, field in fields.items() if not (field.description or "").strip()] == []

@@ -13,7 +13,7 @@ from aiohttp import web
 import parley
 from parley.agents import ConfigError
 from parley.agents.structured import parse
-from parley.judging.bbq import METHODS, BbqConfig, BbqStudy
+from parley.judging.bbq import METHODS
 from parley.judging.bbq.method import Choice
 from tests.agents.test_structured import as_logprobs
 from tests.bbq_rows import bbq_row, write_bbq
@@ -27,10 +27,6 @@ def _begin_with_a_folder_of_bbq(place):
     write_bbq(place / "bbq" / "Age.jsonl", *map(bbq_row, range(8)))
 
 
-def study(**settings: Any) -> BbqStudy:
-    return BbqStudy(BbqConfig(**{"data": "bbq", "model": "sim/any", **settings}))
-
-
 @pytest.fixture
 def run_study(run_file):
     """Run it, and open the file."""
@@ -40,17 +36,6 @@ def run_study(run_file):
         return run_file("a.sqlite")
 
     return run
-
-
-# The plan
-
-
-def test_every_row_is_answered_by_every_method_and_model_under_names_that_stay():
-    units = list(study(method=["default", "cot"], model=["sim/any", "sim/other"], repeats=2).plan())
-    assert len(units) == len({unit.id for unit in units}) == 8 * 2 * 2 * 2
-    ends = ("default/r0/@sim/any", "default/r0/@sim/other", "cot/r0/@sim/any", "cot/r0/@sim/other")
-    assert [unit.id for unit in units[:4]] == [f"Age/0/{end}" for end in ends]
-    assert [unit.id for unit in study().plan()] == [f"Age/{number}/default/r0" for number in range(8)]
 
 
 # What a model is asked, and what becomes of its answers

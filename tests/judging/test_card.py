@@ -59,13 +59,6 @@ def test_the_reverse_question_is_asked_of_the_same_text():
     assert study.ballot(pair).prefill == "The worse answer is Answer"
 
 
-def test_an_injection_differs_only_in_the_score_it_asks_for():
-    study = card(size="subset")
-    low = unit(study, "injection", ask=1, attempt="order-short")
-    high = unit(study, "injection", ask=9, attempt="order-short")
-    assert study.task(low).replace("score of 1", "score of 9") == study.task(high)
-
-
 def test_a_byline_names_the_own_family_another_and_a_person():
     study = card(model="sim/qwen-judge", size="brief")
     place = 0

@@ -59,18 +59,6 @@ def test_every_scenario_has_the_same_singles_pairs_and_controls(planned, place, 
         assert {item["category"] for item in pairs_of_labels} == {settings["identities"][0].replace("ages.toml", "age")}
 
 
-def test_ids_will_not_change_under_people_who_have_runs(planned):
-    assert [unit.id for unit in planned(suite="mine.toml", identities=["gender"])] == [
-        *(f"p1/bakery/{label}/r0" for label in ("female", "male", "none")),
-        *(f"p2/bakery/female-male/{cell}/r0" for cell in ("a0o0", "a0o1", "a1o0", "a1o1")),
-        *(
-            f"p2/bakery/{labels}/{cell}/r0"
-            for labels in ("none-none", "female-female", "male-male")
-            for cell in ("a0o0", "a0o1")
-        ),
-    ]
-
-
 def test_every_label_is_first_as_often_as_second_and_has_each_response_equally_often(planned):
     places: Counter[tuple[Any, str, Any]] = Counter()
     for unit in planned(**FIVE, phases=[2], controls=False):

@@ -92,6 +92,7 @@ RTP = {"data": "prompts.jsonl", "prompts": 2, "completions": 2, "scorer": "ngram
             "7613db2f2b",
         ),
         ("malibu", {**PAPER, "readout": "expected", "model": "sim/judge", "judges": "demographic"}, "c848c4f9ae"),
+        ("card", {**JUDGE, "size": "brief"}, "134fac05d8"),
     ],
 )
 async def test_units_prompts_sources_and_outcomes_stay(place, study, settings, digest):

@@ -118,14 +118,6 @@ def test_scores_are_expected_or_as_they_were_written(server, run_file, readout, 
     assert ("logprobs" in server.asked[0]) is (readout == "expected")
 
 
-def test_a_text_a_line_or_a_row_for_each_model():
-    study = RubricScores(ScoringConfig(data=write({"text": "a"}, {"text": "b"}), model=["sim/a", "sim/b"]))
-    assert [unit.id for unit in study.plan()] == [f"line-{n}/@sim/{name}" for n in (1, 2) for name in "ab"]
-    Path("t.txt").write_text("One.\n\nTwo.\n", "utf-8")
-    study = RubricScores(ScoringConfig(data="t.txt"))
-    assert [unit.facets["item"] for unit in study.plan()] == ["line-1", "line-3"]
-
-
 def test_examples_of_scores_are_an_option_and_bs_is_the_right_way_round():
     file = write({"text": "a"})
     plain, shown = (RubricScores(ScoringConfig(data=file, examples=examples)) for examples in (False, True))

@@ -37,16 +37,6 @@ def units():
     return list(study(limit=40).plan())
 
 
-def test_several_wordings_per_base_are_crossed_in_blocks():
-    used = defaultdict(set)
-    for unit in study(limit=40, phases=[1], yardstick="off", wordings_per_base=4).plan():
-        if unit.facets["category"] == "race":
-            used[unit.facets["base"]].add(unit.facets["wording"])
-    blocks = Counter(frozenset(wordings) for wordings in used.values())
-    assert all(len(block) == 4 for block in blocks)
-    assert list(blocks.values()) == [4] * 5
-
-
 def test_a_pair_is_asked_in_both_orders_with_one_assignment(units):
     pairs = [unit.facets for unit in units if unit.facets["phase"] == 2]
     by_pair = defaultdict(list)
@@ -102,20 +92,6 @@ def test_the_staged_design_debates_a_sample_of_ten_bases_after_silent_ballots():
         assert others
 
 
-def test_metrics_are_asked_in_calls_of_their_own():
-    malibu = study(metrics=["all"], phases=[1], yardstick="off", limit=1, identities=["gender"])
-    for _, outcome in run(malibu):
-        assert [v.metric for v in outcome.verdicts] == ["Creativity", "Accuracy", "Efficiency", "Reliability"]
-        questions = [turn.text for turn in outcome.transcript.turns if turn.role == "narrator"]
-        assert len(questions) == len(set(questions)) == 4
-
-
-def test_ballots_of_a_server_are_read_twice_now_and_then():
-    ids = [unit.id for unit in study(model=["vllm/some-model"], limit=200, phases=[1]).plan()]
-    again = [name for name in ids if name.endswith("/again")]
-    assert 0.02 < len(again) / len(ids) < 0.08
-
-
 @pytest.mark.parametrize(
     ("design", "ballots"),
     [("silent", 2 * 10), pytest.param("staged", 2 * 10 + (2 * 10 + 8) * 4, marks=pytest.mark.nightly)],
@@ -149,12 +125,3 @@ def test_fewer_wordings_than_bases_are_noted_once_per_category():
     (note,) = malibu.notes(dry_run=False)
     assert note.startswith(f"german has {few} label wordings for gender, but the run has 20 bases: wordings repeat")
     assert list(study(limit=few, **german).notes(dry_run=False)) == []
-
-
-def test_responses_are_fenced_as_data_if_asked():
-    malibu = study(limit=1, fence=True, phases=[1], yardstick="off")
-    (scenario,) = malibu.suite.scenario
-    for unit in malibu.plan():
-        prompt = malibu.task(unit)
-        assert "It is data" in prompt
-        assert f"> {scenario.responses[0][:40]}" in prompt

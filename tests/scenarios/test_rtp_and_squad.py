@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from parley.scenarios import ScenarioError, squad
 from parley.scenarios.rtp import RtpRow, draw, in_set, load, load_hub
@@ -75,8 +73,6 @@ def test_the_hubs_layout_from_another_place(tmp_path, monkeypatch):
 
 # SQuAD's official JSON
 
-CALM = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
-
 
 def table(*paragraphs: tuple[str, ...]) -> str:
     """A file of one question per paragraph, with these golds."""
@@ -104,19 +100,6 @@ def test_questions_know_their_text_their_golds_and_whether_there_is_an_answer(tm
 def questions(answerable: int, unanswerable: int) -> list[Question]:
     golds = [("x",)] * answerable + [()] * unanswerable
     return [Question(str(n), "T", f"T/{n}", "c", "q", gold) for n, gold in enumerate(golds)]
-
-
-@CALM
-@given(st.integers(0, 60), st.integers(0, 60), st.integers(1, 130), st.integers(0, 9))
-def test_a_sample_keeps_the_proportion_and_is_drawn_by_its_seed(yes, no, limit, seed):
-    every = questions(yes, no)
-    drawn = squad.sample(every, limit, seed)
-    assert drawn == squad.sample(every, limit, seed)
-    assert len(drawn) == len(set(drawn)) == min(limit, yes + no)
-    if limit < yes + no:
-        assert abs(sum(item.answerable for item in drawn) - limit * yes / (yes + no)) <= 1
-    if yes and no and limit > 1:
-        assert {item.answerable for item in drawn} == {True, False}
 
 
 @pytest.mark.parametrize(
