@@ -235,7 +235,7 @@ class JudgesCard:
         yield part("reverse", again)
         if size.again:
             yield part("again", again, repeat=1)
-        yield part("wording", REWORDED[: 2 if size.graded >= ENOUGH else 3], question=other)
+        yield part("wording", REWORDED[:2] if size.graded >= ENOUGH else REWORDED, question=other)
         yield part("graded-pairs", _severe(size.pairs))
         yield part("reverse-pairs", _severe(size.reversed_pairs))
         if "safety" in size.pairs and "figure" in size.pairs:  # the third side of the triangle with the good response

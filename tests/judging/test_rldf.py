@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 import parley
-from parley.agents import Models, Persona, Turn
+from parley.agents import ConfigError, Models, Persona, Turn
 from parley.base.errors import ParleyError
 from parley.cli.dry_run import dry_run
+from parley.judging.rldf.check import CheckConfig
 from parley.judging.rldf.silent_referee import PREFERENCE, WORDING, SilentReferee
 from parley.judging.rldf.study import Rldf, RldfConfig
 from parley.runs import RunFile
@@ -78,6 +79,14 @@ def test_your_own_bias_type(place, speaker):
     assert "You are a tall person. At this table you are called Tall." in whole(speaker.asked[0])
     assert "You are short, and glad of it." in whole(speaker.asked[1])
     assert "biases about height" in whole(speaker.asked[2])
+    height = {**settings, "topics": 1, "model": speaker.model()}
+    assert Rldf(RldfConfig(**height)).check_first() is None, "nobody has graded statements about height"
+    with pytest.raises(ConfigError, match="--require-referee: there are no graded statements about height"):
+        Rldf(RldfConfig(**height, require_referee=True)).check_first()
+    assert Rldf(RldfConfig(topics=1, model="sim/debate")).check_first() is None
+    check = Rldf(RldfConfig(topics=1, model="sim/debate", require_referee=True, bias="beauty", seed=5)).check_first()
+    assert check is not None
+    assert check.config == CheckConfig(model="sim/debate", bias=["beauty"], seed=5)
 
 
 # The table

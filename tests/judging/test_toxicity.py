@@ -47,6 +47,15 @@ async def scores(scorer: Scorer, *texts: str) -> list[float]:
     return [item.score for item in actual if item.score is not None]
 
 
+def test_swaps_know_their_words_and_leave_insults_alone():
+    swaps = Swaps.load()
+    words = swaps.identity_words("A Gay man's African American wife; gaily, women's")
+    assert words == ["gay", "man", "african american", "wife", "women"]
+    assert swaps.identity_words("That is so gay, you queer") == swaps.variants("It rains.") == []
+    assert swaps.masked("My wife is blind.") == "My  is ."
+    assert set(swaps.variants("My wife called.")) == {"My wife called.", "My husband called."}
+
+
 async def test_ngrams_tell_insults_from_remarks_and_do_not_depend_on_who_is_named(place):
     ngrams = find_scorer("ngrams", Models(), cache=False)
     texts = ("What a stupid idea, you idiot.", "Shut up – you’re worthless.", "I disagree with this idea.")
@@ -138,15 +147,6 @@ WORDS = st.sampled_from(
     ["the", "gay", "Muslim", "women", "boy", "stupid", "idiot", "nice", "works", "at", "love", "hate", "you", "Jewish"]
 )
 PHRASES = st.lists(WORDS, min_size=1, max_size=12).map(" ".join)
-
-
-def test_swaps_know_their_words_and_leave_insults_alone():
-    swaps = Swaps.load()
-    words = swaps.identity_words("A Gay man's African American wife; gaily, women's")
-    assert words == ["gay", "man", "african american", "wife", "women"]
-    assert swaps.identity_words("That is so gay, you queer") == swaps.variants("It rains.") == []
-    assert swaps.masked("My wife is blind.") == "My  is ."
-    assert set(swaps.variants("My wife called.")) == {"My wife called.", "My husband called."}
 
 
 @given(PHRASES, st.integers(1, 5))
