@@ -17,6 +17,7 @@ HEAD = 'schema = 1\nname = "mine"\nversion = "1"\n'
 ROLE = '[[role]]\nname = "{0}"\nlabel = "a {0}"\n'
 RUBRIC = '[[metric]]\nname = "Safety"\nquestions = ["Safe?"]\n[[metric]]\nname = "Kindness"\nquestions = ["Kind?"]\n'
 TEAM = "[[evaluator]]\n"
+JUDGE = TEAM + 'name = "{}"\nabout = "You judge."\nmetrics = {{ {} = "x" }}\n'
 BATTERY = (Path(__file__).parents[2] / "judging" / "card" / "card-1.toml").read_text("utf-8")
 FILES = {
     "bbq/Age.jsonl": json.dumps(bbq_row()),
@@ -55,6 +56,8 @@ FILES = {
     "battery0.toml": BATTERY.replace('"unread-race"', '"unread-gender"'),
     "battery1.toml": BATTERY.replace(BATTERY[BATTERY.index("[size.brief]") : BATTERY.index("[size.sampled]")], ""),
     "battery2.toml": BATTERY.replace('kinds = ["', 'kinds = ["wit", "'),
+    "team5.toml": JUDGE.format("a", "wit") + JUDGE.format("a", "charm"),
+    "team6.toml": JUDGE.format("a", "wit") + JUDGE.format("b", "wit"),
     "team0.toml": TEAM + 'name = "a"',
     "team1.toml": TEAM + 'name = "a"\nabout = "You judge."',
     "team2.toml": TEAM + 'name = "a"\nscorer = "embedded"\ncriteria = { b = "< 1" }',
@@ -179,6 +182,16 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
         "jury.toml: a jury needs at least two person",
     ),
     ("stardtox", {"team": "team3.toml", "scorer": None}, "'reason' cannot be a metric"),
+    (
+        "stardtox",
+        {"team": "team5.toml", "scorer": None},
+        "team5.toml: evaluators and their scores need different names",
+    ),
+    (
+        "stardtox",
+        {"team": "team6.toml", "scorer": None},
+        "team6.toml: evaluators and their scores need different names",
+    ),
     ("stardtox", {"team": "team4.toml"}, "the team has no evaluator with a scorer to replace"),
     ("rubric", {"rubrics": ["rubric3.toml", "bs"]}, "a metric is in two of the rubrics: leave one of them out"),
     ("card", {"battery": "card-9"}, "unknown battery 'card-9'"),

@@ -42,7 +42,7 @@ RTP = {"data": "prompts.jsonl", "prompts": 2, "completions": 2, "scorer": "ngram
         ("malibu", {**SILENT, "design": "staged", "debated_bases": 2, "debates": 3, "repeats": 2}, "58afbee171"),
         ("malibu", {**SILENT, "design": "talk", "identities": ["gender"], "repeats": 2, "fence": True}, "9bb0c85ddc"),
         ("malibu", {**SILENT, "suite": "german-1", "wordings": "german", "design": "staged"}, "ade6fba767"),
-        ("malibu", {**PAPER, "repeats": 2, "model": ["sim/a", "sim/b"], "consensus": "chair"}, "dc363ad2a0"),
+        ("malibu", {**PAPER, **TWO, "repeats": 2, "consensus": "chair", "cells": "all"}, "7403c193a7"),
         ("malibu", {**PAPER, "rubric": "three", "ties": True, "fence": True, "cells": "one"}, "484368aac7"),
         ("malibu", {**PAPER, "reasons_first": True, "metrics": ["Accuracy"], "controls": False}, "1819a80d41"),
         ("malibu-derive", {"bases": ["law", "fitness"], "count": 3}, "da166c4866"),

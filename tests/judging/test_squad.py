@@ -42,7 +42,7 @@ def run(speaker: Any, answer: Any, **settings: Any) -> Any:
     def says(body: dict[str, Any]) -> str:
         prompt = str(body["messages"][1]["content"])
         if "search engine queries" in prompt:
-            return '["rhine"]'
+            return '["rhine", "zq", "zr", "zs", "zt", "zu"]'
         return SUMMARY if "Search Results:" in prompt else str(answer(prompt))
 
     speaker.says = says
@@ -63,7 +63,8 @@ def knows_from_search(prompt: str) -> str:
 
 
 def test_both_arms_answer_the_same_questions_and_the_report_compares_them(speaker):
-    assert run(speaker, knows_from_search, search=ARMS).complete
+    assert run(speaker, knows_from_search, search=ARMS, searched=2).complete
+    assert rows("SELECT DISTINCT value FROM verdicts WHERE metric = 'search_queries'") == [(2.0,)]
     assert rows("SELECT count(*), count(DISTINCT json_extract(facets, '$.question_id')) FROM units") == [(32, 16)]
     report = make_report([Path("s.sqlite")], draws=200)
     scores = report.table("scores")
@@ -93,6 +94,7 @@ def test_as_published_shows_the_paragraph_and_uses_the_notebooks_settings(speake
     assert all("Text " in str(body["messages"]) for body in speaker.asked)
     asked = {"search" in str(body["messages"]).lower(): body["temperature"] for body in speaker.asked}
     assert asked == {False: 0.0, True: 0.8}
+    assert rows("SELECT DISTINCT value FROM verdicts WHERE metric = 'search_queries'") == [(5.0,)]
     ids = {name for (name,) in rows("SELECT DISTINCT json_extract(facets, '$.question_id') FROM units")}
     assert ids == {"q00", "q01", "q10"}, "the first ones of the file, as the notebooks take them"
     assert not any("ill-defined" in line for line in make_report([Path("s.sqlite")], draws=100).words)
