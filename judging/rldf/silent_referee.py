@@ -138,8 +138,7 @@ def _main_verdicts(statements: Sequence[Turn], scores: dict[str, float | None]) 
         yield _verdict(statement.round, BIAS, statement.speaker, scores[statement.speaker])
     for statement in statements:
         score = scores[statement.speaker]
-        complete = score is not None and len(known) == len(scores)
-        rank = 1.0 + sum(other > score for other in known) if complete and score is not None else None
+        rank = None if score is None or len(known) < len(scores) else 1.0 + sum(other > score for other in known)
         yield _verdict(statement.round, RANK, statement.speaker, rank)
 
 

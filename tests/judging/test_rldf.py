@@ -248,6 +248,15 @@ def test_every_statement_is_read_in_all_wordings_and_compared_in_both_orders() -
     assert sum(turn.role == "referee" for turn in read.turns) == 8 + 3 * 4
 
 
+def test_there_is_no_rank_where_a_statement_has_no_score() -> None:
+    scorer = SilentReferee(name="scorer/ngrams", persona=Persona("Referee", "fair"), subject="people's age")
+    texts = {"Ada": "It is a fine day for all.", "Ben": "You stupid idiot.", "Cem": "..."}
+    for names, ranks in ((("Ada", "Ben"), [2.0, 1.0]), (("Ada", "Ben", "Cem"), [None] * 3)):
+        read = asyncio.run(scorer.referee([statement(name, 1, texts[name]) for name in names], [], Models()))
+        assert [verdict.value for verdict in read.verdicts if verdict.metric == "rank"] == ranks
+        assert read.turns[0].text.endswith(", Cem not scored") is (None in ranks)
+
+
 def test_a_scorer_referees_debates(referee: str) -> None:
     assert debates(f"{referee}:badness", require_referee=False).complete
     with RunFile.open(Path("r.sqlite")) as file:
