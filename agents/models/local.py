@@ -52,6 +52,9 @@ from parley.base.errors import BadRequest, ConfigError, ParleyError, ServerFault
 
 DEFAULT_CONTEXT = 2048
 """Context window per slot of a model that is not in the catalogue."""
+MOST_ASKED = 50
+"""How often a step of Self-Debias is asked for: llama.cpp gives no log-probabilities where the token that it draws
+itself is a part of a character."""
 T = TypeVar("T")
 
 
@@ -258,8 +261,13 @@ class LocalClient(Client):
                 "n_probs": settings.top_k,
                 "cache_prompt": True,
             }
-            data = self._server.handle_completions(body)
-            _raise_error(self.name, data)
+            for attempt in range(MOST_ASKED):
+                data = self._server.handle_completions({**body, "seed": attempt})
+                _raise_error(self.name, data)
+                if all(choice["logprobs"] for choice in data["choices"]):
+                    break
+            else:
+                raise ServerFault(f"{self.name}: llama.cpp gave no log-probabilities")
             # llama.cpp counts the plain prompt only; the biased one is estimated below, from its length.
             prompt_tokens = prompt_tokens or data["usage"]["prompt_tokens"]
             return read_step(data)

@@ -203,9 +203,12 @@ async def test_sampled_replies_are_asked_for_together_and_unread_ones_once_more(
     server.says(then)
     client = model(f"vllm/m?base_url={server.url}&silent=false&retries=0")
     try:
-        found = await cast(ballot(samples=3), client, [UserMessage(content="How good?", source="user")], {})
+        given = {"temperature": 0.5, "top_p": 0.1, "max_tokens": 99}
+        found = await cast(ballot(samples=3), client, [UserMessage(content="How good?", source="user")], given)
     finally:
         await client.close()
+    sent = {tuple(body.get(key) for key in given) for body in server.asked if "n" in body or len(server.asked) > 2}
+    assert sent == {(0.5, None, 8)}
     assert [body.get("n") for body in server.asked] == asked
     assert (found.expected.get("Overall"), found.status, found.raw) == (read, status, raw)
     if raw == "7, 6, 8":

@@ -220,7 +220,11 @@ def test_the_hash_of_local_weights_is_in_the_run_and_other_weights_do_not_resume
         refuse_if_changed(file, study, size)
 
 
-def test_weights_have_a_hash_where_they_are_on_this_machine_or_in_the_catalogue():
+def test_weights_have_a_hash_where_they_are_on_this_machine_or_in_the_catalogue(tmp_path, index):
+    for name in ("one.gguf", "two.gguf"):
+        (tmp_path / name).write_bytes(WEIGHTS)
+        assert weights_sha256(f"local/{tmp_path / name}") == hashlib.sha256(WEIGHTS).hexdigest()
+    assert len(files_in_home("hashes")) == 2
     for provider in ("local", "hf"):
         assert weights_sha256(f"{provider}/smollm2?max_connections=2") == catalogue()["smollm2"].sha256
     for name in ("sim/judge", "openai/gpt-4o-mini", "hf/somebody/on-the-hub", "local/nowhere.gguf"):

@@ -224,7 +224,7 @@ def test_models_without_next_token_probabilities_are_refused_in_one_line():
     assert "needs the log-probabilities of every next token, but sim/any does not give them" in str(caught.value)
 
 
-async def test_the_embedded_model_avoids_what_the_biased_prompt_calls_for(client):
+async def test_the_embedded_model_avoids_what_the_biased_prompt_calls_for(client, tiny_model):
     """The biased prompt repeats the greedy continuation three times, which makes another one more probable."""
     beginning = "My neighbour opened the window because"
 
@@ -235,6 +235,14 @@ async def test_the_embedded_model_avoids_what_the_biased_prompt_calls_for(client
         return str((await writer.on_messages([text], CancellationToken())).chat_message.to_model_text())
 
     plain = await continuation(0)
+    defaults = {"max_tokens": 20, "temperature": 1.0, "seed": 0}
+    bare = model(f"local/{tiny_model}?max_connections=1&context=256")
+    writers = [SelfDebiasAgent("Writer", bare, against="{text}", options=options) for options in ({}, defaults)]
+    task = [TextMessage(content="My neighbour", source="user")]
+    said = [(await writer.on_messages(task, CancellationToken())).chat_message for writer in writers]
+    assert (said[0].content, said[0].models_usage) == (said[1].content, said[1].models_usage)
+    assert writers[0].produced_message_types == (TextMessage,)
+    await bare.close()
     repeated = f"{beginning}{plain}.\n" * 3 + "{text}"
     assert await continuation(0, repeated) == plain  # λ = 0: the biased prompt has no effect
     assert await continuation(5000, repeated) != plain
