@@ -57,7 +57,7 @@ def containers(guest: Any) -> list[Any]:
     left: list[Any] = [guest]
     while left:
         container = left.pop()
-        if id(container) in found or not hasattr(container, "__dict__"):
+        if id(container) in found:
             continue
         found[id(container)] = container
         for value in vars(container).values():

@@ -246,7 +246,7 @@ class LocalClient(Client):
         settings = DebiasSettings(
             decay=float(options["contrast_decay"]),
             top_k=int(options["contrast_keep"]),
-            max_tokens=int(options.get("max_tokens", 20)),
+            max_tokens=int(options["max_tokens"]),
             temperature=float(options.get("temperature", 1.0)),
             seed=int(options.get("seed", 0)),
         )

@@ -139,6 +139,7 @@ async def test_a_ballot_is_begun_where_a_text_is_continued_and_says_how_it_could
     server.says("7")
     with pytest.raises(ConfigError, match=r"^vllm/m gives no log-probabilities, .*: write vllm/m\?silent=false \(or &"):
         await silent(server)
+    assert server.asked[-1]["messages"][-1]["role"] == "user", "nothing is begun that is not given"
     server._answers.clear()
     server.says(refusal="No.")
     found = await silent(server)

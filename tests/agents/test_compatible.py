@@ -24,7 +24,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
-from parley.agents import BadRequest, Budget, RateLimited, ServerFault, Session, model, record_calls, session
+from parley.agents import (
+    BadRequest,
+    Budget,
+    RateLimited,
+    ServerFault,
+    Session,
+    model,
+    record_calls,
+    session,
+    structured_reply,
+)
 from parley.agents.models.openai import OpenAIClient
 from parley.agents.models.reply import StreamRedactor, redact
 from parley.agents.models.servers import DeepSeekClient
@@ -36,6 +46,10 @@ from tests.agents.common import ASK, KEY, USAGE, chunk
 class Score(BaseModel):
     points: int = Field(ge=0, le=10)
     why: str = Field("", max_length=80)
+
+
+class Empty(BaseModel):
+    """An object without fields."""
 
 
 class Verdict(BaseModel):
@@ -117,12 +131,14 @@ async def test_json_mode_and_no_mode_at_all(server, monkeypatch):
     await server.client(structured="json").create(ask, json_output=Score)
     await server.client().create(ask, json_output=True)
     await server.client(structured="none").create(ask, json_output=Score)
+    await structured_reply(server.client(structured="json"), ask, Empty)
     deepseek = model("deepseek/deepseek-flash", base_url=server.url)
     await deepseek.create(ask, json_output=Score)
     await deepseek.create(ASK, json_output=Score)  # whose prompt does not speak of JSON: it would be rejected
     await deepseek.close()
     formats = [body.get("response_format") for body in server.asked]
-    assert formats == [{"type": "json_object"}, {"type": "json_object"}, None, {"type": "json_object"}, None]
+    spoken = {"type": "json_object"}
+    assert formats == [spoken, spoken, None, spoken, spoken, None]
 
 
 async def test_tool_calls_and_their_results(server):
@@ -184,6 +200,10 @@ async def test_the_key_is_redacted_from_tool_calls_and_reasoning(server, monkeyp
     assert reply.content == [FunctionCall(id="***", name="send", arguments='{"what": "***"}')]
     assert reply.thought == "I know ***."
     assert KEY not in calls[0].reply
+    several = [{"finish_reason": "stop", "message": {"content": text}} for text in ("7", f"8 {KEY}")]
+    server._answers.clear()
+    server.sends(json.dumps({"choices": several}))
+    assert (await server.client().create(ASK, extra_create_args={"n": 2})).others == ("8 ***",)
 
 
 ODD_EVENTS: list[Any] = [

@@ -286,7 +286,7 @@ async def test_its_memory_is_saved_and_its_errors_are_ours(server, agent):
     server.says("Yes.")
     first, second, token = agent(), agent(), CancellationToken()
     task = TextMessage(content=TASK, source="user")
-    assert first.produced_message_types == (TextMessage,)
+    assert (first.produced_message_types, first.description) == ((TextMessage,), "You are Ada, an auditor.")
     await first.on_messages([task], token)
     await second.load_state(json.loads(json.dumps(await first.save_state())))
     await first.on_reset(token)

@@ -235,9 +235,12 @@ async def test_the_embedded_model_avoids_what_the_biased_prompt_calls_for(client
         return str((await writer.on_messages([text], CancellationToken())).chat_message.to_model_text())
 
     plain = await continuation(0)
-    defaults = {"max_tokens": 20, "temperature": 1.0, "seed": 0}
+    defaults = {"temperature": 1.0, "seed": 0}
     bare = model(f"local/{tiny_model}?max_connections=1&context=256")
-    writers = [SelfDebiasAgent("Writer", bare, against="{text}", options=options) for options in ({}, defaults)]
+    writers = [
+        SelfDebiasAgent("Writer", bare, against="{text}", options={**options, "max_tokens": 9})
+        for options in ({}, defaults)
+    ]
     task = [TextMessage(content="My neighbour", source="user")]
     said = [(await writer.on_messages(task, CancellationToken())).chat_message for writer in writers]
     assert (said[0].content, said[0].models_usage) == (said[1].content, said[1].models_usage)

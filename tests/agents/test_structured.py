@@ -165,8 +165,12 @@ async def test_an_unreadable_reply_is_asked_for_once_more_and_a_refusal_is_not_a
     server, replies, read, status, raw
 ):
     server.says(*replies)
-    reply = await structured_reply(server.client(), ASK, Opinion)
+    client, typed = server.client(), []
+    send = client.send
+    client.send = lambda request: typed.append(request.typed) or send(request)  # type: ignore[method-assign,func-returns-value]
+    reply = await structured_reply(client, ASK, Opinion)
     asked = min(2, len(replies))
+    assert typed == [True, False][:asked], "the first may be asked for once more"
     assert (reply.value, reply.status, reply.raw) == (read, status, replies[raw])
     assert (len(server.asked), reply.usage) == (asked, RequestUsage(12 * asked, 3 * asked))
     if len(replies) > 1:

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from autogen_core.models import SystemMessage, UserMessage
+from autogen_core.models import RequestUsage, SystemMessage, UserMessage
 from pydantic import BaseModel, Field
 
 from parley.agents import BadRequest, Budget, RateLimited, ServerFault, Session, session
@@ -128,14 +128,13 @@ a temperature (t) and forced tools (f); thousands of tokens, and output. A name 
 """
 
 
-@pytest.mark.parametrize("line", RULES.strip().splitlines())
-def test_a_names_version_is_never_its_date(line):
-    names, _, known = line.rpartition(": ")
-    for name in names.split():
-        rules = rules_for(f"anthropic/{name}")
-        can = zip("Tatf", (rules.thinks, rules.adaptive, rules.temperature, rules.forced_tools), strict=True)
-        words = (",".join(rules.efforts), str(rules.off).replace(" ", ""), "".join(flag for flag, on in can if on))
-        assert " ".join(words) + f" {rules.context // 1000} {rules.output}" == known, name
+def test_a_names_version_is_never_its_date():
+    for names, _, known in (line.rpartition(": ") for line in RULES.strip().splitlines()):
+        for name in names.split():
+            rules = rules_for(f"anthropic/{name}")
+            can = zip("Tatf", (rules.thinks, rules.adaptive, rules.temperature, rules.forced_tools), strict=True)
+            words = (",".join(rules.efforts), str(rules.off).replace(" ", ""), "".join(flag for flag, on in can if on))
+            assert " ".join(words) + f" {rules.context // 1000} {rules.output}" == known, name
 
 
 async def test_no_limit_is_higher_than_the_model_accepts_and_only_four_prefixes_are_marked():
@@ -219,6 +218,10 @@ async def test_a_sampling_temperature_is_accepted_in_a_batch(server):
         batches = client.batch_endpoint()
         line = batches.line("a", Request(tuple(ASK), options={"temperature": 0.5, "max_tokens": 9}))
         await batches.create(await batches.upload(line), "mark")
-        with pytest.raises(ServerFault, match="an answer of the batch cannot be read"):
-            batches.read(SimpleNamespace(type="succeeded", message=None))
+        tokens = {"input_tokens": 3, "output_tokens": 4, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0}
+        spent = SimpleNamespace(**tokens, output_tokens_details=None)
+        with pytest.raises(ServerFault, match="an answer of the batch cannot be read") as caught:
+            batches.read(SimpleNamespace(type="succeeded", message=SimpleNamespace(content=None, usage=spent)))
+    assert caught.value.billed is not None
+    assert caught.value.billed.usage == RequestUsage(3, 4)
     assert server.batches["msgbatch_0"][0]["params"]["temperature"] == 0.5

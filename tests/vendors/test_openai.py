@@ -125,7 +125,8 @@ async def test_a_batch_takes_no_tools():
     assert isinstance(client, OpenAIClient)
     with pytest.raises(BadRequest, match="cannot be sent in a batch"):
         Batches(client).line("a", Request(tuple(ASK), tools=(COUNT,)))
-    assert not model("openai/gpt-6-luna?api=responses").batches  # type: ignore[attr-defined]
+    responses = model("openai/gpt-6-luna?api=responses")
+    assert (responses.batches, responses.at_once, client.batches, client.at_once) == (False, 1, True, 8)
     nowhere = model(f"openai/gpt-6-luna?base_url=http://127.0.0.1:{unused_port()}&insecure=true&retries=0")
     with pytest.raises(Unreachable, match=r"no connection to .* \(connection refused\)"):
         await Batches(nowhere).upload(b"{}")  # type: ignore[arg-type]

@@ -170,6 +170,9 @@ async def test_an_answer_that_cannot_be_used_is_billed_all_the_same(server, body
     assert budget.tokens == 2 * (PROMPT_TOKENS + TEXT_TOKENS)
 
 
+CALL = FunctionCall(id="y", name="sum", arguments='{"a": 1}')
+
+
 @of("anthropic", "google")
 async def test_broken_tool_calls_and_empty_turns_can_be_sent(server):
     server.says("7")
@@ -178,15 +181,17 @@ async def test_broken_tool_calls_and_empty_turns_can_be_sent(server):
         *ASK,
         AssistantMessage(content="", source="a"),
         UserMessage(content="Again.", source="user"),
-        AssistantMessage(content=[FunctionCall(id="x", name="count", arguments="{broken")], source="a"),
-        FunctionExecutionResultMessage(content=[result]),
+        AssistantMessage(content=[FunctionCall(id="x", name="count", arguments="{broken"), CALL], source="a"),
+        FunctionExecutionResultMessage(content=[result, result.model_copy(update={"call_id": "y", "name": "sum"})]),
         UserMessage(content="And?", source="user"),
     ]
     async with client_of(server) as client:
         await client.create(history)
     turns = server.turns(server.asked[0].body)
     assert ([role for role, _ in turns], turns[0][1]) == (["user", "assistant", "tool"], "How many?\n\nAgain.")
-    assert "And?" in json.dumps(server.asked[0].body)
+    body = json.dumps(server.asked[0].body)
+    assert "And?" in body
+    assert all(part in body for part in ('{"a": 1}', '"count"', '"sum"', ": {}"))
 
 
 @pytest.mark.parametrize("body", ["<html>hello</html>", "{broken", '{"error": "text"}', "[]"])
