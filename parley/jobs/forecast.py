@@ -111,10 +111,6 @@ def forecast(work: Work, provider: ProviderLimits, machine: Machine, seed: int =
         machine: Where it is executed.
         seed: For latencies, faults and retries.
     """
-    sizes = {"calls": work.calls, "calls per unit": work.calls_a_unit, "concurrency": machine.concurrency}
-    for name, value in sizes.items():
-        if value < 1:
-            raise ConfigError(f"{name} must be at least 1, got {value}")
     simulation = _Simulation(work, provider, machine, seed)
     simulation.run(MAX_SIMULATED_CALLS)
     seconds = simulation.now

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from pathlib import Path
 from typing import Any
 
@@ -45,19 +44,6 @@ def test_the_units_behind_the_headline_come_largest_first(parley, biased):
         assert (first["facets"]["identity"], second["facets"]["identity"]) == ("female", "male")
         assert first["facets"] | {"identity": "male"} == second["facets"]
         assert pair["difference"] == pytest.approx(first["score"] - second["score"])
-
-
-def test_from_the_headline_to_its_words_in_two_commands(parley, biased):
-    found = parley("show", biased, "--finding", 1).out.splitlines()
-    largest, command = found[-9].split(), found[-1].partition("  reads both")[0]
-    assert largest[1:5] == ["female", largest[2], "−", "male"]
-    words, *typed = shlex.split(command)
-    assert words == "parley"
-    shown = parley(*typed).out
-    assert "identity=female" in shown
-    assert "identity=male" in shown
-    assert f"Overall {largest[2]} " in shown
-    assert f"Overall {largest[5]}  (-{largest[0][1:]})" in shown
 
 
 def test_units_are_found_by_their_facets(parley, biased):
@@ -164,31 +150,6 @@ UNIT = "p1/childcare-first-morning/female/r0"
 def squeezed(text: str) -> str:
     """The text without spaces and line breaks: a terminal wraps lines anywhere."""
     return re.sub(r"\s+", "", text)
-
-
-def test_show_prints_lists_and_finds_conversations(parley, whole):
-    result = parley("show", whole)
-    assert UNIT in result.out
-    assert "Candidate (female):" in result.out
-    speakers = re.findall(r"^(\w+)  \(round (\d)\)$", result.out, re.MULTILINE)
-    panel = ["Examiner", "Practitioner", "Innovator", "Editor"]
-    assert sorted(speakers[:4]) == sorted((name, "1") for name in panel)
-    assert sorted(speakers[4:]) == sorted((name, "2") for name in panel)
-    assert "tokens" in result.out
-    assert "\x1b" not in result.out
-    found = parley("show", whole, "p2/child").out
-    assert "p2/childcare-first-morning/female-male/" in found
-    assert "Candidate A (" in found
-    ids = [line.split()[1] for line in parley("show", whole, "--list").out.splitlines()]
-    others = sum(unit.startswith("p1/") for unit in ids) - 1
-    assert f"{others} other unit" in parley("show", whole, "p1/").out
-    assert "other unit" not in parley("show", whole, ids[0]).out
-    unit = parley("show", whole, UNIT, "--json").json
-    assert (unit["id"], unit["facets"]["identity"]) == (UNIT, "female")
-    assert [turn["seq"] for turn in unit["turns"]] == list(range(10))
-    spoken = [turn for turn in unit["turns"] if turn["role"] == "debater"]
-    assert all(json.loads(turn["text"]) == turn["parsed"] for turn in spoken)
-    assert all(len(turn["calls"]) == 1 and "prompt" not in turn["calls"][0] for turn in spoken)
 
 
 def test_show_lists_what_failed(parley, server, run_file):
