@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 
-from parley.agents import ConfigError
 from parley.agents.models.request import ClientOptions
 from parley.agents.models.throttle import Throttle
 
