@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parents[2]
 TABLE = ROOT / "tests" / "MUTANTS.md"
 FAR = ("benchmarks", "docs", "nightly", "tests", "viewer")
 """Folders whose tests go through many rooms, and are slow: they are tried for rooms of their name only."""
-BESIDE = {"agents": "vendors"}
+BESIDE = {"agents": "vendors", "parley": "viewer"}
 """Folders of tests that belong to a room of another name."""
 SLOW = ("test_ray.py", "test_schedulers.py", "test_worker_pool.py")
 """Files whose tests mostly start other processes."""
