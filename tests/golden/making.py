@@ -17,6 +17,7 @@ import pkgutil
 import re
 import shlex
 import sqlite3
+import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -163,7 +164,10 @@ def _print_settings() -> int:
     found: list[type[BaseModel]] = [BaseModel]
     for model in found:
         found += [part for part in model.__subclasses__() if part.__module__.startswith("parley.")]
-    print(json.dumps({f"{model.__module__}.{model.__name__}": _settings_of(model) for model in set(found[1:])}))
+    written = [
+        model for model in found[1:] if hasattr(sys.modules[model.__module__], model.__name__)
+    ]  # not while it ran
+    print(json.dumps({f"{model.__module__}.{model.__name__}": _settings_of(model) for model in set(written)}))
     return 0
 
 
