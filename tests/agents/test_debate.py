@@ -9,7 +9,7 @@ import pytest
 from autogen_agentchat.agents import AssistantAgent
 from autogen_agentchat.base import TaskResult
 from autogen_agentchat.conditions import MaxMessageTermination
-from autogen_agentchat.messages import TextMessage
+from autogen_agentchat.messages import MessageFactory, StopMessage, TextMessage
 from autogen_agentchat.teams import RoundRobinGroupChat
 from autogen_core import CancellationToken
 
@@ -30,6 +30,8 @@ from parley.agents import (
     shuffled,
     simultaneous,
 )
+from parley.agents.messages import load_messages, save_messages
+from parley.agents.speaking_order import _mentions as mentions
 from parley.base.errors import BudgetSpent
 from tests.agents.common import ADA, BEN, CY, SIM, TASK, Opinion
 
@@ -371,3 +373,17 @@ async def test_a_budget_ends_a_blind_round_and_no_reply_that_was_paid_for_is_los
         await Debate(PANEL, model=client, rounds=2, blind_rounds=1).converse(TASK)
     assert len(calls) == budget.calls == 2
     assert client.throttle.under_way == 0
+
+
+def test_messages_are_saved_by_their_type_and_texts_plainly():
+    known, said = MessageFactory(), [TextMessage(content="Hm.", source="Ada"), StopMessage(content="No.", source="Ben")]
+    saved = save_messages(said, known)
+    assert [(each["content"], each.get("type")) for each in saved] == [("Hm.", None), ("No.", "StopMessage")]
+    assert [type(message) for message in load_messages(saved, known)] == [TextMessage, StopMessage]
+
+
+@pytest.mark.parametrize("text", ["Dr_Who", "It is Dr Who's turn.", r"**Dr\_Who**", "Dr_Who, then Ada"])
+def test_a_selector_may_write_a_name_as_people_and_markdown_do(text):
+    assert mentions(text, "Dr_Who")
+    assert not mentions(text.replace("Dr", "xDr"), "Dr_Who")
+    assert not mentions(text.replace("Who", "Whom"), "Dr_Who")
