@@ -226,6 +226,7 @@ LINES: list[tuple[Callable[[], Any], dict[str, Any], float]] = [
         1e-12,
     ),
     (lambda: crossed_mean([1.0, 2.0], [0, 1], [0, 0]), {"p": NAN, "low": -INF, "high": INF, "clusters": 1}, 0),
+    (lambda: crossed_mean([1.0] * 4, [0, 0, 1, 1], [0, 1, 0, 1]), {"p": NAN, "low": -INF, "estimate": 1.0}, 0),
     (lambda: crossed_mean([], [], []), {"p": NAN, "low": -INF, "high": INF, "clusters": 0}, 0),
     # Bases that differ
     (
