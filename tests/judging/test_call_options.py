@@ -30,7 +30,7 @@ PROMPTS = {"data": "prompts.jsonl", "sets": ["high"], "prompts": 1, "completions
         *(("bbq", {"data": "bbq", "method": [name]}, {GIVEN: calls}) for name, calls in METHODS.items()),
         ("bbq", {"data": "bbq", "method": ["mabrf"]}, {GIVEN: 0}),
         ("bbq", {"data": "bbq", "method": ["stardtox"]}, {GIVEN: 0, (160, 0.3): 0}),
-        ("rldf", {**RLDF, "design": "paper", "rereferee": 1}, {GIVEN: 7}),
+        ("rldf", {**RLDF, "design": "paper", "rereferee": 1}, {GIVEN: 0}),  # a report may be asked for again
         ("rldf", {**RLDF, "design": "silent"}, {GIVEN: 3, SILENT: 24}),
         ("referee", {"bias": ["age"], "limit": 1}, {SILENT: 22}),
         ("framing", {"topics": 1}, {GIVEN: 4}),
