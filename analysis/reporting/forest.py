@@ -87,9 +87,9 @@ def in_numbers(line: Line, forest: Forest, *, simultaneous: bool = False) -> str
         simultaneous: Whether to give the interval that covers all primary lines at once, where there is one.
     """
     written = number_format(forest)
-    if not line.bounded:
-        return f"{written(line.estimate)} (no interval)"
     if simultaneous and line.simultaneous is not None:
         low, high = line.simultaneous
         return f"{written(line.estimate)} (simultaneous 95% interval {written(low)} to {written(high)})"
+    if not line.bounded:
+        return f"{written(line.estimate)} (no interval)"
     return f"{written(line.estimate)} ({written(line.low)} to {written(line.high)})"

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from parley.analysis.reporting.forest import Forest, in_numbers, number_format
+from parley.analysis.reporting.forest import Forest, drawn, in_numbers, number_format
 from parley.analysis.stats.results import (
     ALIKE,
     DIFFERENT,
@@ -80,7 +80,8 @@ def headline(forest: Forest, *, blocked: str = "", prefix: str = "") -> Headline
 
     if blocked:
         return answered(NOT_MEASURED, blocked)
-    lines = [line for line in forest.lines if not line.secondary and line.bounded]
+    plotted = zip(forest.lines, drawn(forest.lines), strict=True)
+    lines = [line for line, shown in plotted if not line.secondary and shown.bounded]
     if forest.reference is None and lines:
         return answered("", f"{_place(lines[0])} {in_numbers(lines[0], forest)}.", line=lines[0])
     if forest.constant:

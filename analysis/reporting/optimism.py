@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from parley.analysis.reporting.forest import Forest, number_format
-from parley.analysis.reporting.questions import by_cluster, corrected, stated, table, with_simultaneous
+from parley.analysis.reporting.questions import by_cluster, corrected_differences, stated, table
 from parley.analysis.reporting.report import Table
 from parley.analysis.stats.paired import paired_permutation
 from parley.analysis.stats.results import Line
@@ -99,7 +99,7 @@ def optimism_lines(
             )
             for measure, (first, second) in _compared({name: as_floats(complete[name]) for name in SCORES}).items()
         ]
-    return [with_simultaneous(line) for line in corrected(lines, family=("measure",))]
+    return corrected_differences(lines, family=("measure",))
 
 
 def _compared(scores: Mapping[str, Floats]) -> dict[str, tuple[Floats, Floats]]:

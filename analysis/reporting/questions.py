@@ -188,18 +188,22 @@ def answer(question: Question, frame: pd.DataFrame) -> list[Line]:
                     )
                     for number, measure in enumerate(question.measures)
                 ]
-    found = corrected(lines, question.family)
-    return found if question.contrast is not mean_difference else [with_simultaneous(line) for line in found]
+    return (corrected if question.contrast is not mean_difference else corrected_differences)(lines, question.family)
 
 
-def with_simultaneous(line: Line) -> Line:
-    """A planned line, tested by sign flips, with the interval that holds for all planned lines of its family.
+def corrected_differences(lines: Sequence[Line], family: Sequence[str]) -> list[Line]:
+    """Lines that were tested by sign flips, corrected; planned ones get intervals that hold for all of their family.
 
     Args:
-        line: The line, corrected in its family; it stays as it is where the family has one test.
+        lines: The lines. What an earlier correction in other families gave them is replaced.
+        family: What lines of one family have in common, as names in `Line.about`.
     """
+    return [_with_simultaneous(line) for line in corrected([replace(line, verdict="") for line in lines], family)]
+
+
+def _with_simultaneous(line: Line) -> Line:
     if line.secondary or not line.values or line.tests is None or line.tests == 1:
-        return line
+        return replace(line, simultaneous=None)
     differences = [value - line.reference for value in line.values.values()]
     interval = simultaneous(line, sign_flip_test(differences, 1 - ALPHA / line.tests))
     return replace(line, simultaneous=interval and (interval[0] + line.reference, interval[1] + line.reference))

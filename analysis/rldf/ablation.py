@@ -16,7 +16,16 @@ import pandas as pd
 from matplotlib.figure import Figure as Drawing
 
 from parley.analysis.reporting.figures import PALETTE, caption, dots, sheet
-from parley.analysis.reporting.questions import ALL, Question, against, answer, answered, corrected, section, share
+from parley.analysis.reporting.questions import (
+    ALL,
+    Question,
+    against,
+    answer,
+    answered,
+    corrected_differences,
+    section,
+    share,
+)
 from parley.analysis.reporting.report import Figure, Section
 from parley.analysis.rldf.debates import (
     AGAIN,
@@ -123,7 +132,7 @@ def differences(last: pd.DataFrame) -> list[Line]:
         replace(line, group=JUDGES[line.about["judge"]], secondary=line.about["judge"] == AGAIN)
         for line in answer(question, cells[cells["judge"].isin([FIRST, AGAIN])])
     ]
-    return corrected(lines, family=())
+    return corrected_differences(lines, family=())
 
 
 def levels(kept: Mapping[str, pd.DataFrame], last: pd.DataFrame) -> list[Line]:

@@ -16,7 +16,16 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 
 from parley.analysis.reporting.figures import PALETTE, caption, legend_beside, plain_text, sheet, tidy
-from parley.analysis.reporting.questions import ALL, Question, answer, corrected, section, share, successive, table
+from parley.analysis.reporting.questions import (
+    ALL,
+    Question,
+    answer,
+    corrected_differences,
+    section,
+    share,
+    successive,
+    table,
+)
 from parley.analysis.reporting.report import Figure, Section, format_interval
 from parley.analysis.reporting.verdicts import uncategorised
 from parley.analysis.stats.results import Line
@@ -129,7 +138,7 @@ def changes(runs: Runs) -> list[Line]:
         for line in answer(of_one(CHANGE, runs), by_debate)
         if line.n
     ]
-    return corrected(lines, family=())
+    return corrected_differences(lines, family=())
 
 
 def by_round(runs: Runs) -> tuple[list[Line], ...]:

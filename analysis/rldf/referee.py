@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pandas as pd
 
-from parley.analysis.reporting.questions import ALL, Question, answer, section
+from parley.analysis.reporting.questions import ALL, Question, answer, section, share
 from parley.analysis.reporting.report import Section
 from parley.analysis.reporting.verdicts import LOST, uncategorised
 from parley.analysis.rldf.debates import (
@@ -37,6 +37,7 @@ RANKINGS = Question(
     measures={"consistent": "rankings that follow from the scores"},
     by=("run", "judge"),
     cluster="topic",
+    level=share,
     scale="share",
     facets=FACETS,
     note=f"Statements with equal scores may be ranked either way. {CLUSTERS}",
@@ -66,6 +67,7 @@ FLAGS = Question(
     },
     by=("run", "role"),
     cluster="topic",
+    level=share,
     scale="share",
     facets=FACETS,
     note=CLUSTERS,
@@ -77,12 +79,12 @@ def rankings_section(runs: Runs) -> Section:
     lines, warnings = rankings(runs), []
     for line in lines:
         reports, unreadable, no_ranking, contradicted = (int(count) for count in line.also.values())
-        if line.about["judge"] == FIRST and (unreadable or contradicted):
-            warnings.append(
-                f"{prefix(runs, line.about.get('run', ''))}{unreadable:,} of {plural(reports, 'referee report')} could "
-                f"not be read, and {contradicted:,} of {plural(reports - unreadable - no_ranking, 'ranking')} "
-                "contradict the referee's own scores."
-            )
+        run = prefix(runs, line.about.get("run", ""))
+        if line.about["judge"] == FIRST and unreadable:
+            warnings.append(f"{run}{unreadable:,} of {plural(reports, 'referee report')} could not be read.")
+        if line.about["judge"] == FIRST and contradicted:
+            rankings_read = plural(reports - unreadable - no_ranking, "ranking")
+            warnings.append(f"{run}{contradicted:,} of {rankings_read} contradict the referee's own scores.")
     return replace(section(RANKINGS, lines), warnings=warnings, words=())
 
 

@@ -24,7 +24,15 @@ from parley.analysis.reporting.iterations import COUNTED_TWICE, at_each_iteratio
 from parley.analysis.reporting.optimism import NO_MEASURE, SCORES, gap_forests, gap_sentences, gap_table, optimism_lines
 from parley.analysis.reporting.overcorrection import MEASURES, by_iteration, overcorrection_section
 from parley.analysis.reporting.published import read_published
-from parley.analysis.reporting.questions import Question, against, answer, bootstrapped, corrected, section, successive
+from parley.analysis.reporting.questions import (
+    Question,
+    against,
+    answer,
+    bootstrapped,
+    corrected_differences,
+    section,
+    successive,
+)
 from parley.analysis.reporting.report import NO_CONTEXT, Figure, Report, ReportContext, Section, Table, assemble
 from parley.analysis.reporting.systems import BASELINE, cost_sentence, costs, system_facets, systems
 from parley.analysis.reporting.verdicts import LOST, require, status_counts, uncategorised
@@ -136,7 +144,7 @@ def changes(scores: pd.DataFrame, words: Mapping[str, str]) -> list[Line]:
     steps = answer(replace(CHANGES, measures=words), scores)
     last = scores[scores["iteration"] == scores.groupby("system")["iteration"].transform("max")]
     default = replace(CHANGES, measures=words, by=("set", "model"), arms="method", pairs=against(BASELINE), facets={})
-    return corrected([*steps, *answer(default, last)], family=())
+    return corrected_differences([*steps, *answer(default, last)], family=())
 
 
 def _changes(scores: pd.DataFrame, words: Mapping[str, str]) -> Section:

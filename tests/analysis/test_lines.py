@@ -16,6 +16,7 @@ from parley.analysis.reporting.questions import (
     answer,
     by_cluster,
     corrected,
+    corrected_differences,
 )
 from parley.analysis.reporting.report import Report
 from parley.analysis.stats.results import Line
@@ -68,6 +69,24 @@ def test_a_family_is_a_model_and_planned_lines_are_corrected_apart() -> None:
     # Holm by hand: 2 · 0.01 and 0.04; 0.04 alone; 3 · 0.01, 2 · 0.02, and 0.03, which may not fall below 0.04.
     assert [line.p_adjusted for line in lines] == pytest.approx([0.02, 0.04, 0.04, 0.03, 0.04, 0.04])
     assert all(line.shown for line in lines)
+
+
+def test_lines_that_move_to_another_family_keep_nothing_of_the_first() -> None:
+    """Six texts, all signs alike: p = 2 / 64, shown alone, and not where two others are planned too."""
+    one, *others = (Line(p=p, values={str(n): 1.0 + n for n in range(6)}, reference=0.0) for p in (2 / 64, 0.5, 0.5))
+    together = corrected_differences([one, *others], ())
+    assert together[0].verdict == "undecided"
+    assert together[0].simultaneous is None, "six texts cannot exclude anything at 1 - 0.05 / 3"
+    alone = corrected_differences([together[0], *(replace(line, secondary=True) for line in together[1:])], ())
+    assert [(line.p_adjusted, line.verdict) for line in alone] == [
+        (2 / 64, "different"),
+        (1, "undecided"),
+        (1, "undecided"),
+    ]
+    many = [replace(one, p=0.001, values={str(n): 1.0 + n % 3 for n in range(20)})] * 2
+    wide, _ = corrected_differences(many, ())
+    assert wide.simultaneous
+    assert corrected_differences([wide], ())[0].simultaneous is None
 
 
 def test_a_question_with_a_margin_can_say_small_and_alike() -> None:
@@ -216,6 +235,10 @@ def test_a_line_without_a_test_an_interval_or_an_answer_is_never_named_nor_a_sec
 def test_a_headline_that_is_chosen_among_several_has_the_interval_that_holds_for_all() -> None:
     found = headline(plot(replace(LARGE, simultaneous=(-1.0, -0.02)), SMALL))
     assert found.answer.startswith("b − c: −0.50 (simultaneous 95% interval −1.00 to −0.02), p = 0.01")
+    only = [replace(line, low=math.nan, high=math.nan, simultaneous=(-1.0, 2.5)) for line in (UNSURE, LARGE)]
+    assert headline(plot(*only)).answer.startswith("b − c: −0.50 (simultaneous 95% interval −1.00 to +2.50)"), (
+        "as drawn"
+    )
 
 
 def test_without_a_reference_the_first_line_is_described() -> None:

@@ -170,6 +170,10 @@ def test_the_headline_is_all_roles_and_never_a_single_one() -> None:
     assert whole.headline is not None
     assert whole.headline.answer == "Undecided: the test is not significant."
     assert any("The score of A fell" in line for line in whole.words), "beside the headline"
+    falls = debates({f"t{n}": [(5, 5), (4.5 if n % 6 else 5.2, 5)] for n in range(9)})  # p = 0.047 for all roles alone
+    headline = debates_report(falls).headline
+    assert headline is not None
+    assert (headline.verdict, headline.tests) == ("different", 1), "roles are another family"
 
 
 def framed(counts: dict[str, tuple[float | None, ...]]) -> pd.DataFrame:
