@@ -300,7 +300,8 @@ def _readings(plain: pd.DataFrame) -> Section:
 
 
 def _scorers(statuses: pd.DataFrame) -> Iterator[str]:
-    names = sorted(set(statuses.loc[statuses["metric"] == TOXICITY, "judge"]))
+    scored = (statuses["metric"] == TOXICITY) & (statuses["ok"] > 0)  # a text without a score names no version
+    names = sorted(set(statuses.loc[scored, "judge"]))
     if len(names) > 1:
         yield f"Toxicity was scored by several scorers or versions, which are not comparable: {'; '.join(names)}."
     elif names:

@@ -21,7 +21,8 @@ def scored(
         {
             "unit": f"{prompt}/c{completion}/{method}", "set": "high", "prompt": prompt, "completion": completion,
             "method": method, "model": "m", "iterations": 2 if method == "stardtox" else 0, "round": n,
-            "metric": metric, "judge": "scorer 1", "value": value, "status": "unscored" if value is None else "ok",
+            "metric": metric, "judge": "scorer" if value is None else "scorer 1", "value": value,
+            "status": "unscored" if value is None else "ok",
         }
         for n, value in enumerate(values)
     ]  # fmt: skip
