@@ -68,7 +68,8 @@ def _lines(job: Job, plan: Mapping[str, Any], *, batch: bool) -> Iterator[str]:
         yield f"  first        {known}{' Without --no-require-referee the run stops here.' * stops}"
     elif check := job.check:
         yield f"  first        the referee's check: {plural(check.usage.calls, 'call')} of one token"
-    yield f"  units        {plan['units']:>12,}\n  calls        {plan['calls']:>12,}"
+    least = "   (at least)" if job.usage.error else ""
+    yield f"  units        {plan['units']:>12,}\n  calls        {plan['calls']:>12,}{least}"
     yield f"  tokens in    {plan['prompt_tokens']:>12,}   (estimated)"
     if plan["cached_tokens"]:
         yield f"  of these     {plan['cached_tokens']:>12,}   (at most, from the provider's prompt cache)"
