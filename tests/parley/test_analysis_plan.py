@@ -54,11 +54,6 @@ def test_the_plan_is_stored_before_the_first_unit_and_never_changes(parley, plac
     assert execute("a.sqlite", "SELECT count(*) FROM units WHERE status = 'done'") == [(0,)]
     stored = info("a.sqlite")
     plan = stored["analysis_plan"]
-    assert list(plan["estimands"]) == ["scores", "preferences", "aligned"]
-    assert (plan["margin"], plan["alpha"], plan["clusters"]["planned"]) == (0.1, 0.05, 3)
-    assert plan["pairs"] == [["female", "male"]]
-    assert plan["families"]["scores"]["tests"] == plan["families"]["preferences"]["tests"] == 1
-    assert plan["directions"]["childcare"] == {"gender": {"favoured": ["female"], "others": ["male"]}}
     assert set(plan["directions"]) == {"fitness", "engineering", "childcare"}, "the bases of this run only"
     text = json.dumps(plan, sort_keys=True, separators=(",", ":"))
     assert stored["analysis_plan_sha256"] == hashlib.sha256(text.encode()).hexdigest(), "without Parley"
@@ -73,25 +68,6 @@ def test_the_plan_is_stored_before_the_first_unit_and_never_changes(parley, plac
     wide = info("wide.sqlite")
     assert wide["analysis_plan"]["margin"] == wide["config"]["margin"] == 0.3
     assert wide["analysis_plan_sha256"] != stored["analysis_plan_sha256"]
-
-
-def test_the_report_says_what_was_planned(parley, done):
-    sha256 = info("a.sqlite")["analysis_plan_sha256"]
-    report = make_report([Path("a.sqlite")], draws=20)
-    assert any(f"planned before the data (SHA-256 {sha256[:12]}…)" in line for line in report.words)
-    assert report.runs[0]["analysis_plan_sha256"] == sha256
-    plan = report.table("analysis_plan").set_index("item")["plan"]
-    assert (plan["SHA-256"], plan["margin"], plan["clusters: by"]) == (sha256, "0.1", "base")
-    assert plan["directions: fitness"] == "gender: (favoured: male; others: female)"
-    table = report.table("planned")
-    status = table.set_index(["table", "part"])["status"]
-    assert status["differences", "all metrics together, within a category"] == "planned"
-    assert status["differences", "a single metric"] == "exploratory"
-    assert status["differences", "columns scenario_low, scenario_high, scenario_p"] == "sensitivity"
-    assert {"analysis_plan", "planned"}.isdisjoint(table["table"])
-    assert not any("Tables that were not planned" in line for line in report.words)
-    shown = parley("show", "a.sqlite", "--plan")
-    assert (shown.status, shown.out.splitlines()[-1]) == (0, f"SHA-256 {sha256}")
 
 
 def test_a_plan_that_was_changed_is_noticed_and_not_used(parley, done):

@@ -133,7 +133,6 @@ def test_any_file_may_be_damaged_in_any_way(parley, prepared, place, kind):
         assert not list(place.glob("**/runs/*")), "nothing was started"
 
 
-TEAM = '[[evaluator]]\nname = "toxicity"\nscorer = "ngrams"\n'
 ROW = seeds.BBQ[0]
 SAMPLE = '{"eval": {"task": "t"}, "samples": %s}'
 GUESS = '{"category": "Age", "example_id": 0, "prediction": 0}\n'

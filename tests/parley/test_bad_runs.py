@@ -13,9 +13,7 @@ from typing import Any
 
 import pytest
 
-import parley as library
 from parley.runs.opening import reason
-from tests.panels import ONE_CELL, in_design
 from tests.parley.test_bad_input import SIM, one_line
 
 FEW = ("--no-files", "--draws", "20")
@@ -202,45 +200,6 @@ def test_markup_and_control_characters_in_a_models_name_are_shown_as_they_are(pa
     assert "[/bold]x[red]" in result.out
     assert "\x1b" not in result.out
     assert "<b>" not in Path("changed-report/report.html").read_text("utf-8")
-
-
-@pytest.fixture(scope="module")
-def few(tmp_path_factory):
-    """Runs of the suite tiny, by what is odd about them."""
-    folder = tmp_path_factory.mktemp("few")
-    settings: dict[str, dict[str, Any]] = {
-        "unread": {"model": "sim/judge?malformed=1"},
-        "singles": {"model": "sim/judge?noise=0", "phases": [1]},
-        "pairs": {"phases": [2], "controls": False},
-        "one identity": {"identities": ["female"]},
-        "none": {},
-    }
-    paths = {name: folder / f"{name.replace(' ', '-')}.sqlite" for name in settings}
-    for name, config in settings.items():
-        options = library.Options(cache=False, out=str(paths[name]), budget_calls=0 if name == "none" else None)
-        config = in_design({"model": "sim/judge", "suite": "tiny", "yardstick": "off", **config}, ONE_CELL)
-        assert library.run("malibu", options=options, **config).complete is (name != "none")
-    return paths
-
-
-def test_few_verdicts_give_dashes_notes_or_one_line(parley, few):
-    unread = parley("report", few["unread"], "--all", *FEW).out
-    assert "replies gave no verdict" in unread
-    row = next(line for line in unread.splitlines() if line.strip().startswith("female"))
-    assert set(row.split()[1:]) == {"–"}
-    one = parley("report", few["one identity"], "--json", "--draws", "20").json
-    assert {row["p"] for row in one["tests"]} == {None}
-    assert all(row["note"] for row in one["tests"])
-    equal = parley("report", few["singles"], "--json", "--draws", "20").json
-    gaps = [row for row in equal["differences"] if row["within"] and row["measure"] == "score"]
-    assert {(row["estimate"], row["low"], row["high"], row["p"]) for row in gaps} == {(0.0, None, None, 1.0)}
-    # Over all metrics the note says why there is no verdict; a single metric's says why it has no interval.
-    why = {True: "3 bases cannot show a difference between labels", False: "3 clusters: an interval needs 6"}
-    assert all(why[row["metric"] == "all"] in row["note"] for row in gaps)
-    one_line(parley("report", few["none"]), 2, "is done")
-    one_line(parley("compare", few["none"], few["pairs"]), 2, "is done")
-    one_line(parley("compare", few["singles"], few["pairs"]), 2, "no unit in common")
-    one_line(parley("compare", few["unread"], few["unread"]), 2, "readable verdicts on both sides")
 
 
 WHY = {

@@ -12,7 +12,6 @@ import yaml
 
 from parley.analysis.card.page import card_page
 from parley.analysis.card.record import read_card
-from parley.analysis.card.words import sentences
 from parley.cli import main
 from parley.judging.card.battery import load_battery
 from parley.reports import make_report
@@ -43,15 +42,7 @@ def test_a_card_resumes_finds_what_was_planted_and_is_written_in_four_forms(plac
     card = read_card(path)
     assert card.model.simulated
     assert (card.battery.name, card.battery.size, card.run.calls) == ("card-1", "brief", 284), "nothing was asked twice"
-    gender = card.line("gender")
-    assert gender.verdict == "different"
-    assert gender.low is not None
-    assert gender.low > 0.3
-    assert gender.note == "the scores were not shown to measure quality"
-    assert "female-male" not in card.by_name, "it is the line gender: one family, one verdict"
-    assert {"black-white", "muslim-christian", "atheist-christian"} <= set(card.by_name), "the reference comes last"
-    assert card.line("race").verdict in ("not measured", "undecided")
-    assert card.line("position").verdict == "different"
+    assert [card.line(name).verdict for name in ("gender", "position")] == ["different"] * 2
     page = path.with_suffix(".html").read_text("utf-8")
     assert "SIMULATED" in page
     assert f"run={card.run.file}&amp;f.part=labels&amp;f.category=gender" in page
@@ -60,16 +51,11 @@ def test_a_card_resumes_finds_what_was_planted_and_is_written_in_four_forms(plac
     _, metadata, text = path.with_suffix(".md").read_text("utf-8").split("---\n", 2)
     (index,) = yaml.safe_load(metadata)["model-index"]
     metrics = {row["type"]: row["value"] for row in index["results"][0]["metrics"]}
-    assert metrics["gender"] == pytest.approx(gender.estimate)
+    assert metrics["gender"] == pytest.approx(card.line("gender").estimate)
     assert "| **Can it judge?** |" in text
     (run,) = (place / "runs").glob("*.sqlite")
     assert main(["card", str(run), "--folder", "again", "--quiet"]) == 0
     assert read_card(place / "again" / path.name) == card, "a run file is read, and nothing is asked"
-    report = make_report([run])
-    assert report.headline is not None
-    assert report.headline.answer.startswith("female − male: +0.4")
-    assert "Labels move its scores: female − male +0.47" in " ".join(report.words)
-    assert report.cautions[-1].startswith("It was not shown to tell good answers")
 
     def older(path):
         """From before lines said what they read."""
@@ -120,25 +106,6 @@ def test_a_model_without_log_probabilities_has_a_battery_of_its_own(place, capsy
     said = capsys.readouterr().out
     assert re.search(r"calls +4,0\d\d", said), "3,600, and one in ten is asked for again"
     assert "each ballot is the mean of 3 sampled replies" in said
-
-
-def test_a_panel_that_talks_is_found_to_follow_what_it_hears(place, capsys):
-    assert main(["card", "sim/judge?item=1&follow=0.9", "--brief", "--talk", "--quiet"]) == 0
-    assert "284" not in (said := capsys.readouterr().err)
-    assert re.search(r"800 calls, about [\d,]+ tokens in", said)
-    assert "--talk adds 40 debates of 4 judges" in said
-    (path,) = (place / "cards").glob("*.json")
-    card = read_card(path)
-    talk = [line for line in card.lines if line.group == "talk"]
-    assert [line.name for line in talk] == ["listening", "echo-words", "echo-scores", "reasons-race", "hearing-race"]
-    assert card.battery.talk_sha256
-    listening = card.line("listening")
-    assert (listening.verdict, listening.cluster, listening.clusters) == ("different", "debate", 40)
-    assert listening.low is not None
-    assert listening.low > 0
-    assert card.line("hearing-race").clusters >= 6
-    assert "What does talking do?" in path.with_suffix(".html").read_text("utf-8")
-    assert any(sentence.startswith("In a debate it follows what it hears") for sentence in sentences(card))
 
 
 def test_names_that_contain_markup_are_escaped():

@@ -6,7 +6,6 @@ import io
 import json
 import os
 import re
-from typing import Any
 
 import pytest
 from aiohttp import web
@@ -18,10 +17,9 @@ from parley.cli.flags import flag_of
 from parley.cli.progress import ProgressView
 from parley.cli.run import WRITERS, Run
 from parley.runs import Progress
-from parley.runs.job import make_study
 from parley.runs.options import Options
 from parley.runs.studies import STUDIES, find_study
-from tests.panels import PANEL, RUN_PANEL, TINY_PANEL
+from tests.panels import RUN_PANEL, TINY_PANEL
 from tests.parley.test_bad_input import one_line
 
 RUN = TINY_PANEL
@@ -46,11 +44,6 @@ def test_help_of_a_command_and_of_a_study(parley):
     assert max(map(len, studies)) <= 80
     listed = {line.split()[0] for line in studies if line.startswith("  ") and line[2] != " "}
     assert listed == {*STUDIES, "file.py:Class"}
-    result = " ".join(parley("run", "malibu", "--help-all").out.split())
-    assert "--executor {asyncio,ray,batch} what runs" in result
-    assert "--phases {1,2},… 1: single candidates, 2: pairs (default: 1,2)" in result
-    assert "--per-base N maximum" in result
-    assert "--budget-cost USD stop" in result
     assert parley(*RUN, "--model", "sim/judge", "--remark-chars", "40", "--dry-run").status == 0, "not in --help"
 
 
@@ -87,9 +80,6 @@ def test_a_dry_run_sends_nothing_and_agrees_with_the_run(parley, server, place, 
     shown = parley(*command, "--dry-run")
     assert (shown.status, server.asked) == (0, [])
     assert list(place.iterdir()) == [], "no file either"
-    assert "nothing was sent" in shown.out
-    for line in (r"units +9\n", r"calls +72\n", r"tokens in +[\d,]+ ", r"tokens out +[\d,]+ "):
-        assert re.search(line, shown.out), line
     assert re.search(r"cost +unknown \(set \?price_in= and \?price_out=\)", shown.out)
     plan = parley(*command, "--dry-run", "--json").json
     assert parley(*command).status == 0
@@ -108,7 +98,7 @@ def test_the_result_as_json(parley, server):
     assert (result.json["calls"], result.json["tokens"], result.json["cost"]) == (20, 20 * 120, 20.0)
 
 
-def test_progress_is_plain_lines_and_the_result_says_what_to_type_next(parley):
+def test_progress_is_plain_lines_and_the_result_says_what_to_type_next(parley, run_file):
     command = [word for word in (*RUN, "--model", "sim/judge?malformed=0.5&refuse=0.2") if word != "--quiet"]
     result = parley(*command, "--out", "my run; ls.sqlite")
     quoted = "'my run; ls.sqlite'"
@@ -118,8 +108,11 @@ def test_progress_is_plain_lines_and_the_result_says_what_to_type_next(parley):
     ]
     first, *_, last = result.err.splitlines()
     assert first.startswith("0/9 units · ")
+    counted = "SELECT count(*) FROM messages WHERE parse_status = '{}'"
+    unread = [f"{run_file('my run; ls.sqlite').one(counted.format(kind))} {kind}" for kind in ("unparsed", "refused")]
+    tokens = run_file("my run; ls.sqlite").one("SELECT sum(prompt_tokens + completion_tokens) FROM calls")
     assert re.fullmatch(
-        r"9/9 units · [\d.]+ calls/s · [\d,]+ tokens · \$0\.00 · \d+ unparsed · \d+ refused(?: · .*)?", last
+        rf"9/9 units · [\d.]+ calls/s · {tokens:,} tokens · \$0\.00 · {' · '.join(unread)}(?: · .*)?", last
     )
     assert not {"\x1b", "\r"} & set(result.err)
 
@@ -173,63 +166,15 @@ def test_the_same_settings_as_flags_toml_and_yaml_are_the_same_run(parley, place
     assert json.loads(run_file("a.sqlite").one("SELECT value FROM run WHERE key = 'config'"))["rounds"] == 1
 
 
-def test_several_models_in_one_run(parley, run_file):
-    models = ("sim/one?noise=0", "sim/two?female=+2&noise=0")
-    command = (*RUN, "--phases", "1", "--model", models[0], "--model", models[1], "--out", "a.sqlite")
-    plan = parley(*command, "--dry-run", "--json").json
-    assert (plan["units"], plan["models"]) == (12, [*models])
-    assert parley(*command).status == 0
-    rows = run_file("a.sqlite").rows("SELECT facets ->> 'model', count(*) FROM units GROUP BY 1 ORDER BY 1")
-    assert rows == [(model, 6) for model in models]
-    listed = parley("show", "a.sqlite", "--list").out.splitlines()
-    assert [line.rpartition("/@")[2] for line in listed] == [*models] * 6
-    out = parley("compare", "a.sqlite").out
-    assert out.index("Do the two treat identities differently?") < out.index("Do the two score differently?")
-
-
-LIMITED: list[tuple[str, dict[str, Any], str]] = [
-    ("malibu", {"suite": "full", **PANEL}, "scenario"),
-    ("malibu-respond", {"anew": True}, "scenario"),
-    ("malibu-derive", {}, "base"),
-    ("rldf", {}, "topic_id"),
-    ("framing", {}, "topic_id"),
-    ("answers", {}, "topic_id"),
-    ("rlaif", {}, "topic_id"),
-    ("injection", {"responses": 4, "kinds": ["plea"]}, "scenario"),
-    ("rubric", {"data": "texts.txt"}, "item"),
-    ("stardtox", {"data": "rtp.jsonl", "sets": ["high"], "prompts": 4}, "prompt"),
-]
-
-
-@pytest.mark.parametrize(("name", "config", "facet"), LIMITED)
-def test_a_limit_keeps_the_first_items_with_all_their_units(name, config, facet, place):
-    (place / "texts.txt").write_text("One.\nTwo.\nThree.\nFour.\n")
-    rows = [{"prompt": {"text": f"Text {n}", "toxicity": 0.9}, "filename": "a", "begin": n, "end": 1} for n in range(9)]
-    (place / "rtp.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    whole = [unit for unit in make_study(name, config).plan() if unit.facets.get("phase") != 3]
-    limited_study = make_study(name, {**config, "limit": 3})
-    limited = [unit for unit in limited_study.plan() if unit.facets.get("phase") != 3]
-    kept = {unit.facets[facet] for unit in limited}
-    assert len(kept) == 3
-    assert limited == [unit for unit in whole if unit.facets[facet] in kept]
-    assert limited_study.config.model_dump()["limit"] == 3, "recorded in the run"
-
-
-def test_models_shows_which_are_ready_with_prices(parley, server, monkeypatch):
+def test_models_shows_which_are_ready(parley, server, monkeypatch):
     monkeypatch.setenv("VLLM_BASE_URL", "http://127.0.0.1:1/v1")
     monkeypatch.setenv("OLLAMA_BASE_URL", f"http://127.0.0.1:{server.port}/v1")
     rows = parley("models", "--json").json
     ready = {row["name"]: row["ready"] for row in rows}
     assert (ready["sim/judge?female=+0.4"], ready["openai/gpt-6-luna"]) == ("yes", "set OPENAI_API_KEY")
     assert (ready["vllm/NAME"], ready["ollama/NAME"]) == ("not reached", "yes")
-    assert any(name.startswith("local/smollm2") for name in ready)
-    prices = {row["name"]: row["price"] for row in rows if "price" in row}
-    luna = prices["openai/gpt-6-luna"]
-    assert (luna["prompt"], luna["cached"], luna["completion"], luna["batch"]["prompt"]) == (0.10, 0.01, 0.50, 0.05)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-not-to-be-shown")
     shown = parley("models")
-    for words in (luna["source"], "looked up 2026-11-16", "openai/gpt-4o-mini ends 2027-01-14"):
-        assert words in shown.out
     keyed = parley("models", "--json")
     assert {row["name"]: row["ready"] for row in keyed.json}["openai/gpt-6-luna"] == "yes"
     assert "sk-not-to-be-shown" not in shown.out + keyed.out

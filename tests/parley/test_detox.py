@@ -57,29 +57,13 @@ def command(parley):
     return lambda *given: parley("detox", *given, "--model", SIM, "--scorer", "own.py:Words")
 
 
-def test_each_iteration_is_shown_with_scores_and_critique_and_as_json(command):
+def test_iterations_fit_the_screen_and_passages_are_counted(command):
     result = command(INSULT)
-    assert result.status == 0
-    first, second = result.out.split("iteration 1\n")
-    for words in (
-        INSULT,
-        "toxicity       0.90   criterion < 0.1: not met",
-        "fluency          90   criterion >= 80: met",
-        "coordinator: revise: toxicity",
-    ):
-        assert words in first
-    assert "coordinator: all criteria are met" in second
-    assert "result:" in second
-    shown = result.out.partition("result:")[0].splitlines()
-    assert all(len(line) <= 80 for line in shown), "the text itself is one line"
+    shown, _, text = result.out.partition("result:")
+    assert (result.status, max(map(len, shown.splitlines())) <= 80) == (0, True), "the text itself is one line"
     output = command(INSULT, "--json").json
-    assert (output["met"], [step["iteration"] for step in output["steps"]]) == (True, [0, 1])
-    assert output["steps"][0]["scores"][0] == {
-        "evaluator": "toxicity", "name": "toxicity", "value": 0.9, "asked": "< 0.1", "met": False,
-        "note": "Toxicity from 0 to 1, by a classifier.",
-    }  # fmt: skip
-    assert output["text"] == output["steps"][1]["text"]
-    assert output["usage"]["calls"] == 3, "two judgements and a revision"
+    assert (output["met"], output["usage"]["calls"]) == (True, 3), "two judgements and a revision"
+    assert text.strip() == output["text"] == output["steps"][1]["text"]
     long = command("The council met on Tuesday. " * 300)
     headings = [line for line in long.out.splitlines() if line.startswith("passage")]
     assert headings == ["passage 1 of 2, iteration 0", "passage 2 of 2, iteration 0"]

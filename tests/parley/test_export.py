@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 import parley as library
 from parley.agents import ConfigError
@@ -96,47 +95,6 @@ def exported(debates, server):
     return folder
 
 
-def test_a_run_becomes_trl_preference_pairs(exported):
-    rows = everything(str(exported / "trl"))
-    assert len(rows) == 2 * TOPICS, "two of each debate's six statements are above 3"
-    for row in rows:
-        assert row["chosen"][0] == row["rejected"][0]
-        assert [message["role"] for message in row["chosen"]] == ["user", "assistant"]
-        assert row["chosen"][0]["content"] == f"What do you think about this? {row['meta']['topic']}"
-        assert row["score_chosen"] <= 3 < row["score_rejected"]
-        assert row["margin"] == row["score_rejected"] - row["score_chosen"]
-        assert row["meta"]["speaker_chosen"] == row["meta"]["speaker_rejected"]
-        assert (row["meta"]["round_rejected"], row["meta"]["round_chosen"]) == (1, 2)
-        assert (row["meta"]["run"], row["meta"]["model_chosen"]) == ("a", "server/judge")
-    assert len({row["id"] for row in rows}) == len(rows)
-    for row in everything(str(exported / "trl-explicit")):
-        assert set(row) == {"id", "prompt", "chosen", "rejected", "score_chosen", "score_rejected", "margin", "meta"}
-        assert not {"Sixty", "Twenty", "Forty", "60-year-old"} & set(row["prompt"][0]["content"].split()), "no role"
-        assert [message["role"] for message in row["prompt"] + row["chosen"]] == ["user", "assistant"]
-    rows = everything(str(exported / "sft"))
-    assert len(rows) == 4 * TOPICS
-    assert all(row["score"] <= 3 and row["completion"][0]["role"] == "assistant" for row in rows)
-
-
-def test_statements_have_their_scores_and_no_topic_is_in_two_splits(exported):
-    where: dict[str, set[str]] = {}
-    statements = []
-    for split in ("train", "validation", "test"):
-        statements += lines(str(exported / f"jsonl/statements/{split}.jsonl"))
-        for table in ("pairs", "statements"):
-            for row in lines(str(exported / f"jsonl/{table}/{split}.jsonl")):
-                where.setdefault(row.get("topic") or row["meta"]["topic"], set()).add(split)
-    assert len(where) == TOPICS
-    counts = [sum(splits == {split} for splits in where.values()) for split in ("train", "validation", "test")]
-    assert counts == [6, 2, 2]
-    assert len(statements) == 6 * TOPICS
-    first = next(row for row in statements if row["speaker"] == "Sixty" and row["round"] == 1)
-    assert (first["score"], first["rank"], first["side"], first["score_again"]) == (6, 1, "high", 6)
-    assert first["flags"] == ["leak"]
-    assert first["text"].startswith("As a 60-year-old, I hold view")
-    assert {"model", "mode", "run", "run_id", "topic", "bias", "round"} <= set(first)
-
-
 def test_datasets_loads_the_folder_without_a_name(exported):
     datasets = pytest.importorskip("datasets")
     for kind, column in {"trl": "chosen", "sft": "completion", "kto": "label", "parquet": "chosen"}.items():
@@ -148,18 +106,9 @@ def test_datasets_loads_the_folder_without_a_name(exported):
 
 
 def test_the_card_and_the_manifest_describe_the_dataset(exported, server, parley):
-    text = (exported / "jsonl/README.md").read_text("utf-8")
-    head = yaml.safe_load(text.split("---")[1])
-    assert (head["license"], head["language"], head["size_categories"]) == ("cc-by-4.0", ["en"], ["n<1K"])
-    configs = [(config["config_name"], config.get("default", False)) for config in head["configs"]]
-    assert configs == [("pairs", True), ("statements", False)]
-    files = [exported / "jsonl" / part["path"] for config in head["configs"] for part in config["data_files"]]
-    assert all(file.is_file() for file in files)
-    assert f"| age | {6 * TOPICS} | {2 * TOPICS} | {4 * TOPICS} | {2 * TOPICS} | {TOPICS} |" in text
-    for words in (" 6 ####################", "`threshold`: 3.0", "not people's"):
-        assert words in text
+    card = (exported / "trl/README.md").read_text("utf-8")
     manifest = json.loads((exported / "trl/export.json").read_text("utf-8"))
-    for written in (text, json.dumps(manifest)):
+    for written in (card, json.dumps(manifest)):
         assert str(server.port) not in written, "the server's address is left out"
     # Sixty's rejected statement alone begins "As a 60-year-old, ": three words more, and the role is revealed.
     length, leakage = manifest["quality"]["length"], manifest["quality"]["leakage"]
@@ -168,9 +117,7 @@ def test_the_card_and_the_manifest_describe_the_dataset(exported, server, parley
     assert [leakage[f"role_in_{where}"] for where in ("rejected_only", "chosen_only", "both")] == [TOPICS, 0, 0]
     line = "Round alone predicts the choice in 100%"
     assert line in (exported / "trl.out").read_text()
-    card = (exported / "trl/README.md").read_text("utf-8")
     assert line in card
-    assert "| round | 1.00 |" in card
     assert "positive and negative reasons" in manifest["instructions"]
     assert "bias score of each" not in manifest["instructions"], "the referee's prompt is not the debaters'"
     audit = parley("report", exported / "trl", "--json").json
@@ -183,12 +130,9 @@ def test_the_card_and_the_manifest_describe_the_dataset(exported, server, parley
 
 def test_settings_of_an_export_are_chosen_afterwards(parley, run, server):
     before = len(server.asked)
-    for threshold, high in ((0, 5), (3, 2), (5, 1)):
-        counts = parley("export", run, "--threshold", threshold, "--to", f"at{threshold}", "--json").json
-        assert (counts["high"], counts["low"]) == (high * TOPICS, (6 - high) * TOPICS)
-    assert len(server.asked) == before, "no model is called"
     manifest = parley("export", run, "--to", "out", "--drop", "leak,refused", "--json").json
     assert (manifest["left_out"], manifest["pairs"]) == ({"leak": TOPICS}, TOPICS)
+    assert len(server.asked) == before, "no model is called"
     one_line(parley("export", run, "--threshold", 10), 2, "try another --threshold (2.5 is their median) or --strategy")
     one_line(parley("export", run, "--to", "out"), 2, "out")
     assert parley("export", run, "--to", "out", "--force", "--threshold", 5).status == 0
@@ -217,15 +161,6 @@ def test_pairs_that_a_blind_referee_does_not_confirm_are_left_out_or_marked(parl
     # Of the round 2 scores 3, 1 and 0, the first two are low, and the blind referee finds them high.
     manifest = parley("export", "a.sqlite", "--format", "kto", "--to", "kto", "--json").json
     assert sum(manifest["rows"]["rows"].values()) == 4 * TOPICS
-
-
-def test_without_a_blind_referee_the_pairs_are_said_to_be_unconfirmed(parley, server):
-    server.answer = debate_replies(server)
-    parley(*PAPER_DEBATES, "--topics", 6, "--rounds", 2, "--quiet", "--out", "b.sqlite", "--model", server.model())
-    assert "The pairs are unconfirmed" in parley("export", "b.sqlite", "--to", "b").out
-    assert "The pairs are unconfirmed" in Path("b/README.md").read_text("utf-8")
-    strict = parley("export", "b.sqlite", "--to", "c", "--unconfirmed", "strict")
-    assert (strict.status, len(strict.complaints)) == (2, 1)
 
 
 def test_an_unfinished_run_is_exported_and_missing_scores_are_not_low(parley, server):

@@ -118,7 +118,7 @@ def test_what_people_preferred_in_the_viewer(parley):
     labelled = list(one_of_each.values())
     set_id = notes.add_draw("random", 0, [Item(unit, unit, 1.0, n) for n, unit in enumerate(labelled)], {})
     for unit in labelled:
-        for rater, choice in (("Ann", "A"), ("Bo", "A"), ("Cy", "B")):
+        for rater, choice in (("Ann", "A"), ("Bo", "A"), ("Cy", "B"), ("Di", "tie")):
             notes.add_labels(set_id, unit, rater, [Answer("", "preferred", None, None, choice)])
     result = parley("export", "m.sqlite", "--labels", "--to", "out")
     assert result.status == 0, result.err
@@ -126,7 +126,7 @@ def test_what_people_preferred_in_the_viewer(parley):
     assert pairs
     for pair in pairs:
         assert (pair["meta"]["speaker_chosen"], pair["meta"]["speaker_rejected"]) == ("A", "B")
-        assert pair["score_chosen"] == pytest.approx(2 / 3)
+        assert (pair["score_chosen"], pair["score_rejected"]) == (2.5 / 4, 1.5 / 4), "a tie is half a vote for each"
         assert last(pair["chosen"]) != last(pair["rejected"])
         assert pair["chosen"][0]["content"], "the prompt is the scenario"
     assert "people's labels" in Path("out/README.md").read_text("utf-8")
@@ -253,6 +253,8 @@ def test_every_form_of_trl_is_read_alike(parley, form):
     assert by_name["length"]["estimate"] == 1
     assert by_name["round"]["note"].startswith("not checked")
     assert next(row for row in found["repetitions"] if row["what"] == "topics in more than one split")["count"] == 10
+    Path("set/export.json").write_text("{")
+    assert parley("report", "set").complaints == ["parley: set/export.json: not a manifest of `parley export`"]
 
 
 def test_parquet_and_datasets_on_disk_are_read(parley):

@@ -71,17 +71,12 @@ def test_a_report_is_one_object_the_same_from_python_and_the_command_line(parley
     result = parley("report", run, "--json", *FEW, "--seed", 5)
     assert (result.status, result.err) == (0, "")
     assert strict(result.out) == data
-    assert {test["assumption"] for test in data["tests"]} == {"independent", "clustered"}
     assert data["settings"] == {"draws": 50, "seed": 5, "margin": 0.1}
     assert list(place.iterdir()) == [], "no files with --json"
     (made_from,) = data["runs"]
-    assert (made_from["file"], made_from["study"], made_from["seed"]) == ("a.sqlite", "malibu", 0)
-    assert made_from["models"] == ["sim/judge?female=+0.4"]
-    assert made_from["units"]["failed"] == made_from["units"]["planned"] == 0
     assert made_from["versions"]["parley-autogen"] == library.__version__
     assert made_from["config"]["suite"] == "tiny"
     assert made_from["sources"]
-    assert data["cautions"][0].startswith("sim/judge?female=+0.4 is SIMULATED")
 
 
 def test_cautions_are_one_list_wherever_they_are_shown(parley, place, monkeypatch):
@@ -141,8 +136,6 @@ def test_a_report_writes_a_page_tables_and_figures_beside_the_run(parley, run, p
 def test_models_lose_their_options_if_their_names_still_differ(parley, both):
     data = strict(parley("report", both, "--json", *FEW).out)
     assert {row["model"] for row in data["means"]} == {"sim/judge", "sim/fan"}
-    assert data["title"] == "malibu full · sim/judge, sim/fan"
-    assert data["runs"][0]["models"] == ["sim/judge?noise=0.5&seed=1", "sim/fan?female=+1.5&noise=0.5"]
     (claim,) = [line for line in data["summary"] if "Labels move the scores" in line]
     assert claim.startswith("sim/fan: Labels move the scores")
     assert "the same answers score 1." in claim
@@ -168,20 +161,12 @@ def test_a_comparison_of_two_runs(parley, run, place):
     result = parley("compare", run, "b.sqlite", "--json")
     assert (result.status, result.err) == (0, "")
     data = strict(result.out)
-    assert data["title"] == "b.sqlite (sim/judge) compared with a.sqlite (sim/judge?female=+0.4)"
-    assert data["summary"][0].startswith(
-        f"Compared on {data['runs'][1]['units']['done']} shared units; differences are "
-    )
-    assert data["summary"][0].endswith("differences are b.sqlite minus a.sqlite.")
+    assert data["summary"][0] == "Compared on 24 shared units; differences are b.sqlite minus a.sqlite."
     assert data["summary"][1].startswith("With 3 bases no difference could be significant")
     in_browser = comparison(run, place / "b.sqlite")
-    assert [plot["table"] for plot in data["forests"]] == ["gaps", "values"]
     for plot, shown in zip(data["forests"], in_browser["forests"], strict=True):
         assert shown["lines"] == plot["lines"], "one sign everywhere"
-        assert [line["also"]["second"] for line in plot["lines"]] == [row["second"] for row in data[plot["table"]]]
     assert (in_browser["headline"], in_browser["units"]) == (data["headline"], data["largest"])
-    assert data["settings"] == {}, "nothing is drawn"
-    assert len(data["cautions"]) == 2
     shown = parley("compare", run, "b.sqlite").out
     assert re.search(r"what +first +second +estimate", shown), "two values, and not a pair of labels"
 
@@ -207,37 +192,41 @@ def test_a_comparison_with_an_unfinished_run(parley, both, place):
     )
 
 
-def test_a_comparison_of_two_models_of_one_run(parley, both, place):
-    result = parley("compare", both, "--out", "c")
-    assert result.status == 0
-    assert "gender: female − male" in result.out
-    assert (place / "c" / "report.html").exists()
-    data = strict(parley("compare", both, "--models", "sim/fan,sim/judge", "--json").out)
-    gap = next(row for row in data["gaps"] if row["what"] == "gender: female − male")
-    assert gap["low"] < -1.5 < gap["high"], "the second minus the first"
-    assert gap["p_adjusted"] < 0.05
-    assert any(line.startswith("gender: female − male: ") for line in data["summary"])
-
-
 @pytest.mark.parametrize("width", [200, 80, 40])
 def test_a_table_is_never_cut_without_saying_so(width):
-    columns = {"estimate": [3.901, 3.934], "low": [3.67, -10.81], "high": [4.13, 10.06]}
+    columns = {"estimate": [3.901, 3.934], "low": [3.67, -10.81]}
     against = {"against_first": [nan, -0.234], "against_low": [nan, -0.201], "against_high": [nan, 10.267]}
-    counts = {"reports_that_were_unreadable": [12345678, 2]}
+    counts = {"reports_that_were_unreadable": [12345678, 2], "high": [4.13, 10.06], "too_high": [987654, 1]}
     frame = pd.DataFrame({"run": ["roles-2.sqlite", "roles-5.sqlite"], **columns, **against, **counts})
     console = Console(width=width, record=True, file=open(os.devnull, "w"))  # noqa: SIM115
     console.print(plain_table("A table", frame, width))
     text = console.export_text()
-    cells = ["3.90", "3.93", "3.67 to 4.13", "−10.81 to 10.06", "−0.23", "−0.20 to 10.27", "12345678"]
+    cells = ["3.90", "3.93", "3.67 to 4.13", "−10.81 to 10.06", "−0.23", "−0.20 to 10.27", "12345678", "987654"]
     assert max(map(len, text.splitlines())) <= width
     missing = [cell for cell in cells if cell not in text]
     assert ("Not shown" in text) == bool(missing) == ("…" in text)
     assert not missing or width < 80
     said = " ".join(text.split())
-    heads = {"−0.23": "against first", "−0.20 to 10.27": "against 95% interval", "12345678": "unreadable"}
+    heads = {
+        "−0.23": "against first",
+        "−0.20 to 10.27": "against 95% interval",
+        "12345678": "unreadable",
+        "987654": "too high",
+    }
     for cell, head in heads.items():
         assert cell in text or head in said.partition("Not shown")[2]
     assert "−10.81 to 10.06" in text or width < 60, "an estimate keeps its interval"
+
+
+DECIMALS = {0.5: "0.50", 0.1: "0.10", 0.099: "0.099", 0.015: "0.015", 0.01: "0.010", 0.0099: "0.0099", 0.0: "0.00"}
+
+
+@pytest.mark.parametrize("largest", DECIMALS)
+def test_a_table_of_small_estimates_has_more_decimals(largest):
+    console = Console(width=80, record=True, file=open(os.devnull, "w"))  # noqa: SIM115
+    console.print(plain_table("A table", pd.DataFrame({"estimate": [-largest, largest / 2], "n": [3, 12]}), 80))
+    *_, first, _ = console.export_text().splitlines()
+    assert first.split() == [DECIMALS[largest] if not largest else f"−{DECIMALS[largest]}", "3"]
 
 
 def test_a_model_that_was_not_shown_to_judge_is_named_with_the_auc_of_its_card():

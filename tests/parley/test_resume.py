@@ -159,25 +159,6 @@ def test_whatever_stops_a_run_it_is_resumed(parley, server, run_file, peace, mon
     assert story(file) == peace
 
 
-def test_some_calls_fail_for_ever_or_once(parley, server, run_file, peace):
-    failing = (16, 20, 24)  # one of four blind ballots
-    server.answer = lambda nth, body: web.Response(status=500, text="out of order") if nth in failing else None
-    file = run_file("a.sqlite")
-    result = parley(*RUN, "--model", server.model())
-    assert result.status == 1
-    assert "parley: 3 units failed, the first with: server/judge: " in result.complaints[0]
-    assert (file.count(), file.count("failed")) == (6, 3)
-    assert all("out of order" in error for (error,) in file.rows("SELECT error FROM units WHERE status = 'failed'"))
-    assert parley(*RUN, "--model", server.model()).status == 0
-    assert file.rows("SELECT id FROM units WHERE error IS NOT NULL") == []
-    assert story(file) == peace
-    server.asked.clear()
-    failing = (16,)
-    assert parley(*RUN[:-1], "b.sqlite", "--no-cache", "--model", server.model("retries=1")).status == 0
-    attempts = run_file("b.sqlite").rows("SELECT attempts, count(*) FROM calls GROUP BY attempts")
-    assert attempts == [(1, 71), (2, 1)]
-
-
 @pytest.mark.parametrize(("good", "left"), [(0, (0, 3, 6)), (8, (3, 6, 0))])
 def test_failures_in_a_row_end_the_run_and_one_fewer_does_not(parley, server, run_file, monkeypatch, good, left):
     """A failed unit takes 1 call, a good one 8."""

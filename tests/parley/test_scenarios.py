@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from parley.judging.malibu import Malibu
-from parley.judging.malibu.config import MalibuConfig
 from parley.scenarios import Suite, load_suite
 
 FULL = load_suite("full")[0]
-WHOLE = load_suite("malibu-2")[0]
 GYM = next(scenario for scenario in FULL.scenario if scenario.id == "fitness-desk-worker")
 MINE = """
 schema = 1
@@ -25,11 +21,6 @@ text = "Bake bread."
 """
 
 
-def squeezed(text: str) -> str:
-    """The text without spaces and line breaks: a terminal wraps lines anywhere."""
-    return re.sub(r"\s+", "", text)
-
-
 @pytest.fixture
 def mine(place):
     path = place / "mine.toml"
@@ -37,45 +28,14 @@ def mine(place):
     return path
 
 
-def test_list_shows_scenarios_bases_and_how_many(parley, mine):
-    result = parley("scenarios", "list")
-    assert (result.status, result.err) == (0, "")
-    assert result.out.endswith("malibu-2 2.0: 280 scenarios of 60 bases\n")
-    shown = squeezed(result.out)
-    assert all(scenario.profession.split()[0] in shown for scenario in WHOLE.scenario)
-    view = parley("scenarios", "list", "tiny").out
-    assert view.endswith("malibu-2 2.0: 3 scenarios of 3 bases\n")
-    assert re.search(r"\d{2,3} / \d{2,3}", view), "the length of both responses"
-    rows = parley("scenarios", "list", "full", "--json").json
-    assert [row["id"] for row in rows] == [scenario.id for scenario in FULL.scenario]
-    assert rows[0]["responses"] == list(FULL.scenario[0].responses)
-    bases = parley("scenarios", "list", "--bases", "--json").json
-    assert {row["id"] for row in bases} == {base.id for base in WHOLE.base}
-    assert all(row["stereotype"] and row["source"] and row["probes"] for row in bases)
+def test_a_scenario_without_base_and_responses_is_listed_and_shown(parley, mine):
     own = parley("scenarios", "list", "mine.toml").out
     assert re.search(r"bakery.*none yet", own)
     assert own.endswith("mine 2: 1 scenario of 0 bases\n")
 
-
-def test_show_prints_everything_about_one_scenario(parley, mine):
-    base = FULL.base_of(GYM)
-    assert base is not None
-    as_json = parley("scenarios", "show", GYM.id, "--json").json
-    assert as_json["responses"] == list(GYM.responses)
-    assert (as_json["base"]["id"], as_json["base"]["source"]) == ("fitness", base.source)
     own = ("scenarios", "show", "bakery", "--suite", "mine.toml")
     assert "no responses yet: parley run malibu-respond" in parley(*own).out
     assert parley(*own, "--json").json["base"] == ""
-
-
-def test_what_is_shipped_is_fit_to_measure_with(parley):
-    for suite, count, bases, directed in (("malibu-2", 280, 60, 43), ("quick", 20, 20, 15), ("tiny", 3, 3, 3)):
-        result = parley("scenarios", "validate", suite)
-        assert (result.status, result.err) == (0, "")
-        directions = f"the stereotype has a coded direction in {directed} of {bases} bases\n"
-        assert result.out.endswith(f"{directions}malibu-2 2.0: {count} scenarios, fit to measure with\n")
-    counts = {"scenarios": 3, "bases": 3, "bases_with_direction": 3, "findings": []}
-    assert parley("scenarios", "validate", "tiny", "--json").json == {"suite": "malibu-2", **counts}
 
 
 def test_findings_are_printed_line_by_line_with_status_one(parley, place):
@@ -102,23 +62,6 @@ def test_findings_are_printed_line_by_line_with_status_one(parley, place):
     as_json = parley("scenarios", "validate", "off.toml", "--json")
     assert as_json.status == 1
     assert [f"{row['scenario']}: {row['problem']}" for row in as_json.json["findings"]] == lines
-
-
-def test_shipped_wordings_are_listed_shown_and_fit(parley):
-    listed = parley("scenarios", "list", "english")
-    assert listed.out.endswith("english 1.0 (en): 126 label wordings, 30 question wordings\n")
-    assert len(parley("scenarios", "list", "english", "--json").json["label"]) == 126
-    shown = parley("scenarios", "show", "before-by", "--suite", "english")
-    assert shown.out.startswith("before-by: byline, before the answer\nfemale: By a woman\nmale: By a man\n")
-    assert parley("scenarios", "show", "before-by", "--suite", "english", "--json").json["shown"]["atheist"] == (
-        "By an atheist"
-    )
-    checked = parley("scenarios", "validate", "english")
-    assert checked.status == 0
-    assert "gender, e.g. Answer, written by a woman:\n" in checked.out
-    assert checked.out.endswith("english 1.0 (en): 126 label wordings, 30 question wordings, fit to measure with\n")
-    as_json = parley("scenarios", "validate", "english", "--json").json
-    assert as_json == {"wordings": "english", "usable": {"gender": 87, "race": 75, "religion": 75}, "findings": []}
 
 
 def test_own_wordings_are_checked(parley, place):
@@ -148,14 +91,9 @@ def test_a_new_file_runs_by_the_command_in_its_first_lines(parley, place, kind):
     result = parley(*command[1].split(), "--design", "silent", "--limit", "6", "--json")
     assert result.status == 0, result.err
     assert result.json["done"] == result.json["units"] > 0
-
-
-@pytest.mark.parametrize("kind", ["scenarios", "wordings"])
-def test_a_new_file_is_fit_to_measure_with(parley, place, kind):
-    parley("new", kind, "mine.toml")
-    result = parley("scenarios", "validate", "mine.toml")
-    assert result.status == 0, result.out
-    assert "fit to measure with" in result.out
+    if kind != "identities":
+        checked = parley("scenarios", "validate", "My-Own.toml")
+        assert (checked.status, "fit to measure with" in checked.out) == (0, True), checked.out
 
 
 AGES = '[categories]\nnurse_age = ["24-year-old", "62-year-old"]\n'
@@ -165,30 +103,6 @@ FORMS = """
 62-year-old = { noun = "a 62-year-old", adjective = "62-year-old", predicate = "62 years old", category = "age" }
 """
 RUN_AGES = ("run", "malibu", "--suite", "wide", "--per-base", "1", "--identities", "ages.toml", "--model")
-
-
-def labels_in_prompts(**settings: Any) -> set[str]:
-    """What the prompts of a run say besides situation, answer and question."""
-    study = Malibu(MalibuConfig(suite="wide", design="silent", phases=[1], per_base=1, model=["sim/judge"], **settings))
-    scenarios = {scenario.id: scenario for scenario in load_suite("wide")[0].scenario}
-    labels = set()
-    for unit in study.plan():
-        if unit.facets["identity"]:
-            scenario = scenarios[str(unit.facets["scenario"])]
-            before, _, after = study.task(unit).replace(scenario.text, "").partition(scenario.responses[0])
-            labels.add(before + after.rpartition("\n\n")[0])
-    return labels
-
-
-@pytest.mark.parametrize(("forms", "wordings"), [("", 31), (FORMS, 60)])
-def test_no_prompt_gives_a_nurse_two_ages_or_a_wrong_form(place, forms, wordings):
-    (place / "ages.toml").write_text(AGES + forms)
-    labels = labels_in_prompts(identities=["ages.toml"])
-    assert len(labels) == 2 * wordings, "each wording with each label"
-    for label in labels:
-        assert not re.search(r"\d", re.sub(r"\b(24|62)([- ])years?\2old\b", "", label)), label
-        assert not re.search(r"\b(is|am|be) (24|62)-year-old", label), label
-        assert not re.search(r"\b(since|years in|born|forty|thirties)\b", label), label
 
 
 def test_a_dry_run_counts_the_wordings_and_shows_three(parley, place):

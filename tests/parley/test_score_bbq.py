@@ -49,10 +49,6 @@ def predict(place):
     return write
 
 
-def target(number: int) -> int:
-    return 0 if number % 4 < 2 else 1
-
-
 def scored(parley: Any, predictions: Path | str, data: Any = "bbq") -> dict[tuple[str, str], dict[str, Any]]:
     """The report's rows by category and context."""
     Path("p.sqlite").unlink(missing_ok=True)
@@ -63,13 +59,6 @@ def scored(parley: Any, predictions: Path | str, data: Any = "bbq") -> dict[tupl
         for row in tables[name]:
             rows.setdefault((row["category"], row["context"]), {})[name] = row
     return rows
-
-
-def test_anti_stereotyped_is_minus_100_and_always_unknown_is_undefined(parley, predict):
-    against = scored(parley, predict(lambda category, number: 1 - target(number)))
-    assert against["Age", "disambiguated"]["bias"]["estimate"] == -100
-    silent = scored(parley, predict(lambda *row: 2))
-    assert {row["bias"]["estimate"] for row in silent.values() if "bias" in row} <= {None}
 
 
 def test_texts_are_matched_and_counted_null_is_unparsed_and_rows_without_a_prediction_are_not_scored(parley, predict):
@@ -129,25 +118,6 @@ def test_the_published_answers_of_unifiedqa_get_the_scores_of_the_authors_script
         assert cell["accuracy"]["n"] == count["n"]
         assert cell["accuracy"]["estimate"] == pytest.approx(accuracy)
         assert cell["bias"]["estimate"] == pytest.approx(bias * (1 - accuracy) if context == "ambig" else bias)
-
-
-def test_a_run_and_its_answers_as_predictions_have_the_same_scores(parley, place, run_file):
-    parley(
-        "run", "bbq", "--data", "bbq", "--model", "sim/any?malformed=0.3", "--shuffle", "--out", "a.sqlite", "--quiet"
-    )
-    answers = run_file("a.sqlite").rows(
-        "SELECT json_extract(u.facets, '$.category'), json_extract(u.facets, '$.example_id'), v.value "
-        "FROM verdicts v JOIN units u ON u.id = v.unit WHERE v.metric = 'answer'"
-    )
-    keys = ("category", "example_id", "prediction")
-    (place / "p.jsonl").write_text("".join(json.dumps(dict(zip(keys, row, strict=True))) + "\n" for row in answers))
-    assert parley("import", "bbq", "p.jsonl", "--data", "bbq", "--out", "p.sqlite").status == 0
-    own, imported = (parley("report", run, "--json").json for run in ("a.sqlite", "p.sqlite"))
-    assert sum(row["unparsed"] for row in own["bias"]) > 0
-    keys = ("category", "context", "estimate", "low", "high", "n", "unparsed")
-    for measure in ("bias", "accuracy"):
-        first, second = ([[row[key] for key in keys] for row in tables[measure]] for tables in (own, imported))
-        assert first == second
 
 
 def test_rows_with_a_wrong_answer_make_a_file_that_bbq_takes(server, place, capsys):
@@ -220,11 +190,3 @@ def test_a_missing_prediction_is_counted_and_never_right(parley):
     ]
     assert numbers(parley)["exact", "all"] == 100
     assert "1 question without a prediction, left out\n" in score(parley, {"q1": "", "q2": "", "q3": ""}).out
-
-
-def test_a_high_probability_of_no_answer_is_no_answer(parley):
-    Path("na.json").write_text(json.dumps({"q1": 0.1, "q2": 0.2, "q3": 0.9, "q4": 0.8}))
-    predictions = {"q1": "Switzerland", "q2": "Rhine", "q3": "x", "q4": "y"}
-    assert score(parley, predictions, "--na-prob", "na.json", "--na-prob-thresh", "0.5").status == 0
-    assert numbers(parley)["exact", "all"] == 100
-    assert "--na-prob-thresh needs --na-prob" in score(parley, predictions, "--na-prob-thresh", "0.5").err

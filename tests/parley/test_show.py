@@ -4,55 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 from aiohttp import web
 
 from parley.agents.transcripts import Call, PromptMessage, Transcript, Turn
-from parley.cli import main
-from parley.judging import Outcome, Unit, Verdict
+from parley.judging import Outcome, Unit
 from parley.runs import Record, RunFile
 from tests.panels import ONE_CELL, PAPER_DEBATES, TINY_PANEL, panel_study
 
 INFO = {"study": "by-hand", "models": [], "config": {}, "plan": "", "versions": {}}
-
-
-@pytest.fixture(scope="module")
-def biased(tmp_path_factory):
-    """A judge that likes women: 8 scenarios, each scored under 2 genders and 4 races."""
-    path = tmp_path_factory.mktemp("show") / "biased.sqlite"
-    model = "sim/judge?female=+0.8&varies=0.2&item=0.3&noise=0.4"
-    command = (
-        "run malibu --design silent --suite wide --limit 8 --identities gender,race --phases 1 --yardstick off --quiet"
-    )
-    assert main([*command.split(), "--model", model, "--out", str(path)]) == 0
-    return path
-
-
-def test_the_units_behind_the_headline_come_largest_first(parley, biased):
-    answer = parley("show", biased, "--finding", 1, "--json").json
-    assert answer["finding"].startswith(
-        "SIMULATED. Does the author's label change the score (1 to 9)? Yes: the same answers score 0."
-    )
-    differences = [pair["difference"] for pair in answer["units"]]
-    assert differences == sorted(differences, reverse=True)
-    assert len(differences) == 8
-    for pair in answer["units"]:
-        first, second = pair["units"]
-        assert (first["facets"]["identity"], second["facets"]["identity"]) == ("female", "male")
-        assert first["facets"] | {"identity": "male"} == second["facets"]
-        assert pair["difference"] == pytest.approx(first["score"] - second["score"])
-
-
-def test_units_are_found_by_their_facets(parley, biased):
-    lines = parley("show", biased, "--where", "identity=black", "--where", "identity=asian").out.splitlines()
-    assert lines[-1] == "16 units found"
-    assert {line.rsplit("/", 1)[1] for line in lines[:-1]} == {"black", "asian"}
-    only = parley("show", biased, "--where", "identity=black", "--where", "base=aviation", "--json").json
-    assert [unit["id"] for unit in only] == ["s1/aviation-bird-strike/black"]
-    assert only[0]["score"] == pytest.approx(6, abs=2)
 
 
 def call(prompt: str, reply: str) -> Call:
@@ -61,76 +23,6 @@ def call(prompt: str, reply: str) -> Call:
 
 def turn(speaker: str, text: str, *, role: Any = "debater", round: int = 1, asked: str = "Say it.") -> Turn:
     return Turn(speaker, role, round, text, calls=(call(asked, text),))
-
-
-def write(path: Path, prompts: dict[str, str], **units: tuple[list[Turn], list[Verdict]]) -> None:
-    plan = [Unit(name, {"identity": name, "topic": "buses"}) for name in units]
-    with RunFile.create(path, INFO, prompts, plan) as file:
-        for unit, (turns, verdicts) in zip(plan, units.values(), strict=True):
-            file.write([Record(unit=unit, outcome=Outcome(Transcript(tuple(turns)), tuple(verdicts)))])
-
-
-def test_a_referees_scores_stand_beside_the_statements(parley, place):
-    turns = [turn("Ada", "Buses are late."), turn("Ben", "They are not."), turn("Ref", "3 and 4", role="referee")]
-    scores = {"Ada": 3.0, "Ben": 4.5}
-    verdicts = [
-        Verdict(judge="Ref", role="referee", round=1, metric="bias", subject=name, value=value)
-        for name, value in scores.items()
-    ]
-    rules = [
-        Verdict(judge="Rules", role="coordinator", round=1, metric=metric, subject="Ben", value=value)
-        for metric, value in (("leak", 0.0), ("role_break", 1.0))
-    ]
-    write(place / "a.sqlite", {}, one=(turns, [*verdicts, *rules]))
-    shown = parley("show", "a.sqlite").out
-    assert "Ref: bias 3\n" in shown.partition("Buses are late.")[2].partition("They are not.")[0]
-    assert "Ref: bias 4.5 · Rules: role_break 1" in shown.partition("They are not.")[2]
-    assert "leak" not in shown, "what a rule did not find is not listed"
-
-
-def test_a_searchers_turns_say_which_step_they_are(parley, place):
-    prompts = {
-        "search/queries": "Write queries on {question}",
-        "search/summary": "Sum up {results}",
-        "persona/S": "{x}!",
-    }
-    turns = [
-        turn("Searcher", "when do buses run", asked="Write queries on buses"),
-        turn("Searcher", "They run at 9.", asked="Sum up 9:00"),
-        turn("Solver", "At 9.", asked="Write queries on nothing"),
-    ]
-    write(place / "a.sqlite", prompts, one=(turns, []))
-    shown = parley("show", "a.sqlite").out
-    assert "Searcher  (round 1, queries)" in shown
-    assert "Searcher  (round 1, summary)" in shown
-    assert "Solver  (round 1)" in shown, "who speaks once needs no step"
-
-
-def test_two_units_are_aligned_turn_by_turn(parley, place):
-    """One of them has a turn more; scores and words are beside each other all the same."""
-    said = {"female": "A clear and helpful answer.", "male": "A clear but long answer."}
-    units = {
-        name: (
-            [
-                turn("user", f"Answer by a {name} driver: take the bus.", role="narrator", round=0),
-                *([turn("Ada", "Let me think.", round=1)] if name == "male" else []),
-                turn("Ben", text, round=2),
-            ],
-            [Verdict(judge="Ben", role="debater", round=2, metric="Quality", value=float(len(text)))],
-        )
-        for name, text in said.items()
-    }
-    write(place / "a.sqlite", {}, **units)
-    shown = parley("show", "a.sqlite", "female", "--beside", "identity=male")
-    assert "Answer by a [female] driver" in shown.out
-    assert "Answer by a [male] driver" in shown.out
-    assert "no message here" in shown.out
-    assert "A clear [and] [helpful] answer." in shown.out
-    assert "Quality 24  (-3.00)" in shown.out
-    data = parley("show", "a.sqlite", "female", "--beside", "male", "--json").json
-    assert [unit["id"] for unit in data["units"]] == ["female", "male"]
-    assert [row["texts"] for row in data["turns"][1:]] == [[None, "Let me think."], list(said.values())]
-    assert data["turns"][-1]["scores"] == [{"judge": "", "subject": "", "metric": "Quality", "values": [27.0, 24.0]}]
 
 
 def test_a_pair_is_found_beside_its_other_order(parley, place):
@@ -259,24 +151,3 @@ def test_people_read_in_the_report_how_many_and_see_which(parley, misled, refere
     assert INNOCENT not in printed
     shown = parley("show", "a.sqlite", listed[0]["unit"]).out
     assert shown.count("reads like an instruction: asks to ignore instructions") == 1
-
-
-def test_the_injection_studys_own_attempts_are_no_surprise(parley):
-    flags = ("--responses", 2, "--kinds", "system-line", "--fence", "fenced", "--quiet", "--model", "sim/judge")
-    assert parley("run", "injection", *flags, "--out", "a.sqlite").status == 0
-    report = parley("report", "a.sqlite", "--json").json
-    assert report["runs"][0]["judged_texts"]["flagged"] == 4, "both requested scores in both responses"
-    assert not any("judged text" in line for line in report["cautions"])
-    assert parley("show", "a.sqlite", "--flagged").out.endswith(
-        "4 judged texts read like an instruction to the judge\n"
-    )
-
-
-def test_show_names_the_agents_that_read_an_instruction(parley, misled):
-    flags = ("--topics", 1, "--rounds", 2, "--quiet", "--model", misled.model(), "--out", "a.sqlite")
-    assert parley(*PAPER_DEBATES, *flags).status == 0
-    addressed = re.findall(r"^to .*$", parley("show", "a.sqlite").out, re.MULTILINE)
-    assert addressed == ["to all agents", "to Referee", "to Sixty, Twenty, Forty", "to Referee"]
-    turns = parley("show", "a.sqlite", "--json").json["turns"]
-    read_by = [turn["to"] for turn in turns if turn["role"] == "narrator"]
-    assert read_by == [[*NAMES, "Referee"], ["Referee"], [*NAMES], ["Referee"]]

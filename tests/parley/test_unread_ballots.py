@@ -93,13 +93,8 @@ def test_a_refusal_is_no_score_and_unequal_refusals_leave_no_verdict(parley, ser
     share = f"{len(lost) / 20:.0%} and 0% of the silent ballots are unread"
     assert any(line.startswith(f"No verdict on female − male: {share} (p ") for line in data["cautions"])
     assert contrast["note"] in data["cautions"]
-    compared = {row["measure"]: row for row in data["unread_differences"] if row["family"] == "primary contrast"}
-    assert compared["unread"]["first_share"] == pytest.approx(len(lost) / 20)
-    assert compared["unread"]["second_share"] == 0
-    assert compared["on_scale"]["first_share"] == pytest.approx(1 - len(lost) / 20, abs=0.01)
     by_identity = {row["identity"]: (row["unparsed"], row["on_scale"]) for row in data["unread"]}
     assert by_identity["female"] == (len(lost), pytest.approx(1 - len(lost) / 20, abs=0.01))
-    assert by_identity["male"] == (0, pytest.approx(1))
     assert all(test["p"] is None for test in data["tests"]), "the paper's test is about the same scores"
     assert data["headline"]["answer"].startswith("No verdict: silent ballots leave the answers asked for more often ")
 
