@@ -131,9 +131,9 @@ KNOWN = {
     ),
     "2 ms of one core a call": ((Work(1000, 1), ProviderLimits(latency=0.0), Machine(50, 2.0)), {"seconds": 2.0}),
     "and of two": ((Work(1000, 1), ProviderLimits(latency=0.0), Machine(50, 2.0, processes=2)), {"seconds": 1.0}),
-    "600 requests a minute, and a second's worth at once": (
-        (Work(100, 1), ProviderLimits(requests_a_minute=600, latency=0.01), Machine(100, cpu_ms=0)),
-        {"seconds": 9.0, "bound_by": "requests a minute"},
+    "as many requests a minute as are allowed, and none is refused": (
+        (Work(100, 1), ProviderLimits(requests_a_minute=600, latency=0.1), Machine(1, cpu_ms=0)),
+        {"seconds": 10.0, "refused": 0},
     ),
     "a provider that never answers": ((Work(64), NEVER, Machine(concurrency=8)), {"failed": 1.0}),
     "a lognormal latency has the mean exp(spread² / 2)": (
