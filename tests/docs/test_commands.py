@@ -89,7 +89,7 @@ ONLY_PARSED = {
         "--out",
     ): "half a minute of scoring: tests/parley/test_score_toxicity.py",
     ("report", "runs/swaps.sqlite"): "the same",
-    ("report", "--example", "--lines"): "the README reports on it; lines: tests/parley/test_check_runs.py",
+    ("report", "--example", "--lines"): "the README reports on it; lines: the golden case checks",
     ("run", "--executor", "ray"): "starts Ray: tests/parley/test_ray.py",
     ("run", "--executor", "batch"): "needs a server that takes batches: tests/parley/test_batch.py",
 }

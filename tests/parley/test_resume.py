@@ -107,10 +107,6 @@ STOPS = {
         f"{SEVEN}http://127.0.0.1:{{port}}/v1 answered 429, too many requests", 0, 7,
         answers=lambda: error(429, "slow down"), options="retries=1",
     ),
-    "429 for days": Stop(
-        "the server asks to wait 1000000 s", 0, 7, options="retries=1",
-        answers=lambda: web.Response(status=429, headers={"Retry-After": "1000000"}),
-    ),
     "500 for ever": Stop("answered 500: <h1>Internal Server Error</h1>", 16 + 7, 7, answers=broken),
     "half a body": Stop(f"{SEVEN}http://127.0.0.1:", 16 + 7, 7, flaw="cuts_short"),
     "no answer": Stop(
