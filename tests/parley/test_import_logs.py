@@ -70,6 +70,8 @@ def test_a_notebook_of_mabrf_becomes_a_run_with_every_score(parley, run_file):
         ("bias", 1, 1.0), ("relevancy", 1, 9.0), ("accepted", 1, 1.0),
         ("final_bias", 2, 1.0), ("bias_again", 2, 2.0), ("final_relevancy", 2, 8.0), ("answer", 2, 2.0),
     ]  # fmt: skip
+    assert run.rows("SELECT DISTINCT status FROM verdicts") == [("ok",)]
+    assert run.one("SELECT value FROM run WHERE key = 'models'") == '["gpt-4"]'
     assert json.loads(run.one("SELECT facets FROM units"))["model"] == "gpt-4"
     assert run.rows("SELECT text FROM transcript WHERE speaker = 'Rephraser'") == [("1. Nobody said who.",)]
     assert b"PRIVATE" not in Path("a.sqlite").read_bytes(), "text cells are not read"

@@ -38,6 +38,7 @@ def test_an_inspect_log_becomes_a_run_that_is_shown_and_reported(parley, run_fil
     file = run_file("runs/buses.sqlite")
     file.check()
     assert file.one("SELECT error FROM units WHERE status = 'failed'") == "ConnectionError('the server is gone')"
+    assert file.one("SELECT count(*) FROM units WHERE 1e9 < started_at AND started_at <= finished_at") == 3
     shown = parley("show", "runs/buses.sqlite", "bus/e1", "--prompts", "--json").json
     assert [(turn["speaker"], turn["text"]) for turn in shown["turns"]] == [
         ("system", "You are brief."),

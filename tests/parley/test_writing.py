@@ -15,7 +15,7 @@ GYM = next(base for base in FULL.base if base.id == "fitness")
 LAW = next(base for base in FULL.base if base.id == "law")
 FIRST, SECOND, *_ = [scenario for scenario in FULL.scenario if scenario.base == "fitness"]
 SHORT = {"response_1": "I stretch.", "response_2": "I bend."}
-COMMON = ("--quiet", "--concurrency", "1")
+COMMON = ("-q", "--concurrency", "1")
 
 
 def idea(like: Scenario) -> dict[str, str]:
