@@ -135,7 +135,16 @@ KNOWN = {
         (Work(100, 1), ProviderLimits(requests_a_minute=600, latency=0.1), Machine(1, cpu_ms=0)),
         {"seconds": 10.0, "refused": 0},
     ),
+    "100 calls of a tenth of a second, and 11 pauses of a second": (
+        (Work(100, 1), ProviderLimits(requests_a_minute=300, latency=0.1), Machine(1, cpu_ms=0)),
+        {"seconds": 21.0, "refused": 0.11, "bound_by": "requests a minute"},
+    ),
+    "the same for 100 tokens a call": (
+        (Work(100, 1, 60, 40), ProviderLimits(tokens_a_minute=30_000, latency=0.1), Machine(1, cpu_ms=0)),
+        {"seconds": 21.0, "refused": 0.11, "bound_by": "tokens a minute"},
+    ),
     "a provider that never answers": ((Work(64), NEVER, Machine(concurrency=8)), {"failed": 1.0}),
+    "nor a single call": ((Work(1, 1), NEVER, Machine(concurrency=8)), {"failed": 1.0}),
     "a lognormal latency has the mean exp(spread² / 2)": (
         TEN_MILLION,
         {"seconds": 10_000_000 * math.exp(0.125) / 256, "cpu_hours": 10_000_000 * 0.6 / 1000 / 3600},
