@@ -34,19 +34,26 @@ class Server:
     def name(self) -> str:
         return f"server/m?base_url={self.url}"
 
-    def client(self, **options: Any) -> Client:
+    def client(self, name: str = "server/m", **options: Any) -> Client:
         """A client for this server, which is closed with it."""
-        self._clients.append(model(self.name, **options))
+        self._clients.append(model(name, base_url=self.url, **options))
         return self._clients[-1]
 
-    def says(self, *texts: str, logprobs: Sequence[Mapping[str, Any]] | None = None, **message: Any) -> None:
+    def says(
+        self,
+        *texts: str,
+        logprobs: Sequence[Mapping[str, Any]] | None = None,
+        finish: str = "stop",
+        usage: Mapping[str, Any] | None = None,
+        **message: Any,
+    ) -> None:
         """One answer per text; further fields of the message ("refusal", "tool_calls") by name."""
         for text in texts or (None,):
-            choice: dict[str, Any] = {"finish_reason": "stop", "message": {"content": text, **message}}
+            choice: dict[str, Any] = {"finish_reason": finish, "message": {"content": text, **message}}
             if logprobs is not None:
                 choice["logprobs"] = {"content": list(logprobs)}
-            usage = {"prompt_tokens": 12, "completion_tokens": 3}
-            self.sends(json.dumps({"created": 1_790_000_000, "choices": [choice], "usage": usage}))
+            counts = {"prompt_tokens": 12, "completion_tokens": 3, **(usage or {})}
+            self.sends(json.dumps({"created": 1_790_000_000, "choices": [choice], "usage": counts}))
 
     def fails(self, status: int, message: str = "no", headers: Mapping[str, str] | None = None) -> None:
         self.sends(json.dumps({"error": {"message": message}}), status, headers)

@@ -8,14 +8,15 @@ import math
 
 import pytest
 from autogen_agentchat.agents import UserProxyAgent
-from autogen_core.models import ChatCompletionTokenLogprob, RequestUsage, TopLogprob, UserMessage
+from autogen_core.models import RequestUsage, UserMessage
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.agents import ConfigError, Debate, Models, Persona, SilentBallot, model
+from parley.agents import ConfigError, Debate, Models, Persona, SilentBallot
 from parley.agents.ballots import cast, read_answer, read_answers, read_token
 from parley.agents.models.sim_judge import spread
 from parley.agents.models.wire import READ_TOKENS, read_logprobs
+from tests.servers import first_token
 
 JUDGE = Persona("Judge", "You are a fair judge.")
 
@@ -44,17 +45,12 @@ def converse(model, *, rounds=0, judges=(JUDGE,), ballots=None, task=None, **opt
 
 
 def token(**probabilities):
-    tops = [TopLogprob(logprob=math.log(p), bytes=list(text.encode())) for text, p in probabilities.items()]
-    most = max(probabilities, key=probabilities.__getitem__)
-    return ChatCompletionTokenLogprob(token=most, logprob=0.0, top_logprobs=tops)
+    return read_logprobs(first_token(probabilities))[0]
 
 
-async def silent(server, **options):
-    client = model(f"vllm/m?base_url={server.url}&retries=0")
-    try:
-        return await cast(ballot(**options), client, [UserMessage(content="How good?", source="user")], {})
-    finally:
-        await client.close()
+async def silent(server, name="vllm/m", given=None, **options):
+    client = server.client(name, retries=0)
+    return await cast(ballot(**options), client, [UserMessage(content="How good?", source="user")], given or {})
 
 
 def test_answers_are_counted_whatever_is_around_them():
@@ -88,28 +84,16 @@ def test_a_number_alone_is_a_ballot_and_with_anything_else_it_is_none(texts, ans
 
 @pytest.mark.parametrize(("text", "first"), [("10", "1"), ("I cannot", "7"), ("", "7"), ("3", "7")])
 async def test_a_ballot_whose_text_is_not_its_token_is_unread(server, text, first):
-    tops = [{"token": first, "logprob": -0.01, "bytes": list(first.encode())}]
-    server.says(text, logprobs=[{**tops[0], "top_logprobs": tops}])
+    server.says(text, logprobs=first_token({first: 0.99}))
     found = await silent(server)
     assert (found.value, found.status) == (None, "unparsed")
     assert found.raw == f"{text!r}, unread: its first token is {first!r}"
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"logprob": 0.0},
-        {"logprob": "-0.1"},
-        {"logprob": 1e308},
-        {"logprob": None},
-        {"logprob": 10**400},
-        {"logprob": math.nan},
-        {"bytes": [300]},
-        {"bytes": [-1]},
-        {"bytes": ["7"]},
-    ],
-    ids=str,
-)
+NO_LOGPROBS = [{"logprob": value} for value in (0.0, "-0.1", 1e308, None, 10**400, math.nan)]
+
+
+@pytest.mark.parametrize("change", [*NO_LOGPROBS, *({"bytes": [byte]} for byte in (300, -1, "7"))], ids=str)
 async def test_what_cannot_be_probabilities_is_unread_and_says_so(server, change):
     tops = [{"token": n, "logprob": math.log(0.1), "bytes": list(n.encode()), **change} for n in "123456789"]
     server.says("7", logprobs=[{"token": "7", "logprob": -1.0, "top_logprobs": tops}])
@@ -120,9 +104,7 @@ async def test_what_cannot_be_probabilities_is_unread_and_says_so(server, change
 
 @pytest.mark.parametrize("first", [" ", "\n", "<|begin_of_text|>", "<think>", "I"])
 async def test_a_ballot_that_begins_with_something_else_is_unread_and_says_so(server, first):
-    shares = {first: 0.97, "3": 0.01, "4": 0.01}
-    tops = [{"token": t, "logprob": math.log(p), "bytes": list(t.encode())} for t, p in shares.items()]
-    server.says(first, logprobs=[{**tops[0], "top_logprobs": tops}])
+    server.says(first, logprobs=first_token({first: 0.97, "3": 0.01, "4": 0.01}))
     found = await silent(server)
     assert (found.value, found.status) == (None, "unparsed")
     assert found.raw == f"{first!r}, unread: 2.0% of the probability is on 1 to 9"
@@ -130,8 +112,7 @@ async def test_a_ballot_that_begins_with_something_else_is_unread_and_says_so(se
 
 
 async def test_a_ballot_is_begun_where_a_text_is_continued_and_says_how_it_could_be_read(server):
-    tops = [{"token": n, "logprob": math.log(p), "bytes": list(n.encode())} for n, p in (("7", 0.9), ("8", 0.1))]
-    server.says("7", logprobs=[{**tops[0], "top_logprobs": tops}])
+    server.says("7", logprobs=first_token({"7": 0.9, "8": 0.1}))
     found = await silent(server, prefill="I give it a ")
     assert server.asked[0]["messages"][-1] == {"role": "assistant", "content": "I give it a "}
     assert (found.status, found.raw, found.value.answer, found.value.score) == ("ok", "7", "7", pytest.approx(7.1))
@@ -202,12 +183,8 @@ async def test_sampled_replies_are_asked_for_together_and_unread_ones_once_more(
     else:
         server.sends(first)
     server.says(then)
-    client = model(f"vllm/m?base_url={server.url}&silent=false&retries=0")
-    try:
-        given = {"temperature": 0.5, "top_p": 0.1, "max_tokens": 99}
-        found = await cast(ballot(samples=3), client, [UserMessage(content="How good?", source="user")], given)
-    finally:
-        await client.close()
+    given = {"temperature": 0.5, "top_p": 0.1, "max_tokens": 99}
+    found = await silent(server, "vllm/m?silent=false", given, samples=3)
     sent = {tuple(body.get(key) for key in given) for body in server.asked if "n" in body or len(server.asked) > 2}
     assert sent == {(0.5, None, 8)}
     assert [body.get("n") for body in server.asked] == asked

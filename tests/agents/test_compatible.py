@@ -72,29 +72,7 @@ def no_variables(monkeypatch):
         monkeypatch.delenv(name, raising=False)
 
 
-async def test_a_request_and_its_record(server, monkeypatch):
-    server.says("Seven.")
-    client = server.client(temperature=0.2, max_tokens=9, price_in=1, price_out=10)
-    with record_calls() as calls:
-        await client.create(ASK, extra_create_args={"logprobs": False})
-    (asked,) = server.asked
-    message = {"role": "user", "content": "How many?"}
-    assert not asked.pop("logprobs", False)
-    assert asked == {"model": "m", "messages": [message], "temperature": 0.2, "max_tokens": 9}
-    (call,) = calls
-    assert (call.model, call.reply, call.attempts, call.cached) == ("server/m", "Seven.", 1, False)
-    assert [tuple(message) for message in call.prompt] == [("user", "user", "How many?")]
-    # 12 tokens at 1 dollar and 3 at 10 dollars per million
-    assert call.cost == pytest.approx(42e-6)
-    assert client.total_usage().prompt_tokens == 12
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    openai = model("openai/gpt-4o-mini", base_url=server.url, max_tokens=9)
-    await openai.create(ASK)
-    await openai.close()
-    assert (server.asked[1]["max_completion_tokens"], "max_tokens" in server.asked[1]) == (9, False)
-
-
-async def test_names_are_written_into_the_text_and_messages_of_one_role_are_joined(server):
+async def test_names_are_written_into_the_text_and_messages_of_one_role_are_joined(server, monkeypatch):
     server.says("Seven.")
     messages = [
         SystemMessage(content="You are Cy."),
@@ -104,13 +82,18 @@ async def test_names_are_written_into_the_text_and_messages_of_one_role_are_join
         AssistantMessage(content="Seven.", source="Cy"),
         UserMessage(content="Why?", source="Ada"),
     ]
-    await server.client().create(messages)
-    assert server.asked[0]["messages"] == [
+    await server.client(temperature=0.2, max_tokens=9).create(messages, extra_create_args={"logprobs": False})
+    sent = [
         {"role": "system", "content": "You are Cy."},
         {"role": "user", "content": "How many?\n\nAda: Six.\n\nBen: Eight."},
         {"role": "assistant", "content": "Seven."},
         {"role": "user", "content": "Ada: Why?"},
     ]
+    assert not server.asked[0].pop("logprobs", False)
+    assert server.asked[0] == {"model": "m", "messages": sent, "temperature": 0.2, "max_tokens": 9}
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    await server.client("openai/gpt-4o-mini", max_tokens=9).create(ASK)
+    assert (server.asked[1]["max_completion_tokens"], "max_tokens" in server.asked[1]) == (9, False)
 
 
 async def test_a_nested_schema_is_sent_closed_and_without_references(server):
@@ -132,10 +115,9 @@ async def test_json_mode_and_no_mode_at_all(server, monkeypatch):
     await server.client().create(ask, json_output=True)
     await server.client(structured="none").create(ask, json_output=Score)
     await structured_reply(server.client(structured="json"), ask, Empty)
-    deepseek = model("deepseek/deepseek-flash", base_url=server.url)
+    deepseek = server.client("deepseek/deepseek-flash")
     await deepseek.create(ask, json_output=Score)
     await deepseek.create(ASK, json_output=Score)  # whose prompt does not speak of JSON: it would be rejected
-    await deepseek.close()
     formats = [body.get("response_format") for body in server.asked]
     spoken = {"type": "json_object"}
     assert formats == [spoken, spoken, None, spoken, spoken, None]
@@ -337,12 +319,11 @@ async def test_openai_gets_one_cache_key_per_unit(server, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     server.says("Seven.")
     for options in ({"cache_key": True}, {}):
-        client = model("openai/gpt-4o-mini", base_url=server.url, **options)
+        client = server.client("openai/gpt-4o-mini", **options)
         for unit in ("0/a", "0/a", "0/b"):
             with session(Session(unit)):
                 await client.create(ASK)
         await client.create(ASK)
-        await client.close()
     keys = [body.get("prompt_cache_key") for body in server.asked]
     assert keys[0] == keys[1] != keys[2]
     assert keys[0] is not None
@@ -352,17 +333,14 @@ async def test_openai_gets_one_cache_key_per_unit(server, monkeypatch):
 
 @pytest.mark.parametrize("details", [*({"cached_tokens": count} for count in (-1, 99, "5", None)), [], "many", {}])
 async def test_an_impossible_count_is_recorded_as_unknown(server, details):
-    usage = {"prompt_tokens": 12, "completion_tokens": 3, "prompt_tokens_details": details}
-    choice = {"finish_reason": "stop", "message": {"content": "Seven."}}
-    server.sends(json.dumps({"choices": [choice], "usage": usage}))
+    server.says("Seven.", usage={"prompt_tokens_details": details})
     with record_calls() as calls:
         await server.client(price_in=1, price_out=10, price_cached=0).create(ASK)
     assert (calls[0].cached_tokens, calls[0].cost) == (None, pytest.approx(42e-6))
 
 
 async def test_a_count_that_is_no_count_is_none_and_a_long_wait_is_not_waited(server):
-    choice = {"finish_reason": "stop", "message": {"content": "Seven."}}
-    server.sends(json.dumps({"choices": [choice], "usage": {"prompt_tokens": -1, "completion_tokens": 3}}))
+    server.says("Seven.", usage={"prompt_tokens": -1})
     server.fails(429, headers={"Retry-After": "301"})
     client = server.client()
     assert (await client.create(ASK)).usage == RequestUsage(0, 3)

@@ -13,7 +13,7 @@ from aiohttp.test_utils import unused_port
 from autogen_core.models import AssistantMessage, FunctionExecutionResult, FunctionExecutionResultMessage, UserMessage
 from pydantic import BaseModel, Field
 
-from parley.agents import AuthError, BadRequest, Client, ConfigError, model, record_calls
+from parley.agents import AuthError, BadRequest, Client, ConfigError, record_calls
 from tests.agents.common import ASK, KEY, tool_call
 
 
@@ -29,16 +29,12 @@ def no_variables(monkeypatch):
         monkeypatch.setenv(name, KEY)
 
 
-async def recorded_call(name: str, **options: Any) -> Any:
+async def recorded_call(client: Client) -> Any:
     """What a run does: prepare the client, make a call; returns its record."""
-    client = model(name, retries=0, **options)
-    try:
-        await client.prepare()
-        with record_calls() as calls:
-            await client.create(ASK)
-        return calls[0]
-    finally:
-        await client.close()
+    await client.prepare()
+    with record_calls() as calls:
+        await client.create(ASK)
+    return calls[0]
 
 
 @pytest.mark.parametrize(
@@ -52,15 +48,14 @@ async def recorded_call(name: str, **options: Any) -> Any:
 )
 async def test_cached_tokens_are_counted_where_the_server_says_so_and_tags_are_optional(server, names, details, cached):
     server.serves("Qwen/Qwen3-4B", "llama3.2:latest", "qwen3:4b")
-    choice = {"index": 0, "message": {"role": "assistant", "content": "Seven."}, "finish_reason": "stop"}
-    usage = {"prompt_tokens": 812, "total_tokens": 830, "completion_tokens": 18, **details}
-    server.sends(json.dumps({"object": "chat.completion", "choices": [choice], "usage": usage}))
+    server.says("Seven.", usage={"prompt_tokens": 812, "total_tokens": 830, "completion_tokens": 18, **details})
     for name in names:
-        call = await recorded_call(name, base_url=server.url)
+        call = await recorded_call(server.client(name))
         assert (call.prompt_tokens, call.cached_tokens) == (812, cached)
     assert [body["model"] for body in server.asked] == [name.partition("/")[2] for name in names]
 
 
+TEMPLATE = ("enable_thinking", "thinking")
 SWITCHES = ("thinking", "reasoning", "reasoning_effort", "chat_template_kwargs")
 
 
@@ -75,12 +70,7 @@ SWITCHES = ("thinking", "reasoning", "reasoning_effort", "chat_template_kwargs")
         ("ollama/qwen3:4b", "high", {"reasoning_effort": "high"}),
         ("ollama/qwen3:4b", "xhigh", None),
         *(
-            (
-                name,
-                effort,
-                {"reasoning_effort": effort, "chat_template_kwargs": {"enable_thinking": on, "thinking": on}},
-            )
-            for name in ("vllm/m", "llamacpp/m")
+            ("llamacpp/m", effort, {"reasoning_effort": effort, "chat_template_kwargs": dict.fromkeys(TEMPLATE, on)})
             for effort, on in (("none", False), ("max", True))
         ),
     ],
@@ -89,24 +79,21 @@ async def test_an_effort_is_sent_in_the_servers_words_or_refused_before_any_call
     server.says("Seven.")
     if sent is None:
         with pytest.raises(ConfigError, match=f"effort={effort} is not supported"):
-            model(f"{name}?effort={effort}", base_url=server.url)
+            server.client(f"{name}?effort={effort}")
     else:
-        client = model(f"{name}?effort={effort}", base_url=server.url)
-        await client.create(ASK)
-        await client.close()
+        await server.client(f"{name}?effort={effort}").create(ASK)
         assert {key: value for key, value in server.asked[0].items() if key in SWITCHES} == sent
 
 
 async def test_deepseek_gets_its_thinking_back_with_a_tools_result_and_neither_seed_nor_temperature(server):
     server.says(reasoning_content="Hm.", tool_calls=tool_call("count", what="cats"))
     server.says("Four.")
-    client = model("deepseek/deepseek-flash", base_url=server.url)
+    client = server.client("deepseek/deepseek-flash")
     sampling = {"seed": 3, "temperature": 0.5}
     reply = await client.create(ASK, extra_create_args=sampling)
     result = FunctionExecutionResult(content="4", name="count", call_id="c1", is_error=False)
     called = AssistantMessage(content=reply.content, thought=reply.thought, source="a")
     await client.create([*ASK, called, FunctionExecutionResultMessage(content=[result])])
-    await client.close()
     assert not {*sampling} & {*server.asked[0]}
     assert server.asked[1]["messages"][1]["reasoning_content"] == "Hm."
 
@@ -115,12 +102,11 @@ async def test_deepseek_gets_its_thinking_back_with_a_tools_result_and_neither_s
 async def test_a_reply_that_has_begun_is_continued_by_one_token(server, provider):
     server.serves("m")
     server.says("Score: 7" if provider == "llamacpp" else "7")  # llama.cpp repeats what it was given
-    client = model(f"{provider}/m?effort=high", base_url=server.url)
+    client = server.client(f"{provider}/m?effort=high")
     begun = [*ASK, AssistantMessage(content="Score: ", source="self")]
     options = {"max_tokens": 1, "think_tokens": 0, "logprobs": True, "temperature": 0.0}
     reply = await client.create(begun, extra_create_args=options)
     await client.create(begun, extra_create_args={"max_tokens": 30, "think_tokens": 0})
-    await client.close()
     assert reply.content == "7"
     one, more = server.asked
     assert one["messages"][-1] == {"role": "assistant", "content": "Score: "}
@@ -142,7 +128,7 @@ async def test_a_reply_that_has_begun_is_continued_by_one_token(server, provider
 async def test_a_model_that_is_not_served_is_named_before_any_call(server, name, models, listed):
     server.serves(*models)
     with pytest.raises(ConfigError) as caught:
-        await recorded_call(name, base_url=server.url)
+        await recorded_call(server.client(name))
     model_name = name.partition("/")[2]
     assert str(caught.value) == f"{name}: {server.url} does not serve '{model_name}' (it has: {listed})"
     assert server.asked == []
@@ -161,7 +147,7 @@ async def test_a_model_that_is_not_served_is_named_before_any_call(server, name,
 async def test_a_server_without_a_list_reports_the_missing_model_itself(server, body):
     server.sends(json.dumps(body), 404)
     with pytest.raises(BadRequest) as caught:
-        await recorded_call("vllm/m", base_url=server.url)
+        await recorded_call(server.client("vllm/m"))
     assert str(caught.value) == f"vllm/m: {server.url} answered 404: The model `m` does not exist."
 
 
@@ -169,18 +155,18 @@ async def test_a_key_that_the_server_refuses(server, monkeypatch):
     monkeypatch.setenv("VLLM_API_KEY", "token-that-must-not-show")
     server.listing = 401, {}
     with pytest.raises(AuthError, match=r"the key was refused; check VLLM_API_KEY$") as caught:
-        await recorded_call("vllm/m", base_url=server.url)
+        await recorded_call(server.client("vllm/m"))
     assert "token-that" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
     ("provider", "start"), [("vllm", "vllm serve"), ("ollama", "ollama serve"), ("llamacpp", "llama-server -m")]
 )
-async def test_no_server_at_all_says_how_to_start_one(provider, start):
-    url = f"http://127.0.0.1:{unused_port()}/v1"
+async def test_no_server_at_all_says_how_to_start_one(server, provider, start):
+    server.url = f"http://127.0.0.1:{unused_port()}/v1"
     with pytest.raises(ConfigError) as caught:
-        await recorded_call(f"{provider}/m", base_url=url)
-    assert str(caught.value).startswith(f"{provider}/m: no server at {url}; start one: ")
+        await recorded_call(server.client(f"{provider}/m"))
+    assert str(caught.value).startswith(f"{provider}/m: no server at {server.url}; start one: ")
     assert start in str(caught.value)
 
 
@@ -197,37 +183,26 @@ def llama_server(tiny_model):
     del server
 
 
-async def test_llama_cpps_own_server(llama_server):
+async def test_llama_cpps_own_server(server, llama_server):
     """Any model name works; replies are constrained to a schema; the second call shares the first one's prefix."""
-    client: Client = model("llamacpp/any", base_url=llama_server, max_tokens=90, retries=0)
+    server.url = llama_server
+    client = server.client("llamacpp/any", max_tokens=90, retries=0)
     long = UserMessage(content="Count the cats in this very long sentence about cats. " * 20, source="user")
-    try:
-        await client.prepare()
-        with record_calls() as calls:
-            replies = [
-                await client.create([long, UserMessage(content=f"{question}?", source="user")], json_output=Score)
-                for question in ("Well", "And")
-            ]
-    finally:
-        await client.close()
+    await client.prepare()
+    with record_calls() as calls:
+        replies = [
+            await client.create([long, UserMessage(content=f"{question}?", source="user")], json_output=Score)
+            for question in ("Well", "And")
+        ]
     assert all(0 <= Score.model_validate_json(str(reply.content)).points <= 9 for reply in replies)
     assert calls[0].cached_tokens == 0
     # All but the final question and what the template appends.
     assert 0 < calls[1].prompt_tokens - (calls[1].cached_tokens or 0) < 60 < calls[1].prompt_tokens
 
-
-async def test_llama_cpps_own_server_says_what_it_can(llama_server):
-    """The context of a slot, and that the tiny model's template knows no effort."""
-    client = model("llamacpp/any?effort=none", base_url=llama_server, max_tokens=5, retries=0)
-    try:
-        await client.prepare()
-        assert client.context_tokens == 2048
-        assert (await client.create(ASK)).usage.completion_tokens <= 5
-    finally:
-        await client.close()
-    client = model("llamacpp/any?effort=high", base_url=llama_server)
-    try:
-        with pytest.raises(ConfigError, match="effort=high is not supported"):
-            await client.prepare()
-    finally:
-        await client.close()
+    # The context of a slot, and that the tiny model's template knows no effort.
+    assert client.context_tokens == 2048
+    with pytest.raises(ConfigError, match="effort=high is not supported"):
+        await server.client("llamacpp/any?effort=high").prepare()
+    quiet = server.client("llamacpp/any?effort=none", max_tokens=5)
+    await quiet.prepare()
+    assert (await quiet.create(ASK)).usage.completion_tokens <= 5

@@ -182,8 +182,7 @@ async def test_an_unreadable_reply_is_asked_for_once_more_and_a_refusal_is_not_a
 @pytest.mark.parametrize("finish", ["stop", "content_filter"])
 async def test_what_the_vendor_refused_has_no_score(server, finish):
     verdict = '{"score": 9}'
-    message = {"content": verdict} if finish == "content_filter" else {"content": None, "refusal": verdict}
-    server.sends(json.dumps({"choices": [{"finish_reason": finish, "message": message}], "usage": {}}))
+    server.says(finish=finish, **{"content" if finish == "content_filter" else "refusal": verdict})
     reply = await structured_reply(server.client(), ASK, Opinion)
     assert (reply.value, reply.status, reply.raw) == (None, "refused", verdict)
     assert len(server.asked) == 1

@@ -17,7 +17,6 @@ from parley.agents import (
     ReplyCache,
     Session,
     ask,
-    model,
     parse,
     record_calls,
     scale,
@@ -39,11 +38,6 @@ INLINE = '<think>Perhaps {"score": 1} or not.</think>\n\n{"score": 9}'
 class Score(BaseModel):
     score: scale(0, 10)  # type: ignore[valid-type]
     why: str = ""
-
-
-def completion(message: dict[str, Any], finish: str = "stop", **usage: Any) -> str:
-    counts = {"prompt_tokens": 12, "completion_tokens": 30, **usage}
-    return json.dumps({"choices": [{"finish_reason": finish, "message": message}], "usage": counts})
 
 
 SPLIT = [
@@ -115,7 +109,7 @@ MESSAGES = [
 
 @pytest.mark.parametrize("message", MESSAGES, ids=["reasoning_content", "reasoning", "inline", "parts"])
 async def test_a_reply_has_its_thought_apart(server, message, tmp_path):
-    server.sends(completion(message, completion_tokens_details={"reasoning_tokens": 21}))
+    server.says(**message, usage={"completion_tokens_details": {"reasoning_tokens": 21}, "completion_tokens": 30})
     cache = ReplyCache(tmp_path / "cache.sqlite")
     for _ in range(2):  # the second from the cache
         with session(Session("unit", cache=cache)), record_calls() as calls:
@@ -128,8 +122,7 @@ async def test_a_reply_has_its_thought_apart(server, message, tmp_path):
 
 async def test_a_cut_reply_of_a_model_that_thinks_may_be_a_thought(server):
     """Where the template opens the thinking and the limit comes before its end, no mark tells."""
-    for text in ('Perhaps {"score": 1}, but then', '{"score": 9}'):
-        server.sends(completion({"content": text}, "length"))
+    server.says('Perhaps {"score": 1}, but then', '{"score": 9}', finish="length")
     client = server.client()
     client.thinks = True
     reply = await structured_reply(client, ASK, Score)
@@ -153,7 +146,7 @@ async def test_nobody_hears_a_thought(server):
 @pytest.mark.parametrize("content", [None, "", "<think>Well, "])
 @pytest.mark.parametrize("reply_type", [None, Score])
 async def test_a_reply_that_was_cut_while_thinking_says_what_to_raise(server, content, reply_type):
-    server.sends(completion({"content": content, "reasoning_content": "Well"}, "length"))
+    server.says(content=content, reasoning_content="Well", finish="length", usage={"completion_tokens": 30})
     with pytest.raises(
         CutShort, match=r"server/m: a reply was cut off after 30 tokens, while the model was thinking; raise --max"
     ) as e:
@@ -164,7 +157,7 @@ async def test_a_reply_that_was_cut_while_thinking_says_what_to_raise(server, co
 
 async def test_a_model_that_is_seen_to_think_gets_room(server):
     """And the first reply, which had none, is paid for like every other."""
-    server.sends(completion({"content": None, "reasoning": "Well"}, "length"))
+    server.says(reasoning="Well", finish="length", usage={"completion_tokens": 30})
     server.says("Seven.")
     budget, client = Budget(), server.client(max_tokens=400, price_in=1, price_out=1)
     with session(Session("unit", budget=budget)), record_calls() as calls:
@@ -181,14 +174,12 @@ async def test_a_model_that_is_seen_to_think_gets_room(server):
         ("max_tokens=400&think_tokens=100", 500),
         ("max_tokens=400&think_tokens=0", 400),
         ("max_tokens=400&effort=none", 400),
-        ("", None),
+        ("temperature=1", None),
     ],
 )
 async def test_the_limit_is_for_the_answer(server, options, limit):
     server.says("Seven.")
-    client = model(f"server/qwen3?base_url={server.url}&{options}")
-    await client.create(ASK)
-    await client.close()
+    await server.client(f"server/qwen3?{options}").create(ASK)
     assert server.asked[0].get("max_tokens") == limit
     assert "think_tokens" not in server.asked[0]
 

@@ -6,15 +6,12 @@ and looks like an answer: whoever reads the thought gets a wrong score.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import importlib
 import json
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from types import TracebackType
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self, get_args
 
 from aiohttp import web
@@ -22,6 +19,7 @@ from autogen_core.models import AssistantMessage, LLMMessage, SystemMessage, Use
 
 from parley.agents.models.request import Request
 from parley.agents.models.sim import SimClient
+from tests.servers import Loopback
 from tests.vendors.filling import fill, schema_in_prompt
 
 Script = str | Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -77,7 +75,7 @@ class Answer:
         return THOUGHT_TOKENS if self.thought else 0
 
 
-class StrictServer(ABC):
+class StrictServer(Loopback, ABC):
     """A vendor's server. A subclass says how to read a request, what to reject, and what replies look like.
 
     Args:
@@ -97,14 +95,8 @@ class StrictServer(ABC):
     """What a base address ends with."""
     options: ClassVar[str] = ""
     """Further options of the model's name, such as `api=responses`."""
-    tools: ClassVar[bool] = True
-    """Whether the client supports tools."""
     tool_options: ClassVar[str] = ""
     """Options of the model's name without which this server gets no request with tools."""
-    streams: ClassVar[bool] = True
-    """Whether the client streams."""
-    schemas: ClassVar[bool] = True
-    """Whether replies are constrained to a schema."""
     shows_thoughts: ClassVar[bool] = True
     """Whether the text of the thinking comes back."""
     marks_refusals: ClassVar[bool] = True
@@ -135,12 +127,9 @@ class StrictServer(ABC):
         """What the next requests get, in this order: the text of a reply, or a response."""
         self.breaks_off = False
         """Whether the connection is closed in the middle of a stream."""
-        self.url = ""
         self._writer = SimClient("sim/any", {})
-        self._loop = asyncio.new_event_loop()
-        self._ready = threading.Event()
-        self._stop: asyncio.Event | None = None
-        self._thread = threading.Thread(target=self._loop.run_until_complete, args=(self._serve(),), daemon=True)
+        super().__init__()
+        self.url = f"http://127.0.0.1:{self.port}{self.path}"
 
     # What a vendor's module has.
 
@@ -187,7 +176,7 @@ class StrictServer(ABC):
         """Whether any JSON object is asked for, without a schema."""
         return False
 
-    def add_routes(self, app: web.Application) -> None:  # noqa: B027
+    def add_routes(self, app: web.Application) -> None:
         """Routes besides those for replies, such as the list of models."""
 
     # What is the same for all.
@@ -245,7 +234,6 @@ class StrictServer(ABC):
 
     def keeps_silent(self) -> None:
         async def wait(request: web.Request) -> web.StreamResponse:
-            assert self._stop is not None
             await self._stop.wait()
             return web.Response()
 
@@ -316,29 +304,15 @@ class StrictServer(ABC):
             request.transport.close()
         return response
 
-    async def _serve(self) -> None:
-        self._stop = asyncio.Event()
-        app = web.Application(client_max_size=2**26)
+    def _add_routes(self, app: web.Application) -> None:
         self.add_routes(app)
         app.router.add_post("/{path:.*}", self._respond)
-        runner = web.AppRunner(app, shutdown_timeout=0, handler_cancellation=True)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        self.url = f"http://127.0.0.1:{runner.addresses[0][1]}{self.path}"
-        self._ready.set()
-        await self._stop.wait()
-        await runner.cleanup()
 
     def __enter__(self) -> Self:
-        self._thread.start()
-        assert self._ready.wait(10)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        assert self._stop is not None
-        self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(10)
-        self._loop.close()
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 def names(listed: str) -> frozenset[str]:
@@ -346,7 +320,7 @@ def names(listed: str) -> frozenset[str]:
     return frozenset(listed.split())
 
 
-def allow(body: Mapping[str, Any], names: Iterable[str], where: str = "") -> None:
+def allow(body: Iterable[str], names: Iterable[str], where: str = "") -> None:
     """Reject a request with a parameter that is not among the names."""
     for name in body:
         if name not in set(names):
@@ -357,13 +331,7 @@ def allow(body: Mapping[str, Any], names: Iterable[str], where: str = "") -> Non
 class SchemaRules:
     """What a vendor's constrained decoding accepts in a schema."""
 
-    keywords: frozenset[str] = field(
-        default_factory=lambda: frozenset(
-            {"type", "properties", "required", "additionalProperties", "items", "enum", "const", "anyOf", "description"}
-        )
-    )
-    closed: bool = True
-    """Whether every object must list all its properties as required and forbid others."""
+    keywords: frozenset[str]
 
     def check(self, node: Mapping[str, Any], where: str = "schema") -> None:
         """Raise `Rejected` at the first thing that is not accepted."""
@@ -372,9 +340,9 @@ class SchemaRules:
                 raise Rejected(f"Invalid schema: In context={where}, '{keyword}' is not permitted.")
         if node.get("type") == "object":
             properties = node.get("properties", {})
-            if self.closed and node.get("additionalProperties") is not False:
+            if node.get("additionalProperties") is not False:
                 raise Rejected(f"Invalid schema: In context={where}, 'additionalProperties' must be false.")
-            if self.closed and sorted(node.get("required", [])) != sorted(properties):
+            if sorted(node.get("required", [])) != sorted(properties):
                 raise Rejected(f"Invalid schema: In context={where}, 'required' must list every property.")
             for key, child in properties.items():
                 self.check(child, f"{where}.{key}")

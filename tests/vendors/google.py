@@ -22,14 +22,14 @@ from tests.vendors.base import (
     Rejected,
     SchemaRules,
     StrictServer,
+    allow,
+    names,
 )
 
 NAMES = frozenset({"contents", "systemInstruction", "generationConfig", "tools", "toolConfig", "safetySettings"})
-SETTINGS = frozenset(
-    {
-        *("temperature", "topP", "topK", "seed", "maxOutputTokens", "stopSequences", "thinkingConfig"),
-        *("responseMimeType", "responseJsonSchema", "responseSchema", "candidateCount"),
-    }
+SETTINGS = names(
+    "temperature topP topK seed maxOutputTokens stopSequences thinkingConfig responseMimeType responseJsonSchema "
+    "responseSchema candidateCount"
 )
 LEVELS: dict[str, tuple[str, ...]] = {
     "gemini-4-argon": ("LOW", "MEDIUM", "HIGH"),
@@ -46,12 +46,9 @@ STATUSES = {
 }
 FINISHES = {"stop": "STOP", "calls": "STOP", "cut": "MAX_TOKENS", "refused": "PROHIBITED_CONTENT"}
 RULES = SchemaRules(
-    keywords=frozenset(
-        {
-            *("$id", "$defs", "$ref", "$anchor", "type", "format", "title", "description", "enum", "items"),
-            *("prefixItems", "minItems", "maxItems", "minimum", "maximum", "anyOf", "oneOf", "properties"),
-            *("additionalProperties", "required", "propertyOrdering"),
-        }
+    names(
+        "$id $defs $ref $anchor type format title description enum items prefixItems minItems maxItems minimum maximum "
+        "anyOf oneOf properties additionalProperties required propertyOrdering"
     )
 )
 
@@ -73,9 +70,9 @@ class Standin(StrictServer):
         if not called or called.group(1) != self.served:
             raise Rejected(f"{received.path} is not found", 404)
         body = received.body
-        _allow(body, NAMES, "")
+        allow(body, NAMES)
         settings = body.get("generationConfig", {})
-        _allow(settings, SETTINGS, "generation_config")
+        allow(settings, SETTINGS, "generation_config.")
         self._check_thinking(_thinking(body))
         if "responseJsonSchema" in settings:
             if settings.get("responseMimeType") != "application/json" or "responseSchema" in settings:
@@ -84,7 +81,7 @@ class Standin(StrictServer):
         self._check_contents(body.get("contents") or [])
 
     def _check_thinking(self, config: Mapping[str, Any]) -> None:
-        _allow(config, {"thinkingLevel", "thinkingBudget", "includeThoughts"}, "generation_config.thinking_config")
+        allow(config, {"thinkingLevel", "thinkingBudget", "includeThoughts"}, "generation_config.thinking_config.")
         if "thinkingBudget" in config:
             raise Rejected("You can only set one of thinking budget and thinking level.")
         level = config.get("thinkingLevel")
@@ -250,13 +247,6 @@ def _thinking(body: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of thinking. The API accepts names of fields in both forms; the SDK sends these as in Python."""
     settings = body.get("generationConfig", {}).get("thinkingConfig", {})
     return {re.sub(r"_(.)", lambda match: match.group(1).upper(), key): value for key, value in settings.items()}
-
-
-def _allow(body: Mapping[str, Any], names: Iterable[str], where: str) -> None:
-    for name in body:
-        if name not in set(names):
-            at = f" at '{where}'" if where else ""
-            raise Rejected(f'Invalid JSON payload received. Unknown name "{name}"{at}: Cannot find field.')
 
 
 def _text(content: Mapping[str, Any]) -> str:
