@@ -18,13 +18,9 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
-from autogen_core.models import (
-    AssistantMessage,
-    ChatCompletionClient,
-    ChatCompletionTokenLogprob,
-    LLMMessage,
-)
+from autogen_core.models import AssistantMessage, ChatCompletionTokenLogprob, LLMMessage
 
+from parley.agents.models.base import Client
 from parley.agents.transcripts import LEAST_ON_SCALE
 
 SCALE_MAX = 10
@@ -75,9 +71,9 @@ class TokenProbabilities:
         """The mean; `ten_after_one` is the probability that "1" continues as "10"."""
         weights = dict(self.weights)
         if self.one_may_be_ten:
-            one = weights.get(1, 0.0)
+            one = weights[1]
             weights[1] = one * (1 - ten_after_one)
-            weights[SCALE_MAX] = weights.get(SCALE_MAX, 0.0) + one * ten_after_one
+            weights[SCALE_MAX] = one * ten_after_one
         total = sum(weights.values())
         if total < LEAST_ON_SCALE:
             return None
@@ -150,7 +146,7 @@ def expected_choices(
 
 
 async def expected_numbers(
-    client: ChatCompletionClient,
+    client: Client,
     messages: Sequence[LLMMessage],
     raw: str,
     logprobs: Sequence[ChatCompletionTokenLogprob],
@@ -173,7 +169,7 @@ async def expected_numbers(
             ten_after_one = None
             if logprobs[index].token == lead + "1":
                 ten_after_one = _zero_probability(logprobs[index + 1 :])
-            elif getattr(client, "continues", False):
+            elif client.continues:
                 ten_after_one = await _ask_for_zero(client, messages, raw[:start] + "1", options)
         value = None if ten_after_one is None else probabilities.expectation(ten_after_one)
         if value is not None:
@@ -182,7 +178,7 @@ async def expected_numbers(
 
 
 async def _ask_for_zero(
-    client: ChatCompletionClient, messages: Sequence[LLMMessage], prefix: str, options: Mapping[str, Any]
+    client: Client, messages: Sequence[LLMMessage], prefix: str, options: Mapping[str, Any]
 ) -> float | None:
     """The probability that "0" follows `prefix`, from a model that can continue a given text."""
     prompt = [*messages, AssistantMessage(content=prefix, source="self")]

@@ -157,7 +157,7 @@ def answer_in(reply: CreateResult, *, typed: bool = False) -> StructuredReply[An
         inner, text, closed = split_thought(text, typed=typed, cut=cut)
         thought = join_thoughts([thought, inner])
         cut = cut or not closed
-    status: ParseStatus | None = "refused" if not typed and refused_by_vendor(reply) else None
+    status: ParseStatus | None = "refused" if refused_by_vendor(reply) else None
     return StructuredReply(None, status, text, reply.usage, thought=thought, cut=cut)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from autogen_core.models import UserMessage
@@ -31,6 +33,19 @@ def tool_call(name: str, **arguments: Any) -> list[dict[str, Any]]:
 def chunk(text: str | None = None, finish: str | None = None, **delta: Any) -> dict[str, Any]:
     """One event of a streamed chat completion."""
     return {"choices": [{"delta": {"content": text, **delta}, "finish_reason": finish}]}
+
+
+Token = str | tuple[str, Mapping[str, float]]
+
+
+def as_logprobs(tokens: Sequence[Token]) -> list[dict[str, Any]]:
+    """Tokens with the alternatives at each (by default the token alone), as servers send them."""
+    entries = []
+    for token in tokens:
+        text, alternatives = (token, {token: 1.0}) if isinstance(token, str) else token
+        tops = [{"token": t, "logprob": math.log(p), "bytes": list(t.encode())} for t, p in alternatives.items()]
+        entries.append({"token": text, "logprob": math.log(alternatives[text]), "top_logprobs": tops})
+    return entries
 
 
 USAGE = {"choices": [], "usage": {"prompt_tokens": 12, "completion_tokens": 3, "total_tokens": 15}}

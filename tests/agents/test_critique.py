@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -34,8 +32,8 @@ from parley.agents import (
     scale,
 )
 from parley.agents.fencing import fence_judged
-from parley.agents.speaking_order import SELECTOR_PROMPT, Floor
-from tests.agents.common import ADA, BEN, CY, SIM, TASK, Opinion
+from parley.agents.speaking_order import Floor
+from tests.agents.common import ADA, BEN, CY, SIM, TASK, Opinion, as_logprobs
 
 WRITER = Persona("Writer", "You write.")
 CRITIC = Persona("Critic", "You look for bias.")
@@ -240,25 +238,13 @@ async def test_a_model_that_names_nobody_and_the_debates_own_model(server):
     assert [turn.speaker for turn in (await debate.converse(TASK)).spoken()] == ["Ben", "Ben"]
 
 
-def test_the_prompt_is_autogens():
-    agents = [PersonaAgent(persona, model(SIM)) for persona in (ADA, BEN)]
-    assert SelectorGroupChat([*agents], model_client=model(SIM))._selector_prompt == SELECTOR_PROMPT
-
-
-@dataclass
-class Says(NextSpeaker):
-    """A choice of one's own, which notes what it is made from."""
-
-    name: str
-    seen: list[list[tuple[str, str]]] = field(default_factory=list)
-
+class AlwaysBen(NextSpeaker):
     async def choose(self, floor: Floor) -> str:
-        self.seen.append([(type(message).__name__, message.source) for message in floor.messages])
-        return self.name
+        return "Ben"
 
 
 async def test_a_blind_round_is_everyones():
-    debate = Debate([ADA, BEN], model=SIM, rounds=2, blind_rounds=1, order=Says("Ben"))
+    debate = Debate([ADA, BEN], model=SIM, rounds=2, blind_rounds=1, order=AlwaysBen())
     assert [turn.speaker for turn in (await debate.converse(TASK)).spoken()] == ["Ada", "Ben", "Ben", "Ben"]
 
 
@@ -279,10 +265,7 @@ async def test_it_is_the_turn_of_a_debate_of_one(reply_type):
 
 
 async def test_its_readout_and_the_token_that_cancels_it(server, until):
-    tops = [{"token": number, "logprob": math.log(p)} for number, p in (("7", 0.75), ("3", 0.25))]
-    texts = ['{"score": ', "7", "}"]
-    given = [{"token": text, "logprob": 0.0, "top_logprobs": tops if text == "7" else []} for text in texts]
-    server.says("".join(texts), logprobs=given)
+    server.says('{"score": 7}', logprobs=as_logprobs(['{"score": ', ("7", {"7": 0.75, "3": 0.25}), "}"]))
     turn = await ask(ADA, TASK, Opinion, model=server.name, readout="expected")
     assert (turn.verdict, turn.expected) == (Opinion(score=7), {"score": pytest.approx(6.0)})
     slow, token = model(f"{SIM}?latency=60"), CancellationToken()
@@ -296,13 +279,9 @@ async def test_its_readout_and_the_token_that_cancels_it(server, until):
 async def test_the_personas_own_model_comes_first_and_a_question_may_end_a_conversation():
     dee = Persona("Dee", "You are Dee.", model="sim/other")
     said = [("Interviewer", "How was your way?"), ("Applicant", "Very good."), ("user", "Is the applicant polite?")]
+    models = Models()
     for given in (SIM, model(SIM)):
-        turn = await ask(dee, said, model=given)
+        turn = await ask(dee, said, model=given, models=models)
         assert turn.calls[0].model == "sim/other"
         assert [(piece.source, piece.text) for piece in turn.calls[0].prompt[1:]] == said
-
-
-async def test_clients_that_were_given_stay_open():
-    models = Models()
-    await ask(ADA, TASK, model=SIM, models=models)
-    assert [client.name for client in models] == [SIM]
+    assert [client.name for client in models] == ["sim/other"], "clients that were given stay open"

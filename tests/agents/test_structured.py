@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import math
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import pytest
 from autogen_core.models import CreateResult, RequestUsage, UserMessage
@@ -17,6 +15,7 @@ from pydantic import BaseModel
 from parley.agents import Assessment, StructuredReply, parse, scale, structured_reply
 from parley.agents.readout import values
 from parley.agents.structured import NOT_ALONE, answer_in, looks_like_refusal
+from tests.agents.common import Token, as_logprobs
 
 ASK = [UserMessage(content="Score it.", source="user")]
 
@@ -193,27 +192,10 @@ def test_a_reply_of_any_autogen_client_is_cut_where_it_says_so():
         usage, cut = RequestUsage(1, 2), finish == "length"
         reply = CreateResult(finish_reason=finish, content="Sev", usage=usage, cached=False, thought="Hm.")
         assert answer_in(reply) == StructuredReply(None, None, "Sev", usage, thought="Hm.", cut=cut)
+        assert answer_in(reply.model_copy(update={"finish_reason": "content_filter"})).status == "refused"
 
 
 # Expected scores from token probabilities, checked by hand
-
-Token = str | tuple[str, Mapping[str, float]]
-
-
-def as_logprobs(tokens: Sequence[Token]) -> list[dict[str, Any]]:
-    """Tokens with the alternatives at each (by default the token alone), as servers send them."""
-    entries = []
-    for token in tokens:
-        text, alternatives = (token, {token: 1.0}) if isinstance(token, str) else token
-        tops = [{"token": t, "logprob": math.log(p), "bytes": list(t.encode())} for t, p in alternatives.items()]
-        entries.append({"token": text, "logprob": math.log(alternatives[text]), "top_logprobs": tops})
-    return entries
-
-
-async def read(server: Any, *tokens: Token, reply_type: type[BaseModel] = Opinion) -> StructuredReply[Any]:
-    text = "".join(token if isinstance(token, str) else token[0] for token in tokens)
-    server.says(text, logprobs=as_logprobs(tokens))
-    return await structured_reply(server.client(), ASK, reply_type, readout="expected")
 
 
 def test_paths_of_values_in_nested_json():
@@ -276,6 +258,11 @@ CASES: dict[str, tuple[type[BaseModel], tuple[Token, ...], dict[str, float]]] = 
     "a quote before": (Opinion, ('{"score', ('":7', {'":7': 0.5, '":8': 0.5}), "}"), {"score": 7.5}),
     "a brace after": (Opinion, ('{"score":', (" 7}", {" 7}": 0.5, " 8}": 0.5})), {"score": 7.5}),
     "another lead": (Opinion, ('{"score":', (" 7", {" 7": 0.4, " 8": 0.4, '"9': 0.2}), "}"), {"score": 7.5}),
+    "not by the first digit of a score out of a hundred": (
+        Assessment,
+        ('{"score": ', ("8", {"8": 0.5, "9": 0.5}), ("5", {"5": 1.0}), "}"),
+        {},
+    ),
     "in quotes": (Opinion, ('{"score": "', ("7", EVEN), '"}'), {}),
     "the spelling of the type": (Opinion, ('{"Score": ', ("7", EVEN), "}"), {"score": 7.5}),
     "rarely a number": (Opinion, ('{"score": ', ("7", {"null": 0.6, "7": 0.3, "1": 0.1}), "}"), {}),
@@ -306,7 +293,10 @@ CASES: dict[str, tuple[type[BaseModel], tuple[Token, ...], dict[str, float]]] = 
 @pytest.mark.parametrize("case", CASES)
 async def test_the_expectation_is_over_what_could_have_been_written(server, case):
     reply_type, tokens, expected = CASES[case]
-    reply = await read(server, *tokens, reply_type=reply_type)
+    server.says(
+        "".join(token if isinstance(token, str) else token[0] for token in tokens), logprobs=as_logprobs(tokens)
+    )
+    reply = await structured_reply(server.client(), ASK, reply_type, readout="expected")
     assert reply.value is not None
     assert reply.expected == pytest.approx(expected)
     (asked,) = server.asked
@@ -341,10 +331,3 @@ async def test_log_probabilities_of_another_text_are_not_trusted(server, logprob
     server.says('{"score": 7}', logprobs=logprobs)
     reply = await structured_reply(server.client(), ASK, Opinion, readout="expected")
     assert (reply.value, reply.expected) == (Opinion(score=7), {})
-
-
-async def test_a_score_out_of_a_hundred_is_not_read_by_its_first_digit(server):
-    tokens = ('{"score": ', ("8", {"8": 0.5, "9": 0.5}), ("5", {"5": 1.0}), "}")
-    reply = await read(server, *tokens, reply_type=Assessment)
-    assert reply.value == Assessment(score=85)
-    assert reply.expected.get("score", 85) == pytest.approx(85, abs=10)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
-from typing import Any
 
 import pytest
 from autogen_core.models import RequestUsage
@@ -29,7 +27,7 @@ from parley.agents.models.request import THINK_TOKENS
 from parley.agents.models.thoughts import ThoughtSplitter, known_to_think, opened_by_template, read_parts, split_thought
 from parley.agents.structured import answer_in
 from parley.base.errors import CutShort
-from tests.agents.common import ASK
+from tests.agents.common import ASK, as_logprobs
 from tests.vendors.attacks import FORMS_OF_THOUGHT, UNCLOSED
 
 INLINE = '<think>Perhaps {"score": 1} or not.</think>\n\n{"score": 9}'
@@ -164,7 +162,8 @@ async def test_a_model_that_is_seen_to_think_gets_room(server):
         assert (await client.create(ASK)).content == "Seven."
     assert [body["max_tokens"] for body in server.asked] == [400, 400 + THINK_TOKENS]
     assert (budget.calls, budget.tokens) == (2, 12 + 30 + 12 + 3)
-    assert [(call.reply, call.thought, call.cut) for call in calls] == [("", "Well", True), ("Seven.", "", False)]
+    told = [(call.reply, call.thought, call.cut, call.attempts) for call in calls]
+    assert told == [("", "Well", True, 1), ("Seven.", "", False, 1)]
 
 
 @pytest.mark.parametrize(
@@ -195,13 +194,8 @@ async def test_expected_scores_are_those_of_the_answer(server, border):
         points: int = 0
         model_config = {"json_schema_extra": {"properties": {"points": {"minimum": 0, "maximum": 10}}}}
 
-    def token(text: str, *others: tuple[str, float]) -> dict[str, Any]:
-        tops = [{"token": other, "logprob": logprob} for other, logprob in others]
-        return {"token": text, "logprob": -0.1, "top_logprobs": tops}
-
-    thinking = [token("<think>"), token('{"points": '), token("2", ("2", 0.0)), *map(token, border)]
-    answer = [token("7", ("7", math.log(0.5)), ("9", math.log(0.5))), token("}")]
-    server.says('<think>{"points": 2}</think>\n{"points": 7}', logprobs=[*thinking, *answer])
+    tokens = ["<think>", '{"points": ', "2", *border, ("7", {"7": 0.5, "9": 0.5}), "}"]
+    server.says('<think>{"points": 2}</think>\n{"points": 7}', logprobs=as_logprobs(tokens))
     reply = await structured_reply(server.client(), ASK, Point, readout="expected")
     assert reply.expected == {"points": pytest.approx(8.0)}
 
