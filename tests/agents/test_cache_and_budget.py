@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from autogen_core import Image
 from autogen_core.models import UserMessage
-from autogen_core.tools import FunctionTool
 from PIL import Image as Picture
 from pydantic import BaseModel
 
 from parley.agents import Budget, BudgetSpent, ParleyError, ReplyCache, Session, model, record_calls, session
-from tests.agents.common import ASK, KEY
+from tests.agents.common import ASK, KEY, as_logprobs
+from tests.vendors.asking import COUNT
 
 
 class Score(BaseModel):
@@ -47,9 +47,6 @@ async def test_the_same_request_twice_gives_two_samples_and_another_sample_its_o
 
 
 async def test_the_address_covers_options_messages_schema_tools_and_images(server, tmp_path):
-    async def count(what: str) -> int:
-        return len(what)
-
     def about(colour: str) -> list[Any]:
         return [UserMessage(content=[Image(Picture.new("RGB", (2, 2), colour))], source="user")]
 
@@ -57,18 +54,13 @@ async def test_the_address_covers_options_messages_schema_tools_and_images(serve
     cache = ReplyCache(tmp_path / "replies.sqlite")
     plain, warm, seeing = server.client(), server.client(temperature=1), server.client(vision=True)
     other = [UserMessage(content="How many?", source="Ada")]
-
-    def choosing() -> Any:
-        tool = FunctionTool(count, "Counts letters.")
-        return plain.create(ASK, tools=[tool], tool_choice=tool)
-
     requests = (
         lambda: plain.create(ASK),
         lambda: warm.create(ASK),
         lambda: plain.create(other),
         lambda: plain.create(ASK, json_output=Score),
         lambda: plain.create(ASK, json_output=True),
-        choosing,
+        lambda: plain.create(ASK, tools=[COUNT], tool_choice=COUNT),
         lambda: seeing.create(about("red")),
         lambda: seeing.create(about("blue")),
     )
@@ -84,8 +76,7 @@ async def test_the_address_covers_options_messages_schema_tools_and_images(serve
 
 
 async def test_a_reply_from_the_cache_is_whole_and_costs_nothing(server, tmp_path):
-    logprob = {"token": "7", "logprob": -0.5, "top_logprobs": [{"token": "8", "logprob": -1.5, "bytes": [56]}]}
-    server.says("7", logprobs=[logprob])
+    server.says("7", logprobs=as_logprobs([("7", {"7": 0.6, "8": 0.2})]))
     client, budget = server.client(price_in=1, price_out=1), Budget(max_calls=1)
     cache = ReplyCache(tmp_path / "replies.sqlite")
     with session(Session("unit", cache=cache, budget=budget)):
@@ -106,8 +97,7 @@ async def test_a_reply_from_the_cache_is_whole_and_costs_nothing(server, tmp_pat
 )
 async def test_a_key_among_log_probabilities_is_not_stored(server, tmp_path, monkeypatch, tokens, other):
     monkeypatch.setenv("PARLEY_SERVER_KEY", KEY)
-    tops = [{"token": other, "logprob": -1.5, "bytes": list(other.encode())}]
-    server.says("7", logprobs=[{"token": token, "logprob": -0.5, "top_logprobs": tops} for token in tokens])
+    server.says("7", logprobs=as_logprobs([(token, {token: 0.6, other: 0.2}) for token in tokens]))
     cache = ReplyCache(tmp_path / "replies.sqlite")
     with session(Session("unit", cache=cache)):
         reply = await server.client().create(ASK)

@@ -11,15 +11,7 @@ from typing import Any
 
 import pytest
 from autogen_core import FunctionCall
-from autogen_core.models import (
-    AssistantMessage,
-    FunctionExecutionResult,
-    FunctionExecutionResultMessage,
-    RequestUsage,
-    SystemMessage,
-    UserMessage,
-)
-from autogen_core.tools import FunctionTool
+from autogen_core.models import AssistantMessage, RequestUsage, SystemMessage, UserMessage
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
@@ -40,7 +32,8 @@ from parley.agents.models.reply import StreamRedactor, redact
 from parley.agents.models.servers import DeepSeekClient
 from parley.agents.models.throttle import Throttle
 from parley.agents.transcripts import tool_calls_as_text, tool_calls_in
-from tests.agents.common import ASK, KEY, USAGE, chunk
+from tests.agents.common import ASK, KEY, USAGE, chunk, tool_call
+from tests.vendors.asking import COUNT, result_of
 
 
 class Score(BaseModel):
@@ -57,12 +50,7 @@ class Verdict(BaseModel):
     B: Score
 
 
-async def count(what: str) -> int:
-    return len(what)
-
-
-COUNT = FunctionTool(count, "Counts letters.")
-SENT = {"id": "c1", "type": "function", "function": {"name": "count", "arguments": '{"what": "cats"}'}}
+SENT = tool_call("count", what="cats")
 CALL = FunctionCall(id="c1", name="count", arguments='{"what": "cats"}')
 
 
@@ -124,20 +112,18 @@ async def test_json_mode_and_no_mode_at_all(server, monkeypatch):
 
 
 async def test_tool_calls_and_their_results(server):
-    server.says(tool_calls=[SENT])
+    server.says(tool_calls=SENT)
     server.says("Four.")
     client = server.client()
     reply = await client.create(ASK, tools=[COUNT], tool_choice=COUNT)
     assert (reply.content, reply.finish_reason) == ([CALL], "function_calls")
     assert server.asked[0]["tools"][0]["function"]["name"] == "count"
     assert server.asked[0]["tool_choice"] == {"type": "function", "function": {"name": "count"}}
-    result = FunctionExecutionResult(content="4 Äpfel", name="count", call_id="c1", is_error=False)
-    history = [*ASK, AssistantMessage(content=[CALL], source="Cy"), FunctionExecutionResultMessage(content=[result])]
     with record_calls() as calls:
-        assert (await client.create(history, tools=[COUNT])).content == "Four."
+        assert (await client.create(result_of(CALL, "4 Äpfel"), tools=[COUNT])).content == "Four."
     assert "4 Äpfel" in calls[0].prompt[-1].text, "as it is read"
     assert server.asked[1]["messages"][1:] == [
-        {"role": "assistant", "content": None, "tool_calls": [SENT]},
+        {"role": "assistant", "content": None, "tool_calls": SENT},
         {"role": "tool", "tool_call_id": "c1", "content": "4 Äpfel"},
     ]
     assert server.asked[1]["tool_choice"] == "auto"
@@ -175,8 +161,8 @@ def test_redaction_does_not_depend_on_how_a_text_is_divided(key, words, data):
 
 async def test_the_key_is_redacted_from_tool_calls_and_reasoning(server, monkeypatch):
     monkeypatch.setenv("PARLEY_SERVER_KEY", KEY)
-    function = {"name": "send", "arguments": json.dumps({"what": KEY})}
-    server.says(tool_calls=[{"id": KEY, "type": "function", "function": function}], reasoning_content=f"I know {KEY}.")
+    (call,) = tool_call("send", what=KEY)
+    server.says(tool_calls=[{**call, "id": KEY}], reasoning_content=f"I know {KEY}.")
     with record_calls() as calls:
         reply = await server.client().create(ASK)
     assert reply.content == [FunctionCall(id="***", name="send", arguments='{"what": "***"}')]

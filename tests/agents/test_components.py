@@ -46,7 +46,7 @@ from parley.agents import (
     simultaneous,
 )
 from parley.agents.framework_agent import FrameworkAgent
-from tests.agents.common import ADA, BEN, KEY, TASK
+from tests.agents.common import ADA, BEN, KEY, TASK, tool_call
 
 REF = Persona("Ref", "You are the referee.")
 SIM = "sim/judge?base=6&noise=0"
@@ -218,8 +218,6 @@ def test_a_saved_function_that_is_gone():
 
 # Agents of Agent Framework
 
-CALL = {"id": "c1", "type": "function", "function": {"name": "fare", "arguments": '{"city": "Ghent"}'}}
-
 
 @tool(approval_mode="never_require")
 def fare(city: str) -> str:
@@ -254,7 +252,7 @@ async def test_it_debates_with_a_persona_and_remembers(server, agent):
 
 
 async def test_tool_calls_are_events_and_every_call_is_recorded_and_cached(server, agent, tmp_path):
-    server.says("I look it up.", tool_calls=[CALL])
+    server.says("I look it up.", tool_calls=tool_call("fare", city="Ghent"))
     server.says("3 euros are too many.")
     cache = ReplyCache(tmp_path / "replies.sqlite")
     for cached in (False, True):
@@ -294,7 +292,7 @@ async def test_its_memory_is_saved_and_its_errors_are_ours(server, agent):
         await one.on_messages([task], token)
         assert [message["content"] for message in server.asked[-1]["messages"][1:]] == heard
     asking = agent(tools=[pay])
-    server.says(tool_calls=[{**CALL, "function": {"name": "pay", "arguments": "{}"}}])
+    server.says(tool_calls=tool_call("pay"))
     server.fails(400, f"no such model, {KEY}")
     await asking.on_messages([task], token)
     with pytest.raises(

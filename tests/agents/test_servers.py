@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 from aiohttp.test_utils import unused_port
-from autogen_core.models import AssistantMessage, FunctionExecutionResult, FunctionExecutionResultMessage, UserMessage
+from autogen_core.models import AssistantMessage, UserMessage
 from pydantic import BaseModel, Field
 
 from parley.agents import AuthError, BadRequest, Client, ConfigError, record_calls
 from tests.agents.common import ASK, KEY, tool_call
+from tests.vendors.asking import result_of
 
 
 class Score(BaseModel):
@@ -91,9 +92,7 @@ async def test_deepseek_gets_its_thinking_back_with_a_tools_result_and_neither_s
     client = server.client("deepseek/deepseek-flash")
     sampling = {"seed": 3, "temperature": 0.5}
     reply = await client.create(ASK, extra_create_args=sampling)
-    result = FunctionExecutionResult(content="4", name="count", call_id="c1", is_error=False)
-    called = AssistantMessage(content=reply.content, thought=reply.thought, source="a")
-    await client.create([*ASK, called, FunctionExecutionResultMessage(content=[result])])
+    await client.create(result_of(reply.content[0], thought=reply.thought))
     assert not {*sampling} & {*server.asked[0]}
     assert server.asked[1]["messages"][1]["reasoning_content"] == "Hm."
 

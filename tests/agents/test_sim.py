@@ -106,18 +106,6 @@ async def test_effects_are_on_the_side_with_the_label_and_close_totals_are_a_tie
     assert (answer.value.A.score, answer.value.B.score, answer.value.preferred) == (*scores, preferred)
 
 
-async def test_judges_of_one_text_share_its_shift():
-    client = model("sim/judge?base=5&noise=0&item=2")
-    scores = []
-    for n in range(30):
-        text = f"Case {n}. " + SINGLE.format(label="male")
-        personas = ("You are Ada.", "You are Ben.")
-        answers = [await structured_reply(client, prompt(text, persona), Opinion) for persona in personas]
-        scores.append(tuple(answer.value.score for answer in answers))
-    assert all(ada == ben for ada, ben in scores)
-    assert len(set(scores)) > 3
-
-
 @pytest.mark.parametrize(
     ("options", "status"), [("malformed=1", "unparsed"), ("refuse=1", "refused"), ("malformed=0&refuse=0", "ok")]
 )

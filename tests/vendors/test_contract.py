@@ -12,19 +12,13 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from autogen_core.models import (
-    AssistantMessage,
-    FunctionExecutionResult,
-    FunctionExecutionResultMessage,
-    SystemMessage,
-    UserMessage,
-)
-from autogen_core.tools import FunctionTool
+from autogen_core.models import SystemMessage, UserMessage
 from pydantic import BaseModel, Field
 
 from parley.agents import Client, ConfigError, ServerFault, model, record_calls, structured_reply
 from parley.agents.models.reply import Reply
 from tests.chaos.studies import trials
+from tests.vendors.asking import COUNT, result_of
 from tests.vendors.base import (
     CACHED_TOKENS,
     KEY,
@@ -182,21 +176,14 @@ async def test_a_stream_that_breaks_off_is_billed_for_what_arrived(vendor):
 
 async def test_tools(vendor):
     """What was thought before a call goes back as the vendor wants it, and never as speech."""
-
-    async def count(what: str) -> int:
-        return len(what)
-
-    tool = FunctionTool(count, "Counts letters.")
     async with talking(vendor, "thinking", vendor.tool_options or "retries=0") as (server, client):
-        reply = await client.create(ASK, tools=[tool])
+        reply = await client.create(ASK, tools=[COUNT])
         assert reply.finish_reason == "function_calls"
         [call] = reply.content
         [(_, schema)] = server.tool_schemas(server.requests[0].body)
         assert call.name == "count"
         assert json.loads(call.arguments).keys() == fill(schema, 0).keys()
-        result = FunctionExecutionResult(content="4", name="count", call_id=call.id, is_error=False)
-        called = AssistantMessage(content=[call], thought=reply.thought, source="judge")
-        last = await client.create([*ASK, called, FunctionExecutionResultMessage(content=[result])], tools=[tool])
+        last = await client.create(result_of(call, "4", thought=reply.thought), tools=[COUNT])
     assert isinstance(last.content, str)
     assert last.content
     turns = server.turns(server.requests[1].body)
