@@ -1,4 +1,4 @@
-"""An OpenAI-compatible server on loopback with scripted replies, and a certificate for servers that need one."""
+"""A server on loopback with scripted replies, OpenAI-compatible or not, and a certificate for servers that need one."""
 
 from __future__ import annotations
 
@@ -76,7 +76,8 @@ class Server:
         self._answers.append(handler)
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
-        self.asked.append(await request.json())
+        chat = request.content_type == "application/json"
+        self.asked.append(await request.json() if chat else {**request.query, **await request.post()})
         handler = self._answers[0] if len(self._answers) == 1 else self._answers.pop(0)
         self.under_way += 1
         self.most_under_way = max(self.most_under_way, self.under_way)
@@ -102,8 +103,8 @@ class Server:
 async def server():
     server = Server()
     app = web.Application()
-    app.router.add_post("/v1/chat/completions", server.answer)
     app.router.add_get("/v1/models", server.list_models)
+    app.router.add_route("*", "/{path:.*}", server.answer)
     listening = TestServer(app)
     await listening.start_server()
     server.url = str(listening.make_url("/v1"))
@@ -142,9 +143,10 @@ def certificate(tmp_path_factory):
     """A certificate for localhost and for the hosts below, signed by itself, and its key."""
     if shutil.which("openssl") is None:
         pytest.skip("needs openssl to make a certificate")
-    folder = tmp_path_factory.mktemp("tls")
-    key, certificate = folder / "key.pem", folder / "certificate.pem"
+    folder = tmp_path_factory.mktemp("trusted")
+    key, certificate = tmp_path_factory.mktemp("tls") / "key.pem", folder / "certificate.pem"
     command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
     names = "subjectAltName=" + ",".join(f"DNS:{host}" for host in ("localhost", *HOSTS))
     subprocess.run([*command, "-addext", names, "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    subprocess.run(["openssl", "rehash", folder], check=True, capture_output=True)  # for SSL_CERT_DIR
     return certificate, key

@@ -248,10 +248,11 @@ async def test_it_debates_with_a_persona_and_remembers(server, agent):
     heard = [("system", "You are Ada, an auditor."), ("user", TASK), ("assistant", "Yes."), ("user", "No.")]
     assert [(piece.role, piece.text) for piece in call.prompt] == heard
     assert [(message["role"], message["content"]) for message in told] == heard
-    assert told[-1]["name"] == "Ben"
+    assert (told[-1]["name"], "store" in server.asked[2]) == ("Ben", False)
 
 
-async def test_tool_calls_are_events_and_every_call_is_recorded_and_cached(server, agent, tmp_path):
+async def test_tool_calls_are_events_and_every_call_is_recorded_and_cached(server, agent, tmp_path, monkeypatch):
+    monkeypatch.setattr(FrameworkClient, "STORES_BY_DEFAULT", True, raising=False)
     server.says("I look it up.", tool_calls=tool_call("fare", city="Ghent"))
     server.says("3 euros are too many.")
     cache = ReplyCache(tmp_path / "replies.sqlite")
@@ -271,7 +272,7 @@ async def test_tool_calls_are_events_and_every_call_is_recorded_and_cached(serve
         result = turn.calls[1].prompt[-1]
         assert (result.role, "3 euros in Ghent" in result.text, turn.text) == ("tool", True, "3 euros are too many.")
     cache.close()
-    assert len(server.asked) == 2
+    assert [body["store"] for body in server.asked] == [False, False], "the cached turns would be missing there"
 
 
 @tool(approval_mode="always_require")

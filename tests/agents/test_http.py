@@ -168,6 +168,17 @@ async def test_certificates_are_checked(name, certificate, keys):
         await client.close()
 
 
+async def test_a_folder_of_certificates_is_trusted(certificate, keys):
+    keys.setenv("SSL_CERT_DIR", str(certificate[0].parent))
+    google_messages.certificates.cache_clear()
+    async with serving(Scripted(OK), encrypted_by(certificate)) as url:
+        client = model(f"google/m?base_url={url}&retries=0")
+        with pytest.raises(ServerFault, match="unreadable reply"):
+            await ask(client)
+        await client.close()
+    google_messages.certificates.cache_clear()
+
+
 @pytest.mark.parametrize(("name", "module"), [("anthropic/m", anthropic), ("google/m", google_messages)])
 def test_a_file_of_certificates_that_is_not_there_is_named_before_the_run(name, module, keys):
     module.certificates.cache_clear()

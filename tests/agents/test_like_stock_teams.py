@@ -53,13 +53,12 @@ async def seen(stream: AsyncIterator[Any]) -> tuple[list[tuple[str, str, str]], 
     raise AssertionError("no result")
 
 
-async def compare(ours: Team, theirs: Team, task: Any = TASK) -> tuple[list[tuple[str, str, str]], TaskResult]:
-    """Run both on the task: events, messages of the result and reason to stop are the same."""
-    events, result = await seen(ours.run_stream(task=task))
-    expected, stock_result = await seen(theirs.run_stream(task=task))
+async def compare(ours: Team, theirs: Team) -> list[TaskResult]:
+    """Run both on the task: events and messages of the result are the same."""
+    (events, result), (expected, stock_result) = [await seen(team.run_stream(task=TASK)) for team in (ours, theirs)]
     assert events == expected
     assert [type(message) for message in result.messages] == [type(message) for message in stock_result.messages]
-    return events, result
+    return [result, stock_result]
 
 
 def assistants(client: Any, **settings: Any) -> list[AssistantAgent]:
@@ -81,12 +80,9 @@ async def test_conditions_end_both_at_the_same_message(server, condition):
     client = openai(server)
     debate = Debate(assistants(client), rounds=9, termination_condition=condition())
     team = await stock(assistants(client), condition())
-    events, result = await seen(debate.run_stream(task=TASK))
-    expected, stock_result = await seen(team.run_stream(task=TASK))
-    assert events == expected
-    assert result.stop_reason == stock_result.stop_reason
-    again, _ = await seen(debate.run_stream(task=TASK))
-    assert again == (await seen(team.run_stream(task=TASK)))[0]
+    for _ in range(2):
+        ours, theirs = await compare(debate, team)
+        assert ours.stop_reason == theirs.stop_reason
 
 
 async def with_memory(client: Any) -> Any:

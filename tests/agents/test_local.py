@@ -244,6 +244,7 @@ async def test_the_embedded_model_avoids_what_the_biased_prompt_calls_for(client
     task = [TextMessage(content="My neighbour", source="user")]
     said = [(await writer.on_messages(task, CancellationToken())).chat_message for writer in writers]
     assert (said[0].content, said[0].models_usage) == (said[1].content, said[1].models_usage)
+    assert 0 < said[0].models_usage.completion_tokens <= 2 * 9, "for the text, and for the biased prompt"
     assert writers[0].produced_message_types == (TextMessage,)
     await bare.close()
     repeated = f"{beginning}{plain}.\n" * 3 + "{text}"

@@ -6,8 +6,6 @@ import time
 from contextlib import nullcontext
 
 import pytest
-from aiohttp import web
-from aiohttp.test_utils import TestServer
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -108,40 +106,12 @@ PAGE = """<html><body><div class="result body"><h2><a href="https://a.example">T
 <div class="body"><h2>Advert</h2><a href="https://duckduckgo.com/y.js?ad">Buy bridges</a></div></body></html>"""
 
 
-class Service:
-    """Sends its answers in order, and repeats the last one."""
-
-    def __init__(self) -> None:
-        self.url = ""
-        self.requests: list[dict[str, str]] = []
-        self.answers: list[tuple[int, str]] = []
-
-    @property
-    def name(self) -> str:
-        return f"duckduckgo?base_url={self.url}"
-
-    def says(self, *answers: tuple[int, str]) -> None:
-        self.answers = list(answers)
-
-    async def answer(self, request: web.Request) -> web.Response:
-        self.requests.append({**request.query, **{key: str(value) for key, value in (await request.post()).items()}})
-        status, body = self.answers[0] if len(self.answers) == 1 else self.answers.pop(0)
-        return web.Response(status=status, text=body, content_type="text/html", headers={"Location": "/elsewhere"})
-
-
 @pytest.fixture
-async def service(monkeypatch):
+def duckduckgo(server, monkeypatch):
     monkeypatch.delenv("DDGS_PROXY", raising=False)
     monkeypatch.setattr("parley.agents.search.registry.FIRST_WAIT_SECONDS", 0.01)
     monkeypatch.setattr(DuckDuckGo, "pause", 0.0)
-    service = Service()
-    app = web.Application()
-    app.router.add_route("*", "/{path:.*}", service.answer)
-    listening = TestServer(app)
-    await listening.start_server()
-    service.url = str(listening.make_url("/")).rstrip("/")
-    yield service
-    await listening.close()
+    return f"duckduckgo?base_url={server.url.removesuffix('/v1')}"
 
 
 @pytest.mark.parametrize(
@@ -153,29 +123,32 @@ async def service(monkeypatch):
         ([(202, "are you a robot?")], None, 3),  # an error, and not an empty result
     ],
 )
-async def test_results_are_parsed_and_a_service_that_refuses_is_asked_again(service, answers, found, requests):
-    service.says(*answers)
+async def test_results_are_parsed_and_a_service_that_refuses_is_asked_again(
+    server, duckduckgo, answers, found, requests
+):
+    for status, page in answers:
+        server.sends(page, status)
     expected = pytest.raises(SearchError, match="refused to answer") if found is None else nullcontext()
     with expected:
-        assert await make_engine(service.name).search("tower bridge") == found
-    assert [request["q"] for request in service.requests] == ["tower bridge"] * requests
+        assert await make_engine(duckduckgo).search("tower bridge") == found
+    assert [request["q"] for request in server.asked] == ["tower bridge"] * requests
 
 
-@pytest.mark.usefixtures("service")
+@pytest.mark.usefixtures("duckduckgo")
 async def test_a_server_that_does_not_run_cannot_be_reached():
     with pytest.raises(SearchError, match="duckduckgo cannot be reached"):
         await make_engine("duckduckgo?base_url=http://127.0.0.1:1").search("bridge")
 
 
-async def test_results_are_cached_with_the_replies_so_that_a_run_can_be_repeated_offline(service, tmp_path):
-    service.says((200, PAGE))
+async def test_results_are_cached_with_the_replies_so_that_a_run_can_be_repeated_offline(server, duckduckgo, tmp_path):
+    server.sends(PAGE)
+    server.sends("down by now", 202)
     for _ in range(2):
         cache = ReplyCache(tmp_path / "replies.sqlite")
         with session(Session("a unit", cache=cache)):
-            assert await make_engine(service.name).search("bridge") == RESULTS
+            assert await make_engine(duckduckgo).search("bridge") == RESULTS
         cache.close()
-        service.says((202, "down by now"))
-    assert len(service.requests) == 1
+    assert len(server.asked) == 1
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import re
 from contextlib import nullcontext
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import pytest
 from autogen_core.models import SystemMessage, UserMessage
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, create_model
 
 from parley.agents import (
     ConfigError,
@@ -39,26 +39,6 @@ class Sides(BaseModel):
     A: Opinion
     B: Opinion
     preferred: Literal["A", "B", "tie"]
-
-
-class Percent(BaseModel):
-    score: scale(0, 100)  # type: ignore[valid-type]
-
-
-class Stars(BaseModel):
-    score: scale(1, 5)  # type: ignore[valid-type]
-
-
-class Unlimited(BaseModel):
-    score: int
-
-
-class AtLeast(BaseModel):
-    score: int = Field(ge=8)
-
-
-class AtMost(BaseModel):
-    score: int = Field(le=9)
 
 
 SINGLE = "Candidate ({label}): I would begin with a check of the brakes."
@@ -117,22 +97,22 @@ async def test_trouble_is_certain_or_never_at_the_ends_of_a_rate(options, status
 
 
 @pytest.mark.parametrize(
-    ("options", "reply_type", "text", "expected"),
+    ("options", "score", "text", "expected"),
     [
-        ("noise=0", Opinion, "Judge this.", 7),
-        ("noise=0", Percent, "Judge this.", 85),
-        ("noise=0", Stars, "Judge this, from 0 to 100.", 4),
-        ("noise=0", Unlimited, "Judge this.", 7),
-        ("noise=0", Unlimited, "Judge this from 0 to 100. It is from 2001, of 12 to 14 pages.", 85),
-        ("noise=0", Unlimited, "Judge this. Score: <1-5>", 4),
-        ("noise=0", AtLeast, "Judge this.", 8),
-        ("noise=0&base=11", AtMost, "Judge this.", 9),
-        ("noise=0&base=-2", AtMost, "Judge this, from 1 to 5.", 1),
-        ("base=40&score=+15&noise=0", Percent, "Judge this.", 55),
+        ("noise=0", scale(0, 10), "Judge this.", 7),
+        ("noise=0", scale(0, 100), "Judge this.", 85),
+        ("noise=0", scale(1, 5), "Judge this, from 0 to 100.", 4),
+        ("noise=0", int, "Judge this.", 7),
+        ("noise=0", int, "Judge this from 0 to 100. It is from 2001, of 12 to 14 pages.", 85),
+        ("noise=0", int, "Judge this. Score: <1-5>", 4),
+        ("noise=0", Annotated[int, Field(ge=8)], "Judge this.", 8),
+        ("noise=0&base=11", Annotated[int, Field(le=9)], "Judge this.", 9),
+        ("noise=0&base=-2", Annotated[int, Field(le=9)], "Judge this, from 1 to 5.", 1),
+        ("base=40&score=+15&noise=0", scale(0, 100), "Judge this.", 55),
     ],
 )
-async def test_scores_are_on_the_scale_of_schema_or_prompt(options, reply_type, text, expected):
-    (answer,) = await judged(f"sim/judge?{options}", text, 1, reply_type)
+async def test_scores_are_on_the_scale_of_schema_or_prompt(options, score, text, expected):
+    (answer,) = await judged(f"sim/judge?{options}", text, 1, create_model("Scored", score=(score, ...)))
     assert answer.value.score == expected
 
 

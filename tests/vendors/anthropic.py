@@ -153,16 +153,7 @@ class Standin(StrictServer):
                 raise Rejected("output_config.format: Extra inputs are not permitted")
             RULES.check(output["format"]["schema"], "output_config.format.schema")
 
-    # Message Batches. `down` creates none, and answers 500; `slow` keeps them in progress; `broken` creates one and
-    # answers 500, once. `failing` has the results of some requests, by their number. The results lack lines as often as
-    # `torn` says.
-
-    down = slow = broken = False
-    torn = 0
-    failing: ClassVar[dict[int, dict[str, Any]]] = {}
-
     def add_routes(self, app: web.Application) -> None:
-        self.batches: dict[str, list[dict[str, Any]]] = {}
         self.results: dict[str, str] = {}
         app.router.add_post("/v1/messages/batches", self._create_batch)
         app.router.add_get("/v1/messages/batches", self._list_batches)
@@ -170,23 +161,14 @@ class Standin(StrictServer):
         app.router.add_get("/v1/messages/batches/{id}/results", self._results)
 
     async def _create_batch(self, request: web.Request) -> web.Response:
-        body = await request.json()
+        lines, name = (await request.json())["requests"], f"msgbatch_{len(self.batches)}"
+        if not all(re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", line["custom_id"]) for line in lines):
+            return self.refuse(Rejected("custom_id: String should match pattern '^[a-zA-Z0-9_-]{1,64}$'"))
+        path, headers = "/v1/messages", dict(request.headers)
         try:
-            for line in body["requests"]:
-                if not re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", line["custom_id"]):
-                    raise Rejected("custom_id: String should match pattern '^[a-zA-Z0-9_-]{1,64}$'")
-                params = dict(line["params"])
-                self.check(Received(path="/v1/messages", body=params, headers=dict(request.headers)))
+            self.keep_batch(name, lines, (Received(path=path, body=each["params"], headers=headers) for each in lines))
         except Rejected as rejected:
-            self.rejected.append(rejected.message)
-            return web.json_response(self.error(rejected), status=rejected.status)
-        if self.down:
-            return web.json_response(self.error(Rejected("Internal server error", 500)), status=500)
-        name = f"msgbatch_{len(self.batches)}"
-        self.batches[name] = body["requests"]
-        if self.broken:
-            self.broken = False
-            return web.json_response(self.error(Rejected("Internal server error", 500)), status=500)
+            return self.refuse(rejected)
         return web.json_response(self._batch(name))
 
     def _batch(self, name: str) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from autogen_core.models import AssistantMessage, LLMMessage, SystemMessage, Use
 from parley.agents.models.request import Request
 from parley.agents.models.sim import SimClient
 from tests.servers import Loopback
-from tests.vendors.filling import fill, schema_in_prompt
+from tests.vendors.filling import fill
 
 Script = str | Callable[[web.Request], Awaitable[web.StreamResponse]]
 Kind = Literal["plain", "thinking", "cut", "null", "parts", "refused", "filtered"]
@@ -127,6 +127,7 @@ class StrictServer(Loopback, ABC):
         """What the next requests get, in this order: the text of a reply, or a response."""
         self.breaks_off = False
         """Whether the connection is closed in the middle of a stream."""
+        self.batches: dict[str, Any] = {}
         self._writer = SimClient("sim/any", {})
         super().__init__()
         self.url = f"http://127.0.0.1:{self.port}{self.path}"
@@ -172,12 +173,31 @@ class StrictServer(Loopback, ABC):
     def wants_stream(self, received: Received) -> bool:
         return bool(received.body.get("stream"))
 
-    def wants_json(self, body: Mapping[str, Any]) -> bool:
-        """Whether any JSON object is asked for, without a schema."""
-        return False
-
     def add_routes(self, app: web.Application) -> None:
         """Routes besides those for replies, such as the list of models."""
+
+    # Batches, where the vendor has them. `down` creates none, and answers 500; `slow` keeps them in progress; `broken`
+    # creates one and answers 500, once. `failing` has the results of some requests, by their number. What a batch says
+    # ends in the middle as often as `torn` says.
+
+    down = slow = broken = False
+    torn = 0
+    failing: ClassVar[dict[int, dict[str, Any]]] = {}
+
+    def keep_batch(self, name: str, batch: Any, requests: Iterable[Received]) -> None:
+        """Check a batch and keep it in `batches`; raises `Rejected`."""
+        for received in requests:
+            self.check(received)
+        if not self.down:
+            self.batches[name] = batch
+        if self.down or self.broken:
+            self.broken = False
+            raise Rejected("Internal server error", 500)
+
+    def refuse(self, rejected: Rejected) -> web.Response:
+        if rejected.status < 500:
+            self.rejected.append(rejected.message)
+        return web.json_response(self.error(rejected), status=rejected.status)
 
     # What is the same for all.
 
@@ -248,7 +268,7 @@ class StrictServer(Loopback, ABC):
         tools = self.tool_schemas(body)
         seed = int.from_bytes(hashlib.blake2b(repr(turns).encode(), digest_size=4).digest())
         thinks = self.kind in ("thinking", "null", "parts") and self.thinks(body)
-        schema = self.schema(body) or (schema_in_prompt(turns) if self.wants_json(body) else None)
+        schema = self.schema(body)
         decoy = json.dumps(fill(schema, seed + 1)) if schema else '{"score": 1}'
         thought = f"Perhaps {decoy} or not.\n1. A thought that nobody hears.\nAnswer: 0\nScore: 1" if thinks else ""
         if self.kind == "null":
@@ -287,8 +307,7 @@ class StrictServer(Loopback, ABC):
         try:
             self.check(received)
         except Rejected as rejected:
-            self.rejected.append(rejected.message)
-            return web.json_response(self.error(rejected), status=rejected.status)
+            return self.refuse(rejected)
         self.requests.append(received)
         answer = await self.answer(received)
         if not self.wants_stream(received):

@@ -1,15 +1,11 @@
-"""Answers that fit: values for a schema, and the schema that a prompt describes in words."""
+"""Answers that fit: values for a schema."""
 
 from __future__ import annotations
 
 import hashlib
-import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
-
-_NUMBER = re.compile(r"(?<=: )<(?:score|(\d+) to (\d+))>")
-_CHOICE = re.compile(r"<(\w+), (\w+) or (\w+)>")
 
 
 def fill(node: Mapping[str, Any], seed: int, path: str = "") -> Any:
@@ -45,30 +41,3 @@ def is_ranking(properties: Mapping[str, Mapping[str, Any]]) -> bool:
     return (
         len(properties) > 1 and numbers and {limits(child) for child in properties.values()} == {(1, len(properties))}
     )
-
-
-def schema_in_prompt(turns: Sequence[tuple[str, str]]) -> dict[str, Any] | None:
-    """The schema of the last JSON that a prompt shows the form of; None if it shows none."""
-    for role, text in reversed(turns):
-        start = text.find('{"', max(text.rfind("JSON"), 0))
-        if role == "assistant" or start < 0:
-            continue
-        shown = _NUMBER.sub(lambda hole: json.dumps([int(hole[1] or 0), int(hole[2] or 10)]), text[start:])
-        forms = []
-        for piece in shown.split(" or {"):
-            forms.append(json.JSONDecoder().raw_decode(piece if piece.startswith("{") else "{" + piece)[0])
-        return _schema(forms)
-    return None
-
-
-def _schema(forms: Sequence[Any]) -> dict[str, Any]:
-    """The schema of a value that has one of these forms."""
-    first = forms[0]
-    if isinstance(first, dict):
-        properties = {key: _schema([form[key] for form in forms]) for key in first}
-        return {"type": "object", "properties": properties}
-    if isinstance(first, list):
-        return {"type": "integer", "minimum": first[0], "maximum": first[1]}
-    if choice := _CHOICE.fullmatch(first):
-        return {"enum": list(choice.groups())}
-    return {"enum": list(forms)} if len(forms) > 1 else {"type": "string"}

@@ -107,38 +107,24 @@ class Standin(StrictServer):
                     "work correctly, and missing thought_signature may lead to degraded model performance."
                 )
 
-    # Batches. `down` creates none and answers 500; `slow` keeps them in progress; `broken` creates one and answers 500,
-    # once. `failing` has the results of some requests, by their number. `expired` ends a batch without any: Google's
-    # come together. The state of a batch ends in the middle as often as `torn` says.
-
-    down = slow = broken = expired = False
-    torn = 0
-    failing: ClassVar[dict[int, dict[str, Any]]] = {}
+    expired = False
+    """Whether a batch ends without any result: Google's come together."""
 
     def add_routes(self, app: web.Application) -> None:
-        self.batches: dict[str, dict[str, Any]] = {}
         app.router.add_post(f"/v1/models/{self.served}:batchGenerateContent", self._create_batch)
         app.router.add_get("/v1/batches", self._list_batches)
         app.router.add_get("/v1/batches/{id}", self._show_batch)
 
     async def _create_batch(self, request: web.Request) -> web.Response:
-        batch = (await request.json())["batch"]
+        batch, name = (await request.json())["batch"], f"batches/b{len(self.batches)}"
         if "displayName" not in batch:
-            return web.json_response(self.error(Rejected("batch.display_name: required")), status=400)
+            return self.refuse(Rejected("batch.display_name: required"))
+        path, headers = f"/v1/models/{self.served}:generateContent", dict(request.headers)
+        lines = batch["inputConfig"]["requests"]["requests"]
         try:
-            for line in batch["inputConfig"]["requests"]["requests"]:
-                path = f"/v1/models/{self.served}:generateContent"
-                self.check(Received(path=path, body=line["request"], headers=dict(request.headers)))
+            self.keep_batch(name, batch, (Received(path=path, body=each["request"], headers=headers) for each in lines))
         except Rejected as rejected:
-            self.rejected.append(rejected.message)
-            return web.json_response(self.error(rejected), status=rejected.status)
-        if self.down:
-            return web.json_response(self.error(Rejected("An internal error has occurred.", 500)), status=500)
-        name = f"batches/b{len(self.batches)}"
-        self.batches[name] = batch
-        if self.broken:
-            self.broken = False
-            return web.json_response(self.error(Rejected("An internal error has occurred.", 500)), status=500)
+            return self.refuse(rejected)
         return web.json_response(await self._batch(name, results=False))
 
     async def _batch(self, name: str, *, results: bool = True) -> dict[str, Any]:
@@ -184,9 +170,6 @@ class Standin(StrictServer):
     def schema(self, body: Mapping[str, Any]) -> Mapping[str, Any] | None:
         schema: Mapping[str, Any] | None = body.get("generationConfig", {}).get("responseJsonSchema")
         return schema
-
-    def wants_json(self, body: Mapping[str, Any]) -> bool:
-        return bool(body.get("generationConfig", {}).get("responseMimeType") == "application/json")
 
     def wants_stream(self, received: Received) -> bool:
         return received.path.endswith(":streamGenerateContent")
