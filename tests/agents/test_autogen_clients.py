@@ -10,6 +10,7 @@ import pytest
 from autogen_agentchat.agents import AssistantAgent, SocietyOfMindAgent
 from autogen_agentchat.teams import RoundRobinGroupChat, SelectorGroupChat
 from autogen_agentchat.tools import AgentTool
+from autogen_core.models import CreateResult, RequestUsage
 from autogen_ext.models.openai import OpenAIChatCompletionClient
 from autogen_ext.models.replay import ReplayChatCompletionClient
 from pydantic import BaseModel
@@ -190,6 +191,9 @@ class Other(ReplayChatCompletionClient):
         self.closed = True
 
 
+BLOCKED = CreateResult(finish_reason="content_filter", content="", usage=RequestUsage(1, 0), cached=False)
+
+
 class Ollama(Other):
     __module__ = "autogen_ext.models.ollama.mine"
 
@@ -199,8 +203,8 @@ class Ollama(Other):
     [
         (lambda url: openai(url), {"logprobs": True, "top_logprobs": 20, "max_tokens": 9, "reasoning_effort": "low"}),
         (lambda url: openai(url, "o3-mini"), {"max_completion_tokens": 9 + 16_384, "reasoning_effort": "low"}),
-        (lambda url: Other(["Yes."]), {"max_tokens": 9}),
-        (lambda url: Ollama(["Yes."]), {"num_predict": 9, "seed": 3}),
+        (lambda url: Other(["Yes.", BLOCKED]), {"max_tokens": 9}),
+        (lambda url: Ollama(["Yes.", "No."]), {"num_predict": 9, "seed": 3}),
     ],
 )
 async def test_options_are_in_its_own_words(server, make, sent):
@@ -215,7 +219,7 @@ async def test_options_are_in_its_own_words(server, make, sent):
         with pytest.raises(ConfigError, match="effort= works with OpenAI's client only"):
             model(inner, effort="low")
         await client.close()
-        assert inner.closed
+        assert (inner.closed, (await client.create(ASK)).refused) == (True, sent == {"max_tokens": 9})
     else:
         (body,) = server.asked
         assert (body.pop("tools")[0]["function"]["name"], body.pop("tool_choice")) == ("count", "auto")

@@ -12,7 +12,7 @@ from autogen_core.models import RequestUsage, UserMessage
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.agents import ConfigError, Debate, Models, Persona, SilentBallot
+from parley.agents import ConfigError, Debate, Persona, SilentBallot
 from parley.agents.ballots import cast, read_answer, read_answers, read_token
 from parley.agents.models.sim_judge import spread
 from parley.agents.models.wire import READ_TOKENS, read_logprobs
@@ -25,23 +25,9 @@ def ballot(**options):
     return SilentBallot(question="How good is it, from 1 to 9? The number alone.", metric="Overall", **options)
 
 
-def converse(model, *, rounds=0, judges=(JUDGE,), ballots=None, task=None, **options):
-    async def run():
-        models = Models()
-        try:
-            debate = Debate(
-                judges,
-                model=model,
-                rounds=rounds,
-                ballots=[ballot()] if ballots is None else ballots,
-                models=models,
-                **options,
-            )
-            return await debate.converse(task)
-        finally:
-            await models.close()
-
-    return asyncio.run(run())
+def converse(model, judges=(JUDGE,), task=None, **options):
+    debate = Debate(judges, model=model, **{"rounds": 0, "ballots": [ballot()], **options})
+    return asyncio.run(debate.converse(task))
 
 
 def token(**probabilities):

@@ -231,12 +231,6 @@ def test_weights_have_a_hash_where_they_are_on_this_machine_or_in_the_catalogue(
         assert weights_sha256(name) is None
 
 
-def write_out(writer: Any) -> None:
-    for part in ("header", "kv_data", "tensors"):
-        getattr(writer, f"write_{part}_to_file")()
-    writer.close()
-
-
 def test_converted_weights_keep_their_values(tmp_path, monkeypatch):
     gguf, np = pytest.importorskip("gguf"), pytest.importorskip("numpy")
     from parley.agents.models.weights import converted
@@ -248,7 +242,9 @@ def test_converted_weights_keep_their_values(tmp_path, monkeypatch):
     writer = gguf.GGUFWriter(tmp_path / "own.gguf", "llama")
     writer.add_tensor("weights", quantized, raw_dtype=gguf.GGMLQuantizationType.Q4_1)
     writer.add_tensor("norm", np.ones(64, dtype=np.float32))
-    write_out(writer)
+    for part in ("header", "kv_data", "tensors"):
+        getattr(writer, f"write_{part}_to_file")()
+    writer.close()
     # 16 bits have 11 of mantissa; 8 bits have steps of the block's largest value / 127.
     largest = abs(stored).max()
     for number_type, error in (("f32", 0.0), ("f16", largest * 2**-11), ("q8_0", largest / 127 * 0.51)):

@@ -207,9 +207,6 @@ def test_what_cannot_be_saved_or_loaded_is_named(agent):
     saved.config["participants"] = [model(SIM).dump_component()]
     with pytest.raises(ConfigError, match=r"is neither an agent nor a team$"):
         Debate.load_component(saved)
-
-
-def test_a_saved_function_that_is_gone():
     saved = Debate([ADA], model=SIM, instructions=instruct).dump_component()
     saved.config["instructions"] = saved.config["instructions"].replace("instruct", "advise")
     with pytest.raises(ConfigError, match=r"instructions: there is no .*:advise"):

@@ -6,15 +6,13 @@ import time
 from contextlib import nullcontext
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from parley.agents import ConfigError, ReplyCache, SearchError, Session, session
 from parley.agents.search import SearchResult, make_engine
 from parley.agents.search.documents import PASSAGE_WORDS, split_passages
 from parley.agents.search.web import DuckDuckGo
-
-CALM = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 
 
 @pytest.fixture
@@ -88,7 +86,6 @@ async def test_an_invalid_line_is_named(place, line, message):
         await make_engine("folder:bad").search("fine")
 
 
-@CALM
 @given(st.lists(st.integers(0, 400), max_size=8))
 def test_passages_have_every_word_once_and_a_limited_length(lengths):
     counter = iter(range(10_000))

@@ -19,15 +19,12 @@ from parley.agents import (
     ServerFault,
     Session,
     StructuredReply,
-    Transcript,
     model,
     scale,
     session,
     structured_reply,
 )
 from parley.agents.models.sim import refuse_unknown_effects
-from parley.agents.persona_agent import Placement
-from parley.agents.speaking_order import simultaneous
 
 
 class Opinion(BaseModel):
@@ -119,27 +116,7 @@ async def test_scores_are_on_the_scale_of_schema_or_prompt(options, score, text,
 # On a panel
 
 JUDGES = [Persona(name, f"You are the {name} on a panel of judges.") for name in ("Examiner", "Innovator", "Editor")]
-TASK = 'Candidate ({label}):\n"I would begin with a check of the brakes."'
-
-
-def blind_first(round: int, names: list[str]) -> list[list[str]]:
-    """Nobody hears anybody in round 1."""
-    return [list(group) for group in simultaneous(round, names)] if round == 1 else [[name] for name in names]
-
-
-async def debates(name: str, label: str, times: int = 60, placement: Placement = "system") -> list[Transcript]:
-    client = model(name)
-
-    async def converse(sample: int) -> Transcript:
-        debate = Debate(JUDGES, model=client, order=blind_first, reply_type=Opinion, placement=placement)
-        with session(Session(f"{label}{sample}")):
-            return await debate.converse(TASK.format(label=label))
-
-    return list(await asyncio.gather(*(converse(sample) for sample in range(times))))
-
-
-def opinions(transcript: Transcript, round: int) -> dict[str, Opinion]:
-    return {turn.speaker: turn.verdict for turn in transcript.spoken() if turn.round == round}  # type: ignore[misc]
+TASK = 'Candidate (female):\n"I would begin with a check of the brakes."'
 
 
 @pytest.mark.parametrize("placement", ["system", "last"])
@@ -149,9 +126,9 @@ def opinions(transcript: Transcript, round: int) -> dict[str, Opinion]:
     ids=["an effect", "an option", "a name within a word"],
 )
 async def test_an_effect_or_option_by_judge_is_on_that_judge_alone(placement, options, scores):
-    (transcript,) = await debates(f"sim/judge?base=5&noise=0&{options}", "female", 1, placement)
-    for round in (1, 2):
-        assert [said.score for said in opinions(transcript, round).values()] == scores
+    settings = {"rounds": 2, "blind_rounds": 1, "reply_type": Opinion, "placement": placement}
+    spoken = (await Debate(JUDGES, model=f"sim/judge?base=5&noise=0&{options}", **settings).converse(TASK)).spoken()
+    assert [turn.verdict.score for turn in spoken] == scores * 2
 
 
 # Names and options
@@ -162,10 +139,7 @@ RATE_OPTIONS = ("follow", "echo", "fail", "malformed", "refuse", "limited")
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        *(
-            (f"sim/judge?{option}", "^sim/judge: ")
-            for option in ["fail=2", "noise=-1", "tie=few", "female=nan", "latency=-1"]
-        ),
+        *((f"sim/judge?{option}", "^sim/judge: ") for option in ("noise=-1", "tie=few", "female=nan")),
         *((f"sim/judge?{rate}=-0.1", f"^sim/judge: option '{rate}'") for rate in RATE_OPTIONS),
         *((f"sim/judge?{rate}=1.1", f"^sim/judge: option '{rate}'") for rate in RATE_OPTIONS),
         *((f"sim/judge?{seconds}=-1", f"^sim/judge: option '{seconds}'") for seconds in ("jitter", "latency")),

@@ -226,13 +226,10 @@ def test_a_thought_that_is_never_closed_is_cut(form):
     assert score_in(UNCLOSED[form] + THOUGHT) == (None, True)
 
 
-def test_thoughts_whose_end_cannot_be_seen():
+def test_thoughts_whose_end_cannot_be_seen_and_what_is_said_before_one_stands_beside_the_answer():
     """Gemma behind a server that removes special tokens: nothing tells an answer from the thought."""
     for text in ('Perhaps {"score": 1}.{"score": 9}', 'Perhaps {"score": 1}.', '{"score": 1}'):
         assert score_in(f"thought\n{text}") == (None, True)
-
-
-def test_what_is_said_before_a_thought_stands_beside_the_answer():
     assert score_in('I must decline. <think>Hm.</think>{"score": 0}') == (None, False)
     assert score_in('Sure. <think>Hm.</think>{"score": 9}') == (9, False)
     assert score_in('I must decline. Here is my response: {"score": 0}') == (None, False)

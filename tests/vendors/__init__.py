@@ -1,7 +1,7 @@
 """The vendors' servers, played on loopback: each as strict as the vendor documents its own to be.
 
-    with standins()["openai"](kind="thinking") as server:
+    with STANDINS["openai"](kind="thinking") as server:
         client = model(server.name())
 
-`base` has what they share, and the list of them.
+`base` has what they share, `asking` the list of them.
 """

@@ -1,4 +1,4 @@
-"""How tests ask a stand-in: a client that is closed afterwards, one call, a stream, and a tool."""
+"""All stand-ins, and how tests ask one: a client that is closed afterwards, one call, a stream, and a tool."""
 
 from __future__ import annotations
 
@@ -11,7 +11,17 @@ from autogen_core.tools import FunctionTool
 
 from parley.agents import Client, model
 from tests.agents.common import ASK
+from tests.vendors import anthropic, compatible, google, openai, openai_responses
 from tests.vendors.base import StrictServer
+
+STANDINS: dict[str, type[StrictServer]] = {
+    "anthropic": anthropic.Standin,
+    "google": google.Standin,
+    "openai": openai.Standin,
+    "openai_responses": openai_responses.Standin,
+    "server": compatible.OtherServer,
+    "vllm": compatible.VLLM,
+}
 
 
 def count(letters: str) -> int:

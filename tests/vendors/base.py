@@ -7,7 +7,6 @@ and looks like an answer: whoever reads the thought gets a wrong score.
 from __future__ import annotations
 
 import hashlib
-import importlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -367,22 +366,3 @@ class SchemaRules:
                 self.check(child, f"{where}.{key}")
         for child in [*node.get("anyOf", []), *filter(None, [node.get("items")])]:
             self.check(child, f"{where}[]")
-
-
-STANDINS = {
-    "anthropic": "anthropic:Standin",
-    "google": "google:Standin",
-    "openai": "openai:Standin",
-    "openai_responses": "openai_responses:Standin",
-    "server": "compatible:OtherServer",
-    "vllm": "compatible:VLLM",
-}
-
-
-def standins() -> dict[str, type[StrictServer]]:
-    """Every stand-in of this folder, by name."""
-    places = {name: place.split(":") for name, place in STANDINS.items()}
-    return {
-        name: getattr(importlib.import_module(f"tests.vendors.{module}"), made)
-        for name, (module, made) in places.items()
-    }

@@ -19,21 +19,33 @@ CONTEXT = 16_384
 """vLLM's models have a small context window here: prompt and limit together must fit, or the request is rejected."""
 
 
-class Counting(ChatServer):
-    """Usage without details."""
+class OtherServer(ChatServer):
+    """Some other server that speaks chat completions: the thinking stays in the content, between tags."""
 
+    provider, model, key_variable = "server", "my-model", "PARLEY_SERVER_KEY"
+    takes_temperature = True
     counts_cached = False
+    efforts: ClassVar[Mapping[str, Any]] = {name: name for name in EFFORTS}
 
     def usage(self, answer: Answer) -> dict[str, Any]:
         usage = super().usage(answer)
         return {key: usage[key] for key in ("prompt_tokens", "completion_tokens", "total_tokens")}
 
 
-class Templated(ChatServer):
-    """The model's chat template is told whether to think."""
+class VLLM(ChatServer):
+    """vLLM's server, as its sources say (entrypoints/openai/chat_completion/protocol.py)."""
 
+    provider, model = "vllm", "Qwen/Qwen3-4B"
+    thought_field = "reasoning"
     takes_temperature = True
     efforts: ClassVar[Mapping[str, Any]] = {name: (name, name != "none") for name in EFFORTS}
+    parameters = names(
+        "messages model frequency_penalty logit_bias logprobs top_logprobs max_tokens max_completion_tokens n "
+        "presence_penalty response_format seed stop stream stream_options temperature top_p tools tool_choice "
+        "reasoning_effort thinking_token_budget include_reasoning parallel_tool_calls user top_k min_p "
+        "repetition_penalty chat_template_kwargs structured_outputs priority continue_final_message "
+        "add_generation_prompt"
+    )
 
     def effort(self, body: Mapping[str, Any]) -> Any:
         effort = body.get("reasoning_effort")
@@ -46,28 +58,6 @@ class Templated(ChatServer):
         usage = super().usage(answer)
         del usage["completion_tokens_details"]
         return usage
-
-
-class OtherServer(Counting):
-    """Some other server that speaks chat completions: the thinking stays in the content, between tags."""
-
-    provider, model, key_variable = "server", "my-model", "PARLEY_SERVER_KEY"
-    takes_temperature = True
-    efforts: ClassVar[Mapping[str, Any]] = {name: name for name in EFFORTS}
-
-
-class VLLM(Templated):
-    """vLLM's server, as its sources say (entrypoints/openai/chat_completion/protocol.py)."""
-
-    provider, model = "vllm", "Qwen/Qwen3-4B"
-    thought_field = "reasoning"
-    parameters = names(
-        "messages model frequency_penalty logit_bias logprobs top_logprobs max_tokens max_completion_tokens n "
-        "presence_penalty response_format seed stop stream stream_options temperature top_p tools tool_choice "
-        "reasoning_effort thinking_token_budget include_reasoning parallel_tool_calls user top_k min_p "
-        "repetition_penalty chat_template_kwargs structured_outputs priority continue_final_message "
-        "add_generation_prompt"
-    )
 
     def add_routes(self, app: web.Application) -> None:
         app.router.add_get(f"{self.path}/models", self._list)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.vendors.base import KEY, standins
+from tests.vendors.asking import STANDINS
+from tests.vendors.base import KEY
 
 OTHERS = (
     "ANTHROPIC_AUTH_TOKEN",
@@ -19,7 +20,7 @@ OTHERS = (
 def _keys(monkeypatch):
     for name in OTHERS:
         monkeypatch.delenv(name, raising=False)
-    for standin in standins().values():
+    for standin in STANDINS.values():
         monkeypatch.delenv(f"{standin.provider.upper()}_BASE_URL", raising=False)
         if standin.key_variable:
             monkeypatch.setenv(standin.key_variable, KEY)

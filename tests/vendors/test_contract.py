@@ -18,7 +18,7 @@ from pydantic import BaseModel, Field
 from parley.agents import Client, ConfigError, ServerFault, model, record_calls, structured_reply
 from parley.agents.models.reply import Reply
 from tests.chaos.studies import trials
-from tests.vendors.asking import COUNT, result_of
+from tests.vendors.asking import COUNT, STANDINS, result_of
 from tests.vendors.base import (
     CACHED_TOKENS,
     KEY,
@@ -29,7 +29,6 @@ from tests.vendors.base import (
     THOUGHT_TOKENS,
     Kind,
     StrictServer,
-    standins,
 )
 from tests.vendors.filling import fill
 
@@ -40,7 +39,6 @@ ASK = [
     SystemMessage(content="You are a judge."),
     UserMessage(content='How many? Reply as JSON: {"points": <0 to 9>, "why": "<a reason>"}', source="user"),
 ]
-STANDINS = standins()
 
 
 class Score(BaseModel):
@@ -241,10 +239,8 @@ async def test_a_temperature_is_sent_where_it_is_accepted_and_refused_where_it_i
 READ = "SELECT judge, metric, subject, value, text FROM verdicts WHERE status = 'ok' AND role != 'coordinator'"
 
 
-@pytest.mark.parametrize(
-    "trial",
-    [pytest.param(t, id=t.name, marks=[] if t.name == "rubric" else pytest.mark.nightly) for t in trials(units=1)],
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize("trial", trials(units=1), ids=lambda trial: trial.name)
 def test_a_study_ends_as_it_should_whatever_the_replies(trial, parley, place, run_file, monkeypatch):
     """No thought is taken for speech, and a run whose replies were all cut, empty or refused fails and says so."""
     plain: Any = None

@@ -43,13 +43,12 @@ from parley.agents.models.request import Request
 from parley.agents.models.retries import backoff
 from parley.base.errors import Unreachable
 from tests.agents.common import ASK, KEY
-from tests.vendors.asking import client_of
-from tests.vendors.base import PROMPT_TOKENS, TEXT_TOKENS, StrictServer, standins
+from tests.vendors.asking import STANDINS, client_of
+from tests.vendors.base import PROMPT_TOKENS, TEXT_TOKENS, StrictServer
 
 # The Anthropic SDK warns about models near their end of life; which ones depends on its version.
 pytestmark = pytest.mark.filterwarnings("ignore:The model:DeprecationWarning")
 
-STANDINS = standins()
 OWN_FORMATS = ("anthropic", "google", "openai", "server")
 """The others' clients are these with other names: what is said of them is tested nightly too."""
 PROXIES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy")
