@@ -146,9 +146,6 @@ async def test_one_policy_of_retries(server, max_retries, options, requests, mon
     with pytest.raises(ServerFault):
         await client.create(ASK)
     assert len(server.asked) == requests
-
-
-def test_two_policies_of_retries_are_refused():
     inner = OpenAIChatCompletionClient(model="gpt-4o-mini", api_key=KEY)
     with pytest.raises(ConfigError, match=r"retries=6 would multiply with the client's own \(2\); .*max_retries=0"):
         model(inner, retries=6)

@@ -147,14 +147,7 @@ def choices(*texts):
 @pytest.mark.parametrize(
     ("first", "then", "asked", "read", "status", "raw"),
     [
-        (
-            choices("7", "<think>Hm, 9?</think>8", "I cannot say"),
-            "I cannot say",
-            [3, None],
-            7.5,
-            "ok",
-            "7, 8, I cannot say",
-        ),
+        (choices("7", "<think>9?</think>8", "Hm."), "Hm.", [3, None], 7.5, "ok", "7, 8, Hm."),
         (choices("7", "at least 5", "8"), "6", [3, None], 7, "repaired", "7, 6, 8"),
         (choices("2", "4"), "6", [3, None], 4, "ok", "2, 4, 6"),  # a server that gives fewer is asked for the rest
         (None, "6", [3, None, None, None], 6, "ok", "6, 6, 6"),  # one that refuses several is asked one by one
@@ -177,11 +170,9 @@ async def test_sampled_replies_are_asked_for_together_and_unread_ones_once_more(
     assert (found.expected.get("Overall"), found.status, found.raw) == (read, status, raw)
     if raw == "7, 6, 8":
         said, complaint = (message["content"] for message in server.asked[-1]["messages"][-2:])
-        assert (said, complaint.startswith("Your reply could not be read: it must be one of 1 to 9.")) == (
-            "at least 5",
-            True,
-        )
-    if raw.endswith("cannot say"):
+        assert said == "at least 5"
+        assert complaint.startswith("Your reply could not be read: it must be one of 1 to 9.")
+    if raw.endswith("Hm."):
         assert found.expected["Overall read"] == pytest.approx(2 / 3)
         assert (found.usage.prompt_tokens, found.usage.completion_tokens) == (24, 6)
 

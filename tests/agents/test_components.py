@@ -293,9 +293,7 @@ async def test_its_memory_is_saved_and_its_errors_are_ours(server, agent):
     server.says(tool_calls=tool_call("pay"))
     server.fails(400, f"no such model, {KEY}")
     await asking.on_messages([task], token)
-    with pytest.raises(
-        ConfigError, match="'Ada' asks for approval of a tool call; give it tools that need no approval"
-    ):
+    with pytest.raises(ConfigError, match=r"^'Ada' asks for approval of a tool call; give it tools that need no appr"):
         await asking.on_messages([task], token)
     with pytest.raises(BadRequest, match=r"^openai/gpt-4o-mini: the server answered 400: .*no such model, \*\*\*"):
         await first.on_messages([task], token)

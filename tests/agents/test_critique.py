@@ -186,6 +186,11 @@ async def test_an_evaluator_may_give_several_scores_each_with_its_own_criterion(
 @pytest.mark.parametrize(
     ("criteria", "settings", "said"),
     [
+        (
+            {"fluency": "> 1"},
+            {"evaluators": {name: Evaluator(Persona(name, "You edit."), Craft) for name in ("One", "Two")}},
+            "two evaluators give scores with the same name: fluency, relevance",
+        ),
         *(
             ({"bias": text}, {}, f"'{text}' is not a criterion; write one like '< 0.1' or '>= 80'")
             for text in ("20", "under 20", "= 20", "< twenty", "", "< 20 %")
@@ -196,14 +201,8 @@ async def test_an_evaluator_may_give_several_scores_each_with_its_own_criterion(
 )
 def test_criteria_that_cannot_be_met_are_refused(criteria, settings, said):
     with pytest.raises(ConfigError) as caught:
-        Critique(WRITER, {"bias": CRITIC}, criteria=criteria, model=SIM, **settings)
+        Critique(WRITER, **{"evaluators": {"bias": CRITIC}, "criteria": criteria, "model": SIM, **settings})
     assert str(caught.value).startswith(said)
-
-
-def test_scores_of_one_name_are_refused():
-    editors = {name: Evaluator(Persona(name, "You edit."), Craft) for name in ("One", "Two")}
-    with pytest.raises(ConfigError, match=r"^two evaluators give scores with the same name: fluency, relevance$"):
-        Critique(WRITER, editors, criteria={"fluency": "> 1"}, model=SIM)
 
 
 # Speakers chosen before each turn, and single questions

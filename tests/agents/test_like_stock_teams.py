@@ -38,7 +38,7 @@ def count(what: str) -> int:
     return len(what)
 
 
-async def stock(agents: Sequence[Any], ends: TerminationCondition | None = None, turns: int | None = None) -> Team:
+def stock(agents: Sequence[Any], ends: TerminationCondition | None = None, turns: int | None = None) -> Team:
     return RoundRobinGroupChat([*agents], termination_condition=ends, max_turns=turns)
 
 
@@ -79,50 +79,36 @@ async def test_conditions_end_both_at_the_same_message(server, condition):
     server.says("Yes.")
     client = openai(server)
     debate = Debate(assistants(client), rounds=9, termination_condition=condition())
-    team = await stock(assistants(client), condition())
+    team = stock(assistants(client), condition())
     for _ in range(2):
         ours, theirs = await compare(debate, team)
         assert ours.stop_reason == theirs.stop_reason
 
 
-async def with_memory(client: Any) -> Any:
-    memory = ListMemory()
-    await memory.add(MemoryContent(content="Fares pay for a quarter.", mime_type=MemoryMimeType.TEXT))
-    return AssistantAgent("Mia", client, memory=[memory])
-
-
-async def with_tools(client: Any) -> Any:
-    return AssistantAgent("Tom", client, tools=[count], max_tool_iterations=10)
-
-
-async def with_handoffs(client: Any) -> Any:
-    return Swarm([AssistantAgent("Xi", client, handoffs=["Yu"]), AssistantAgent("Yu", client)], max_turns=2)
-
-
-async def with_a_selector_function(client: Any) -> Any:
-    return SelectorGroupChat(assistants(client), client, selector_func=lambda messages: "Yu", max_turns=1)
+FACT = MemoryContent(content="Fares pay for a quarter.", mime_type=MemoryMimeType.TEXT)
 
 
 @pytest.mark.parametrize(
     ("acting", "first"),
     [
-        (with_tools, {"tool_calls": tool_call("count", what="cats")}),
-        (with_memory, None),
-        (with_handoffs, {"tool_calls": tool_call("transfer_to_yu")}),
-        (with_a_selector_function, None),
+        (lambda client: AssistantAgent("Tom", client, tools=[count], max_tool_iterations=10), {"what": "cats"}),
+        (lambda client: AssistantAgent("Mia", client, memory=[ListMemory(memory_contents=[FACT])]), None),
+        (lambda client: Swarm([AssistantAgent("Xi", client, handoffs=["Yu"]), assistants(client)[1]], max_turns=2), {}),
+        (lambda client: SelectorGroupChat(assistants(client), client, selector_func=lambda _: "Yu", max_turns=1), None),
     ],
+    ids=["tools", "memory", "handoffs", "a selector function"],
 )
 async def test_agents_that_act_do_the_same_in_a_debate(server, acting, first):
     """Each example of docs/autogen.md: the same events and the same requests as without Parley."""
     seen_by, asked = [], []
     for _ in range(2):
         if first is not None:
-            server.says(**first)
+            server.says(tool_calls=tool_call("count" if first else "transfer_to_yu", **first))
         server.says("Four.")
     for kind in ("ours", "stock"):
         before = len(server.asked)
-        agent = await acting(openai(server))
-        alone = agent if isinstance(agent, Team) else await stock([agent], turns=1)
+        agent = acting(openai(server))
+        alone = agent if isinstance(agent, Team) else stock([agent], turns=1)
         team = Debate([agent], rounds=1) if kind == "ours" else alone
         events, _ = await seen(team.run_stream(task=TASK))
         seen_by.append([event for event in events if event[1] != agent.name or not isinstance(agent, Team)])
@@ -139,7 +125,7 @@ async def test_personas_stream_like_assistants(server):
     server.streams(chunk("Ye"), chunk("s."), chunk(finish="stop"), USAGE)
     names = [Persona("Xi", "You are Xi."), Persona("Yu", "You are Yu.")]
     debate = Debate(names, model=server.client(), rounds=1, model_client_stream=True)
-    await compare(debate, await stock(assistants(openai(server), model_client_stream=True), turns=2))
+    await compare(debate, stock(assistants(openai(server), model_client_stream=True), turns=2))
     assert [turn.text for turn in debate.transcript.spoken()] == ["Yes.", "Yes."]
     items = [item async for item in debate.run_stream(task=TASK)]
     chunks = [item for item in items if isinstance(item, ModelClientStreamingChunkEvent)]
@@ -148,7 +134,7 @@ async def test_personas_stream_like_assistants(server):
     in_a_team = RoundRobinGroupChat(
         [PersonaAgent(persona, server.client(), model_client_stream=True) for persona in names], max_turns=2
     )
-    await compare(in_a_team, await stock(assistants(openai(server), model_client_stream=True), turns=2))
+    await compare(in_a_team, stock(assistants(openai(server), model_client_stream=True), turns=2))
 
 
 async def test_those_who_speak_at_once_are_shown_one_after_the_other(server):

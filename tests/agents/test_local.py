@@ -87,10 +87,8 @@ async def test_a_reply_that_has_begun_is_continued_by_one_token(client):
 
 
 async def test_a_streamed_reply_is_the_whole_one_and_what_cannot_be_said_is_refused(tiny_model):
-    client, options = (
-        model(f"local/{tiny_model}?max_connections=1&context=256&weights=stored"),
-        {"max_tokens": 9, "temperature": 0},
-    )
+    client = model(f"local/{tiny_model}?max_connections=1&context=256&weights=stored")
+    options = {"max_tokens": 9, "temperature": 0}
     begun = [*ASK, AssistantMessage(content="I", source="self")]
     try:
         *chunks, reply = [part async for part in client.create_stream(ASK, extra_create_args=options)]
@@ -100,10 +98,8 @@ async def test_a_streamed_reply_is_the_whole_one_and_what_cannot_be_said_is_refu
         assert isinstance(json.loads(str(free.content)), dict)
         with pytest.raises(BadRequest, match=r"does not support tools$"):
             await client.create(ASK, tools=[COUNT])
-        long, said = (
-            [UserMessage(content="word " * 400, source="user")],
-            rf"^local/{tiny_model}: .*; append \?context=8192",
-        )
+        long = [UserMessage(content="word " * 400, source="user")]
+        said = rf"^local/{tiny_model}: .*; append \?context=8192"
         with pytest.raises(BadRequest, match=said):
             await client.create(long)
         with pytest.raises(BadRequest, match=said):

@@ -65,25 +65,23 @@ async def test_a_folder_is_indexed_once_and_again_when_it_changes(library, place
     assert make_engine(name).sources() != before, "a run's record tells the documents apart"
 
 
-async def test_a_folder_that_cannot_be_searched_is_refused(place):
-    with pytest.raises(ConfigError, match="there is no folder"):
-        make_engine("folder:nowhere")
-    (place / "empty").mkdir()
-    with pytest.raises(ConfigError, match="has no document"):
-        make_engine("folder:empty")
-    (place / "empty" / "a.txt").write_text("!?")
-    with pytest.raises(ConfigError, match=r"^the documents of empty have no words to search$"):
-        await make_engine("folder:empty").search("words")
-
-
 @pytest.mark.parametrize(
-    ("line", "message"), [("{", "line 2: not JSON"), ('{"title": "x"}', "line 2: expected an object with")]
+    ("file", "text", "said"),
+    [
+        (None, None, "there is no folder"),
+        (None, "", "has no document"),
+        ("a.txt", "!?", "^the documents of docs have no words to search$"),
+        ("rows.jsonl", '{"text": "fine"}\n{', "line 2: not JSON"),
+        ("rows.jsonl", '{"text": "fine"}\n{"title": "x"}', "line 2: expected an object with"),
+    ],
 )
-async def test_an_invalid_line_is_named(place, line, message):
-    (place / "bad").mkdir()
-    (place / "bad" / "rows.jsonl").write_text('{"text": "fine"}\n' + line)
-    with pytest.raises(ConfigError, match=message):
-        await make_engine("folder:bad").search("fine")
+async def test_a_folder_that_cannot_be_searched_is_refused(place, file, text, said):
+    if text is not None:
+        (place / "docs").mkdir()
+    if file is not None:
+        (place / "docs" / file).write_text(text)
+    with pytest.raises(ConfigError, match=said):
+        await make_engine("folder:docs").search("fine")
 
 
 @given(st.lists(st.integers(0, 400), max_size=8))

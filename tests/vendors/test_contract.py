@@ -7,7 +7,8 @@ test_trouble.py.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator
+import re
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -197,18 +198,8 @@ async def test_room_to_think_is_added_to_the_limit_of_the_answer(vendor):
             reply = await client.create(ASK, extra_create_args={"max_tokens": 300})
     assert reply.cached_tokens == (CACHED_TOKENS if vendor.counts_cached else None)
     assert server.rejected == []
-    numbers = [number for _, number in _numbers(server.requests[1].body)]
-    assert 300 not in numbers
-    assert any(number > 5000 for number in numbers)
-
-
-def _numbers(node: Any, path: str = "") -> Iterator[tuple[str, int]]:
-    if isinstance(node, dict):
-        for key, value in node.items():
-            if key not in ("seed", "input", "messages", "contents"):
-                yield from _numbers(value, f"{path}.{key}")
-    elif type(node) is int:
-        yield path, node
+    (limit,) = re.findall(r'tokens": (\d+)', json.dumps(server.requests[1].body), re.IGNORECASE)
+    assert int(limit) > 5000
 
 
 @every_vendor
