@@ -196,17 +196,8 @@ def test_nobody_hears_or_remembers_a_silent_ballot():
     assert not {turn.text for turn in transcript.spoken(round=0)} & set(prompts)
 
 
-def test_a_model_without_log_probabilities_is_asked_several_times():
-    turn = converse("sim/judge?silent=false&noise=2", ballots=[ballot(samples=20)]).turns[-1]
-    assert len(turn.calls) == 2 * 20, "without a study's labels it only talks, and is asked for each number once more"
-    assert turn.parse_status == "unparsed"
-    assert "Overall on scale" not in turn.expected
-
-
-def test_a_ballot_needs_a_scale_and_a_debate_without_one_needs_rounds():
+def test_a_ballot_needs_a_scale_and_a_persona():
     with pytest.raises(ValueError, match="at least two numbers"):
         SilentBallot(question="?", low=3, high=3)
-    with pytest.raises(ConfigError, match="at least one round"):
-        Debate([JUDGE], rounds=0, model="sim/judge")
     with pytest.raises(ConfigError, match="'Uma' cannot cast a silent ballot: only personas can"):
         converse("sim/judge", judges=[UserProxyAgent("Uma")])

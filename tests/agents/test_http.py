@@ -106,12 +106,14 @@ async def ask(client: Client) -> Any:
     return (await client.create(PROMPT)).content
 
 
-async def test_a_connection_is_kept_for_the_next_call(monkeypatch):
+async def test_a_connection_is_kept_for_the_next_call_and_any_text_can_be_sent(monkeypatch):
     monkeypatch.setenv("PARLEY_SERVER_KEY", "k")
-    scripted = Scripted(OK, OK)
+    scripted = Scripted(OK, OK, OK)
     async with connected(scripted) as client:
         assert [await ask(client), await ask(client)] == ["Yes.", "Yes."]
-    first = scripted.requests[0]
+        await client.create([UserMessage(content="a\ud800", source="user")])
+    first, _, third = scripted.requests
+    assert json.loads(third.partition(b"\r\n\r\n")[2])["messages"][0]["content"] == "a?", "half a surrogate pair"
     assert first.startswith(b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost:")
     assert b"\r\nAuthorization: Bearer k\r\n" in first
     assert scripted.connections == 1
@@ -141,14 +143,6 @@ async def test_what_is_not_a_response_is_an_error_and_the_next_call_works(sent, 
         with pytest.raises(ServerFault, match=message):
             await ask(client)
         assert await ask(client) == "Yes."
-
-
-async def test_half_a_surrogate_pair_can_be_sent():
-    scripted = Scripted(OK)
-    async with connected(scripted) as client:
-        await client.create([UserMessage(content="a\ud800", source="user")])
-    sent = json.loads(scripted.requests[0].partition(b"\r\n\r\n")[2])
-    assert sent["messages"][0]["content"] == "a?"
 
 
 @pytest.fixture

@@ -201,15 +201,9 @@ async def test_thoughts_are_events_and_nobody_hears_them(server):
 # A conversation continues where it stopped
 
 
-def replay(*replies: str) -> ReplayChatCompletionClient:
-    return ReplayChatCompletionClient([*replies])
-
-
-def agents(**settings: Any) -> list[AssistantAgent]:
-    return [
-        AssistantAgent(name, replay(*(f"{name} says number {i}" for i in range(9))), **settings)
-        for name in ("Ada", "Ben", "Cy")
-    ]
+def agents() -> list[AssistantAgent]:
+    said = {name: [f"{name} says number {i}" for i in range(9)] for name in ("Ada", "Ben", "Cy")}
+    return [AssistantAgent(name, ReplayChatCompletionClient(replies)) for name, replies in said.items()]
 
 
 def sources(messages: Sequence[Any]) -> list[str]:

@@ -58,12 +58,10 @@ async def judged(name: str, text: str, times: int, reply_type: type[BaseModel] =
 
 
 async def test_the_same_seed_gives_the_same_replies_and_samples_differ():
-    async def replies(seed: int) -> list[Any]:
-        client = model(f"sim/judge?seed={seed}")
-        texts = [prompt(f"Case {n}. " + SINGLE.format(label="male")) for n in range(20)]
-        return [(await client.create(text, json_output=Opinion)).content for text in texts]
-
-    assert await replies(1) == await replies(1) != await replies(2)
+    texts = [prompt(f"Case {n}. " + SINGLE.format(label="male")) for n in range(20)]
+    clients = [model(f"sim/judge?seed={seed}") for seed in (1, 1, 2)]
+    said = [[(await client.create(text, json_output=Opinion)).content for text in texts] for client in clients]
+    assert said[0] == said[1] != said[2]
     assert len({answer.raw for answer in await judged("sim/judge", SINGLE.format(label="male"), 20)}) > 5
 
 
