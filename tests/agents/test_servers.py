@@ -13,7 +13,7 @@ from aiohttp.test_utils import unused_port
 from autogen_core.models import AssistantMessage, UserMessage
 from pydantic import BaseModel, Field
 
-from parley.agents import AuthError, BadRequest, Client, ConfigError, record_calls
+from parley.agents import AuthError, BadRequest, ConfigError, record_calls
 from tests.agents.common import ASK, KEY, tool_call
 from tests.vendors.asking import result_of
 
@@ -30,8 +30,9 @@ def no_variables(monkeypatch):
         monkeypatch.setenv(name, KEY)
 
 
-async def recorded_call(client: Client) -> Any:
+async def recorded_call(server: Any, name: str) -> Any:
     """What a run does: prepare the client, make a call; returns its record."""
+    client = server.client(name, retries=0)
     await client.prepare()
     with record_calls() as calls:
         await client.create(ASK)
@@ -51,7 +52,7 @@ async def test_cached_tokens_are_counted_where_the_server_says_so_and_tags_are_o
     server.serves("Qwen/Qwen3-4B", "llama3.2:latest", "qwen3:4b")
     server.says("Seven.", usage={"prompt_tokens": 812, "total_tokens": 830, "completion_tokens": 18, **details})
     for name in names:
-        call = await recorded_call(server.client(name))
+        call = await recorded_call(server, name)
         assert (call.prompt_tokens, call.cached_tokens) == (812, cached)
     assert [body["model"] for body in server.asked] == [name.partition("/")[2] for name in names]
 
@@ -127,7 +128,7 @@ async def test_a_reply_that_has_begun_is_continued_by_one_token(server, provider
 async def test_a_model_that_is_not_served_is_named_before_any_call(server, name, models, listed):
     server.serves(*models)
     with pytest.raises(ConfigError) as caught:
-        await recorded_call(server.client(name))
+        await recorded_call(server, name)
     model_name = name.partition("/")[2]
     assert str(caught.value) == f"{name}: {server.url} does not serve '{model_name}' (it has: {listed})"
     assert server.asked == []
@@ -145,7 +146,7 @@ async def test_a_model_that_is_not_served_is_named_before_any_call(server, name,
 async def test_a_server_without_a_list_reports_the_missing_model_itself(server, body):
     server.sends(json.dumps(body), 404)
     with pytest.raises(BadRequest) as caught:
-        await recorded_call(server.client("vllm/m"))
+        await recorded_call(server, "vllm/m")
     assert str(caught.value) == f"vllm/m: {server.url} answered 404: The model `m` does not exist."
 
 
@@ -153,7 +154,7 @@ async def test_a_key_that_the_server_refuses(server, monkeypatch):
     monkeypatch.setenv("VLLM_API_KEY", "token-that-must-not-show")
     server.listing = 401, {}
     with pytest.raises(AuthError, match=r"the key was refused; check VLLM_API_KEY$") as caught:
-        await recorded_call(server.client("vllm/m"))
+        await recorded_call(server, "vllm/m")
     assert "token-that" not in str(caught.value)
 
 
@@ -163,7 +164,7 @@ async def test_a_key_that_the_server_refuses(server, monkeypatch):
 async def test_no_server_at_all_says_how_to_start_one(server, provider, start):
     server.url = f"http://127.0.0.1:{unused_port()}/v1"
     with pytest.raises(ConfigError) as caught:
-        await recorded_call(server.client(f"{provider}/m"))
+        await recorded_call(server, f"{provider}/m")
     assert str(caught.value).startswith(f"{provider}/m: no server at {server.url}; start one: ")
     assert start in str(caught.value)
 

@@ -83,7 +83,7 @@ async def ask(client: Client, *, streamed: bool = False, **options: Any) -> Repl
 
 
 async def test_a_plain_reply(vendor):
-    async with talking(vendor, "plain") as (server, client):
+    async with talking(vendor, "plain", "retries=0&price_in=1&price_out=1") as (server, client):
         with record_calls() as calls:
             reply = await ask(client)
     assert (reply.finish_reason, reply.refused, reply.thinks, reply.empty) == ("stop", False, False, False)
