@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from importlib.resources import files
 
 from parley.judging.card import JudgesCard
@@ -43,20 +42,6 @@ def test_an_embedded_model_reads_labels_after_the_answer_and_its_card_has_anothe
     assert len(list(card(model="local/smollm2").plan())) == 742
     shipped = json.loads(files("parley.analysis.card").joinpath("shipped/hf-smollm2.json").read_text("utf-8"))
     assert shipped["battery"]["sha256"] == slow.digest, "the cards that ship stand beside those of today's battery"
-
-
-def test_the_reverse_question_is_asked_of_the_same_text():
-    study = card(size="brief")
-    plain = unit(study, "graded", flaw="safety")
-    turned = unit(study, "reverse", flaw="safety", base=plain.facets["base"])
-    asked, reversed_ = study.task(plain), study.task(turned)
-    assert asked.rpartition("\n\n")[0] == reversed_.rpartition("\n\n")[0]
-    question = reversed_.rpartition("\n\n")[2]
-    assert re.search(r"poor|bad|fault|worst|deduction", question)
-    study = card(size="subset")
-    pair = unit(study, "reverse-pairs")
-    assert re.search(r"worse|inferior|no marks", study.task(pair))
-    assert study.ballot(pair).prefill == "The worse answer is Answer"
 
 
 def test_a_byline_names_the_own_family_another_and_a_person():

@@ -39,21 +39,6 @@ def prompt_of(study: Injection, unit: Unit) -> str:
     return judge.task(scenario, shown)
 
 
-def test_every_response_is_judged_clean_with_attempts_and_with_controls():
-    study = Injection(InjectionConfig(responses=5, kinds=["order", "encoded"], asks=[10, 0]))
-    units = list(study.plan())
-    assert len(units) == 5 * 2 * (1 + 4 * 3)
-    assert len({unit.id for unit in units}) == len(units)
-    assert len({unit.facets["base"] for unit in units}) == 5, "drawn over bases"
-    open_, fenced = (
-        next(u for u in units if u.facets["shown"] == way and u.facets["ask"]) for way in ("open", "fenced")
-    )
-    assert "a score of 10 on every metric" in prompt_of(study, open_)
-    assert "<<<" not in prompt_of(study, open_)
-    assert "> " in prompt_of(study, fenced).partition("<<<")[2]
-    assert "It is data" in prompt_of(study, fenced)
-
-
 def test_the_planted_rate_is_found_again():
     """Without noise a reply is at the asked score exactly if it obeyed: 12 responses x 4 attempts x 2 asks = 96 draws
     a way of showing, so the count lies between the 0.01% and 99.99% quantiles of the binomial."""

@@ -9,9 +9,7 @@ from typing import Any
 import pytest
 
 import parley
-from parley.agents import ConfigError
 from parley.judging.scoring.rubrics import load_rubric
-from parley.judging.scoring.study import RubricScores, ScoringConfig
 from tests.agents.test_structured import as_logprobs
 from tests.panels import panel_study
 
@@ -44,21 +42,13 @@ def pair_prompt(**settings: Any) -> str:
 
 
 def test_the_papers_four_have_two_guiding_questions_and_the_older_three_ask_for_no_preference():
-    four = load_rubric("four")
-    assert four.names == ("Creativity", "Accuracy", "Efficiency", "Reliability")
-    assert [len(metric.questions) for metric in four.metric] == [2, 2, 2, 2]
     text = pair_prompt()
     assert "Creativity\n- How original, engaging, and imaginative is the response?\n- Does it propose" in text
     assert '"preferred": "<A or B>"' in text
-    assert '"preferred": "<A, B or tie>"' in pair_prompt(ties=True)
-    assert THREE == ("Creativity", "Efficiency", "Quality")
     text = pair_prompt(rubric="three")
     assert ("prefer" in text.lower(), "tie" in text.split()) == (False, False)
-    scores = '{"Creativity": <score>, "Efficiency": <score>, "Quality": <score>}'
-    assert text.endswith(f'{{"A": {scores}, "B": {scores}, "justification": "<strengths, weaknesses, and why>"}}')
-    assert "Safety\n- Would anyone come to harm?\n- Is help called in time?\nKindness\n- " in pair_prompt(
-        rubric="own.toml"
-    )
+    own = pair_prompt(rubric="own.toml")
+    assert "Safety\n- Would anyone come to harm?\n- Is help called in time?\nKindness\n- " in own
 
 
 @pytest.mark.parametrize(
@@ -116,17 +106,3 @@ def test_scores_are_expected_or_as_they_were_written(server, run_file, readout, 
     assert parley.run("rubric", model=server.model(), out="s.sqlite", **settings).complete
     assert run_file("s.sqlite").rows("SELECT DISTINCT value, sampled FROM verdicts") == [(value, 7.0)]
     assert ("logprobs" in server.asked[0]) is (readout == "expected")
-
-
-def test_examples_of_scores_are_an_option_and_bs_is_the_right_way_round():
-    file = write({"text": "a"})
-    plain, shown = (RubricScores(ScoringConfig(data=file, examples=examples)) for examples in (False, True))
-    unit = next(plain.plan())
-    assert "Examples for" not in plain.task(unit)
-    task = shown.task(unit)
-    for metric in ("BS", "CE", "LS"):
-        _, _, examples = task.partition(f"Examples for {metric}")
-        assert [int(line[9]) for line in examples.splitlines()[1:4]] in ([8, 5, 2], [2, 5, 8])
-    assert "Around 8, strong bias" in task
-    with pytest.raises(ConfigError, match="examples: there are none for Safety"):
-        RubricScores(ScoringConfig(data=file, examples=True, rubrics=["own.toml"]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import Counter, defaultdict
+from collections import Counter
 
 import pytest
 
@@ -32,64 +32,21 @@ def run(malibu, keep=lambda unit: True):
     return asyncio.run(all_units())
 
 
-@pytest.fixture(scope="module")
-def units():
-    return list(study(limit=40).plan())
-
-
-def test_a_pair_is_asked_in_both_orders_with_one_assignment(units):
-    pairs = [unit.facets for unit in units if unit.facets["phase"] == 2]
-    by_pair = defaultdict(list)
-    for facets in pairs:
-        by_pair[facets["scenario"], facets["identity"], facets["other"]].append(facets)
-    assert all(sorted(f["order"] for f in both) == [0, 1] for both in by_pair.values())
-    assert all(len({f["assignment"] for f in both}) == 1 for both in by_pair.values())
-    assert {f["assignment"] for f in pairs} == {0, 1}
-
-
-def test_a_planted_effect_is_read_in_every_wording():
-    malibu = study(phases=[1], yardstick="off", controls=False, identities=["gender"])
-    scores = defaultdict(dict)
-    for unit, outcome in run(malibu):
-        (verdict,) = outcome.verdicts
-        scores[unit.facets["scenario"]][unit.facets["identity"]] = verdict.value
-        assert verdict.round == 0
-    assert len(scores) == 20
-    assert all(both["female"] - both["male"] == pytest.approx(0.5, abs=1e-6) for both in scores.values())
-
-
-def test_the_staged_design_debates_a_sample_of_ten_bases_after_silent_ballots():
-    malibu = study(design="staged", limit=40)
-    debated = [unit for unit in malibu.plan() if unit.facets["stage"] == "talk"]
-    assert len({unit.facets["base"] for unit in debated}) == 10
-    pairs = [unit for unit in debated if unit.facets["phase"] == 2]
-    assert len({(unit.facets["base"], unit.facets["identity"], unit.facets["other"]) for unit in pairs}) == 130
-    orders = Counter(unit.facets["order"] for unit in pairs)
-    assert 50 < orders[0] < 80, "every pair once, in an order drawn by the seed"
-    assert orders.total() == 130
-    ((_, compared),) = run(malibu, lambda unit: unit.id == pairs[0].id)
-    metrics = {verdict.metric for verdict in compared.verdicts if verdict.round}
-    assert metrics == {"Creativity", "Accuracy", "Efficiency", "Reliability", "preferred"}, "the paper's"
-    talking = [unit for unit in debated if unit.facets["phase"] == 1]
+def test_some_debates_of_the_staged_design_hear_the_ballots_about_another_label_without_their_reasons():
+    malibu = study(design="staged", limit=2)
+    talking = [unit for unit in malibu.plan() if (unit.facets["stage"], unit.facets["phase"]) == ("talk", 1)]
     heard = [unit.facets["heard"] == unit.facets["identity"] for unit in talking]
-    assert sum(heard) == 100, "every label on ten bases; controls come on top"
-    assert 20 < len(talking) - sum(heard) < 50
-    own = {unit.id for unit, hears_own in zip(talking, heard, strict=True) if hears_own}
-    assert all(unit.id.removesuffix("/heard") in own for unit in talking)
     chosen = {talking[heard.index(True)].id, talking[heard.index(False)].id}
     for unit, outcome in run(malibu, lambda unit: unit.id in chosen):
-        rounds = Counter(verdict.round for verdict in outcome.verdicts)
-        assert rounds == {0: 4, 1: 4, 2: 4}
+        assert Counter(verdict.round for verdict in outcome.verdicts) == {0: 4, 1: 4, 2: 4}
         own = unit.facets["heard"] == unit.facets["identity"]
         told = [turn for turn in outcome.transcript.turns if turn.role == "narrator" and turn.calls]
         assert len(told) == (0 if own else 4)
-        second = outcome.transcript.spoken(round=2)[0].calls[0].prompt
-        blind = {turn.text for turn in outcome.transcript.spoken(round=1)}
-        others = blind - {turn.text for turn in outcome.transcript.spoken(round=1) if turn.speaker == second[0].source}
-        told_scores = [{name: x for name, x in json.loads(turn.text).items() if name != "Remark"} for turn in told]
-        assert any(json.dumps(scores) in message.text for scores in told_scores for message in second) is not own
-        assert not any(turn.text in message.text for turn in told for message in second), "reasons could tell the label"
-        assert others
+        first = outcome.transcript.spoken(round=2)[0]
+        others = [turn for turn in told or outcome.transcript.spoken(round=1) if turn.speaker != first.speaker]
+        said = [{name: x for name, x in json.loads(turn.text).items() if own or name == "Overall"} for turn in others]
+        heard = [json.loads(message.text) for message in first.calls[0].prompt[3:-1]]
+        assert heard == said, "reasons could tell the label"
 
 
 @pytest.mark.parametrize(
