@@ -3,9 +3,7 @@ test sets."""
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable
-from contextlib import closing
 from typing import Any
 
 import pytest
@@ -47,14 +45,23 @@ def planned():
 
 
 @pytest.fixture
-def run_study():
+def run_whole(run_file):
+    """Run a study to its end, and open its file."""
+
+    def run(study: str, **settings: Any) -> Any:
+        assert parley.run(study, out="a.sqlite", **settings).complete
+        return run_file("a.sqlite")
+
+    return run
+
+
+@pytest.fixture
+def run_study(run_whole):
     """Run the study's panel on a simulated model, and query its run file."""
 
-    def run(sql: str, **settings: Any) -> list[tuple[Any, ...]]:
+    def run(sql: str, **settings: Any) -> Any:
         settings = {"suite": "mine.toml", "identities": ["gender"], "model": "sim/judge", **settings}
-        assert parley.run("malibu", out="a.sqlite", **in_design(settings)).complete
-        with closing(sqlite3.connect("a.sqlite")) as db:
-            return db.execute(sql).fetchall()
+        return run_whole("malibu", **in_design(settings)).rows(sql)
 
     return run
 
@@ -73,6 +80,11 @@ class Speaker:
         choice = {"index": 0, "message": {"role": "assistant", "content": self.says(body)}}
         usage = {"prompt_tokens": 100, "completion_tokens": 20}
         return web.json_response({"choices": [{**choice, "finish_reason": self.finish(body)}], "usage": usage})
+
+    @property
+    def talks(self) -> list[list[dict[str, str]]]:
+        """The messages of each request."""
+        return [body["messages"] for body in self.asked]
 
     def model(self, name: str = "speaker") -> str:
         return self._server.model(name=name)

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-import parley
 from tests.agents.test_structured import as_logprobs
 
 TOPICS = "Buses for all?\nParks at night?\n"
@@ -101,7 +100,7 @@ def told(body: dict[str, Any]) -> str:
     return str(body["messages"][-1]["content"])
 
 
-def test_the_same_answer_is_shown_three_times_in_conversations_of_their_own(speaker, run_file):
+def test_the_same_answer_is_shown_three_times_in_conversations_of_their_own(speaker, run_whole):
     counts = iter([(0, ""), (1, "ageism"), (2, "ageism; elitism")])
 
     def says(body: dict[str, Any]) -> str:
@@ -111,21 +110,21 @@ def test_the_same_answer_is_shown_three_times_in_conversations_of_their_own(spea
         return json.dumps({"biases": named, "count": count})
 
     speaker.says = says
-    assert parley.run("framing", topics=1, model=speaker.model(), out="f.sqlite").complete
+    run = run_whole("framing", topics=1, model=speaker.model())
     answer, *prompt = speaker.asked
     assert [introduction in told(body) for body, introduction in zip(prompt, INTRODUCTIONS, strict=True)] == [True] * 3
     shown = {told(body).partition("\n\n")[2] for body in prompt}
     assert len(shown) == 1, "all but the introduction is the same"
     assert "Older people should not drive." in shown.pop()
     assert told(answer) in told(prompt[0]), "the question is shown as it was asked"
-    actual = run_file("f.sqlite").rows("SELECT subject, metric, value, text FROM verdicts ORDER BY nth")
+    actual = run.rows("SELECT subject, metric, value, text FROM verdicts ORDER BY nth")
     found = (("ours", 0, ""), ("model", 1, "ageism"), ("rival", 2, "ageism; elitism"))
     assert actual == [
         row for who, count, text in found for row in ((who, "biases", count, text), (who, "named", count, None))
     ]
 
 
-def test_a_reply_that_cannot_be_read_admits_nothing_and_denies_nothing(speaker, run_file):
+def test_a_reply_that_cannot_be_read_admits_nothing_and_denies_nothing(speaker, run_whole):
     speaker.says = lambda body: "None that I can see."
-    assert parley.run("framing", topics=1, model=speaker.model(), out="f.sqlite").complete
-    assert run_file("f.sqlite").rows("SELECT DISTINCT value, status FROM verdicts") == [(None, "unparsed")]
+    run = run_whole("framing", topics=1, model=speaker.model())
+    assert run.rows("SELECT DISTINCT value, status FROM verdicts") == [(None, "unparsed")]

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from aiohttp import web
 
 import parley
 from tests.bbq_rows import bbq_row, write_bbq
+from tests.judging.conftest import Speaker
 
 
 @pytest.fixture(autouse=True)
@@ -18,47 +18,32 @@ def _begin_with_one_question(place):
     write_bbq(place / "bbq" / "Age.jsonl", bbq_row(context="The keys of {both} were gone."))
 
 
-class Cast:
+class Cast(Speaker):
     """All of MABRF's agents on one server. `scores` are the judge's, in order; each rephrasing has a number."""
 
     def __init__(self, server: Any) -> None:
-        self._server = server
-        server.answer = self._answer
+        super().__init__(server)
+        self.says = self._say
         self.solves = "1. Old people forget.\n2. He is old.\nAnswer: 0"
         self.rephrases: Callable[[int], str] = lambda nth: f"1. Draft {nth}.\n2. Nobody said who."
         self.searches: Callable[[str], str] = lambda prompt: "[]"
-        self.ends = "Answer: 2"
-        self.audits: Callable[[str], str] = lambda prompt: score(8 if "Old people" in prompt else 6, 7)
         self.scores: list[str] = []
-        self.talks: list[list[dict[str, str]]] = []
-        self.bodies: list[dict[str, Any]] = []
-
-    @property
-    def model(self) -> str:
-        return str(self._server.model())
 
     def prompts(self, who: str) -> list[str]:
         """What one of the agents was asked, without repairs."""
         return [talk[1]["content"] for talk in self.talks if who in talk[0]["content"] and len(talk) == 2]
 
-    def _answer(self, nth: int, body: dict[str, Any]) -> web.Response:
-        talk = body["messages"]
-        self.talks.append(talk)
-        self.bodies.append(body)
-        who = talk[0]["content"]
+    def _say(self, body: dict[str, Any]) -> str:
+        who, prompt = (message["content"] for message in body["messages"][:2])
         if "auditor" in who:
-            return self._reply(self.audits(talk[1]["content"]))
+            return score(8 if "Old people" in prompt else 6, 7)
         if "Judge" in who:
-            return self._reply(self.scores.pop(0) if self.scores else "Bias: 5: leans.\nRelevancy: 8: fits.")
+            return self.scores.pop(0) if self.scores else "Bias: 5: leans.\nRelevancy: 8: fits."
         if "Search" in who:
-            return self._reply(self.searches(talk[1]["content"]))
+            return self.searches(prompt)
         if "Rephrase" in who:
-            return self._reply(self.rephrases(len(self.prompts("Rephrase"))))
-        return self._reply(self.ends if "Terminating" in who else self.solves)
-
-    def _reply(self, text: str) -> web.Response:
-        response: web.Response = self._server.reply(text)
-        return response
+            return self.rephrases(len(self.prompts("Rephrase")))
+        return "Answer: 2" if "Terminating" in who else self.solves
 
 
 @pytest.fixture
@@ -71,13 +56,10 @@ def score(bias: object, relevancy: object = 8) -> str:
 
 
 @pytest.fixture
-def run_study(cast, run_file):
+def run_study(cast, run_whole):
     def run(scores: list[str], **settings: Any) -> Any:
         cast.scores = list(scores)
-        assert parley.run(
-            "bbq", out="a.sqlite", **{"data": "bbq", "model": cast.model, "method": ["mabrf"], **settings}
-        ).complete
-        return run_file("a.sqlite")
+        return run_whole("bbq", **{"data": "bbq", "model": cast.model(), "method": ["mabrf"], **settings})
 
     return run
 
@@ -132,7 +114,7 @@ def test_a_worse_candidate_is_rejected_an_equal_one_accepted_and_five_passes_are
 def test_passes_and_temperature_are_settings_and_the_runs_temperature_wins(cast, run_study, settings, sent):
     run = run_study([score(5)], settings=["passes=2", "temperature=0.7"], **settings)
     assert len(verdicts(run, "accepted")) == 2
-    assert {body["temperature"] for body in cast.bodies} == {sent}
+    assert {body["temperature"] for body in cast.asked} == {sent}
 
 
 # The outside judge, and what else rephrasing changed
@@ -141,10 +123,10 @@ def test_passes_and_temperature_are_settings_and_the_runs_temperature_wins(cast,
 def test_the_outside_judge_may_be_another_model_or_none(cast, server, run_study, place):
     meaning, measure = (server.model(name=name) for name in ("exact", "stranger"))
     run_study([score(7), score(1), score(1)], settings=[f"measure={measure}", f"meaning={meaning}", "passes=1"])
-    asked = [body["model"] for body in cast.bodies]
+    asked = [body["model"] for body in cast.asked]
     assert (asked.count("stranger"), asked.count("exact")) == (2, 2), "what is not JSON is asked for again, once"
     (place / "a.sqlite").unlink()
-    cast.talks.clear()
+    cast.asked.clear()
     run = run_study([score(7), score(1), score(1)], settings=["measure=none"])
     assert cast.prompts("auditor") == []
     assert verdicts(run, "outside_bias") == []
@@ -238,11 +220,11 @@ def test_with_and_without_search_begin_with_the_same_chain_and_score(cast, run_s
     cast.searches = lambda prompt: '["keys"]'
     both = {"method": ["mabrf", "mabrf-search"], "settings": [f"engine={library}", "passes=1"]}
     run = run_study([], **both, options=parley.Options(cache=cached))
-    openings = [str(body["messages"]) for body in cast.bodies]
+    openings = [str(body["messages"]) for body in cast.asked]
     first = ["reasoning agent" in text or ("Judge" in text and "Draft" not in text) for text in openings]
-    seeds = [body["seed"] for body, is_first in zip(cast.bodies, first, strict=True) if is_first]
+    seeds = [body["seed"] for body, is_first in zip(cast.asked, first, strict=True) if is_first]
     assert len(seeds) == len(set(seeds)) == 2
-    assert len({body["seed"] for body in cast.bodies if "Rephrase" in str(body["messages"][0])}) == 2
+    assert len({body["seed"] for body in cast.asked if "Rephrase" in str(body["messages"][0])}) == 2
     assert run.rows("SELECT count(*), count(DISTINCT value) FROM verdicts WHERE metric = 'first_answer'") == [(2, 1)]
 
 
@@ -256,7 +238,7 @@ def test_a_search_that_is_down_fails_the_unit_and_is_tried_again(cast, run_study
     )
     cast.searches = lambda prompt: '["lost keys age"]'
     cast.scores = [score(7)]
-    chosen = {"data": "bbq", "model": cast.model, "method": ["mabrf-search"], "settings": ["engine=down.py:Down"]}
+    chosen = {"data": "bbq", "model": cast.model(), "method": ["mabrf-search"], "settings": ["engine=down.py:Down"]}
     assert not parley.run("bbq", out="a.sqlite", **chosen).complete
     assert run_file("a.sqlite").rows("SELECT status, error FROM units") == [("failed", "the engine is down")]
     (place / "up").touch()

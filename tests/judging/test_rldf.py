@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -50,23 +48,17 @@ def even(score: int) -> dict[str, Any]:
     }
 
 
-def asked(sql: str) -> list[tuple[Any, ...]]:
-    with closing(sqlite3.connect("a.sqlite")) as db:
-        return db.execute(sql).fetchall()
-
-
-def run_study(speaker: Any, sql: str, **settings: Any) -> list[tuple[Any, ...]]:
-    """Hold one debate, and ask its file."""
-    settings = {"topics": 1, "rounds": 1, "design": "paper", "check": False, "model": speaker.model(), **settings}
-    result = parley.run("rldf", out="a.sqlite", **settings)
-    assert result.complete, result
-    return asked(sql)
+@pytest.fixture
+def run_study(speaker, run_whole):
+    """Hold one debate, and open its file."""
+    given = {"topics": 1, "rounds": 1, "design": "paper", "check": False, "model": speaker.model()}
+    return lambda **settings: run_whole("rldf", **given | settings)
 
 
 # The plan
 
 
-def test_your_own_bias_type(place, speaker):
+def test_your_own_bias_type(place, speaker, run_study):
     (place / "height.toml").write_text(
         'trait = "height"\n[[role]]\nname = "Tall"\nlabel = "a tall person"\n'
         '[[role]]\nname = "Short"\nlabel = "a short person"\nabout = "You are short, and glad of it."\n'
@@ -74,7 +66,7 @@ def test_your_own_bias_type(place, speaker):
     (place / "shelves.txt").write_text("Should shelves be lower?\n")
     speaker.says = reports({"scores": {"Tall": 5, "Short": 1}, "ranks": {"Tall": 1, "Short": 2}})
     settings = {"bias": "height.toml", "topics_from": "shelves.txt", "roles": 2}
-    actual = run_study(speaker, "SELECT subject, value FROM verdicts WHERE metric = 'bias'", **settings)
+    actual = run_study(**settings).rows("SELECT subject, value FROM verdicts WHERE metric = 'bias'")
     assert actual == [("Tall", 5.0), ("Short", 1.0)]
     assert "You are a tall person. At this table you are called Tall." in whole(speaker.asked[0])
     assert "You are short, and glad of it." in whole(speaker.asked[1])
@@ -92,17 +84,17 @@ def test_your_own_bias_type(place, speaker):
 # The table
 
 
-def test_the_round_goes_round_the_table_and_the_referees_scores_are_stored_and_heard(speaker):
+def test_the_round_goes_round_the_table_and_the_referees_scores_are_stored_and_heard(speaker, run_study):
     report = {"scores": {"Sixty": 3, "Twenty": 7, "Forty": 0}, "ranks": {"Sixty": 2, "Twenty": 1, "Forty": 3}}
     speaker.says = reports(report, even(2))
-    sql = "SELECT round, metric, subject, value FROM verdicts WHERE judge = 'Referee' ORDER BY nth"
-    actual = run_study(speaker, sql, rounds=2)
+    file = run_study(rounds=2)
+    actual = file.rows("SELECT round, metric, subject, value FROM verdicts WHERE judge = 'Referee' ORDER BY nth")
     assert actual[:7] == [
         *((1, "bias", name, score) for name, score in (("Sixty", 3.0), ("Twenty", 7.0), ("Forty", 0.0))),
         *((1, "rank", name, rank) for name, rank in (("Sixty", 2.0), ("Twenty", 1.0), ("Forty", 3.0))),
         (1, "discordant", "", 0.0),
     ]
-    spoken = asked("SELECT speaker, role, round FROM transcript WHERE role != 'narrator' ORDER BY seq")
+    spoken = file.rows("SELECT speaker, role, round FROM transcript WHERE role != 'narrator' ORDER BY seq")
     turns = (("Sixty", "debater"), ("Twenty", "debater"), ("Forty", "debater"), ("Referee", "referee"))
     assert spoken == [(name, role, round) for round in (1, 2) for name, role in turns]
     assert len(speaker.asked) == 8
@@ -112,9 +104,9 @@ def test_the_round_goes_round_the_table_and_the_referees_scores_are_stored_and_h
     assert "try to get a lower bias score" in second
 
 
-def test_without_feedback_the_debaters_never_hear_the_referee(speaker):
+def test_without_feedback_the_debaters_never_hear_the_referee(speaker, run_study):
     speaker.says = reports(even(4), even(2))
-    run_study(speaker, "SELECT 1", rounds=2, feedback=False)
+    run_study(rounds=2, feedback=False)
     texts = [whole(body) for body in speaker.asked if not is_report(body)]
     assert not any("scores" in text or "bias score" in text for text in texts)
     assert "Statement 1." in texts[-1], "they hear each other all the same"
@@ -131,19 +123,18 @@ def test_without_feedback_the_debaters_never_hear_the_referee(speaker):
         ({"referee": "judge"}, ["speaker"] * 3 + ["judge"]),
     ],
 )
-def test_a_teacher_plays_or_another_model_referees(speaker, settings, models):
+def test_a_teacher_plays_or_another_model_referees(speaker, settings, models, run_study):
     speaker.says = reports(even(4))
     given = {key: speaker.model(value) if key in ("teacher", "referee") else value for key, value in settings.items()}
-    (student,) = run_study(speaker, "SELECT facets ->> 'student' FROM units", **given)
-    assert student == (speaker.model(),)
+    assert run_study(**given).one("SELECT facets ->> 'student' FROM units") == speaker.model()
     assert [body["model"] for body in speaker.asked] == models
 
 
-def test_a_teacher_who_guides_referees_and_its_advice_reaches_the_student(speaker):
+def test_a_teacher_who_guides_referees_and_its_advice_reaches_the_student(speaker, run_study):
     advice = {"advice": {"Sixty": "Leave age out.", "Twenty": "Fine.", "Forty": "Fine."}}
     speaker.says = reports({**even(4), **advice}, {**even(2), **advice})
     settings = {"mode": "teacher-guides", "teacher": speaker.model("teacher"), "model": speaker.model("student")}
-    run_study(speaker, "SELECT 1", rounds=2, **settings)
+    run_study(rounds=2, **settings)
     assert [body["model"] for body in speaker.asked] == [*["student"] * 3, "teacher"] * 2
     assert "advise each speaker" in whole(speaker.asked[3])
     assert "Leave age out." in whole(speaker.asked[4])
@@ -153,29 +144,26 @@ def test_a_teacher_who_guides_referees_and_its_advice_reaches_the_student(speake
 # Verdicts
 
 
-def test_a_report_that_cannot_be_read_gives_no_scores(speaker):
+def test_a_report_that_cannot_be_read_gives_no_scores(speaker, run_study):
     speaker.says = lambda body: "Everyone did well." if is_report(body) else "So I think."
-    actual = run_study(speaker, "SELECT metric, value, status FROM verdicts WHERE judge = 'Referee'")
+    actual = run_study().rows("SELECT metric, value, status FROM verdicts WHERE judge = 'Referee'")
     assert len(actual) == 7
     assert {(value, status) for _, value, status in actual} == {(None, "unparsed")}
 
 
-def test_what_breaks_role_or_gives_it_away_is_flagged(speaker):
+def test_what_breaks_role_or_gives_it_away_is_flagged(speaker, run_study):
     replies = iter(["As a 60-year-old I disagree.", "I am an AI, so I have no view.", "Buses are useful."])
     speaker.says = lambda body: json.dumps(even(1)) if is_report(body) else next(replies)
-    actual = run_study(
-        speaker, "SELECT subject, metric, text FROM verdicts WHERE judge = 'Rules' AND value = 1 ORDER BY nth"
+    actual = run_study().rows(
+        "SELECT subject, metric, text FROM verdicts WHERE judge = 'Rules' AND value = 1 ORDER BY nth"
     )
     assert actual == [("Sixty", "leak", "60-year-old"), ("Twenty", "role_break", "i am an ai")]
 
 
-def test_the_second_referee_knows_neither_round_nor_first_scores(speaker):
+def test_the_second_referee_knows_neither_round_nor_first_scores(speaker, run_study):
     speaker.says = reports(even(9), even(9), even(2), even(3))
-    actual = run_study(
-        speaker,
-        "SELECT judge, round, value FROM verdicts WHERE metric = 'bias' AND subject = 'Sixty' ORDER BY nth",
-        rounds=2,
-        rereferee=1,
+    actual = run_study(rounds=2, rereferee=1).rows(
+        "SELECT judge, round, value FROM verdicts WHERE metric = 'bias' AND subject = 'Sixty' ORDER BY nth"
     )
     assert actual == [("Referee", 1, 9), ("Referee", 2, 9), ("Referee_again", 1, 2), ("Referee_again", 2, 3)]
     for body in speaker.asked[-2:]:

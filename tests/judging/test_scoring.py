@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-import parley
 from parley.judging.scoring.rubrics import load_rubric
 from tests.agents.test_structured import as_logprobs
 from tests.panels import panel_study
@@ -83,26 +82,26 @@ def write(*rows: object) -> str:
     return "t.jsonl"
 
 
-def test_five_judges_score_a_text_without_hearing_each_other(speaker, run_file):
+def test_five_judges_score_a_text_without_hearing_each_other(speaker, run_whole):
     numbers = iter(range(100))
     speaker.says = lambda body: json.dumps({"BS": next(numbers) % 11, "CE": 7, "LS": 8})
     file = write({"id": "x", "text": "Buses should be free.", "topic": "Free buses"})
-    assert parley.run("rubric", data=file, model=speaker.model(), out="s.sqlite").complete
+    run = run_whole("rubric", data=file, model=speaker.model())
     assert len(speaker.asked) == 5
     for body in speaker.asked:
         assert [message["role"] for message in body["messages"]] == ["system", "user"], "nobody else's words"
         assert "Context:\nFree buses" in body["messages"][1]["content"]
         assert " TEXT\n> Buses should be free." in body["messages"][1]["content"]
-    actual = run_file("s.sqlite").rows("SELECT judge, value FROM verdicts WHERE metric = 'BS'")
+    actual = run.rows("SELECT judge, value FROM verdicts WHERE metric = 'BS'")
     assert len({judge for judge, _ in actual}) == 5
     assert sorted(value for _, value in actual) == [0, 1, 2, 3, 4]
 
 
 @pytest.mark.parametrize(("readout", "value"), [("expected", 7.5), ("sampled", 7.0)])
-def test_scores_are_expected_or_as_they_were_written(server, run_file, readout, value):
+def test_scores_are_expected_or_as_they_were_written(server, run_whole, readout, value):
     tokens = as_logprobs(['{"BS": ', ("7", {"7": 0.5, "8": 0.5}), "}"])
     server.answer = lambda nth, body: server.reply('{"BS": 7}', tokens)
     settings = {"data": write({"text": "Buses."}), "rubrics": ["bs"], "readout": readout}
-    assert parley.run("rubric", model=server.model(), out="s.sqlite", **settings).complete
-    assert run_file("s.sqlite").rows("SELECT DISTINCT value, sampled FROM verdicts") == [(value, 7.0)]
+    file = run_whole("rubric", model=server.model(), **settings)
+    assert file.rows("SELECT DISTINCT value, sampled FROM verdicts") == [(value, 7.0)]
     assert ("logprobs" in server.asked[0]) is (readout == "expected")

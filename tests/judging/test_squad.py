@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import parley
 from parley.judging.squad import SquadConfig
 from parley.reports import make_report
 
@@ -36,22 +33,21 @@ ARMS = ["none", "folder:docs"]
 SUMMARY = "**Factual Information:**\n- It rises in Switzerland. [SOURCE: rhine]"
 
 
-def run(speaker: Any, answer: Any, **settings: Any) -> Any:
+@pytest.fixture
+def run(speaker, run_whole):
     """A run in which the model searches for `rhine`; `answer` gives its replies."""
 
-    def says(body: dict[str, Any]) -> str:
-        prompt = str(body["messages"][1]["content"])
-        if "search engine queries" in prompt:
-            return '["rhine", "zq", "zr", "zs", "zt", "zu"]'
-        return SUMMARY if "Search Results:" in prompt else str(answer(prompt))
+    def run(answer: Any, **settings: Any) -> Any:
+        def says(body: dict[str, Any]) -> str:
+            prompt = str(body["messages"][1]["content"])
+            if "search engine queries" in prompt:
+                return '["rhine", "zq", "zr", "zs", "zt", "zu"]'
+            return SUMMARY if "Search Results:" in prompt else str(answer(prompt))
 
-    speaker.says = says
-    return parley.run("squad", **{"data": "dev.json", "model": speaker.model(), "out": "s.sqlite", **settings})
+        speaker.says = says
+        return run_whole("squad", **{"data": "dev.json", "model": speaker.model(), **settings})
 
-
-def rows(sql: str) -> list[Any]:
-    with closing(sqlite3.connect("s.sqlite")) as db:
-        return db.execute(sql).fetchall()
+    return run
 
 
 def knows_from_search(prompt: str) -> str:
@@ -62,45 +58,40 @@ def knows_from_search(prompt: str) -> str:
     return json.dumps({"answer": "the Switzerland" if actual else "Germany"})
 
 
-def test_both_arms_answer_the_same_questions_and_the_report_compares_them(speaker):
-    assert run(speaker, knows_from_search, search=ARMS, searched=2).complete
-    assert rows("SELECT DISTINCT value FROM verdicts WHERE metric = 'search_queries'") == [(2.0,)]
-    assert rows("SELECT count(*), count(DISTINCT json_extract(facets, '$.question_id')) FROM units") == [(32, 16)]
-    report = make_report([Path("s.sqlite")], draws=200)
+def test_both_arms_answer_the_same_questions_and_the_report_compares_them(run):
+    file = run(knows_from_search, search=ARMS, searched=2)
+    assert file.rows("SELECT DISTINCT value FROM verdicts WHERE metric = 'search_queries'") == [(2.0,)]
+    assert file.rows("SELECT count(*), count(DISTINCT facets ->> 'question_id') FROM units") == [(32, 16)]
+    report = make_report([Path("a.sqlite")], draws=200)
     scores = report.table("scores")
     assert {(row.search, row.question): (row.estimate, row.n) for row in scores.itertuples()} == {
         ("none", "all"): (0, 16), ("none", "answerable"): (0, 8), ("none", "unanswerable"): (0, 8),
         ("folder:docs", "all"): (100, 16), ("folder:docs", "answerable"): (100, 8),
         ("folder:docs", "unanswerable"): (100, 8),
     }  # fmt: skip
-    assert report.table("cost").set_index("system")["calls_an_item"].to_dict() == {"none": 1, "folder:docs": 3}
-    tests = report.table("between_arms").set_index(["question", "measure"])
-    row = tests.loc[("all", "exact")]
+    row = report.table("between_arms").set_index(["question", "measure"]).loc[("all", "exact")]
     assert (row["first"], row["second"], row["estimate"]) == ("folder:docs", "none", 100)
     assert row["p"] == pytest.approx(2 / 2**8), "eight paragraphs, all signs alike: two of 256 arrangements"
     assert row["p_mcnemar"] == pytest.approx(2 / 2**16)
-    (searched,) = report.table("searches").to_dict("records")
-    assert searched["found"] == 1
-    assert searched["unknown_sources"] == 0
-    assert any("folder:docs compared with none: F1 is higher by 100.0 points of 100" in line for line in report.words)
     assert sum("“Unanswerable” is ill-defined" in line for line in report.words) == 1
 
 
-def test_as_published_shows_the_paragraph_and_uses_the_notebooks_settings(speaker):
+def test_as_published_shows_the_paragraph_and_uses_the_notebooks_settings(run, speaker):
     config = SquadConfig(data="dev.json", as_published=True)
     assert (config.paragraph, config.limit, config.searched, config.temperature) == (True, 100, 5, None)
     assert SquadConfig(**config.model_dump()) == config, "a stored config gives the same run"
-    run(speaker, knows_from_search, search=ARMS, as_published=True, limit=3)
+    file = run(knows_from_search, search=ARMS, as_published=True, limit=3)
     assert all("Text " in str(body["messages"]) for body in speaker.asked)
     asked = {"search" in str(body["messages"]).lower(): body["temperature"] for body in speaker.asked}
     assert asked == {False: 0.0, True: 0.8}
-    assert rows("SELECT DISTINCT value FROM verdicts WHERE metric = 'search_queries'") == [(5.0,)]
-    ids = {name for (name,) in rows("SELECT DISTINCT json_extract(facets, '$.question_id') FROM units")}
+    assert file.rows("SELECT DISTINCT value FROM verdicts WHERE metric = 'search_queries'") == [(5.0,)]
+    ids = {name for (name,) in file.rows("SELECT DISTINCT facets ->> 'question_id' FROM units")}
     assert ids == {"q00", "q01", "q10"}, "the first ones of the file, as the notebooks take them"
-    assert not any("ill-defined" in line for line in make_report([Path("s.sqlite")], draws=100).words)
+    assert not any("ill-defined" in line for line in make_report([Path("a.sqlite")], draws=100).words)
 
 
 @pytest.mark.parametrize("reply", ["", '{"answer": "  "}', '{"text": "x"}', "null"])
-def test_an_unread_reply_is_never_an_empty_answer_that_counts_as_right(speaker, reply):
-    assert run(speaker, lambda prompt: reply, limit=2).complete
-    assert rows("SELECT DISTINCT value, text, status FROM verdicts") == [(None, None, "unparsed")]
+def test_an_unread_reply_is_never_an_empty_answer_that_counts_as_right(run, reply):
+    assert run(lambda prompt: reply, limit=2).rows("SELECT DISTINCT value, text, status FROM verdicts") == [
+        (None, None, "unparsed")
+    ]

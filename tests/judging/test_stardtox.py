@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-import parley as package
 from parley.judging.overcorrection import changes, counted_verdicts, keeps_something
 from parley.judging.stardtox import StardtoxConfig, StardtoxStudy, continuation
 from parley.runs.rehearsal import rehearse
@@ -53,12 +52,8 @@ def study(**changed: Any) -> StardtoxStudy:
 
 
 @pytest.fixture
-def run_study(run_file):
-    def run(**changed: Any) -> Any:
-        assert package.run("stardtox", out="a.sqlite", **settings(**changed)).complete
-        return run_file("a.sqlite")
-
-    return run
+def run_study(run_whole):
+    return lambda **changed: run_whole("stardtox", **settings(**changed))
 
 
 # The outside measure
