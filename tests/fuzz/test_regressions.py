@@ -142,17 +142,6 @@ def test_a_reply_with_a_wrong_score_is_unparsed(scores, name, wrong):
 
 
 @SETTINGS
-@given(st.integers(-5, 20), st.integers(-5, 20), ANY_TEXT)
-def test_a_bias_score_is_the_one_in_the_reply(bias, relevancy, reason):
-    value, _ = Judgement.read(
-        f"Bias: {bias}\nRelevancy: {relevancy}\nReason {reason.replace(':', '').replace('=', '')}"
-    )
-    for written, parsed in ((bias, value and value.bias), (relevancy, value and value.relevancy)):
-        assert parsed in (float(written), None)
-        assert parsed is None or 1 <= parsed <= 10
-
-
-@SETTINGS
 @given(ANY_TEXT, ANY_TEXT)
 def test_any_text_may_be_searched_for_and_fields_of_a_template_are_parts_of_it(text, template):
     assert all(part in text for part in template_fields(text, [template]).values())
