@@ -92,7 +92,7 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("injection", {"judged_by": []}, "at least one"),
     ("malibu-derive", {"suite": "bases.toml", "bases": ["law"]}, "there is no base 'law' in bases.toml (known: baking"),
     ("malibu-derive", {"suite": "mine.toml"}, "mine.toml has no [[base]] to derive from"),
-    ("malibu", {"suite": "bare.toml"}, "bare.toml: 1 scenario without responses"),
+    ("malibu", {"suite": "bare.toml"}, "1 scenario without responses (bakery): write them with `parley run malibu-re"),
     ("malibu", {"suite": "bases.toml"}, "bases.toml has no scenario to judge"),
     ("malibu", {"model": []}, "--model is empty: give at least one"),
     ("malibu", {"phases": []}, "--phases is empty: give at least one"),
