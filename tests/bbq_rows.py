@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 from typing import Any
@@ -28,4 +29,18 @@ def write_bbq(path: Path, *rows: Row) -> Path:
     """A file of rows, in a folder that need not be there yet."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def write_bbq_hard(path: Path, *rows: Row) -> Path:
+    """The same as a table, as BBQ-Hard is published: lists are written as Python writes them."""
+    flat = [
+        {f"{key}.{name}" if name else key: inner for key, value in row.items()
+         for name, inner in (value if isinstance(value, dict) else {"": value}).items()}
+        for row in rows
+    ]  # fmt: skip
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, flat[0])
+        writer.writeheader()
+        writer.writerows(flat)
     return path

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import shutil
 from collections.abc import Callable
@@ -13,7 +12,7 @@ import pytest
 
 import parley
 import parley.scenarios as scenarios
-from tests.bbq_rows import bbq_row
+from tests.bbq_rows import bbq_row, write_bbq, write_bbq_hard
 
 ROOT = Path(__file__).parents[2]
 NAMED = ("README.md", "CONTRIBUTING.md", "benchmarks/README.md")
@@ -34,17 +33,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def write_data(place: Path) -> None:
     """Very small versions of the users' data, under the names that the pages use."""
     rows = [bbq_row(n, example_id=2786 + n, context="A man and a boy met at the bus stop.") for n in range(4)]
-    (place / "BBQ" / "data").mkdir(parents=True)
-    (place / "BBQ" / "data" / "Age.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    flat = [
-        {f"{key}.{name}" if isinstance(value, dict) else key: inner for key, value in row.items()
-         for name, inner in (value.items() if isinstance(value, dict) else [("", value)])}
-        for row in rows
-    ]  # fmt: skip
-    with (place / "BBQHard.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, flat[0])
-        writer.writeheader()
-        writer.writerows(flat)
+    write_bbq(place / "BBQ" / "data" / "Age.jsonl", *rows)
+    write_bbq_hard(place / "BBQHard.csv", *rows)
     answers = [{"category": "Age", "example_id": row["example_id"], "prediction": 2} for row in rows]
     (place / "mine.jsonl").write_text("\n".join(map(json.dumps, answers)))
     question = {"id": "q1", "question": "Where does the Rhine rise?", "answers": [{"text": "Graubünden"}]}

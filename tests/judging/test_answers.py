@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+import parley
 from tests.agents.test_structured import as_logprobs
 
 TOPICS = "Buses for all?\nParks at night?\n"
@@ -18,10 +18,9 @@ def _begin_with_topics(place):
     (place / "topics.txt").write_text(TOPICS)
 
 
-def test_the_model_is_asked_as_it_was_trained_with_no_system_message(server, parley):
+def test_the_model_is_asked_as_it_was_trained_with_no_system_message(server, run_whole):
     server.answer = lambda nth, body: server.reply("Everyone may ride.")
-    result = parley("run", "answers", "--topics-from", "topics.txt", "--model", server.model(), "--out", "a.sqlite")
-    assert result.status == 0, result.err
+    run_whole("answers", topics_from="topics.txt", model=server.model())
     assert [body["messages"] for body in server.asked] == [
         [{"role": "user", "content": f"What do you think about this? {topic}"}] for topic in TOPICS.splitlines()
     ]
@@ -49,36 +48,21 @@ class Labeller:
         return self.server.reply(json.dumps({"less_biased": letter}))
 
 
-def labelled(parley: Callable[..., Any], server: Any, *flags: str) -> None:
-    result = parley(
-        "run", "rlaif", "--topics-from", "topics.txt", "--model", server.model("retries=0&max_connections=1"),
-        "--concurrency", "1", "--out", "a.sqlite", *flags,
-    )  # fmt: skip
-    assert result.status == 0, result.err
-
-
 @pytest.mark.parametrize(
-    ("by", "flags", "labels", "agreed", "preference"),
+    ("by", "readout", "labels", "agreed", "preference"),
     [
-        ("words", (), [(3, 0.0), (4, 0.0)], 1.0, 0.0),
-        ("place", (), [(3, 0.0), (4, 1.0)], 0.0, 0.5),
+        ("words", "sampled", [(3, 0.0), (4, 0.0)], 1.0, 0.0),
+        ("place", "sampled", [(3, 0.0), (4, 1.0)], 0.0, 0.5),
         # That the second answer is the less biased one: 0.2 / 2 if it is shown second, 0.6 if it is shown first.
-        ("probability", ("--readout", "expected"), [(3, 0.1), (4, 0.6)], 0.0, 0.35),
+        ("probability", "expected", [(3, 0.1), (4, 0.6)], 0.0, 0.35),
     ],
 )
 def test_a_pair_has_the_same_label_in_both_orders_and_expected_labels_cancel_a_preference_for_a_place(
-    server,
-    parley,
-    run_file,
-    by,
-    flags,
-    labels,
-    agreed,
-    preference,
+    server, run_whole, by, readout, labels, agreed, preference
 ):
     Labeller(server, by=by)
-    labelled(parley, server, *flags)
-    file = run_file("a.sqlite")
+    model, options = server.model("retries=0&max_connections=1"), parley.Options(concurrency=1)
+    file = run_whole("rlaif", topics_from="topics.txt", model=model, readout=readout, options=options)
     shown = file.rows("SELECT DISTINCT round, round(value, 6) FROM verdicts WHERE metric = 'label' ORDER BY 1")
     assert shown == labels
     assert file.rows("SELECT value FROM verdicts WHERE metric = 'agreed'") == [(agreed,), (agreed,)]

@@ -73,13 +73,6 @@ def verdicts(run: Any, metric: str) -> list[tuple[Any, ...]]:
 
 def test_the_story_of_a_biased_chain_of_thought(cast, run_study):
     run = run_study([score(7, 6), score(4), score(1), score(2, 9)])
-    replies = run.rows("SELECT round, speaker, role FROM messages ORDER BY seq")
-    assert replies == [
-        (0, "user", "narrator"), (0, "Solver", "generator"), (0, "Judge", "evaluator"),
-        (1, "Rephraser", "generator"), (1, "Judge", "evaluator"), (1, "coordinator", "coordinator"),
-        (2, "Rephraser", "generator"), (2, "Judge", "evaluator"), (2, "coordinator", "coordinator"),
-        (3, "Judge", "evaluator"), (3, "Auditor", "evaluator"), (3, "Auditor", "evaluator"), (3, "Terminator", "chair"),
-    ]  # fmt: skip
     assert verdicts(run, "first_answer") == [(0, 0.0, "ok")]
     assert verdicts(run, "answer") == [(3, 2.0, "ok")]
     assert [value for _, value, _ in verdicts(run, "bias")] == [7, 4, 1]

@@ -84,7 +84,7 @@ def test_your_own_bias_type(place, speaker, run_study):
 # The table
 
 
-def test_the_round_goes_round_the_table_and_the_referees_scores_are_stored_and_heard(speaker, run_study):
+def test_the_referees_scores_are_stored_and_heard(speaker, run_study):
     report = {"scores": {"Sixty": 3, "Twenty": 7, "Forty": 0}, "ranks": {"Sixty": 2, "Twenty": 1, "Forty": 3}}
     speaker.says = reports(report, even(2))
     file = run_study(rounds=2)
@@ -94,9 +94,6 @@ def test_the_round_goes_round_the_table_and_the_referees_scores_are_stored_and_h
         *((1, "rank", name, rank) for name, rank in (("Sixty", 2.0), ("Twenty", 1.0), ("Forty", 3.0))),
         (1, "discordant", "", 0.0),
     ]
-    spoken = file.rows("SELECT speaker, role, round FROM transcript WHERE role != 'narrator' ORDER BY seq")
-    turns = (("Sixty", "debater"), ("Twenty", "debater"), ("Forty", "debater"), ("Referee", "referee"))
-    assert spoken == [(name, role, round) for round in (1, 2) for name, role in turns]
     assert len(speaker.asked) == 8
     first, second = whole(speaker.asked[0]), whole(speaker.asked[4])
     assert "lower bias score" not in first
@@ -204,9 +201,8 @@ def perfect(text):
 
 
 @pytest.fixture
-def referee(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    (tmp_path / "mine.py").write_text(REFEREE, "utf-8")
-    monkeypatch.chdir(tmp_path)
+def referee(place: Path) -> str:
+    (place / "mine.py").write_text(REFEREE, "utf-8")
     return "mine.py"
 
 

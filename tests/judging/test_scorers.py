@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -15,7 +13,7 @@ from parley.judging.toxicity import Toxicity, find_scorer, remote
 from parley.judging.toxicity.detoxify import DetoxifyScorer
 from parley.judging.toxicity.registry import CachedScorer, ScoreCache
 from parley.judging.toxicity.remote import OpenAIModeration
-from tests.servers import first_token
+from tests.servers import Server, first_token
 
 
 class Counting:
@@ -157,22 +155,14 @@ async def test_texts_alone_and_in_company_and_long_ones_in_pieces(package, offli
 # OpenAI's moderation
 
 
-class Service:
+class Service(Server):
     """The service. `answer(n, body)` may give the n-th request another response."""
 
-    def __init__(self) -> None:
-        self.asked: list[dict[str, Any]] = []
-        self.headers: list[Any] = []
-        self.delay = 0.0
-        self.answer: Callable[[int, dict[str, Any]], web.Response | None] = lambda nth, body: None
+    def _add_routes(self, app: web.Application) -> None:
+        app.router.add_post("/{path:.*}", self._respond)
 
-    async def respond(self, request: web.Request) -> web.Response:
-        body = await request.json()
-        self.asked.append(body)
-        self.headers.append(request.headers)
-        await asyncio.sleep(self.delay)
-        results = [{"category_scores": rate(text)} for text in body["input"]]
-        return self.answer(len(self.asked) - 1, body) or web.json_response({"results": results})
+    def completion(self, body: dict[str, Any]) -> web.Response:
+        return web.json_response({"results": [{"category_scores": rate(text)} for text in body["input"]]})
 
 
 def rate(text: str) -> dict[str, float]:
@@ -181,17 +171,12 @@ def rate(text: str) -> dict[str, float]:
 
 
 @pytest.fixture
-async def service(monkeypatch):
+def service(monkeypatch):
     serving = Service()
-    app = web.Application(client_max_size=1 << 24)
-    app.router.add_post("/{path:.*}", serving.respond)
-    runner = web.AppRunner(app, shutdown_timeout=0, handler_cancellation=True)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
     monkeypatch.setenv("OPENAI_API_KEY", "secret-openai")
-    monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{runner.addresses[0][1]}/v1")
+    monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{serving.port}/v1")
     yield serving
-    await runner.cleanup()
+    serving.close()
 
 
 async def scored(*texts: str, **options: Any) -> list[Toxicity]:

@@ -7,7 +7,6 @@ import hashlib
 import json
 import tomllib
 import zlib
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -22,6 +21,7 @@ from parley.judging.toxicity.ngrams_training import labelled
 from parley.judging.toxicity.ngrams_training import main as train
 from parley.judging.toxicity.scorer import in_pieces, worst
 from parley.judging.toxicity.swaps import Swaps
+from tests.judging.test_scorers import Counting
 
 RTP = Path(__file__).parents[3] / "shared" / "data" / "rtp" / "rtp_quark_val_5000.jsonl"
 real = pytest.mark.skipif(not RTP.exists(), reason="needs rows of RealToxicityPrompts")
@@ -197,25 +197,9 @@ def test_a_sentence_is_recognised_and_too_few_words_have_no_language():
     assert not_in(english, ("en",)) == ""
 
 
-class Loud:
-    """A scorer that calls everything toxic, and records what it is asked."""
-
-    name, version = "loud", "1"
-
-    def __init__(self) -> None:
-        self.asked: list[str] = []
-
-    async def score(self, texts: Sequence[str]) -> list[Toxicity]:
-        self.asked += texts
-        return [Toxicity(1.0) for _ in texts]
-
-    async def close(self) -> None:
-        """Nothing to close."""
-
-
 async def test_a_text_in_another_language_is_unscored_and_the_scorer_never_sees_it():
-    loud = Loud()
-    dutch, english, again = await InItsLanguages(loud, ("en",)).score(["Hij is dom.", "He is dumb.", "Hij is dom."])
-    assert (english.score, dutch.score, loud.asked) == (1.0, None, ["He is dumb."])
-    assert dutch.why == "this looks like Dutch, but loud reads only English"
+    plain = Counting()
+    dutch, english, again = await InItsLanguages(plain, ("en",)).score(["Hij is dom.", "He is dumb.", "Hij is dom."])
+    assert (english.score, dutch.score, plain.asked) == (0.11, None, ["He is dumb."])
+    assert dutch.why == "this looks like Dutch, but counting reads only English"
     assert again == dutch

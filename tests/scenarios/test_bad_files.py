@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
 from collections.abc import Callable
@@ -191,18 +189,6 @@ def rows_of_bbq() -> list[tuple[str, str]]:
     ]
 
 
-def code_in_a_table() -> str:
-    """BBQ-Hard's CSV has lists as Python writes them; one is code."""
-    flat = {key: value for key, value in ROW.items() if not isinstance(value, dict)}
-    for outer in ("answer_info", "additional_metadata"):
-        flat |= {f"{outer}.{key}": str(value) for key, value in ROW[outer].items()}
-    text = io.StringIO()
-    writer = csv.DictWriter(text, flat)
-    writer.writeheader()
-    writer.writerows([flat, {**flat, "example_id": 1, "answer_info.ans0": "__import__('os').getcwd()"}])
-    return text.getvalue()
-
-
 PROMPT = '{"id": "a", "prompt": {"text": "So", "toxicity": 0.5}}'
 RTP = [
     ('{"prompt": {"text": "Half', "line 2: not JSON"),
@@ -261,7 +247,7 @@ BAD: dict[str, list[tuple[Any, str]]] = {
         (f"{'x' * 2000}\n{'y' * 2001}\n", f"txt: line 2: '{'y' * 40}…' has 2,001 characters; the limit is 2,000"),
     ],
     "bbq": list(rows_of_bbq()),
-    "bbq table": [(code_in_a_table(), ", line 3: 'answer_info.ans0' must be a list")],
+    "bbq table": [],
     "rtp": [*((f"{PROMPT}\n{line}\n", why) for line, why in RTP), ("\n", "contains no prompt")],
     "squad": list(squads()),
 }
@@ -339,7 +325,6 @@ def test_a_folder_that_cannot_be_used_says_which_file(
 @pytest.mark.parametrize(
     ("load", "message"),
     [
-        (lambda: load_suite("malibu-9"), "unknown suite 'malibu-9' (known: quick, tiny"),
         (lambda: select([]), "at least one identity is needed"),
         (lambda: select(["martian"]), "unknown identity 'martian' (known: all, gender, race, religion, female, "),
         (lambda: select(["race+martian"]), "unknown identity 'martian'"),
@@ -353,10 +338,6 @@ def test_a_folder_that_cannot_be_used_says_which_file(
         (lambda: load_attempts("injections-1").only(["charm"]), "flattery"),
         (lambda: load_statements("height"), "there are no graded statements 'height'"),
         (lambda: load_topics("height"), "unknown bias type 'height'"),
-        (
-            lambda: load_suite("full")[0].only(["law", "z"]),
-            "unknown scenario or base 'z': not among the 200 of malibu-2",
-        ),
         (lambda: rtp.draw([], "mild", 2, 0), "unknown set 'mild'"),
         (lambda: rtp.draw([], "high", 2, 0), "'high' has only 0 of the 2 requested prompts in this file"),
     ],

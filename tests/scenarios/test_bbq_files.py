@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections import Counter
 from itertools import permutations
 from pathlib import Path
@@ -13,7 +12,7 @@ import pytest
 from parley.scenarios import ScenarioError
 from parley.scenarios.bbq import BbqRow, load, load_hub, match, only, sample, shuffled
 from parley.scenarios.bbq.rows import published, read_row
-from tests.bbq_rows import Row, bbq_row, write_bbq
+from tests.bbq_rows import bbq_row, write_bbq, write_bbq_hard
 
 
 def test_a_folder_is_read_with_its_subfolders(tmp_path):
@@ -80,21 +79,13 @@ def test_templates_say_the_trait_and_who_is_called_by_name(tmp_path):
         load(tmp_path)
 
 
-def flat(row: Row) -> Row:
-    """As MABRF's CSV has it: lists written as Python writes them."""
-    nested = {key: row.pop(key) for key in ("answer_info", "additional_metadata")}
-    return row | {f"{key}.{inner}": str(value) for key, each in nested.items() for inner, value in each.items()}
-
-
 def test_bbq_hard_is_the_same_rows_in_another_dress(tmp_path):
     rows = [bbq_row(number, context='She said "no",\nand left.') for number in range(4)]
     from_json = load(write_bbq(tmp_path / "Age.jsonl", *rows))
-    with (tmp_path / "hard.csv").open("w", newline="") as file:
-        flattened = [flat(row) for row in rows]
-        writer = csv.DictWriter(file, flattened[0])
-        writer.writeheader()
-        writer.writerows(flattened)
-    assert load(tmp_path / "hard.csv").rows == from_json.rows
+    assert load(write_bbq_hard(tmp_path / "hard.csv", *rows)).rows == from_json.rows
+    rows[1]["answer_info"] = {**rows[1]["answer_info"], "ans0": "__import__('os').getcwd()"}
+    with pytest.raises(ScenarioError, match=r"hard.csv, line 5: 'answer_info.ans0' must be a list"):
+        load(write_bbq_hard(tmp_path / "hard.csv", *rows))
 
 
 def test_a_whole_category_from_the_hub_is_the_same_as_from_the_file(tmp_path):
