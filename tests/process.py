@@ -13,6 +13,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from unittest.mock import patch
 
 ROOT = Path(__file__).parents[1]
 PRELOADED = [
@@ -57,14 +58,9 @@ class ParleyProcess:
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(PRELOADED)
         given = ([*map(str, arguments)], folder, dict(environment), out, err, clock, quota)
-        own_path = os.environ.get("PYTHONPATH")
-        os.environ["PYTHONPATH"] = str(ROOT)  # for the fork server
         self.process = context.Process(target=_run, args=given)
-        self.process.start()
-        if own_path is None:
-            del os.environ["PYTHONPATH"]
-        else:
-            os.environ["PYTHONPATH"] = own_path
+        with patch.dict(os.environ, {"PYTHONPATH": str(ROOT)}):  # for the fork server
+            self.process.start()
 
     @property
     def alive(self) -> bool:
@@ -89,16 +85,11 @@ class ParleyProcess:
 
 
 def started(
-    arguments: Sequence[object],
-    folder: Path,
-    name: str,
-    clock: int | None = None,
-    quota: int | None = None,
-    log: Path | None = None,
+    arguments: Sequence[object], folder: Path, name: str, log: Path | None = None, **limits: int | None
 ) -> ParleyProcess:
-    """A process in a folder, whose log and home there have this name."""
+    """A process in a folder, whose log and home there have this name, with a clock or a quota."""
     home = {**os.environ, "PARLEY_HOME": str(folder / f"{name}.home")}
-    return ParleyProcess(arguments, folder, home, log or folder / f"{name}.log", clock=clock, quota=quota)
+    return ParleyProcess(arguments, folder, home, log or folder / f"{name}.log", **limits)
 
 
 def _run(

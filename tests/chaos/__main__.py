@@ -34,6 +34,8 @@ several kinds of fault, and counts for each.
 """
 OTHERS = ([], [INT], [DISK])
 """Beside SIGKILL and SIGTERM, in turn: so each comes to every executor."""
+SHARE = 0.05
+"""Of requests that get a fault."""
 Runs = dict[tuple[str, str], Tally]
 
 
@@ -50,16 +52,11 @@ def kinds(nth: int, executor: str, wanted: int, runs: Runs) -> list[str]:
 
 def page(runs: Runs, seconds: float) -> str:
     """The fault table: by executor, by kind of fault and by study."""
-    every = Counter[str]()
-    for tally in runs.values():
-        every += tally.tries
+    every = sum((tally.tries for tally in runs.values()), Counter[str]())
     rows: dict[str, list[Tally]] = {}
     for (study, executor), tally in runs.items():
-        for name in (
-            executor,
-            *(f"{kind} ({every[kind]:,} tries)" for kind in tally.tries if tally.tries[kind]),
-            study,
-        ):
+        faults = [f"{kind} ({every[kind]:,} tries)" for kind in tally.tries if tally.tries[kind]]
+        for name in (executor, *faults, study):
             rows.setdefault(name, []).append(tally)
     rows["all"] = list(runs.values())
     units, processes, unstored, repeated = (
@@ -84,25 +81,17 @@ def main() -> int:
     parser.add_argument("--units", type=int, default=1000, help="approximate number of units of all runs together")
     parser.add_argument("--signals", type=int, default=5, help="number of SIGKILL, and of SIGTERM, for every executor")
     parser.add_argument("--seed", type=int, default=1, help="seed of faults, signals and their times")
-    parser.add_argument("--share", type=float, default=0.05, help="share of requests that get a fault")
-    parser.add_argument("--executors", default=",".join(EXECUTORS), help="only these: A,B")
-    parser.add_argument("--only", default="", help="only studies whose name contains one of these: A,B")
     parser.add_argument("--write", metavar="FILE", help="write the table there too, after every study")
     asked = parser.parse_args()
-    executors = [name for name in EXECUTORS if name in asked.executors.split(",")]
-    chosen = [
-        trial
-        for trial in all_trials(asked.units // len(executors))
-        if any(word in trial.name for word in asked.only.split(","))
-    ]
-    server = FaultServer(seed=asked.seed, share=asked.share)
-    cluster = RayCluster() if "ray" in executors else None
+    chosen = all_trials(asked.units // len(EXECUTORS))
+    server = FaultServer(seed=asked.seed, share=SHARE)
+    cluster = RayCluster()
     runs: Runs = {}
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         try:
             for nth, trial in enumerate(chosen):
-                for executor in executors:
+                for executor in EXECUTORS:
                     place = Path(folder) / f"{nth}-{executor}"
                     run = ChaosRun(trial, server, place, asked.seed, executor=executor, cluster=cluster)
                     try:
@@ -118,8 +107,7 @@ def main() -> int:
                     Path(asked.write).write_text(page(runs, time.monotonic() - began))
         finally:
             server.close()
-            if cluster is not None:
-                cluster.close()
+            cluster.close()
     print(page(runs, time.monotonic() - began))
     return int(any(outcome(list(runs.values()))[1:]))
 

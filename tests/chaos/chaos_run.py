@@ -186,13 +186,13 @@ class ChaosRun:
     def _done(self) -> set[str]:
         return self.file.done() if self.file.path.exists() else set()
 
-    def _start(self, name: str, clock: int | None = None, quota: int | None = None) -> ParleyProcess:
+    def _start(self, name: str, **limits: int | None) -> ParleyProcess:
         executor = self.executor if name == "chaos" else "asyncio"
         command: list[Any] = [*self.trial.command(self.server.model()), "--executor", executor]
         command += [] if executor == "batch" else ["--concurrency", self.concurrency]
         command += ["--workers", 2] if executor == "ray" else []
         command += ["--ray-address", self.cluster.address] if executor == "ray" and self.cluster else []
-        return started((*command, "--out", f"{name}.sqlite"), self.folder, name, clock, quota)
+        return started((*command, "--out", f"{name}.sqlite"), self.folder, name, **limits)
 
     def _wait(self, process: ParleyProcess, kinds: int) -> bool:
         """Wait until a share of the replies, or sometimes only for the start; whether the process is still alive."""
