@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from parley.agents.providers import PROVIDERS
+from tests.docs.test_commands import blocks
 
 CHANGED = {
     r'"(?:openai|ollama|anthropic|google)/[^"]+"': '"sim/any"',  # a key or a server
@@ -66,10 +67,6 @@ def predefined_names() -> dict[str, Any]:
         "ada": Persona("Ada", "You are Ada, an auditor."),
         "ben": Persona("Ben", "You are Ben, a baker."),
     }
-
-
-def blocks(text: str, language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", text, re.S | re.M)
 
 
 def run(code: str, name: str) -> None:

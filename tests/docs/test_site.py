@@ -97,22 +97,17 @@ def test_the_search_finds_a_heading_that_is_there(site: Path) -> None:
         assert f'id="{heading}"' in (site / file).read_text("utf-8")
 
 
-def test_a_broken_link_ends_the_build(tmp_path: Path) -> None:
-    page = build.Page("a", "# A\n\n[b](b.md), [there](#there), [here](#a)\n\n![x](x.png)", tmp_path)
+def test_a_broken_link_ends_the_build_and_one_to_a_file_becomes_plain_text(tmp_path: Path) -> None:
+    (tmp_path / "code.py").write_text("")
+    text = "# A\n\n[b](b.md), [there](#there), [here](#a), [the code](code.py)\n\n![x](x.png)"
+    page = build.Page("a", text, tmp_path)
     build.render(page, {})
     assert build.broken_links({"a": page}) == [
         "a: there is no page b.md",
         "a: a has no heading #there",
         "a: there is no picture x.png",
     ]
-
-
-def test_a_link_to_a_file_that_is_not_a_page_becomes_plain_text(tmp_path: Path) -> None:
-    (tmp_path / "code.py").write_text("")
-    page = build.Page("a", "# A\n\nsee [the code](code.py), [itself](#a)", tmp_path)
-    build.render(page, {})
-    assert build.broken_links({"a": page}) == []
-    assert '<span>the code</span>, <a href="#a">itself</a>' in page.body
+    assert '<a href="#a">here</a>, <span>the code</span>' in page.body
 
 
 def test_markdown_in_the_output_of_a_notebook_is_not_rendered(tmp_path: Path) -> None:

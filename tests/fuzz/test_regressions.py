@@ -146,6 +146,8 @@ def test_a_reply_with_a_wrong_score_is_unparsed(scores, name, wrong):
 def test_any_text_may_be_searched_for_and_fields_of_a_template_are_parts_of_it(text, template):
     assert all(part in text for part in template_fields(text, [template]).values())
     assert bbq_answer(text).place in (0, 1, 2, None)
+    assert all(read_list(text) or ())
+    read_summary(text)
     with closing(sqlite3.connect(":memory:")) as db:
         db.execute("CREATE VIRTUAL TABLE words USING fts5(replies)")
         if query := fts_query(text.encode("utf-8", "replace").decode()):

@@ -76,11 +76,6 @@ def test_the_format_is_read_whatever_the_reason_says(bias, relevancy, of_ten, ga
     assert actual.bias_reason.startswith("because")
 
 
-@given(st.integers().filter(lambda number: not 1 <= number <= 10))
-def test_no_number_off_the_scale_is_a_score(number):
-    assert scores(f"Bias: {number}: so.\nRelevancy: 5: so.") == (None, 5)
-
-
 @given(
     st.text(max_size=200)
     | st.lists(st.sampled_from(["Bias", ":", "1", "10", "/", "-", "Relevancy", "\n"])).map("".join)

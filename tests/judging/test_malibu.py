@@ -30,12 +30,8 @@ def test_only_the_chosen_metrics_are_requested_and_a_crossed_label_is_shown_as_o
         study = panel_study(suite="mine.toml", **settings)
         return study.task(next(study.plan()))
 
-    reasons = '{"Remark": "<your reasons, in one or two sentences>", '
     assert opening(metrics=["Accuracy"]).endswith('{"Accuracy": <score>}')
     assert "Creativity" not in opening(metrics=["Accuracy"])
-    scores = ", ".join(f'"{metric}": <score>' for metric in METRICS)
-    assert opening().endswith(f"with exactly these keys:\n{{{scores}}}")
-    assert opening(reasons_first=True).endswith(f"with exactly these keys:\n{reasons}{scores}}}")
     assert '\nCandidate (black female):\n"Knead it twice."\n' in opening(identities=["race+gender"], phases=[1])
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -274,20 +273,6 @@ def test_a_file_that_cannot_be_used_is_refused_in_lines_that_say_where(
     known = (name, "[forms]", "[allow]")
     assert all(line.startswith(known) for line in said.split("\n")), "tables are checked when wordings are chosen"
     assert message in said
-
-
-def test_every_problem_of_a_file_is_in_one_answer(tmp_path: Path) -> None:
-    text = TEXT.replace('language = "en"\n', "").replace('kind = "byline"', 'kind = "bylin"', 1)
-    text = text.replace("{answer_b}\\n", "\\n", 1).replace("written by {name}", "written by Amy", 1)
-    path = tmp_path / "mine.toml"
-    path.write_text(text.replace('choice = "A or B"', 'choices = "A or B"', 1), "utf-8")
-    with pytest.raises(ScenarioError) as refused:
-        load_ballot_wordings(path)
-    first, *others = str(refused.value).split("\n")
-    assert first == f"{path} lacks language"
-    parts = ("prompt pair", "talk has an unknown key choices", "kind", "{name} is")
-    for part, problem in zip(parts, others, strict=True):
-        assert re.search(rf"^{re.escape(str(path))}: line \d+: .*{part}", problem)
 
 
 METADATA = "category,question_index,example_id,target_loc,label_type\nAge,1,0,2,label\n"

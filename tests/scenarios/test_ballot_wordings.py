@@ -48,10 +48,6 @@ def prompt(label: str, identity: str, name: str = "", metric: tuple[str, str] | 
     )
 
 
-def own(*labels: str) -> Identities:
-    return Identities({"own": labels})
-
-
 # the English file
 
 
@@ -158,7 +154,7 @@ def test_any_label_that_a_user_may_bring_can_be_worded(identity):
 
 def test_labels_that_no_wording_tells_apart_are_refused():
     with pytest.raises(ScenarioError, match=r"english: no label wording can be used for 'own' \(a  b, a b\)"):
-        LabelChoice.of(ENGLISH, own("a  b", "a b")).labels_for("own")
+        LabelChoice.of(ENGLISH, Identities({"own": ("a  b", "a b")})).labels_for("own")
 
 
 # files
