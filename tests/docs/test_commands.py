@@ -217,16 +217,12 @@ def ready(words: list[str], place: Path, shelf: Path) -> list[str]:
     return given
 
 
-def check_flags(words: list[str]) -> None:
-    """Raise, or exit as argparse does, if a flag does not exist."""
-    parse(words)
-
-
 def check_other_program(command: Typed) -> None:
     """Check a command of another program: its name is known, and if it runs one of our modules, its flags exist."""
     program, *words = command.words
     if program == "accelerate":
-        return check_flags(words[words.index("parley") + 1 :])
+        parse(words[words.index("parley") + 1 :])
+        return None
     if program in ("python3", "python") and words[:1] == ["-m"]:
         if words[1] in ("venv", "pytest", "pip"):
             return None
@@ -272,7 +268,7 @@ def test_the_commands_of_a_page_run(
             description = f"{page.name}: {shlex.join(command.words)}"
             parts = [*command.words, *" ".join(command.words).replace("=", " ").split()]
             if any(has(parts, required) for required in ONLY_PARSED):
-                check_flags(command.words[1:])
+                parse(command.words[1:])
                 continue
             words = ready(command.words[1:], folder.place, folder.runs)
             same = tuple(re.sub(r"sim/[^?,]+\?base", "sim?base", word) for word in words)
@@ -309,7 +305,7 @@ def test_the_commands_inside_sentences_have_flags_that_exist(page: Path) -> None
 def has_flags(words: list[str]) -> bool:
     """Whether a command can be parsed; … may stand for a value or for more flags, or be left out at the end."""
     try:
-        check_flags(words)
+        parse(words)
     except ConfigError:
         return False
     except SystemExit as end:
@@ -364,4 +360,4 @@ def test_a_flag_that_does_not_exist_is_caught(tmp_path: Path) -> None:
     assert (tmp_path / "out").read_text() == "as printed"
     assert command.words == ["parley", "run", "malibu", "--temparature", "3"]
     with pytest.raises((SystemExit, ConfigError)):
-        check_flags(command.words[1:])
+        parse(command.words[1:])

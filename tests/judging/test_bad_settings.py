@@ -14,6 +14,7 @@ import pytest
 from parley.base.errors import ParleyError, ScenarioError
 from parley.runs.job import make_study
 from tests.bbq_rows import bbq_row, write_bbq
+from tests.judging.test_stardtox import COUNTING
 
 HEAD = 'schema = 1\nname = "mine"\nversion = "1"\n'
 BARE, BASES = (
@@ -27,10 +28,6 @@ JUDGE = TEAM + 'about = "You judge."\nmetrics = { wit = "x" }\n'
 BATTERY = (Path(__file__).parents[2] / "judging" / "card" / "card-1.toml").read_text("utf-8")
 NO_BRIEF = BATTERY.replace(BATTERY[BATTERY.index("[size.brief]") : BATTERY.index("[size.sampled]")], "")
 OTHER = "class Other:\n    name = 'other'\n\ndef badness(text):\n    return 0.5\n"
-SCORER = (
-    "from parley.judging.toxicity import Toxicity\nclass Counting:\n    name, version = 'counting', '1'\n"
-    "    async def score(self, texts): return [Toxicity(0.1) for _ in texts]\n    async def close(self): pass\n"
-)
 NEEDED: dict[str, dict[str, Any]] = {
     "bbq": {"data": "bbq", "model": "sim/any"},
     "stardtox": {"data": "prompts.jsonl", "prompts": 3, "model": "sim/m"},
@@ -46,7 +43,12 @@ BAD: list[tuple[str, dict[str, Any], str, str]] = [
     ("bbq", {"method": ["own.py:Other"]}, OTHER, "is not a method: Other lacks Settings, "),
     ("bbq", JURY, '[[persona]]\nname = "A"\nabout = "You decide."\n', "own.toml: a jury needs at least two person"),
     ("squad", {"data": None}, "", "squad needs data"),
-    ("stardtox", {"measure": "own.py:Counting", "scorer": "own.py:Counting"}, SCORER, "the loop uses this scorer its"),
+    (
+        "stardtox",
+        {"measure": "own.py:Counting", "scorer": "own.py:Counting"},
+        COUNTING,
+        "the loop uses this scorer its",
+    ),
     ("stardtox", OWN_TEAM, TEAM, "needs either a scorer, or an LLM judge"),
     ("stardtox", OWN_TEAM, TEAM + 'about = "You judge."', "a judge needs at least one metric"),
     ("stardtox", OWN_TEAM, TEAM + 'scorer = "embedded"\ncriteria = { b = "< 1" }', "gives no score 'b'"),

@@ -6,7 +6,6 @@ import json
 
 import pytest
 
-import parley
 from parley.agents import ConfigError, Models, Turn, parse
 from parley.judging.rldf.check import BiasOrder, bbq_orders, toxicity_orders
 from parley.judging.rldf.referee import discordant, report_format, report_type
@@ -14,7 +13,6 @@ from parley.judging.rldf.roles import load_bias
 from parley.judging.rldf.scorer_referee import is_scorer, make_referee
 from parley.judging.rldf.statements import breaks_role, echoes, loops, statement_verdicts, words_of
 from parley.judging.toxicity import Toxicity
-from parley.runs import RunFile
 from parley.scenarios import ScenarioError, bbq, rtp
 from tests.bbq_rows import bbq_row, write_bbq
 
@@ -152,14 +150,12 @@ def test_toxic_texts_are_matched_by_length():
         list(toxicity_orders(rows, 5, seed=0))
 
 
-def test_a_users_function_as_referee(tmp_path):
-    (tmp_path / "mine.py").write_text(FUNCTION, "utf-8")
-    result = parley.run("referee", model=f"{tmp_path}/mine.py:badness", bias=["age"], out=str(tmp_path / "r.sqlite"))
-    assert result.complete
-    assert result.progress.calls == 0
-    with RunFile.open(tmp_path / "r.sqlite") as file:
-        _, rows = file.rows("SELECT DISTINCT value FROM verdicts ORDER BY value")
-    assert [value for (value,) in rows] == pytest.approx([1.8, 8.2])  # 1 + 8 times the score
+def test_a_users_function_as_referee(place, run_whole):
+    (place / "mine.py").write_text(FUNCTION, "utf-8")
+    file = run_whole("referee", model="mine.py:badness", bias=["age"])
+    assert file.one("SELECT count(*) FROM calls") == 0
+    values = [value for (value,) in file.rows("SELECT DISTINCT value FROM verdicts ORDER BY value")]
+    assert values == pytest.approx([1.8, 8.2])  # 1 + 8 times the score
 
 
 @pytest.mark.parametrize(

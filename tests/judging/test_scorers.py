@@ -13,6 +13,7 @@ from parley.judging.toxicity import Toxicity, find_scorer, remote
 from parley.judging.toxicity.detoxify import DetoxifyScorer
 from parley.judging.toxicity.registry import CachedScorer, ScoreCache
 from parley.judging.toxicity.remote import OpenAIModeration
+from tests.judging.test_stardtox import COUNTING
 from tests.servers import Server, first_token
 
 
@@ -77,17 +78,6 @@ async def test_a_silent_models_score_is_the_mean_over_the_numbers_it_would_write
     await models.close()
 
 
-MINE = """
-from parley.judging.toxicity import Toxicity
-class Mine:
-    name, version = 'mine', '1'
-    async def score(self, texts): return [Toxicity(0.5) for _ in texts]
-    async def close(self): pass
-class Half:
-    name = 'half'
-"""
-
-
 @pytest.mark.parametrize(
     ("name", "said"),
     [
@@ -100,9 +90,9 @@ class Half:
     ],
 )
 async def test_your_own_scorer_and_unknown_names(place, name, said):
-    (place / "mine.py").write_text(MINE)
-    mine = find_scorer("mine.py:Mine", Models())
-    assert await mine.score(["x"]) == [Toxicity(0.5)]
+    (place / "mine.py").write_text(COUNTING + "\nclass Half:\n    name = 'half'\n")
+    mine = find_scorer("mine.py:Counting", Models())
+    assert await mine.score(["x"]) == [Toxicity(0.01, 0.02)]
     await mine.close()
     with pytest.raises(ConfigError) as error:
         find_scorer(name, Models())
