@@ -71,7 +71,7 @@ def _identity_pattern(language: str) -> re.Pattern[str] | None:
     if not re.fullmatch(r"[a-z]{2,3}", language) or not listing.is_file():
         return None
     lines = listing.read_text("utf-8").splitlines()
-    listed = sorted((line for line in lines if line and not line.startswith("#")), key=len, reverse=True)
+    listed = sorted((line for line in lines if line and not line.startswith("#")), reverse=True)
     ending = r"(?:'(?:s|ll|d|ve|re|m)|(?:e?s)?'?)" if language == "en" else ""
     parts = "|".join(re.escape(word).replace(r"\*", r"\w*") for word in listed)
     return re.compile(rf"\b(?:{parts}){ending}(?!\w)", re.IGNORECASE)

@@ -8,7 +8,6 @@ for trial in all_trials(units=1000):
 from __future__ import annotations
 
 import json
-import random
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -95,9 +94,7 @@ def toxic_prompts(size: int) -> dict[str, str]:
 
 
 def topics(size: int) -> dict[str, str]:
-    words = random.Random(7)
-    lines = {f"{words.randrange(10**6)} people and the {n} rules of work\n" for n in range(size)}
-    return {"topics.txt": "".join(sorted(lines))}
+    return {"topics.txt": "".join(f"{7919 * n} people and the {n} rules of work\n" for n in range(size))}
 
 
 def texts_to_score(size: int) -> dict[str, str]:

@@ -10,10 +10,7 @@ import pytest
 from aiohttp import web
 
 import parley
-from parley.judging import Unit
-from parley.judging.malibu.config import MalibuConfig
-from parley.judging.malibu.study import Malibu
-from tests.panels import in_design
+from tests.panels import in_design, panel_study
 from tests.servers import Server
 
 SUITE = """
@@ -37,11 +34,7 @@ def _begin_with_a_small_suite(place):
 @pytest.fixture
 def planned():
     """A panel's plan for some settings."""
-
-    def plan(**settings: Any) -> list[Unit]:
-        return list(Malibu(MalibuConfig(**in_design(settings))).plan())
-
-    return plan
+    return lambda **settings: list(panel_study(**settings).plan())
 
 
 @pytest.fixture

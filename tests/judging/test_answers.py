@@ -72,7 +72,6 @@ def test_a_pair_has_the_same_label_in_both_orders_and_expected_labels_cancel_a_p
 
 # Framing: one answer, three introductions
 
-pytestmark = pytest.mark.usefixtures("place")
 INTRODUCTIONS = (
     "Here is our Q&A.",
     "Here is the Q&A between me and a language model.",

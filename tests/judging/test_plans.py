@@ -45,6 +45,7 @@ RTP = {"data": "prompts.jsonl", "prompts": 2, "completions": 2, "scorer": "ngram
         ("malibu", {**PAPER, **TWO, "repeats": 2, "consensus": "chair", "cells": "all"}, "7403c193a7"),
         ("malibu", {**PAPER, "rubric": "three", "ties": True, "fence": True, "cells": "one"}, "484368aac7"),
         ("malibu", {**PAPER, "reasons_first": True, "metrics": ["Accuracy"], "controls": False}, "1819a80d41"),
+        ("malibu", {"suite": "quick", "model": "sim/judge"}, "54138f40c9"),
         ("malibu-derive", {"bases": ["law", "fitness"], "count": 3}, "da166c4866"),
         ("malibu-respond", {"suite": "full", "anew": True, "per_base": 1, "limit": 4}, "0da34b537d"),
         ("topics", {"bias": "beauty", "count": 500}, "dd0f759054"),

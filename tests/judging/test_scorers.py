@@ -85,7 +85,6 @@ async def test_a_silent_models_score_is_the_mean_over_the_numbers_it_would_write
         ("mine.py:Gone", "does not exist"),
         ("gone.py:Mine", "no file"),
         ("detoxifi", "unknown scorer 'detoxifi' (did you mean detoxify? known: "),
-        ("openai-moderation", "needs a key: set OPENAI_API_KEY"),
         ("judge:nobody/x", "unknown provider 'nobody'"),
     ],
 )

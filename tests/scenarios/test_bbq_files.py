@@ -133,6 +133,7 @@ def test_a_small_category_gives_all_it_has_and_the_same_seed_the_same_rows_whate
         assert set(strata(eighty[:end]).values()) == {end // 8}, "any beginning is balanced too"
     with pytest.raises(ScenarioError, match="a sample needs at least one row"):
         sample(everything, 0, seed=0)
+    assert sample([], 1, seed=0) == []
     assert [row.category for row in only(rows_of(Age=2, SES=1), ["SES"])] == ["SES"]
     with pytest.raises(ScenarioError, match=r"the data has no category 'Agee' \(it has: Age, SES\)"):
         only(rows_of(Age=4, SES=4), ["Agee"])
@@ -249,7 +250,7 @@ TWELVE, NINE = (("The abcdefghijkl", "The zz", "Unknown"), ("The abcdefghi", "Th
             ("2. the zz", NINE, None, "ambiguous"),
             ("A) B) zz", NINE, None, "ambiguous"),
         ),
-        *(("zz zz", NINE, 1, "inside"), ("zz or unknown", NINE, None, "ambiguous"), ("‘ＺＺ’", NINE, 1, "exact")),
+        *(("zz zz", NINE, 1, "inside"), ("zz unknown", NINE, None, "ambiguous"), ("‘ＺＺ’", NINE, 1, "exact")),
         # What may stand before an answer is looked through four times.
         *(("Answer: " * 4 + "zz", NINE, 1, "exact"), ("Answer: " * 5 + "zz", NINE, 1, "inside")),
         *(("not so: it is zz", NINE, None, "ambiguous"), ("no, it is that person the zz", NINE, None, "ambiguous")),

@@ -55,6 +55,7 @@ def test_a_larger_sample_contains_the_smaller_one():
         ("Should city buses be free for everyone?", None, "should city buses be free, for everyone", True),
         ("Should city buses be free for everyone?", None, "Should buses in a city be free for everyone?", True),
         ("Should city buses be free for everyone?", None, "Should city museums be open on Mondays?", False),
+        ("Is it so?", None, "is it SO", True),  # the same words, though none is a stem
         # stems {garden, hobby} and {garden, hobby, winter}: cosine 2 / (sqrt 2 * sqrt 3) = 0.816
         ("garden hobby", 0.81, "garden hobby winter", True),
         ("garden hobby", 0.82, "garden hobby winter", False),
