@@ -22,11 +22,9 @@ from pydantic_core import from_json
 from parley.agents import (
     DEFAULT_MODEL,
     ConfigError,
-    Cue,
     Debate,
     Models,
     Readout,
-    Turn,
     load_personas,
     simultaneous,
 )
@@ -131,7 +129,6 @@ class RubricScores:
             model=models[str(unit.facets["model"])],
             rounds=1,
             order=simultaneous,
-            sees=no_one,
             reply_type=self.sheet.reply_type,
             readout=self.config.readout,
             options=self._options,
@@ -140,11 +137,6 @@ class RubricScores:
         transcript = await debate.converse(self.task(unit))
         verdicts = [v for turn in transcript.spoken() for v in self.sheet.verdicts(turn)]
         return Outcome(transcript, tuple(verdicts))
-
-
-def no_one(listener: Cue, turn: Turn) -> bool:
-    """For `sees` of a debate: no judge sees another's turn."""
-    return False
 
 
 def read_texts(config: ScoringConfig) -> Iterator[Text]:

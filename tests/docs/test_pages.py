@@ -63,10 +63,6 @@ def strings_in_code(root: Path) -> Iterator[str]:
                     yield node.value
 
 
-def quoted_messages(root: Path) -> list[str]:
-    return re.findall(r"```text\n(.*)\n```", (root / "docs" / "errors.md").read_text("utf-8"))
-
-
 def missing_pieces(line: str, strings: set[str]) -> list[str]:
     pieces = [piece for piece in line.split("…") if len(piece.strip(" ,;:()'?=&")) > 2]
     return [piece for piece in pieces if not any(piece in text for text in strings)]
@@ -74,7 +70,7 @@ def missing_pieces(line: str, strings: set[str]) -> list[str]:
 
 def test_every_quoted_message_is_still_in_the_code(root: Path) -> None:
     strings = set(strings_in_code(root))
-    messages = quoted_messages(root)
+    messages = re.findall(r"```text\n(.*)\n```", (root / "docs" / "errors.md").read_text("utf-8"))
     assert len(messages) > 20
     assert {message: pieces for message in messages if (pieces := missing_pieces(message, strings))} == {}
     assert missing_pieces("there is no unicorn called …", strings) != []

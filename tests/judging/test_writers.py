@@ -152,12 +152,9 @@ def pair(one: str, two: str) -> dict[str, str]:
     return {"response_1": one, "response_2": two}
 
 
-SHORT = pair("I stretch.", "I bend.")
-
-
 def test_a_bad_pair_is_rejected_with_its_reasons_until_a_good_one_comes(write, author, run_file):
     named = pair(DESK.responses[0].replace(" I ", " she ", 1), DESK.responses[1])
-    author.writes(DESK.text, SHORT, named, pair(*DESK.responses))
+    author.writes(DESK.text, pair("I stretch.", "I bend."), named, pair(*DESK.responses))
     made = write("malibu-respond", scenarios=[DESK.id])
     first, second, third = author.told(DESK.text)
     assert first.startswith("Situation: ")
