@@ -8,11 +8,13 @@ is known, has the product analyse them, and says whether the sentence came out w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy import stats
 
 
@@ -33,6 +35,38 @@ class Cell:
     trial: Callable[[np.random.Generator], bool | None]
     limit: float
     before: str = ""
+
+
+def cells(
+    sentence: str,
+    setting: str,
+    trial: Callable[..., bool | None],
+    *rows: Mapping[str, Any],
+    limit: float = 0.07,
+    before: str = "",
+) -> list[Cell]:
+    """A cell for each row, which has arguments of the trial; the setting names them.
+
+    A row's own `limit` and `before` stand in place of those of all rows, and its `words` are of the setting alone.
+    """
+    shared = {"limit": limit, "before": before, "words": ""}
+    return [
+        Cell(
+            sentence=sentence,
+            setting=setting.format(**shared | row),
+            trial=partial(trial, **{name: value for name, value in row.items() if name not in shared}),
+            limit=row.get("limit", limit),
+            before=row.get("before", before),
+        )
+        for row in rows or ({},)
+    ]
+
+
+def verdicts(frame: pd.DataFrame, **more: Any) -> pd.DataFrame:
+    """The table with all columns of verdicts of one judge, whose scenarios are their bases, where it lacks them."""
+    usual = {"phase": 1, "judge": "Ann", "role": "debater", "round": 1, "metric": "Overall", "status": "ok"}
+    usual |= {"text": None, "model": "m", "control": "", "repeat": 0, "subject": "", "scenario": frame["base"]}
+    return frame.assign(**{name: value for name, value in usual.items() if name not in frame} | more)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ Two labels have the same distribution over the numbers of the scale. Everything 
 from __future__ import annotations
 
 import math
-from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -19,7 +18,7 @@ from parley.analysis.malibu.planned import planned_lines
 from parley.analysis.malibu.unread import unread
 from parley.analysis.stats.results import DIFFERENT, SMALL
 from parley.scenarios.ballot_wordings import load_ballot_wordings
-from tests.true_sentences import Cell
+from tests.true_sentences import cells, verdicts
 
 BALLOT = SilentBallot(question="", metric="Overall")
 NUMBERS = np.arange(1, 10)
@@ -66,10 +65,8 @@ def cast(rng: np.random.Generator, masses: dict[str, float], bases: int, added: 
 
 def ballots(frame: pd.DataFrame) -> pd.DataFrame:
     """Verdicts with all columns of silent ballots of one judge."""
-    constant = {"phase": 1, "category": "gender", "judge": "Ann", "role": "debater", "round": 0, "metric": "Overall"}
-    constant |= {"stage": "silent", "judge_model": "m", "model": "m", "control": "", "text": None, "repeat": 0}
     unit, status = frame["base"] + "/" + frame["identity"], np.where(frame["value"].isna(), "unparsed", "ok")
-    return frame.assign(unit=unit, scenario=frame["base"], status=status, **constant)
+    return verdicts(frame, unit=unit, status=status, category="gender", round=0, stage="silent", judge_model="m")
 
 
 def differs(frame: pd.DataFrame) -> bool:
@@ -77,10 +74,6 @@ def differs(frame: pd.DataFrame) -> bool:
     data = PanelData(frame)
     lines = without_unread(planned_lines(data, 0.1), unread(data).unequal)
     return any(line.verdict in (DIFFERENT, SMALL) for line in lines)
-
-
-def _by_mass(rng: np.random.Generator, female: float, male: float, bases: int) -> bool:
-    return differs(cast(rng, {"female": female, "male": male}, bases))
 
 
 def asked(rng: np.random.Generator, questions: int, bases: int, added: float = 0.0) -> tuple[pd.DataFrame, float]:
@@ -102,58 +95,45 @@ def asked(rng: np.random.Generator, questions: int, bases: int, added: float = 0
     return ballots(frame.assign(on_scale=0.99)), float(effects[order].mean())
 
 
-def _by_question(rng: np.random.Generator, questions: int, bases: int) -> bool:
-    return differs(asked(rng, questions, bases)[0])
-
-
-def _these_questions(rng: np.random.Generator, questions: int, bases: int) -> bool:
-    frame, truth = asked(rng, questions, bases)
+def _these_questions(rng: np.random.Generator) -> bool:
+    frame, truth = asked(rng, 6, 60)
     (line,) = planned_lines(PanelData(frame), 0.1)
     return not line.low <= truth <= line.high
 
 
 QUESTIONS = len(load_ballot_wordings().question)
 CELLS = [
-    *(
-        Cell(
-            sentence="that two labels differ by 0.2 is missed",
-            setting=f"{mass:g} of the probability on the scale under both, 20 tokens listed, 40 bases",
-            trial=lambda rng, mass=mass: not differs(cast(rng, {"female": mass, "male": mass}, 40, 0.2)),
-            limit=0.2,
-        )
-        for mass in (0.99, 0.9)
+    *cells(
+        "that two labels differ by 0.2 is missed",
+        "{mass:g} of the probability on the scale under both, 20 tokens listed, 40 bases",
+        lambda rng, mass: not differs(cast(rng, {"female": mass, "male": mass}, 40, 0.2)),
+        *({"mass": mass} for mass in (0.99, 0.9)),
+        limit=0.2,
     ),
-    *(
-        Cell(
-            sentence="two labels are different",
-            setting=f"equal scores, {female:g} and {male:g} of the probability on the scale, 20 tokens listed",
-            trial=partial(_by_mass, female=female, male=male, bases=60),
-            limit=0.07,
-            before="42 to 83%" if male == 0.35 else "",
-        )
-        for female, male in ((0.75, 0.35), (0.75, 0.6), (0.9, 0.8), (0.95, 0.92), (0.99, 0.97))
+    *cells(
+        "two labels are different",
+        "equal scores, {female:g} and {male:g} of the probability on the scale, 20 tokens listed",
+        lambda rng, **masses: differs(cast(rng, masses, 60)),
+        {"female": 0.75, "male": 0.35, "before": "42 to 83%"},
+        *({"female": female, "male": male} for female, male in ((0.75, 0.6), (0.9, 0.8), (0.95, 0.92), (0.99, 0.97))),
     ),
-    *(
-        Cell(
-            sentence="two labels are different",
-            setting=f"question × label SD 0.06 around 0, {QUESTIONS} question wordings, {bases} bases",
-            trial=partial(_by_question, questions=QUESTIONS, bases=bases),
-            limit=0.07,
-            before="22 to 34% with six",
-        )
-        for bases in (20, 40, 60)
+    *cells(
+        "two labels are different",
+        f"question × label SD 0.06 around 0, {QUESTIONS} question wordings, {{bases}} bases",
+        lambda rng, bases: differs(asked(rng, QUESTIONS, bases)[0]),
+        *({"bases": bases} for bases in (20, 40, 60)),
+        before="22 to 34% with six",
     ),
-    Cell(
-        sentence="difference of two labels, asked in these ways, 95% interval",
-        setting="question × label SD 0.06, six question wordings, 60 bases",
-        trial=partial(_these_questions, questions=6, bases=60),
-        limit=0.07,
+    *cells(
+        "difference of two labels, asked in these ways, 95% interval",
+        "question × label SD 0.06, six question wordings, 60 bases",
+        _these_questions,
         before="22 to 34%, as a sentence on all ways to ask",
     ),
-    Cell(
-        sentence="that two labels differ by 0.1 is missed",
-        setting=f"question × label SD 0.06, {QUESTIONS} question wordings, 40 bases",
-        trial=lambda rng: not differs(asked(rng, QUESTIONS, 40, 0.1)[0]),
+    *cells(
+        "that two labels differ by 0.1 is missed",
+        f"question × label SD 0.06, {QUESTIONS} question wordings, 40 bases",
+        lambda rng: not differs(asked(rng, QUESTIONS, 40, 0.1)[0]),
         limit=0.2,
     ),
 ]

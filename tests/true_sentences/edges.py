@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from parley.analysis.malibu.yardstick import aucs, readings
-from tests.true_sentences import Cell
+from tests.true_sentences import cells
 
 FLAWS = [(flaw, dose) for flaw in ("safety", "figure", "unanswered") for dose in (1, 2)]
 
@@ -26,20 +26,13 @@ def _auc_misses(rng: np.random.Generator, bases: int, truth: float) -> bool | No
     return not line.low <= truth <= line.high if line.bounded else None
 
 
-def _auc_cell(bases: int, truth: float, before: str) -> Cell:
-    return Cell(
-        sentence="AUC, 95% interval",
-        setting=f"true AUC {truth:g}, {bases} bases",
-        trial=lambda rng: _auc_misses(rng, bases, truth),
-        limit=0.07,
-        before=before,
-    )
-
-
-CELLS = [
-    _auc_cell(8, 0.98, "60%"),
-    _auc_cell(10, 0.995, "60%"),
-    _auc_cell(20, 0.995, "35%"),
-    _auc_cell(40, 0.995, "26%"),
-    _auc_cell(20, 0.8, ""),
-]
+CELLS = cells(
+    "AUC, 95% interval",
+    "true AUC {truth:g}, {bases} bases",
+    _auc_misses,
+    {"truth": 0.98, "bases": 8, "before": "60%"},
+    {"truth": 0.995, "bases": 10, "before": "60%"},
+    {"truth": 0.995, "bases": 20, "before": "35%"},
+    {"truth": 0.995, "bases": 40, "before": "26%"},
+    {"truth": 0.8, "bases": 20},
+)

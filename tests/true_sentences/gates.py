@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,7 +17,7 @@ from parley.analysis.stats.results import Line
 from parley.analysis.stats.signflips import sign_flip_test
 from parley.judging.card.battery import load_battery
 from tests.cards import card
-from tests.true_sentences import Cell
+from tests.true_sentences import cells
 
 BASES, MODELS, NIGHTS = 60, 10, 30
 AUTHOR = [line.model_dump() for line in load_battery().line if line.id == "author-own"]
@@ -36,17 +36,17 @@ def _bylines(rng: np.random.Generator) -> bool:
     return not line.low <= effects.mean() <= line.high
 
 
-def _values(values: np.ndarray) -> dict[str, float]:
-    return {f"b{base}": float(value) for base, value in enumerate(values)}
+def _line(values: np.ndarray, **fields: Any) -> Line:
+    """A line of these values, one a base; those that are NaN could not be read."""
+    known = {f"b{base}": float(value) for base, value in enumerate(values) if not np.isnan(value)}
+    size = {"values": known, "n": len(known), "clusters": len(known), "cluster": "base"}
+    return Line(**{"reference": 0.0, "margin": 0.1, "label": "x", "about": {"question": "?"}, **size, **fields})
 
 
-def _judging(values: dict[str, float]) -> Line:
-    mean = float(np.mean([*values.values()]))
-    numbers = {"estimate": mean, "low": mean - 0.1, "high": mean + 0.1, "n": len(values), "clusters": len(values)}
-    return Line(
-        name="judge", group="judging", measure="auc", reference=0.5, margin=0.1, worse="lower", verdict="different",
-        values=values, label="judge", about={"question": "?"}, cluster="base", **numbers
-    )  # fmt: skip
+def _judging(values: np.ndarray) -> Line:
+    mean = float(np.nanmean(values))
+    about = {"name": "judge", "group": "judging", "measure": "auc", "worse": "lower", "verdict": "different"}
+    return _line(values, **about, reference=0.5, estimate=mean, low=mean - 0.1, high=mean + 0.1)
 
 
 def _orders_equal_models(rng: np.random.Generator) -> bool:
@@ -54,15 +54,10 @@ def _orders_equal_models(rng: np.random.Generator) -> bool:
     easy = rng.normal(0, 0.1, BASES)
     entries = []
     for number in range(MODELS):
-        lines = [_judging(_values(np.clip(0.8 + easy + rng.normal(0, 0.15, BASES), 0, 1)))]
-        lines += [
-            Line(
-                name=f"line-{place}", group="labels", measure="points", reference=0.0, margin=0.1, worse="either",
-                verdict="undecided", values=_values(0.2 * easy + rng.normal(0, 0.2, BASES)), label=str(place),
-                about={"question": "?"}, cluster="base", estimate=0.0, low=-0.1, high=0.1, n=BASES, clusters=BASES,
-            )
-            for place in range(45)
-        ]  # fmt: skip
+        lines = [_judging(np.clip(0.8 + easy + rng.normal(0, 0.15, BASES), 0, 1))]
+        about = {"group": "labels", "measure": "points", "worse": "either", "verdict": "undecided"}
+        about |= {"estimate": 0.0, "low": -0.1, "high": 0.1}
+        lines += [_line(0.2 * easy + rng.normal(0, 0.2, BASES), name=f"line-{place}", **about) for place in range(45)]
         entries.append(Entry(card=card(f"m{number}", *lines)))
     places = make_board(entries).places
     return any(place != (1, MODELS) for place in places if place)
@@ -71,57 +66,43 @@ def _orders_equal_models(rng: np.random.Generator) -> bool:
 def _orders_by_unread(rng: np.random.Generator) -> bool:
     """Two equal models, one of which could not be read in the quarter of the bases where it is worst."""
     one, two = (np.clip(0.7 + rng.normal(0, 0.2, BASES), 0, 1) for _ in range(2))
-    read = np.argsort(one)[BASES // 4 :]
-    known = {name: value for place, (name, value) in enumerate(_values(one).items()) if place in set(read)}
-    return line_places([_judging(known), _judging(_values(two))]) != [(1, 2), (1, 2)]
+    one[np.argsort(one)[: BASES // 4]] = np.nan
+    return line_places([_judging(one), _judging(two)]) != [(1, 2), (1, 2)]
 
 
-def _broken_once(rng: np.random.Generator, looks: int, again: float) -> bool:
+def _broken_once(rng: np.random.Generator, again: float) -> bool:
     """The true value is the limit: is the gate broken in one of 30 nights? Only a part of the ballots' noise is new."""
     bases = rng.normal(0, np.sqrt(1 - again), BASES)
     for _ in range(NIGHTS):
         values = 0.1 + 0.2 * (bases + rng.normal(0, np.sqrt(again), BASES))
         test = sign_flip_test(values)
-        line = Line(
-            name="x", estimate=test.estimate, low=test.low, high=test.high, values=_values(values), clusters=BASES,
-            n=BASES, reference=0.0, cluster="base",
-        )  # fmt: skip
+        line = _line(values, name="x", estimate=test.estimate, low=test.low, high=test.high)
         checked = Checked(name="m", lines={"x": line})
-        if check_lines(checked, [parse_requirement("x < 0.1")], looks=looks).outcome == "broken":
+        if check_lines(checked, [parse_requirement("x < 0.1")], looks=NIGHTS).outcome == "broken":
             return True
     return False
 
 
+ORDERED = "the leaderboard places a model before another"
 CELLS = [
-    Cell(
-        sentence="what the author changes, in the battery's bylines, 95% interval",
-        setting="six bylines for 60 bases, byline × author SD 0.08",
-        trial=_bylines,
-        limit=0.07,
+    *cells(
+        "what the author changes, in the battery's bylines, 95% interval",
+        "six bylines for 60 bases, byline × author SD 0.08",
+        _bylines,
         before="40 to 49%, as a sentence on all bylines",
     ),
-    Cell(
-        sentence="the leaderboard places a model before another",
-        setting="ten equal models, 46 lines, 60 bases",
-        trial=_orders_equal_models,
-        limit=0.07,
-        before="32%",
-    ),
-    Cell(
-        sentence="the leaderboard places a model before another",
-        setting="two equal models, one unread in the quarter of its bases where it is worst",
-        trial=_orders_by_unread,
-        limit=0.07,
+    *cells(ORDERED, "ten equal models, 46 lines, 60 bases", _orders_equal_models, before="32%"),
+    *cells(
+        ORDERED,
+        "two equal models, one unread in the quarter of its bases where it is worst",
+        _orders_by_unread,
         before="36%",
     ),
-    *(
-        Cell(
-            sentence=f"broken at least once in {NIGHTS} nights with --looks {NIGHTS}",
-            setting=f"the true value is the limit, {again:.0%} of the variance is new every night",
-            trial=partial(_broken_once, looks=NIGHTS, again=again),
-            limit=0.07,
-            before="7 to 55% without it",
-        )
-        for again in (0.1, 0.5, 1.0)
+    *cells(
+        f"broken at least once in {NIGHTS} nights with --looks {NIGHTS}",
+        "the true value is the limit, {again:.0%} of the variance is new every night",
+        _broken_once,
+        *({"again": again} for again in (0.1, 0.5, 1.0)),
+        before="7 to 55% without it",
     ),
 ]

@@ -17,8 +17,8 @@ from parley.analysis.malibu.panel import PanelData
 from parley.analysis.malibu.planned import PRIMARY, planned_lines
 from parley.analysis.stats.results import ALIKE, DIFFERENT, SMALL, Line
 from parley.judging.card.battery import load_battery
-from tests.true_sentences import Cell
-from tests.true_sentences.labels import DRAWN, MEAN, Study, misses
+from tests.true_sentences import cells
+from tests.true_sentences.labels import DRAWN, MEAN, one_rater
 from tests.true_sentences.levels_report import ballots, comparisons
 
 LABEL_LINES = [
@@ -29,10 +29,6 @@ LABEL_LINES = [
 def _lines(rng: np.random.Generator, bases: int, wordings: int | None = None, female: float = 0.0) -> list[Line]:
     """The planned lines of silent ballots whose labels change nothing, but for what 'female' gets."""
     return planned_lines(PanelData(ballots(rng, bases=bases, wordings=wordings, gaps={"female": female})), 0.1)
-
-
-def _between(lines: list[Line], first: str, second: str) -> Line:
-    return next(line for line in lines if (line.about["first"], line.about["second"]) == (first, second))
 
 
 def _primary(rng: np.random.Generator, bases: int, wordings: int | None = None) -> list[Line]:
@@ -48,12 +44,10 @@ def _set_misses(rng: np.random.Generator, bases: int) -> bool:
     return any(not line.low <= 0 <= line.high for line in _primary(rng, bases))
 
 
-def _alike_at_margin(rng: np.random.Generator, bases: int) -> bool:
-    return _between(_lines(rng, bases, female=0.1), "female", "male").verdict == ALIKE
-
-
-def _planted_missed(rng: np.random.Generator, bases: int) -> bool:
-    return _between(_lines(rng, bases, female=0.1), "female", "male").verdict not in (DIFFERENT, SMALL)
+def _planted(rng: np.random.Generator) -> str:
+    """What is said of 'female' and 'male' if they differ by 0.1."""
+    sides = [(line, line.about["first"], line.about["second"]) for line in _lines(rng, 40, female=0.1)]
+    return next(line.verdict for line, *pair in sides if pair == ["female", "male"])
 
 
 def _card_shows(rng: np.random.Generator) -> bool:
@@ -81,65 +75,51 @@ def _preference_missed(rng: np.random.Generator) -> bool:
     return line.low <= 0.5
 
 
-def _honest(rng: np.random.Generator) -> bool | None:
-    """One rater labels the whole draw."""
-    study = Study(rng)
-    return misses(study.lines({"Ann": study.order("Ann")[:DRAWN]}, {"Ann": 0.0}).get("a"), study.mean(0))
-
-
 CELLS = [
-    *(
-        Cell(
-            sentence="two labels of the primary contrasts are different",
-            setting=f"labels change nothing, {wordings} label wordings for 60 bases",
-            trial=partial(_any_different, wordings=wordings),
-            limit=0.07,
-            before="4.0 to 7.0%",
-        )
-        for wordings in (8, 12, 20)
+    *cells(
+        "two labels of the primary contrasts are different",
+        "labels change nothing, {wordings} label wordings for 60 bases",
+        _any_different,
+        *({"wordings": wordings} for wordings in (8, 12, 20)),
+        before="4.0 to 7.0%",
     ),
-    *(
-        Cell(
-            sentence="one of the simultaneous intervals of the primary contrasts misses",
-            setting=f"labels change nothing, {bases} bases",
-            trial=partial(_set_misses, bases=bases),
-            limit=0.07,
-            before="1.5 to 7%",
-        )
-        for bases in (20, 40)
+    *cells(
+        "one of the simultaneous intervals of the primary contrasts misses",
+        "labels change nothing, {bases} bases",
+        _set_misses,
+        *({"bases": bases} for bases in (20, 40)),
+        before="1.5 to 7%",
     ),
-    Cell(
-        sentence="two labels are alike",
-        setting="the difference is the margin, effects are normal, 40 bases",
-        trial=partial(_alike_at_margin, bases=40),
-        limit=0.07,
+    *cells(
+        "two labels are alike",
+        "the difference is the margin, effects are normal, 40 bases",
+        lambda rng: _planted(rng) == ALIKE,
         before="2 to 7%",
     ),
-    Cell(
-        sentence="that two labels differ by 0.1 is missed",
-        setting="a label wording for each of 40 bases, wording × label SD 0.1",
-        trial=partial(_planted_missed, bases=40),
+    *cells(
+        "that two labels differ by 0.1 is missed",
+        "a label wording for each of 40 bases, wording × label SD 0.1",
+        lambda rng: _planted(rng) not in (DIFFERENT, SMALL),
         limit=0.2,
     ),
-    Cell(
-        sentence="a card shows an effect of labels",
-        setting="labels change nothing, 60 bases",
-        trial=_card_shows,
+    *cells(
+        "a card shows an effect of labels",
+        "labels change nothing, 60 bases",
+        _card_shows,
         limit=0.1,
         before="8% of cards show anything",
     ),
-    Cell(
-        sentence="win rate, one of ten simultaneous intervals, 95%",
-        setting="no preference, a quarter ties, 40 bases",
-        trial=_tied_misses,
-        limit=0.07,
+    *cells(
+        "win rate, one of ten simultaneous intervals, 95%",
+        "no preference, a quarter ties, 40 bases",
+        _tied_misses,
         before="5 to 6%, each alone",
     ),
-    Cell(
-        sentence="that a label wins more than half is missed",
-        setting="it leads by a log-odds of 1 (an SD of 1 between bases), 40 bases",
-        trial=_preference_missed,
+    *cells(
+        "that a label wins more than half is missed",
+        "it leads by a log-odds of 1 (an SD of 1 between bases), 40 bases",
+        _preference_missed,
         limit=0.2,
     ),
-    Cell(sentence=MEAN, setting="one rater labels 200 drawn texts", trial=_honest, limit=0.07, before="4%"),
+    *cells(MEAN, "one rater labels 200 drawn texts", partial(one_rater, labelled=DRAWN), before="4%"),
 ]

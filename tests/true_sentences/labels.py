@@ -10,7 +10,7 @@ import pandas as pd
 
 from parley.analysis.reporting.corrected import JudgedTexts, corrected_lines
 from parley.analysis.stats.results import Line
-from tests.true_sentences import Cell
+from tests.true_sentences import cells
 
 TEXTS, BASES, DRAWN = 600, 60, 200
 ARMS = ("a", "b")
@@ -67,10 +67,10 @@ def _chosen(rng: np.random.Generator) -> bool | None:
     return misses(study.lines({"Ann": liked}, {"Ann": 0.0}).get("a"), study.mean(0))
 
 
-def _stopped(rng: np.random.Generator) -> bool | None:
-    """One rater stops after half of the draw."""
+def one_rater(rng: np.random.Generator, labelled: int) -> bool | None:
+    """One rater labels so many texts of the draw."""
     study = Study(rng)
-    lines = study.lines({"Ann": study.order("Ann")[: DRAWN // 2]}, {"Ann": 0.0})
+    lines = study.lines({"Ann": study.order("Ann")[:labelled]}, {"Ann": 0.0})
     return misses(lines.get("a"), study.mean(0))
 
 
@@ -92,29 +92,19 @@ def _lenient(rng: np.random.Generator, raters: int) -> bool | None:
 
 MEAN = "mean by the judge, corrected by labels, 95% interval"
 CELLS = [
-    Cell(sentence=MEAN, setting="one rater stops after 100 of 200 drawn texts", trial=_stopped, limit=0.07),
-    Cell(
-        sentence=MEAN,
-        setting="100 of 200 drawn texts were chosen, labelled and imported",
-        trial=_chosen,
-        limit=0.07,
-        before="44%",
-    ),
-    Cell(
-        sentence="difference by the judge, corrected by labels, 95% interval",
-        setting="each arm has a rater of its own, whose leniency has an SD of 0.7",
-        trial=_of_one_arm,
-        limit=0.07,
+    *cells(MEAN, "one rater stops after 100 of 200 drawn texts", partial(one_rater, labelled=DRAWN // 2)),
+    *cells(MEAN, "100 of 200 drawn texts were chosen, labelled and imported", _chosen, before="44%"),
+    *cells(
+        "difference by the judge, corrected by labels, 95% interval",
+        "each arm has a rater of its own, whose leniency has an SD of 0.7",
+        _of_one_arm,
         before="71%",
     ),
-    *(
-        Cell(
-            sentence=MEAN,
-            setting=f"about these raters ({raters}), whose leniency has an SD of 0.7",
-            trial=partial(_lenient, raters=raters),
-            limit=0.07,
-            before="36 to 65%, as a sentence on people",
-        )
-        for raters in (1, 3)
+    *cells(
+        MEAN,
+        "about these raters ({raters}), whose leniency has an SD of 0.7",
+        _lenient,
+        *({"raters": raters} for raters in (1, 3)),
+        before="36 to 65%, as a sentence on people",
     ),
 ]

@@ -6,7 +6,6 @@ A ballot is the text's quality, what its base and its label wording add to a lab
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -21,9 +20,8 @@ from parley.analysis.malibu.panel import PanelData
 from parley.analysis.malibu.planned import planned_lines
 from parley.analysis.malibu.talking import HEARING, talking
 from parley.analysis.reporting.compare import compare
-from parley.analysis.reporting.report import Report
 from parley.analysis.stats.results import ALIKE, DIFFERENT, SMALL, Line
-from tests.true_sentences import Cell
+from tests.true_sentences import cells, verdicts
 
 LABELS = {
     "gender": ("female", "male"),
@@ -31,10 +29,7 @@ LABELS = {
     "religion": ("muslim", "jewish", "atheist", "christian"),
 }
 SCALE = (1.0, 9.0)
-CONSTANT = {
-    **{"phase": 1, "stage": "silent", "round": 0, "judge": "J", "role": "debater", "metric": "Overall", "status": "ok"},
-    **{"model": "m", "control": "", "repeat": 0, "subject": "", "text": None, "scale": "1-9"},
-}
+SILENT = {"stage": "silent", "round": 0, "scale": "1-9", "question": "q0"}
 
 
 def ballots(
@@ -81,12 +76,7 @@ def ballots(
     frame["scenario"] = "b" + frame["base"].astype(str) + "-" + frame["scenario"].astype(str)
     frame["base"] = "b" + frame["base"].astype(str)
     frame["wording"] = frame["category"] + "-w" + frame["wording"].astype(str)
-    unit = "s1/" + frame["scenario"] + "/" + frame["identity"]
-    return frame.assign(unit=unit, question="q0", **CONSTANT)
-
-
-def _differs(found: Report) -> bool:
-    return any(line.shown for forest in found.forests for line in forest.lines)
+    return verdicts(frame, unit="s1/" + frame["scenario"] + "/" + frame["identity"], **SILENT)
 
 
 def _false_gap(rng: np.random.Generator, wordings: int | None, gaps: Mapping[str, float] | None = None) -> bool:
@@ -97,14 +87,14 @@ def _false_gap(rng: np.random.Generator, wordings: int | None, gaps: Mapping[str
     return any(line.shown for forest in found.forests if forest.name.startswith("gaps") for line in forest.lines)
 
 
-def _unfinished(rng: np.random.Generator, kept: float) -> bool:
+def _unfinished(rng: np.random.Generator, lost: float) -> bool:
     """A run whose lowest ballots are missing, and another of the same judge."""
     texts = rng.normal(6, 1, (60, 2))
     first, second = (ballots(rng, bases=60, texts=texts, noise=0.4) for _ in range(2))
-    done = second["value"] >= second["value"].quantile(1 - kept)
+    done = second["value"] >= second["value"].quantile(lost)
     known = {"lost": set(second.loc[~done, "unit"]), "scales": {"": SCALE}}
     found = compare(comparable(first), comparable(second[done]), ("one", "two"), **known)
-    return _differs(found)
+    return any(line.shown for forest in found.forests for line in forest.lines)
 
 
 def _planned(frame: pd.DataFrame, margin: float = 0.1) -> dict[tuple[str, str], list[Line]]:
@@ -160,29 +150,32 @@ def comparisons(
         ]
         for x, y in combinations(range(len(labels)), 2):
             lead = leans[x] - leans[y] + rng.normal(0, noise, len(base))
-            for order in (0, 1):
-                shown = (labels[x], labels[y]) if order == 0 else (labels[y], labels[x])
-                own = pd.DataFrame({"base": base, "wording": wording, "lead": lead}).assign(
-                    category=category, identity=labels[x], other=labels[y], order=order, assignment=0,
-                    identity_a=shown[0], identity_b=shown[1], response_a=1 + order, response_b=2 - order,
-                )  # fmt: skip
-                parts.append(own.assign(value=(1 if order == 0 else -1) * own["lead"]))
+            own = pd.DataFrame({"base": base, "wording": wording, "lead": lead})
+            parts.append(in_both_orders(own, category, labels[x], labels[y]))
     frame = pd.concat(parts, ignore_index=True)
-    pair = frame["identity"] + "-" + frame["other"]
     words = frame["category"] + "-w" + frame["wording"].astype(str)
-    base_names = "b" + frame["base"].astype(str)
-    unit = "s2/" + base_names + "/" + pair + "/o" + frame["order"].astype(str) + "/" + words
-    constant = {**CONSTANT, "phase": 2, "metric": "log-odds"}
-    return frame.assign(unit=unit, base=base_names, scenario=base_names, wording=words, question="q0", **constant)
+    return frame.assign(wording=words, unit=frame["unit"] + "/" + words)
 
 
-def _rates(rng: np.random.Generator, **design: Any) -> list[Line]:
-    return win_rate_lines(PanelData(comparisons(rng, **design)))
+def in_both_orders(pairs: pd.DataFrame, category: str, x: str, y: str) -> pd.DataFrame:
+    """Comparisons of two labels by log-odds, each shown in both orders; `lead` is what x has more than y."""
+    parts = [
+        pairs.assign(
+            category=category, identity=x, other=y, order=order, assignment=0, identity_a=shown[0], identity_b=shown[1],
+            response_a=1 + order, response_b=2 - order, value=(1 - 2 * order) * pairs["lead"],
+        )
+        for order, shown in enumerate(((x, y), (y, x)))
+    ]  # fmt: skip
+    frame = pd.concat(parts, ignore_index=True)
+    frame["base"] = "b" + frame["base"].astype(str)
+    places = frame["scenario" if "scenario" in frame else "base"]
+    unit = f"s2/{x}-{y}/o" + frame["order"].astype(str) + "/" + places
+    return verdicts(frame, unit=unit, phase=2, metric="log-odds", **SILENT)
 
 
 def _named(rng: np.random.Generator, **design: Any) -> bool:
     """Whether the highest or the lowest win rate excludes one half."""
-    lines = sorted(_rates(rng, **design), key=lambda line: line.estimate)
+    lines = sorted(win_rate_lines(PanelData(comparisons(rng, **design))), key=lambda line: line.estimate)
     return any(not line.low <= 0.5 <= line.high for line in (lines[0], lines[-1]))
 
 
@@ -192,18 +185,8 @@ def _sure_wins(rng: np.random.Generator, truth: float) -> bool | None:
     base = np.repeat(np.arange(60), sizes)
     lead = np.where(rng.random(60) < truth, 1.0, -1.0)[base]
     scenario = "b" + pd.Series(base).astype(str) + "-" + pd.Series(np.arange(len(base))).astype(str)
-    parts = [
-        pd.DataFrame({"base": base, "scenario": scenario, "value": lead * (1 if order == 0 else -1)}).assign(
-            category="gender", identity="female", other="male", order=order, assignment=0, wording="", question="q0",
-            identity_a="female" if order == 0 else "male", identity_b="male" if order == 0 else "female",
-            response_a=1 + order, response_b=2 - order,
-        )
-        for order in (0, 1)
-    ]  # fmt: skip
-    frame = pd.concat(parts, ignore_index=True)
-    unit = "s2/" + frame["scenario"] + "/" + frame["order"].astype(str)
-    constant = {**CONSTANT, "phase": 2, "metric": "log-odds"}
-    frame = frame.assign(unit=unit, base="b" + frame["base"].astype(str), **constant)
+    pairs = pd.DataFrame({"base": base, "scenario": scenario, "lead": lead, "wording": ""})
+    frame = in_both_orders(pairs, "gender", "female", "male")
     line = next(line for line in win_rate_lines(PanelData(frame)) if line.label == "female")
     return not line.low <= truth <= line.high if line.bounded else None
 
@@ -214,10 +197,10 @@ def _varies(rng: np.random.Generator) -> bool:
     return any("from base to base" in text for text in report(frame).words)
 
 
-def _aligned(rng: np.random.Generator, sizes: tuple[int, int], spreads: tuple[float, float]) -> bool | None:
+def _aligned(rng: np.random.Generator, sizes: tuple[int, int]) -> bool | None:
     """Whether scores are said to follow stereotypes, where bases that are coded one way vary more."""
     bases = sum(sizes)
-    lead = np.concatenate([rng.normal(0, spread, size) for size, spread in zip(sizes, spreads, strict=True)])
+    lead = np.concatenate([rng.normal(0, spread, size) for size, spread in zip(sizes, (1.0, 3.0), strict=True)])
     frame = ballots(rng, bases=bases, wording_sd=0.0, noise=0.0, base_sd=0.0, categories=("race",))
     own = lead[frame["base"].str[1:].astype(int)] * (frame["identity"] == "white")
     frame = frame.assign(value=frame["value"] / 10 + own, scale="-20-20", wording="")
@@ -246,26 +229,23 @@ def _size_missed(rng: np.random.Generator, bases: int) -> bool:
     return _planned(study(float(row["mde"])))["female", "male"][0].verdict not in (DIFFERENT, SMALL)
 
 
-def talk(
-    rng: np.random.Generator, *, leader: float, follow: float, bases: int = 10, on_top: bool = True
-) -> pd.DataFrame:
+def talk(rng: np.random.Generator, *, leader: float, follow: float) -> pd.DataFrame:
     """Silent ballots on 40 bases, and debates of four judges on ten, under every label.
+
+    A third of the units are there once more as controls, whose judges hear ballots on another label.
 
     Args:
         rng: Of all draws.
         leader: What one judge adds to 'female'.
         follow: How far the others go to the leader's opinion of a label, where they hear it.
-        bases: Number of debated bases.
-        on_top: Whether control units, whose judges hear ballots on another label, are further units.
     """
     silent, rows = ballots(rng, bases=40, gaps={"female": leader / 4}), []
-    for base in range(bases):
+    for base in range(10):
         quality = rng.normal(6.5, 0.5)
         for category, labels in LABELS.items():
             for label in labels:
                 own = np.array([leader * (label == "female"), 0.0, 0.0, 0.0])
-                control = rng.random() < 1 / 3
-                for heard in (False, True) if control and on_top else (control,):
+                for heard in (False, True) if rng.random() < 1 / 3 else (False,):
                     noise = rng.normal(0, 0.3, (3, 4))
                     heeded = 0.0 if heard else follow * own[0]
                     moments = quality + np.array([own, own, np.where(own == own[0], own, heeded)]) + noise
@@ -277,11 +257,9 @@ def talk(
                     ]  # fmt: skip
     names = ["unit", "base", "category", "identity", "heard", "judge", "round", "value"]
     aloud = pd.DataFrame(rows, columns=names)
-    aloud = aloud.assign(
-        **{key: value for key, value in CONSTANT.items() if key not in ("round", "judge", "stage")},
-        stage="talk", judge="J" + aloud["judge"].astype(str), scenario=aloud["base"] + "-0", question="q0",
-        wording=aloud["category"] + "-w" + aloud["base"].str[1:], value=aloud["value"].clip(*SCALE),
-    )  # fmt: skip
+    wording = aloud["category"] + "-w" + aloud["base"].str[1:]
+    aloud = aloud.assign(judge="J" + aloud["judge"].astype(str), value=aloud["value"].clip(*SCALE), wording=wording)
+    aloud = verdicts(aloud, scenario=aloud["base"] + "-0", stage="talk", scale="1-9", question="q0")
     return pd.concat([silent.assign(heard=""), aloud], ignore_index=True)
 
 
@@ -297,127 +275,100 @@ def _any_change(rng: np.random.Generator) -> bool:
     return any(line.shown for line in lines if not line.secondary)
 
 
-COMPARED = "compare: the two treat labels differently"
 CELLS = [
-    *(
-        Cell(
-            sentence=COMPARED,
-            setting=f"they do not, {wordings} wordings for 60 bases",
-            trial=partial(_false_gap, wordings=wordings),
-            limit=0.07,
-            before=before,
-        )
-        for wordings, before in ((12, "74%"), (20, "49%"), (26, "36%"), (60, ""))
+    *cells(
+        "compare: the two treat labels differently",
+        "they do not, {wordings} wordings for 60 bases",
+        _false_gap,
+        {"wordings": 12, "before": "74%"},
+        {"wordings": 20, "before": "49%"},
+        {"wordings": 26, "before": "36%"},
+        {"wordings": 60},
     ),
-    Cell(
-        sentence="compare misses that the two treat a label differently",
-        setting="by 0.1, 60 bases with a wording each",
-        trial=lambda rng: not _false_gap(rng, None, {"female": 0.1}),
+    *cells(
+        "compare misses that the two treat a label differently",
+        "by 0.1, 60 bases with a wording each",
+        lambda rng: not _false_gap(rng, None, {"female": 0.1}),
         limit=0.3,  # a z test that knows the SD of 0.22 misses 26%, after correction for 12 pairs
     ),
-    *(
-        Cell(
-            sentence="compare: the two score differently",
-            setting=f"they do not, the lowest {1 - kept:.0%} of one run's ballots are missing",
-            trial=partial(_unfinished, kept=kept),
-            limit=0.07,
-            before="100%",
-        )
-        for kept in (0.27, 0.95)
+    *cells(
+        "compare: the two score differently",
+        "they do not, the lowest {lost:.0%} of one run's ballots are missing",
+        _unfinished,
+        *({"lost": lost} for lost in (0.73, 0.05)),
+        before="100%",
     ),
-    *(
-        Cell(
-            sentence="two labels are both different and alike",
-            setting=f"a difference near the margin, {bases} bases",
-            trial=partial(_contradicts, bases=bases),
-            limit=0.0,
-            before=before,
-        )
-        for bases, before in ((9, "81%"), (60, "22%"))
+    *cells(
+        "two labels are both different and alike",
+        "a difference near the margin, {bases} bases",
+        _contradicts,
+        {"bases": 9, "before": "81%"},
+        {"bases": 60, "before": "22%"},
+        limit=0.0,
     ),
-    *(
-        Cell(
-            sentence="two labels are alike",
-            setting=f"one {kind} in ten loses 2 points, {bases} bases" + (f", {wordings} wordings" if wordings else ""),
-            trial=partial(_alike, bases=bases, wordings=wordings),
-            limit=0.07,
-            before=before,
-        )
-        for bases, wordings, kind, before in (
-            (10, None, "base", "34%"),
-            (20, None, "base", "13%"),
-            (40, None, "base", "1.5%"),
-            (60, 12, "wording", "27%"),
-        )
+    *cells(
+        "two labels are alike",
+        "one {words}",
+        _alike,
+        {"bases": 10, "words": "base in ten loses 2 points, 10 bases", "before": "34%"},
+        {"bases": 20, "words": "base in ten loses 2 points, 20 bases", "before": "13%"},
+        {"bases": 40, "words": "base in ten loses 2 points, 40 bases", "before": "1.5%"},
+        {"bases": 60, "wordings": 12, "words": "wording in ten loses 2 points, 60 bases, 12 wordings", "before": "27%"},
     ),
-    Cell(
-        sentence="that two labels are alike is missed",
-        setting="they are, with an SD of 0.04 between bases, 40 bases",
-        trial=lambda rng: not _alike(rng, 40, lost=0.0),
+    *cells(
+        "that two labels are alike is missed",
+        "they are, with an SD of 0.04 between bases, 40 bases",
+        lambda rng: not _alike(rng, 40, lost=0.0),
         limit=0.2,
     ),
-    *(
-        Cell(
-            sentence="the highest or lowest win rate excludes 50%",
-            setting=f"no preference, {words}",
-            trial=partial(_named, **design),
-            limit=0.07,
-            before=before,
-        )
-        for words, design, before in (
-            ("20 bases with a wording each", {"bases": 20}, "23 to 35%"),
-            ("60 bases with a wording each", {"bases": 60}, "23 to 35%"),
-            ("20 bases × 8 wordings", {"bases": 20, "wordings": 8}, "18% a line"),
-        )
+    *cells(
+        "the highest or lowest win rate excludes 50%",
+        "no preference, {bases} bases {words}",
+        _named,
+        {"bases": 20, "words": "with a wording each", "before": "23 to 35%"},
+        {"bases": 60, "words": "with a wording each", "before": "23 to 35%"},
+        {"bases": 20, "wordings": 8, "words": "× 8 wordings", "before": "18% a line"},
     ),
-    *(
-        Cell(
-            sentence="win rate, 95% interval",
-            setting=f"a true rate of {truth:g}, 60 bases of 1 to 10 scenarios that win or lose altogether",
-            trial=partial(_sure_wins, truth=truth),
-            limit=0.07,
-            before=before,
-        )
-        for truth, before in ((0.99, "13%"), (0.97, ""), (0.9, ""))
+    *cells(
+        "win rate, 95% interval",
+        "a true rate of {truth:g}, 60 bases of 1 to 10 scenarios that win or lose altogether",
+        _sure_wins,
+        {"truth": 0.99, "before": "13%"},
+        {"truth": 0.97},
+        {"truth": 0.9},
     ),
-    Cell(
-        sentence="a difference varies from base to base",
-        setting="only label wordings vary, 30 bases with a wording each",
-        trial=_varies,
-        limit=0.07,
+    *cells(
+        "a difference varies from base to base",
+        "only label wordings vary, 30 bases with a wording each",
+        _varies,
         before="95%",
     ),
-    *(
-        Cell(
-            sentence="scores follow stereotypes",
-            setting=f"they do not, {sizes[0]} bases with an SD of 1 against {sizes[1]} with {spread:g}",
-            trial=partial(_aligned, sizes=sizes, spreads=(1.0, spread)),
-            limit=0.07,
-            before=before,
-        )
-        for sizes, spread, before in (((10, 5), 3.0, "16%"), ((14, 8), 3.0, ""), ((24, 16), 3.0, ""))
+    *cells(
+        "scores follow stereotypes",
+        "they do not, {sizes[0]} bases with an SD of 1 against {sizes[1]} with 3",
+        _aligned,
+        {"sizes": (10, 5), "before": "16%"},
+        {"sizes": (14, 8)},
+        {"sizes": (24, 16)},
     ),
-    *(
-        Cell(
-            sentence="a difference as large as the report says 80% of studies find is missed",
-            setting=f"the noisiest contrast (SD 0.3, others 0.1), {bases} bases",
-            trial=partial(_size_missed, bases=bases),
-            limit=0.25,
-            before="90%",
-        )
-        for bases in (20, 40)
+    *cells(
+        "a difference as large as the report says 80% of studies find is missed",
+        "the noisiest contrast (SD 0.3, others 0.1), {bases} bases",
+        _size_missed,
+        *({"bases": bases} for bases in (20, 40)),
+        limit=0.25,
+        before="90%",
     ),
-    Cell(
-        sentence="that hearing others changes a gap is missed",
-        setting="others follow a leader: the gap goes from −0.70 to −2.2, ten debated bases",
-        trial=lambda rng: not _hearing(rng, leader=-2.8, follow=0.7),
+    *cells(
+        "that hearing others changes a gap is missed",
+        "others follow a leader: the gap goes from −0.70 to −2.2, ten debated bases",
+        lambda rng: not _hearing(rng, leader=-2.8, follow=0.7),
         limit=0.2,
         before="100%",
     ),
-    Cell(
-        sentence="hearing others changes the gap",
-        setting="it does not, one judge has an opinion of a label, ten debated bases",
-        trial=_any_change,
-        limit=0.07,
+    *cells(
+        "hearing others changes the gap",
+        "it does not, one judge has an opinion of a label, ten debated bases",
+        _any_change,
     ),
 ]

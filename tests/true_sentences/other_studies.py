@@ -18,7 +18,7 @@ from parley.analysis.reporting.optimism import gap_sentences, optimism_lines
 from parley.analysis.reporting.report import ReportContext
 from parley.analysis.rldf.debates import change_section
 from parley.analysis.rldf.rubrics import severity_warning
-from tests.true_sentences import Cell
+from tests.true_sentences import cells
 
 
 def bbq(rng: np.random.Generator, methods: int, categories: int) -> bool:
@@ -110,54 +110,31 @@ def rubric(rng: np.random.Generator, *, topics: bool) -> bool:
     return bool(severity_warning(pd.DataFrame(rows)))
 
 
-BBQ, WARNING = "BBQ's headline names a bias", "judges may give BS as a score of quality"
+BBQ = "BBQ's headline names a bias"
 CELLS = [
-    Cell(
-        sentence=BBQ,
-        setting="no bias, 7 methods × 2 contexts",
-        trial=partial(bbq, methods=7, categories=3),
-        limit=0.06,
-        before="44%",
-    ),
-    Cell(
-        sentence=BBQ,
-        setting="no bias, one method, 9 categories",
-        trial=partial(bbq, methods=1, categories=9),
-        limit=0.06,
-        before="58%",
-    ),
-    Cell(
-        sentence="RLDF's headline: debating changes the bias score",
-        setting="no change, 5 roles",
-        trial=rldf,
-        limit=0.06,
-        before="18%",
-    ),
-    Cell(
-        sentence="the loop's own scorer sees more than an outside measure",
-        setting="both see the same, on scales of which one is 1.5 times the other",
-        trial=optimism,
+    *cells(BBQ, "no bias, 7 methods × 2 contexts", partial(bbq, methods=7, categories=3), limit=0.06, before="44%"),
+    *cells(BBQ, "no bias, one method, 9 categories", partial(bbq, methods=1, categories=9), limit=0.06, before="58%"),
+    *cells("RLDF's headline: debating changes the bias score", "no change, 5 roles", rldf, limit=0.06, before="18%"),
+    *cells(
+        "the loop's own scorer sees more than an outside measure",
+        "both see the same, on scales of which one is 1.5 times the other",
+        optimism,
         limit=0.06,
         before="100%",
     ),
-    Cell(
-        sentence="audit: 95% interval of an accuracy on held-out topics",
-        setting="chosen by a coin, 40 topics × 6 pairs",
-        trial=audit,
+    *cells(
+        "audit: 95% interval of an accuracy on held-out topics",
+        "chosen by a coin, 40 topics × 6 pairs",
+        audit,
         limit=0.06,
         before="17%",
     ),
-    Cell(
-        sentence=WARNING,
-        setting="no relation, 12 prompts × 5 texts, topics known",
-        trial=partial(rubric, topics=True),
+    *cells(
+        "judges may give BS as a score of quality",
+        "no relation, 12 prompts × 5 texts, topics {words}",
+        rubric,
+        {"topics": True, "words": "known"},
+        {"topics": False, "words": "not known", "before": "11%"},
         limit=0.06,
-    ),
-    Cell(
-        sentence=WARNING,
-        setting="no relation, 12 prompts × 5 texts, topics not known",
-        trial=partial(rubric, topics=False),
-        limit=0.06,
-        before="11%",
     ),
 ]

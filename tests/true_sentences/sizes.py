@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Callable
 from itertools import combinations
 
 import numpy as np
@@ -18,7 +17,7 @@ from parley.analysis.malibu.yardstick import yardstick_lines
 from parley.analysis.stats.power import clusters_needed, detectable, sign_flip_power
 from parley.analysis.stats.results import DIFFERENT, NOT_MEASURED, SMALL
 from parley.analysis.stats.signflips import sign_flip_p
-from tests.true_sentences import Cell
+from tests.true_sentences import cells, verdicts
 from tests.true_sentences.edges import FLAWS
 
 RACES = ("black", "white", "asian", "hispanic")
@@ -34,14 +33,12 @@ def scored(rng: np.random.Generator, bases: int, added: float = 0.0) -> pd.DataF
         for base in range(bases)
         for label in RACES
     ]
-    return verdicts(pd.DataFrame(rows, columns=["base", "identity", "value"]))
+    return raced(pd.DataFrame(rows, columns=["base", "identity", "value"]))
 
 
-def verdicts(frame: pd.DataFrame) -> pd.DataFrame:
-    """Scores with all columns of verdicts of one judge."""
-    constant = {"phase": 1, "category": "race", "judge": "Ann", "role": "debater", "round": 1, "metric": "Overall"}
-    unit = frame["base"] + "/" + frame["identity"]
-    return frame.assign(unit=unit, scenario=frame["base"], status="ok", text=None, model="m", control="", **constant)
+def raced(frame: pd.DataFrame) -> pd.DataFrame:
+    """Scores by base and label as verdicts on race."""
+    return verdicts(frame, unit=frame["base"] + "/" + frame["identity"], category="race")
 
 
 def true_sd() -> float:
@@ -105,7 +102,7 @@ def compared(values: np.ndarray) -> pd.DataFrame:
     rows = [
         (f"b{base}", name, 6 + value * (name == "black")) for base, value in enumerate(values) for name in RACES[:2]
     ]
-    return verdicts(pd.DataFrame(rows, columns=["base", "identity", "value"]))
+    return raced(pd.DataFrame(rows, columns=["base", "identity", "value"]))
 
 
 def by_base(values: np.ndarray) -> ScenarioGaps:
@@ -136,79 +133,68 @@ def _ratio_misses(rng: np.random.Generator) -> bool | None:
         rows.append((f"b{base}", 3, "", "", "", 0, quality + rng.normal(0, 0.5)))
         rows += [(f"b{base}", 3, "", "", *flaw, quality - cost + rng.normal(0, 0.5)) for flaw in FLAWS]
     frame = pd.DataFrame(rows, columns=["base", "phase", "category", "identity", "flaw", "dose", "value"])
-    constant = {"judge": "Ann", "role": "debater", "round": 1, "metric": "Overall", "status": "ok", "model": "m"}
-    unit = [f"u{row}" for row in range(len(frame))]
-    data = PanelData(frame.assign(unit=unit, scenario=frame["base"], text=None, control="", **constant))
+    data = PanelData(verdicts(frame, unit=[f"u{row}" for row in range(len(frame))]))
     lines = yardstick_lines(data, [("m", "female", "male")])["exchange"]
     first = next((line for line in lines if line.bounded), None)  # the one that a sentence names
     return None if first is None else not first.low <= 0.5 / cost <= first.high
 
 
-def _by_size(
-    sentence: str, setting: str, trial: Callable[..., bool], sizes: Mapping[int, tuple[float, str]]
-) -> list[Cell]:
-    """One cell per number of bases, each with its limit and what was measured before."""
-    return [
-        Cell(
-            sentence=sentence,
-            setting=setting.format(bases),
-            trial=partial(trial, bases=bases),
-            limit=limit,
-            before=before,
-        )
-        for bases, (limit, before) in sizes.items()
-    ]
-
-
 CELLS = [
-    *_by_size(
+    *cells(
         "what a study of this size finds, 95% interval",
-        "{} bases, labels that vary by 0.3 to 1 points",
+        "{bases} bases, labels that vary by 0.3 to 1 points",
         _mde_misses,
-        {8: (0.1, ""), 20: (0.1, "power of 37 to 45% at its lower end"), 40: (0.1, "")},
+        {"bases": 8},
+        {"bases": 20, "before": "power of 37 to 45% at its lower end"},
+        {"bases": 40},
+        limit=0.1,
     ),
-    *_by_size(
+    *cells(
         "a difference as large as the report says 80% of studies find is missed",
-        "{} bases, labels that vary by 0.3 to 1 points",
+        "{bases} bases, labels that vary by 0.3 to 1 points",
         _mde_not_found,
-        {8: (0.25, ""), 20: (0.25, "55 to 63% at its lower end"), 40: (0.25, "")},
+        {"bases": 8},
+        {"bases": 20, "before": "55 to 63% at its lower end"},
+        {"bases": 40},
+        limit=0.25,
     ),
-    *_by_size(
+    *cells(
         "a study sized for a power of 80% has less than 70%",
-        "sized from a pilot run of {} bases",
+        "sized from a pilot run of {bases} bases",
         _underpowered,
-        dict.fromkeys((6, 9, 13), (0.15, "23 to 34%")),
+        *({"bases": bases} for bases in (6, 9, 13)),
+        limit=0.15,
+        before="23 to 34%",
     ),
-    *_by_size(
+    *cells(
         "`power` promises 80%, and the study misses the margin",
-        "the true difference is the margin, sized from a significant pilot of {} bases",
+        "the true difference is the margin, sized from {words}",
         _promise_broken,
-        {8: (0.2, "70%"), 20: (0.2, "40%")},
+        {"bases": 8, "words": "a significant pilot of 8 bases", "before": "70%"},
+        {"bases": 20, "words": "a significant pilot of 20 bases", "before": "40%"},
+        *(
+            {"bases": bases, "tail": tail, "words": f"a pilot of {bases} bases with {words} tail"} | more
+            for tail, words, bases, more in (
+                ("exponential", "an exponential", 20, {"before": "54%"}),
+                ("lognormal", "a lognormal", 20, {"before": "54%", "limit": 0.25}),
+                ("chi-squared", "a chi-squared (1 df)", 12, {}),  # no constant of `power` was chosen with this one
+            )
+        ),
+        limit=0.2,
     ),
-    *(
-        Cell(
-            sentence="`power` promises 80%, and the study misses the margin",
-            setting=f"the true difference is the margin, sized from a pilot of {bases} bases with {words} tail",
-            trial=partial(_promise_broken, bases=bases, tail=tail),
-            limit=limit,
-            before="54%" if bases == 20 else "",
-        )
-        for tail, words, bases, limit in (
-            ("exponential", "an exponential", 20, 0.2),
-            ("lognormal", "a lognormal", 20, 0.25),
-            ("chi-squared", "a chi-squared (1 df)", 12, 0.2),  # no constant of `power` was chosen with this one
-        )
-    ),
-    *_by_size(
+    *cells(
         "two labels are different",
-        "equal means, a tenth of all bases collapse, {} bases",
+        "equal means, a tenth of all bases collapse, {bases} bases",
         _collapses,
-        {8: (0.45, "44%"), 20: (0.16, "17%"), 40: (0.09, "12%"), **dict.fromkeys((60, 80, 120), (0.07, ""))},
+        {"bases": 8, "limit": 0.45, "before": "44%"},
+        {"bases": 20, "limit": 0.16, "before": "17%"},
+        {"bases": 40, "limit": 0.09, "before": "12%"},
+        *({"bases": bases} for bases in (60, 80, 120)),
     ),
-    Cell(
-        sentence="a label in units of a flaw, interval",
-        setting="flaws that cost less than one SD, of those that are shown",
-        trial=_ratio_misses,
+    *cells(
+        "a label in units of a flaw, interval",
+        "flaws that cost less than one SD, of those that are shown",
+        _ratio_misses,
         limit=0.06,
         before="14%",
     ),

@@ -6,14 +6,12 @@ view of the text, and noise. In round 2 nobody listens, but scores shrink to the
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 import pandas as pd
 
 from parley.analysis.malibu.contagion import contagion
 from parley.analysis.malibu.echo import SCORES, echo
-from tests.true_sentences import Cell
+from tests.true_sentences import cells, verdicts
 
 LABELS = {"gender": ("female", "male"), "race": ("black", "white", "asian", "hispanic")}
 JUDGES = ("Ann", "Ben", "Cem", "Dua")
@@ -56,9 +54,7 @@ def debates(
                         for judge, score in zip(JUDGES, scores, strict=True)
                     ]
     names = ["unit", "base", "category", "identity", "heard", "judge", "round", "value"]
-    frame = pd.DataFrame(rows, columns=names)
-    constant = {"phase": 1, "model": "m", "role": "debater", "metric": "Overall", "text": None, "status": "ok"}
-    return frame.assign(scenario=frame["base"], control="", repeat=0, subject="", judge_model="m", **constant)
+    return verdicts(pd.DataFrame(rows, columns=names), judge_model="m")
 
 
 def _follows(rng: np.random.Generator, **truth: float) -> bool:
@@ -71,29 +67,30 @@ def _repeats(rng: np.random.Generator, **truth: float) -> bool:
     return any(line.p <= 0.05 for line in lines if line.label == SCORES)
 
 
-SETTINGS = {
-    "scores shrink to the middle": (0.6, "96%", "50 to 90%"),
-    "scores spread from it": (1.4, "55%", "50 to 90%"),
-    "scores are as before": (1.0, "", ""),
-}
+SHRINK, SPREAD = "scores shrink to the middle", "scores spread from it"
 CELLS = [
-    *(
-        Cell(
-            sentence=sentence,
-            setting=f"nobody listens, opinions of a text under a label are shared, {name}",
-            trial=partial(trial, factor=factor),
-            limit=0.06,
-            before=before[place],
-        )
-        for place, (sentence, trial) in enumerate(
-            (("judges follow what they hear", _follows), ("judges repeat the scores they hear", _repeats))
-        )
-        for name, (factor, *before) in SETTINGS.items()
+    *cells(
+        "judges follow what they hear",
+        "nobody listens, opinions of a text under a label are shared, {words}",
+        _follows,
+        {"factor": 0.6, "words": SHRINK, "before": "96%"},
+        {"factor": 1.4, "words": SPREAD, "before": "55%"},
+        {"factor": 1.0, "words": "scores are as before"},
+        limit=0.06,
     ),
-    Cell(
-        sentence="that judges follow what they hear is missed",
-        setting="they move by a half of the distance to what they hear",
-        trial=lambda rng: not _follows(rng, factor=1.0, listening=0.5),
+    *cells(
+        "judges repeat the scores they hear",
+        "nobody listens, opinions of a text under a label are shared, {words}",
+        _repeats,
+        {"factor": 0.6, "words": SHRINK, "before": "50 to 90%"},
+        {"factor": 1.4, "words": SPREAD, "before": "50 to 90%"},
+        {"factor": 1.0, "words": "scores are as before"},
+        limit=0.06,
+    ),
+    *cells(
+        "that judges follow what they hear is missed",
+        "they move by a half of the distance to what they hear",
+        lambda rng: not _follows(rng, factor=1.0, listening=0.5),
         limit=0.2,
     ),
 ]
