@@ -89,14 +89,8 @@ def silent_pairs(
             own = lean + noise * rng.normal()
             for order in (0, 1):
                 facets = pair_facets(*labels, f"b{base}-{scenario}", order=order) | {"category": category}
-                row = {
-                    **BALLOT,
-                    **facets,
-                    "base": f"b{base}",
-                    "wording": f"w{base}",
-                    "question": "q0",
-                    "judge": "Judge",
-                }
+                own_words = {"base": f"b{base}", "wording": f"w{base}", "question": "q0", "judge": "Judge"}
+                row = BALLOT | facets | own_words
                 odds = place + (-own if order else own)
                 chosen = {"metric": "preferred", "text": "A" if odds > 0 else "B", "value": 1 / (1 + np.exp(-odds))}
                 rows += [row | chosen, row | {"metric": "log-odds", "value": odds}]

@@ -10,11 +10,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from parley.analysis.bbq.leaderboard import comparable as bbq_comparable
 from parley.analysis.reporting.compare import NothingShared, compare
 from parley.analysis.reporting.report import Report
-from parley.analysis.squad.report import comparable as squad_comparable
-from tests.analysis.bbq_verdicts import bbq_answer
 from tests.analysis.verdicts import single
 
 NAMES = ("one", "two")
@@ -190,30 +187,3 @@ def test_a_difference_that_missing_units_could_undo_is_not_shown() -> None:
     assert compare(first, far[2:], NAMES, **some).words[2].startswith("Accuracy: "), (
         "a difference that they cannot undo"
     )
-
-
-def answer(example: int, value: float | None) -> dict[str, Any]:
-    """An ambiguous row that has a scenario of its own."""
-    return bbq_answer(2 * example, value, judge="J", role="debater", target=0, scenario=f"s{example}") | {
-        "text": None if value is None else "words"
-    }
-
-
-def test_answers_to_bbq_are_compared_by_being_right_and_by_the_target() -> None:
-    first = pd.DataFrame([answer(n, value) for n, value in enumerate((2.0, 2.0, 0.0, None))])
-    second = pd.DataFrame([answer(n, value) for n, value in enumerate((2.0, 0.0, 1.0, 2.0))])
-    result = table(compare(bbq_comparable(first), bbq_comparable(second), NAMES))
-    right = result.loc["right, ambig"]
-    assert (right["first"], right["second"], right["n"]) == (2 / 3, 1 / 3, 3), "the fourth could not be read"
-    target = result.loc["target of those who name a person, ambig"]
-    assert (target["first"], target["second"], target["n"]) == (1.0, 0.0, 1), "both named a person once"
-
-
-def test_answers_to_squad_are_compared_by_the_official_measures() -> None:
-    def answered(text: str) -> pd.DataFrame:
-        question = {"answers": '["in Denmark"]', "answerable": True, "search": "none", "model": "m", "paragraph": "p"}
-        return pd.DataFrame([answer(0, 1.0) | question | {"text": text}])
-
-    result = table(compare(squad_comparable(answered("in Denmark")), squad_comparable(answered("Denmark")), NAMES))
-    assert result.loc["exact match, answerable", ["first", "second"]].tolist() == [1.0, 0.0]
-    assert result.loc["F1, answerable", "second"] == pytest.approx(2 / 3)  # precision 1, recall 1/2

@@ -163,7 +163,10 @@ def test_only_the_lines_direction_is_worse_and_a_tolerance_is_allowed() -> None:
 
 @pytest.mark.parametrize(
     ("after", "worse", "outcome"),
-    [(0.5, "", "holds"), (0.9, "", "changed"), (0.1, "", "changed"), (0.9, "lower", "holds"), (0.1, "lower", "broken")],
+    [
+        *((0.5, "", "holds"), (0.9, "", "changed"), (0.1, "", "changed")),
+        *((0.9, "lower", "holds"), (0.1, "lower", "broken"), (0.9, "either", "broken"), (0.1, "either", "holds")),
+    ],
 )
 def test_a_level_whose_worse_side_nobody_named_can_only_have_moved(after: float, worse: str, outcome: str) -> None:
     """A run's accuracy has no reference value: whether it rose or fell, it is not compared by its distance from 0."""
@@ -173,6 +176,7 @@ def test_a_level_whose_worse_side_nobody_named_can_only_have_moved(after: float,
     )
     (finding,) = check_lines(new, [], baseline=old).findings
     assert finding.outcome == outcome
+    assert check_lines(new, [parse_requirement(f"f1.abs < {after + 0.1:g}")]).outcome == "holds", "of 0"
 
 
 @pytest.mark.parametrize(("text", "outcome"), [("unread < 0.02", "holds"), ("unread < 0.005", "broken")])

@@ -127,23 +127,14 @@ def test_identities_are_compared_within_scenarios_after_the_last_round_and_each_
     """Eight scenarios: b is a point above a at the end with one of two models, so 2 of the 2 ** 8 arrangements of signs
     are as far off."""
     rows = [
-        (
-            f"{s}/{who}",
-            s,
-            model,
-            who,
-            "M",
-            n,
-            "ok",
-            100.0 if n == 1 else s + (who == "b") * (1 if model == "m" else (-1) ** s),
-        )
+        {"unit": f"{s}/{who}", "scenario": s, "model": model, "identity": who, "metric": "M", "status": "ok"}
+        | {"round": n, "value": 100.0 if n == 1 else s + (who == "b") * (1 if model == "m" else (-1) ** s)}
         for s in range(8)
         for who in "ab"
         for model in "mn"
         for n in (1, 2)
     ]
-    columns = ["unit", "scenario", "model", "identity", "metric", "round", "status", "value"]
-    report = generic.report(pd.DataFrame(rows, columns=columns))
+    report = generic.report(pd.DataFrame(rows))
     table = report.table("differences").set_index("model")
     assert table.loc["m", ["first", "second", "estimate", "clusters"]].tolist() == ["a", "b", -1.0, 8]
     assert table.loc["m", ["p", "p_adjusted"]].tolist() == pytest.approx([2 / 2**8] * 2), "not for the other's test"

@@ -79,6 +79,7 @@ ANSCOMBE = (
     [10, 8, 13, 9, 11, 14, 6, 4, 12, 7, 5, 3],
     [8.04, 6.95, 7.58, 8.81, 8.33, 9.96, 7.24, 4.26, 10.84, 4.82, 5.68, NAN],
 )
+FOUR_COLUMNS = [[-0.3, 0.0, 0.3, 0.1]] * 20
 SPREAD = ScoreSpread(base=0.3, scenario=0.6, residual=1.0)
 TENTHS, HUNDREDTHS = np.arange(1, 11) / 10, np.arange(1, 101) / 100
 
@@ -220,6 +221,8 @@ LINES: list[tuple[Callable[[], Any], dict[str, Any], float]] = [
         | {"high": 4 + stats.t.ppf(0.975, 2) * math.sqrt(2), "clusters": 2},
         1e-9,
     ),
+    # All rows agree, so that the error is that of four columns, 0.3² + 0.1² + … around 0.025
+    (lambda: crossed(FOUR_COLUMNS), {"standard_error": math.sqrt(0.1875 / 3) / 2, "df": 3, "estimate": 0.025}, 1e-9),
     (  # values of one cell are averaged first
         lambda: crossed_mean([1.0, 3.0, 3.0, 5.0, 4.0], [0, 0, 0, 1, 1], ["x", "x", "y", "x", "y"]),
         {"estimate": 3.5, "standard_error": crossed([[2.0, 3.0], [5.0, 4.0]]).standard_error},
@@ -282,6 +285,11 @@ LINES: list[tuple[Callable[[], Any], dict[str, Any], float]] = [
         | {"measure": "mean difference, f − m"}
         | {"note": "3 clusters: p cannot be below 0.25; an interval needs 6", "statistic": 2 / stats.sem([1, 2, 3])},
         1e-9,
+    ),
+    (  # three identities: both rows turned round are as far apart as they are, and one alone is not
+        lambda: effect_of_cells(pd.DataFrame([[1.0, 4.0, 2.0], [2.0, 7.0, 3.0]])),
+        {"p": 2 / 4, "method": "sign flips of whole clusters, exact"},
+        0,
     ),
     (lambda: permuted_difference([1.0, 2.0], [0.0, 0.5]), {"low": -INF, "high": INF}, 0),
     (lambda: permuted_difference([], [1.0]), {"p": NAN}, 0),
@@ -350,14 +358,18 @@ VALUES: list[tuple[Callable[[], Any], Any, float]] = [
         np.mean(np.array(list(itertools.product([0, 1], repeat=10))) @ (2.5 - SLEEP) <= 1e-9),
         1e-12,
     ),
+    (lambda: equivalence_p(-SLEEP, 2.5) - equivalence_p(SLEEP, 2.5), 0, 1e-12),  # the other side of the margin
     (lambda: equivalence_p([0.0] * 20, 0.1), 2.0**-20, 1e-15),
     (lambda: equivalence_p([0.0] * 4, 0.1), 1 / 16, 0),  # four clusters cannot show it at 5%
     (lambda: equivalence_p([], 0.1), NAN, 0),
     (lambda: crossed_equivalence_p(crossed([[1.0, 3.0], [4.0, 4.0], [4.0, 8.0]]), 4.0), 0.5, 1e-9),
+    # the margin that a 90% interval just fits in
+    (lambda: crossed_equivalence_p(crossed(FOUR_COLUMNS), crossed(FOUR_COLUMNS, level=0.9).high), 0.05, 1e-9),
     # Holm by hand: the smallest times five, the next times four, … none below the one before; pingouin's documentation
     (lambda: holm([0.50, 0.003, 0.32, 0.054, 0.0003]), [0.64, 0.012, 0.64, 0.162, 0.0015], 1e-9),
     # stdlib's padjust, checked there against R's p.adjust
     (lambda: benjamini_hochberg([0.008, 0.03, 0.123, 0.6, 0.2]), [0.04, 0.075, 0.205, 0.6, 0.25], 1e-9),
+    (lambda: [holm([0.6, 0.9, 0.4]), benjamini_hochberg([0.9, 0.9])], [[1, 1, 1], [0.9, 0.9]], 1e-12),  # at most 1
     (lambda: holm([0.01, NAN, 0.04]), [0.02, NAN, 0.04], 1e-9),  # what is missing is not corrected for
     (lambda: benjamini_hochberg([0.01, NAN, 0.04]), [0.02, NAN, 0.04], 1e-9),
     # Power. 2 of 32 sign patterns: p is at least 0.0625, whatever the data are
@@ -373,6 +385,10 @@ VALUES: list[tuple[Callable[[], Any], Any, float]] = [
     # Calculations in Clinical Research, one-sample design, test for equivalence); t instead of z adds one or two
     (lambda: clusters_for_equivalence(1.0, 0.05), 3425.6, 3),
     (lambda: [clusters_for_equivalence(1.0, 1e-9), clusters_for_equivalence(NAN, 0.1)], [None, None], 0),
+    # What has 80% is found in 80%, and one cluster fewer has less
+    (lambda: sign_flip_power(13, -detectable(13, 0.1, tests=9), 0.1, tests=9), 0.8, 1e-4),
+    (lambda: clusters_for_equivalence(0.5, 0.5, tests=13), 20, 0),
+    (lambda: [equivalence_power(bases, 0.5, 0.5, tests=13) >= 0.8 for bases in (19, 20)], [False, True], 0),
     # Differences that do not vary: p is 1 where all are 0, and 1 of 16 sign patterns is above 5%
     (lambda: [detectable(6, 0.0), detectable(5, 0.0)], [0, INF], 0),
     (lambda: [sign_flip_power(20, 0.1, 0.0), sign_flip_power(20, 0.0, 0.0)], [1, 0], 0),

@@ -18,16 +18,16 @@ from parley.base.errors import ConfigError
 from parley.reports.leaderboards import leaderboard, read_entries
 from tests.cards import HASH, around, card, line
 
+JUDGING = {"group": "judging", "reference": 0.5, "worse": "lower", "measure": "auc"}
+
 
 def able(name: str, gender: float = 0.0, seed: int = 0, auc: float = 0.8, **changes: object) -> Card:
-    judging = line("judge", around(auc, seed=seed), group="judging", reference=0.5, worse="lower", measure="auc")
+    judging = line("judge", around(auc, seed=seed), **JUDGING)
     return card(name, judging, line("gender", around(gender, seed=seed), group="labels"), **changes)
 
 
 def unable(name: str) -> Card:
-    return card(
-        name, line("judge", around(0.5), group="judging", reference=0.5, worse="lower"), line("gender", around(0.0))
-    )
+    return able(name, auc=0.5)
 
 
 @pytest.mark.parametrize("worse", ["higher", "lower", "either"])
@@ -65,12 +65,14 @@ def test_bases_that_only_one_could_be_read_in_may_have_any_value() -> None:
 
 
 def test_models_that_cannot_judge_have_no_place() -> None:
-    board = make_board([Entry(card=each) for each in (able("a"), unable("b"), able("c", 0.5, seed=1, auc=0.6))])
-    assert board.judging == (True, False, True)
-    assert (board.ordered, board.places) == ("judge", ((1, 1), None, (2, 2)))
+    cards = able("a"), unable("b"), able("c", 0.5, seed=1, auc=0.6), card("d", line("else", around(0.8), **JUDGING))
+    unread = card("e", line("judge", around(0.8), **JUDGING, values={}))
+    board = make_board([Entry(card=each) for each in (*cards, unread)])
+    assert board.judging == (True, False, True, True, True)
+    assert (board.ordered, board.places) == ("judge", ((1, 1), None, (2, 2), None, None))
     values = board_values(board)["models"]
-    assert [model["lines"]["gender"]["place"] for model in values] == [None, None, None], "one line orders"
-    assert board.headline == "2 of 3 models were shown to judge better than chance."
+    assert [model["lines"]["gender"]["place"] for model in values[:3]] == [None, None, None], "one line orders"
+    assert board.headline == "4 of 5 models were shown to judge better than chance."
     nobody = make_board([Entry(card=unable("a")), Entry(card=unable("b"))])
     assert nobody.headline == "None of 2 models was shown to judge better than chance."
 

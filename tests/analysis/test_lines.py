@@ -181,21 +181,46 @@ def test_the_largest_line_that_is_shown_is_named_with_its_p_and_how_many_were_te
     assert (found.verdict, found.line, found.distance, found.tests, found.shown) == ("different", LARGE, 0.5, 3, 2)
 
 
-def test_none_shown_says_how_many_were_tested() -> None:
-    assert headline(plot(UNSURE)).answer == "Undecided: the test is not significant."
-    found = headline(plot(*[UNSURE] * 14))
-    assert (found.answer, found.line) == ("Undecided: none of 14 tests is significant.", None)
+WITHIN = replace(UNSURE, verdict="alike", margin=0.1)
+UNTESTED, UNBOUNDED = replace(LARGE, p_adjusted=math.nan), replace(LARGE, low=math.nan, high=math.nan)
+BLOCKED = replace(LARGE, verdict="not measured", note="No verdict: the first place wins 95%.")
+SIMULTANEOUS = replace(LARGE, simultaneous=(-1.0, -0.02))
+DRAWN = [replace(line, low=math.nan, high=math.nan, simultaneous=(-1.0, 2.5)) for line in (UNSURE, LARGE)]
+ALL = "b − c: −0.50 (simultaneous 95% interval −1.00 to {}), p = 0.01 corrected for 2 tests"
+ALONE = "a − b: +0.40 (+0.10 to +0.70), p = 0.04 corrected for 2 tests."
+OPEN = "Undecided: the test is not significant."
 
 
-def test_the_headline_has_the_verdict_of_its_lines() -> None:
-    alike = replace(UNSURE, verdict="alike", margin=0.1)
-    found = headline(plot(alike, alike))
-    assert (found.verdict, found.answer) == ("alike", "Alike: all 2 lie within ±0.1.")
-    assert headline(plot(alike)).answer == "Alike: it lies within ±0.1."
-    assert headline(plot(alike, UNSURE)).verdict == "undecided", "not all of them are alike"
-    assert headline(plot(alike, replace(SMALL, verdict="different but small"))).verdict == "different but small"
-    differ = headline(plot(replace(UNSURE, verdict="judges differ")))
-    assert differ.text == "Do they differ? Judges differ: the test is not significant."
+@pytest.mark.parametrize(
+    ("lines", "verdict", "answer"),
+    [
+        ([UNSURE], "undecided", OPEN),
+        ([UNSURE] * 14, "undecided", "Undecided: none of 14 tests is significant."),
+        ([WITHIN, WITHIN], "alike", "Alike: all 2 lie within ±0.1."),
+        ([WITHIN], "alike", "Alike: it lies within ±0.1."),
+        ([WITHIN, UNSURE], "undecided", "Undecided: none of 2 tests is significant."),  # not all of them are alike
+        ([WITHIN, replace(SMALL, verdict="different but small")], "different but small", ALONE),
+        ([replace(UNSURE, verdict="judges differ")], "judges differ", "Judges differ: the test is not significant."),
+        # what has no test, no interval or no answer is never named, nor is a secondary line
+        *(([other, UNSURE], "undecided", OPEN) for other in (UNTESTED, UNBOUNDED, BLOCKED)),
+        ([replace(LARGE, secondary=True), UNSURE], "undecided", OPEN),
+        ([UNTESTED], "not measured", "Not known yet: the data are too few for a test."),
+        ([UNBOUNDED], "not measured", "Not known yet: the data are too few for an interval."),
+        ([BLOCKED, BLOCKED], "not measured", BLOCKED.note),
+        # what is chosen among several has the interval that holds for all, as drawn
+        ([SIMULTANEOUS, SMALL], "different", f"{ALL.format('−0.02')}; 2 are significant, and this is the largest."),
+        (DRAWN, "different", f"{ALL.format('+2.50')}."),
+    ],
+)
+def test_the_headline_has_the_verdict_of_its_lines(lines: list[Line], verdict: str, answer: str) -> None:
+    found = headline(plot(*lines))
+    assert (found.verdict, found.answer) == (verdict, answer)
+    assert (found.line is None) == (found.shown == 0)
+
+
+def test_without_a_reference_the_first_line_is_described() -> None:
+    found = headline(plot(replace(UNSURE, p_adjusted=math.nan), SMALL, reference=None))
+    assert (found.verdict, found.answer) == ("", "a − c: 0.90 (−0.30 to 2.10).")
 
 
 def test_where_a_plot_says_what_its_lines_mean_the_answer_needs_no_statistics() -> None:
@@ -219,31 +244,6 @@ def test_where_a_plot_says_what_its_lines_mean_the_answer_needs_no_statistics() 
     assert answer(replace(UNSURE, verdict="judges differ")).startswith("It depends on the judge. On average a − c by")
     of_model = replace(LARGE, group="race · m", about={"model": "m"})
     assert answer(of_model) == "Yes: with m, b − c by 0.50."
-
-
-def test_a_line_without_a_test_an_interval_or_an_answer_is_never_named_nor_a_secondary_one() -> None:
-    untested, unbounded = replace(LARGE, p_adjusted=math.nan), replace(LARGE, low=math.nan, high=math.nan)
-    blocked = replace(LARGE, verdict="not measured", note="No verdict: the first place wins 95%.")
-    for other in (untested, unbounded, blocked, replace(LARGE, secondary=True)):
-        found = headline(plot(other, UNSURE))
-        assert (found.answer, found.tests) == ("Undecided: the test is not significant.", 1)
-    for alone in (untested, unbounded, blocked):
-        assert headline(plot(alone)).verdict == "not measured", "as of a run that stopped early"
-    assert headline(plot(blocked, blocked)).answer == blocked.note
-
-
-def test_a_headline_that_is_chosen_among_several_has_the_interval_that_holds_for_all() -> None:
-    found = headline(plot(replace(LARGE, simultaneous=(-1.0, -0.02)), SMALL))
-    assert found.answer.startswith("b − c: −0.50 (simultaneous 95% interval −1.00 to −0.02), p = 0.01")
-    only = [replace(line, low=math.nan, high=math.nan, simultaneous=(-1.0, 2.5)) for line in (UNSURE, LARGE)]
-    assert headline(plot(*only)).answer.startswith("b − c: −0.50 (simultaneous 95% interval −1.00 to +2.50)"), (
-        "as drawn"
-    )
-
-
-def test_without_a_reference_the_first_line_is_described() -> None:
-    found = headline(plot(replace(UNSURE, p_adjusted=math.nan), SMALL, reference=None))
-    assert (found.verdict, found.answer) == ("", "a − c: 0.90 (−0.30 to 2.10).")
 
 
 def test_what_blocks_stands_in_place_of_the_answer_and_every_reader_gets_the_same_object() -> None:

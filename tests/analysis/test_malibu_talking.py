@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from parley.analysis import malibu
 from parley.analysis.malibu.contagion import NO_CONTROL, NOT_BLIND, contagion
 from parley.analysis.malibu.echo import RATES, SCORES, Statement, echo, judge_statements, unit_repeats
 from parley.analysis.malibu.panel import PanelData
-from parley.analysis.malibu.talking import HEARING, REASONS, talking
+from parley.analysis.malibu.talking import HEARING, REASONS, asked_words, talking
 from parley.analysis.reporting.report import ReportContext
 from parley.analysis.stats.results import Line
 from parley.analysis.stats.signflips import sign_flip_test
@@ -116,10 +117,14 @@ def test_the_contrast_that_silent_ballots_show_most_is_the_one_test() -> None:
     aloud = aloud[aloud["base"].isin(debated)]
     aloud = aloud.assign(unit="t" + aloud["unit"], heard=aloud["identity"])
     rounds = [aloud.assign(round=n, value=aloud["value"] - (n == 2) * (aloud["identity"] == "white")) for n in range(3)]
-    lines = talking(PanelData(pd.concat([silent.assign(heard=""), *rounds], ignore_index=True)))
+    data = PanelData(pd.concat([silent.assign(heard=""), *rounds], ignore_index=True))
+    lines = talking(data)
     (asked,) = [line for line in lines if not line.secondary]
     assert (asked.about["category"], asked.about["step"], asked.tests) == ("race", HEARING, 1)
     assert (asked.estimate, asked.shown) == (pytest.approx(1.0), True)
+    few, said = (list(asked_words(data, [replace(asked, clusters=bases)])) for bases in (5, 6))
+    assert few == ["Talking: 200 debates cannot show whether it changes the difference."]
+    assert said[0].endswith("'black, asian, hispanic' and 'white' (+0.48 before, +1.48 after): it amplifies the bias.")
 
 
 def two_judges(*scores: Sequence[tuple[float, float]]) -> pd.DataFrame:

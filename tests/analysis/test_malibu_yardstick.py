@@ -27,6 +27,7 @@ from parley.analysis.malibu.yardstick import (
 )
 from parley.analysis.reporting.report import ReportContext
 from parley.analysis.stats.results import Line
+from tests.analysis.verdicts import single
 
 METRICS = ("Accuracy", "Efficiency")
 TEXTS = [("", 0), *NAMES]
@@ -37,12 +38,8 @@ COSTS = {("safety", 1): 1.0, ("safety", 2): 2.0, ("figure", 1): 0.5, ("figure", 
 
 
 def row(unit: str, base: str, judge: str, metric: str, value: float, **facets: object) -> dict[str, object]:
-    return {
-        **{"unit": unit, "base": base, "scenario": f"{base}-1", "category": "", "identity": "", "judge": judge},
-        **{"role": "judge", "round": 1, "metric": metric, "value": value, "status": "ok", "model": "sim/planted"},
-        **{"repeat": 0, "control": ""},
-        **facets,
-    }
+    about = {"unit": unit, "base": base, "judge": judge, "metric": metric, "model": "sim/planted", **facets}
+    return single(f"{base}-1", "", value) | about
 
 
 def ballots(

@@ -1,11 +1,6 @@
-"""The optimism gap on simulated loops whose scorer is noisy, and whose outside measure is the truth.
-
-`STUDIES=400 python -m pytest tests/analysis/test_optimism.py -m nightly -s` prints how often the interval covers it.
-"""
+"""The optimism gap on simulated loops whose scorer is noisy, and whose outside measure is the truth."""
 
 from __future__ import annotations
-
-import os
 
 import numpy as np
 import pandas as pd
@@ -24,10 +19,8 @@ from parley.analysis.reporting.optimism import (
 )
 from parley.analysis.reporting.overcorrection import by_iteration, overcorrection_section
 from parley.analysis.stats.results import Line
-from parley.judging.overcorrection import keeps_something
 from parley.training.evaluation.metrics import reward_gap
 
-STUDIES = int(os.environ.get("STUDIES", "100"))
 PROMPTS, COMPLETIONS, PASSES = 30, 4, 3
 SYSTEMS = ("Default", "Flattering", "Better")
 
@@ -128,14 +121,6 @@ def test_a_measure_of_the_same_family_gives_a_lower_bound() -> None:
     assert line.endswith(f" {LOWER_BOUND}.")
     (line,) = gap_sentences(optimism_lines(items.assign(inside="gpt-6"), ["system"]), "points")
     assert LOWER_BOUND not in line
-
-
-def test_what_a_revision_must_keep() -> None:
-    text = "I can't stand the noise that those people make at night."
-    assert keeps_something(text, "I can't stand the noise at night.")
-    assert not keeps_something("Those people make too much noise at night again.", "I can't help with that noise.")
-    assert keeps_something("Noisy neighbours annoy everybody.", "Quiet, please, all day long.")
-    assert not keeps_something("Noisy neighbours annoy everybody tonight.", "Quiet, please, all day long.")
 
 
 def test_bbqs_gap_is_in_percent_lost_and_equal_units_of_two_models_stay_apart() -> None:

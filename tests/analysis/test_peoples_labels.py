@@ -120,14 +120,10 @@ def _width(line: Line, by: str = "") -> float:
     return line.also[f"{by}high"] - line.also[f"{by}low"] if by else line.high - line.low
 
 
-def test_one_text_per_cluster_and_one_fold_is_ppi_py() -> None:
+def test_one_text_per_cluster_and_one_fold_is_ppi_py_with_t_and_the_labels_degrees_of_freedom() -> None:
     found = corrected_mean(SINGLE, folds=1)
     assert found.estimate == pytest.approx(5.20793527222676, abs=1e-12)
     assert found.also["weight"] == pytest.approx(0.22350650881321352, abs=1e-12)
-
-
-def test_the_error_is_that_of_ppi_py_with_t_and_the_labels_degrees_of_freedom() -> None:
-    found = corrected_mean(SINGLE, folds=1)
     theirs = (5.66285653 - 4.75301402) / 2 / stats.norm.ppf(0.975)
     # ppi_py takes labelled and unlabelled texts as two samples, each around its own mean; here they are one sample.
     everything = np.mean([*F, *U])
@@ -183,13 +179,11 @@ def test_the_error_sums_over_clusters_before_it_squares() -> None:
 
 
 def test_no_interval_below_ten_labelled_clusters() -> None:
-    clusters = np.repeat(np.arange(30), 4)
-    labels = np.full(120, np.nan)
-    labels[:36] = np.arange(36) % 7
-    nine = LabelledTexts(judged=np.arange(120) % 5, labels=labels, clusters=clusters)
-    labels = labels.copy()
-    labels[36] = 3
-    ten = LabelledTexts(judged=np.arange(120) % 5, labels=labels, clusters=clusters)
+    place = np.arange(120)
+    nine, ten = (
+        LabelledTexts(judged=place % 5, labels=np.where(place < labelled, place % 7, np.nan), clusters=place // 4)
+        for labelled in (36, 37)
+    )
     assert corrected_mean(nine).clusters == 9
     assert math.isnan(corrected_mean(nine).low)
     assert math.isnan(corrected_mean(nine).also["alone_low"])

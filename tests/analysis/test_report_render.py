@@ -27,6 +27,7 @@ from parley.analysis.reporting.report import (
     format_cell,
     format_interval,
 )
+from tests.analysis.verdicts import study
 
 MODEL = """<script>alert(1)</script>"'|$x_1$ & 100% #1 {a}~^ <!-- --> """ + "very-long-name-" * 20
 # Two dollar signs would make mathematics of what lies between them, and a broken formula cannot be drawn.
@@ -34,30 +35,15 @@ LABELS = ('"><img src=x onerror=alert(2)>', "a|b & c_d", r"$\broken{$ ${price} 1
 METRIC = r"$\metric{$"
 
 
-def hostile() -> pd.DataFrame:
-    """Two scenarios with scores and preferences, under names that contain code."""
-    rng = np.random.default_rng(0)
-    rows = []
-    base = {"model": MODEL, "category": "<b>kind</b>", "role": "debater", "repeat": 0, "control": "", "status": "ok"}
-    for n in range(4):
-        for round, judge in ((1, "J1"), (1, "J2"), (2, "J1"), (2, "J2")):
-            verdict = {**base, "scenario": f"s{n}", "judge": judge, "round": round, "subject": ""}
-            for label in LABELS:
-                single = {**verdict, "unit": f"1/{n}/{label}", "phase": 1, "identity": label}
-                rows.append({**single, "metric": METRIC, "value": float(rng.integers(0, 11))})
-            for x, y in zip(LABELS, LABELS[1:] + LABELS[:1], strict=True):
-                pair = {"identity": x, "other": y, "identity_a": x, "identity_b": y, "response_a": 1, "response_b": 2}
-                place = {"unit": f"2/{n}/{x}{y}", "phase": 2, "assignment": 0, "order": 0, "metric": "preferred"}
-                rows.append({**verdict, **pair, **place, "value": None, "text": str(rng.choice(["A", "B", "tie"]))})
-    return pd.DataFrame(rows)
-
-
 @pytest.fixture(scope="module")
 def report() -> Report:
+    """Scores and preferences under names that contain code."""
+    frame = study(LABELS, bases=4, judges=2, rounds=2, phases=(1, 2), metrics=(METRIC,), model=MODEL)
     run = {"file": "a<b>.sqlite", "seed": 3, "models": [MODEL], "versions": {"parley": "0.1"}, "cost": None}
     caution = "<script>alert(3)</script> is SIMULATED."
     return malibu.report(
-        hostile(), ReportContext(title=f"malibu · {MODEL}", draws=50, seed=11, runs=(run,), cautions=(caution,))
+        frame.assign(category="<b>kind</b>"),
+        ReportContext(title=f"malibu · {MODEL}", draws=50, seed=11, runs=(run,), cautions=(caution,)),
     )
 
 

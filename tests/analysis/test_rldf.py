@@ -1,4 +1,4 @@
-"""Debates, framings, rubrics and the check of a referee in numbers, on frames small enough to work out by hand."""
+"""Debates, rubrics and the check of a referee in numbers, on frames small enough to work out by hand."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.calibration.referee import simulated_check
 from parley.analysis.reporting.report import ReportContext
-from parley.analysis.rldf import ablation, framing, referee, rubrics
+from parley.analysis.rldf import ablation, referee, rubrics
 from parley.analysis.rldf import debates as rldf
 from parley.analysis.rldf.check import by_dose, check_verdict, report
 from parley.analysis.rldf.report import debates as debates_report
@@ -19,16 +19,8 @@ from parley.analysis.rldf.report import debates as debates_report
 
 def row(topic: str, round: int, subject: str, value: float | None, **more: Any) -> dict[str, Any]:
     usual = {"unit": topic, "judge": "Referee", "role": "referee", "metric": "bias", "status": "ok", "text": None}
-    return {
-        **usual,
-        "model": "m",
-        "bias": "age",
-        "topic": topic,
-        "round": round,
-        "subject": subject,
-        "value": value,
-        **more,
-    }
+    usual |= {"model": "m", "bias": "age"}
+    return usual | {"topic": topic, "round": round, "subject": subject, "value": value} | more
 
 
 def debates(scores: dict[str, list[tuple[float | None, float | None]]], **more: Any) -> pd.DataFrame:
@@ -176,37 +168,6 @@ def test_the_headline_is_all_roles_and_never_a_single_one() -> None:
     assert (headline.verdict, headline.tests) == ("different", 1), "roles are another family"
 
 
-def framed(counts: dict[str, tuple[float | None, ...]]) -> pd.DataFrame:
-    return pd.DataFrame(
-        [
-            row(topic, number, frame, value, metric=metric)
-            for topic, values in counts.items()
-            for number, (frame, value) in enumerate(zip(framing.FRAMES, values, strict=True), 1)
-            for metric in ("biases", "named")
-        ]
-    )
-
-
-def test_framings_are_compared_on_the_same_answers() -> None:
-    frame = framed({"a": (0, 1, 2), "b": (0, 1, 3), "c": (1, 2, 4), "d": (0, None, 3)})
-    whole = framing.report(frame)
-    means = whole.table("frames").set_index(["framing", "measure"])["estimate"]
-    assert means["our Q&A", "biases"] == 0.25
-    assert [table.name for table in whole.tables] == ["readings", "differences", "frames", "any"]
-    assert [forest.name for forest in whole.forests][:2] == ["differences-biases", "frames-biases"]
-    assert whole.table("any").set_index(["framing", "measure"]).loc[("our Q&A", "any_biases"), "estimate"] == 0.25
-    assert whole.words[0] == "Unreadable, and left out: 1 reply."
-    gaps = whole.table("differences").set_index(["first", "second"])
-    rival, model, ours = (framing.FRAMES[name] for name in ("rival", "model", "ours"))
-    assert gaps.loc[(rival, ours), "estimate"] == pytest.approx(11 / 4)
-    assert gaps.loc[(model, ours), "n"] == 3
-    # 2, 3, 3, 3: mean 2.75, standard error 0.25, t = 11 on 3 degrees of freedom, p = 0.00161 (two-sided)
-    assert gaps.loc[(rival, ours), "p"] == pytest.approx(0.00161, abs=1e-5)
-    assert math.isnan(gaps.loc[(model, ours), "p"]), "a gap that never varies has no t test"
-    said = f"{rival} compared with {ours}: number of biases admitted per answer is higher by 2.75 (+1.95 to +3.55; p = "
-    assert any(line.startswith(said) for line in whole.words)
-
-
 def rated(table: dict[str, list[float | None]], group: dict[str, str] | None = None) -> pd.DataFrame:
     return pd.DataFrame(
         [
@@ -298,17 +259,12 @@ def estimate(frame: pd.DataFrame, table: str, measure: str) -> float:
     return float(value)
 
 
-def test_a_scorer_has_no_reverse_question() -> None:
+def test_a_scorer_has_no_reverse_question_and_equal_scores_are_said() -> None:
     scores = {f"t{n}": [1.0, 2.0, 3.0 + n, 4.0] for n in range(8)}
-    verdict = check_verdict(pd.DataFrame(verdict_rows(scores)), "scorer/ngrams")
-    assert verdict.passed
-    assert verdict.sentence == "scorer/ngrams can referee age (AUC 1.00)."
-
-
-def test_equal_scores_are_said() -> None:
-    verdict = check_verdict(pd.DataFrame(verdict_rows({f"t{n}": [5.0] * 4 for n in range(8)})))
-    assert not verdict.passed
-    assert verdict.sentence == "hf/judge cannot referee age: all scores are the same."
+    able = check_verdict(pd.DataFrame(verdict_rows(scores)), "scorer/ngrams")
+    assert (able.passed, able.sentence) == (True, "scorer/ngrams can referee age (AUC 1.00).")
+    equal = check_verdict(pd.DataFrame(verdict_rows({f"t{n}": [5.0] * 4 for n in range(8)})))
+    assert (equal.passed, equal.sentence) == (False, "hf/judge cannot referee age: all scores are the same.")
 
 
 def test_the_report_warns_of_places_and_length() -> None:

@@ -103,8 +103,11 @@ def test_figures_need_judged_quality_and_say_that_a_model_is_simulated() -> None
         for n in range(8)
         for metric, start, end in (("toxicity", 0.4 + 0.02 * n, 0.1 + 0.02 * n), ("fluency", 80.0 + n % 3, 80.0))
     ]
-    whole = report(frame(*drops), ReportContext(draws=50, cautions=("It is simulated.",)))
+    sets = frame(*drops).assign(set=lambda rows: rows["prompt"].map(lambda name: "high" if name < "p4" else "mild"))
+    whole = report(sets, ReportContext(draws=50, cautions=("It is simulated.",)))
     assert [figure.name for figure in whole.figures] == ["toxicity_against_quality", "refined"]
     for figure in whole.figures:
         assert "It is simulated." in figure.draw().get_supxlabel().replace("\n", " ")
+    high, mild = whole.figures[0].draw().axes
+    assert high.get_ylim() == mild.get_ylim(), "both sets on one scale"
     assert [figure.name for figure in report(SMALL, ReportContext(draws=50)).figures] == ["refined"]

@@ -39,6 +39,9 @@ def test_rubric_scores_are_compared_topic_by_topic() -> None:
     row = paired.frame.iloc[0]
     assert (row["system"], row["difference"], row["topics"]) == ("RLDF", pytest.approx(-20.0), 12)
     assert row["p"] < 0.01
+    made = report((scores, paired), "t", (), ("BBQ (evaluate.bbq is not set)",))
+    assert made.words[0].startswith("RLDF: BS −20.0 points (p = ")
+    assert made.words[-1] == "Not measured: BBQ (evaluate.bbq is not set)."
 
 
 def bbq() -> pd.DataFrame:
@@ -61,12 +64,6 @@ def test_bbq_is_compared_row_by_row_and_contexts_stay_apart() -> None:
     tests = paired.frame.set_index(["context", "measure"])
     assert tests.loc[("ambiguous", "accuracy"), "difference"] == 1.0
     assert tests.loc[("disambiguated", "accuracy"), "difference"] == 0.0
-
-
-def test_what_was_not_measured_is_said() -> None:
-    made = report(rubric_tables(rubric(2.0), "Default"), "t", (), ("BBQ (evaluate.bbq is not set)",))
-    assert made.words[0].startswith("RLDF: BS −20.0 points (p = ")
-    assert made.words[-1] == "Not measured: BBQ (evaluate.bbq is not set)."
 
 
 def test_a_policy_that_says_little_or_always_the_same_is_seen() -> None:
