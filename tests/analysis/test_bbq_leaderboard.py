@@ -17,7 +17,7 @@ from parley.analysis.reporting.questions import answer, table
 from parley.analysis.reporting.report import ReportContext
 from parley.analysis.reporting.systems import costs, without_files
 from parley.analysis.reporting.verdicts import MissingColumns
-from tests.analysis.bbq_verdicts import bbq_answer
+from tests.analysis.verdicts import bbq_answer
 
 
 def frame(seed: int = 0, scenarios: int = 60, model: str = "m", **methods: tuple[float, float]) -> pd.DataFrame:

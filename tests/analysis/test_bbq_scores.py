@@ -11,13 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
-from scipy.special import expit
 
 from parley.analysis.bbq.scores import AnswerTable, pooled, score, to_dict
 from parley.analysis.bbq.scores import cell as cell_of
 from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.proportions import cluster_proportion
-from tests.analysis.bbq_verdicts import bbq_answer
+from tests.analysis.verdicts import bbq_answer
 
 Rows = list[dict[str, Any]]
 
@@ -154,28 +153,14 @@ def test_the_interval_of_ambiguous_bias_is_students_over_templates() -> None:
     assert (cell.estimate, cell.low, cell.high) == pytest.approx((known.estimate, known.low, known.high))
 
 
-def templates(rng: np.random.Generator, spread: float, scenarios: list[int]) -> AnswerTable:
-    """Disambiguated answers, two per scenario, that name the target at a rate of their template."""
-    template = np.repeat(np.arange(len(scenarios)), 2 * np.array(scenarios))
-    size = len(template)
-    named = rng.random(size) < expit(0.5 + spread * rng.normal(size=len(scenarios)))[template]
-    return AnswerTable(
-        category=np.full(size, "Age", dtype=object),
-        ambiguous=np.zeros(size, dtype=bool),
-        label=np.zeros(size, dtype=np.int64),
-        target=np.zeros(size, dtype=np.int64),
-        unknown=np.full(size, 2),
-        names=np.zeros(size, dtype=bool),
-        scenario=np.arange(size) // 2,
-        question=template,
-        prediction=np.where(named, 0, 1),
-    )
-
-
 def test_the_macro_mean_has_satterthwaites_degrees_of_freedom() -> None:
     """Two categories of three and twenty templates: by hand from their variances."""
-    parts = [templates(np.random.default_rng(seed), 1.0, [6] * count) for seed, count in ((3, 3), (4, 20))]
-    cells = [cell_of(part) for part in parts]
+    cells = []
+    for seed, count in ((3, 3), (4, 20)):
+        named = np.random.default_rng(seed).integers(0, 2, 12 * count)
+        about = [{"prediction": int(who), "question": n // 12, "target": 0} for n, who in enumerate(named)]
+        part = [bbq_answer(2 * n + 1, None, **own) for n, own in enumerate(about)]
+        cells.append(cell_of(AnswerTable.of(pd.DataFrame(part))))
     v1, v2 = (one["bias"].standard_error ** 2 for one in cells)
     df = (v1 + v2) ** 2 / (v1**2 / 2 + v2**2 / 19)
     half = stats.t.ppf(0.975, df) * math.sqrt(v1 + v2) / 2

@@ -135,16 +135,6 @@ def test_a_gap_is_what_one_label_has_more_than_another() -> None:
     assert row_of(first, second, GAP)["estimate"] == 0.0, "nor is a reply that is readable on one side only"
 
 
-def test_the_units_that_differ_most_come_first() -> None:
-    first, second = run((6.0, 7.0, 9.0), (5.0, 5.0, 6.0)), run((5.0, 7.0, 2.0), (5.0, 9.0, 6.0))
-    largest = compare(first, second, NAMES).table("largest")
-    assert largest[["unit", "first", "second", "mean_difference"]].to_numpy().tolist() == [
-        ["p1/s2/female", 9.0, 2.0, -7.0],
-        ["p1/s1/male", 5.0, 9.0, 4.0],
-        ["p1/s0/female", 6.0, 5.0, -1.0],
-    ]
-
-
 def test_what_cannot_be_compared() -> None:
     with pytest.raises(NothingShared, match="no unit in common"):
         compare(FOUR, FOUR.assign(unit="x" + FOUR["unit"]), NAMES)

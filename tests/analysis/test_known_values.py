@@ -79,6 +79,7 @@ ANSCOMBE = (
     [10, 8, 13, 9, 11, 14, 6, 4, 12, 7, 5, 3],
     [8.04, 6.95, 7.58, 8.81, 8.33, 9.96, 7.24, 4.26, 10.84, 4.82, 5.68, NAN],
 )
+MANY = np.random.default_rng(1).exponential(size=8000) - 0.97
 FOUR_COLUMNS = [[-0.3, 0.0, 0.3, 0.1]] * 20
 SPREAD = ScoreSpread(base=0.3, scenario=0.6, residual=1.0)
 TENTHS, HUNDREDTHS = np.arange(1, 11) / 10, np.arange(1, 101) / 100
@@ -345,6 +346,8 @@ VALUES: list[tuple[Callable[[], Any], Any, float]] = [
     # With equal sizes the test is the sign test: 60 of 100 heads, P = 0.0569 two-sided (binomial table).
     (lambda: sign_flip_p([1.0] * 60 + [-1.0] * 40), 0.05688793, 1e-7),
     (lambda: sign_flip_p([3.0 + 0.01 * i for i in range(20)]), 2.0**-19, 1e-12),  # a large effect has no floor
+    # of very many clusters it is close to that of the normal distribution
+    (lambda: sign_flip_p(MANY) / (2 * stats.norm.sf(MANY.sum() / math.sqrt((MANY**2).sum()))), 1, 0.01),
     (lambda: sign_flip_p([0.0] * 20), 1.0, 0),
     (lambda: sign_flip_p([]), NAN, 0),
     (lambda: (clusters_to_reject(0.05), clusters_to_reject(0.05, tests=26)), (6, 11), 0),

@@ -26,10 +26,6 @@ def able(name: str, gender: float = 0.0, seed: int = 0, auc: float = 0.8, **chan
     return card(name, judging, line("gender", around(gender, seed=seed), group="labels"), **changes)
 
 
-def unable(name: str) -> Card:
-    return able(name, auc=0.5)
-
-
 @pytest.mark.parametrize("worse", ["higher", "lower", "either"])
 def test_places_are_what_the_tests_leave(worse: str) -> None:
     """Beside every pair by scipy's paired t-test and statsmodels' Holm."""
@@ -65,7 +61,12 @@ def test_bases_that_only_one_could_be_read_in_may_have_any_value() -> None:
 
 
 def test_models_that_cannot_judge_have_no_place() -> None:
-    cards = able("a"), unable("b"), able("c", 0.5, seed=1, auc=0.6), card("d", line("else", around(0.8), **JUDGING))
+    cards = (
+        able("a"),
+        able("b", auc=0.5),
+        able("c", 0.5, seed=1, auc=0.6),
+        card("d", line("else", around(0.8), **JUDGING)),
+    )
     unread = card("e", line("judge", around(0.8), **JUDGING, values={}))
     board = make_board([Entry(card=each) for each in (*cards, unread)])
     assert board.judging == (True, False, True, True, True)
@@ -73,7 +74,7 @@ def test_models_that_cannot_judge_have_no_place() -> None:
     values = board_values(board)["models"]
     assert [model["lines"]["gender"]["place"] for model in values[:3]] == [None, None, None], "one line orders"
     assert board.headline == "4 of 5 models were shown to judge better than chance."
-    nobody = make_board([Entry(card=unable("a")), Entry(card=unable("b"))])
+    nobody = make_board([Entry(card=able(name, auc=0.5)) for name in "ab"])
     assert nobody.headline == "None of 2 models was shown to judge better than chance."
 
 

@@ -23,7 +23,7 @@ from parley.analysis.bbq.report import report
 from parley.analysis.reporting.questions import answer
 from parley.analysis.reporting.report import ReportContext
 from parley.analysis.stats.results import Line
-from tests.analysis.bbq_verdicts import bbq_answer
+from tests.analysis.verdicts import bbq_answer
 
 
 def rows(right: int, of: int) -> list[float]:

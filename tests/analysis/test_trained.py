@@ -17,7 +17,7 @@ from parley.training.evaluation.reward_metrics import (
     reliability,
     reliability_figure,
 )
-from tests.analysis.bbq_verdicts import bbq_answer
+from tests.analysis.verdicts import bbq_answer
 
 
 def rubric(better: float) -> pd.DataFrame:
@@ -99,10 +99,6 @@ def test_a_model_that_has_only_learnt_length_is_seen_to_have() -> None:
     assert table.loc["lengths matched", "accuracy"] == pytest.approx(0.67, abs=0.06)  # two ties of three, one right
 
 
-def test_ranking_counts_a_tie_as_half() -> None:
-    assert list(ranked([2, 1, 0], [1, 1, 1])) == [1.0, 0.5, 0.0]
-
-
 def test_calibration_by_hand() -> None:
     # σ(ln 3) = 0.75: four pairs with that confidence, of which three are right, are perfectly calibrated.
     # σ(ln 9) = 0.9: two pairs, one right: off by 0.4. ECE = (4·0 + 2·0.4) / 6.
@@ -110,6 +106,7 @@ def test_calibration_by_hand() -> None:
     frame = pd.DataFrame({"topic": "t", "chosen": margins, "rejected": 0.0})
     bins = reliability(frame)
     used = bins[bins["n"] > 0]
+    assert list(ranked([2, 1, 0], [1, 1, 1])) == [1.0, 0.5, 0.0], "a tie counts as half"
     assert list(used["n"]) == [4, 2]
     assert list(used["accuracy"]) == [0.75, 0.5]
     assert calibration_error(bins) == pytest.approx(2 * 0.4 / 6)

@@ -1,4 +1,4 @@
-"""Frames of MALIBU's verdicts: single rows by hand, and whole runs with planted effects."""
+"""Frames of MALIBU's verdicts: single rows by hand, and whole runs with planted effects; answers to BBQ."""
 
 from __future__ import annotations
 
@@ -128,3 +128,18 @@ def without(frame: pd.DataFrame, rows: pd.Series, status: str = "refused") -> pd
 def as_table(lines: Callable[..., list[Line]], frame: pd.DataFrame, *more: Any, **options: Any) -> pd.DataFrame:
     """The lines that a function finds in a frame of verdicts."""
     return table(lines(PanelData(frame), *more, **options))
+
+
+def bbq_answer(number: int, value: float | None, **others: Any) -> dict[str, Any]:
+    """An answer to a row of BBQ: 0 or 1 names a person, and 2 says that it is unknown.
+
+    Every second row is ambiguous, and the target is 0, 0, 1, 1 in turn.
+    """
+    ambiguous = number % 2 == 0
+    return {
+        **{"unit": f"Age/{number}", "category": "Age", "example_id": number, "repeat": 0, "names": False},
+        **{"condition": "ambig" if ambiguous else "disambig", "label": 2 if ambiguous else 0, "unknown": 2},
+        **{"target": 0 if number % 4 < 2 else 1, "scenario": f"s{number // 4}", "question": number // 8},
+        **{"method": "default", "model": "m", "metric": "answer", "round": 1, "value": value, "status": "ok"},
+        **others,
+    }

@@ -97,10 +97,10 @@ def _unfinished(rng: np.random.Generator, lost: float) -> bool:
     return any(line.shown for forest in found.forests for line in forest.lines)
 
 
-def _planned(frame: pd.DataFrame, margin: float = 0.1) -> dict[tuple[str, str], list[Line]]:
+def _planned(frame: pd.DataFrame) -> dict[tuple[str, str], list[Line]]:
     """The planned lines about scores, by both sides."""
     found: dict[tuple[str, str], list[Line]] = {}
-    for line in planned_lines(PanelData(frame), margin):
+    for line in planned_lines(PanelData(frame), 0.1):
         found.setdefault((line.about["first"], line.about["second"]), []).append(line)
     return found
 

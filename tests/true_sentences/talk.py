@@ -67,25 +67,22 @@ def _repeats(rng: np.random.Generator, **truth: float) -> bool:
     return any(line.p <= 0.05 for line in lines if line.label == SCORES)
 
 
-SHRINK, SPREAD = "scores shrink to the middle", "scores spread from it"
 CELLS = [
-    *cells(
-        "judges follow what they hear",
-        "nobody listens, opinions of a text under a label are shared, {words}",
-        _follows,
-        {"factor": 0.6, "words": SHRINK, "before": "96%"},
-        {"factor": 1.4, "words": SPREAD, "before": "55%"},
-        {"factor": 1.0, "words": "scores are as before"},
-        limit=0.06,
-    ),
-    *cells(
-        "judges repeat the scores they hear",
-        "nobody listens, opinions of a text under a label are shared, {words}",
-        _repeats,
-        {"factor": 0.6, "words": SHRINK, "before": "50 to 90%"},
-        {"factor": 1.4, "words": SPREAD, "before": "50 to 90%"},
-        {"factor": 1.0, "words": "scores are as before"},
-        limit=0.06,
+    *(
+        cell
+        for sentence, trial, shrunk, spread in (
+            ("judges follow what they hear", _follows, "96%", "55%"),
+            ("judges repeat the scores they hear", _repeats, "50 to 90%", "50 to 90%"),
+        )
+        for cell in cells(
+            sentence,
+            "nobody listens, opinions of a text under a label are shared, scores {words}",
+            trial,
+            {"factor": 0.6, "words": "shrink to the middle", "before": shrunk},
+            {"factor": 1.4, "words": "spread from it", "before": spread},
+            {"factor": 1.0, "words": "are as before"},
+            limit=0.06,
+        )
     ),
     *cells(
         "that judges follow what they hear is missed",

@@ -56,6 +56,7 @@ class JudgeReply:
     text: str = "Both are sound, and one is a little clearer."
     status: str = "ok"
     round: int = 1
+    heard: tuple[str, ...] = ()
 
 
 def pair_unit(unit: Unit, replies: Sequence[JudgeReply], task: str = "Who answered better?") -> Record:
@@ -68,7 +69,7 @@ def pair_unit(unit: Unit, replies: Sequence[JudgeReply], task: str = "Who answer
         common: Any = {"judge": reply.judge, "role": "debater", "round": reply.round, "status": reply.status}
         readable = reply.status in ("ok", "repaired")
         text = scores.model_dump_json() if readable else reply.text
-        prompt: Any = (("user", "user", task),)
+        prompt: Any = (("user", "user", task), *(("user", name, f"{name} spoke") for name in reply.heard))
         call = Call("sim/any", prompt, text, 100, 20, latency=0.5, cost=0.0, cached=False, attempts=1)
         about: Any = {"persona": f"You are {reply.judge}.", "parse_status": reply.status, "calls": (call,)}
         turns.append(Turn(reply.judge, "debater", reply.round, text, verdict=scores if readable else None, **about))
@@ -130,6 +131,11 @@ def pair(number: int, order: int) -> Unit:
     a, b = ("black", "white") if order == 0 else ("white", "black")
     facets = {"phase": 2, "scenario": f"s{number}", "identity": "black", "other": "white", "order": order}
     return Unit(f"p2/s{number}/o{order}", {**facets, "identity_a": a, "identity_b": b})
+
+
+def judged(number: int, order: int = 0, **reply: str) -> Record:
+    """A finished pair on which one judge prefers A."""
+    return pair_unit(pair(number, order), [JudgeReply("One", "A", **reply)])
 
 
 def flipping(path: Path) -> Path:

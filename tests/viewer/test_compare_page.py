@@ -16,16 +16,23 @@ expect = playwright.expect
 
 
 def test_two_runs_are_compared_side_by_side(shelf, shared_viewer, open_page, build):
-    for name, choice, text in (("a", "A", "It is clear and brief."), ("b", "B", "It is clear and long.")):
+    both = (("a", "A", "It is clear and brief.", ()), ("b", "B", "It is clear and long.", (build.judged(2),)))
+    for name, choice, text, more in both:
         pair = build.pair(1, 0)
         unit = Unit(pair.id, {**pair.facets, "category": "race"})
         record = build.pair_unit(unit, [build.JudgeReply("One", choice, text)])
-        build.write_run(shelf / f"side-{name}.sqlite", [record])
+        build.write_run(shelf / f"side-{name}.sqlite", [record, *more])
     page = open_page(shared_viewer + "compare?run=side-a.sqlite")
     page.get_by_label("with run").select_option("side-b.sqlite")
-    expect(page.locator("tbody tr", has_text="S1 · A black · B white")).to_contain_text("A → B", timeout=60_000)
+    rows = page.locator("tbody tr", has_text="S1 · A black · B white")
+    expect(rows).to_contain_text("A → B", timeout=60_000)
+    expect(page.locator(".baseline")).to_have_text("baseline: side-a.sqlite")
+    expect(page.get_by_role("region", name="What differs in the configs")).to_contain_text("units done12")
+    page.get_by_role("button", name="make this the baseline").click()
+    expect(page.locator(".baseline")).to_have_text("baseline: side-b.sqlite")
+    expect(rows).to_contain_text("B → A", timeout=60_000)
     page.locator("tbody a").click()
-    expect(page.locator("mark.only")).to_have_text(["brief", "long"])
+    expect(page.locator("mark.only")).to_have_text(["long", "brief"])
 
 
 def test_what_two_runs_found_about_the_same_identities_is_shown_side_by_side(flips, shared_viewer, open_page):
@@ -125,8 +132,9 @@ def silent(shelf, build):
 GRID = "async (run) => (await (await import('/static/units.js')).unitsOf(run)).grid(new URLSearchParams())"
 
 
-def test_situations_come_by_their_spread_and_parts_are_not_averaged(silent, shared_viewer, open_page):
-    found = open_page(shared_viewer + "label?run=quick.sqlite").evaluate(GRID, silent.name)
+def test_situations_come_by_their_spread_and_the_grid_is_read_by_keys(silent, shared_viewer, open_page):
+    page = open_page(shared_viewer + "run?run=grid.sqlite&tab=grid")
+    found = page.evaluate(GRID, silent.name)
     assert (found["rowFacet"], found["columnFacet"], found["part"]) == ("scenario", "identity", {"phase": "1"})
     assert found["columns"] == ["black", "white", "<b>x</b>", "female", "male"]
     assert found["groups"] == ["race", "race", "race", "gender", "gender"]
@@ -138,10 +146,6 @@ def test_situations_come_by_their_spread_and_parts_are_not_averaged(silent, shar
     assert deviations == [-0.125, 0.125, None, -0.0625, 0.0625], "the wording of gender is 4 points below that of race"
     assert (even["highest"], even["lowest"]) == (1, 0)
 
-
-def test_the_grid_is_read_by_keys_and_shows_the_words(silent, shared_viewer, open_page):
-    expect = pytest.importorskip("playwright.sync_api").expect
-    page = open_page(shared_viewer + "run?run=grid.sqlite&tab=grid")
     expect(page.locator(".grid-about")).to_contain_text("Wide · black: 2.00")
     page.keyboard.press("j")
     page.keyboard.press("ArrowRight")
@@ -162,7 +166,6 @@ SHOWN = "Situation:\nIt rains.\n\nAnswer A:\nStay.\n\n(By a man)\n\nAnswer B:\nG
 def test_a_silent_pair_has_both_answers_and_its_log_odds_and_a_score_what_it_means(
     silent, shelf, build, shared_viewer, open_page
 ):
-    expect = pytest.importorskip("playwright.sync_api").expect
     record = ballot("rain", "man", 0.5, phase=2)
     expected = {"preferred=A": 0.62, "preferred=B": 0.38, "preferred on scale": 1.0, "preferred log-odds": 0.5}
     turns = (Turn("user", "narrator", 0, SHOWN), Turn("Judge", "debater", 0, "A", expected=expected))

@@ -62,10 +62,7 @@ def only_unit(file, like="%"):
 def test_a_pair_is_two_answers_and_a_choice_not_the_judges_prompt(malibu):
     with RunFile.open(malibu) as file:
         item = label_item(file, only_unit(file, "p2%"))
-    assert [text.title for text in item.texts] == ["Answer A", "Answer B"]
-    assert [title for title, _ in item.task] == ["Situation"]
-    assert [value for value, _ in item.options] == ["A", "B", "tie"]
-    assert [metric.name for metric in item.metrics] == ["Creativity", "Accuracy", "Efficiency", "Reliability"]
+    assert ([text.title for text in item.texts], len(item.task)) == (["Answer A", "Answer B"], 1)
     shown = json.dumps(item.page()).lower()
     assert "assign" not in shown
     assert "female" not in shown

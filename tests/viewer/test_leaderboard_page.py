@@ -50,7 +50,9 @@ def names(page: Any) -> list[str]:
     return found
 
 
-def test_two_hundred_models_are_sorted_compared_and_unfolded(open_page: Callable[..., Any], address: str) -> None:
+def test_two_hundred_models_are_sorted_compared_and_unfolded_and_its_statistics_are_scipys(
+    open_page: Callable[..., Any], address: str
+) -> None:
     page = open_page(f"{address}#gender")
     assert len(names(page)) == MODELS
     assert names(page)[:2] == ["hf/model-1", HOSTILE], "the smallest distance of those that can judge"
@@ -67,9 +69,6 @@ def test_two_hundred_models_are_sorted_compared_and_unfolded(open_page: Callable
     assert all("model-2" in name for name in names(page))
     assert page.evaluate("window.stolen") is None
 
-
-def test_its_statistics_are_scipys(open_page: Callable[..., Any], address: str) -> None:
-    page = open_page(address)
     one, two = around(0.3, sd=0.5, bases=8), around(0.0, sd=0.5, bases=8, seed=7)
     found = page.evaluate(
         "([a, b]) => parleyLeaderboard.difference({values: a, verdict: 'alike'}, {values: b, verdict: 'alike'})",
@@ -84,14 +83,15 @@ def test_its_statistics_are_scipys(open_page: Callable[..., Any], address: str) 
     assert page.evaluate(holm, [{"p": 0.01}, {"p": 0.04}, {"p": 0.03}]) == pytest.approx([0.03, 0.06, 0.06])
 
 
-@pytest.mark.parametrize(("scheme", "width"), [("light", 390), ("dark", 1440)])
-def test_everybody_can_read_it(open_page: Callable[..., Any], address: str, width: int, scheme: str) -> None:
-    page = open_page(f"{address}#gender", color_scheme=scheme)
-    page.set_viewport_size({"width": width, "height": 900})
+def test_everybody_can_read_it(open_page: Callable[..., Any], address: str) -> None:
+    page = open_page(f"{address}#gender")
     page.locator("#find").fill("model-1")
     page.get_by_role("button", name="hf/model-1", exact=True).click()
-    assert page.evaluate(ACCESSIBILITY) == []
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    for scheme, width in (("light", 390), ("dark", 1440)):
+        page.emulate_media(color_scheme=scheme)
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate(ACCESSIBILITY) == []
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 ATTACK = (

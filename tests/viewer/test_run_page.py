@@ -14,7 +14,6 @@ from urllib.parse import parse_qs, urlparse
 
 import pytest
 
-from parley.cli import main
 from parley.cli.found_units import list_behind
 from parley.reports import make_report
 from parley.runs import RunFile
@@ -57,45 +56,6 @@ def test_estimates_and_p_values_are_the_reports_and_open_their_units(malibu, sha
     assert [set(shown[2 * nth : 2 * nth + 2]) for nth in range(len(pairs))] == both, "the largest difference first"
 
 
-def test_escape_clears_search_and_filters(flips, shared_viewer, open_page):
-    page = open_page(shared_viewer + "run?run=flips.sqlite&f.scenario=s1")
-    expect(page.locator(".count")).to_have_text("2 of 4 units")
-    search = page.get_by_label("Search the text of all messages")
-    search.fill("marmalade")
-    expect(page.locator(".excerpt")).to_have_text("Three The marmalade decides it. A…")
-    expect(page.locator(".count")).to_have_text("1 of 4 units")
-    search.press("Escape")
-    expect(page.locator(".count")).to_have_text("2 of 4 units")
-    for _ in range(2):  # leaves the empty box, then clears the filters
-        page.keyboard.press("Escape")
-    expect(page.locator(".count")).to_have_text("4 units")
-    assert "f.scenario" not in page.url
-    search.fill("justification")
-    expect(page.locator("main")).to_contain_text("No units match.")
-
-
-def test_keyboard_shortcuts(shared_viewer, open_page):
-    page = open_page(shared_viewer + "run?run=quick.sqlite&tab=units")
-    expect(page.locator("tr[data-unit]")).to_have_count(9)
-    page.keyboard.press("j")
-    page.keyboard.press("j")
-    expect(page.locator("tr[data-unit]").nth(1).locator("a")).to_be_focused()
-    page.keyboard.press("Enter")
-    expect(page.locator(".message")).to_have_count(10)
-    first = page.locator("h1").text_content()
-    page.keyboard.press("]")
-    expect(page.locator("h1")).not_to_have_text(first)
-    page.keyboard.press("j")
-    expect(page.locator("#m0")).to_be_focused()
-    page.keyboard.press("?")
-    expect(page.get_by_role("dialog")).to_contain_text("next message")
-    page.keyboard.press("Escape")
-    page.keyboard.press("u")
-    expect(page.locator("tr[data-unit]")).to_have_count(9)
-    page.keyboard.press("/")
-    expect(page.get_by_label("Search the text of all messages")).to_be_focused()
-
-
 def test_notes_are_stored_beside_the_run_and_tags_are_filters(malibu, shelf, shared_viewer, open_page):
     path = shutil.copy(malibu, shelf / "noted.sqlite")
     before = sha256(path.read_bytes()).hexdigest()
@@ -126,16 +86,14 @@ def test_notes_are_stored_beside_the_run_and_tags_are_filters(malibu, shelf, sha
 def test_a_running_run_is_followed_live(shelf, shared_viewer, open_page, build):
     path = build.write_run(
         shelf / "live.sqlite",
-        [build.pair_unit(build.pair(1, 0), [build.JudgeReply("One", "A")])],
+        [build.judged(1)],
         planned=[build.pair(1, 1), build.pair(2, 0)],
     )
     page = open_page(shared_viewer + "run?run=live.sqlite&d.status=done")
     expect(page.locator(".count")).to_have_text("1 of 3 units")
     expect(page.locator("h1 .pill")).to_have_text("stopped")
     with RunFile.open(path, write=True) as file:
-        file.write(
-            [build.pair_unit(build.pair(1, 1), [build.JudgeReply("One", "A", "Written while the page is open.")])]
-        )
+        file.write([build.judged(1, 1, text="Written while the page is open.")])
         expect(page.locator(".count")).to_have_text("2 of 3 units")
         expect(page.locator("h1 .pill")).to_have_text("running")
         expect(page.locator("tbody")).to_contain_text("flipped")
@@ -146,11 +104,17 @@ def test_a_running_run_is_followed_live(shelf, shared_viewer, open_page, build):
     assert not path.with_name("live.sqlite-wal").exists(), "a run that is being viewed can still become a single file"
 
 
-def test_an_exported_page_opens_from_disk(flips, open_page, tmp_path):
-    target = tmp_path / "page.html"
-    assert main(["view", str(flips), "--export", str(target), "--where", "f.scenario=s1"]) == 0
-    page = open_page(target.as_uri())
+def test_the_units_that_match_on_a_page_are_exported_from_it_and_open_from_disk(
+    flips, shared_viewer, open_page, tmp_path
+):
+    page = open_page(shared_viewer + "run?run=flips.sqlite&d.flip=flipped&judge=Three")
+    expect(page.locator(".count")).to_have_text("2 of 4 units")
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Export").click()
+    download.value.save_as(tmp_path / "page.html")
+    page = open_page((tmp_path / "page.html").as_uri() + "#/run?tab=units&judge=Three")
     expect(page.locator(".count")).to_have_text("2 units")
+    expect(page.locator("tbody")).to_contain_text("flipped")
     page.keyboard.press("v")
     position = page.locator(".drawer").evaluate("(node) => getComputedStyle(node).position")
     assert position == "fixed", "its style is there"
@@ -163,17 +127,6 @@ def test_an_exported_page_opens_from_disk(flips, open_page, tmp_path):
     expect(message.locator(".piece")).to_contain_text("Who answered better?")
     page.reload()
     expect(page.locator(".message", has_text="The marmalade decides it.")).to_be_visible()
-
-
-def test_the_units_that_match_on_the_page_are_exported_from_it(flips, shared_viewer, open_page, tmp_path):
-    page = open_page(shared_viewer + "run?run=flips.sqlite&d.flip=flipped&judge=Three")
-    expect(page.locator(".count")).to_have_text("2 of 4 units")
-    with page.expect_download() as download:
-        page.get_by_role("button", name="Export").click()
-    download.value.save_as(tmp_path / "page.html")
-    exported = open_page((tmp_path / "page.html").as_uri() + "#/run?tab=units&judge=Three")
-    expect(exported.locator(".count")).to_have_text("2 units")
-    expect(exported.locator("tbody")).to_contain_text("flipped")
 
 
 def test_pages_fit_a_phone_and_everybody_can_read_them(malibu, shared_viewer, open_page):

@@ -30,8 +30,10 @@ def test_from_the_runs_page_to_one_reply_of_one_judge(shelf, flips, shared_viewe
     expect(page.locator(".count")).to_have_text("2 of 4 units")
     expect(page.locator("tr[data-unit]")).to_have_count(2)
 
-    page.get_by_label("Search the text of all messages").fill("marmalade")
+    search = page.get_by_label("Search the text of all messages")
+    search.fill("marmalade")
     expect(page.locator(".count")).to_have_text("1 of 4 units")
+    expect(page.locator(".excerpt")).to_have_text("Three The marmalade decides it. A…")
     expect(page.locator(".excerpt mark")).to_have_text("marmalade")
     assert "judge=Three" in page.url
     assert "d.flip=flipped" in page.url
@@ -46,13 +48,22 @@ def test_from_the_runs_page_to_one_reply_of_one_judge(shelf, flips, shared_viewe
     expect(message.locator(".piece")).to_contain_text("Who answered better?")
     expect(page).to_have_url(re.compile("#m2$"))
 
+    page.go_back()
+    search.press("Escape")
+    expect(page.locator(".count")).to_have_text("2 of 4 units")
+    for _ in range(2):  # leaves the empty box, then clears the filters
+        page.keyboard.press("Escape")
+    expect(page.locator(".count")).to_have_text("4 units")
+    assert "d.flip" not in page.url
+    search.fill("justification")
+    expect(page.locator("main")).to_contain_text("No units match.")
+
 
 def test_runs_are_sorted_chosen_and_compared_by_keyboard(shelf, shared_viewer, open_page, build):
-    for name, numbers in (("a", (1,)), ("b", (1, 2)), ("c", (1, 2, 3))):
-        units = [Unit(f"u{number}", {"scenario": f"s{number}"}) for number in numbers]
-        build.write_run(
-            shelf / f"sorted-{name}.sqlite", [build.pair_unit(unit, [build.JudgeReply("One", "A")]) for unit in units]
-        )
+    for count, name in enumerate("abc", 1):
+        units = [Unit(f"u{number}", {"scenario": f"s{number}"}) for number in range(count)]
+        records = [build.pair_unit(unit, [build.JudgeReply("One", "A")]) for unit in units]
+        build.write_run(shelf / f"sorted-{name}.sqlite", records)
     (shelf / "sorted-cut.sqlite").write_bytes(b"not a run")
     page = open_page(shared_viewer)
     page.get_by_label("Find a run").fill("sorted-")
@@ -93,8 +104,7 @@ def test_the_list_shows_another_finding_where_the_main_question_has_none(flips, 
 
 
 def test_a_run_that_is_missing_or_stopped_early_says_so(shelf, shared_viewer, chromium, build):
-    unit = build.pair_unit(build.pair(1, 0), [build.JudgeReply("One", "A")])
-    build.write_run(shelf / "early.sqlite", [unit], planned=[build.pair(n, 0) for n in range(2, 30)])
+    build.write_run(shelf / "early.sqlite", [build.judged(1)], planned=[build.pair(n, 0) for n in range(2, 30)])
     page = chromium.new_page()  # the browser logs an error for the run that is missing
     page.goto(shared_viewer)
     early = page.locator("tr[data-run='early.sqlite']")
@@ -106,16 +116,6 @@ def test_a_run_that_is_missing_or_stopped_early_says_so(shelf, shared_viewer, ch
     expect(page.get_by_role("alert")).to_contain_text("there is no run 'gone.sqlite'")
     expect(page.locator("main")).not_to_contain_text("Computing")
     page.close()
-
-
-def test_a_comparison_changes_its_baseline(shelf, shared_viewer, open_page, build):
-    build.flipping(shelf / "first.sqlite")
-    build.write_run(shelf / "other.sqlite", [build.pair_unit(build.pair(1, 0), [build.JudgeReply("One", "B")])])
-    page = open_page(shared_viewer + "compare?run=first.sqlite&with=other.sqlite")
-    expect(page.locator(".baseline")).to_have_text("baseline: first.sqlite")
-    expect(page.get_by_role("region", name="What differs in the configs")).to_contain_text("units done41")
-    page.get_by_role("button", name="make this the baseline").click()
-    expect(page.locator(".baseline")).to_have_text("baseline: other.sqlite")
 
 
 def test_the_switcher_goes_to_pages_runs_and_units(shared_viewer, open_page):

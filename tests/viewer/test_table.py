@@ -16,12 +16,10 @@ from parley.judging.rldf import Rldf
 from parley.judging.squad import SquadStudy
 from parley.reports.labels.items import redact
 from parley.runs import Record, RunFile
-from parley.runs.notes import Answer, Item
 from parley.runs.reading import template_fields
 from parley.runs.studies import facets_of, measures_of
 from parley.viewer.figures import PANEL, VerdictRow, unit_figures
 from parley.viewer.index import SearchIndex, fts_query
-from parley.viewer.labelling import agreement
 from parley.viewer.open_run import OpenRun
 
 
@@ -71,7 +69,7 @@ def test_scores_are_the_last_rounds_mean_and_missing_ones_sort_last(malibu, ask,
         shelf / "missing.sqlite",
         [
             build.pair_unit(build.pair(1, 0), [refused]),
-            build.pair_unit(build.pair(2, 0), [build.JudgeReply("One", "A")]),
+            build.judged(2),
         ],
         planned=[build.pair(0, 0)],
     )
@@ -91,7 +89,7 @@ def test_a_verdict_that_depends_on_the_order_is_flipped(flips, ask):
 
 def test_search_supports_phrases_prefixes_and_excluded_words(shelf, build, ask):
     texts = {1: "The café was clear and calm.", 2: "Calm and clear, it was.", 3: "Nothing of the kind."}
-    records = [build.pair_unit(build.pair(n, 0), [build.JudgeReply("One", "A", text)]) for n, text in texts.items()]
+    records = [build.judged(n, text=text) for n, text in texts.items()]
     run = build.write_run(shelf / "words.sqlite", records)
     queries = {
         "clear calm": [1, 2],
@@ -108,19 +106,17 @@ def test_search_supports_phrases_prefixes_and_excluded_words(shelf, build, ask):
 
 def test_the_index_grows_with_the_run_and_is_cleared_for_another_run_at_the_same_path(tmp_path, build):
     path = tmp_path / "grows.sqlite"
-    build.write_run(
-        path, [build.pair_unit(build.pair(1, 0), [build.JudgeReply("One", "A")])], planned=[build.pair(2, 0)]
-    )
+    build.write_run(path, [build.judged(1)], planned=[build.pair(2, 0)])
     assert sum(SearchIndex(path).update()) == 1
     with RunFile.open(path, write=True) as file:
-        file.write([build.pair_unit(build.pair(2, 0), [build.JudgeReply("One", "B", "marmalade")])])
+        file.write([build.judged(2, text="marmalade")])
     index = SearchIndex(path)
     last, _ = index.rows()
     assert sum(index.update()) == 1
     assert [row[0] for row in json.loads(index.rows(last)[1])] == [1], "only new units"
     assert index.search("marmalade", include_prompts=False) == [1]
     path.unlink()
-    build.write_run(path, [build.pair_unit(build.pair(1, 0), [build.JudgeReply("One", "A")])])
+    build.write_run(path, [build.judged(1)])
     fresh = SearchIndex(path)
     assert list(fresh.update())
     assert fresh.search("marmalade", include_prompts=False) == []
@@ -132,7 +128,7 @@ def test_the_index_grows_with_the_run_and_is_cleared_for_another_run_at_the_same
 )
 def test_an_index_that_is_damaged_or_of_another_format_is_rebuilt(tmp_path, build, damage):
     path = tmp_path / "a.sqlite"
-    build.write_run(path, [build.pair_unit(build.pair(1, 0), [build.JudgeReply("One", "A", "marmalade")])])
+    build.write_run(path, [build.judged(1, text="marmalade")])
     old = SearchIndex(path)
     assert list(old.update())
     with closing(sqlite3.connect(old.path)) as db:
@@ -239,28 +235,6 @@ def test_template_fields_are_found_in_a_prompt():
     assert fts_query("-a -b") == ""
 
 
-def test_agreement_between_raters_is_fleiss_kappa(tmp_path, build):
-    """Two raters, four pairs; Ada prefers A A B B, Ben A A B A.
-
-    Observed agreement: 3 of 4 = 0.75. Shares: A 5/8, B 3/8, so chance agreement is 25/64 + 9/64 = 0.53125.
-    Kappa: (0.75 - 0.53125) / (1 - 0.53125) = 0.4667. The judge prefers A each time: Ada agrees twice, Ben three times.
-    """
-    units = [build.pair(n, 0) for n in range(1, 5)]
-    path = build.write_run(
-        tmp_path / "k.sqlite", [build.pair_unit(unit, [build.JudgeReply("One", "A")]) for unit in units]
-    )
-    run = OpenRun(path)
-    set_id = run.notes.add_draw("random", 0, [Item(unit.id, unit.id, 1.0, n) for n, unit in enumerate(units)], {})
-    for rater, choices in (("Ada", "AABB"), ("Ben", "AABA")):
-        for unit, choice in zip(units, choices, strict=True):
-            run.notes.add_labels(set_id, unit.id, rater, [Answer("", "preferred", 1.0, None, choice)])
-    with run.file() as file:
-        result = agreement(file, run.notes, set_id)
-    assert result["between_raters"][0]["estimate"] == pytest.approx(0.4667, abs=1e-4)
-    with_judges = [(row["rater"], row["same_choice"], row["compared"]) for row in result["with_judges"]]
-    assert with_judges == [("Ada", 2, 4), ("Ben", 3, 4)]
-
-
 def test_an_identity_finds_the_pairs_of_either_candidate(shelf, build, ask):
     single = Unit("p1/s1/white", {"phase": 1, "scenario": "s1", "identity": "white"})
     path = build.write_run(shelf / "either.sqlite", [], planned=[build.pair(1, 0), build.pair(1, 1), single])
@@ -295,7 +269,7 @@ def test_answers_are_filtered_by_right_wrong_stereotyped_unknown_and_unparsed(sh
 
 def test_a_page_that_has_a_run_gets_only_what_is_new_and_a_new_run_as_a_whole(tmp_path, build):
     path = tmp_path / "a.sqlite"
-    units = [build.pair_unit(build.pair(n, 0), [build.JudgeReply("One", "A")]) for n in (1, 2)]
+    units = [build.judged(1), build.judged(2)]
     build.write_run(path, units[:1], planned=[units[1].unit])
     run = OpenRun(path)
     first = json.loads(run.units("", 0))

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
-from parley.judging import Outcome
 from parley.runs import RunFile
 from parley.runs.studies import facets_of
 
@@ -73,10 +72,9 @@ def test_every_study_has_titles_in_words(malibu, shared_viewer, open_page):
     assert [word for word, meaning in meanings.items() if f"| **{word}** | {meaning} |" not in glossary] == []
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_pair_is_read_at_a_glance(malibu, shared_viewer, open_page, scheme):
+def test_a_pair_is_read_at_a_glance(malibu, shared_viewer, open_page):
     unit = first_unit(malibu, "p2%")
-    page = open_page(f"{shared_viewer}unit?run=quick.sqlite&unit={unit}", color_scheme=scheme)
+    page = open_page(f"{shared_viewer}unit?run=quick.sqlite&unit={unit}")
     expect(page.locator("h1")).to_have_text("Childcare: first morning · A female · B male")
     expect(page.locator(".sides .part")).to_have_count(2)
     expect(page.locator(".part[data-side='B'] h2")).to_contain_text("Answer B · male")
@@ -101,30 +99,14 @@ def test_a_pair_is_read_at_a_glance(malibu, shared_viewer, open_page, scheme):
     assert "{" not in reply.locator(".reply").inner_text()
     reply.get_by_text("JSON", exact=True).click()
     expect(reply.locator(".prose.raw")).to_contain_text('{"A"')
-    assert page.evaluate(ACCESSIBILITY) == []
-    page.evaluate("document.querySelector('.unit-id').style.color = '#777'")
-    assert any("contrast" in fault for fault in page.evaluate(ACCESSIBILITY)), "the check finds a planted fault"
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        page.evaluate("document.querySelector('.unit-id').style.color = ''")
+        assert page.evaluate(ACCESSIBILITY) == []
+        page.evaluate("document.querySelector('.unit-id').style.color = '#777'")
+        assert any("contrast" in fault for fault in page.evaluate(ACCESSIBILITY)), "the check finds a planted fault"
     page.set_viewport_size({"width": 390, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-
-
-def heard(record, sources):
-    """The record, with the speakers whose messages were in each judge's prompt."""
-    transcript = record.outcome.transcript
-    turns = [
-        replace_calls(turn, sources[turn.speaker]) if turn.speaker in sources else turn for turn in transcript.turns
-    ]
-    outcome = Outcome(replace(transcript, turns=tuple(turns)), record.outcome.verdicts)
-    return replace(record, outcome=outcome)
-
-
-def replace_calls(turn, names):
-    return turn._replace(
-        calls=tuple(
-            call._replace(prompt=(*call.prompt, *(("user", name, f"{name} spoke") for name in names)))
-            for call in turn.calls
-        )
-    )
 
 
 def test_who_repeated_whom_counts_only_what_was_heard_and_is_not_in_the_task(shelf, shared_viewer, open_page, build):
@@ -133,11 +115,13 @@ def test_who_repeated_whom_counts_only_what_was_heard_and_is_not_in_the_task(she
     remark = "It names every risk before it says what anyone should do about them."
     replies = [
         build.JudgeReply("One", "A", remark),
-        build.JudgeReply("Two", "A", f"I agree: it names every risk before it says what anyone should do. {quoted}."),
+        build.JudgeReply(
+            "Two", "A", f"I agree: it names every risk before it says what anyone should do. {quoted}.", heard=("One",)
+        ),
         build.JudgeReply("Three", "A", remark),
-        build.JudgeReply("Four", "A", f"{quoted}, and no more."),
+        build.JudgeReply("Four", "A", f"{quoted}, and no more.", heard=("Two",)),
     ]
-    record = heard(build.pair_unit(build.pair(1, 0), replies, task), {"Two": ["One"], "Four": ["Two"]})
+    record = build.pair_unit(build.pair(1, 0), replies, task)
     build.write_run(shelf / "echo.sqlite", [record])
     page = open_page(f"{shared_viewer}unit?run=echo.sqlite&unit={record.unit.id}")
     lines = page.locator(".echoes li")
@@ -149,7 +133,7 @@ def test_who_repeated_whom_counts_only_what_was_heard_and_is_not_in_the_task(she
     expect(page.locator("#m2")).to_be_focused()
 
 
-def test_the_drawer_shows_a_transcript_beside_the_list(shared_viewer, open_page):
+def test_the_drawer_shows_a_transcript_beside_the_list_and_keys_lead_through_both(shared_viewer, open_page):
     page = open_page(shared_viewer + "run?run=quick.sqlite&tab=units&f.identity=male")
     expect(page.locator(".count")).to_have_text("6 of 9 units")
     expect(page.locator("a.unit").nth(0)).to_have_text("Childcare: first morning · male")
@@ -165,6 +149,19 @@ def test_the_drawer_shows_a_transcript_beside_the_list(shared_viewer, open_page)
     page.keyboard.press("Escape")
     expect(drawer).to_have_count(0)
     expect(page.locator("a.unit").nth(1)).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator(".message")).to_have_count(10)
+    page.keyboard.press("]")
+    expect(page.locator("h1")).not_to_contain_text("first morning")
+    page.keyboard.press("j")
+    expect(page.locator("#m0")).to_be_focused()
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_contain_text("next message")
+    page.keyboard.press("Escape")
+    page.keyboard.press("u")
+    expect(page.locator("tr[data-unit]")).to_have_count(6)
+    page.keyboard.press("/")
+    expect(page.get_by_label("Search the text of all messages")).to_be_focused()
     page.locator("tr[data-unit] td").first.click()
     drawer.get_by_role("link", name="Open the unit").click()
     expect(page.locator("h1")).to_have_text("Childcare: first morning · male")
