@@ -80,6 +80,7 @@ ANSCOMBE = (
     [8.04, 6.95, 7.58, 8.81, 8.33, 9.96, 7.24, 4.26, 10.84, 4.82, 5.68, NAN],
 )
 MANY = np.random.default_rng(1).exponential(size=8000) - 0.97
+TWENTY_THREE = pd.DataFrame(np.random.default_rng(0).normal(size=(23, 3)))
 FOUR_COLUMNS = [[-0.3, 0.0, 0.3, 0.1]] * 20
 SPREAD = ScoreSpread(base=0.3, scenario=0.6, residual=1.0)
 TENTHS, HUNDREDTHS = np.arange(1, 11) / 10, np.arange(1, 101) / 100
@@ -127,6 +128,7 @@ LINES: list[tuple[Callable[[], Any], dict[str, Any], float]] = [
         {"estimate": (2 / 3 - 13 / 25) / (12 / 25), "n": 5, "clusters": 2},
         1e-9,
     ),
+    (lambda: fleiss_kappa([[1], [2]]), {"estimate": NAN, "n": 0, "clusters": 0}, 0),
     (lambda: weighted_kappa(ANXIETY_2, ANXIETY_3, weights="none"), NO_WEIGHTS, 1e-7),
     (lambda: weighted_kappa(ANXIETY_2, ANXIETY_3, weights="linear"), {"estimate": 0.1459075, "clusters": 20}, 1e-7),
     (lambda: weighted_kappa(ANXIETY_2, ANXIETY_3, weights="quadratic"), QUADRATIC, 1e-7),
@@ -150,7 +152,8 @@ LINES: list[tuple[Callable[[], Any], dict[str, Any], float]] = [
     # rows 30 and 30, columns 40 and 20, so 20 and 10 are expected in each row: (5² / 20 + 5² / 10) · 2 = 7.5
     (
         lambda: chi_square([[25, 5], [15, 15]]),
-        {"statistic": 7.5, "df": 1, "p": math.erfc(math.sqrt(7.5 / 2)), "estimate": math.sqrt(7.5 / 60), "n": 60},
+        {"statistic": 7.5, "df": 1, "p": math.erfc(math.sqrt(7.5 / 2)), "n": 60}
+        | dict(zip(("estimate", "low", "high"), cramers_v(7.5, 60, 2, 2), strict=True)),
         1e-9,
     ),
     # what has no counts changes nothing: rows 12 and 12, columns 11 and 13, so every count is 2.5 from its expectation
@@ -289,9 +292,11 @@ LINES: list[tuple[Callable[[], Any], dict[str, Any], float]] = [
     ),
     (  # three identities: both rows turned round are as far apart as they are, and one alone is not
         lambda: effect_of_cells(pd.DataFrame([[1.0, 4.0, 2.0], [2.0, 7.0, 3.0]])),
-        {"p": 2 / 4, "method": "sign flips of whole clusters, exact"},
+        {"p": 2 / 4, "method": "sign flips of whole clusters, exact", "n": 6, "clusters": 2},
         0,
     ),
+    # all signs of 11 clusters are tried and those of the other 12 drawn, which is not exact
+    (lambda: effect_of_cells(TWENTY_THREE), {"method": "sign flips of whole clusters, 4,194,304 arrangements"}, 0),
     (lambda: permuted_difference([1.0, 2.0], [0.0, 0.5]), {"low": -INF, "high": INF}, 0),
     (lambda: permuted_difference([], [1.0]), {"p": NAN}, 0),
     # Correlation

@@ -105,6 +105,7 @@ def test_unreadable_replies_are_counted_and_neither_wrong_nor_unbiased() -> None
     assert (row["unread_bias0"], row["unread_bias1"]) == (1, 1)
     assert (row["acc0"], row["acc1"]) == (0.0, 1.0), "of two readable before and two after"
     assert row["mabrf_bias0"] == pytest.approx(1.0), "both readable chains are biased, both answers wrong"
+    assert row["mabrf_bias1"] == 0, "both readable answers are right"
     assert (row["n_biased0"], row["n_biased1"]) == (2, 1)
     (debiased,) = answer(DEBIASED, frame)
     assert (debiased.estimate, debiased.n) == (1.0, 1), "one item has both an answer and a score"

@@ -229,18 +229,16 @@ def texts(
     *,
     metric: str = "toxicity",
     same_texts: bool = False,
-    knows: float = 1.0,
-    seed: int = 5,
 ) -> JudgedTexts:
     """What a judge and people say of three texts per base and arm, half of them labelled; people like later arms."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(5)
     judged, labels, drawn = [], [], []
     for place, parts in enumerate(arms):
         for base in range(BASES):
             for number in range(3):
                 text = f"{base}-{number}" if same_texts else f"{place}-{base}-{number}"
                 person = float(rng.normal(place, 1)) if metric != "preferred" else float(rng.integers(0, 2))
-                score = knows * person + rng.normal(0, 0.3)
+                score = person + rng.normal(0, 0.3)
                 judged.append((metric, text, "", score, f"base {base}", *parts))
                 shown = rng.random() < 0.5
                 drawn.append((1, f"unit {text}", text, 0.5, len(labels) if shown else None))
@@ -289,11 +287,3 @@ def test_a_difference_needs_raters_who_labelled_both_arms() -> None:
     section = corrected_section([difference, *means], apart)
     assert section.forests[0].question == "What score for toxicity would these raters give?"
     assert section.words[0].startswith("Toxicity, default:")
-
-
-def test_a_judge_that_makes_the_interval_wider_is_said_to() -> None:
-    labelled = texts([("a",), ("b",)], knows=0.0, seed=2)
-    lines = corrected_lines(labelled)
-    assert {line.note for line in lines} == {"wider than the labels alone"}
-    words = corrected_section(lines, labelled).words
-    assert "the judge's scores do not help: with them the interval is" in words[1]

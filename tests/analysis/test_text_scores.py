@@ -40,12 +40,13 @@ def test_known_values(prediction: str, golds: list[str], exact: int, f1: float) 
 
 def test_agreement_by_hand() -> None:
     """Sides at 0.5: (−,−), (−,+), (+,+), (+,+): observed 3/4, by chance 1/2·3/4 + 1/2·1/4 = 1/2, so κ = 1/2."""
-    table = pd.DataFrame({"x": [0.1, 0.4, 0.6, 0.9, math.nan], "y": [0.2, 0.6, 0.7, 0.8, 0.9]})
+    table = pd.DataFrame({"x": [0.1, 0.4, 0.5, 0.9, math.nan], "y": [0.2, 0.6, 0.7, 0.8, 0.9]})
     (row,) = agreement(table, 0.5).to_dict("records")
     assert (row["n"], row["same_side"], row["kappa"]) == (4, 0.75, pytest.approx(0.5))
     assert row["spearman"] == pytest.approx(1.0)
     assert row["pearson"] == pytest.approx(np.corrcoef(table["x"][:4], table["y"][:4])[0, 1])
     assert row["auc"] == 1.0
+    assert agreement(table[4:], 0.5)["n"].tolist() == [0], "no text that both scored"
 
 
 def test_auc_counts_pairs() -> None:
