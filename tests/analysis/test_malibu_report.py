@@ -130,6 +130,34 @@ def test_a_judge_who_always_says_the_same_is_not_called_fair(settings: Any, meas
     assert measure != "score" or whole.headline.answer.startswith(begins), "in the verdict's place"
 
 
+@pytest.mark.parametrize("seed", [0, 5])
+def test_no_sentence_claims_more_than_its_test(seed: int) -> None:
+    """Random studies, with and without effects: every claim has a significant test, and every such test a claim."""
+    rng = np.random.default_rng(seed)
+    effects = {"female": float(rng.choice([-1, 0, 0, 1])), "black": float(rng.choice([-0.5, 0, 0, 0.5]))}
+    sizes = {"scenarios": int(rng.integers(2, 14)), "judges": int(rng.integers(1, 4)), "noise": rng.uniform(0.3, 2)}
+    frame = whole_run(FOUR, effects=effects, seed=seed, **sizes)
+    unread = rng.random(len(frame)) < rng.choice([0.0, 0.3])
+    frame.loc[unread, ["value", "text", "status"]] = [np.nan, None, "unparsed"]
+    whole = reported(frame)
+    words = " ".join(whole.words)
+    for measure, pair, count in (
+        ("score", r"points (higher|lower) for '([^']+)' than for '([^']+)'", r"quality: (\d+) of"),
+        ("preferences", r"(for|against) '([^']+)'(?: over|, compared with) '([^']+)' \(", r"In pairs, (\d+) of"),
+    ):
+        table = planned(whole, measure)
+        shown = table[(table["p_adjusted"] <= 0.05) & (table["t_p_adjusted"] <= 0.05)]
+        named, counted = re.search(pair, words), re.search(count, words)
+        assert (int(counted[1]) if counted else 0) == len(shown)
+        if len(shown):
+            row = next(shown.loc[[shown["estimate"].abs().idxmax()]].itertuples())
+            assert named is not None
+            sides = (row.first, row.second)
+            above = row.estimate > 0
+            in_scores, in_pairs = ("higher" if above else "lower", *sides), ("for" if above else "against", *sides)
+            assert named.groups() == (in_scores if measure == "score" else in_pairs)
+
+
 def test_neither_the_order_of_scenarios_nor_their_reductions_change_a_number() -> None:
     frame = whole_run(scenarios=8, noise=2.0)
     parts = [part for _, part in frame.groupby("scenario", sort=False)]

@@ -1,4 +1,4 @@
-"""Debates, rubrics and the check of a referee in numbers, on frames small enough to work out by hand."""
+"""Debates, framings, rubrics and the check of a referee in numbers, on frames small enough to work out by hand."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.calibration.referee import simulated_check
 from parley.analysis.reporting.report import ReportContext
-from parley.analysis.rldf import ablation, referee, rubrics
+from parley.analysis.rldf import ablation, framing, referee, rubrics
 from parley.analysis.rldf import debates as rldf
 from parley.analysis.rldf.check import by_dose, check_verdict, report
 from parley.analysis.rldf.report import debates as debates_report
@@ -166,6 +166,37 @@ def test_the_headline_is_all_roles_and_never_a_single_one() -> None:
     headline = debates_report(falls).headline
     assert headline is not None
     assert (headline.verdict, headline.tests) == ("different", 1), "roles are another family"
+
+
+def framed(counts: dict[str, tuple[float | None, ...]]) -> pd.DataFrame:
+    return pd.DataFrame(
+        [
+            row(topic, number, frame, value, metric=metric)
+            for topic, values in counts.items()
+            for number, (frame, value) in enumerate(zip(framing.FRAMES, values, strict=True), 1)
+            for metric in ("biases", "named")
+        ]
+    )
+
+
+def test_framings_are_compared_on_the_same_answers() -> None:
+    frame = framed({"a": (0, 1, 2), "b": (0, 1, 3), "c": (1, 2, 4), "d": (0, None, 3)})
+    whole = framing.report(frame)
+    means = whole.table("frames").set_index(["framing", "measure"])["estimate"]
+    assert means["our Q&A", "biases"] == 0.25
+    assert [table.name for table in whole.tables] == ["readings", "differences", "frames", "any"]
+    assert [forest.name for forest in whole.forests][:2] == ["differences-biases", "frames-biases"]
+    assert whole.table("any").set_index(["framing", "measure"]).loc[("our Q&A", "any_biases"), "estimate"] == 0.25
+    assert whole.words[0] == "Unreadable, and left out: 1 reply."
+    gaps = whole.table("differences").set_index(["first", "second"])
+    rival, model, ours = (framing.FRAMES[name] for name in ("rival", "model", "ours"))
+    assert gaps.loc[(rival, ours), "estimate"] == pytest.approx(11 / 4)
+    assert gaps.loc[(model, ours), "n"] == 3
+    # 2, 3, 3, 3: mean 2.75, standard error 0.25, t = 11 on 3 degrees of freedom, p = 0.00161 (two-sided)
+    assert gaps.loc[(rival, ours), "p"] == pytest.approx(0.00161, abs=1e-5)
+    assert math.isnan(gaps.loc[(model, ours), "p"]), "a gap that never varies has no t test"
+    said = f"{rival} compared with {ours}: number of biases admitted per answer is higher by 2.75 (+1.95 to +3.55; p = "
+    assert any(line.startswith(said) for line in whole.words)
 
 
 def rated(table: dict[str, list[float | None]], group: dict[str, str] | None = None) -> pd.DataFrame:
