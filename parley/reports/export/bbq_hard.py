@@ -1,7 +1,8 @@
 """BBQ-Hard, as MABRF made it: the rows of BBQ that a model answered wrongly, in BBQ's own format.
 
-A run is filtered by its first answers. A row that was answered several times, by methods, models or repeats, is kept if
-one of its answers is wrong. A row without an answer that could be read is left out: unread is not wrong.
+A run is filtered by its final answers: take a run of `default`, as a loop's answers are revised. A row that was
+answered several times, by methods, models or repeats, is kept if one of its answers is wrong. A row without an answer
+that could be read is left out: unread is not wrong.
 """
 
 from __future__ import annotations
