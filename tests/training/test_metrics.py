@@ -58,6 +58,24 @@ def test_rubric_scores_are_compared_topic_by_topic() -> None:
     assert test["p"] == test["p_adjusted"] == pytest.approx(2 / 2**8)
 
 
+def test_three_bias_types_are_drawn_as_in_the_papers_figures_5_and_6() -> None:
+    rows = [
+        {"system": system, "metric": metric, "bias": bias, "topic": f"{bias}{n}", "value": 5.0 + (system == "RLDF")}
+        for system in ("Default", "RLDF")
+        for metric in ("BS", "CE", "LS")
+        for bias in ("age", "beauty", "profession")
+        for n in range(2)
+    ]
+    drawn = {figure.name: figure for figure in report(rubric_tables(pd.DataFrame(rows), "Default"), "", (), ()).figures}
+    radars = drawn["rubric_by_bias"].draw().axes
+    assert [axis.get_title() for axis in radars] == ["CE", "LS"]
+    for axis in radars:
+        lines = {line.get_label(): list(line.get_ydata()) for line in axis.get_lines()}
+        assert lines == {"Default": [50.0] * 4, "RLDF": [60.0] * 4}, "closed: the first bias type once more"
+    two = pd.DataFrame([row for row in rows if row["bias"] != "age"])
+    assert "rubric_by_bias" not in {figure.name for figure in report(rubric_tables(two, "Default"), "", (), ()).figures}
+
+
 def test_the_papers_tables_stand_beside_ours() -> None:
     """Table 1 has 0.621 for RLDF on Qwen1.5-7B and Age; tables 3 and 12 have two numbers for BS and age."""
     answers = pd.DataFrame(

@@ -27,10 +27,16 @@ from parley.analysis.stats.proportions import cluster_proportion
 from parley.analysis.stats.resampling import DRAWS
 from parley.analysis.stats.results import ALPHA, Line, columns
 from parley.base.text import p_text
-from parley.training.figures import differences_figure
+from parley.training.figures import differences_figure, radar_figure
 
 OVERALL = "overall"
 LOWER_IS_BETTER = "BS is severity: lower is better; CE and LS: higher is better."
+RADAR_AXES = 3
+"""Fewer bias types enclose no area."""
+RADAR = (
+    "Means by bias type, 0 to 100, as the paper's figures 5 (CE) and 6 (LS) draw them. A line's area depends on the "
+    "order of the bias types, and the intervals are in the table: compare systems by their differences."
+)
 
 
 def bbq_tables(verdicts: pd.DataFrame, baseline: str, *, draws: int = DRAWS, seed: int = 0) -> list[Table]:
@@ -280,6 +286,10 @@ def _figures(tables: tuple[Table, ...], title: str) -> Iterator[Figure]:
             note = f"{table.title}. Points of 100 with 95% intervals, not adjusted for multiple testing."
             draw = partial(differences_figure, points(table), title, note)
             yield Figure(name=table.name, caption=note, table=table.name, draw=draw)
+        elif table.name == "rubric_by_bias":
+            means = table.frame[table.frame["metric"] != "BS"]
+            if means["bias"].nunique() >= RADAR_AXES:
+                yield Figure(table.name, RADAR, table.name, partial(radar_figure, means, title, RADAR))
 
 
 def points(table: Table) -> pd.DataFrame:
