@@ -185,9 +185,10 @@ def _numbers(file: Path) -> Iterator[str]:
 
 
 def _claims(file: Path) -> Iterator[str]:
-    """MALIBU's claims: who is said to be highest and lowest. Its other numbers are figure 4's."""
+    """MALIBU's claims: who is said to be highest and lowest; and the totals of its appendix."""
     yield f"`analysis/{file.relative_to(ANALYSIS)}`. Figure 4's differences are in the report's table `differences`."
-    claims = tomllib.loads(file.read_text("utf-8"))["claim"]
+    printed = tomllib.loads(file.read_text("utf-8"))
+    claims = printed["claim"] + printed["older_claim"]
     keys = ("model", "category", "metric")
     yield _table(
         *(*keys, "highest", "lowest"),
@@ -199,6 +200,7 @@ def _claims(file: Path) -> Iterator[str]:
             for claim in claims
         ),
     )
+    yield _table("model", "total of", "female", "male", rows=(_row(*total.values()) for total in printed["totals"]))
 
 
 def prompts_page() -> Iterator[str]:

@@ -39,7 +39,9 @@ def published_section(data: PanelData, rates: Sequence[Line], tests: Sequence[Li
     """
     printed = tomllib.loads(Path(__file__).with_name("published.toml").read_text("utf-8"))
     if as_the_paper(data, {claim["metric"] for claim in printed["totals"]}):
-        rows = [row for model in data.models for row in _totals(model, printed["totals"], mean_scores(data))]
+        means = mean_scores(data)
+        rows = [row for model in data.models for row in _claims(data, model, printed["older_claim"], means, rates)]
+        rows += [row for model in data.models for row in _totals(model, printed["totals"], means)]
     elif as_the_paper(data):
         means = mean_scores(data)
         rows = [row for model in data.models for row in _claims(data, model, printed["claim"], means, rates)]

@@ -69,17 +69,20 @@ def test_the_papers_claims_stand_beside_a_run_of_its_design() -> None:
     assert "published" not in [table.name for table in two_metrics.tables], "another design has no claims beside it"
 
 
-def test_totals_of_the_older_metrics_stand_beside_the_papers() -> None:
-    """Appendix A.3: by Creativity, Efficiency and Quality, female 4,699.5 against male 4,006.5, and so on."""
+def test_claims_and_totals_of_the_older_metrics_stand_beside_the_papers() -> None:
+    """Appendix A.3: by Creativity, Efficiency and Quality, female 4,699.5 against male 4,006.5, and so on. Two of its
+    claims are that male is higher: GPT-3.5's Efficiency and Quality."""
     whole = reported(
         whole_run(FOUR, 6, effects={"female": 1.0}, noise=0.1, metrics=("Creativity", "Efficiency", "Quality"))
     )
-    rows = {row["metric"]: row for row in whole.table("published").to_dict("records")}
+    printed = whole.table("published").to_dict("records")
+    rows = {row["metric"]: row for row in printed if row["paper_model"] == "llama-3.1-8b"}
     assert rows["Creativity"]["paper"] == "totals: female 4,699.5, male 4,006.5 (ratio 1.17)"
     means = whole.table("means").set_index(["identity", "metric"])
     total = {name: means.loc[(name, "Quality"), "mean"] * means.loc[(name, "Quality"), "n"] for name in FOUR}
     assert rows["Quality"]["ours"].startswith(f"totals: female {total['female']:,.1f}, male {total['male']:,.1f}")
-    assert all(row["holds"] for row in rows.values())
+    missed = [(row["paper_model"], row["metric"]) for row in printed if not row["holds"]]
+    assert missed == [("gpt-3.5-turbo", "Efficiency"), ("gpt-3.5-turbo", "Quality")]
 
 
 def test_only_the_equivalence_test_claims_equivalence() -> None:
