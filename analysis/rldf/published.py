@@ -16,9 +16,9 @@ CELL = ["table", "measure", "system", "part"]
 NOTE = (
     "Theirs: four models of 6 to 7 billion parameters, trained on GPT-3.5-turbo's debates (T-S) unless the row has "
     "another teacher or their own (S-R). Accuracy is a share, and table 1's overall leaves Race out; BS, CE and LS are "
-    "points of 100, scored by GPT-3.5-turbo (tables 3, 4, 5, 11, 14), by people (2, 10), or the paper does not say by "
-    "whom (12, 13). Ours: this base, its debates, judges and topics. A level may differ by any of these: compare the "
-    "order of systems, modes or teachers."
+    "points of 100, scored by GPT-3.5-turbo (table 4; 3, 5, 11 and 14 share its numbers), by people (2, 10), or the "
+    "paper does not say by whom (12, 13). Ours: this base, its debates, judges and topics. A level may differ by any "
+    "of these: compare the order of systems, modes or teachers."
 )
 
 
