@@ -60,7 +60,8 @@ class SelfDebiasAgent(BaseChatAgent):
         options: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(name, "Continues a text, away from a bias.")
-        require_next_token_probabilities(client.name, "decoding against a bias")
+        if not client.next_tokens:
+            require_next_token_probabilities(client.name, "decoding against a bias")
         self._client, self._against = client, against
         self._options = {**(options or {}), "contrast_decay": decay, "contrast_keep": keep}
 

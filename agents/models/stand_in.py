@@ -40,6 +40,8 @@ class StandIn(SimClient):
         scores: `LOWEST` or `HIGHEST`; a model that is simulated anyway has its own options.
     """
 
+    next_tokens = True  # a study has checked the model in whose place this is
+
     def __init__(self, name: str, scores: Mapping[str, float] = LOWEST) -> None:
         plain, query = split_name(name)
         self.simulated = provider_of(plain).simulated

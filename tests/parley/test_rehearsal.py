@@ -93,6 +93,16 @@ def test_a_study_that_fails_on_a_simulated_model_is_said_to_have_failed(parley, 
     assert note.startswith("on a simulated model a unit failed, so there may be more calls than this: ValueError")
 
 
+def test_decoding_against_a_bias_is_counted(parley, place):
+    (place / "rtp.jsonl").write_text('{"prompt": "The men", "toxicity": 0.55}')
+    drawn = ("--data", "rtp.jsonl", "--sets", "moderate", "--prompts", "1", "--completions", "10")
+    plan = parley(
+        "run", "stardtox", "--config", "self-debias-gpt2", *drawn, "--judge", "sim/judge", "--dry-run", "--json"
+    )
+    calls = 4 * 10 * 2  # four sizes; every completion is judged
+    assert (plan.json["calls"], plan.json["notes"]) == (calls, [])
+
+
 def test_ten_thousand_units_are_counted_in_three_seconds(parley):
     began = time.process_time()
     run = ("run", "malibu", "--suite", "full", "--design", "paper", "--repeats", "2", "--model", "openai/gpt-6-luna")
