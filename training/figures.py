@@ -99,6 +99,7 @@ def radar_figure(means: pd.DataFrame, title: str, note: str) -> Figure:
             axis.plot(angles, [*values, values.iloc[0]], color=tints[system], linewidth=1.2, label=system)
         axis.set_xticks(angles[:-1], biases, fontsize=7)
         axis.set_ylim(0, 100)
+        axis.tick_params(axis="y", labelsize=6)
         axis.set_title(metric, fontsize=9)
     legend_beside(figure, axes)
     caption(figure, title, note)
