@@ -137,7 +137,9 @@ def _dry_run(stage: str, config: TrainConfig) -> Answer:
         memory, time = f"{each.memory_gib:.1f} GiB", duration(each.seconds)
         lines.append(f"  {each.stage:<11} {plural(each.updates, 'update'):>14}   {memory:>10}   {time:>8} on one H200")
     repeated = f"; each of {config.seeds} seeds takes this" if config.seeds > 1 else ""
-    lines.append(f"Estimates from the model's shape, without evaluation{repeated}. docs/training.md has the formula.")
+    lines.append(
+        f"Estimates from the model's shape, without evaluation{repeated}. training/estimate.py has the formula."
+    )
     facts = {"parameters": shape.parameters, "trained": count, "data": asdict(data), "stages": [*map(asdict, found)]}
     return Answer(facts, lines)
 
