@@ -157,6 +157,7 @@ def paper_page(name: str) -> Iterator[str]:
     yield f"# {paper.title}, point by point"
     yield f"Every component, prompt, number and figure of {paper.paper}, with where it is here. {counts(paper)}."
     yield f"[{paper.title}]({paper.explained}) explains it, [papers and logs](papers.md) what the authors' data say."
+    yield "A `table` is one of the report's; `parley report RUN --figures all` draws the figures besides the main one."
     yield _table(
         *("in the paper", "what", "whole, differs or missing, and why", "here"),
         rows=(
@@ -188,18 +189,20 @@ def _claims(file: Path) -> Iterator[str]:
     """MALIBU's claims: who is said to be highest and lowest; and the totals of its appendix."""
     yield f"`analysis/{file.relative_to(ANALYSIS)}`. Figure 4's differences are in the report's table `differences`."
     printed = tomllib.loads(file.read_text("utf-8"))
-    claims = printed["claim"] + printed["older_claim"]
     keys = ("model", "category", "metric")
-    yield _table(
-        *(*keys, "highest", "lowest"),
-        rows=(
-            _row(
-                *(claim[key] for key in keys),
-                *(", ".join(claim.get(side, ())) or "–" for side in ("highest", "lowest")),
-            )
-            for claim in claims
-        ),
-    )
+    for claims in ("claim", "older_claim"):
+        if claims == "older_claim":
+            yield "Appendix A.3, on the older three metrics:"
+        yield _table(
+            *(*keys, "highest", "lowest"),
+            rows=(
+                _row(
+                    *(claim[key] for key in keys),
+                    *(", ".join(claim.get(side, ())) or "–" for side in ("highest", "lowest")),
+                )
+                for claim in printed[claims]
+            ),
+        )
     yield _table("model", "total of", "female", "male", rows=(_row(*total.values()) for total in printed["totals"]))
 
 
