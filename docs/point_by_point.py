@@ -14,6 +14,7 @@ from typing import Literal
 from pydantic import BaseModel, Field, model_validator
 
 from parley.agents.models.prices import price_list
+from parley.analysis.malibu.scores import PRINTED as FIGURE_4
 
 DATA = Path(__file__).parent / "papers"
 ANALYSIS = DATA.parents[1] / "analysis"
@@ -186,8 +187,8 @@ def _numbers(file: Path) -> Iterator[str]:
 
 
 def _claims(file: Path) -> Iterator[str]:
-    """MALIBU's claims: who is said to be highest and lowest; and the totals of its appendix."""
-    yield f"`analysis/{file.relative_to(ANALYSIS)}`. Figure 4's differences are in the report's table `differences`."
+    """MALIBU's claims: who is said to be highest and lowest; the totals of its appendix; and figure 4's differences."""
+    yield f"`analysis/{file.relative_to(ANALYSIS)}`, and figure 4 from `analysis/malibu/scores.py`."
     printed = tomllib.loads(file.read_text("utf-8"))
     keys = ("model", "category", "metric")
     for claims in ("claim", "older_claim"):
@@ -204,6 +205,9 @@ def _claims(file: Path) -> Iterator[str]:
             ),
         )
     yield _table("model", "total of", "female", "male", rows=(_row(*total.values()) for total in printed["totals"]))
+    yield "Figure 4, within categories, first minus second:"
+    rows = (_row(*pair, *numbers) for pair, numbers in FIGURE_4.items())
+    yield _table("first", "second", "GPT-4o mini", "DeepSeek-V3", rows=rows)
 
 
 def prompts_page() -> Iterator[str]:
