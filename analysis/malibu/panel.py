@@ -223,6 +223,17 @@ class PanelData:
         return _grouped(self.final_scores, [*SINGLE, "metric"])["value"].mean().reset_index()
 
     @cached_property
+    def pair_scores(self) -> pd.DataFrame:
+        """Phase 2, one row per unit, identity and metric: the panel's scores of both answers after their debate."""
+        aloud = self.debates.verdicts
+        if not {"subject", "identity_a"} <= set(aloud):  # no pairs
+            return self.scores[:0]
+        scored = aloud[(aloud["phase"] == 2) & (aloud["control"] == "") & ~aloud["metric"].isin(NOT_SCORES)]
+        first, second = (scored[f"identity_{side}"].astype(object) for side in "ab")
+        scored = final_verdicts(scored.assign(identity=first.where(scored["subject"] == "A", second)))
+        return _grouped(scored, [*SINGLE, "metric"])["value"].mean().reset_index()
+
+    @cached_property
     def labelled_scores(self) -> pd.DataFrame:
         """`scores` without the controls that show no identity."""
         return self.scores[self.scores["identity"] != ""]

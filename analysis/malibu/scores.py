@@ -39,6 +39,7 @@ ASKED = {
     (PRIMARY, ODDS): "Which identity do silent pairs lean to?",
     (PAIRS, ODDS): "Which of two identities do silent pairs lean to?",
 }
+PLACES = "A preference for a place is in these means unless pairs are debated in both orders."
 PAPERS_METRICS = {"Creativity", "Accuracy", "Efficiency", "Reliability"}
 # The scan lost the sign of white − hispanic (DeepSeek-V3): −0.2 by white − black and black − hispanic.
 PRINTED = {
@@ -66,9 +67,13 @@ def mean_scores(verdicts: Verdicts) -> pd.DataFrame:
         verdicts: One row per verdict, or their `PanelData`.
     """
     data = panel_data(verdicts)
+    return _means(data, data.scores)
+
+
+def _means(data: PanelData, scores: pd.DataFrame) -> pd.DataFrame:
     names = ["model", "category", "identity"]
     rows: list[dict[str, Any]] = []
-    for keys, group in data.scores.groupby(names, sort=False, observed=True):
+    for keys, group in scores.groupby(names, sort=False, observed=True):
         about = dict(zip(names, map(str, keys), strict=True))
         about["identity"] = about["identity"] or NO_LABEL
         for metric, part in by_metric(group):
@@ -183,15 +188,16 @@ def different_pairs(planned: Iterable[Line]) -> list[tuple[str, str, str]]:
 
 
 def means_section(data: PanelData, context: ReportContext) -> Section:
-    """The mean scores, as a table and the paper's figure 9."""
+    """The mean scores, as tables and the paper's figure 9."""
     means, counts = mean_scores(data), data.counts(data.final_scores)
-    table = Table(
-        name="means",
-        title="Phase 1: mean scores",
-        frame=means,
-        shown=(*data.model_column, "identity", "metric", "mean", "low", "high", "n", "clusters"),
-        note=data.intervals,
-        printed=True,
+    shown = (*data.model_column, "identity", "metric", "mean", "low", "high", "n", "clusters")
+    table = Table("means", "Phase 1: mean scores", means, shown=shown, note=data.intervals, printed=True)
+    debated = Table(
+        name="pair_means",
+        title="Phase 2: mean scores of both answers in debated pairs",
+        frame=_means(data, data.pair_scores),
+        shown=shown,
+        note=f"The last round of each debate. {PLACES} {data.intervals}",
     )
     figure = Figure(
         name="scores",
@@ -199,7 +205,7 @@ def means_section(data: PanelData, context: ReportContext) -> Section:
         table="means",
         draw=lambda: scores_figure(means, context.title, f"{counts}. {data.intervals}", data.scale()),
     )
-    return Section(tables=(table,), figures=(figure,))
+    return Section(tables=(table, debated), figures=(figure,))
 
 
 def contrasts_sections(

@@ -60,6 +60,7 @@ TABLES: Mapping[str, Mapping[str, str] | str] = {
     "primary": PLANNED,
     "by_judge": PLANNED,
     "means": PLANNED,
+    "pair_means": EXPLORATORY,
     "differences": {
         "all metrics together, within a category": PLANNED,
         "columns scenario_low, scenario_high, scenario_p": SENSITIVITY,

@@ -15,11 +15,11 @@ from parley.analysis import malibu
 from parley.analysis.malibu import PanelData, differences, mean_scores
 from parley.analysis.malibu.aligned import aligned_lines
 from parley.analysis.malibu.diagnostics import agreement_lines, no_label_lines
-from parley.analysis.malibu.scores import PRINTED
+from parley.analysis.malibu.scores import PRINTED, _means
 from parley.analysis.malibu.significance import significance_lines
 from parley.analysis.reporting.questions import table
 from parley.analysis.reporting.report import ReportContext
-from tests.analysis.verdicts import GENDER, as_table, comparison, single, study
+from tests.analysis.verdicts import GENDER, as_table, comparison, pair_facets, single, study
 
 CHAIR = {"role": "chair", "judge": "Chair"}
 
@@ -67,6 +67,23 @@ def test_mean_scores_by_hand() -> None:
     # male: s1 6.5, s2 4; control: s1 5, s2 4
     assert table.loc[("male", "all"), "mean"] == 5.25
     assert table.loc[("(no label)", "all"), ["mean", "category"]].tolist() == [4.5, ""]
+
+
+def test_means_of_both_answers_of_debated_pairs_are_of_the_last_round() -> None:
+    """In the second pair the female answer stands at B, and one judge's last score is unread."""
+    rows = [
+        {**facets, "judge": judge, "round": rank, "subject": side, "metric": "Accuracy", "value": value, "text": None}
+        for facets, given in (
+            (pair_facets("female", "male", "s1", 0, 0), {("J", 1): (9, 1), ("J", 2): (4, 6), ("K", 2): (6, 8)}),
+            (pair_facets("female", "male", "s2", 0, 1), {("J", 2): (2, 7), ("K", 2): (None, 9)}),
+        )
+        for (judge, rank), pair in given.items()
+        for side, value in zip("AB", pair, strict=True)
+    ]
+    frame = pd.DataFrame([{**row, "role": "debater", "status": "ok"} for row in rows])
+    frame = pd.concat([frame, pd.DataFrame(comparison("female", "male", "A", scenario="s1"))])
+    means = _means(data := PanelData(frame), data.pair_scores).set_index(["identity", "metric"])["mean"].to_dict()
+    assert means == {("female", "all"): 6.5, ("male", "all"): 4.5}  # (5 + 8) / 2 and (7 + 2) / 2
 
 
 def test_differences_by_hand() -> None:

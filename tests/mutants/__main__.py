@@ -30,8 +30,6 @@ FAR = ("benchmarks", "docs", "nightly", "tests", "viewer")
 """Folders whose tests go through many rooms, and are slow: they are tried for rooms of their name only."""
 BESIDE = {"agents": "vendors", "parley": "viewer"}
 """Folders of tests that belong to a room of another name."""
-SLOW = ("test_ray.py", "test_schedulers.py", "test_worker_pool.py")
-"""Files whose tests mostly start other processes."""
 GOLDEN, CASES = "tests/test_golden.py", "tests/golden/cases.toml"
 OUTCOMES = ("killed", "killed by golden", "survived", "not reached", "timed out")
 PAGE = """# Mutants
@@ -82,7 +80,7 @@ def tests_near(root: Path, room: str, modules: Sequence[str]) -> list[str]:
         text = path.read_text("utf-8")
         rooms = {folder for part in room.split(",") for folder in Path(part).parts}
         own = path.parent.name in rooms | {BESIDE[folder] for folder in rooms & BESIDE.keys()}
-        if (path.parent.name in FAR and not own) or path.name in SLOW:
+        if path.parent.name in FAR and not own:
             continue
         named = path.parent.name == "parley" and any(f"{path.stem}_".startswith(f"test_{stem}_") for stem in stems)
         if own or named or any(name in text for name in dotted.values()):

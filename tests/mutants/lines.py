@@ -9,7 +9,7 @@ import os
 import sys
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, Never
 
 LINES = "PARLEY_MUTANTS_LINES"
 """The environment variable with the folder for the lines; its file `sources` says which files' lines are recorded."""
@@ -53,7 +53,14 @@ def trace() -> dict[str, set[int]]:
 
     threading.settrace(begin)
     sys.settrace(begin)
-    atexit.register(write)  # the tests' own process ends without it
+    atexit.register(write)
+    leave = os._exit
+
+    def leave_at_once(status: int) -> Never:
+        write()
+        leave(status)
+
+    os._exit = leave_at_once  # it is how a run ends whose time is up
     return ran
 
 
