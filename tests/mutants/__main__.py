@@ -28,8 +28,8 @@ ROOT = Path(__file__).resolve().parents[2]
 TABLE = ROOT / "tests" / "MUTANTS.md"
 FAR = ("benchmarks", "docs", "nightly", "tests", "viewer")
 """Folders whose tests go through many rooms, and are slow: they are tried for rooms of their name only."""
-BESIDE = {"agents": "vendors", "parley": "viewer"}
-"""Folders of tests that belong to a room of another name."""
+BESIDE = {"agents": ("vendors/", "training/test_hf.py"), "parley": ("viewer/", "chaos/", "analysis/")}
+"""Tests that belong to a room of another name too; those of tests/parley, whose commands use every room, do to each."""
 GOLDEN, CASES = "tests/test_golden.py", "tests/golden/cases.toml"
 OUTCOMES = ("killed", "killed by golden", "survived", "not reached", "timed out")
 PAGE = """# Mutants
@@ -70,20 +70,19 @@ def modules_of(root: Path, room: str) -> list[str]:
 
 
 def tests_near(root: Path, room: str, modules: Sequence[str]) -> list[str]:
-    """Files of tests in the folder of the room's name, and others that import one of its modules or have its name."""
+    """Files of tests in the folder of the room's name, those of commands, and others that import one of its modules."""
     dotted = {
         module: "parley." + module.removeprefix("parley/").removesuffix(".py").replace("/", ".") for module in modules
     }
-    stems = {Path(module).stem for module in modules}
     near = []
     for path in sorted((root / "tests").rglob("test_*.py")):
         text = path.read_text("utf-8")
         rooms = {folder for part in room.split(",") for folder in Path(part).parts}
-        own = path.parent.name in rooms | {BESIDE[folder] for folder in rooms & BESIDE.keys()}
+        beside = tuple(place for folder in rooms for place in BESIDE.get(folder, ()))
+        own = path.parent.name in {"parley", *rooms} or path.relative_to(root / "tests").as_posix().startswith(beside)
         if path.parent.name in FAR and not own:
             continue
-        named = path.parent.name == "parley" and any(f"{path.stem}_".startswith(f"test_{stem}_") for stem in stems)
-        if own or named or any(name in text for name in dotted.values()):
+        if own or any(name in text for name in dotted.values()):
             near.append(str(path.relative_to(root)))
     return near
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
@@ -10,6 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from parley.agents import ConfigError
 from parley.analysis.card.page import card_page
 from parley.analysis.card.record import read_card
 from parley.cli import main
@@ -19,6 +22,7 @@ from parley.reports.cards import make_card
 from parley.reports.loading import load_run
 from tests.cards import around, line
 from tests.cards import card as made_card
+from tests.panels import TINY_PANEL
 
 BIASED = "sim/judge?female=+0.5&varies=0.05&item=0.4&position=0.2"
 
@@ -92,13 +96,23 @@ def test_a_run_and_the_card_made_from_it_have_one_auc(place):
     settings = ["--suite", "wide", "--limit", "16", "--phases", "1,2", "--identities", "gender", "--yardstick", "full"]
     model = ["--model", "sim/judge?noise=0.8&item=0.5&position=0.2"]
     assert main(["run", "malibu", *model, "--design", "silent", *settings, "--quiet", "--out", "a.sqlite"]) == 0
+    with closing(sqlite3.connect("a.sqlite")) as db:  # simulated judges choose by place alone: some see severe flaws
+        planted = "6 * (json_extract(facets, '$.flawed') = 'B') - 3 + unicode(substr(id, 4)) % 5"
+        severe = f"SELECT {planted} FROM units WHERE id = unit AND json_extract(facets, '$.dose') = 2"
+        db.execute(f"UPDATE verdicts SET value = coalesce(({severe}), value) WHERE unit LIKE 's4/%'")
+        db.execute("DELETE FROM checks")
+        db.commit()
     lines, card = make_report([Path("a.sqlite")], draws=20).lines, make_card(Path("a.sqlite"))
+    assert card.line("judge-pairs").estimate > 0.6
     for name in ("judge", "judge-safety", "judge-figure", "judge-unanswered", "length", "judge-pairs"):
         reported, _ = lines[name]
         on_card = card.line(name)
         found = [(line.estimate, line.low, line.high, line.p) for line in (reported, on_card)]
         assert found[0] == pytest.approx(found[1], rel=1e-5, nan_ok=True), name
         assert (reported.n, reported.note) == (on_card.n, on_card.note) or name == "length"
+    assert main([*TINY_PANEL, "--model", "sim/judge", "--out", "aloud.sqlite"]) == 0
+    with pytest.raises(ConfigError, match="only a run of one model with silent ballots has a card"):
+        make_card(Path("aloud.sqlite"))
 
 
 def test_a_model_without_log_probabilities_has_a_battery_of_its_own(place, capsys):

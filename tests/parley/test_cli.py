@@ -197,8 +197,10 @@ def test_a_server_without_log_probabilities_says_what_to_append(parley, server):
 def test_the_newest_run_is_read_if_none_is_named(parley, place, finished):
     one_line(parley("report"), 2, "there is no run in runs/ yet")
     (place / "runs").mkdir()
-    for name in ("old", "new"):
-        (place / "runs" / f"{name}.sqlite").write_bytes(finished)
+    (place / "runs" / "new.sqlite").write_bytes(finished)
+    alone = parley("compare")
+    assert alone.complaints[0].endswith("one model, and no other run in runs/ is of malibu: name two run files")
+    (place / "runs" / "old.sqlite").write_bytes(finished)
     (place / "runs" / "broken.sqlite").write_text("not a run")
     os.utime("runs/old.sqlite", (1, 1))
     for command in (("show",), ("view", "--export", "a.html"), ("report", "--no-files", "--json", "--draws", "50")):

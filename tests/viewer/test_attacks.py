@@ -87,7 +87,8 @@ def test_viewing_changes_nothing_and_a_packed_run_is_labelled_under_its_name(run
     assert posted[0] == 200, posted[1]
     assert (shelf / f"{run.stem}.notes.sqlite").exists()
     assert [name for name in get("/api/runs")["runs"] if run.stem in name] == [f"{run.name}.gz"]
-    notes = request(address, f"/api/notes?run={run.name}.gz&format=csv")[1]
+    _, head, notes = answered(address, f"/api/notes?run={run.name}.gz&format=csv")
+    assert "Content-Type: text/csv; charset=utf-8" in head
     assert "'=HYPERLINK" in notes, "no note is a spreadsheet's formula"
 
 
