@@ -175,3 +175,8 @@ def test_what_nobody_has_is_refused_with_the_nearest_name(name, said):
     expected = pytest.raises(ConfigError, match=f"^{re.escape(said)}$") if said else nullcontext()
     with expected:
         refuse_unknown_effects(name, ["female", "Black female"], "malibu", {"Examiner": "You are the Examiner."})
+
+
+def test_more_units_run_at_once_where_a_simulated_model_waits():
+    at_once = [model(f"sim/judge{waits}").concurrency for waits in ("", "?latency=0.1", "?jitter=0.1")]
+    assert at_once[0] < at_once[1] == at_once[2]
