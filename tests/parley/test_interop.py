@@ -245,3 +245,21 @@ def test_an_autogen_team_is_read_however_it_was_saved(parley, dumped):
     infinite["messages"][1]["models_usage"]["prompt_tokens"] = float("inf")  # type: ignore[index]
     Path("team.json").write_text(json.dumps(infinite))
     one_line(parley("import", "autogen", "team.json"), 2, "team.json, conversation 1", "inf")
+
+
+def test_what_is_no_text_in_autogens_messages_is_named(parley, place):
+    """Tool calls, their results, images, and the objects of structured messages."""
+    call, result = {"id": "1", "name": "look", "arguments": "{}"}, {"call_id": "1", "name": "look", "content": "12"}
+    parts = [call, result, {**result, "name": ""}, {"data": "iVBORw0"}, {"x": 1}, "Yes."]
+    Path("log.json").write_text(json.dumps([{"source": "ada", "content": content} for content in (parts, {"x": "é"})]))
+    assert parley("import", "autogen", "log.json", "--out", "a.sqlite").status == 0
+    mixed, structured = frames.turns("a.sqlite")["text"]
+    assert mixed.split("\n") == [
+        "[calls look({})]",
+        "[result look: 12]",
+        "[result 1: 12]",
+        "[image]",
+        '{"x": 1}',
+        "Yes.",
+    ]
+    assert structured == '{"x": "é"}'
