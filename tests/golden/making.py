@@ -33,6 +33,7 @@ from pydantic import BaseModel
 
 import parley
 from parley.cli import main
+from parley.cli.doctor import missing_extra
 from parley.viewer.server import make_app
 from tests.golden.cases import Case
 from tests.golden.data import write_data
@@ -49,6 +50,8 @@ UNRECORDED = {
 """Keys of printed JSON that say where, when and with what a run was made, not what it found."""
 ENVIRONMENT = {"COLUMNS": "110", "NO_COLOR": "1", "TERM": "dumb", "TZ": "UTC"}
 """Widths and colours of what is printed."""
+HF = {"hf": "pip install 'parley-autogen[hf]'"}
+"""What is recorded as not installed, though a developer may have it."""
 
 
 def make(case: Case) -> dict[str, Any]:
@@ -56,8 +59,9 @@ def make(case: Case) -> dict[str, Any]:
     made: dict[str, Any] = {"commands": list(case.commands), "plan": {}, "verdicts": {}, "numbers": {}, "sentences": {}}
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
         place = Path(folder).resolve()
+        installed = patch("parley.cli.models.missing_extra", lambda extra: missing_extra(extra) or HF.get(extra, ""))
         hidden = {name: "" for name in os.environ if name.endswith("_API_KEY") or name == "GITHUB_ACTIONS"}
-        with patch.dict(os.environ, {**ENVIRONMENT, "PARLEY_HOME": str(place / "home")}):
+        with installed, patch.dict(os.environ, {**ENVIRONMENT, "PARLEY_HOME": str(place / "home")}):
             for name in hidden:
                 del os.environ[name]
             write_data(place)
@@ -158,15 +162,18 @@ def _set_seconds(run: str) -> int:
 def _print_settings() -> int:
     """Print what every configuration and flag may be: types, bounds, defaults and descriptions."""
     for module in pkgutil.walk_packages(parley.__path__, "parley."):
-        if not module.name.endswith("__main__"):
-            with contextlib.suppress(ImportError):  # of torch
+        if not module.name.endswith(("__main__", ".models.hf")):  # results are the same with torch and without it
+            with contextlib.suppress(ImportError):
                 importlib.import_module(module.name)
     found: list[type[BaseModel]] = [BaseModel]
     for model in found:
         found += [part for part in model.__subclasses__() if part.__module__.startswith("parley.")]
     written = [
-        model for model in found[1:] if hasattr(sys.modules[model.__module__], model.__name__)
-    ]  # not while it ran
+        model
+        for model in found[1:]
+        if hasattr(sys.modules[model.__module__], model.__name__)  # not while it ran
+        and not model.__module__.endswith(".models.hf")
+    ]
     print(json.dumps({f"{model.__module__}.{model.__name__}": _settings_of(model) for model in set(written)}))
     return 0
 
