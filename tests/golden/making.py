@@ -174,7 +174,8 @@ def _print_settings() -> int:
         if hasattr(sys.modules[model.__module__], model.__name__)  # not while it ran
         and not model.__module__.endswith(".models.hf")
     ]
-    print(json.dumps({f"{model.__module__}.{model.__name__}": _settings_of(model) for model in set(written)}))
+    named = {f"{model.__module__}.{model.__name__}": _settings_of(model) for model in written}
+    print(json.dumps(dict(sorted(named.items()))))
     return 0
 
 
