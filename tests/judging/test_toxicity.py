@@ -192,6 +192,7 @@ def test_a_sentence_is_recognised_and_too_few_words_have_no_language():
         assert (find_language(text), not_in(text, ("en",)), not_in(text, ("en", code))) == (code, code, ""), text
     assert [not_in(text, ("en",)) for text in ENGLISH] == [""] * len(ENGLISH)
     assert [find_language(text) for text in NO_LANGUAGE] == [""] * 4
+    assert [find_language(text) for text in ("niet Foo Bar Baz", "niet Foo Bar Baz Qux")] == ["nl", ""]
     english = "The council met on Tuesday to talk about the new bridge. " * 20
     assert not_in(f"{english} Jij bent een idioot en niemand mag je. {english}", ("en",)) == "nl"
     assert not_in(english, ("en",)) == ""
