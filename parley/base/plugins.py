@@ -24,6 +24,7 @@ from types import ModuleType
 from typing import Any
 
 from parley.base.errors import ConfigError
+from parley.base.removed import instead
 
 _FOLDERS_OF_FILES: set[str] = set()
 
@@ -107,6 +108,8 @@ class Registry:
         """The class for a name, `module:Class` or `file.py:Class`."""
         target = self.known().get(name, name)
         if ":" not in target:
+            if removed := instead(f"{self.kind} {name}"):
+                raise ConfigError(f"there is no {self.kind} '{name}': {removed}")
             known = [*self.known(), *self.others]
             similar = difflib.get_close_matches(name, known, n=1)
             hint = f"did you mean {similar[0]}? " if similar else ""

@@ -18,6 +18,7 @@ from typing import Any, TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 
 from parley.base.errors import ScenarioError, several
+from parley.base.removed import instead
 from parley.base.toml import Lines, Location, read_toml, toml_key
 
 MAX_PROBLEMS = 20
@@ -153,7 +154,9 @@ class UserFile:
 
 
 def near_key(name: str, known: Sequence[str]) -> str:
-    """What may follow an unknown key: the one that was probably meant, else all that are known."""
+    """What may follow an unknown key: what replaces it, the one that was probably meant, else all that are known."""
+    if removed := instead(name):
+        return f": {removed}"
     near = difflib.get_close_matches(name, known, n=1)
     return f"; did you mean '{near[0]}'?" if near else f" (known: {', '.join(known)})" if known else ""
 

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from parley import __version__
 from parley.base.errors import ConfigError, ParleyError, ScenarioError
+from parley.base.removed import instead
 from parley.base.text import visible
 
 MAX_MESSAGE_CHARS = 2000
@@ -78,21 +79,6 @@ GROUPS: dict[str, dict[str, Entry]] = {
 }
 COMMANDS: dict[str, Entry] = {name: entry for group in GROUPS.values() for name, entry in group.items()}
 
-RENAMED = {
-    "plan": "parley run STUDY --dry-run --limits",
-    "leaderboard": "parley compare CARD CARD …",
-    "audit": "parley report DATASET",
-    "attention": "parley run attention --from FRAMING_RUN",
-    "score": "parley run rubric or toxicity --data FILE (texts), parley import bbq or squad FILE (answers)",
-    "topics": "parley scenarios list BIAS, or parley run topics --to FILE",
-    "salvage": "parley import --damaged RUN",
-    "pack": "gzip RUN after sqlite3 RUN \"VACUUM INTO 'NEW'\" (docs/runs.md)",
-    "unpack": "gunzip RUN.sqlite.gz",
-    "calibrate": "python -m benchmarks.calibration, in a checkout",
-    "scenarios derive": "parley run malibu-derive --to FILE",
-    "scenarios respond": "parley run malibu-respond --to FILE",
-}
-"""Commands of earlier versions, and what does their work now."""
 NEAR_WORDS = {
     **dict.fromkeys(
         ("list", "ls", "runs"),
@@ -226,8 +212,8 @@ def all_commands() -> Iterator[list[str]]:
 def _parser_of_verbs(name: str, entry: Entry, verbs: Mapping[str, Any], verb: str) -> argparse.ArgumentParser:
     """A parser that only has --help: without a known verb nothing can be done."""
     if verb and not verb.startswith("-"):
-        if f"{name} {verb}" in RENAMED:
-            raise ConfigError(f"parley {name} {verb} is now: {RENAMED[f'{name} {verb}']}")
+        if removed := instead(f"{name} {verb}"):
+            raise ConfigError(f"there is no command 'parley {name} {verb}': {removed}")
         similar = difflib.get_close_matches(verb, verbs, n=1)
         hint = f"did you mean {similar[0]}?" if similar else f"known: {', '.join(verbs)}"
         raise ConfigError(f"there is no command 'parley {name} {verb}' ({hint})")
@@ -243,8 +229,8 @@ def _refuse_unknown_command(typed: str) -> None:
     """Raise an error that names the command most like what was typed."""
     if typed.startswith("-"):
         raise ConfigError(f"name a command before {typed} (`parley --help` lists them)")
-    if typed in RENAMED:
-        raise ConfigError(f"parley {typed} is now: {RENAMED[typed]}")
+    if removed := instead(typed):
+        raise ConfigError(f"there is no command '{typed}': {removed}")
     if typed.lower() in NEAR_WORDS:
         raise ConfigError(f"there is no command '{typed}'; did you mean {NEAR_WORDS[typed.lower()]}?")
     similar = difflib.get_close_matches(typed, COMMANDS, n=1)

@@ -1,0 +1,32 @@
+"""Commands, flags, settings and plug-ins of earlier versions, and what to do instead: only their error messages."""
+
+from __future__ import annotations
+
+REMOVED = {
+    # Commands, and verbs of commands
+    "attention": "parley run attention --from FRAMING_RUN",
+    "audit": "parley report DATASET",
+    "calibrate": "python -m benchmarks.calibration, in a checkout",
+    "pack": "gzip RUN after sqlite3 RUN \"VACUUM INTO 'NEW'\" (docs/runs.md)",
+    "plan": "parley run STUDY --dry-run",
+    "salvage": "sqlite3 RUN .recover | sqlite3 NEW (docs/runs.md)",
+    "scenarios derive": "parley run malibu-derive --to FILE",
+    "scenarios respond": "parley run malibu-respond --to FILE",
+    "score": "parley run rubric --data FILE",
+    "topics": "parley scenarios list BIAS, or parley run topics --to FILE",
+    "unpack": "gunzip RUN.sqlite.gz",
+    # Flags, also as settings in a config file or in Python: --some-flag stands for some_flag
+    # Studies, scorers and other plug-ins, after their kind: "study NAME", "scorer NAME", "executor NAME"
+}
+"""What was typed, and what does its work now."""
+
+
+def instead(typed: str) -> str | None:
+    """The sentence for something that was removed; None if it never existed.
+
+    Args:
+        typed: A command, a command with its verb, a flag, a setting, or the kind and the name of a plug-in.
+    """
+    flag = "--" + typed.replace("_", "-")
+    found = next((name for name in (typed, flag) if name in REMOVED), None)
+    return f"it was removed; instead: {REMOVED[found]}" if found else None
