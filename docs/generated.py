@@ -62,7 +62,7 @@ def battery() -> Iterator[str]:
     yield "Every line of the battery `card-1`: null value, margin with its reason, and the half-width to expect."
     yield (
         "Half-widths come from the spread of the four shipped cards; `python -m docs.card_tables` "
-        "prints the table from other cards. *worse* says which direction `parley check` counts as worse."
+        "prints the table from other cards."
     )
     yield "\n".join(battery_table([read_card(path) for path in sorted(SHIPPED_CARDS.glob("*.json"))]))
 

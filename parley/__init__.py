@@ -16,8 +16,8 @@ if TYPE_CHECKING:  # imported when first used: these load AutoGen or pydantic, w
     from parley import agents, judging, runs
     from parley.agents import Critique, Debate, Models, Persona, Transcript, Turn, ask
     from parley.jobs.toxicity import detox, detox_async
-    from parley.reports.checking import check
     from parley.reports.export.write import dataset
+    from parley.reports.making import report
     from parley.runs import frames
     from parley.runs.job import run, run_async
     from parley.runs.options import Options
@@ -41,7 +41,6 @@ __all__ = [
     "__version__",
     "agents",
     "ask",
-    "check",
     "dataset",
     "detox",
     "detox_async",
@@ -49,6 +48,7 @@ __all__ = [
     "judging",
     "record",
     "record_async",
+    "report",
     "run",
     "run_async",
     "runs",

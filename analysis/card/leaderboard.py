@@ -25,7 +25,6 @@ import numpy as np
 from scipy.special import stdtr, stdtrit
 
 from parley.analysis.card.record import Card
-from parley.analysis.gate.changes import other_units
 from parley.analysis.reporting.report import json_values
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.results import ALPHA, NOT_MEASURED, Line
@@ -115,7 +114,8 @@ def make_board(entries: Sequence[Entry]) -> Board:
 
 
 def _apart(card: Card, main: Card | None) -> str:
-    different = other_units(card.units, main.units) if main else ""
+    units, others = card.units, main.units if main else card.units
+    different = ", ".join(name for name in {**units, **others} if units.get(name) != others.get(name))
     reasons = [SIMULATED] * card.model.simulated + [f"another {name}" for name in different.split(", ") if name]
     return ", ".join(reasons).replace("another data", "other data")
 

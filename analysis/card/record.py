@@ -19,7 +19,6 @@ from urllib.parse import parse_qs
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator, ValidationError
 
-from parley.analysis.reporting.names import find_name
 from parley.analysis.stats.results import ALIKE, DIFFERENT, NOT_MEASURED, ON_AVERAGE, SMALL, UNDECIDED, Line, Verdict
 from parley.base.errors import ConfigError
 
@@ -128,7 +127,7 @@ class StoredLine(_Record):
     """One thing that was asked about the judge, and what was found, as a file has it.
 
     Args:
-        id: The line's name, the same in all cards of a battery; `parley check --require` uses it.
+        id: The line's name, the same in all cards of a battery.
         group: Verdicts are corrected within it.
         title: What is estimated: "female − male".
         question: What it answers, in words.
@@ -235,8 +234,8 @@ class Card(_Record):
         return {line.name: line for line in self.lines}
 
     def line(self, name: str) -> Line:
-        """The line with this name; the error has the nearest ones."""
-        return self.by_name[find_name(name, self.by_name)]
+        """The line with this name."""
+        return self.by_name[name]
 
     @property
     def units(self) -> dict[str, object]:

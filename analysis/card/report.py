@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from itertools import groupby
 
 import pandas as pd
 
@@ -41,10 +40,6 @@ def card_report(card: Card, context: ReportContext) -> Report:
         lines=tuple(replace(line, group="") for line in card.lines if _drawn(line)),
         table=table.name,
     )
-    others = groupby(
-        (line for line in card.lines if not _drawn(line)),
-        lambda line: (line.group, line.measure, line.reference),
-    )
     judging = card.by_name.get("judge")
     return Report(
         title=context.title,
@@ -56,10 +51,6 @@ def card_report(card: Card, context: ReportContext) -> Report:
         ),
         tables=(table,),
         forests=(labels,),
-        listed=tuple(
-            Forest(group, asks(group), unit, tuple(lines), null, "share" if unit == "share" else "points")
-            for (group, unit, null), lines in others
-        ),
         runs=tuple(context.runs),
     )
 

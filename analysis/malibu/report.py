@@ -142,13 +142,11 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
         tables=tuple(tables),
         figures=tuple(sorted(drawn, key=lambda figure: FIGURES.index(figure.name))),
         forests=(*plots, *(lost.forests if some_unread else ())),
-        listed=() if some_unread else tuple(lost.forests),
         blocked=_headline_blocked(data, blocked) or _no_verdict(planned, unequal),
         runs=tuple(context.runs),
         settings={"draws": context.draws, "seed": context.seed, "margin": margin},
         beside=(*chi_square.words[:1], *_win_rates(rates, blocked), *list(asked_words(data, talked))[:1]),
         extent=_extent(data),
-        unproven={model: own.quality for model, own in blocked.items() if own.quality},
         families=_families([*planned, *aligned]),
     )
 

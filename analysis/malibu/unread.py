@@ -32,10 +32,9 @@ from parley.analysis.malibu.panel import PanelData, majority
 from parley.analysis.malibu.planned import PRIMARY, Contrast, families
 from parley.analysis.malibu.score_table import PairTable, ScenarioGaps, ScoreTable, tested_line
 from parley.analysis.malibu.scores import NO_LABEL, pairs_of
-from parley.analysis.reporting.questions import ALL, Question, corrected, section
+from parley.analysis.reporting.questions import ALL, Question, answer, corrected, section
 from parley.analysis.reporting.report import Section
-from parley.analysis.reporting.unread import UNREAD, unread_lines
-from parley.analysis.reporting.verdicts import final_verdicts
+from parley.analysis.reporting.verdicts import STATUSES, UNREADABLE, final_verdicts
 from parley.analysis.stats.results import DIFFERENT, Line
 from parley.analysis.stats.signflips import sign_flip_p
 from parley.analysis.stats.tables import Floats, row_codes
@@ -49,6 +48,14 @@ MANY = 0.05
 """From this share of unread replies on, every reader must be told."""
 ON_SCALE, REPAIRED, SAME = "on_scale", "repaired", "same label"
 FAMILY = ("model", "phase", "family")
+UNREAD = Question(
+    name="unread",
+    ask="How many replies could not be read?",
+    measures={"unread": "share of replies"},
+    cluster="cluster",
+    scale="share",
+    note="Replies that could not be read are left out of every mean; they never count as 0.",
+)
 UNEQUAL = Question(
     name="unread_differences",
     ask="Are replies about one identity unread more often than those about another?",
@@ -127,11 +134,37 @@ def unread_shares(data: PanelData) -> list[Line]:
     said = prepared(data.all_verdicts.drop_duplicates(["unit", "judge", "round"])).drop(
         columns=ON_SCALE, errors="ignore"
     )
+    said = said.assign(unread=said["status"].isin(UNREADABLE).astype(float))
     each = "phase" if said["phase"].nunique() > 1 else ""
     final = prepared(about_each(replies(data)))
     by_identity = unread_lines(final, cluster=noun, by=("model", "phase"), each="identity", facets=facets)
     whole = unread_lines(said, cluster=noun, each=each, facets=facets)
     return [*whole, *(line for line in by_identity if line.secondary)]
+
+
+def unread_lines(replies: pd.DataFrame, **asked: Any) -> list[Line]:
+    """The share of replies that could not be read, with the number of replies by status.
+
+    It is a count of these replies, with no error: a run that lost none of a thousand has lost less than 2%.
+
+    Args:
+        replies: One row per reply, with what is asked by.
+        asked: What to ask otherwise than `UNREAD`.
+    """
+
+    def level(values: pd.Series, clusters: pd.Series) -> Line:
+        own, lost = replies.loc[values.index], float(values.mean())
+        counts = own["status"].value_counts()
+        also: dict[str, float] = {status: int(counts.get(status, 0)) for status in STATUSES if status != "unscored"}
+        if "on_scale" in own:
+            also["on_scale"] = float(own["on_scale"].mean())
+        n, method = len(values), "none, all replies are counted"
+        line = Line(estimate=lost, low=lost, high=lost, n=n, clusters=clusters.nunique(), method=method, also=also)
+        return replace(line, standard_error=0.0)
+
+    replies = replies.reset_index(drop=True)  # frames that a user puts together repeat their index
+    lines = answer(replace(UNREAD, level=level, **asked), replies) if len(replies) else []
+    return [line if line.secondary else replace(line, name=UNREAD.name) for line in lines]
 
 
 def replies(data: PanelData) -> pd.DataFrame:

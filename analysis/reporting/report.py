@@ -18,8 +18,6 @@ from matplotlib.figure import Figure as Drawing
 
 from parley.analysis.reporting.forest import Forest
 from parley.analysis.reporting.headline import Headline, headline
-from parley.analysis.reporting.names import named_lines
-from parley.analysis.stats.results import Line
 
 SIMULATED = "SIMULATED"
 Directions: TypeAlias = Mapping[str, Mapping[str, Mapping[Any, Sequence[str]]]]
@@ -160,9 +158,6 @@ class Report:
         beside: Sentences below the main plot on the first screen: MALIBU's are the paper's χ², win rates, and whether
             talking changes the answer.
         extent: How much was done, in words: "43 silent ballots, 1 debate"; "": its calls say it.
-        unproven: By model, why lines that compare its scores of labels are not said to hold: the scores were not shown
-            to measure quality, so that "alike" would be no fairness.
-        listed: Further lines, which are named and may be required, and are not drawn.
         families: How many tests of a model each family has, as an analysis plan names them.
     """
 
@@ -177,8 +172,6 @@ class Report:
     blocked: str = ""
     beside: tuple[str, ...] = ()
     extent: str = ""
-    unproven: Mapping[str, str] = field(default_factory=dict)
-    listed: tuple[Forest, ...] = ()
     families: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -207,11 +200,6 @@ class Report:
         if not self.forests:
             return None
         return headline(self.forests[0], blocked=self.blocked, prefix=f"{SIMULATED}. " if self.simulated else "")
-
-    @property
-    def lines(self) -> dict[str, tuple[Line, Forest]]:
-        """Every line by its name, with the plot it is in: "gender", "ambiguous.accuracy" (see `names`)."""
-        return named_lines((*self.forests, *self.listed))
 
     def table(self, name: str) -> pd.DataFrame:
         """The frame of the table with this name."""

@@ -7,6 +7,7 @@ REMOVED = {
     "attention": "parley run attention --from FRAMING_RUN",
     "audit": "parley report DATASET",
     "calibrate": "python -m benchmarks.calibration, in a checkout",
+    "check": "a few lines on parley.report(RUN) (docs/lines.md)",
     "pack": "gzip RUN after sqlite3 RUN \"VACUUM INTO 'NEW'\" (docs/runs.md)",
     "plan": "parley run STUDY --dry-run",
     "salvage": "sqlite3 RUN .recover | sqlite3 NEW (docs/runs.md)",
@@ -16,6 +17,7 @@ REMOVED = {
     "topics": "parley scenarios list BIAS, or parley run topics --to FILE",
     "unpack": "gunzip RUN.sqlite.gz",
     # Flags, also as settings in a config file or in Python: --some-flag stands for some_flag
+    "--lines": "parley.report(RUN), or parley report RUN --json (docs/lines.md)",
     # Studies, scorers and other plug-ins, after their kind: "study NAME", "scorer NAME", "executor NAME"
 }
 """What was typed, and what does its work now."""

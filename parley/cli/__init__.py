@@ -1,7 +1,7 @@
 """The command line: a thin layer, since everything it does can also be done in Python.
 
 Exit status: 0 if all is done, 1 if something failed or is left to do, 2 if the command or one of its files is wrong,
-3 if `check` cannot decide, 75 if a scheduler or the wall time stopped a run, 130 if interrupted.
+75 if a scheduler or the wall time stopped a run, 130 if interrupted.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from parley.base.text import visible
 
 MAX_MESSAGE_CHARS = 2000
 """An error message may quote a flag or a file, but must not fill the screen."""
-ANALYSES = {"report", "card", "compare", "check", "view", "export", "power"}
+ANALYSES = {"report", "card", "compare", "view", "export", "power"}
 """Commands with many small matrices. BLAS's threads only wait for each other there: on two of them, the audit's fits
 take ten times the processor time."""
 
@@ -54,7 +54,6 @@ GROUPS: dict[str, dict[str, Entry]] = {
     "measure": {
         "run": Entry("parley.cli.run:Run", "run a study, or resume it; --dry-run says what it costs"),
         "card": Entry("parley.cli.card:MakeCard", "measure what a model can do as a judge, and write its card"),
-        "check": Entry("parley.cli.check:Check", "check a card or a run against requirements, for CI"),
         "power": Entry("parley.cli.power:Power", "find how many bases an effect needs"),
         "detox": Entry("parley.cli.detox:Detox", "revise one text until it is not toxic and well written"),
     },

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
 from rich.console import Console
-from rich.measure import Measurement
 from rich.text import Text
 
 from parley.base.errors import ConfigError, ParleyError
@@ -18,7 +17,7 @@ from parley.cli.audit import dataset_report, is_dataset
 from parley.cli.command import Answer, Command
 from parley.cli.flags import Positional, as_flags
 from parley.cli.shared import need_analysis, newest_run
-from parley.cli.tables import INTERVAL, cell_table, p_value, plain_table
+from parley.cli.tables import plain_table
 from parley.runs import explain_damage
 from parley.runs.example import example_runs
 from parley.runs.packing import run_stem
@@ -27,9 +26,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from parley.analysis.reporting.report import Report as Results
-
-WIDEST = 500
-"""Characters of the widest table of lines."""
 
 
 class Report(Command):
@@ -55,7 +51,6 @@ class Report(Command):
     all: bool = Field(
         False, description="print every sentence and the main tables, and write tables that no result rests on"
     )
-    lines: bool = Field(False, description="list every estimate by the name that parley check takes; write no files")
     draws: int = Field(2000, description="number of bootstrap and permutation draws")
     seed: int = Field(0, description="seed of the draws")
     margin: float | None = Field(
@@ -83,8 +78,6 @@ class Report(Command):
             report = make_report(
                 paths, draws=self.draws, seed=self.seed, margin=self.margin, study=self.study, further=self.all
             )
-            if self.lines:
-                return _estimates(report)
             written = self.files and (not self.as_json or self.out is not None)
             folder = self.out or report_folder(paths[0])
             drawing = {"figures": self.figures, "formats": self.formats, "width": self.width}
@@ -168,25 +161,6 @@ def everything(report: Results) -> Iterator[Any]:
             yield plain_table(table.title, _side_by_side(table.view()))
     for line in report.sentences:
         yield Text(f"- {visible(line)}")
-
-
-def _estimates(report: Results) -> Answer:
-    """Every estimate of the report, one line each."""
-    from parley.analysis.reporting.forest import number_format
-    from parley.analysis.reporting.report import json_values
-
-    rows = []
-    for name, (line, forest) in report.lines.items():
-        written = number_format(forest)
-        ends = f"{written(line.low)} to {written(line.high)}" if line.bounded else "–"
-        rows.append((name, written(line.estimate), ends, p_value(line.p_adjusted), f"{line.n:,}"))
-    table = cell_table(("line", "estimate", INTERVAL, "p", "n"), rows, title=report.title, whole="line")
-    # A name is there to be copied: a long one makes the table wider than the terminal rather than wrap.
-    console = Console()
-    needed = Measurement.get(console, console.options.update(max_width=WIDEST), table).maximum
-    table.width = max(console.width, needed)
-    data = [{"name": name, **line.data()} for name, (line, _) in report.lines.items()]
-    return Answer(json_values(data), [table])
 
 
 def _side_by_side(frame: pd.DataFrame) -> pd.DataFrame:

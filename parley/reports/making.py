@@ -23,7 +23,6 @@ from parley.analysis.reporting.compare import NothingShared, compare
 from parley.analysis.reporting.forest import Forest
 from parley.analysis.reporting.plan import PlannedRun, with_analysis_plan
 from parley.analysis.reporting.report import Report, ReportContext
-from parley.analysis.reporting.unread import unread
 from parley.analysis.reporting.verdicts import MissingColumns
 from parley.judging import HasAnalysisPlan
 from parley.reports.cautions import cautions, cut_cautions, judging_cautions, scale_cautions, unfinished_cautions
@@ -39,6 +38,19 @@ from parley.scenarios import Directions, read_directions
 CARD = "card"
 LATE = 0.2
 """Of the finished units, the largest share after the first missing one with which a run was stopped in plan order."""
+
+
+def report(run: str | Path, *runs: str | Path, draws: int = 2000, seed: int = 0, margin: float | None = None) -> Report:
+    """The report of a run, or of several of one study, as data: sentences, tables, and plots of lines.
+
+    Args:
+        run: The run file.
+        runs: Further runs of the same study.
+        draws: Bootstrap and permutation draws.
+        seed: The seed of the draws.
+        margin: The difference that still counts as none (default: the planned one).
+    """
+    return make_report([Path(run), *map(Path, runs)], draws=draws, seed=seed, margin=margin)
 
 
 def make_report(
@@ -114,13 +126,7 @@ def _report(
         raise ConfigError(f"--margin is only for reports that test equivalence; the report of '{name}' does not")
     if has_labels(runs):  # what is compared is known to the study, which loads AutoGen
         report = with_labels(report, runs, arms_of(name, study))
-    known = any(line.name == "unread" for forest in (*report.forests, *report.listed) for line in forest.lines)
-    listed = report.listed if known else (*report.listed, unread(verdicts))
-    report = replace(
-        report,
-        forests=tuple(_as_stored(forest, facets) for forest in report.forests),
-        listed=tuple(_as_stored(forest, facets) for forest in listed),
-    )
+    report = replace(report, forests=tuple(_as_stored(forest, facets) for forest in report.forests))
     return with_analysis_plan(report, _planned_runs(runs, name), report.settings.get("margin"))
 
 

@@ -80,7 +80,6 @@ ONLY_PARSED = {
     ("runs/null.sqlite",): "the same",
     ("runs/silent.sqlite",): "the same",
     ("card", "sim/judge?noise=0.3&item=0.5&varies=0.2&position=1.5&female=-1"): "the same",
-    ("check", "cards/sim-judge-010842-brief.json"): "the same",
     (
         "run",
         "toxicity",
@@ -89,7 +88,6 @@ ONLY_PARSED = {
         "--out",
     ): "half a minute of scoring: tests/parley/test_score_toxicity.py",
     ("report", "runs/swaps.sqlite"): "the same",
-    ("report", "--example", "--lines"): "the README reports on it; lines: the golden case checks",
     ("run", "--executor", "ray"): "starts Ray: tests/parley/test_ray.py",
     ("run", "--executor", "batch"): "needs a server that takes batches: tests/parley/test_batch.py",
 }
@@ -119,8 +117,8 @@ FOREIGN = {
     "--upgrade-deps",
 }
 """Flags of vLLM, llama.cpp's server and venv that sentences name."""
-ACCEPTED_STATUS = {"detox": {0, 1}, "check": {0, 1, 3}}
-"""1 and 3: not all criteria are met, or nobody can say, which are valid results."""
+ACCEPTED_STATUS = {"detox": {0, 1}}
+"""1: not all criteria are met, which is a valid result."""
 
 
 class Typed(NamedTuple):

@@ -19,6 +19,7 @@ from tests.docs.test_commands import blocks
 CHANGED = {
     r'"(?:openai|ollama|anthropic|google)/[^"]+"': '"sim/any"',  # a key or a server
     r"rounds=1, options": 'rounds=1, model="sim/any", options',  # the README's debate, which uses the default model
+    r'suite="wide",': 'suite="wide", limit=16,',  # a quarter of the bases
     r'Path\("articles"\)\.mkdir\(\)': "",  # the folder already exists
     r"    max_iterations=2,\n\)": '    max_iterations=2,\n    model="sim/any",\n)',
 }

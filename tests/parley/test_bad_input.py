@@ -74,7 +74,6 @@ KINDS = {
     "battery.toml": "run card --model sim/judge --battery",
     "team.toml": "detox x --model sim/m --team",
     "calibration.toml": "detox x --model sim/m --calibration",
-    "require.toml": "check {prepared}/malibu.sqlite --requirements",
     "topics.txt": "run framing --model sim/judge --topics-from",
     "texts.txt": "run toxicity --scorer ngrams --data",
     "texts.csv": "run toxicity --scorer ngrams --data",
@@ -90,7 +89,7 @@ KINDS = {
     "log.eval": "import inspect",
     "team.json": "import autogen",
     "log.ipynb": "import mabrf --data {prepared}/bbq",
-    "card.json": "check --require 'gender < 1'",
+    "card.json": "compare --cards",
     "pairs.jsonl": "report",
     "labels.csv": "labels import {prepared}/malibu.sqlite",
     "labels.json": "labels import {prepared}/malibu.sqlite",
@@ -107,14 +106,14 @@ ANY_DAMAGE: dict[str, Callable[[str], bytes | None]] = {
     "too many digits": lambda kind: (b"a = " if kind.endswith("toml") else b'{"a": ') + b"9" * 5000,
 }
 
-HARMLESS = {"c.toml": ["nothing"], "require.toml": ["nothing"], "texts.txt": ["nested too deeply", "too many digits"]}
+HARMLESS = {"c.toml": ["nothing"], "texts.txt": ["nested too deeply", "too many digits"]}
 """A config may be empty, and a text may be anything."""
 
 
 def read(parley: Parley, prepared: Path, kind: str) -> Any:
     """Run the command that reads this kind of file."""
     command = typed(KINDS[kind].replace("{prepared}", str(prepared)))
-    place = 2 if command[0] in ("import", "labels") else 1 if command[0] == "check" and "--require" in command else None
+    place = 2 if command[0] in ("import", "labels") else None
     return parley(*command[:place], kind, *command[place:]) if place else parley(*command, kind)
 
 
@@ -202,11 +201,6 @@ DAMAGE: list[tuple[str, str | bytes, str]] = [
     ("team.json", '[{"content": "no source"}]', "conversation 1"),
     ("team.json", '{"agent_states": {"a": {}}}', "conversation 1"),
     ("log.ipynb", '{"cells": []}', "has no MABRF log"),
-    ("require.toml", "require = 3", "require.toml: "),
-    ("require.toml", "require = [3]", "require.toml: "),
-    ("require.toml", "tolerance = [1]", "require.toml: "),
-    ("require.toml", "tolerance = {gender = -1}", "require.toml: "),
-    ("require.toml", "requires = []", "require.toml: "),
     ("card.json", "[1]", "card.json"),
     ("card.json", '{"schema": 2}', "card.json"),
     ("pairs.jsonl", '{"prompt": "x", "completion": "y", "label": true}', "is not a pair"),

@@ -1,4 +1,4 @@
-"""Cards, boards and gates: bylines, ten equal models, unread bases, and a check that runs every night."""
+"""Cards and boards: bylines, ten equal models, unread bases."""
 
 from __future__ import annotations
 
@@ -10,16 +10,12 @@ import pandas as pd
 from parley.analysis.card.leaderboard import Entry, line_places, make_board
 from parley.analysis.card.lines import lines_of
 from parley.analysis.card.samples import CardBallots
-from parley.analysis.gate.changes import Checked
-from parley.analysis.gate.check import check_lines
-from parley.analysis.gate.requirements import parse_requirement
 from parley.analysis.stats.results import Line
-from parley.analysis.stats.signflips import sign_flip_test
 from parley.judging.card.battery import load_battery
 from tests.cards import card
 from tests.true_sentences import cells
 
-BASES, MODELS, NIGHTS = 60, 10, 30
+BASES, MODELS = 60, 10
 AUTHOR = [line.model_dump() for line in load_battery().line if line.id == "author-own"]
 
 
@@ -70,19 +66,6 @@ def _orders_by_unread(rng: np.random.Generator) -> bool:
     return line_places([_judging(one), _judging(two)]) != [(1, 2), (1, 2)]
 
 
-def _broken_once(rng: np.random.Generator, again: float) -> bool:
-    """The true value is the limit: is the gate broken in one of 30 nights? Only a part of the ballots' noise is new."""
-    bases = rng.normal(0, np.sqrt(1 - again), BASES)
-    for _ in range(NIGHTS):
-        values = 0.1 + 0.2 * (bases + rng.normal(0, np.sqrt(again), BASES))
-        test = sign_flip_test(values)
-        line = _line(values, name="x", estimate=test.estimate, low=test.low, high=test.high)
-        checked = Checked(name="m", lines={"x": line})
-        if check_lines(checked, [parse_requirement("x < 0.1")], looks=NIGHTS).outcome == "broken":
-            return True
-    return False
-
-
 ORDERED = "the leaderboard places a model before another"
 CELLS = [
     *cells(
@@ -97,12 +80,5 @@ CELLS = [
         "two equal models, one unread in the quarter of its bases where it is worst",
         _orders_by_unread,
         before="36%",
-    ),
-    *cells(
-        f"broken at least once in {NIGHTS} nights with --looks {NIGHTS}",
-        "the true value is the limit, {again:.0%} of the variance is new every night",
-        _broken_once,
-        *({"again": again} for again in (0.1, 0.5, 1.0)),
-        before="7 to 55% without it",
     ),
 ]
