@@ -24,7 +24,6 @@ class Provider:
         on_cpu: whether its models are meant for a processor, where a call takes about a second.
         logprobs: whether replies can carry log-probabilities; a single model may have none.
         continues: whether a reply can be begun for the model (prefill), which it continues.
-        batches: whether it may answer batches within a day, at a lower price.
     """
 
     target: str
@@ -37,7 +36,6 @@ class Provider:
     on_cpu: bool = False
     logprobs: bool = False
     continues: bool = False
-    batches: bool = False
 
     @property
     def embedded(self) -> bool:
@@ -81,7 +79,6 @@ PROVIDERS: dict[str, Provider] = {
         key="OPENAI_API_KEY",
         example="openai/gpt-6-luna",
         logprobs=True,
-        batches=True,
     ),
     "deepseek": Provider(
         target=".servers:DeepSeekClient",
@@ -103,7 +100,6 @@ PROVIDERS: dict[str, Provider] = {
         key="GEMINI_API_KEY",
         extra="gemini",
         example="google/gemini-3.8-flash",
-        batches=True,
     ),
     "anthropic": Provider(
         target=".anthropic:AnthropicClient",
@@ -111,14 +107,12 @@ PROVIDERS: dict[str, Provider] = {
         key="ANTHROPIC_API_KEY",
         extra="anthropic",
         example="anthropic/claude-haiku-5-5",
-        batches=True,
     ),
     "server": Provider(
         target=".compatible:ServerClient",
         about="any OpenAI-compatible server",
         example="server/NAME?base_url=http://host:8000/v1",
         logprobs=True,
-        batches=True,
     ),
     "vllm": Provider(
         target=".servers:VLLMClient",

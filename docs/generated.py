@@ -10,7 +10,7 @@ from pathlib import Path
 
 from docs.card_tables import battery_table
 from docs.point_by_point import DATA, PAPERS, models_page, paper_page, prompts_page
-from parley.agents.models.prices import Price, price_list
+from parley.agents.models.prices import price_list
 from parley.analysis.card.record import SCHEMA_FILE, read_card
 from parley.runs.notes import SCHEMA as NOTES_SCHEMA
 from parley.scenarios.malibu import load_suite
@@ -29,15 +29,13 @@ def _dollars(value: float | None) -> str:
 def prices() -> Iterator[str]:
     yield "# Prices"
     yield "The price list that cost estimates use, in US dollars per million tokens; it is `agents/models/prices.toml`."
-    yield "Batch prices are given for prompt and reply. Thinking is billed as output. An empty cell was not found."
-    rows = [_row("model", "prompt", "cached", "reply", "in batches", "looked up", "ends"), "|---" * 7 + "|"]
+    yield "Thinking is billed as output. An empty cell was not found."
+    rows = [_row("model", "prompt", "cached", "reply", "looked up", "ends"), "|---" * 6 + "|"]
     for name, listed in price_list().items():
         price = listed.price
-        batch: Price = price.in_batches()
         ends = f"{listed.ends:%d %B %Y}, use {listed.use}" if listed.ends else ""
         looked_up = f"[{listed.looked_up:%d %B %Y}]({listed.source})"
-        halves = f"{_dollars(batch.prompt)}, {_dollars(batch.completion)}"
-        cells = (_dollars(price.prompt), _dollars(price.cached), _dollars(price.completion), halves, looked_up, ends)
+        cells = (_dollars(price.prompt), _dollars(price.cached), _dollars(price.completion), looked_up, ends)
         rows.append(_row(f"`{name}`", *cells))
     yield "\n".join(rows)
 

@@ -19,7 +19,7 @@ import pytest
 from hypothesis import settings
 
 from parley.cli import main
-from tests.servers import Author, BatchServer, Server
+from tests.servers import Author, Server
 
 # Every run tries the same examples: `python -m tests.nightly` is the place for more and for others.
 settings.register_profile("parley", deadline=None, derandomize=True, max_examples=40)
@@ -236,20 +236,6 @@ def run_file() -> type[File]:
 @pytest.fixture
 def server() -> Iterator[Server]:
     running = Server()
-    yield running
-    running.close()
-
-
-@pytest.fixture
-def quick_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs in this process do not wait a second for each batch."""
-    monkeypatch.setattr("parley.runs.executors.batch.COLLECT_SECONDS", 0.2)
-    monkeypatch.setattr("parley.runs.executors.batch.FIRST_POLL_SECONDS", 0.05)
-
-
-@pytest.fixture
-def batch_server(quick_batches: None) -> Iterator[BatchServer]:
-    running = BatchServer()
     yield running
     running.close()
 

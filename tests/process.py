@@ -24,10 +24,8 @@ PRELOADED = [
     "parley.judging.stardtox",
     "parley.judging.squad",
     "parley.agents.models.compatible",
-    "parley.runs.executors.batch",
+    "parley.runs.executor",
 ]
-BATCH_SECONDS, BATCH_TIMEOUT_SECONDS = 0.1, 4
-"""Batches are collected, polled and given up sooner than in earnest, since their server answers immediately."""
 JUMPS = (0.0, 0.0, 3600.0, -3600.0, 1e8, -1e9)
 
 
@@ -115,12 +113,8 @@ def _run(
         if clock is not None:
             real, rng = time.time, random.Random(clock)
             time.time = lambda: max(0.0, real() + rng.choice(JUMPS))
-        from parley.agents.models import batches
         from parley.cli import main
-        from parley.runs.executors import batch
 
-        batches.TIMEOUT_SECONDS = BATCH_TIMEOUT_SECONDS
-        batch.COLLECT_SECONDS = batch.FIRST_POLL_SECONDS = BATCH_SECONDS
         status = main(arguments)
     except KeyboardInterrupt:
         status = 130

@@ -1,4 +1,4 @@
-"""Servers on loopback: an OpenAI-compatible one, one with batches, and a model with prepared replies."""
+"""Servers on loopback: an OpenAI-compatible one, and a model with prepared replies."""
 
 from __future__ import annotations
 
@@ -125,90 +125,6 @@ class Server(Loopback):
 
     def model(self, options: str = "retries=0", provider: str = "server", name: str = "judge") -> str:
         return f"{provider}/{name}?base_url=http://127.0.0.1:{self.port}/v1&{options}"
-
-
-class BatchServer(Server):
-    """A server that also accepts batches. `error(n, line)` may give the n-th line an error, or none and no answer: {}.
-
-    `slow` keeps a batch in progress; `refuses` lets it fail. `deaf` creates a batch and never answers; `broken` creates
-    it and answers 500, once. `torn` files of answers end in the middle, one for each time they are read.
-    """
-
-    def __init__(self) -> None:
-        self.torn = 0
-        self.files: dict[str, list[dict[str, Any]]] = {}
-        self.batches: dict[str, dict[str, Any]] = {}
-        self.error: Callable[[int, dict[str, Any]], dict[str, Any] | None] = lambda nth, line: None
-        self.slow = self.deaf = self.broken = self.refuses = False
-        super().__init__()
-
-    def _add_routes(self, app: web.Application) -> None:
-        super()._add_routes(app)
-        app.router.add_post("/v1/files", self._upload)
-        app.router.add_get("/v1/files/{id}/content", self._content)
-        app.router.add_post("/v1/batches", self._create)
-        app.router.add_get("/v1/batches", self._list)
-        app.router.add_get("/v1/batches/{id}", self._state)
-
-    async def _upload(self, request: web.Request) -> web.Response:
-        form = await request.post()
-        assert form["purpose"] == "batch"
-        text = form["file"].file.read().decode()  # type: ignore[union-attr]
-        name = f"file-{len(self.files)}"
-        self.files[name] = [json.loads(line) for line in text.splitlines()]
-        self.headers.append(dict(request.headers))
-        return web.json_response({"id": name, "object": "file"})
-
-    async def _create(self, request: web.Request) -> web.Response:
-        body = await request.json()
-        assert (body["endpoint"], body["completion_window"]) == ("/v1/chat/completions", "24h")
-        batch = {**body, "id": f"batch_{len(self.batches)}", "status": "validating"}
-        self.batches[batch["id"]] = batch
-        if self.deaf:
-            await asyncio.sleep(3600)
-        if self.broken:
-            self.broken = False
-            return web.Response(status=500)
-        return web.json_response(batch)
-
-    async def _list(self, request: web.Request) -> web.Response:
-        return web.json_response({"data": list(self.batches.values())[::-1], "has_more": False})
-
-    async def _state(self, request: web.Request) -> web.Response:
-        batch = self.batches[request.match_info["id"]]
-        lines = self.files[batch["input_file_id"]]
-        batch["request_counts"] = {"total": len(lines), "completed": 0, "failed": 0}
-        if self.refuses:
-            batch.update(status="failed", errors={"data": [{"message": "the queue is full"}]})
-        elif self.slow:
-            batch["status"] = "in_progress"
-        elif batch["status"] in ("validating", "in_progress"):
-            self._complete(batch, lines)
-        return web.json_response(batch)
-
-    def _complete(self, batch: dict[str, Any], lines: list[dict[str, Any]]) -> None:
-        good, bad = [], []
-        for nth, line in enumerate(lines):
-            name, error = {"custom_id": line["custom_id"]}, self.error(nth, line)
-            if error:
-                bad.append({**name, **error})
-            elif error is None:
-                self.asked.append(line["body"])
-                body = json.loads(self.completion(line["body"]).body or "")
-                good.append({**name, "response": {"status_code": 200, "body": body}, "error": None})
-        for key, results in (("output_file_id", good), ("error_file_id", bad)):
-            if results:
-                batch[key] = f"{batch['id']}-{key}"
-                self.files[batch[key]] = results[::-1]  # a provider may answer in any order
-        batch["status"] = "completed"
-        batch["request_counts"] = {"total": len(lines), "completed": len(good), "failed": len(bad)}
-
-    async def _content(self, request: web.Request) -> web.Response:
-        text = "".join(json.dumps(line) + "\n" for line in self.files[request.match_info["id"]])
-        if self.torn:
-            self.torn -= 1
-            return web.Response(text=text[: len(text) // 2])
-        return web.Response(text=text)
 
 
 class Author:

@@ -32,7 +32,6 @@ from autogen_core import FunctionCall
 from autogen_core.models import AssistantMessage, FunctionExecutionResultMessage, LLMMessage, SystemMessage
 from autogen_core.tools import Tool
 
-from parley.agents.models.anthropic_batches import MessageBatches
 from parley.agents.models.anthropic_messages import (
     SAMPLING,
     SAMPLING_VERSION,
@@ -46,7 +45,6 @@ from parley.agents.models.anthropic_messages import (
     tool_declaration,
     tool_use,
 )
-from parley.agents.models.batches import MAX_ANSWER_BYTES, BatchEndpoint
 from parley.agents.models.http import (
     CONNECT_SECONDS,
     MAX_BYTES,
@@ -254,9 +252,6 @@ class AnthropicClient(RemoteClient):
         message = server_message(content, self._key)
         return self.refused(error.status_code, message, retry_after=after, no_credit=no_credit)
 
-    def batch_endpoint(self) -> BatchEndpoint:
-        return MessageBatches(self, self.sdk.messages.batches, self.error_for)
-
     async def close(self) -> None:
         await self.sdk.close()
 
@@ -270,20 +265,19 @@ def certificates() -> ssl.SSLContext:
 async def _limit(response: httpx2.Response) -> None:
     """Limit the size of a response, which the SDK does not; called before its body is read."""
     assert isinstance(response.stream, httpx2.AsyncByteStream), "not a response to an asynchronous request"
-    limit = MAX_ANSWER_BYTES if response.request.url.path.endswith("/results") else MAX_BYTES
-    response.stream = _LimitedStream(response.stream, limit)
+    response.stream = _LimitedStream(response.stream)
 
 
 class _LimitedStream(httpx2.AsyncByteStream):
-    def __init__(self, stream: httpx2.AsyncByteStream, limit: int) -> None:
-        self._stream, self._limit = stream, limit
+    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
+        self._stream = stream
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         size = 0
         async for chunk in self._stream:
             size += len(chunk)
-            if size > self._limit:
-                raise TooLong(self._limit)
+            if size > MAX_BYTES:
+                raise TooLong(MAX_BYTES)
             yield chunk
 
     async def aclose(self) -> None:

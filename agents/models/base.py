@@ -176,7 +176,7 @@ class Client(ModelTraits, ChatCompletionClient, Component[ClientConfig]):
             request, address, reply = await self._look_up(request, prompt, current)
         if reply is None:
             try:
-                reply = await self._ask(request, prompt, current, address, on_text if streams else None)
+                reply = await self._ask(request, prompt, current, on_text if streams else None)
             except ParleyError as error:
                 if current is not None:
                     current.failure = current.failure or error
@@ -209,7 +209,6 @@ class Client(ModelTraits, ChatCompletionClient, Component[ClientConfig]):
         request: Request,
         prompt: tuple[PromptMessage, ...],
         current: Session | None,
-        address: bytes,
         on_text: OnText | None,
     ) -> Reply:
         """The server's reply: counted, throttled, requested again where that may help, and recorded.
@@ -217,24 +216,22 @@ class Client(ModelTraits, ChatCompletionClient, Component[ClientConfig]):
         Args:
             request: what to send; `for_wire` makes it what the model accepts.
             prompt: its messages, as they are recorded.
-            current: the unit, with its budget; its sender, if it has one, has a queue and retries of its own.
-            address: the reply's address in the cache, by which a sender names the request.
+            current: the unit, with its budget, and what sends its requests in a rehearsal.
             on_text: gets the chunks of a streamed reply; None for a reply that comes whole.
         """
-        budget, sender = (None, None) if current is None else (current.budget, current.sender)
-        throttle, order = self.throttle if sender is None else None, 0 if current is None else current.order
+        budget, sender, order = (None, None, 0) if current is None else (current.budget, current.sender, current.order)
         sent, attempt, began = self.for_wire(request), 0, time.perf_counter()
         while True:
             attempt += 1
             if budget is not None:
                 await budget.take_call()
-            if throttle is not None and not throttle.take():
-                await throttle.enter(order)
+            if not self.throttle.take():
+                await self.throttle.enter(order)
             stream = None if on_text is None else ReplyStream(self.arriving(), on_text, self._key)
             started, latency, delay = time.perf_counter(), None, 0.0
             try:
                 if sender is not None:
-                    reply = await sender(self, address, sent)
+                    reply = await sender(self, sent)
                 elif stream is not None:
                     reply = await stream.receive(self.events(sent))
                 else:
@@ -248,16 +245,15 @@ class Client(ModelTraits, ChatCompletionClient, Component[ClientConfig]):
                     self._record(billed, prompt, current, time.perf_counter() - started, attempt)
                 elif budget is not None and isinstance(error, ModelError):
                     budget.give_call_back()
-                if throttle is None or not isinstance(error, ModelError) or (stream is not None and stream.began):
+                if not isinstance(error, ModelError) or (stream is not None and stream.began):
                     raise
                 if isinstance(error, RateLimited):
                     # A longer pause is not waited out: the call fails, and so do the others, each at once.
                     pause = error.retry_after or 0.0
-                    throttle.slow_down(pause if pause <= MAX_WAIT_SECONDS else 0.0)
+                    self.throttle.slow_down(pause if pause <= MAX_WAIT_SECONDS else 0.0)
                 delay = self.retries.delay(error, attempt, began)
             finally:
-                if throttle is not None:
-                    throttle.leave(succeeded=latency is not None)
+                self.throttle.leave(succeeded=latency is not None)
             if latency is None:
                 await asyncio.sleep(delay)
                 continue
@@ -269,7 +265,7 @@ class Client(ModelTraits, ChatCompletionClient, Component[ClientConfig]):
             wider = self.for_wire(request) if reply.cut and reply.thinks and stream is None else sent
             if wider.options == sent.options:
                 return reply
-            sent, attempt, address = wider, 0, hashlib.blake2b(address, digest_size=20).digest()
+            sent, attempt = wider, 0
 
     def _record(
         self, reply: Reply, prompt: tuple[PromptMessage, ...], current: Session | None, latency: float, attempts: int
@@ -303,9 +299,9 @@ class Client(ModelTraits, ChatCompletionClient, Component[ClientConfig]):
                 current.on_call(call)
         record_call(call)
 
-    def timed_out(self, seconds: float | None = None) -> ServerFault:
-        """The error of a call that took too long: longer than the option `timeout`, or than this many seconds."""
-        return ServerFault(f"{self.name}: no answer within {seconds or self.options.timeout:g} s")
+    def timed_out(self) -> ServerFault:
+        """The error of a call that took longer than the option `timeout`."""
+        return ServerFault(f"{self.name}: no answer within {self.options.timeout:g} s")
 
     async def close(self) -> None:
         """Release connections and memory; nothing to do unless a provider overrides it."""

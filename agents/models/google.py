@@ -20,8 +20,6 @@ from google.genai import errors, types
 from google.genai.client import AsyncClient
 from pydantic import ValidationError
 
-from parley.agents.models.batches import BatchEndpoint
-from parley.agents.models.google_batches import GeminiBatches
 from parley.agents.models.google_messages import (
     FAILURES,
     ArrivingChunks,
@@ -81,9 +79,6 @@ class GoogleClient(RemoteClient):
         if self._sdk is None or self._session is None or self._session.closed:
             self._session, self._sdk = open_sdk(self.base_url, self._key)
         return self._sdk.aio
-
-    def batch_endpoint(self) -> BatchEndpoint:
-        return GeminiBatches(self, self._open, self.error_for)
 
     def body(self, request: Request) -> dict[str, Any]:
         """The arguments of the SDK's `generate_content`, without the model."""

@@ -19,7 +19,6 @@ from autogen_core.models import FinishReasons, RequestUsage
 from google.genai import Client as GenaiClient
 from google.genai import errors, types
 
-from parley.agents.models.batches import MAX_ANSWER_BYTES
 from parley.agents.models.http import (
     MAX_BYTES,
     TRANSPORT,
@@ -76,7 +75,7 @@ class LimitedResponse(aiohttp.ClientResponse):
 
     async def read(self) -> bytes:
         if self._body is None:
-            self._body = await read_body(self, MAX_ANSWER_BYTES if "/batches" in self.url.path else MAX_BYTES)
+            self._body = await read_body(self, MAX_BYTES)
         return self._body
 
 

@@ -93,7 +93,6 @@ class OpenAIClient(CompatibleClient):
     def __init__(self, name: str, options: Mapping[str, Any] | None = None) -> None:
         super().__init__(name, options)
         self.thinks = self._effort != "none"
-        self.batches = self.options.api != "responses"
         self.at_once = 1 if self.options.api == "responses" else MOST_CHOICES
 
     def _check_capabilities(self) -> None:

@@ -31,7 +31,6 @@ class Price:
         cached: price of prompt tokens from the vendor's prompt cache; if unknown, they cost as much as any other, so
             that a cost is never too low.
         written_factor: price of prompt tokens written to the vendor's prompt cache, as a multiple of `prompt`.
-        batch: the price in the vendor's batches, if it is known.
         long: the surcharge for long prompts, if there is one.
     """
 
@@ -39,7 +38,6 @@ class Price:
     completion: float | None
     cached: float | None = None
     written_factor: float = 1.0
-    batch: Price | None = None
     long: LongPrompt | None = None
 
     @property
@@ -65,13 +63,6 @@ class Price:
         if self.long is not None and prompt_tokens > self.long.above:
             price = self._times(self.long.prompt, self.long.completion)
         return price.cost(prompt_tokens, completion_tokens, cached_tokens, written_tokens)
-
-    def in_batches(self) -> Price:
-        """The price in a batch: the listed one, else half of this one. Cached tokens then have no price of their
-        own, since not every vendor discounts them in batches."""
-        if self.batch is not None:
-            return replace(self.batch, written_factor=self.written_factor, long=self.long)
-        return replace(self, cached=None)._times(0.5, 0.5)
 
     def _times(self, prompt: float, completion: float) -> Price:
         return replace(
@@ -133,7 +124,6 @@ def _price(row: Mapping[str, Any]) -> Price:
         row["out"],
         row.get("cached"),
         row.get("written", row["in"]) / row["in"],
-        batch=_price(row["batch"]) if "batch" in row else None,
         long=None if long is None else LongPrompt(long["above"], long["in"], long["out"]),
     )
 

@@ -106,12 +106,12 @@ class RemoteClient(Client):
     def unreadable(self, what: str = "sent an unreadable reply", billed: Reply | None = None) -> ServerFault:
         return ServerFault(f"{self.where} {what}", billed=billed)
 
-    def transport_error(self, error: Exception, timeout: float | None = None) -> ModelError:
-        """The error of a request that aiohttp could not complete, within `timeout` if that is not the client's own."""
+    def transport_error(self, error: Exception) -> ModelError:
+        """The error of a request that aiohttp could not complete."""
         if isinstance(error, NO_CONNECTION):
             return not_connected(self.name, self.base_url, error, self.proxy)
         if isinstance(error, TimeoutError):
-            return self.timed_out(timeout)
+            return self.timed_out()
         if isinstance(error, HttpProcessingError):  # its text quotes what was sent
             return self.unreadable("sent a line that is too long to be an event of a stream")
         return ServerFault(f"{self.where}{said(str(error) or type(error).__name__, self._key)}")

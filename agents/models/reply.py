@@ -115,11 +115,6 @@ def redact(text: str, key: str) -> str:
     return text.replace(key, "***") if len(key) >= MIN_KEY_LENGTH else text
 
 
-def redact_bytes(raw: bytes, key: str) -> bytes:
-    """`redact` for a body that has not been decoded yet."""
-    return raw.replace(key.encode(), b"***") if len(key) >= MIN_KEY_LENGTH else raw
-
-
 def redact_reply(reply: Reply, key: str) -> Reply:
     """The reply with the key redacted from its text, its reasoning and its tool calls.
 

@@ -21,8 +21,6 @@ from parley.base.errors import ConfigError
 from parley.base.text import without_surrogates
 
 DEFAULT_MODEL = "local/smollm2"
-BATCH_REQUESTS = 50_000
-"""OpenAI's limit per batch."""
 THINK_TOKENS = 16_384
 """Room to think, beyond the answer's limit, for a model that is known or was seen to think."""
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]

@@ -1,16 +1,9 @@
-"""When a failed request is sent again, and how long to wait before.
-
-retries = Retries(6)
-batch = await retries.run(lambda: ask_for_the_batch())
-"""
+"""When a failed request is sent again, and how long to wait before."""
 
 from __future__ import annotations
 
-import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
 
 from parley.base.errors import ModelError, NotConnected, Unreachable
 
@@ -18,7 +11,6 @@ MAX_WAIT_SECONDS = 300.0
 """If a server asks for a longer wait, the call fails; the run can be resumed later."""
 FIRST_CONTACT_SECONDS = 3.0
 """How long a server that never answered is tried: a wrong address or a missing network does not get better."""
-T = TypeVar("T")
 _JITTER = random.Random()
 
 
@@ -57,25 +49,3 @@ class Retries:
         if (error.retry_after or 0.0) > MAX_WAIT_SECONDS:
             raise type(error)(f"{error}; the server asks to wait {error.retry_after:.0f} s") from None
         return backoff(attempt, error.retry_after)
-
-    async def run(
-        self, send: Callable[[], Awaitable[T]], lost: Callable[[ModelError], Awaitable[T | None]] | None = None
-    ) -> T:
-        """The response to a request, which is sent again after temporary failures.
-
-        Args:
-            send: makes one attempt.
-            lost: for a request that must not be answered twice: after a failure, looks for what it may have created.
-        """
-        attempt, began = 0, time.perf_counter()
-        while True:
-            attempt += 1
-            try:
-                answer = await send()
-            except ModelError as error:
-                await asyncio.sleep(self.delay(error, attempt, began))
-                if lost is not None and (made := await lost(error)) is not None:
-                    return made
-            else:
-                self.reached = True
-                return answer

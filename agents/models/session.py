@@ -84,8 +84,8 @@ class ReplyStore(Protocol):
         """Write what was stored; it can be found from now on."""
 
 
-Sender = Callable[[Any, bytes, Any], Awaitable[Reply]]
-"""Replaces `Client.send`, e.g. by a batch endpoint; called with the client, the cache address and the request."""
+Sender = Callable[[Any, Any], Awaitable[Reply]]
+"""Replaces `Client.send`, in a rehearsal; called with the client and the request."""
 
 
 @dataclass(slots=True)

@@ -69,7 +69,7 @@ class ModelTraits:
         self.provider, _, self.model = name.partition("/")
         self.options = self.parse_options(name, options or {})
         kind = provider_of(name)
-        self.logprobs, self.continues, self.batches = kind.logprobs, kind.continues, kind.batches
+        self.logprobs, self.continues = kind.logprobs, kind.continues
         """What `Provider` says of all its models; a client may know better of its own."""
         self.identity = name
         """The name, and whatever else tells two models of one name apart (server, weights): part of the cache's key."""

@@ -73,7 +73,7 @@ class WrappedClient(Client):
         self.speaks_ollama = type(inner).__module__.startswith("autogen_ext.models.ollama")
         super().__init__(name or found, {"retries": 0, **(options or {})})
         # Its name may be like one of our providers', but only what AutoGen's client can do counts.
-        self.logprobs, self.continues, self.batches = self.speaks_openai, False, False
+        self.logprobs, self.continues = self.speaks_openai, False
         own = getattr(getattr(inner, "_client", None), "max_retries", 0)  # as the vendors' packages call it
         if self.options.retries and isinstance(own, int) and own > 0:
             raise ConfigError(

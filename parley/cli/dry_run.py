@@ -30,8 +30,7 @@ def dry_run(job: Job, limits: Sequence[str] | None = None) -> Answer:
     """
     jobs = [part for part in (None if job.known_failure else job.check, job) if part is not None]
     names = list(dict.fromkeys(name for part in jobs for name in part.study.models()))
-    batch = job.options.executor == "batch"
-    cached = 0.0 if batch else sum(_cached_tokens(part) for part in jobs)  # providers promise no cache for batches
+    cached = sum(_cached_tokens(part) for part in jobs)
     plan = {
         "study": job.study.name,
         "models": names,
@@ -41,13 +40,13 @@ def dry_run(job: Job, limits: Sequence[str] | None = None) -> Answer:
         "completion_tokens": sum(part.usage.completion_tokens for part in jobs),
         "cached_tokens": round(cached),
         "cost": _total(estimated_cost(part) for part in jobs),
-        "cost_if_cached": _total(estimated_cost(part, cached=not batch) for part in jobs),
+        "cost_if_cached": _total(estimated_cost(part, cached=True) for part in jobs),
         "asked_again": sum(part.usage.again for part in jobs),
         "cost_if_asked_again": _total(estimated_cost(part, again=True) for part in jobs),
         "run": job.path,
         "notes": job.notes(dry_run=True),
     }
-    lines = list(_lines(job, plan, batch=batch))
+    lines = list(_lines(job, plan))
     if limits is not None:
         expected = _forecast(plan, limits, job.options)
         plan["forecast"] = {
@@ -59,7 +58,7 @@ def dry_run(job: Job, limits: Sequence[str] | None = None) -> Answer:
     return Answer(plan, lines)
 
 
-def _lines(job: Job, plan: Mapping[str, Any], *, batch: bool) -> Iterator[str]:
+def _lines(job: Job, plan: Mapping[str, Any]) -> Iterator[str]:
     cost, if_cached = plan["cost"], plan["cost_if_cached"]
     price = "unknown (set ?price_in= and ?price_out=)" if cost is None else dollars(cost)
     yield f"{job.study.name} on {', '.join(plan['models'])}: nothing was sent"
@@ -74,7 +73,7 @@ def _lines(job: Job, plan: Mapping[str, Any], *, batch: bool) -> Iterator[str]:
     if plan["cached_tokens"]:
         yield f"  of these     {plan['cached_tokens']:>12,}   (at most, from the provider's prompt cache)"
     yield f"  tokens out   {plan['completion_tokens']:>12,}   (estimated)"
-    yield f"  cost         {price:>12}   (estimated{', at batch prices' * batch})"
+    yield f"  cost         {price:>12}   (estimated)"
     if plan["cached_tokens"] and if_cached is not None and if_cached != cost:
         yield f"  with cache   {dollars(if_cached):>12}   (estimated, if all of these are cached)"
     if plan["asked_again"]:
@@ -159,8 +158,7 @@ def _clients(job: Job) -> list[tuple[type[Client], Price]]:
     clients = []
     for plain, options in map(split_name, job.study.models()):
         client = client_class(plain)
-        price = client.price_for(plain, options)
-        clients.append((client, price.in_batches() if job.options.executor == "batch" else price))
+        clients.append((client, client.price_for(plain, options)))
     return clients
 
 

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from pydantic import Field
 
 from parley.agents.models.catalogue import catalogue, is_fetched, weights_path
-from parley.agents.models.prices import Listed, Price, price_list
+from parley.agents.models.prices import Listed, price_list
 from parley.agents.models.registry import client_class
 from parley.agents.models.servers import OwnServerClient
 from parley.agents.providers import PROVIDERS, Provider
@@ -116,11 +116,10 @@ def _prices(prices: Mapping[str, Listed]) -> Iterator[Any]:
     sources = list(dict.fromkeys(entry.source for entry in prices.values()))
     rows = []
     for name, entry in prices.items():
-        batch = entry.price.batch or Price(None, None)
-        amounts = (entry.price.prompt, entry.price.cached, entry.price.completion, batch.prompt, batch.completion)
+        amounts = (entry.price.prompt, entry.price.cached, entry.price.completion)
         cells = ("–" if amount is None else f"{amount:.4g}" for amount in amounts)
         rows.append((name, *cells, f"[{sources.index(entry.source) + 1}]"))
-    yield cell_table(("price of", "in", "cached", "out", "batch in", "batch out", "source"), rows, whole="price of")
+    yield cell_table(("price of", "in", "cached", "out", "source"), rows, whole="price of")
     looked_up = max(entry.looked_up for entry in prices.values())
     yield f"US dollars per million tokens, looked up {looked_up}; thinking is billed as output; – means unknown."
     for name, entry in prices.items():

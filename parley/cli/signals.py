@@ -102,7 +102,7 @@ class Signals:
             self._interrupts += 1
             if self._interrupts == 1:
                 engine.interrupt()
-                self._console.print(engine.executor.on_interrupt)
+                self._console.print("finishing the units in progress; press Ctrl-C again to abandon them")
             elif task is not None:
                 task.cancel()
 

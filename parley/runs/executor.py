@@ -42,7 +42,7 @@ async def run_unit(
     budget: Budget | None,
     on_call: Callable[[Call], None],
     on_turn: Callable[[Turn], None] | None = None,
-    post: Sender | None = None,
+    sender: Sender | None = None,
 ) -> Rows:
     """Run one unit and return its rows: the conversation and verdicts, or the error. Raises only `RunStopped`.
 
@@ -54,7 +54,7 @@ async def run_unit(
         budget: Checked before every call; None is no limit.
         on_call: Called after every model call, whether the unit is finished later or not.
         on_turn: Called after every turn of the conversation; None if nobody listens.
-        post: Sends a request in place of the client's own `send`.
+        sender: Sends a request in place of the client's own `send`, in a rehearsal.
     """
     started, clock = time.time(), time.monotonic()
 
@@ -71,7 +71,7 @@ async def run_unit(
     try:
         # The unit is part of the key in the reply cache: two units with the same prompt are two samples, not copies.
         sample = f"{seed}/{unit.id}"
-        current = Session(sample, cache=cache, budget=budget, on_call=on_call, on_turn=on_turn, sender=post)
+        current = Session(sample, cache=cache, budget=budget, on_call=on_call, on_turn=on_turn, sender=sender)
         with session(current):
             outcome = await study.run(unit, models)
     except (BudgetSpent, AuthError) as error:
@@ -113,17 +113,12 @@ class RunControl(Protocol):
         """Add an event to the run file."""
 
 
-FINISHING = "finishing the units in progress; press Ctrl-C again to abandon them"
-
-
 class Executor(Protocol):
-    """Runs units: in this process, in Ray's workers, or as a provider's batch.
+    """Runs units: in this process, or in Ray's workers.
 
     Called by the engine only.
     """
 
-    on_interrupt: str
-    """The message for a user who presses Ctrl-C."""
     when_busy: str
     """What to tell the user if one core is the limit; empty if there is nothing better."""
 
@@ -143,14 +138,11 @@ class InProcess:
     """Runs all units in this process, `control.concurrency` of them concurrently.
 
     Args:
-        post: Sends a request and returns the reply, in place of the client's own `send` (the batch executor's).
         when_busy: See `Executor`.
     """
 
-    on_interrupt = FINISHING
-
-    def __init__(self, post: Sender | None = None, when_busy: str = "") -> None:
-        self._post, self.when_busy = post, when_busy
+    def __init__(self, when_busy: str = "") -> None:
+        self.when_busy = when_busy
 
     async def run_units(self, units: Iterator[Unit], control: RunControl) -> None:
         # At least one worker, which finds out whether any unit is left.
@@ -181,7 +173,6 @@ class InProcess:
                     budget=control.budget,
                     on_call=on_call,
                     on_turn=control.progress.hear if aloud and aloud.reads_aloud(unit) else None,
-                    post=self._post,
                 )
             except RunStopped as error:
                 control.stop(str(error))

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel
 
 from parley.agents import Budget, Client, Models, ReplyCache
-from parley.agents.models.request import BATCH_REQUESTS
 from parley.agents.providers import provider_of
 from parley.base.errors import ConfigError, ParleyError
 from parley.base.home import home, say
@@ -179,10 +178,6 @@ class Job:
             raise ConfigError("--workers is for --executor ray")
         if self.options.ray_address is not None and self.options.executor != "ray":
             raise ConfigError("--ray-address is for --executor ray")
-        if self.options.executor == "batch":
-            from parley.runs.executors.batch import price_as_batches
-
-            price_as_batches(clients)
         if self.options.executor == "ray":
             from parley.runs.executors.ray_connection import import_ray
 
@@ -225,14 +220,10 @@ class Job:
         wall_time = self.options.wall_time
         return None if wall_time is None else self.began + to_seconds(wall_time) - time.monotonic()
 
-    def make_executor(self, file: RunFile) -> Executor:
+    def make_executor(self) -> Executor:
         """The executor that the options name. Loaded here, since they load AutoGen: a dry run needs none."""
         if self.options.executor == "asyncio":
             return InProcess(when_busy=self._when_busy())
-        if self.options.executor == "batch":
-            from parley.runs.executors.batch import BatchExecutor
-
-            return BatchExecutor(file)
         from parley.runs.executors.ray_pool import RayPool
         from parley.runs.executors.worker import StudySpec
 
@@ -267,18 +258,12 @@ class Job:
         for suffix in PRIVATE_FILES:
             beside(self.path, suffix).unlink(missing_ok=True)
 
-    def open_cache(self, file: RunFile) -> ReplyCache:
+    def open_cache(self) -> ReplyCache:
         """The reply cache; with `--no-cache`, one of the run's own, next to its file until every unit is done."""
         private = beside(self.path, PRIVATE_FILES[0])
         shared = self.options.cache and not private.exists()  # a run keeps the one that it began with
         alone = not shared and self.options.executor != "ray"
-        cache = ReplyCache(home() / "replies.sqlite" if shared else private, alone=alone)
-        if file.rows("SELECT 1 FROM sqlite_master WHERE name = 'pending_replies'")[1]:  # where older runs have them
-            for address, reply in file.rows("SELECT address, reply FROM pending_replies")[1]:
-                cache.put_text(address, "", reply)
-            cache.commit()
-            file.db.execute("DROP TABLE pending_replies")
-        return cache
+        return ReplyCache(home() / "replies.sqlite" if shared else private, alone=alone)
 
     @contextmanager
     def _within_wall_time(self, engine: Engine) -> Iterator[None]:
@@ -306,8 +291,6 @@ class Job:
         return {"expected_calls": self.counted.calls, "expected_reads": self.counted.reads}
 
     def _concurrency(self, clients: list[Client]) -> int:
-        if self.options.concurrency is None and self.options.executor == "batch":
-            return BATCH_REQUESTS
         return self.options.concurrency or min((client.concurrency for client in clients), default=WITHOUT_MODELS)
 
     def _budget(self, file: RunFile) -> Budget:
@@ -342,8 +325,8 @@ class Job:
         file = self.open_file()
         cache, done = None, False
         try:
-            executor = self.make_executor(file)
-            cache = self.open_cache(file)
+            executor = self.make_executor()
+            cache = self.open_cache()
             budget = self._budget(file)
             units = file.counts()
             if isinstance(executor, InProcess) and units["planned"] + units["failed"]:

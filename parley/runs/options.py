@@ -52,9 +52,9 @@ class Options(BaseModel, extra="forbid", frozen=True):
     )
     concurrency: int | None = Field(None, ge=1, description="units run concurrently (default: the model's limit)")
     cache: bool = Field(True, description="keep model replies for later runs; otherwise only until this run is done")
-    executor: Literal["asyncio", "ray", "batch"] = Field(
+    executor: Literal["asyncio", "ray"] = Field(
         "asyncio",
-        description="what runs the units: this process, Ray on several cores or machines, or the provider's batches",
+        description="what runs the units: this process, or Ray on several cores or machines",
     )
     workers: Advanced[int | None] = Field(None, ge=1, description="Ray's workers (default: one per free core)")
     ray_address: Advanced[str | None] = Field(

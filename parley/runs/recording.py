@@ -24,7 +24,6 @@ from parley.runs.executor import Executor, InProcess
 from parley.runs.job import Job
 from parley.runs.options import Options
 from parley.runs.plan import measure, refuse_empty
-from parley.runs.store import RunFile
 
 Task = str | Mapping[str, Any]
 """A task, or a mapping with the key `task`; its other keys become facets of the unit. The value of `task` is a text, or
@@ -115,7 +114,7 @@ class TeamJob(Job):
 
     clients: list[Client]
 
-    def make_executor(self, file: RunFile) -> Executor:
+    def make_executor(self) -> Executor:
         return InProcess()
 
     def open_models(self) -> list[Client]:

@@ -78,7 +78,7 @@ class _Counted:
         self.usage, self._stage = Usage(), stage
         self._answered: dict[Any, list[str]] = defaultdict(list)
 
-    async def send(self, client: Any, address: bytes, request: Any) -> Any:
+    async def send(self, client: Any, request: Any) -> Any:
         """The reply of a stand-in, also to a client that the study made without asking for it by name."""
         known = client if self._stage.name_of(client) else self._stage[client.name]
         text = "\n".join(message.text for message in request.prompt())
@@ -150,7 +150,7 @@ async def rehearse_unit(study: Study, unit: Unit, stage: Stage) -> Usage:
     counted = _Counted(stage)
     try:
         rows = await run_unit(
-            study, unit, stage, cache=counted, budget=None, on_call=lambda call: None, post=counted.send
+            study, unit, stage, cache=counted, budget=None, on_call=lambda call: None, sender=counted.send
         )
         counted.usage.error = rows.error or ""
     except RunStopped as error:

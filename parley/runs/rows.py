@@ -283,7 +283,7 @@ class Progress(Tally):
     cut: int = 0
     unscored: int = 0
     waiting: str = ""
-    """What the run is waiting for other than replies: a provider's batch, a free CPU."""
+    """What the run is waiting for other than replies: a free CPU, a model that is loading."""
     remarks: list[str] = field(default_factory=list)
     """What the user should know beyond the numbers: fewer workers than requested, what is said in a debate."""
     stored: Tally = field(default_factory=Tally)

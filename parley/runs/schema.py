@@ -34,23 +34,12 @@ LONGEST_INFO = 32 * 2**20
 """Bytes of a value in the table `run`: as long as the longest reply, since a team's config has all of its tasks."""
 TABLES = ("run", "prompts", "texts", "units", "messages", "calls", "verdicts", "events", "checks")
 """The tables that every run file has."""
-BATCH_TABLES = (
-    "CREATE TABLE IF NOT EXISTS batches (mark TEXT PRIMARY KEY, model TEXT NOT NULL, file TEXT NOT NULL, batch TEXT, "
-    "made_at REAL NOT NULL) WITHOUT ROWID",
-    "CREATE TABLE IF NOT EXISTS batched (request TEXT PRIMARY KEY, mark TEXT NOT NULL) WITHOUT ROWID",
-)
-"""Tables that only `--executor batch` creates."""
-PENDING_TABLE = (
-    "CREATE TABLE IF NOT EXISTS pending_replies (unit TEXT NOT NULL, address BLOB NOT NULL, reply TEXT NOT NULL, "
-    "PRIMARY KEY (unit, address)) WITHOUT ROWID"
-)
-"""A table that only `--no-cache` creates, for units that are not done (see `parley.runs.executor`)."""
 
 
 @lru_cache(maxsize=1)
 def known_entries() -> frozenset[SchemaEntry]:
     """All that SQLite may list in a run file."""
-    return entries_of(";\n".join((*statements(), *BATCH_TABLES, PENDING_TABLE)))
+    return entries_of(";\n".join(statements()))
 
 
 def check_run(db: sqlite3.Connection) -> set[str]:

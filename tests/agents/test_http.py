@@ -23,7 +23,6 @@ import pytest
 from autogen_core.models import UserMessage
 
 from parley.agents import Client, model
-from parley.agents.models.batches import Batched, Batches
 from parley.agents.models.compatible import CompatibleClient
 from parley.agents.models.http import not_connected
 from parley.base.address import proxy_for
@@ -297,11 +296,6 @@ async def use_every_key() -> None:
             await client.create(PROMPT)
         with suppress(ModelError):
             _ = [part async for part in client.create_stream(PROMPT)]
-        with suppress(ModelError, AttributeError):
-            if isinstance(client, Batched):
-                await client.batch_endpoint().state("batches/1")
-            elif isinstance(client, CompatibleClient) and client.batches:
-                await Batches(client).upload(b"{}")
         await client.close()
     scorer = OpenAIModeration(retries=0)
     await scorer.score(["Hello."])

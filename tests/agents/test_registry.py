@@ -125,14 +125,14 @@ async def test_a_users_own_provider():
 
 FLAGS = {
     "local": "in_process logprobs continues embedded", "hf": "in_process logprobs continues embedded",
-    "sim": "in_process simulated", "openai": "logprobs batches", "deepseek": "logprobs", "openrouter": "logprobs",
-    "google": "batches", "anthropic": "batches", "server": "logprobs batches", "vllm": "logprobs continues",
+    "sim": "in_process simulated", "openai": "logprobs", "deepseek": "logprobs", "openrouter": "logprobs",
+    "google": "", "anthropic": "", "server": "logprobs", "vllm": "logprobs continues",
     "ollama": "logprobs", "llamacpp": "logprobs continues",
 }  # fmt: skip
 
 
 def test_what_providers_can_do():
-    names = ("in_process", "simulated", "logprobs", "continues", "batches", "embedded")
+    names = ("in_process", "simulated", "logprobs", "continues", "embedded")
     shown = {key: " ".join(n for n in names if getattr(provider, n)) for key, provider in PROVIDERS.items()}
     assert shown == FLAGS
 
@@ -212,8 +212,6 @@ def test_every_price_has_a_source_and_a_date_and_plausible_rates():
         assert (entry.dated or entry.looked_up) <= entry.looked_up <= DAY, name
         assert (price.cached or 0.0) < price.prompt < price.completion, name  # type: ignore[operator]
         assert price.written_factor in (1.0, 1.25), name
-        if price.batch:
-            assert price.batch.cost(2, 2) == pytest.approx((price.cost(2, 2) or 0) / 2), name
         if entry.ends:
             assert entry.ends > DAY, f"{name} is gone: remove it"
             assert listed[entry.use or ""].ends is None
@@ -245,22 +243,14 @@ def test_cached_written_and_long_prompts_have_their_rates(price, tokens, cost):
     assert price.cost_of_call(*tokens) == pytest.approx(cost / 1e6, rel=1e-4)
 
 
-def test_batches_have_the_listed_rates():
-    luna = price_of("openai/gpt-6-luna").in_batches()
-    assert (luna.prompt, luna.cached, luna.completion) == (0.05, 0.005, 0.25), "listed, so the factor does not matter"
-    assert luna.written_factor == 1.25
-    flash = price_of("deepseek/deepseek-flash").in_batches()
-    assert (flash.prompt, flash.cached, flash.completion) == (0.15, None, 0.60), "not listed: cached tokens cost `in`"
-
-
 def test_unknown_stays_unknown():
     for price in (price_of("openai/no-such-model"), price_of("openai/no-such-model", price_in=1.0)):
         assert not price.known
-        assert price.cost(1, 1) is price.cost_of_call(1, 1) is price.in_batches().cost(1, 1) is None
+        assert price.cost(1, 1) is price.cost_of_call(1, 1) is None
     assert price_of("sim/judge") == Price(0.0, 0.0)
 
 
 def test_a_user_price_replaces_the_listed_one(monkeypatch):
     options: dict[str, Any] = {"price_in": 1.0, "price_out": 4.0}
     price = client_class("openai/gpt-6-luna").price_for("openai/gpt-6-luna", options)
-    assert (price.prompt, price.completion, price.cached, price.batch, price.long) == (1.0, 4.0, None, None, None)
+    assert (price.prompt, price.completion, price.cached, price.long) == (1.0, 4.0, None, None)

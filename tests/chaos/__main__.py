@@ -27,9 +27,9 @@ ABOUT = """\
 
 Every study with every executor, under faults and a clock that jumps, killed and resumed until it is done, and compared
 with an undisturbed run. *Lost*: finished units that are missing. *Doubled*: units or calls that are stored twice, and
-replies that were stored and paid for again; in batches every reply that was paid for again. *Differing*: units, and
+replies that were stored and paid for again. *Differing*: units, and
 tables of the report, that differ from the undisturbed run's. A process that is killed may have received replies that
-are not in the cache yet: as many repeated requests as that are not counted as doubled, except in batches. A run has
+are not in the cache yet: as many repeated requests as that are not counted as doubled. A run has
 several kinds of fault, and counts for each.
 """
 OTHERS = ([], [INT], [DISK])
@@ -80,18 +80,19 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__.splitlines()[0])
     parser.add_argument("--units", type=int, default=1000, help="approximate number of units of all runs together")
     parser.add_argument("--signals", type=int, default=5, help="number of SIGKILL, and of SIGTERM, for every executor")
+    parser.add_argument("--executors", nargs="+", choices=EXECUTORS, default=EXECUTORS, help="which to run with")
     parser.add_argument("--seed", type=int, default=1, help="seed of faults, signals and their times")
     parser.add_argument("--write", metavar="FILE", help="write the table there too, after every study")
     asked = parser.parse_args()
-    chosen = all_trials(asked.units // len(EXECUTORS))
+    chosen = all_trials(asked.units // len(asked.executors))
     server = FaultServer(seed=asked.seed, share=SHARE)
-    cluster = RayCluster()
+    cluster = RayCluster() if "ray" in asked.executors else None
     runs: Runs = {}
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         try:
             for nth, trial in enumerate(chosen):
-                for executor in EXECUTORS:
+                for executor in asked.executors:
                     place = Path(folder) / f"{nth}-{executor}"
                     run = ChaosRun(trial, server, place, asked.seed, executor=executor, cluster=cluster)
                     try:
@@ -107,7 +108,8 @@ def main() -> int:
                     Path(asked.write).write_text(page(runs, time.monotonic() - began))
         finally:
             server.close()
-            cluster.close()
+            if cluster is not None:
+                cluster.close()
     print(page(runs, time.monotonic() - began))
     return int(any(outcome(list(runs.values()))[1:]))
 

@@ -30,7 +30,7 @@ from tests.process import ParleyProcess, started
 KILL, KILL_WORKER, TERM, INT, DISK = "SIGKILL of the run", "SIGKILL of a worker", "SIGTERM", "SIGINT", "disk full"
 SIGNALS = {KILL: signal.SIGKILL, TERM: signal.SIGTERM, INT: signal.SIGINT, DISK: signal.SIGINT}
 """A disk cannot become full halfway: a process is interrupted, and the next one finds little room."""
-EXECUTORS = ("asyncio", "ray", "batch")
+EXECUTORS = ("asyncio", "ray")
 CLEAN_EXITS = (0, 1, 75, 130)
 """Done, not all done, stopped by a scheduler's signal, interrupted."""
 MAX_PROCESSES = 300
@@ -130,11 +130,10 @@ class ChaosRun:
         self.tally.lost += len(before - self._done())
         if self.file.path.exists():
             assert self.file.one("PRAGMA integrity_check") == "ok"
-        if self.executor != "batch":  # a batch keeps its replies
-            answered, counted = self.server.answered[-1].total(), self._spent() - spent
-            self.tally.unstored += max(0, answered - (self._stored() - stored))
-            undisturbed = status >= 0 and tries == self.tally.tries.total()
-            assert counted == answered or not undisturbed, f"{counted} replies counted, {answered} sent"
+        answered, counted = self.server.answered[-1].total(), self._spent() - spent
+        self.tally.unstored += max(0, answered - (self._stored() - stored))
+        undisturbed = status >= 0 and tries == self.tally.tries.total()
+        assert counted == answered or not undisturbed, f"{counted} replies counted, {answered} sent"
         return status == 0
 
     def _wait_for_workers(self) -> None:
@@ -153,8 +152,7 @@ class ChaosRun:
         tally.lost += len(self.undisturbed.done() - self.file.done())
         answered = sum(self.server.answered[self._first_process :], Counter())
         tally.repeated = (answered - self.expected).total()
-        # A reply that was lost with a killed process is paid for again; a batch's is fetched again.
-        tally.doubled += max(0, tally.repeated - (0 if self.executor == "batch" else tally.unstored))
+        tally.doubled += max(0, tally.repeated - tally.unstored)  # a reply lost with a killed process is paid for again
         keys = {"units": "id", "messages": "unit, seq", "calls": "unit, seq, nth", "verdicts": "unit, nth"}
         for table, key in keys.items():
             tally.doubled += len(self.file.rows(f"SELECT 1 FROM {table} GROUP BY {key} HAVING count(*) > 1"))
@@ -189,15 +187,15 @@ class ChaosRun:
     def _start(self, name: str, **limits: int | None) -> ParleyProcess:
         executor = self.executor if name == "chaos" else "asyncio"
         command: list[Any] = [*self.trial.command(self.server.model()), "--executor", executor]
-        command += [] if executor == "batch" else ["--concurrency", self.concurrency]
+        command += ["--concurrency", self.concurrency]
         command += ["--workers", 2] if executor == "ray" else []
         command += ["--ray-address", self.cluster.address] if executor == "ray" and self.cluster else []
         return started((*command, "--out", f"{name}.sqlite"), self.folder, name, **limits)
 
     def _wait(self, process: ParleyProcess, kinds: int) -> bool:
         """Wait until a share of the replies, or sometimes only for the start; whether the process is still alive."""
-        if self.random.random() < (0.5 if self.executor == "batch" else 0.15):
-            time.sleep(self.random.uniform(0.0, 2.0 if self.executor == "batch" else 0.5))
+        if self.random.random() < 0.15:
+            time.sleep(self.random.uniform(0.0, 0.5))
             return process.alive
         left = max(0, self.expected.total() - (self.server.total() - self._first_reply))
         enough = self.server.total() + self.random.uniform(0.1, 1.1) * left / (kinds + 1)

@@ -106,11 +106,11 @@ def test_a_server_that_repeats_the_key_is_not_quoted(parrot, place, parley, prov
 
 
 def test_a_key_does_not_follow_a_redirect(parrot, faulty, place, parley):
-    """Neither with a chat request, nor with the list of models (vllm), nor with a batch's file."""
+    """Neither with a chat request, nor with the list of models (vllm)."""
     parrot.how, parrot.elsewhere = "redirect", f"http://localhost:{faulty.port}/v1/elsewhere"
-    for provider, how in (*((name, ()) for name in PROVIDERS), ("openai", ("--executor", "batch"))):
+    for provider in PROVIDERS:
         asked = parrot.visits
-        result = parley(*RUN, "--model", model_at(parrot, provider), "--out", f"{provider}{how[1:]}.sqlite", *how)
+        result = parley(*RUN, "--model", model_at(parrot, provider), "--out", f"{provider}.sqlite")
         assert (result.status, parrot.visits > asked, faulty.visits) == (1, True, 0), (provider, result)
         assert leaks(place, result.out, result.err) == []
 

@@ -89,7 +89,6 @@ ONLY_PARSED = {
     ): "half a minute of scoring: tests/parley/test_score_toxicity.py",
     ("report", "runs/swaps.sqlite"): "the same",
     ("run", "--executor", "ray"): "starts Ray: tests/parley/test_ray.py",
-    ("run", "--executor", "batch"): "needs a server that takes batches: tests/parley/test_batch.py",
 }
 """Commands with these words are only parsed, and why."""
 OUTSIDE = {

@@ -42,7 +42,7 @@ def test_every_command_has_its_help_on_the_site(site: Path) -> None:
     page = (site / "commands.html").read_text("utf-8")
     for name in ("run", "run-malibu", "run-rubric", "report", "labels-draw", "run-malibu-derive", "power", "import"):
         assert f'id="parley-{name}"' in page
-    assert "--executor {asyncio,ray,batch}" in page
+    assert "--executor {asyncio,ray}" in page
     assert "<code></code>" not in page.replace("\n", ""), "no help is empty"
 
 

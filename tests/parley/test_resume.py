@@ -254,16 +254,6 @@ def test_a_failed_run_gets_its_own_replies_back_and_no_other_run_does(parley, se
     command = (*TINY_PANEL, "--no-cache", "--model", server.model(), "--concurrency", "1", "--out", "a.sqlite")
     assert parley(*command).status == 1
     assert (run_file("a.sqlite").count(), run_file("a.sqlite").count("failed"), kept(place)) == (2, 7, 20)
-    assert parley("import", "--damaged", "a.sqlite", "--out", "copy.sqlite").status == 0
-    with closing(sqlite3.connect("a.sqlite.replies")) as cache:  # earlier versions kept them in the run file
-        replies = cache.execute("SELECT 'a unit', address, reply FROM replies").fetchall()
-    Path("old.sqlite").write_bytes(Path("a.sqlite").read_bytes())
-    with closing(sqlite3.connect("old.sqlite")) as old, old:
-        old.execute(
-            "CREATE TABLE pending_replies (unit TEXT NOT NULL, address BLOB NOT NULL, "
-            "reply TEXT NOT NULL, PRIMARY KEY (unit, address)) WITHOUT ROWID"
-        )
-        old.executemany("INSERT INTO pending_replies VALUES (?, ?, ?)", replies)
 
     def calls_of(*words):
         server.asked.clear()
@@ -271,9 +261,6 @@ def test_a_failed_run_gets_its_own_replies_back_and_no_other_run_does(parley, se
         return len(server.asked)
 
     server.answer = lambda nth, body: None
-    assert calls_of(*command[:-1], "copy.sqlite") == 7 * 8 - 4, "a copy has them too"
-    assert calls_of(*command[:-1], "old.sqlite") == 7 * 8 - 4
-    assert run_file("old.sqlite").rows("SELECT name FROM sqlite_master WHERE name = 'pending_replies'") == []
     assert calls_of(*(word for word in command if word != "--no-cache")) == 7 * 8 - 4, "the third unit had four replies"
     assert run_file("a.sqlite").one("SELECT count(*) FROM calls WHERE cached") == 4
     assert not (place / "a.sqlite.replies").exists()

@@ -7,11 +7,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator, Iterable, Mapping
-from datetime import UTC, datetime
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
-
-from aiohttp import web
 
 from tests.vendors.base import (
     CACHED_TOKENS,
@@ -152,64 +149,6 @@ class Standin(StrictServer):
             if set(output["format"]) != {"type", "schema"} or output["format"]["type"] != "json_schema":
                 raise Rejected("output_config.format: Extra inputs are not permitted")
             RULES.check(output["format"]["schema"], "output_config.format.schema")
-
-    def add_routes(self, app: web.Application) -> None:
-        self.results: dict[str, str] = {}
-        app.router.add_post("/v1/messages/batches", self._create_batch)
-        app.router.add_get("/v1/messages/batches", self._list_batches)
-        app.router.add_get("/v1/messages/batches/{id}", self._show_batch)
-        app.router.add_get("/v1/messages/batches/{id}/results", self._results)
-
-    async def _create_batch(self, request: web.Request) -> web.Response:
-        lines, name = (await request.json())["requests"], f"msgbatch_{len(self.batches)}"
-        if not all(re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", line["custom_id"]) for line in lines):
-            return self.refuse(Rejected("custom_id: String should match pattern '^[a-zA-Z0-9_-]{1,64}$'"))
-        path, headers = "/v1/messages", dict(request.headers)
-        try:
-            self.keep_batch(name, lines, (Received(path=path, body=each["params"], headers=headers) for each in lines))
-        except Rejected as rejected:
-            return self.refuse(rejected)
-        return web.json_response(self._batch(name))
-
-    def _batch(self, name: str) -> dict[str, Any]:
-        count = len(self.batches[name])
-        counts = {"processing": 0, "succeeded": count, "errored": 0, "canceled": 0, "expired": 0}
-        if self.slow:
-            counts |= {"processing": count, "succeeded": 0}
-        return {
-            "id": name,
-            "type": "message_batch",
-            "processing_status": "in_progress" if self.slow else "ended",
-            "request_counts": counts,
-            "created_at": datetime.now(UTC).isoformat(),
-            "expires_at": datetime.now(UTC).isoformat(),
-            "ended_at": None,
-            "results_url": None if self.slow else f"{self.url}/v1/messages/batches/{name}/results",
-        }
-
-    async def _list_batches(self, request: web.Request) -> web.Response:
-        made = [self._batch(name) for name in reversed(self.batches)]
-        return web.json_response({"data": made, "has_more": False, "first_id": None, "last_id": None})
-
-    async def _show_batch(self, request: web.Request) -> web.Response:
-        return web.json_response(self._batch(request.match_info["id"]))
-
-    async def _results(self, request: web.Request) -> web.Response:
-        name = request.match_info["id"]
-        if name not in self.results:
-            self.results[name] = "\n".join([line async for line in self._answered(name)]) + "\n"
-        text = self.results[name]
-        if self.torn:
-            self.torn -= 1
-            text = text[: text.index("\n") + 1]
-        return web.Response(text=text, content_type="application/x-jsonl")
-
-    async def _answered(self, name: str) -> AsyncIterator[str]:
-        for nth, line in reversed(list(enumerate(self.batches[name]))):
-            received = Received(path="/v1/messages", body=line["params"], headers={})
-            message = self.reply(await self.answer(received), received)
-            result = self.failing.get(nth) or {"type": "succeeded", "message": message}
-            yield json.dumps({"custom_id": line["custom_id"], "result": result})
 
     def error(self, rejected: Rejected) -> Any:
         kind = ERRORS.get(rejected.status, "not_found_error" if rejected.status == 404 else "invalid_request_error")

@@ -126,7 +126,6 @@ class StrictServer(Loopback, ABC):
         """What the next requests get, in this order: the text of a reply, or a response."""
         self.breaks_off = False
         """Whether the connection is closed in the middle of a stream."""
-        self.batches: dict[str, Any] = {}
         self._writer = SimClient("sim/any", {})
         super().__init__()
         self.url = f"http://127.0.0.1:{self.port}{self.path}"
@@ -174,24 +173,6 @@ class StrictServer(Loopback, ABC):
 
     def add_routes(self, app: web.Application) -> None:
         """Routes besides those for replies, such as the list of models."""
-
-    # Batches, where the vendor has them. `down` creates none, and answers 500; `slow` keeps them in progress; `broken`
-    # creates one and answers 500, once. `failing` has the results of some requests, by their number. What a batch says
-    # ends in the middle as often as `torn` says.
-
-    down = slow = broken = False
-    torn = 0
-    failing: ClassVar[dict[int, dict[str, Any]]] = {}
-
-    def keep_batch(self, name: str, batch: Any, requests: Iterable[Received]) -> None:
-        """Check a batch and keep it in `batches`; raises `Rejected`."""
-        for received in requests:
-            self.check(received)
-        if not self.down:
-            self.batches[name] = batch
-        if self.down or self.broken:
-            self.broken = False
-            raise Rejected("Internal server error", 500)
 
     def refuse(self, rejected: Rejected) -> web.Response:
         if rejected.status < 500:

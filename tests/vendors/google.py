@@ -5,12 +5,9 @@ Messages of errors are the vendor's own where they are quoted in issues.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
-
-from aiohttp import web
 
 from tests.vendors.base import (
     CACHED_TOKENS,
@@ -106,54 +103,6 @@ class Standin(StrictServer):
                     "Function call is missing a thought_signature in functionCall parts. This is required for tools to "
                     "work correctly, and missing thought_signature may lead to degraded model performance."
                 )
-
-    expired = False
-    """Whether a batch ends without any result: Google's come together."""
-
-    def add_routes(self, app: web.Application) -> None:
-        app.router.add_post(f"/v1/models/{self.served}:batchGenerateContent", self._create_batch)
-        app.router.add_get("/v1/batches", self._list_batches)
-        app.router.add_get("/v1/batches/{id}", self._show_batch)
-
-    async def _create_batch(self, request: web.Request) -> web.Response:
-        batch, name = (await request.json())["batch"], f"batches/b{len(self.batches)}"
-        if "displayName" not in batch:
-            return self.refuse(Rejected("batch.display_name: required"))
-        path, headers = f"/v1/models/{self.served}:generateContent", dict(request.headers)
-        lines = batch["inputConfig"]["requests"]["requests"]
-        try:
-            self.keep_batch(name, batch, (Received(path=path, body=each["request"], headers=headers) for each in lines))
-        except Rejected as rejected:
-            return self.refuse(rejected)
-        return web.json_response(await self._batch(name, results=False))
-
-    async def _batch(self, name: str, *, results: bool = True) -> dict[str, Any]:
-        batch = self.batches[name]
-        metadata: dict[str, Any] = {"displayName": batch["displayName"], "model": f"models/{self.served}"}
-        metadata["state"] = "BATCH_STATE_RUNNING" if self.slow or not results else "BATCH_STATE_SUCCEEDED"
-        if results and batch.setdefault("expired", self.expired):
-            metadata["state"] = "BATCH_STATE_EXPIRED"
-        if metadata["state"] == "BATCH_STATE_SUCCEEDED":
-            lines = batch["inputConfig"]["requests"]["requests"]
-            answers = [await self._inlined(nth, line) for nth, line in enumerate(lines)]
-            metadata["output"] = {"inlinedResponses": {"inlinedResponses": answers[::-1]}}
-        return {"name": name, "metadata": metadata}
-
-    async def _inlined(self, nth: int, line: dict[str, Any]) -> dict[str, Any]:
-        received = Received(path="", body=line["request"], headers={})
-        response = self.reply(await self.answer(received), received)
-        line.setdefault("answer", self.failing.get(nth) or {"response": response})
-        return {**line["answer"], "metadata": line["metadata"]}
-
-    async def _list_batches(self, request: web.Request) -> web.Response:
-        return web.json_response({"operations": [await self._batch(name, results=False) for name in self.batches]})
-
-    async def _show_batch(self, request: web.Request) -> web.Response:
-        state = await self._batch(f"batches/{request.match_info['id']}")
-        if self.torn:
-            self.torn -= 1
-            return web.json_response(text=json.dumps(state)[:-20])
-        return web.json_response(state)
 
     def error(self, rejected: Rejected) -> Any:
         status = STATUSES.get(rejected.status, "UNKNOWN")

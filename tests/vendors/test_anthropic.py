@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from autogen_core.models import RequestUsage, SystemMessage, UserMessage
+from autogen_core.models import SystemMessage, UserMessage
 from pydantic import BaseModel, Field
 
 from parley.agents import BadRequest, Budget, RateLimited, ServerFault, Session, session
-from parley.agents.models import Request
 from parley.agents.models.anthropic_messages import rules_for
 from parley.base.errors import QuotaSpent
 from tests.agents.common import ASK
@@ -202,17 +200,3 @@ async def test_a_stream_that_counts_the_prompt_only_once_and_thinks_twice(server
     server.sends_events(start, {**TEXT, "delta": {"type": "text_delta"}})
     with pytest.raises(ServerFault, match=r"streamed an unreadable event$"):
         await streamed(server)
-
-
-async def test_a_sampling_temperature_is_accepted_in_a_batch(server):
-    async with client_of(server, "retries=0&temperature=0.5") as client:
-        batches = client.batch_endpoint()
-        line = batches.line("a", Request(tuple(ASK), options={"temperature": 0.5, "max_tokens": 9}))
-        await batches.create(await batches.upload(line), "mark")
-        tokens = {"input_tokens": 3, "output_tokens": 4, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0}
-        spent = SimpleNamespace(**tokens, output_tokens_details=None)
-        with pytest.raises(ServerFault, match="an answer of the batch cannot be read") as caught:
-            batches.read(SimpleNamespace(type="succeeded", message=SimpleNamespace(content=None, usage=spent)))
-    assert caught.value.billed is not None
-    assert caught.value.billed.usage == RequestUsage(3, 4)
-    assert server.batches["msgbatch_0"][0]["params"]["temperature"] == 0.5

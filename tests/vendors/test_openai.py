@@ -6,16 +6,14 @@ import operator
 from typing import Any
 
 import pytest
-from aiohttp.test_utils import unused_port
 from autogen_core.models import SystemMessage, UserMessage
 from pydantic import BaseModel
 
 from parley.agents import BadRequest, Budget, ServerFault, Session, model, record_calls, session
-from parley.agents.models.batches import Batches
-from parley.agents.models.openai import OpenAIClient, traits_of
+from parley.agents.models.openai import traits_of
 from parley.agents.models.request import Request
 from parley.agents.models.responses import from_response
-from parley.base.errors import QuotaSpent, Unreachable
+from parley.base.errors import QuotaSpent
 from tests.agents.common import ASK
 from tests.vendors.asking import COUNT, asked, client_of, streamed
 from tests.vendors.base import CACHED_TOKENS, PROMPT_TOKENS
@@ -110,18 +108,6 @@ async def test_tools_go_to_responses_if_the_model_thinks():
     ):
         with server:
             assert (await asked(server, options, tools=[COUNT])).finish_reason == "function_calls", server.rejected
-
-
-async def test_a_batch_takes_no_tools():
-    client = model("openai/gpt-6-luna")
-    assert isinstance(client, OpenAIClient)
-    with pytest.raises(BadRequest, match="cannot be sent in a batch"):
-        Batches(client).line("a", Request(tuple(ASK), tools=(COUNT,)))
-    responses = model("openai/gpt-6-luna?api=responses")
-    assert (responses.batches, responses.at_once, client.batches, client.at_once) == (False, 1, True, 8)
-    nowhere = model(f"openai/gpt-6-luna?base_url=http://127.0.0.1:{unused_port()}&insecure=true&retries=0")
-    with pytest.raises(Unreachable, match=r"no connection to .* \(connection refused\)"):
-        await Batches(nowhere).upload(b"{}")  # type: ignore[arg-type]
 
 
 async def test_writing_to_the_prompt_cache_is_paid_for():

@@ -24,7 +24,7 @@ from parley.base.errors import ConfigError, ParleyError
 from parley.base.tasks import gather_or_cancel
 from parley.base.text import plural
 from parley.judging import Unit
-from parley.runs.executor import FINISHING, RunControl
+from parley.runs.executor import RunControl
 from parley.runs.executors.ray_connection import CLOSE_SECONDS, RayConnection
 from parley.runs.executors.worker import Message, StudySpec, Worker, nth_part
 from parley.runs.rows import Rows, Tally
@@ -110,7 +110,7 @@ class RayPool:
         address: The cluster's address. Default: Ray is started on this machine, and stopped after the run.
     """
 
-    on_interrupt, when_busy = FINISHING, ""
+    when_busy = ""
 
     def __init__(self, spec: StudySpec, *, workers: int | None = None, address: str | None = None) -> None:
         self._spec, self._requested_workers = spec, workers
