@@ -42,6 +42,8 @@ LOG_ODDS = "log-odds"
 """Key of `expected`, after the metric: log P(first choice) − log P(second choice)."""
 SAMPLE_TOKENS = 8
 """Maximum length of a sampled score-only reply, not counting room to think."""
+LEAST_LEFT = 1e-6
+"""What listed probabilities leave at the least: sums are rounded, and odds must be finite."""
 MOST_IN_DOUBT = 0.05
 """Points by which numbers that a server does not list may move a score: half of the smallest margin. Models in this
 process list all numbers; servers list 20 tokens, which is enough where nearly all of the probability is on the scale.
@@ -135,6 +137,8 @@ async def _read_silently(
     raw = reply.content.removeprefix(ballot.prefill) if isinstance(reply.content, str) else ""  # llama.cpp repeats it
     if reply.refused:
         return StructuredReply(None, "refused", raw, reply.usage)
+    if not reply.whole:
+        return StructuredReply(None, "cut", f"{raw!r}, unread: it may not be complete", reply.usage)
     if not reply.logprobs and not client.gave_logprobs:
         raise ConfigError(
             f"{client.name} gives no log-probabilities, so its silent ballots cannot be read: write {client.name}"
@@ -241,8 +245,10 @@ def _expected(
     if not ballot.choices:
         stored[metric] = sum(int(number) * share for number, share in shares.items())
     elif len(ballot.choices) > 1:
-        # A choice that is not listed has at most the last listed probability: the odds are at least as large as these.
-        least = min(math.exp(top.logprob) for top in token.top_logprobs or [])
+        # A choice that is not listed has at most the last listed probability, and at most what the listed ones leave:
+        # the odds are at least as large as these.
+        listed = [math.exp(top.logprob) for top in token.top_logprobs or []]
+        least = min(*listed, max(1 - sum(listed), LEAST_LEFT))
         first, second = (math.log(probabilities[choice] or least) for choice in ballot.choices[:2])
         stored[f"{metric} {LOG_ODDS}"] = first - second
     return stored
@@ -270,7 +276,7 @@ async def _sample(
     )
     said = [answer_in(reply, typed=True) for reply in replies]
     answers = [
-        None if reply.refused else read_answer(each.raw, ballot) for reply, each in zip(replies, said, strict=True)
+        read_answer(each.raw, ballot) if reply.whole else None for reply, each in zip(replies, said, strict=True)
     ]
     again = [
         place
@@ -287,7 +293,7 @@ async def _sample(
         usage.prompt_tokens += reply.usage.prompt_tokens
         usage.completion_tokens += reply.usage.completion_tokens
         each = answer_in(reply, typed=True)
-        if not reply.refused and (answer := read_answer(each.raw, ballot)) is not None:
+        if reply.whole and (answer := read_answer(each.raw, ballot)) is not None:
             said[place], answers[place], pressed = each, answer, True
     readable = [answer for answer in answers if answer is not None]
     raw = ", ".join(each.raw.strip() for each in said)

@@ -132,7 +132,9 @@ class Seat:
         if turn.verdict is None and isinstance(message, StructuredMessage) and isinstance(message.content, BaseModel):
             turn = turn._replace(verdict=message.content, parse_status="ok")
         if reply_type is not None and not isinstance(turn.verdict, reply_type) and turn.parse_status in (None, "ok"):
-            value, _ = parse(message.to_model_text(), reply_type)  # the agent has parsed nothing, or as another type
+            # The agent has parsed nothing, or as another type.
+            whole = not calls or calls[-1].whole
+            value = parse(message.to_model_text(), reply_type)[0] if whole else None
             turn = turn._replace(verdict=value, parse_status="ok" if value else "cut" if turn.cut else "unparsed")
         spoken.turn = turn
         return spoken

@@ -18,7 +18,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Annotated, Any, Generic, Literal, NamedTuple, Self, TypeVar
+from typing import Annotated, Any, Generic, Literal, NamedTuple, Self, TypeVar, get_origin
 
 from autogen_core import CancellationToken
 from autogen_core.models import (
@@ -34,7 +34,7 @@ from pydantic import BaseModel, BeforeValidator, Field, ValidationError, WithJso
 from parley.agents.models.base import Client
 from parley.agents.models.objects import JsonObject, decoded
 from parley.agents.models.registry import as_client
-from parley.agents.models.reply import Reply
+from parley.agents.models.reply import ENDED, Reply
 from parley.agents.models.request import TYPED
 from parley.agents.models.streaming import OnText
 from parley.agents.models.thoughts import is_preface, join_thoughts, split_thought
@@ -230,6 +230,7 @@ class _Unclear(Exception):
 def _match_keys(candidate: dict[str, Any], reply_type: type[BaseModel]) -> dict[str, Any]:
     """The object with the type's spelling of its keys, whatever their case ("accuracy", "ACCURACY")."""
     names, open_ended = _field_names(reply_type), reply_type.model_config.get("extra") == "allow"
+    scored = any(field.scored for field in names.values()) and not any(field.choice for field in names.values())
     for key in getattr(candidate, "repeated", ()):
         if key in names:
             raise _Unclear(f"{names[key].name}: it is given twice")
@@ -237,8 +238,9 @@ def _match_keys(candidate: dict[str, Any], reply_type: type[BaseModel]) -> dict[
     for key, value in candidate.items():
         known = names.get(key.strip().lower())
         if known is None:
-            # One more text is a reason that was not asked for; anything else could be the verdict as well.
-            if not open_ended and (not isinstance(value, str) or _NUMBER.fullmatch(value)):
+            # Beside a number, a text may be a reason that was not asked for; others could be the verdict as well.
+            reason = scored and key.strip().lower() in REASONS and isinstance(value, str)
+            if not open_ended and (not reason or _NUMBER.fullmatch(value)):
                 raise _Unclear(f"{key[:40]}: it was not asked for")
             matched[key] = value
             continue
@@ -249,15 +251,24 @@ def _match_keys(candidate: dict[str, Any], reply_type: type[BaseModel]) -> dict[
     return matched
 
 
+REASONS = frozenset(
+    ("reason", "reasons", "reasoning", "rationale", "justification", "explanation", "comment", "comments")
+)
+"""Keys of texts that may stand beside a number, though they were not asked for."""
 _DECIMAL = re.compile(r"\s*+-?\d++(?:\.\d++)?\s*+")
 
 
 class _Known(NamedTuple):
-    """A field: its name, its type if that has fields of its own, and whether pydantic reads it as a number."""
+    """A field: its name, its type if that has fields of its own, and what is read from it."""
 
     name: str
     inner: type[BaseModel] | None
     number: bool
+    """Whether pydantic reads it as a number."""
+    scored: bool
+    """Whether it is a number, or holds some."""
+    choice: bool
+    """Whether it is one of a few texts."""
 
 
 @lru_cache(maxsize=256)
@@ -269,7 +280,10 @@ def _field_names(reply_type: type[BaseModel]) -> dict[str, _Known]:
         inner = kind if isinstance(kind, type) and issubclass(kind, BaseModel) else None
         own_reader = any(isinstance(part, BeforeValidator) for part in info.metadata)  # as of a scale
         for own in (name, info.alias or name):
-            names[own.lower()] = _Known(own, inner, kind in (int, float) and not own_reader)
+            scored = kind in (int, float) or inner is not None
+            names[own.lower()] = _Known(
+                own, inner, kind in (int, float) and not own_reader, scored, get_origin(kind) is Literal
+            )
     return names
 
 
@@ -332,7 +346,11 @@ async def structured_reply(
         usage.completion_tokens += reply.usage.completion_tokens
         answer = _typed_answer(client, reply)
         refused = refused_by_vendor(reply)
-        value, problem = (None, "it was refused") if refused else parse(answer.raw, reply_type)
+        ended = reply.finish_reason in ENDED
+        if refused or not ended:
+            value, problem = None, "it was refused" if refused else "it may not be complete"
+        else:
+            value, problem = parse(answer.raw, reply_type)
         answer = replace(answer, value=value, usage=usage)
         # What a vendor marks as a refusal is one. Other refusals are not the form that was asked for, and are treated
         # like all that is not: they cannot be told apart in every language, and pressing only some models would move
@@ -345,7 +363,7 @@ async def structured_reply(
     if problem:
         kept = first or answer
         refused = refused or looks_like_refusal(kept.raw)
-        return replace(kept, status="refused" if refused else "cut" if kept.cut else "unparsed")
+        return replace(kept, status="refused" if refused else "cut" if kept.cut or not ended else "unparsed")
     expected: dict[str, float] = {}
     if readout == "expected" and reply.logprobs and not plain_text:
         means = await expected_numbers(client, prompt, answer.raw, reply.logprobs, extra)

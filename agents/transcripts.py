@@ -67,6 +67,8 @@ class Call(NamedTuple):
     """Completion tokens spent on thinking; None where the server does not say."""
     cut: bool = False
     """Whether the reply ended because it reached its limit of tokens."""
+    whole: bool = True
+    """Whether the provider says how the reply ended, and that nothing was withheld."""
 
 
 class ToolCall(Protocol):

@@ -288,6 +288,7 @@ class Client(ModelTraits, ChatCompletionClient, Component[ClientConfig]):
             thought=reply.thought or "",
             thought_tokens=reply.thought_tokens,
             cut=reply.cut,
+            whole=reply.whole,
         )
         if billed:
             self._spent.prompt_tokens += call.prompt_tokens

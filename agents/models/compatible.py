@@ -36,6 +36,7 @@ from parley.agents.models.wire import (
     FINISH,
     billed_reply,
     from_completion,
+    refusal_in,
     schema_format,
     thought_in,
     to_chat,
@@ -232,8 +233,11 @@ class CompatibleClient(RemoteClient):
             text = delta.get("content") or refusal or ""
             arrived.thoughts.append(thought_in(delta))
             if isinstance(text, list):
+                refusal = refusal_in(text)
+                arrived.refused = arrived.refused or bool(refusal)
                 thought, text = read_parts(text)
                 arrived.thoughts.append(thought)
+                text = text or refusal
         except (TypeError, ValueError, AttributeError):
             text = None
         if not isinstance(text, str):

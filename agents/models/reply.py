@@ -20,6 +20,8 @@ LEAST_LOGPROB = -10_000.0
 """Smaller log-probabilities become this one: JSON, in which replies are stored, has no infinity."""
 MOST_PROBABILITY = 1.05
 """If the alternatives of a token add up to more, which rounding cannot explain, they are not probabilities."""
+ENDED = ("stop", "length", "function_calls")
+"""How a reply ends that may be read: what is not known to be an end may be a fault or a filter of the server."""
 MIN_KEY_LENGTH = 12
 """A shorter key (such as "EMPTY") is a placeholder; redacting it would damage ordinary text."""
 
@@ -55,6 +57,11 @@ class Reply(CreateResult):
     def cut(self) -> bool:
         """Whether the reply ended before the model was done: at its limit of tokens, or in the middle of a thought."""
         return self.finish_reason == "length" or self.unclosed
+
+    @property
+    def whole(self) -> bool:
+        """Whether the provider says how the reply ended, and that nothing was withheld. Others give no verdict."""
+        return self.finish_reason in ENDED and not self.refused
 
     @property
     def empty(self) -> bool:

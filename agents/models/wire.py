@@ -46,7 +46,15 @@ FINISH: dict[str | None, FinishReasons] = {
     "content_filter": "content_filter",
     "tool_calls": "function_calls",
     "function_call": "function_calls",
+    "eos": "stop",
+    "eos_token": "stop",
+    "stop_sequence": "stop",
+    "end_turn": "stop",
+    "sensitive": "content_filter",
+    "safety": "content_filter",
+    "recitation": "content_filter",
 }
+"""How servers say that a reply ended. Any other word, and none, is `unknown`: such a reply gives no verdict."""
 
 
 def to_chat(
@@ -172,6 +180,7 @@ def from_completion(data: dict[str, Any]) -> Reply:
     if content is None and not (calls or refusal or thought or ending):
         raise TypeError("no content")
     if isinstance(content, list):
+        refusal = refusal or refusal_in(content)
         inner, content = read_parts(content)
         thought = join_thoughts([thought, inner])
     finish = FINISH.get(ending, "unknown")
@@ -182,16 +191,25 @@ def from_completion(data: dict[str, Any]) -> Reply:
         logprobs=read_logprobs((choice.get("logprobs") or {}).get("content")),
         thought=thought or None,
         refused=bool(refusal) or finish == "content_filter",
-        others=tuple([_text_of(other["message"]) for other in data["choices"][1:]]),
+        others=tuple(map(_text_of, data["choices"][1:])),
         **usage_fields(data.get("usage") or {}),
     )
 
 
-def _text_of(message: dict[str, Any]) -> str:
-    content = message.get("content")
+def _text_of(choice: dict[str, Any]) -> str:
+    """The text of a further reply; "" if it was refused, or is not known to be complete."""
+    content, refusal = choice["message"].get("content"), choice["message"].get("refusal")
     if isinstance(content, list):
+        refusal = refusal or refusal_in(content)
         content = read_parts(content)[1]
-    return content or message.get("refusal") or ""
+    ended = FINISH.get(choice.get("finish_reason")) in ("stop", "length")
+    return (content or "") if ended and not refusal else ""
+
+
+def refusal_in(parts: Sequence[Any]) -> str:
+    """What the parts of a content that are refusals say; "" if none is."""
+    refusals = (part for part in parts if isinstance(part, dict) and part.get("type") == "refusal")
+    return "".join(str(part.get("refusal") or part.get("text") or "refused") for part in refusals)
 
 
 def without_prefill(reply: Reply, messages: Sequence[LLMMessage]) -> Reply:

@@ -10,7 +10,7 @@ import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar, Literal, Protocol
+from typing import Annotated, Any, ClassVar, Protocol
 from weakref import WeakValueDictionary
 
 from pydantic import BaseModel, BeforeValidator, WithJsonSchema
@@ -19,21 +19,23 @@ from parley.agents import Client, Debate, Models, ParseStatus, Persona, Readout,
 from parley.agents.models.session import SESSION, session
 from parley.judging.config import NoSettings
 from parley.judging.study import Prompt, Verdict
-from parley.scenarios.bbq import LETTERS, BbqRow, Order, match
+from parley.scenarios.bbq import AROUND, LETTERS, BbqRow, Order, match
 
-_ALL_LETTERS = re.compile(r"^\W*A\W+B\W+(?:(?:or|and)\W+)?C\W*$", re.IGNORECASE)
-_LETTER = re.compile(r"^\W*([A-C])(?:\W.*)?$", re.IGNORECASE | re.DOTALL)
-
-
-def _letter(value: Any) -> Any:
-    """ "b", "(B)" and "B) The man" are B; "<A, B or C>", a copy of the question, is no choice."""
-    letter = _LETTER.match(value) if isinstance(value, str) and not _ALL_LETTERS.match(value) else None
-    return letter.group(1).upper() if letter else value
+_LETTER = re.compile(rf"{AROUND}(?:([A-C])|<([A-C])>){AROUND}", re.IGNORECASE)
+_WITH_ITS_TEXT = re.compile(rf"{AROUND}[A-C]\s*[).:\]]\s+\S", re.IGNORECASE)
 
 
-Letter = Annotated[
-    Literal["A", "B", "C"], BeforeValidator(_letter), WithJsonSchema({"type": "string", "enum": list(LETTERS)})
-]
+def _letter(value: Any) -> str:
+    """ "b" and "(B)" are B; "B) The man" stays as it is, since only the question's options show whether that is B."""
+    text = value if isinstance(value, str) else ""
+    if letter := _LETTER.fullmatch(text):
+        return (letter.group(1) or letter.group(2)).upper()
+    if not _WITH_ITS_TEXT.match(text):
+        raise ValueError("it must be A, B or C")
+    return text
+
+
+Letter = Annotated[str, BeforeValidator(_letter), WithJsonSchema({"type": "string", "enum": list(LETTERS)})]
 
 
 class Choice(BaseModel):
@@ -249,12 +251,15 @@ def read_choice(turn: Turn, task: Task) -> tuple[int | None, ParseStatus]:
         task: The question that it answers.
     """
     status = turn.parse_status or "unparsed"
-    if isinstance(letter := getattr(turn.verdict, "answer", None), str):
-        return LETTERS.index(letter), status
-    if status in ("refused", "cut"):  # a cut reply may name an option that it was about to reject
+    text = turn.text
+    if isinstance(answer := getattr(turn.verdict, "answer", None), str):
+        if answer in LETTERS:
+            return LETTERS.index(answer), status
+        text = answer
+    elif status in ("refused", "cut"):  # a cut reply may name an option that it was about to reject
         return None, status
-    place, _ = match(turn.text, task.options, task.unknown, task.row.question)
-    return place, "unparsed" if place is None else "repaired"
+    place, _ = match(text, task.options, task.unknown, task.row.question)
+    return place, "unparsed" if place is None else status if text is answer else "repaired"
 
 
 def answer_verdict(turn: Turn, task: Task, place: int | None, status: ParseStatus, metric: str = "answer") -> Verdict:

@@ -123,8 +123,9 @@ def match(text: str, answers: Sequence[str], unknown: int, question: str = "", *
     if "?" in text:
         return Match(None, "ambiguous")
     words = _words(text)
-    if exact := _exact(_bare(words), answers):
-        return exact
+    led = _LEAD.match(text)
+    if exact := _exact(_bare(words), answers):  # in which the letter A counts as an article
+        return Match(None, "ambiguous") if led and _place(led.group(1) or led.group(2)) != exact.place else exact
     if _REFUSAL.match(text):
         return Match(None, "refused")
     depth = depth if len(text) <= MAX_OPENING_CHARS else 0
@@ -132,7 +133,7 @@ def match(text: str, answers: Sequence[str], unknown: int, question: str = "", *
         rest = match(text[opened.end() :], answers, unknown, question, depth=depth - 1)
         if rest.place is not None:
             return rest
-    if depth and (led := _LEAD.match(text)):
+    if depth and led:
         rest = match(text[led.end() :], answers, unknown, question, depth=depth - 1)
         agreed = rest.place == _place(led.group(1) or led.group(2))
         return rest if agreed else Match(None, "ambiguous" if rest.place is not None else rest.how)

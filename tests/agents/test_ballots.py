@@ -125,10 +125,35 @@ def test_a_score_that_rests_on_numbers_that_are_not_listed_is_unread():
     assert sure.value.score == pytest.approx((0.7 * 7 + 0.298 * 8) / 0.998)
 
 
-def test_a_choice_that_is_not_listed_has_at_most_the_last_listed_probability():
+@pytest.mark.parametrize(
+    ("listed", "odds"),
+    [
+        ({"A": 0.9, "The": 0.05, "I": 0.01}, 0.9 / 0.01),  # at most the last listed probability
+        ({"A": 0.9}, 9),  # and at most what the listed ones leave
+        ({"A": 0.9, "The": 0.095}, 0.9 / 0.005),
+        ({"A": 0.6, "I": 0.4}, 0.6 / 1e-6),
+        ({"A": 1.0}, 1e6),
+        ({"B": 0.75}, 0.25 / 0.75),
+        ({"B": 0.5, "A": 0.5}, 1),
+    ],
+)
+def test_a_choice_that_is_not_listed_has_at_most_what_the_listed_ones_leave(listed, odds):
     pair = SilentBallot(question="A or B?", metric="preferred", choices=("A", "B"))
-    found = read_token(pair, token(A=0.9, The=0.05, I=0.01), "A", RequestUsage(0, 1))
-    assert found.expected["preferred log-odds"] == pytest.approx(math.log(0.9 / 0.01))
+    found = read_token(pair, token(**listed), next(iter(listed)), RequestUsage(0, 1))
+    assert found.expected["preferred log-odds"] == pytest.approx(math.log(odds))
+
+
+@pytest.mark.parametrize(
+    ("finish", "read"), [("stop", 7), ("length", 7), ("abort", None), ("safety", None), (None, None)]
+)
+async def test_a_ballot_is_read_only_if_it_is_known_how_it_ended(server, finish, read):
+    server.says("7", logprobs=first_token({"7": 1.0}), finish=finish)
+    assert (await silent(server)).expected.get("Overall") == read
+    listed = [{"index": nth, "message": {"content": "7"}, "finish_reason": finish} for nth in range(3)]
+    server._answers.clear()
+    server.sends(json.dumps({"choices": listed}))
+    server.says("7", finish=finish)
+    assert (await silent(server, "vllm/m?silent=false", samples=3)).expected.get("Overall") == read
 
 
 def test_a_rare_digit_is_kept_where_a_model_in_this_process_lists_many_tokens():

@@ -64,7 +64,7 @@ def test_something_that_is_not_a_score_on_the_scale_is_never_a_number():
     assert {score_in(f'{{"score": {written}}}') for written in OFF.split()} == {None}
     assert parse('{"score": "8/10"}', Assessment)[0] is None, "a fraction of another scale"
     assert score_in('{"score": 2, "Score": 9}') is score_in('{"score": 2, "score": 2}') is None, "given twice"
-    assert score_in('{"score": 2, "A": "x", "a": "y"}') == 2
+    assert score_in('{"score": 2, "comment": "x", "Comment": "y"}') == 2
 
 
 @pytest.mark.parametrize(
@@ -90,6 +90,33 @@ def test_something_that_is_not_a_score_on_the_scale_is_never_a_number():
 )
 def test_an_object_beside_anything_else_is_no_verdict(text):
     assert parse(text, Opinion) == (None, NOT_ALONE)
+
+
+BESIDE_A_CHOICE = """"final": "B" | "winner": "B" | "answer_2": "B" | "second": "A" | "unit": "out of 5" | "error": "x"
+| "reason": "B is better" | "comment": "none" | "explanation": "B" | "note": "B" | "not": "A" | "valid": "no"
+| "confidence": "low" | "status": "draft" | "": "B" | "Answer ": "B" | "reasoning": "It is B." """.replace("\n", "")
+BESIDE_A_SCORE = """"unit": "out of 5" | "scale": "1 to 5" | "error": "not found" | "final": "six" | "max": "five"
+| "of": "hundred" | "Score of B": "two" | "status": "placeholder" | "verdict": "no" | "reason": "6" | "comment": "6/10"
+| "reason": 6 | "explanation": {"score": 6} | "justification": null | "comment": ["6"] | "reason2": "x" """.replace(
+    "\n", ""
+)
+
+
+class Winner(BaseModel):
+    preferred: Literal["A", "B"]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "kind", "more"),
+    [
+        *(('"preferred": "A"', Winner, more) for more in BESIDE_A_CHOICE.split(" | ")),
+        *(('"score": 8', Opinion, more) for more in BESIDE_A_SCORE.split(" | ")),
+        ('"A": {"score": 8}, "B": {"score": 6}, "preferred": "A"', Sides, '"reason": "clear"'),
+    ],
+)
+def test_what_else_an_object_says_could_be_its_verdict(verdict, kind, more):
+    assert parse(f"{{{verdict}}}", kind)[1] == ""
+    assert parse(f"{{{verdict}, {more}}}", kind)[0] is None
 
 
 @pytest.mark.parametrize("more", [6, True, None, "6", "6/10", [6], {"score": 6}], ids=str)
@@ -166,6 +193,41 @@ async def test_an_unreadable_reply_is_asked_for_once_more_and_a_refusal_is_not_a
         _, first, repair = server.asked[1]["messages"]
         assert first == {"role": "assistant", "content": replies[0]}
         assert (NOT_ALONE if "{" in replies[0] else "it holds no JSON object") in repair["content"]
+
+
+ENDED = {"stop": 9, "length": 9, "eos_token": 9, "end_turn": 9}
+NOT_ENDED = [
+    "insufficient_system_resource",
+    "abort",
+    "cancelled",
+    "error",
+    "pause_turn",
+    "other",
+    "repetition",
+    "image_safety",
+]
+WITHHELD = ["content_filter", "sensitive", "safety", "recitation"]
+
+
+@pytest.mark.parametrize("finish", [*ENDED, *NOT_ENDED, *WITHHELD, "", None])
+async def test_only_a_reply_that_is_known_to_be_complete_has_a_score(server, finish):
+    server.says('{"score": 9}', finish=finish)
+    server.says('{"score": 9}', finish=finish)
+    reply = await structured_reply(server.client(), ASK, Opinion)
+    assert (reply.value and reply.value.score) == ENDED.get(finish)
+    assert reply.status == ("ok" if finish in ENDED else "refused" if finish in WITHHELD else "cut")
+
+
+@pytest.mark.parametrize("part", [{"type": "refusal", "refusal": "No."}, {"type": "refusal"}])
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_a_part_of_the_content_that_refuses_withholds_the_score(server, part, streamed):
+    content = [{"type": "text", "text": '{"score": 9}'}, part]
+    if streamed:
+        server.streams({"choices": [{"delta": {"content": content}, "finish_reason": "stop"}]})
+    else:
+        server.says(content)
+    reply = await structured_reply(server.client(), ASK, Opinion, on_text=(lambda text: None) if streamed else None)
+    assert (reply.value, reply.status) == (None, "refused")
 
 
 @pytest.mark.parametrize("finish", ["stop", "content_filter"])

@@ -11,13 +11,17 @@ import pytest
 from aiohttp import web
 
 import parley
-from parley.agents import ConfigError
+from parley.agents import ConfigError, Turn
 from parley.agents.structured import parse
-from parley.judging.bbq import METHODS
-from parley.judging.bbq.method import Choice
+from parley.judging.bbq import METHODS, Task, read_choice
+from parley.judging.bbq.method import Choice, Reasoned
+from parley.scenarios.bbq.rows import read_row
 from tests.agents.test_structured import as_logprobs
 from tests.bbq_rows import bbq_row, write_bbq
+from tests.judging.doubtful import doubtful
 
+DOUBTFUL = doubtful()
+ROW = read_row(bbq_row(0))
 ANSWERS = ("The grandfather", "The grandson", "Not known")
 
 
@@ -46,7 +50,9 @@ def final(run: Any) -> list[tuple[Any, ...]]:
 
 
 def test_methods_of_one_call_differ_in_what_stands_around_the_same_question(run_study, speaker):
-    speaker.says = lambda body: '{"reasoning": "He said so.", "answer": "A"}'
+    speaker.says = lambda body: (
+        '{"reasoning": "He said so.", "answer": "A"}' if "reasoning" in told(body) else '{"answer": "A"}'
+    )
     run = run_study(model=speaker.model(), method=["default", "fairness-prompt", "cot"], limit=1)
     assert final(run) == [(0.0, 0.0, "The grandfather", "ok")] * 3
     default, fair, cot = map(told, speaker.asked)
@@ -201,9 +207,16 @@ def test_stardtox_stores_the_answer_of_every_iteration(speaker, run_study):
 
 @pytest.mark.parametrize(
     ("written", "letter"),
-    [("b", "B"), ("(B)", "B"), ("B) A man", "B"), ("<A>", "A"), ("<A, B or C>", None), ("A/B/C", None), ("D", None)],
+    [
+        *(("b", "B"), ("(B)", "B"), ("**B.**", "B"), ("<A>", "A"), ("B) The grandson", "B"), ("c: not known", "C")),
+        *((text, None) for text in DOUBTFUL["choices"]),
+    ],
 )
-def test_a_copy_of_the_format_is_not_an_answer(written, letter):
-    value, problem = parse(json.dumps({"answer": written}), Choice)
-    assert (value.answer if value else None) == letter
-    assert bool(problem) is (letter is None)
+@pytest.mark.parametrize("kind", [Choice, Reasoned])
+def test_a_letter_is_read_alone_or_with_the_text_of_its_own_option(kind, written, letter):
+    value, problem = parse(json.dumps({"answer": written}), kind)
+    turn = Turn("Solver", "debater", 1, "", verdict=value, parse_status="ok" if value else "unparsed")
+    place, status = read_choice(turn._replace(text=json.dumps({"answer": written})), Task(ROW, (0, 1, 2)))
+    assert place == (None if letter is None else "ABC".index(letter))
+    assert status == ("unparsed" if letter is None else "ok")
+    assert letter is None or not problem

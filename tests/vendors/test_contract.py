@@ -91,7 +91,7 @@ async def test_a_plain_reply(vendor):
     assert reply.cached_tokens == (CACHED_TOKENS if vendor.counts_cached else None)
     [call], [received] = calls, server.requests
     prompt = (("system", "", ASK[0].content), ("user", "user", ASK[1].content))
-    counts = (reply.cached_tokens, reply.written_tokens, "", reply.thought_tokens, False)
+    counts = (reply.cached_tokens, reply.written_tokens, "", reply.thought_tokens, False, True)
     told = (client.name, prompt, reply.content, PROMPT_TOKENS, TEXT_TOKENS, call.latency, call.cost, False, 1, *counts)
     assert (call, 0 < call.latency < 5, call.cost > 0) == (told, True, True)
     assert [role for role, _ in server.turns(received.body)] == ["system", "user"]
