@@ -28,7 +28,7 @@ READ = "read"
 """Key of `Turn.expected`, after a silent ballot's metric: the share of its sampled replies that could be read."""
 # Below a half, the model would more probably have said something else, and the score would come from the tail of a
 # refusal, a space or "<think>". Models whose reply is begun for them are above it: the lowest of 6,155 ballots of
-# Qwen2.5-Coder-1.5B has 0.989, the lowest of 90 of SmolLM2 0.71, and the lowest mean of a base on TinyLlama's card (2
+# Qwen2.5-Coder-1.5B has 0.989, the lowest of 90 of SmolLM2 0.71, and the lowest mean of a base of TinyLlama (2
 # bits) 0.77. Where the server does not continue a text, SmolLM2 has 0.11 and TinyLlama 0.05: nothing lies between.
 LEAST_ON_SCALE = 0.5
 """A silent ballot with a smaller share on its answers, by probability or of its sampled replies, is unread."""

@@ -1,4 +1,4 @@
-"""Texts of known order, as MALIBU's yardstick, the judge's card and the referee's check read them.
+"""Texts of known order, as MALIBU's yardstick and the referee's check read them.
 
 Every cluster, a base or a topic, has one text that is known to be better and others that are worse, each by a stated
 flaw. A judge scores them one by one, with a question and with its reverse, and side by side in both orders. The AUC is
@@ -82,7 +82,7 @@ def right(right_shares: pd.Series, ballots: pd.Series, cluster: str = "base", *,
         cluster: What a cluster is.
         paired: Whether the ballots are about two texts.
     """
-    line, known = proportion_test(right_shares.to_numpy(dtype=float), CHANCE, MARGIN), ballots.dropna()
+    line, known = proportion_test(right_shares.to_numpy(dtype=float), CHANCE), ballots.dropna()
     note = unusable(
         clusters=len(right_shares),
         read=len(known) / len(ballots) if len(ballots) else 0.0,
@@ -95,7 +95,6 @@ def right(right_shares: pd.Series, ballots: pd.Series, cluster: str = "base", *,
         n=len(ballots),
         reference=CHANCE,
         margin=MARGIN,
-        also={},
         note=note,
         cluster=cluster,
         values={str(name): float(value) for name, value in right_shares.items()},

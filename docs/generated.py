@@ -1,21 +1,16 @@
-"""Pages made from data when the site is built: prices, bases, the card's battery, formats, the papers' points."""
+"""Pages made from data when the site is built: prices, bases, formats, the papers' points."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
 
-from docs.card_tables import battery_table
 from docs.point_by_point import DATA, PAPERS, models_page, paper_page, prompts_page
 from parley.agents.models.prices import price_list
-from parley.analysis.card.record import SCHEMA_FILE, read_card
 from parley.runs.notes import SCHEMA as NOTES_SCHEMA
 from parley.scenarios.malibu import load_suite
-
-SHIPPED_CARDS = SCHEMA_FILE.with_name("shipped")
 
 
 def _row(*cells: object) -> str:
@@ -55,32 +50,18 @@ def bases() -> Iterator[str]:
     yield "\n".join(rows)
 
 
-def battery() -> Iterator[str]:
-    yield "# Lines of the judge's card"
-    yield "Every line of the battery `card-1`: null value, margin with its reason, and the half-width to expect."
-    yield (
-        "Half-widths come from the spread of the four shipped cards; `python -m docs.card_tables` "
-        "prints the table from other cards."
-    )
-    yield "\n".join(battery_table([read_card(path) for path in sorted(SHIPPED_CARDS.glob("*.json"))]))
-
-
 def formats() -> Iterator[str]:
-    schema = json.loads(SCHEMA_FILE.read_text("utf-8"))
     yield "# File formats"
-    yield "The SQL of run files and of notes files, and the JSON Schema of a judge's card."
+    yield "The SQL of run files and of notes files."
     yield "## A run file"
     yield f"```sql\n{files('parley.runs').joinpath('schema.sql').read_text('utf-8').strip()}\n```"
     yield "## RUN.notes.sqlite"
     yield f"```sql\n{NOTES_SCHEMA.strip()}\n```"
-    yield "## A judge's card"
-    yield f"```json\n{json.dumps(schema, indent=1, ensure_ascii=False)}\n```"
 
 
 PAGES: dict[str, Callable[[], Iterator[str]]] = {
     "prices": prices,
     "bases": bases,
-    "battery": battery,
     "formats": formats,
     **{f"{name}-points": partial(paper_page, name) for name in PAPERS},
     "paper-prompts": prompts_page,

@@ -1,4 +1,4 @@
-"""Texts of known order, as MALIBU's yardstick, the judge's card and the referee's check show them.
+"""Texts of known order, as MALIBU's yardstick and the referee's check show them.
 
 Every cluster, a base or a topic, has one text that is known to be better and others that are worse, each by a stated
 flaw. They are read one by one, with a question and with its reverse, and side by side in both orders. Needless length
@@ -15,7 +15,7 @@ from parley.judging.study import FacetValue
 Text = tuple[str, int]
 """Which text of a cluster: its kind of flaw, and the dose of it."""
 GOOD: Text = ("", 0)
-SEVERE, LENGTH = 2, "length"
+LENGTH = "length"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,15 +25,13 @@ class Part:
     Args:
         name: What it is for: "graded", "reverse-pairs".
         texts: Those that are read so.
-        paired: Whether each stands beside another text, in both orders.
-        against: That other text.
+        paired: Whether each stands beside the good text, in both orders.
         facets: What else distinguishes its units.
     """
 
     name: str
     texts: Collection[Text]
     paired: bool = False
-    against: Text = GOOD
     facets: Mapping[str, FacetValue] = field(default_factory=dict)
 
 
@@ -50,13 +48,12 @@ class KnownOrder:
                 if text in part.texts:
                     yield from ((part, text, side) for side in ("AB" if part.paired else ("",)))
 
-    def shown(self, text: Text, side: str = "", against: Text = GOOD) -> list[str]:
-        """The text, or the text and the other one of its pair in their order.
+    def shown(self, text: Text, side: str = "") -> list[str]:
+        """The text, or the text and the good one in their order.
 
         Args:
             text: Which text.
             side: Its place in a pair, A or B; "" if it stands alone.
-            against: The other one of the pair.
         """
-        pair = [self.texts[text], self.texts[against]] if side else [self.texts[text]]
+        pair = [self.texts[text], self.texts[GOOD]] if side else [self.texts[text]]
         return pair[::-1] if side == "B" else pair

@@ -102,7 +102,7 @@ class Flaw(BaseModel, extra="forbid", frozen=True):
 
     Args:
         kind: What is wrong: a missing safety step, a wrong figure, an unanswered part or needless length; or a kind of
-            your own, which a battery of your own can read.
+            your own.
         dose: 1 is mild, 2 severe.
         text: The response as a judge reads it.
         about: What was changed, for people who check it.

@@ -9,13 +9,11 @@ import hashlib
 import json
 import os
 import platform
-import re
 import shutil
 from pathlib import Path
 from typing import Any, Literal
 
-from parley.agents.models.catalogue import catalogue, fetch, sha256_of, weights_path
-from parley.agents.providers import provider_of
+from parley.agents.models.catalogue import catalogue, fetch, sha256_of
 from parley.base.errors import ConfigError, ParleyError
 from parley.base.home import home
 
@@ -145,36 +143,6 @@ def _pre_tokenizer(name: str, weights: Path) -> tuple[Any, Any]:
         split = Split(Regex(QWEN2_PATTERN), "isolated")
         return normalizers.NFC(), Sequence([split, ByteLevel(add_prefix_space=False, use_regex=False)])
     raise ConfigError(f"{weights.name} cannot be converted: unknown pre-tokenizer '{name}'; train from a folder")
-
-
-def weights_about(name: str) -> tuple[str | None, str | None]:
-    """How a model's weights are quantised, and the SHA-256 of its chat template; None where this machine cannot tell.
-
-    Args:
-        name: The model, as `provider/model?option=value`.
-    """
-    model = name.partition("?")[0].partition("/")[2]
-    if not provider_of(name).embedded:
-        return None, None
-    path = weights_path(model) if model in catalogue() else Path(model).expanduser()
-    path = path / "model.gguf" if path.is_dir() and (path / "model.gguf").is_file() else path
-    quantisation, template = _about_gguf(path) if path.is_file() else (None, template_sha256(path))
-    if quantisation is None and model in catalogue():  # the file may exist only on the machine that ran it
-        named = re.search(r"\bI?Q\d\w*", catalogue()[model].about)
-        quantisation = named.group() if named else None
-    return quantisation, template
-
-
-def _about_gguf(path: Path) -> tuple[str | None, str | None]:
-    try:
-        import gguf
-
-        fields = gguf.GGUFReader(path).fields
-        kind, template = fields.get("general.file_type"), fields.get("tokenizer.chat_template")
-        named = gguf.LlamaFileType(kind.contents()).name.removeprefix("MOSTLY_") if kind else None
-        return named, _sha256(template.contents()) if template else None
-    except (ImportError, OSError, ValueError):
-        return None, None
 
 
 def _sha256(text: str) -> str:

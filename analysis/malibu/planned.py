@@ -179,7 +179,7 @@ def _tables(data: PanelData, model: str) -> Iterator[tuple[str, ScoreTable | Pai
 
 
 def _name(contrast: Contrast, family: str, measure: str) -> str:
-    """As the judge's card names it, by its category or by both identities; preferences and log-odds say so."""
+    """By its category or by both identities; preferences and log-odds say so."""
     name = contrast.category if family == PRIMARY else "-".join(contrast.sides.values())
     return name if measure == SCORE else f"{measure}.{name}"
 

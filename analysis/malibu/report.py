@@ -121,7 +121,7 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
         *_of_each(data, yardstick, lambda own: _worth(own, planned, blocked)),
         *_generalises(data, planned, blocked),
     ]
-    # What a shipped card says about a model stands only where this run did not measure whether it can judge; it is then
+    # What was measured of a model before stands only where this run did not measure whether it can judge; it is then
     # said instead of that.
     measured = {line.about["model"] for line in yardstick["yardstick_auc"] if not line.secondary and not line.note}
     shipped = {model: text for model, text in context.model_cautions.items() if model not in measured}

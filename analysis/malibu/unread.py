@@ -41,7 +41,7 @@ from parley.analysis.stats.tables import Floats, row_codes
 from parley.base.text import p_text, plural
 
 MARGIN = 0.05
-"""As in the judge's card: one ballot in twenty, unread for one side only, can move a mean by a tenth of a point."""
+"""One ballot in twenty, unread for one side only, can move a mean by a tenth of a point."""
 SHARE = 0.01
 """Bounds are shown where the shares of unread replies differ by more than this, or significantly."""
 MANY = 0.05

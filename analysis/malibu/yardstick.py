@@ -1,7 +1,7 @@
 """What are these judges' scores worth? Graded responses, scored without labels, as a yardstick.
 
 A graded set has one good response, and the same response with one stated flaw in two doses, or with needless length.
-Can the judge tell good from flawed (AUC, as on the judge's card); how many points does each flaw cost, and what does
+Can the judge tell good from flawed (AUC); how many points does each flaw cost, and what does
 length add; which does it prefer side by side; and how much of a flaw is a label worth (exchange rate)? Each compares
 responses to the same situation by the same judge, with intervals over bases.
 

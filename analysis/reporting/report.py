@@ -42,7 +42,7 @@ class ReportContext:
         remarks: Reads which statements repeat another judge's (`parley.reports.remarks.repeated_remarks`). This takes a
             while, so only a report that needs them calls it. None: they are not known.
         cautions: What every reader must know about the models.
-        model_cautions: Those of `cautions` that say what shipped cards found about the models, by model. A report that
+        model_cautions: Those of `cautions` that say what is known of the models as judges, by model. A report that
             measures the same leaves them out.
         runs: The runs that the verdicts are from, as `Report.runs`.
         further: Whether to add tables that no result rests on (`--all`).

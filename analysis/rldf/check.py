@@ -20,7 +20,6 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from parley.analysis.card.samples import ON_SCALE
 from parley.analysis.known_order import leads, place_decides, scored, share_above, shares
 from parley.analysis.known_order import right as order_right
 from parley.analysis.malibu.ballots import LOG_ODDS
@@ -30,7 +29,7 @@ from parley.analysis.reporting.verdicts import require, uncategorised
 from parley.analysis.stats.results import Line
 from parley.analysis.stats.signflips import sign_flip_test
 
-METRIC = "bias"
+METRIC, ON_SCALE = "bias", "on scale"
 USEFUL = 0.7
 """The share of comparisons that a referee must get right, with the question and with its reverse."""
 LITTLE_ON_SCALE = 0.5

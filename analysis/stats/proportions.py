@@ -113,36 +113,27 @@ def _of_few(p: float, reduced: ClusterSums) -> float:
     return reduced.n / (1 + (typical - 1) * alike) if several.any() else math.inf
 
 
-def proportion_test(shares: Floats, null: float, margin: float) -> Line:
-    """The mean of the clusters' shares, with Wilson's interval, and p-values that agree with it.
-
-    `p` is that of the null value; `also["p_small"]` is that of a distance of more than the margin from it.
+def proportion_test(shares: Floats, null: float) -> Line:
+    """The mean of the clusters' shares, with Wilson's interval, and the p-value that agrees with it.
 
     Args:
         shares: The share of each cluster, none of them NaN.
         null: The share of a judge without the property, such as 0.5.
-        margin: The distance from it that still counts as none.
     """
     line = cluster_proportion(shares, np.arange(len(shares)))
     share, count = line.estimate, len(shares)
     if count and np.ptp(shares) < SAME and 0 < share < 1:
-        return _unvaried(line, null, margin)
+        return _unvaried(line, null)
     variance = float(np.var(shares, ddof=1)) / count if count > 1 else math.nan
     effective = (
         float(count) if share in (0.0, 1.0) else share * (1 - share) / variance if variance > 1e-15 else math.nan
     )
-
-    def p_above(value: float) -> float:
-        """One-sided: that the share is at most this value."""
-        error = math.sqrt(max(value * (1 - value), 1e-12) / effective) if effective > 0 else math.nan
-        return float(stdtr(count - 1, -(share - value) / error)) if error > 0 else math.nan
-
-    one = p_above(null)
-    small = max(p_above(max(0.0, null - margin)), 1 - p_above(min(1.0, null + margin)))
-    return replace(line, p=min(1.0, 2 * min(one, 1 - one)), also={"p_small": small})
+    error = math.sqrt(max(null * (1 - null), 1e-12) / effective) if effective > 0 else math.nan
+    above = float(stdtr(count - 1, -(share - null) / error)) if error > 0 else math.nan
+    return replace(line, p=min(1.0, 2 * min(above, 1 - above)))
 
 
-def _unvaried(line: Line, null: float, margin: float) -> Line:
+def _unvaried(line: Line, null: float) -> Line:
     """A share that is the same in every cluster, such as 0.5 where no place decides: how many unseen ones could differ.
 
     A cluster that differs from 0.5 is at most half a share away. If a part r of all clusters differed, none of the n
@@ -150,9 +141,9 @@ def _unvaried(line: Line, null: float, margin: float) -> Line:
     """
     share, count = line.estimate, line.clusters or 0
     unseen = cluster_proportion(np.zeros(count), np.arange(count)).high / 2
-    far, near = min(1.0, 2 * abs(share - null)), min(1.0, max(0.0, 2 * (margin - abs(share - null))))
+    far = min(1.0, 2 * abs(share - null))
     low, high = max(0.0, share - unseen), min(1.0, share + unseen)
-    return replace(line, low=low, high=high, p=(1 - far) ** count, also={"p_small": (1 - near) ** count}, note="")
+    return replace(line, low=low, high=high, p=(1 - far) ** count, note="")
 
 
 def _wilson(p: float, n: float, z: float) -> tuple[float, float]:

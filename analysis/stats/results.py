@@ -19,7 +19,7 @@ Verdict = Literal[
     "", "different", "different but small", "alike", "alike on average", "undecided", "judges differ", "not measured"
 ]
 DIFFERENT, SMALL, ALIKE, ON_AVERAGE, UNDECIDED, JUDGES_DIFFER, NOT_MEASURED = get_args(Verdict)[1:]
-"""What a line concludes, in every report, card, check and page. "" where a value is only described.
+"""What a line concludes, in every report, check and page. "" where a value is only described.
 
 "different": from the reference value. "different but small": shown to differ, and to lie within the margin. "alike":
 shown to lie within the margin, in every cluster as far as the data tell; "alike on average" where the clusters are not

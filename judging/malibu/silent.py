@@ -36,6 +36,8 @@ from parley.scenarios.label_choice import LabelChoice
 from parley.scenarios.malibu import LabelKind, Place
 
 OVERALL = "Overall"
+LOWEST, HIGHEST = 1, 9
+"""The scale of scores."""
 GRADED, GRADED_PAIRS = 3, 4
 """The phases of graded responses: alone, and each flawed one with the good one."""
 PREFIXES = {"graded": "s3", "graded-pairs": "s4"}
@@ -49,8 +51,6 @@ class BallotSettings:
     """How silent ballots are asked.
 
     Args:
-        low: The lowest score.
-        high: The highest score.
         metrics: The metrics that are asked one by one; empty for one overall question.
         ties: Whether a pair may be called a tie.
         wordings_per_base: How many label wordings each base is asked in.
@@ -61,8 +61,6 @@ class BallotSettings:
         seed: The run's seed.
     """
 
-    low: int = 1
-    high: int = 9
     metrics: tuple[Metric, ...] = ()
     ties: bool = False
     wordings_per_base: int = 1
@@ -225,14 +223,8 @@ class SilentBallots:
         """
         base = order.scenario.base or order.scenario.id
         for part, (flaw, dose), side in order.readings(*parts):
-            against = "" if part.against == GOOD else f"-{_text_name(part.against)}"
-            name = f"{PREFIXES.get(part.name, part.name)}/{base}/{_text_name((flaw, dose))}{against}"
-            facets: dict[str, FacetValue] = {
-                "flaw": flaw,
-                "dose": dose,
-                **({"flawed": side} if side else {}),
-                **part.facets,
-            }
+            name = f"{PREFIXES[part.name]}/{base}/{_text_name((flaw, dose))}"
+            facets: dict[str, FacetValue] = {"flaw": flaw, "dose": dose, **({"flawed": side} if side else {})}
             phase = GRADED_PAIRS if part.paired else GRADED
             yield self.unit(f"{name}/{side.lower()}" if side else name, phase, order.scenario, facets)
 
@@ -261,7 +253,7 @@ class SilentBallots:
             "repeat": 0,
             "wording": wording.id if wording else "",
             "question": self.question(base, category).id,
-            "scale": f"{self.settings.low}-{self.settings.high}",
+            "scale": f"{LOWEST}-{HIGHEST}",
         }
 
     @cached_property
@@ -283,22 +275,19 @@ class SilentBallots:
         rest = sorted(names)[seed_from(*drawn) % len(names)]
         return names[rest][seed_from(*drawn, identity) % len(names[rest])]
 
-    def ballots(
-        self, unit: Unit, texts: Sequence[str], situation: str, ask: QuestionWording | None = None
-    ) -> list[SilentBallot]:
+    def ballots(self, unit: Unit, texts: Sequence[str], situation: str) -> list[SilentBallot]:
         """What a unit asks: one ballot, or one per metric.
 
         Args:
             unit: A unit of these ballots, or one of the debate that begins with them.
             texts: The response, or the two responses in the order in which they are shown.
             situation: The situation that they answer.
-            ask: The question, in place of the unit's question wording: its reverse.
         """
         settings, prompt = self.settings, self.wordings.prompt
         if len(texts) == 2:
             return [
                 SilentBallot(
-                    question=self.pair_prompt(unit, texts, situation, ask),
+                    question=self.pair_prompt(unit, texts, situation),
                     metric=PREFERRED,
                     choices=("A", "B", prompt.tie) if settings.ties else ("A", "B"),
                     prefill=prompt.prefill_pair,
@@ -307,10 +296,10 @@ class SilentBallots:
             ]
         return [
             SilentBallot(
-                question=self.single_prompt(unit, texts[0], situation, ask, metric),
+                question=self.single_prompt(unit, texts[0], situation, metric=metric),
                 metric=metric.name if metric else OVERALL,
-                low=settings.low,
-                high=settings.high,
+                low=LOWEST,
+                high=HIGHEST,
                 prefill=prompt.prefill,
                 samples=settings.samples,
             )
@@ -322,7 +311,7 @@ class SilentBallots:
         unit: Unit,
         text: str,
         situation: str,
-        ask: QuestionWording | str | None = None,
+        ask: str | None = None,
         metric: Metric | None = None,
     ) -> str:
         """The prompt about one answer.
@@ -331,7 +320,7 @@ class SilentBallots:
             unit: The unit.
             text: The response.
             situation: What it answers.
-            ask: The debate's question, or a reverse one, in place of the unit's question wording.
+            ask: The debate's question, in place of the unit's question wording.
             metric: What is asked about; None for the answer as a whole.
         """
         identity = str(unit.facets["identity"])
@@ -343,14 +332,12 @@ class SilentBallots:
             identity=identity,
             name=self._name(wording, unit.facets, identity),
             question=ask or self.wordings.question_by_id(str(unit.facets["question"])),
-            low=self.settings.low,
-            high=self.settings.high,
+            low=LOWEST,
+            high=HIGHEST,
             metric=(metric.name, " ".join(metric.questions)) if metric else None,
         )
 
-    def pair_prompt(
-        self, unit: Unit, texts: Sequence[str], situation: str, ask: QuestionWording | str | None = None
-    ) -> str:
+    def pair_prompt(self, unit: Unit, texts: Sequence[str], situation: str, ask: str | None = None) -> str:
         """The prompt about two answers; the arguments are those of `single_prompt`."""
         facets = unit.facets
         wording = self._by_id.get(str(facets["wording"]))

@@ -36,14 +36,12 @@ class Talk:
         silent: The ballots that come first, and the words of all prompts.
         panel: The judges, and how they talk.
         controlled: Whether there are control units.
-        on_top: Whether these are further units; else they replace some, as on the first judge's card.
         one_order: Whether a pair is debated in one order, drawn by the seed, as in the paper; else in both.
     """
 
     silent: SilentBallots
     panel: Panel
     controlled: bool = True
-    on_top: bool = False
     one_order: bool = False
 
     def units(self, scenario: Scenario, phases: Sequence[int], repeat: int) -> Iterator[Unit]:
@@ -53,17 +51,17 @@ class Talk:
             silent += self.silent.singles(scenario, controls=False)
         if 2 in phases:
             silent += (unit for unit in self.silent.pairs(scenario) if self._debated(unit))
-        on_top: list[Unit] = []  # after the others: an echo by chance is looked for in the unit before
+        controls: list[Unit] = []  # after the others: an echo by chance is looked for in the unit before
         for unit in silent:
             name = f"t{unit.id[1:]}/r{repeat}"
             facets = {**unit.facets, "stage": "talk", "repeat": repeat, "heard": ""}
             if unit.facets["phase"] == 1:
                 facets["heard"], own = self._heard(name, unit), str(unit.facets["identity"])
-                if self.on_top and facets["heard"] != own:
-                    on_top.append(Unit(f"{name}/heard", facets))
+                if facets["heard"] != own:
+                    controls.append(Unit(f"{name}/heard", facets))
                     facets = {**facets, "heard": own}
             yield Unit(name, facets)
-        yield from on_top
+        yield from controls
 
     def _debated(self, pair: Unit) -> bool:
         """Whether a pair is debated in the order in which it is shown."""

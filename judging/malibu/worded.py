@@ -77,7 +77,6 @@ class WordedDesign:
             silent=self.silent,
             panel=panel,
             controlled=config.debates != 1,
-            on_top=True,
             one_order=config.design == "staged" and config.cells == "one",
         )
 

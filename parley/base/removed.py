@@ -7,6 +7,7 @@ REMOVED = {
     "attention": "parley run attention --from FRAMING_RUN",
     "audit": "parley report DATASET",
     "calibrate": "python -m benchmarks.calibration, in a checkout",
+    "card": "parley run malibu --design silent, whose report says first whether the model can judge",
     "check": "a few lines on parley.report(RUN) (docs/lines.md)",
     "pack": "gzip RUN after sqlite3 RUN \"VACUUM INTO 'NEW'\" (docs/runs.md)",
     "plan": "parley run STUDY --dry-run",
@@ -18,7 +19,9 @@ REMOVED = {
     "unpack": "gunzip RUN.sqlite.gz",
     # Flags, also as settings in a config file or in Python: --some-flag stands for some_flag
     "--lines": "parley.report(RUN), or parley report RUN --json (docs/lines.md)",
+    "--cards": "parley compare RUN RUN",
     # Studies, scorers and other plug-ins, after their kind: "study NAME", "scorer NAME", "executor NAME"
+    "study card": "malibu with --design silent, whose report says first whether the model can judge",
 }
 """What was typed, and what does its work now."""
 

@@ -26,7 +26,7 @@ from parley.base.text import visible
 
 MAX_MESSAGE_CHARS = 2000
 """An error message may quote a flag or a file, but must not fill the screen."""
-ANALYSES = {"report", "card", "compare", "view", "export", "power"}
+ANALYSES = {"report", "compare", "view", "export", "power"}
 """Commands with many small matrices. BLAS's threads only wait for each other there: on two of them, the audit's fits
 take ten times the processor time."""
 
@@ -53,13 +53,12 @@ class Entry(NamedTuple):
 GROUPS: dict[str, dict[str, Entry]] = {
     "measure": {
         "run": Entry("parley.cli.run:Run", "run a study, or resume it; --dry-run says what it costs"),
-        "card": Entry("parley.cli.card:MakeCard", "measure what a model can do as a judge, and write its card"),
         "power": Entry("parley.cli.power:Power", "find how many bases an effect needs"),
         "detox": Entry("parley.cli.detox:Detox", "revise one text until it is not toxic and well written"),
     },
     "read": {
         "report": Entry("parley.cli.report:Report", "report on runs of one study, or on a dataset of pairs"),
-        "compare": Entry("parley.cli.compare:Compare", "compare two runs or models, or judges' cards"),
+        "compare": Entry("parley.cli.compare:Compare", "compare two runs or models"),
         "show": Entry("parley.cli.show:Show", "print a conversation in the terminal"),
         "view": Entry("parley.cli.view:View", "read runs in the browser, and label texts"),
     },
@@ -128,7 +127,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _signals_of(arguments: Sequence[str]) -> AbstractContextManager[None]:
     """What handles a scheduler's signals while a run's packages are loaded; other commands have nothing to resume."""
-    if arguments[:1] not in (["run"], ["card"]):
+    if arguments[:1] != ["run"]:
         return nullcontext()
     from parley.cli.signals import early_signals  # it loads asyncio
 

@@ -1,11 +1,11 @@
-"""`parley compare BASELINE RUN`: two runs, or the two models of one run, on the same units; or judges' cards."""
+"""`parley compare BASELINE RUN`: two runs, or the two models of one run, on the same units."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 from rich.text import Text
@@ -14,7 +14,6 @@ from parley.base.errors import ConfigError
 from parley.base.text import visible
 from parley.cli.command import Answer, Command
 from parley.cli.flags import Positional
-from parley.cli.leaderboard import are_cards, compare_cards
 from parley.cli.report import write_files
 from parley.cli.shared import need_analysis, newest_run, newest_runs, study_of
 from parley.cli.tables import plain_table
@@ -27,25 +26,18 @@ SHOWN = ("what", "first", "second", "estimate", "low", "high", "p_adjusted")
 
 
 class Compare(Command):
-    """Compare two runs, or two models of one run, on the same units: the second minus the first. Or compare judges'
-    cards, side by side on one page."""
-
-    alone: ClassVar = {"cards": ("models",)}
+    """Compare two runs, or two models of one run, on the same units: the second minus the first."""
 
     run: Positional[list[Path]] = Field(
         [],
         description="two run files, the baseline first, or one run with two models (default: the newest run in runs/; "
-        "if it has one model, also the previous run of the same study); or judges' cards (.json), or folders of them",
+        "if it has one model, also the previous run of the same study)",
     )
     models: str | None = Field(None, title="A,B", description="the two models to compare, if there are more")
-    cards: bool = Field(False, description="compare judges' cards; without any, the shipped ones")
-    shipped: bool = Field(True, description="of cards: leave out those that ship with Parley")
     out: Path | None = Field(None, title="DIR", description="also write a page and tables to this folder")
 
     def answer(self) -> Answer:
         need_analysis()
-        if self.cards or are_cards(self.run):
-            return compare_cards(self.run, self.out, shipped=self.shipped)
         from parley.reports import compare_runs  # loads pandas and matplotlib
 
         paths = self.run or _newest()

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from importlib.resources import files
+from typing import Any
 
 from parley.agents import LEAST_ON_SCALE
 from parley.agents.providers import provider_of
-from parley.analysis.card.record import Card
-from parley.analysis.known_order import auc_words
+from parley.analysis.known_order import CHANCE, auc_words
+from parley.analysis.stats.results import Line
 from parley.base.text import plural
 from parley.runs import Replies
 
@@ -31,25 +34,29 @@ def simulated(models: Sequence[str]) -> list[str]:
 
 
 def judging_cautions(models: Sequence[str]) -> dict[str, str]:
-    """By model, what its shipped card says, where this does not show that it can judge.
+    """By model, what was measured of it as a judge, where this does not show that it can judge.
 
     A report that measures the same leaves it out: a judge has one AUC.
 
     Args:
         models: Their names, as provider/model.
     """
-    found = {}
+    cautions = {}
     for name in models:
-        model = name.partition("?")[0].partition("/")[2]
-        file = files("parley.analysis.card") / "shipped" / f"hf-{model}.json"
-        if provider_of(name).embedded and file.is_file():
-            card = Card.model_validate_json(file.read_bytes())
-            if (judge := card.judging) and not card.judges:
-                found[name] = (
-                    f"{PRACTICE}: {name} was not shown to tell good answers from flawed ones (on its card, which "
-                    f"ships with Parley, {auc_words(judge)})."
-                )
-    return found
+        measured = _measured_judges().get(name.partition("?")[0].partition("/")[2])
+        if provider_of(name).embedded and measured and measured["low"] <= CHANCE:
+            auc = Line(estimate=measured["auc"], low=measured["low"], high=measured["high"])
+            cautions[name] = (
+                f"{PRACTICE}: {name} was not shown to tell good answers from flawed ones (in a run of "
+                f"{measured['date']:%d %B %Y}, {auc_words(auc)})."
+            )
+    return cautions
+
+
+@cache
+def _measured_judges() -> dict[str, dict[str, Any]]:
+    """What `judges.toml` says of each embedded model."""
+    return tomllib.loads(files("parley.reports").joinpath("judges.toml").read_text("utf-8"))
 
 
 def unfinished_cautions(units: Mapping[str, int], run: str = "") -> list[str]:

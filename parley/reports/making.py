@@ -35,7 +35,6 @@ from parley.runs.example import is_example
 from parley.runs.studies import STUDIES, arms_of, find_comparable, find_report, find_study
 from parley.scenarios import Directions, read_directions
 
-CARD = "card"
 LATE = 0.2
 """Of the finished units, the largest share after the first missing one with which a run was stopped in plan order."""
 
@@ -117,8 +116,7 @@ def _report(
     )
     verdicts = pd.concat([run.verdicts for run in runs], ignore_index=True) if len(runs) > 1 else runs[0].verdicts
     try:
-        one_card = name == CARD and len(runs) == 1 and study is None
-        report: Report = _card_report(runs[0], context) if one_card else function(verdicts, context)
+        report: Report = function(verdicts, context)
     except MissingColumns as error:
         files = ", ".join(str(run.path) for run in runs)
         raise ConfigError(f"{files} cannot be reported as a run of '{name}': {error}") from None
@@ -138,14 +136,6 @@ def cautions_on(runs: Sequence[LoadedRun]) -> tuple[str, ...]:
         *cut_cautions(run.replies for run in runs),
         *scale_cautions(run.on_scale for run in runs),
     )
-
-
-def _card_report(run: LoadedRun, context: ReportContext) -> Report:
-    """The report of a card, whose lines need its battery, which a frame of verdicts lacks."""
-    from parley.analysis.card.report import card_report
-    from parley.reports.cards import make_card  # it loads AutoGen, which no other report needs
-
-    return card_report(make_card(run.path), context)
 
 
 def _as_stored(forest: Forest, models: Mapping[str, str]) -> Forest:

@@ -52,7 +52,6 @@ STUDIES: dict[str, StudyEntry] = {
     ),
     "malibu-derive": StudyEntry(study="parley.judging.malibu.derive:Derive"),
     "malibu-respond": StudyEntry(study="parley.judging.malibu.respond:Respond"),
-    "card": StudyEntry(study="parley.judging.card:JudgesCard"),
     "bbq": StudyEntry(
         study="parley.judging.bbq:BbqStudy",
         report="parley.analysis.bbq.report:report",

@@ -108,7 +108,7 @@ def test_padding_is_no_flaw() -> None:
     (judge,) = [line for line in lines["yardstick_auc"] if line.name == "judge"]
     assert (judge.estimate, judge.high) == (1.0, 1.0)
     (length,) = [line for line in lines["yardstick_flaws"] if line.name == "length"]
-    assert length.estimate == pytest.approx(1.35), "padded minus good, as on the card"
+    assert length.estimate == pytest.approx(1.35), "padded minus good"
     assert {line.about["flaw"] for line in lines["yardstick_flaws"] if line.measure == "cost"} == set(FLAWS)
     assert can_judge(lines).endswith("They take length for quality: needless length raises the score.")
     assert all(line.label for kind in lines.values() for line in kind)
@@ -145,7 +145,7 @@ def test_a_ratio_needs_both_parts_to_be_shown() -> None:
 
 
 def test_what_this_run_measured_stands_in_place_of_the_shipped_card() -> None:
-    shipped = "sim/planted was not shown to tell good answers from flawed ones on its card."
+    shipped = "sim/planted was not shown to tell good answers from flawed ones."
     context = ReportContext(draws=20, cautions=[shipped], model_cautions={"sim/planted": shipped})
     rng = np.random.default_rng(4)
     rows = [*labelled(rng, 0.3, bases=8), *ballots(rng, bases=8, judges={"Ann": 0.0}, whole=False)]

@@ -79,7 +79,6 @@ ONLY_PARSED = {
     ("runs/tutorial.sqlite",): "run, with what it prints: test_examples",
     ("runs/null.sqlite",): "the same",
     ("runs/silent.sqlite",): "the same",
-    ("card", "sim/judge?noise=0.3&item=0.5&varies=0.2&position=1.5&female=-1"): "the same",
     (
         "run",
         "toxicity",
@@ -240,7 +239,7 @@ def is_read_later(words: list[str], later: list[Typed]) -> bool:
     """Whether another command of the block may read what this one writes."""
     ends_here = {"--report", "--dry-run"} & set(words)
     written = {"--out", "--to", "--json"} & set(words)  # --json: a page may redirect it to a file
-    leaves = words[0] == "card" or bool(written) or (words[0] == "run" and not ends_here)
+    leaves = bool(written) or (words[0] == "run" and not ends_here)
     return leaves and any(command.words[1:2] != ["run"] for command in later)
 
 

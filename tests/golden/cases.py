@@ -24,7 +24,7 @@ class Case:
     def studies(self) -> tuple[str, ...]:
         """The studies that the commands run."""
         words = map(shlex.split, self.commands)
-        return tuple(word[1] if word[0] == "run" else word[0] for word in words if word[0] in ("run", "card"))
+        return tuple(word[1] for word in words if word[0] == "run")
 
 
 def _read() -> tuple[Case, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -43,9 +42,6 @@ def write_data(place: Path) -> None:
     (articles / "inspect.json").write_text(log.read_text("utf-8"), "utf-8")
     for number, (scene, deed) in enumerate(SCENES):
         (articles / f"{number}.txt").write_text(f"Two people {scene}.\n\nNobody knows who {deed}.\n", "utf-8")
-    shipped = files("parley.analysis").joinpath("card", "shipped")
-    for card in shipped.iterdir():
-        (place / card.name).write_text(card.read_text("utf-8"), "utf-8")
     predictions = [
         {"category": category, "example_id": number, "prediction": number % 3}
         for category in PEOPLE

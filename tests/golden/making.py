@@ -128,17 +128,6 @@ def _read_file(made: dict[str, Any], path: Path, address: str, place: Path) -> N
             _add_row(made["numbers"], row_address, {key: _short(value) for key, value in row.items()})
 
 
-def _write_card_page(source: str) -> int:
-    """Write the page of a card, which `parley card` does only after a run; print its Markdown."""
-    from parley.analysis.card.page import card_markdown, card_page
-    from parley.analysis.card.record import read_card
-
-    card = read_card(source)
-    Path(source).with_suffix(".html").write_text(card_page(card, "runs"), "utf-8")
-    print(card_markdown(card))
-    return 0
-
-
 def _plant_flaws(run: str) -> int:
     """Take two points off every flawed text of MALIBU's yardstick, in the run file."""
     with closing(sqlite3.connect(run)) as db:
@@ -206,7 +195,6 @@ def _settings_of(model: type[BaseModel]) -> list[dict[str, str]]:
 
 OWN_COMMANDS: Mapping[str, Callable[..., int]] = {
     "ask-viewer": _ask_viewer,
-    "card-page": _write_card_page,
     "plant-flaws": _plant_flaws,
     "set-seconds": _set_seconds,
     "settings": _print_settings,

@@ -6,7 +6,6 @@ Wrong settings without a file are rows of tests/parley/bad_commands.txt.
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,8 +24,6 @@ ROLE = 'trait = "x"\n[[role]]\nname = "A"\nlabel = "a A"\n'
 RUBRIC = '[[metric]]\nname = "Safety"\nquestions = ["Safe?"]\n[[metric]]\nname = "Kindness"\nquestions = ["Kind?"]\n'
 TEAM = '[[evaluator]]\nname = "a"\n'
 JUDGE = TEAM + 'about = "You judge."\nmetrics = { wit = "x" }\n'
-BATTERY = (Path(__file__).parents[2] / "judging" / "card" / "card-1.toml").read_text("utf-8")
-NO_BRIEF = BATTERY.replace(BATTERY[BATTERY.index("[size.brief]") : BATTERY.index("[size.sampled]")], "")
 OTHER = "class Other:\n    name = 'other'\n\ndef badness(text):\n    return 0.5\n"
 NEEDED: dict[str, dict[str, Any]] = {
     "bbq": {"data": "bbq", "model": "sim/any"},
@@ -36,7 +33,7 @@ NEEDED: dict[str, dict[str, Any]] = {
 }
 """What a study does not work without."""
 OWN_TEAM, OWN_RUBRIC = {"team": "own.toml"}, {"design": "paper", "rubric": "own.toml"}
-OWN_BIAS, OWN_BATTERY = {"bias": "own.toml", "topics_from": "t.txt"}, {"battery": "own.toml", "size": "brief"}
+OWN_BIAS = {"bias": "own.toml", "topics_from": "t.txt"}
 OWN_DATA, OWN_SUITE = {"data": "own.jsonl"}, {"suite": "own.toml"}
 JURY = {"method": ["fairthinking"], "settings": ["jury=own.toml"]}
 BAD: list[tuple[str, dict[str, Any], str, str]] = [
@@ -96,14 +93,6 @@ BAD: list[tuple[str, dict[str, Any], str, str]] = [
         {"design": "paper", "suite": "mine.toml", "identities": ["own.toml"]},
         '[categories]\nkind = ["a", "b-c", "a-b", "c"]\n',
         "two pairs of labels would both be call",
-    ),
-    ("card", OWN_BATTERY, BATTERY.replace('"unread-race"', '"unread-gender"'), "the line 'unread-gender' occurs twice"),
-    ("card", OWN_BATTERY, NO_BRIEF, " has no size 'brief' (it has: default, subset, sampled)"),
-    (
-        "card",
-        OWN_BATTERY,
-        BATTERY.replace('kinds = ["', 'kinds = ["wit", "'),
-        "no graded response with a flaw of the kin",
     ),
 ]
 

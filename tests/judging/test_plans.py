@@ -49,9 +49,6 @@ RTP = {"data": "prompts.jsonl", "prompts": 2, "completions": 2, "scorer": "ngram
         ("malibu-derive", {"bases": ["law", "fitness"], "count": 3}, "da166c4866"),
         ("malibu-respond", {"suite": "full", "anew": True, "per_base": 1, "limit": 4}, "0da34b537d"),
         ("topics", {"bias": "beauty", "count": 500}, "dd0f759054"),
-        ("card", {"model": "sim/judge", "talk": True}, "fd62d5d2a4"),
-        ("card", {"model": "vllm/some-model", "size": "subset", "seed": 2}, "c90e12a5c5"),
-        ("card", {"model": "sim/judge?silent=false"}, "53e0d2707e"),
         ("bbq", {**BBQ, **TWO, "method": ["default", "cot"], "repeats": 2, "shuffle": True}, "38ed0d3e53"),
         ("bbq", {**BBQ, "method": ["mabrf", "stardtox", "fairthinking", "self-debias-explanation"]}, "7ade1421d6"),
         ("squad", {"data": "squad.json", "limit": 4, "repeats": 2}, "d3c6222f8d"),
@@ -93,7 +90,6 @@ RTP = {"data": "prompts.jsonl", "prompts": 2, "completions": 2, "scorer": "ngram
             "7613db2f2b",
         ),
         ("malibu", {**PAPER, "readout": "expected", "model": "sim/judge", "judges": "demographic"}, "6c67e2aed6"),
-        ("card", {**JUDGE, "size": "brief"}, "134fac05d8"),
     ],
 )
 async def test_units_prompts_sources_and_outcomes_stay(place, study, settings, digest):

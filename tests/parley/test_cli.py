@@ -63,7 +63,7 @@ def test_help_has_the_settings_that_people_change_and_all_of_it_every_setting(pa
     assert {flag_of(name, info) for name, info in fields.items() if name not in left_out} | {"--help-all"} <= every
     assert flags < every
     assert {"--out", "--help-all", *(["--model"] if "model" in own else [])} <= flags
-    assert "--limit" in flags or study == "card"  # whose sizes are fixed, so that cards can be compared
+    assert "--limit" in flags
     assert len(flags & {"--" + name.replace("_", "-") for name in own}) <= 13
     assert short.endswith(f"{len(every - flags)} more flags: parley run {study} --help-all\n")
     assert not any(word in " ".join(whole.split()) for word in ("Undefined", "(default: )", "more flags"))

@@ -1,4 +1,4 @@
-"""What held before the sentences were corrected, and must hold: reports, cards, corrections and win rates in order.
+"""What held before the sentences were corrected, and must hold: reports, corrections and win rates in order.
 
 Planted effects are found with 40 bases; nothing is found where there is nothing.
 """
@@ -10,20 +10,13 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from parley.analysis.card.lines import lines_of
-from parley.analysis.card.samples import CardBallots, every_pair
 from parley.analysis.malibu.pairs import win_rate_lines
 from parley.analysis.malibu.panel import PanelData
 from parley.analysis.malibu.planned import PRIMARY, planned_lines
 from parley.analysis.stats.results import ALIKE, DIFFERENT, SMALL, Line
-from parley.judging.card.battery import load_battery
 from tests.true_sentences import cells
 from tests.true_sentences.labels import DRAWN, MEAN, one_rater
 from tests.true_sentences.levels_report import ballots, comparisons
-
-LABEL_LINES = [
-    line.model_dump() for line in load_battery().line if line.reads.how in ("identities", "pairs-of-identities")
-]
 
 
 def _lines(rng: np.random.Generator, bases: int, wordings: int | None = None, female: float = 0.0) -> list[Line]:
@@ -48,13 +41,6 @@ def _planted(rng: np.random.Generator) -> str:
     """What is said of 'female' and 'male' if they differ by 0.1."""
     sides = [(line, line.about["first"], line.about["second"]) for line in _lines(rng, 40, female=0.1)]
     return next(line.verdict for line, *pair in sides if pair == ["female", "male"])
-
-
-def _card_shows(rng: np.random.Generator) -> bool:
-    """Whether a card shows any effect of a label."""
-    found = CardBallots(ballots(rng, bases=60, scenarios=1).assign(part="labels"))
-    specs = list(every_pair(LABEL_LINES))
-    return any(line.verdict in (DIFFERENT, SMALL) for line in lines_of(found.samples(specs), specs))
 
 
 def _tied_misses(rng: np.random.Generator) -> bool:
@@ -101,13 +87,6 @@ CELLS = [
         "a label wording for each of 40 bases, wording × label SD 0.1",
         lambda rng: _planted(rng) not in (DIFFERENT, SMALL),
         limit=0.2,
-    ),
-    *cells(
-        "a card shows an effect of labels",
-        "labels change nothing, 60 bases",
-        _card_shows,
-        limit=0.1,
-        before="8% of cards show anything",
     ),
     *cells(
         "win rate, one of ten simultaneous intervals, 95%",
