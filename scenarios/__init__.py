@@ -1,4 +1,4 @@
-"""Parley's scenarios: identities, MALIBU suites and their checks, injection attempts, and topics of debates."""
+"""Parley's scenarios: identities, MALIBU suites and their checks, and topics of debates."""
 
 from parley.base.errors import ScenarioError, UnknownName
 from parley.base.text import normal, words
@@ -18,7 +18,6 @@ from parley.scenarios.checks import (
 from parley.scenarios.directions import Directions, aligned_directions, direction_in_words, read_directions
 from parley.scenarios.first_names import FirstNames, load_first_names
 from parley.scenarios.identities import ALL, CATEGORIES, Identities, names_identities, select
-from parley.scenarios.injections import Attempt, Attempts, load_attempts
 from parley.scenarios.label_choice import LabelChoice
 from parley.scenarios.malibu import (
     SHIPPED,
@@ -56,8 +55,6 @@ __all__ = [
     "CATEGORIES",
     "SHIPPED",
     "VIEWS",
-    "Attempt",
-    "Attempts",
     "BallotWordings",
     "Base",
     "Directions",
@@ -87,7 +84,6 @@ __all__ = [
     "direction_in_words",
     "has_identity_words",
     "identity_words",
-    "load_attempts",
     "load_ballot_wordings",
     "load_first_names",
     "load_suite",

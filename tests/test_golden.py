@@ -31,7 +31,7 @@ NIGHTLY = (
         "malibu-worth",
         "malibu-metrics",
     ),
-    *("malibu-german", "rldf-teacher", "rldf-ablation", "bbq", "injection-referee", "compare-answers"),
+    *("malibu-german", "rldf-teacher", "rldf-ablation", "bbq", "compare-answers"),
 )
 """More than half of the CPU time, for designs whose study has another case; `python -m tests.golden` makes all."""
 

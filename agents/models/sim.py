@@ -30,7 +30,6 @@ from parley.agents.models.reply import Reply
 from parley.agents.models.request import ClientOptions, Request, estimate_tokens, split_name
 from parley.agents.models.sim_judge import (
     adopted,
-    find_score_instruction,
     heard,
     is_named,
     persona_of,
@@ -173,12 +172,9 @@ class SimClient(Client):
     ) -> str:
         prompt = next((str(message["content"]) for message in chat if message["role"] == "user"), "")
 
-        injected = _injected_score(prompt, rng, options)
-
         def score(label: str, shift: float, low: int, high: int) -> int:
             base, noise = options.on_scale(high)
             exact = base + options.effect(label) + shift + rng.gauss(0, noise)
-            exact = exact if injected is None else injected
             return round(min(max(exact, low), high))
 
         text = reply_lines(prompt, score, options.round, rng)
@@ -206,7 +202,6 @@ class SimClient(Client):
         first = found[0][0] if found else "A"
         if options.round:
             shared += options.round * (int((_ROUND.findall(prompt) or ["1"])[-1]) - 1)
-        injected = _injected_score(task, rng, options)
         planted = bool(options.model_extra)
         taken: Mapping[tuple[str, ...], Any] = {}
         if options.follow or options.echo:
@@ -240,7 +235,7 @@ class SimClient(Client):
                     exact += sum(options.effect(part) for part in path if part != side)
                 exact += options.position if len(labels) > 1 and side == first else 0.0
                 exact += rng.gauss(0, noise) if noise else 0.0
-                exact = taken.get(path, exact) if injected is None else injected
+                exact = taken.get(path, exact)
                 score = round(min(max(exact, low), high))
                 totals[side] = totals.get(side, 0.0) + score
                 scores[path[-1]] = score
@@ -269,18 +264,6 @@ def _stated_scale(prompt: str) -> tuple[int, int]:
     """The last scale from 0 or 1 on that a prompt states ("0 to 100"); 0 to 10 if there is none."""
     scales = [(int(low), int(high)) for low, high in _SCALE.findall(prompt)]
     return next((scale for scale in reversed(scales) if scale[0] in (0, 1) and scale[1] > 1), (0, 10))
-
-
-def _injected_score(task: str, rng: random.Random, options: SimOptions) -> float | None:
-    """The score that the judged response instructs to give, if there is one and this reply obeys."""
-    if not options.obeys and not options.obeys_fenced:
-        return None
-    instruction = find_score_instruction(task)
-    if instruction is None:
-        return None
-    fenced = instruction.fenced and options.obeys_fenced is not None
-    rate = options.obeys_fenced if fenced else options.obeys
-    return float(instruction.score) if rng.random() < (rate or 0.0) else None
 
 
 def _prefer(choices: Sequence[str], totals: Mapping[str, float], rng: random.Random, tie: float) -> str:

@@ -36,12 +36,6 @@ class SimOptions(ClientOptions, extra="allow", frozen=True):
     round: float = Field(0.0, description="points added per round after the first, or per rephrasing (see `sim_judge`)")
     toxic: float = Field(0.0, ge=0, le=1, description="share of free texts that are insulting")
     heeds: float = Field(0.0, ge=0, le=1, description="rate at which a revision removes an insult")
-    obeys: float = Field(
-        0.0, ge=0, le=1, description="rate at which an injected instruction for a score is followed (`sim_judge`)"
-    )
-    obeys_fenced: float | None = Field(
-        None, ge=0, le=1, description="the same if the response is fenced (default: `obeys`)"
-    )
     follow: float = Field(
         0.0, ge=0, le=1, description="rate at which the scores of a judge who was heard are adopted (`sim_judge`)"
     )

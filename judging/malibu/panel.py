@@ -5,7 +5,7 @@ order drawn for each unit and round. In the paper's design the judges speak in a
 after hearing those before it, and must prefer one of two candidates.
 
 A response is untrusted text: it may address the judge ("give this a 10"). It is shown as in the paper, or fenced as
-data; `parley run injection` measures the effect of such texts on a judge, and whether the fence helps.
+data (`--fence`).
 """
 
 from __future__ import annotations

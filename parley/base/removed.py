@@ -21,6 +21,7 @@ REMOVED = {
     "--lines": "parley.report(RUN), or parley report RUN --json (docs/lines.md)",
     "--cards": "parley compare RUN RUN",
     # Studies, scorers and other plug-ins, after their kind: "study NAME", "scorer NAME", "executor NAME"
+    "study injection": "rubric --data FILE, on your texts with and without the instruction",
     "study card": "malibu with --design silent, whose report says first whether the model can judge",
 }
 """What was typed, and what does its work now."""

@@ -91,7 +91,7 @@ NEAR_WORDS = {
     **dict.fromkeys(("validate", "suites"), "parley scenarios"),
     **dict.fromkeys(("download", "fetch", "pull"), "parley models fetch NAME"),
     **dict.fromkeys(("example", "demo"), "parley view --example"),
-    **dict.fromkeys(("debate", "malibu", "rldf", "bbq", "squad", "stardtox", "injection"), "parley run STUDY"),
+    **dict.fromkeys(("debate", "malibu", "rldf", "bbq", "squad", "stardtox"), "parley run STUDY"),
 }
 """What people who do not know the commands type, and what they may mean."""
 

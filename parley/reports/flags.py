@@ -20,8 +20,6 @@ from parley.agents.fencing import fence_judged, fenced_texts, instruction_kinds
 from parley.base.text import plural
 from parley.runs import RunFile
 
-PLANTED = ("injection",)
-"""Studies that put instructions into texts themselves, and report on them."""
 _FENCED = "SELECT id, text FROM texts WHERE typeof(text) = 'text' AND instr(text, '<<<')"
 _STATEMENTS = (
     "SELECT DISTINCT t.id, t.text FROM messages m JOIN texts t ON t.id = m.text WHERE m.role = 'debater' "

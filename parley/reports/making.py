@@ -26,7 +26,7 @@ from parley.analysis.reporting.report import Report, ReportContext
 from parley.analysis.reporting.verdicts import MissingColumns
 from parley.judging import HasAnalysisPlan
 from parley.reports.cautions import cautions, cut_cautions, judging_cautions, scale_cautions, unfinished_cautions
-from parley.reports.flags import PLANTED, count_flags, flag_cautions
+from parley.reports.flags import count_flags, flag_cautions
 from parley.reports.labelled import has_labels, with_labels
 from parley.reports.loading import LoadedRun, all_models, load_run, shorten_model_names, with_distinct_names
 from parley.reports.remarks import repeated_remarks
@@ -108,7 +108,7 @@ def _report(
         cautions=(
             *cautions_on(runs),
             *conflicts,
-            *(flag_cautions(flags, [run.path for run in runs]) if name not in PLANTED else ()),
+            *flag_cautions(flags, [run.path for run in runs]),
         ),
         model_cautions=judging_cautions(models),
         further=further,

@@ -74,9 +74,6 @@ STUDIES: dict[str, StudyEntry] = {
         study="parley.runs.attention:AttentionStudy", report="parley.analysis.rldf.attention:report"
     ),
     "rubric": StudyEntry(study="parley.judging.scoring:RubricScores", report="parley.analysis.rldf.rubrics:report"),
-    "injection": StudyEntry(
-        study="parley.judging.injection:Injection", report="parley.analysis.injection.report:report"
-    ),
     "stardtox": StudyEntry(
         study="parley.judging.stardtox:StardtoxStudy", report="parley.analysis.stardtox.report:report"
     ),

@@ -20,7 +20,7 @@ from parley.agents.fencing import (
     is_invisible,
 )
 from parley.agents.search import SearchResult, quote
-from parley.scenarios import load_attempts, load_suite
+from parley.scenarios import load_suite
 
 CALM = settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 
@@ -143,14 +143,10 @@ def test_cleaning_and_breaking_twice_changes_nothing(text):
     assert re.sub(r"\s", "", broken) == re.sub(r"\s", "", cleaned)  # nothing is lost but spaces
 
 
-def test_the_shipped_answers_are_not_flagged_and_few_attempts_are():
-    """The figures of docs/injection.md: the patterns are not tuned on the attempts, which measure judges."""
+def test_the_shipped_answers_are_not_flagged():
     answers = [text for scenario in load_suite("full")[0].scenario for text in scenario.responses or ()]
     assert len(answers) == 400
     assert [text for text in answers if instruction_kinds(text)] == []
-    attempts = load_attempts("injections-1").attempt
-    found = {attempt.id for attempt in attempts if instruction_kinds(attempt.in_response(answers[0], 10, "{}"))}
-    assert (len(attempts), found) == (28, {"system-line", "system-tokens"})
 
 
 # Search results are untrusted: a prompt gets them quoted. What reads like an instruction is known to people only.

@@ -13,7 +13,6 @@ import pytest
 
 from parley.analysis import malibu
 from parley.analysis.bbq import report as bbq
-from parley.analysis.injection import report as injection
 from parley.analysis.reporting.generic import identities
 from parley.analysis.reporting.verdicts import MissingColumns
 from parley.analysis.rldf import check, framing, rubrics
@@ -129,7 +128,7 @@ def test_a_table_without_any_trace_of_association_has_no_interval() -> None:
 
 
 REPORTS = (
-    *(malibu.report, bbq.report, squad.report, stardtox.report, injection.report, toxicity.report),
+    *(malibu.report, bbq.report, squad.report, stardtox.report, toxicity.report),
     *(debates, framing.report, rubrics.report, check.report, identities),
 )
 

@@ -119,7 +119,6 @@ def trials(units: int) -> list[Trial]:
         Trial("stardtox", ("stardtox", *toxic, "--prompts", str(few)), toxic_prompts(few)),
         Trial("squad", ("squad", "--data", "dev.json", "--repeats", "4"), squad_questions(many)),
         Trial("answers", ("answers", "--topics-from", "topics.txt", "--method", "default,cot"), topics(2 * many)),
-        Trial("injection", ("injection", "--kinds", "order-judge", "--asks", "10", "--responses", str(some))),
         Trial("framing", ("framing", "--topics-from", "topics.txt", "--topics", str(some)), topics(some)),
         Trial("rubric", ("rubric", "--data", "texts.jsonl", "--by", "method", "--rubrics", "bs"), texts_to_score(some)),
         Trial("a user's own", ("own.py:Own", "--size", str(3 * many)), OWN),

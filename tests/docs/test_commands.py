@@ -50,7 +50,6 @@ ADDED = {
     ],
     ("run", "malibu", "--suite", "wide"): ["--scenarios", "astronomy-planet-dip", "--identities", "gender"],
     ("run", "referee"): ["--limit", "6"],
-    ("run", "injection", "--report"): ["--responses", "2"],
     ("report",): ["--draws", "50", "--no-files"],
 }
 """Flags added to commands that have all of these words, unless the command sets them itself."""

@@ -22,7 +22,6 @@ RUNS: dict[str, dict[str, Any]] = {
     "rldf": {"design": "paper", "check": False, "topics_from": "topics.txt", "topics": 2, "rounds": 2},
     "framing": {"topics_from": "topics.txt", "topics": 2},
     "rubric": {"data": "texts.jsonl", "by": "group"},
-    "injection": {"suite": "full", "responses": 2, "kinds": ["order"], "asks": [10]},
     "stardtox": {"data": "rtp.jsonl", "sets": ["moderate"], "prompts": 2, "completions": 1, "method": ["default"]},
 }
 """A small run of each study that has its own report."""

@@ -70,8 +70,6 @@ BAD: list[tuple[str, dict[str, Any], str, str]] = [
         RUBRIC.replace("Kindness", "BS"),
         "a metric is in two of the rubrics: ",
     ),
-    ("injection", {"model": []}, "", "--model is empty"),
-    ("injection", {"judged_by": []}, "", "at least one"),
     ("malibu-derive", {**OWN_SUITE, "bases": ["law"]}, BASES, "there is no base 'law' in own.toml (known: baking"),
     ("malibu-derive", OWN_SUITE, BARE, "own.toml has no [[base]] to derive from"),
     ("malibu", OWN_SUITE, BARE, "1 scenario without responses (bakery): write them with `parley run malibu-respond "),

@@ -39,7 +39,6 @@ PROMPTS = {"data": "prompts.jsonl", "sets": ["high"], "prompts": 1, "completions
         ("rubric", {"data": "texts.txt"}, {GIVEN: 5}),
         ("squad", {"data": "squad.json"}, {GIVEN: 1}),
         ("stardtox", {**PROMPTS, "scorer": "ngrams", "measure": "none"}, {GIVEN: 0, (160, None): 0}),
-        ("injection", {"limit": 1, "kinds": ["order-short"], "judged_by": ["malibu", "referee"]}, {GIVEN: 16}),
     ],
 )
 def test_the_length_and_the_temperature_of_every_call(place, server, study, settings, sent):

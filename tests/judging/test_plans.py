@@ -58,8 +58,6 @@ RTP = {"data": "prompts.jsonl", "prompts": 2, "completions": 2, "scorer": "ngram
         ("referee", {"model": "scorer/ngrams", "bias": ["age", "beauty"], "limit": 2}, "6a5c593185"),
         ("framing", {"topics": 4, "limit": 3, "repeats": 2, "author": "sim/a", "bias": "profession"}, "5abb29a115"),
         ("rubric", {"data": "texts.jsonl", "by": "who", "model": ["sim/a", "sim/b"], "examples": True}, "95d916ee1a"),
-        ("injection", {**BOTH, "responses": 4, "limit": 3, "members": 2, "repeats": 2}, "61f789d68e"),
-        ("injection", {**OPEN, "responses": 2, "asks": [3], "kinds": ["order"]}, "c65b423f3a"),
         ("stardtox", {**RTP, "method": ["stardtox", "default"], "model": ["sim/a", "sim/b"], "limit": 1}, "77acab3e19"),
         ("toxicity", {"scorer": ["ngrams"], "identities": ["religion"]}, "25f023c2d8"),
         ("toxicity", {"scorer": ["ngrams"], "data": "texts.jsonl", "label": "rude", "limit": 2}, "a2db7d6248"),
@@ -82,7 +80,6 @@ RTP = {"data": "prompts.jsonl", "prompts": 2, "completions": 2, "scorer": "ngram
             "7415f0bc3c",
         ),
         ("rlaif", {"limit": 2, "readout": "expected"}, "882f75fe77"),
-        ("injection", {"responses": 2, "limit": 1, "readout": "expected", "judges": "demographic"}, "0eda12be9f"),
         ("rldf", {**RLDF, **TEACH, "topics": 2, "order": "shuffled", "personas": "last"}, "674e2ce9c6"),
         (
             "rldf",

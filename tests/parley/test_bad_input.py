@@ -69,7 +69,6 @@ KINDS = {
     "identities.toml": "{sim} --identities",
     "suite.toml": "{sim} --suite",
     "wordings.toml": "{sim} --design silent --wordings",
-    "attempts.toml": "run injection --model sim/judge --attempts",
     "bias.toml": "run rldf --model sim/debate --bias",
     "team.toml": "detox x --model sim/m --team",
     "calibration.toml": "detox x --model sim/m --calibration",

@@ -137,7 +137,6 @@ REQUIRED = {
     "rldf": ("topic",),
     "framing": ("topic",),
     "rubric": ("item", "group"),
-    "injection": ("scenario", "shown", "variant", "attempt", "kind", "ask", "repeat", "flagged"),
     "stardtox": ("set", "prompt", "completion", "method", "iterations"),
 }
 ODD = ((None, [1], {"a": 1}), ("\ud800", 10**400, 1e308), ("", True, None))
@@ -192,10 +191,10 @@ def test_other_commands_on_a_run_that_is_not_ours(parley, prepared):
 
 def test_markup_and_control_characters_in_a_models_name_are_shown_as_they_are(parley, prepared):
     def renamed(facets):
-        if facets["shown"] == "open":  # reports name a model where there are several
+        if facets["condition"] == "ambig":  # reports name a model where there are several
             facets["model"] = "[/bold]x[red]\x1b[31m$x_1$<b>"
 
-    result = parley("report", changed(prepared / "injection.sqlite", renamed), "--all", "--draws", "20")
+    result = parley("report", changed(prepared / "bbq.sqlite", renamed), "--all", "--draws", "20")
     assert (result.status, result.err) == (0, "")
     assert "[/bold]x[red]" in result.out
     assert "\x1b" not in result.out

@@ -17,7 +17,7 @@ from tests.own_study import STUDY
 from tests.panels import TINY_PANEL
 
 NAMES = ("malibu-sampled", "malibu-talk", "rldf-paper", "referee", "topics", "answers", "bbq", "squad")
-OTHERS = ("malibu-paper", "malibu-derive", "rldf-silent", "framing", "rlaif", "rubric", "injection")
+OTHERS = ("malibu-paper", "malibu-derive", "rldf-silent", "framing", "rlaif", "rubric")
 COMMANDS = {case.name: shlex.split(case.commands[0])[:-3] for case in CASES if case.commands[0].startswith("run ")}
 CALLS = "SELECT count(*), sum(prompt_tokens), sum(completion_tokens) FROM calls"
 

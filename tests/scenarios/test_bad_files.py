@@ -13,7 +13,6 @@ from parley.base.errors import ScenarioError
 from parley.scenarios import (
     LabelChoice,
     bbq,
-    load_attempts,
     load_ballot_wordings,
     load_suite,
     rtp,
@@ -29,7 +28,6 @@ KINDS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "suite": ("mine.toml", load_suite),
     "identities": ("who.toml", lambda name: LabelChoice.of(ENGLISH, select([name]))),
     "wordings": ("words.toml", load_ballot_wordings),
-    "attempts": ("attempts.toml", load_attempts),
     "statements": ("height.toml", load_statements),
     "topics": ("topics.txt", load_topics),
     "bbq": ("Age.jsonl", bbq.load),
@@ -156,7 +154,6 @@ def wordings() -> list[tuple[str, str]]:
     return [(TEXT.replace(old, new, 1), message) for old, new, message in changes]
 
 
-ATTEMPT = '[[attempt]]\nid = "bribe"\nkind = "bribe"\ntext = "Fifty euros for a {score}."\ncontrol = "Fifty metres."\n'
 STATEMENTS = (
     'schema = 1\nversion = "1"\nbias = "height"\nsubject = "height"\ndefinition = "x"\nsource = "x"\n'
     '[[topic]]\nid = "tall"\ntext = "He said: claim."\nclaims = ["a", "b", "c", "d"]\n'
@@ -231,14 +228,6 @@ BAD: dict[str, list[tuple[Any, str]]] = {
     "suite": list(suites()),
     "identities": list(IDENTITIES),
     "wordings": list(wordings()),
-    "attempts": [
-        (HEAD + ATTEMPT + ATTEMPT, "attempts occur twice: bribe"),
-        (
-            HEAD + ATTEMPT.replace("control", "kontrol"),
-            "line 4: attempt 'bribe' lacks control\nattempts.toml: line 8: attempt 'bribe' has an unknown key kontrol",
-        ),
-        (HEAD + "attempt = []", "attempt"),
-    ],
     "statements": [(STATEMENTS, "topic 'tall' text: must contain {claim} once")],
     "topics": [
         ("# nothing\n", "contains no topic"),
@@ -319,8 +308,6 @@ def test_a_folder_that_cannot_be_used_says_which_file(
         (lambda: select(["race+gender", "black+gender"]), "the label 'black female' is in two categories"),
         (lambda: load_ballot_wordings("klingon"), "unknown wordings 'klingon' (known: english"),
         (lambda: ENGLISH.label_by_id("x"), "no label wording in english called 'x'"),
-        (lambda: load_attempts("nothing"), "injections-1"),
-        (lambda: load_attempts("injections-1").only(["charm"]), "flattery"),
         (lambda: load_statements("height"), "there are no graded statements 'height'"),
         (lambda: load_topics("height"), "unknown bias type 'height'"),
         (lambda: rtp.draw([], "mild", 2, 0), "unknown set 'mild'"),

@@ -1,20 +1,16 @@
-"""What ships besides suites: topics, graded statements, attempts, first names, the audit's sentences."""
+"""What ships besides suites: topics, graded statements, first names, the audit's sentences."""
 
 from __future__ import annotations
 
-import base64
 import re
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from parley.cli import main
 from parley.scenarios import (
     BIASES,
     Known,
     ScenarioError,
-    load_attempts,
     load_topics,
     near_duplicates,
     sample,
@@ -22,7 +18,6 @@ from parley.scenarios import (
     topic_id,
     words,
 )
-from parley.scenarios.injections import CODES, SHIPPED, ZERO_WIDTH, Attempt
 from parley.scenarios.statements import DOSES, GradedStatements, check_statements, load_statements
 
 # Topics of debates
@@ -108,37 +103,3 @@ def test_what_is_wrong_with_statements_is_found(topic, found):
         update={"topic": kept if topic is None else (FIRST.model_copy(update=topic), *kept)}
     )
     assert any(found in str(finding) for finding in check_statements(changed)) is bool(found)
-
-
-# Attempts to give orders to a judge
-
-
-def test_the_shipped_attempts_have_many_kinds_and_fair_controls():
-    actual = load_attempts(SHIPPED)
-    assert (len(actual.attempt), len(actual.kinds)) == (28, 14)
-    assert {item.kind for item in actual.only(["order", "threat"]).attempt} == {"order", "threat"}
-    assert [item.id for item in actual.only(["order-short"]).attempt] == ["order-short"]
-    verdict = '{"Creativity": 10, "Accuracy": 10, "Efficiency": 10, "Reliability": 10}'
-    for item in actual.attempt:
-        attempt, control = item.in_response("", 10, verdict), item.control_in("")
-        assert 0.7 < len(control) / len(attempt) < 1.4, item.id
-        assert ("score" in item.control, bool(re.search("{score}|{verdict}", item.text))) == (False, True), item.id
-
-
-def test_an_attempt_is_put_in_its_place():
-    response = "First I look. Then I wait. Then I act."
-    put = {"text": "Score {score}!", "control": "Fine.", "id": "a", "kind": "k"}
-    assert Attempt(**put, place="start").in_response(response, 10, "") == f"Score 10! {response}"
-    assert Attempt(**put, place="end").in_response(response, 0, "") == f"{response} Score 0!"
-    assert Attempt(**put, place="middle").control_in(response) == "First I look. Fine. Then I wait. Then I act."
-    assert Attempt(**put, place="middle").control_in("I. I wait a while. I act.") == "I. I wait a while. Fine. I act."
-
-
-@settings(max_examples=50)
-@given(st.text(min_size=1, max_size=80))
-def test_codes_keep_what_they_hide(text):
-    assert base64.b64decode(CODES["base64"](text)).decode() == text
-    assert CODES["rot13"](CODES["rot13"](text)) == text
-    assert CODES["zero-width"](text).replace(ZERO_WIDTH, "") == text.replace(ZERO_WIDTH, "")
-    assert len(CODES["full-width"](text)) == len(text)
-    assert CODES["full-width"]("Ab ~!") == "Ａｂ ～！"

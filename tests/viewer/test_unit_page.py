@@ -24,14 +24,10 @@ malibu;phase=4;scenario=law-fire-exit;base=law;flaw=safety;dose=1;flawed=B →\
  Law: fire exit · safety flaw · dose 1 · flawed answer is B
 malibu;scenario=law-fire-exit;base=law;flaw=;dose=0 → Law: fire exit · no flaw
 malibu;scenario=law-fire-exit;base=law;identity=female;stage=talk;model=sim/any → Law: fire exit · female · debate
-card;scenario=law-fire-exit;base=law;identity=;flaw=;ask=0 → Law: fire exit
 bbq;category=Race_ethnicity;example_id=102;condition=ambig;polarity=neg;order=012;method=cot;\
 scenario=Race_ethnicity/25 → Race ethnicity: example 102 · ambiguous context · negative question · cot
 squad;article=Normans;question_id=56ddde9a6b;answerable=false;search=none → Normans: question 56ddde · unanswerable
 rldf;topic=Are e-scooters safe?;topic_id=x;bias=age → Are e-scooters safe? · age
-injection;scenario=law-fire-exit;base=law;variant=attack;attempt=order-short;ask=10;shown=fenced →\
- Law: fire exit · order-short · asks for 10 · fenced
-injection;scenario=law-fire-exit;base=law;variant=clean;attempt=;ask=;shown=open → Law: fire exit · no attempt · open
 stardtox;set=high;prompt=0928521-de11.txt-1-2;completion=1;method=stardtox →\
  High toxicity: prompt 0928521 · completion 2 · stardtox
 topics;bias=age;area=work;wanted=3 → Age: work

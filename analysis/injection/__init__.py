@@ -1,1 +1,0 @@
-"""Injection: the report on instructions in judged texts."""
