@@ -84,7 +84,7 @@ class _Pattern(NamedTuple):
 
 @lru_cache(maxsize=1)
 def _patterns() -> dict[str, list[_Pattern]]:
-    # Written for web pages. They find 2 of the injection study's 28 attempts, and are not tuned on what measures them.
+    # Written for web pages, and not tuned on attempts to steer a judge.
     table = tomllib.loads(files("parley.agents").joinpath("fencing.toml").read_text("utf-8"))
     return {
         kind: [
