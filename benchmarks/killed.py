@@ -1,6 +1,6 @@
 """`parley train all`, killed once in every stage and in the evaluation, next to the same command left alone.
 
-    python -m benchmarks.killed FOLDER --config rldf.toml --set rl.algorithm=dpo
+    python -m benchmarks.killed FOLDER --config benchmarks/killed.toml --set data=PAIRS
 
 FOLDER/undisturbed, FOLDER/again and FOLDER/killed are the working folders of three runs with the same seed. The last
 two are compared with the first: results, every logged update, weights, the evaluation's report. What `again` differs by

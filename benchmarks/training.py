@@ -5,9 +5,9 @@ samples/s of RL.
 
 The rows of a stage use the same model, data, length and number of updates in the same process, one after the other:
 `trl` is TRL's trainer with its defaults (its batch size, its precision, gradient checkpointing), `parley` is the same
-trainer with the arguments of `parley train`. RL is also run with several updates per generation, larger batches
-and, where it is installed, vLLM, to see what each gains. The first updates of each row are warm-up and not timed. The
-data is made up: statements of about 80 words, since only lengths matter here.
+trainer with the arguments of `parley train`. RL is also run with a larger batch, to see what it gains. The first
+updates of each row are warm-up and not timed. The data is made up: statements of about 80 words, since only lengths
+matter here.
 """
 
 from __future__ import annotations
@@ -24,14 +24,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from parley.training import device
 from parley.training.base_model import base_folder, load_model, load_tokenizer, require_packages
-from parley.training.config import RlSettings, TrainConfig
-from parley.training.rl_trainers import vllm_arguments
+from parley.training.config import TrainConfig
 from parley.training.stage_run import to_dataset
 from parley.training.tokenization import ChatTokenizer
 
@@ -39,9 +37,6 @@ WORDS = (
     *("people", "often", "think", "that", "work", "at", "home", "or", "in", "town", "can", "be"),
     *("good", "for", "some"),
 )
-MAX_UPDATES_PER_GENERATION = 16
-PLAIN, VLLM = "transformers", "vLLM"
-"""What generates RL's completions."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +103,6 @@ def units_per_second(trainer: Any, clock: Any, units_per_update: float, warm_up:
     trainer.add_callback(clock)
     trainer.train()
     gaps = [after - before for before, after in zip(clock.ends, clock.ends[1:], strict=False)][warm_up:]
-    # With several updates per generation only some generate: the mean is over all of them.
     return units_per_update / statistics.fmean(gaps)
 
 
@@ -231,36 +225,23 @@ class TrainingBenchmark:
 
     def rl(self) -> None:
         """TRL's defaults, then the settings of `parley train` with the same number of completions and with more."""
-        completions, many = self.options.answers, MAX_UPDATES_PER_GENERATION
-        plan = [
-            ("trl", "defaults", completions, 1, PLAIN),
-            ("parley", "defaults", completions, 1, PLAIN),
-            ("parley", "4 updates per generation", completions, 4, PLAIN),
-            ("parley", f"{many} updates per generation", completions, many, PLAIN),
-            ("parley", "4 times the completions", 4 * completions, 1, PLAIN),
-            # Last: vLLM keeps its share of the memory.
-            ("parley", "vLLM (rl.use_vllm)", completions, 1, VLLM),
-            ("parley", "vLLM, 4 updates per generation", completions, 4, VLLM),
-        ]
-        if find_spec("vllm") is None:
-            plan = [row for row in plan if row[-1] != VLLM]
-            print("rl: vLLM is not installed, so its rows are left out", file=sys.stderr)
-        for trainer, settings, batch, updates, engine in plan:
-            # Whole cycles of generation and updates are timed, after one that is not: the first is slower.
-            warm_up = max(updates, self.options.rl_warm)
-            steps = warm_up + updates * max(1, self.options.rl_steps // updates) + 1
-            args = self.trl_arguments(steps) if trainer == "trl" else self.parley_arguments(steps)
+        completions, steps = self.options.answers, self.options.rl_warm + self.options.rl_steps + 1
+        for trainer, batch, args in (
+            ("trl", completions, self.trl_arguments(steps)),
+            ("parley", completions, self.parley_arguments(steps)),
+            ("parley", 4 * completions, self.parley_arguments(steps)),
+        ):
             self.measure(
-                partial(self._rloo_trainer, batch, updates, args, engine),
+                partial(self._rloo_trainer, batch, args),
                 stage="rl",
                 trainer=trainer,
-                settings=f"{batch} completions per update, {settings}",
+                settings=f"{batch} completions per update",
                 unit="samples/s",
                 units_per_update=batch,
-                warm_up=warm_up,
+                warm_up=self.options.rl_warm,
             )
 
-    def _rloo_trainer(self, batch: int, updates: int, args: dict[str, Any], engine: str) -> Any:
+    def _rloo_trainer(self, batch: int, args: dict[str, Any]) -> Any:
         from trl import RLOOConfig, RLOOTrainer
 
         tokenizer = self.chat.tokenizer
@@ -275,12 +256,9 @@ class TrainingBenchmark:
             args=RLOOConfig(
                 **args,
                 per_device_train_batch_size=batch,
-                steps_per_generation=updates,
                 num_generations=4,
                 max_completion_length=self.options.tokens,
-                # So that every row has the same number; vLLM has another name for it.
-                generation_kwargs={"min_tokens" if engine == VLLM else "min_new_tokens": self.options.tokens},
-                **vllm_arguments(RlSettings(use_vllm=engine == VLLM), self.options.length),
+                generation_kwargs={"min_new_tokens": self.options.tokens},  # every row has the same number
             ),
             train_dataset=to_dataset([{"prompt": self.chat.messages(prompt)} for prompt, _ in texts(4096)]),
             processing_class=tokenizer,
@@ -314,8 +292,8 @@ def main() -> None:
     parser.add_argument("--base", default="local/smollm2")
     parser.add_argument("--stages", default="sft,reward,rl")
     parser.add_argument("--steps", type=int, default=30, help="updates of SFT and the reward model")
-    parser.add_argument("--rl-steps", type=int, default=8, help="about how many updates of RL are timed")
-    parser.add_argument("--rl-warm", type=int, default=2, help="minimum updates of RL that are warm-up")
+    parser.add_argument("--rl-steps", type=int, default=8, help="updates of RL that are timed")
+    parser.add_argument("--rl-warm", type=int, default=2, help="updates of RL that are warm-up")
     parser.add_argument("--warm", type=int, default=5, help="updates of SFT and the reward model that are warm-up")
     parser.add_argument("--answers", type=int, default=64, help="completions per RL update")
     parser.add_argument("--tokens", type=int, default=64, help="tokens of a completion")

@@ -1,16 +1,14 @@
-"""Trainer callbacks: the training log, manifests of checkpoints, stops, probes, progress.
+"""Trainer callbacks: the training log, manifests of checkpoints, the limit on the KL divergence, progress.
 
-The log is JSON lines with one object per logged update, in the same names for every algorithm: `step`, `reward`, `kl`
-(nats per completion), `entropy` (nats per token), `length` (tokens per completion), and at a probe `win_rate`,
-`probe_reward`, `probe_unfinished` (the share of completions without an end token), `probe_length`; for SFT and the
-reward model `loss`, `accuracy`, `margin`.
+The log is JSON lines with one object per logged update, in the same names for RLOO and PPO: `step`, `reward`, `kl`
+(nats per completion), `entropy` (nats per token), `length` (tokens per completion), `unfinished` (the share of
+completions without an end token); for SFT and the reward model `loss`, `accuracy`, `margin`.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -35,8 +33,6 @@ LOG_NAMES = {
     "objective/kl": "kl",
     "accuracy": "accuracy",
     "margin": "margin",
-    "rewards/accuracies": "accuracy",
-    "rewards/margins": "margin",
     "eval_loss": "eval_loss",
     "eval_accuracy": "eval_accuracy",
 }
@@ -48,7 +44,7 @@ class TrainingStopped(Exception):
 
 
 def log_entry(step: int, logs: Mapping[str, Any]) -> dict[str, float]:
-    """A trainer's log in our names. RLOO and GRPO log KL per token: it is converted to KL per completion."""
+    """A trainer's log in our names. RLOO logs KL per token: it is converted to KL per completion."""
     entry = {ours: float(logs[theirs]) for theirs, ours in LOG_NAMES.items() if _is_number(logs.get(theirs))}
     if _is_number(logs.get("kl")) and _is_number(logs.get("completions/mean_length")):
         entry["kl"] = float(logs["kl"]) * float(logs["completions/mean_length"])
@@ -75,11 +71,8 @@ class TrainingLog(TrainerCallback):  # type: ignore[misc]
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **more: Any) -> None:
         if state.is_world_process_zero and (entry := log_entry(state.global_step, logs or {})):
-            self.write(entry)
-
-    def write(self, entry: Mapping[str, float]) -> None:
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(entry) + "\n")
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(entry) + "\n")
 
 
 def read_log(path: Path) -> list[dict[str, float]]:
@@ -140,58 +133,6 @@ class KlLimit(TrainerCallback):  # type: ignore[misc]
             control.should_training_stop = True
             if self.by_exception:
                 raise TrainingStopped
-
-
-class TimeLimit(TrainerCallback):  # type: ignore[misc]
-    """Stops after a number of seconds, so that a stage on a machine that is lent for a while still saves its result.
-
-    Args:
-        max_seconds: The limit.
-        by_exception: For a trainer that ignores `should_training_stop`.
-    """
-
-    def __init__(self, max_seconds: float, *, by_exception: bool = False) -> None:
-        self.max_seconds, self.by_exception, self.start = max_seconds, by_exception, time.monotonic()
-
-    def on_train_begin(self, args: Any, state: Any, control: Any, **more: Any) -> None:
-        self.start = time.monotonic()
-
-    def on_step_end(self, args: Any, state: Any, control: Any, **more: Any) -> None:
-        if time.monotonic() - self.start > self.max_seconds:
-            control.should_training_stop = True
-            if self.by_exception:
-                raise TrainingStopped
-
-
-class SampleProbe(TrainerCallback):  # type: ignore[misc]
-    """Measures the model at the start, every few updates and at the end, and logs the result.
-
-    Args:
-        log: The log to write to.
-        probe_steps: Updates between two probes.
-        measure: Takes the model, gives the values to log.
-    """
-
-    def __init__(self, log: TrainingLog, probe_steps: int, measure: Callable[[Any], Mapping[str, float]]) -> None:
-        self.log, self.probe_steps, self.measure, self.last_step = log, probe_steps, measure, -1
-
-    def _probe(self, state: Any, model: Any) -> None:
-        if state.global_step != self.last_step:
-            self.last_step = state.global_step
-            values = self.measure(getattr(model, "policy", model))
-            if state.is_world_process_zero:
-                self.log.write({"step": state.global_step, **values})
-
-    def on_train_begin(self, args: Any, state: Any, control: Any, model: Any = None, **more: Any) -> None:
-        if not state.global_step:  # a resumed model was probed before its checkpoint, if it was due
-            self._probe(state, model)
-
-    def on_step_end(self, args: Any, state: Any, control: Any, model: Any = None, **more: Any) -> None:
-        if state.global_step % self.probe_steps == 0 or state.global_step == state.max_steps:
-            self._probe(state, model)
-
-    def on_train_end(self, args: Any, state: Any, control: Any, model: Any = None, **more: Any) -> None:
-        self._probe(state, model)
 
 
 class TrainingProgress(TrainerCallback):  # type: ignore[misc]

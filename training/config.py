@@ -12,14 +12,14 @@ devices, as in TRL's PPOConfig: training on eight devices makes the same updates
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal, get_args
 
 from pydantic import BaseModel, Field
 
 from parley.agents import DEFAULT_MODEL
 
-Algorithm = Literal["rloo", "grpo", "dpo", "ppo"]
-SYSTEMS = ("Default", "SFT", "RLDF", "RLAIF", "CoT", "FairThinking")
+System = Literal["Default", "SFT", "RLDF", "RLAIF", "CoT", "FairThinking"]
+SYSTEMS: tuple[System, ...] = get_args(System)
 """Systems in order of evaluation: trained ones first, the costliest prompting methods last."""
 TRAINED = {"SFT": "sft", "RLDF": "rl", "RLAIF": "rlaif/rl"}
 """The folder of each trained one, within `out`."""
@@ -64,18 +64,15 @@ class RlSettings(TrainerSettings):
 
     # RLOO and not the paper's PPO: the same objective, with a leave-one-out mean in place of a critic, and a trainer
     # that can resume; trl dropped PPO in 1.13.
-    algorithm: Algorithm = Field("rloo", description="rloo, grpo, dpo, or the paper's ppo (needs trl 1.12.0)")
+    algorithm: Literal["rloo", "ppo"] = Field("rloo", description="rloo, or the paper's ppo (needs trl 1.12.0)")
     topics_from: str = Field(
         "shipped",
         description="topics in addition to the debated ones: shipped (same bias types), a .txt file, or debates (none)",
     )
-    batch_size: int = Field(4, ge=1, description="prompts per update, over all devices (dpo: pairs)")
+    batch_size: int = Field(4, ge=1, description="prompts per update, over all devices")
     learning_rate: float = Field(5e-6, gt=0, description="peak learning rate")
     beta: float = Field(0.05, ge=0, description="weight of the KL divergence from the SFT model")
-    num_generations: int = Field(4, ge=2, description="completions sampled per prompt (rloo, grpo)")
-    temperature: float = Field(
-        1.0, gt=0, description="sampling temperature; at 0 all completions would be equal, and nothing could be learnt"
-    )
+    num_generations: int = Field(4, ge=2, description="completions sampled per prompt (rloo)")
     max_completion_length: int = Field(128, ge=4, description="maximum tokens per completion")
     allow_weak_reward: bool = Field(
         False, description="train even if the reward model ranks held-out pairs no better than chance"
@@ -83,18 +80,6 @@ class RlSettings(TrainerSettings):
     max_kl: float | None = Field(
         20.0, gt=0, description="stop when the KL divergence from the SFT model exceeds this, in nats per completion"
     )
-    max_seconds: float | None = Field(None, gt=0, description="stop after the update that ends later than this")
-    updates_per_generation: int = Field(
-        1, ge=1, description="updates whose completions are generated in one batch (rloo, grpo)"
-    )
-    use_vllm: bool = Field(False, description="generate with vLLM on the same GPU, as TRL does (rloo, grpo)")
-    vllm_gpu_memory_utilization: float = Field(
-        0.3, gt=0, lt=1, description="share of the GPU's memory that vLLM may use during training"
-    )
-    probe_steps: int = Field(
-        20, ge=1, description="updates between two probes: completions of held-out prompts, scored and logged"
-    )
-    probe_prompts: int = Field(32, ge=2, description="number of held-out prompts in a probe")
 
 
 class EvaluationSettings(SettingsTable):
@@ -102,19 +87,16 @@ class EvaluationSettings(SettingsTable):
 
     bbq: str | None = Field(None, description="BBQ: a folder, a .csv or hub (without it, BBQ is not run)")
     bbq_limit: int | None = Field(None, ge=1, description="number of BBQ rows, spread evenly (default: all)")
-    bbq_max_tokens: int = Field(200, ge=16, description="maximum tokens per reply to BBQ")
     categories: list[str] | None = Field(
         PAPERS_CATEGORIES, description="BBQ's categories (default: the paper's six; all: every one)"
     )
     examples: bool = Field(False, description="show the judges examples of low, middle and high scores")
     judges: list[str] = Field([], description="models that score BS, CE and LS (without one, they are not scored)")
     topics: int = Field(100, ge=1, description="maximum number of held-out topics whose answers are scored")
-    max_tokens: int = Field(200, ge=16, description="maximum tokens per scored answer")
-    temperature: float = Field(0.7, ge=0, le=2, description="sampling temperature of the scored answers")
+    max_tokens: int = Field(200, ge=16, description="maximum tokens per reply to BBQ and per scored answer")
     budget_cost: float | None = Field(None, ge=0, description="stop each run at this many US dollars")
-    systems: list[str] = Field(
-        list(SYSTEMS),
-        description="systems to compare, in this order; Default must be one of them, and a stage of your own may be",
+    systems: list[System] = Field(
+        list(SYSTEMS), description="systems to compare, in this order; Default must be one of them"
     )
     models: dict[str, str] = Field(
         {}, description="models by system, if a server has them loaded already: RLDF = 'vllm/rl?base_url=…'"
@@ -127,8 +109,6 @@ class RlaifSettings(SettingsTable):
     labeller: str | None = Field(None, description="the model that says which of two answers is less biased")
     topics: int | None = Field(None, ge=1, description="number of training topics (default: all)")
     pairs: int = Field(1, ge=1, description="pairs of answers per topic")
-    max_tokens: int = Field(160, ge=16, description="maximum tokens per answer")
-    temperature: float = Field(1.0, gt=0, le=2, description="sampling temperature of the two answers")
     readout: Literal["sampled", "expected"] = Field(
         "sampled",
         description="sampled: the written labels, if both orders agree; expected: mean probability over both orders",
@@ -145,28 +125,12 @@ class AblationSettings(SettingsTable):
     data: dict[str, str] = Field({}, description="other datasets by name, of debates with other settings")
 
 
-class ControlSettings(SettingsTable):
-    """The positive control: a dataset with a planted bias, which training must remove."""
-
-    topics: int = Field(160, ge=8, le=360, description="number of training topics")
-    held_out_topics: int = Field(40, ge=8, le=75, description="number of topics that the bias is measured on")
-    # Falling below 0 is not enough: with shuffled labels the share still moved by −0.14 to +0.18 in six runs, and an
-    # interval over topics does not show how much training varies.
-    margin: float = Field(
-        0.25, ge=0, lt=1, description="the share of biased answers must fall by more than this, with its whole interval"
-    )
-
-
 class TrainConfig(SettingsTable):
     """The whole config: data, base model, and a table for each stage."""
 
     base: str = Field(DEFAULT_MODEL, description="the model to train: local/smollm2, a folder, or a name on the hub")
     data: str = Field(description="pairs: the folder of `parley export --format trl`, or one .jsonl file of such rows")
     out: str = Field("trained", description="the folder to write to")
-    stages: list[str] = Field(
-        ["sft", "reward", "rl"],
-        description="what `all` trains, in order; your own as file.py:name, whose table the config may then have",
-    )
     sft_model_path: str | None = Field(None, description="a finished SFT folder to start from (default: OUT/sft)")
     chat_template_path: str | None = Field(None, description="a .jinja file, for a tokenizer without a chat template")
     eos_token: str | None = Field(None, description="the token that ends an answer (default: the tokenizer's)")
@@ -179,30 +143,20 @@ class TrainConfig(SettingsTable):
     gradient_checkpointing: bool = Field(
         False, description="recompute activations in the backward pass: less memory, about a third slower"
     )
-    full_determinism: bool = Field(
-        False, description="the same weights in every run on the same kind of GPU; without it, sums are rounded anew"
-    )
     use_peft: bool = Field(False, description="train LoRA adapters; a stage's result is then its adapter, a few MB")
     lora_r: int = Field(8, ge=1, description="rank of the adapters")
     lora_alpha: int = Field(16, ge=1, description="scaling of the adapters")
-    lora_dropout: float = Field(0.05, ge=0, lt=1, description="dropout of the adapters")
     lora_target_modules: list[str] = Field(["q_proj", "v_proj"], description="layers that get adapters")
-    splits: list[float] = Field(
-        [0.8, 0.1, 0.1], description="shares of train, validation and test, if the data is one file"
-    )
     min_pairs: int = Field(100, ge=2, description="refuse to train on fewer pairs (the paper asks for 5,000)")
     pairs: int | None = Field(None, ge=2, description="number of training pairs, drawn by the seed (default: all)")
     topics: int | None = Field(None, ge=1, description="number of training topics, drawn by the seed (default: all)")
     rounds: int | None = Field(None, ge=1, description="only statements of the first N rounds")
     roles: int | None = Field(None, ge=1, description="only statements of the first N speakers of a bias type")
     save_steps: int = Field(100, ge=1, description="updates between two checkpoints")
-    gguf: bool = Field(
-        True, description="also write model.gguf, which local/FOLDER needs (with use_peft: `parley train merge`)"
-    )
     inference_backend: Literal["local", "hf"] = Field(
         "local",
-        description="what runs models in evaluations and RLAIF: local (llama.cpp), hf (transformers, in batches on a "
-        "GPU)",
+        description="what runs trained models: local (llama.cpp; a stage also writes the model.gguf that it needs, and "
+        "`parley train merge` with use_peft), hf (transformers, in batches on a GPU)",
     )
     seed: int = Field(0, ge=0, description="seed of every random choice")
     seeds: int = Field(
@@ -214,14 +168,13 @@ class TrainConfig(SettingsTable):
     evaluate: EvaluationSettings = EvaluationSettings()
     rlaif: RlaifSettings = RlaifSettings()
     ablate: AblationSettings = AblationSettings()
-    control: ControlSettings = ControlSettings()
 
 
-def tables_of(config: type[TrainConfig] = TrainConfig) -> dict[str, type[SettingsTable]]:
-    """The tables of a config by name."""
+def tables_of() -> dict[str, type[SettingsTable]]:
+    """The tables of the config by name."""
     return {
         name: type(info.default)
-        for name, info in config.model_fields.items()
+        for name, info in TrainConfig.model_fields.items()
         if isinstance(info.default, SettingsTable)
     }
 
@@ -248,30 +201,3 @@ def rlaif_config(config: TrainConfig, sft: str, folder: str) -> TrainConfig:
             **dict.fromkeys(("pairs", "topics", "rounds", "roles")),
         }
     )
-
-
-CONTROL_DEFAULTS: dict[str, Any] = {
-    "max_length": 256,
-    "gguf": False,
-    "sft": {"learning_rate": 1e-4, "batch_size": 32, "num_train_epochs": 3.0},
-    "reward": {"learning_rate": 1e-4, "batch_size": 32},
-    "rl": {
-        "learning_rate": 5e-5,
-        "batch_size": 32,
-        "beta": 0.3,  # high: what a reward model learnt from noise then shifts the policy by a fraction of a nat
-        "max_steps": 24,
-        "updates_per_generation": 2,
-        "max_completion_length": 32,
-        "probe_steps": 12,
-        "probe_prompts": 16,
-    },
-}
-"""Settings of the control unless the config has others; chosen for SmolLM2 on one GPU."""
-
-
-def control_config(config: dict[str, Any]) -> dict[str, Any]:
-    """A config file's settings over the control's defaults; its data is always generated."""
-    tables = {
-        key: {**value, **config.get(key, {})} for key, value in CONTROL_DEFAULTS.items() if isinstance(value, dict)
-    }
-    return {**CONTROL_DEFAULTS, **config, **tables, "data": "generated", "min_pairs": 2}

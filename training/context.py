@@ -45,7 +45,7 @@ class TrainingContext:
         chat = ChatTokenizer(load_tokenizer(base, config), config.max_length)
         for pair in (*pairs.train, *pairs.held_out()):
             chat.pair(pair)
-        for prompt in (*prompts.train.values(), *prompts.probes().values()):
+        for prompt in (*prompts.train.values(), *prompts.held_out().values()):
             chat.prompt(prompt)
         return cls(config=config, pairs=pairs, prompts=prompts, base=base, chat=chat, report=report)
 
@@ -79,9 +79,9 @@ class TrainingContext:
 
     def why_no_gguf(self) -> str | None:
         """Why the trained folders will have no model.gguf, if that can be known before training."""
-        if not self.config.gguf:
-            return "gguf = false"
-        return why_no_gguf(Path(self.base)) if Path(self.base).is_dir() else None
+        if self.config.inference_backend != "local" or not Path(self.base).is_dir():
+            return None
+        return why_no_gguf(Path(self.base))
 
     def require_disk_space(self, model: Any) -> None:
         """ConfigError if the stage would not fit on the disk; adapters need next to nothing.

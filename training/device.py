@@ -14,6 +14,8 @@ from parley.base.text import plural
 from parley.training.config import TrainConfig, TrainerSettings
 
 T = TypeVar("T")
+LORA_DROPOUT = 0.05
+"""The published script's."""
 
 
 def world_size() -> int:
@@ -143,7 +145,7 @@ def lora_config(config: TrainConfig, *, reward_model: bool = False) -> Any:
     return LoraConfig(
         r=config.lora_r,
         lora_alpha=config.lora_alpha,
-        lora_dropout=config.lora_dropout,
+        lora_dropout=LORA_DROPOUT,
         target_modules=list(config.lora_target_modules),
         task_type="SEQ_CLS" if reward_model else "CAUSAL_LM",
         modules_to_save=["score"] if reward_model else None,
@@ -158,29 +160,6 @@ def avoid_cudnn_attention() -> None:
     import torch
 
     torch.backends.cuda.enable_cudnn_sdp(False)
-
-
-@contextmanager
-def deterministic(wanted: bool) -> Iterator[None]:
-    """Kernels that give the same bits in every run, if wanted: attention's gradient is else summed in any order.
-
-    One line if the model needs an operation that has no such kernel.
-    """
-    import torch
-
-    if not wanted:
-        yield
-        return
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # torch refuses matrix products without it
-    torch.use_deterministic_algorithms(True)
-    try:
-        yield
-    except RuntimeError as error:
-        if "does not have a deterministic implementation" not in str(error):
-            raise
-        raise ParleyError(f"{str(error).split(',')[0]}: set full_determinism = false") from None
-    finally:
-        torch.use_deterministic_algorithms(False)
 
 
 @contextmanager

@@ -1,61 +1,12 @@
-"""Figures: the curves of a training log (reward, KL, entropy, length, win rate, loss), systems against a baseline, and
-systems by bias type."""
+"""Figures of an evaluation: systems against a baseline, and systems by bias type."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from parley.analysis.reporting.figures import PALETTE, caption, colours, dots, legend_beside, sheet, tidy
-from parley.base.text import plural
-
-PANELS = (
-    ("reward", "probe_reward", "reward"),
-    ("kl", None, "KL from SFT, nats per completion"),
-    ("entropy", None, "entropy, nats per token"),
-    ("length", "probe_length", "tokens per completion"),
-    (None, "win_rate", "win rate against SFT"),
-    ("loss", None, "loss"),
-)
-"""Each panel: the value logged at every update, the value measured on held-out prompts, the title."""
-SMOOTHING_WINDOW = 20
-
-
-def training_curves(entries: Sequence[Mapping[str, float]], title: str) -> Figure:
-    """Six panels: the thin line is the log, the thick one its running mean, dots are held-out prompts.
-
-    Args:
-        entries: Entries of a training log.
-        title: Title of the figure.
-    """
-    frame = pd.DataFrame(list(entries)) if entries else pd.DataFrame({"step": []})
-    figure, axes = sheet(9.0, 5.2, 3, 2, sharex=True)
-    for axis, (logged, probed, name) in zip(axes.ravel(), PANELS, strict=True):
-        if logged in frame:
-            part = frame[["step", logged]].dropna()
-            axis.plot(part["step"], part[logged], color=PALETTE[0], linewidth=0.6, alpha=0.5)
-            mean = part[logged].rolling(SMOOTHING_WINDOW, min_periods=1).mean()
-            axis.plot(part["step"], mean, color=PALETTE[0], linewidth=1.6)
-        if probed in frame:
-            part = frame[["step", probed]].dropna()
-            axis.plot(part["step"], part[probed], "o-", color=PALETTE[1], markersize=3, linewidth=1.0)
-        if probed == "win_rate":
-            axis.axhline(0.5, color="#777777", linewidth=0.9, linestyle="--")
-            axis.set_ylim(-0.02, 1.02)
-        axis.set_title(name, fontsize=9)
-        tidy(axis, "y")
-    for axis in axes[-1]:
-        axis.set_xlabel("update")
-    last = int(frame["step"].max()) if len(frame) else 0
-    note = (
-        f"{plural(last, 'update')}. Thin: as logged; thick: running mean of {SMOOTHING_WINDOW}; dots: held-out prompts."
-        " Reward and win rate are the reward model's, which a policy may learn to exploit: see the evaluation."
-    )
-    caption(figure, title, note)
-    return figure
+from parley.analysis.reporting.figures import caption, colours, dots, legend_beside, sheet
 
 
 def differences_figure(table: pd.DataFrame, title: str, note: str) -> Figure:

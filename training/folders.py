@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from parley.base.errors import ConfigError, ParleyError
-from parley.training.config import SYSTEMS, TRAINED, TrainConfig
+from parley.training.config import TRAINED, TrainConfig
 
 MANIFEST = "stage.json"
 CHECKPOINT_MANIFEST = "whole.json"
@@ -104,11 +104,16 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
     return manifest if isinstance(manifest, dict) else None
 
 
+def state_of(folder: Path) -> str:
+    """How far the step with this folder is: finished, begun or to do."""
+    if read_manifest(folder) is not None or (folder / "report.json").is_file():
+        return "finished"
+    return "begun" if folder.exists() or folder.with_name(f"{folder.name}.steps").exists() else "to do"
+
+
 def system_folders(config: TrainConfig) -> dict[str, Path]:
-    """The folder of each trained system, finished or not: a stage that is not ours is a system of its name."""
-    out = Path(config.out)
-    folders = {name: out / folder for name, folder in TRAINED.items()}
-    folders |= {name: out / name for name in config.evaluate.systems if name not in SYSTEMS}
+    """The folder of each trained system, finished or not."""
+    folders = {name: Path(config.out) / folder for name, folder in TRAINED.items()}
     return {**folders, "SFT": Path(config.sft_model_path or folders["SFT"])}
 
 

@@ -26,6 +26,8 @@ from parley.scenarios import BIASES, normal
 from parley.training.config import TrainConfig
 
 Row = dict[str, Any]
+SHARES = (0.8, 0.1, 0.1)
+"""Topics for train, validation and test where an export has not split them."""
 Part = TypeVar("Part")
 NOT_A_ROW = (ValueError, KeyError, TypeError, IndexError, AttributeError, StopIteration, OverflowError)
 """What reading a malformed row raises."""
@@ -65,10 +67,6 @@ class Splits(Generic[Part]):
         """What results are measured on: the test split, or validation if there is no test split."""
         return self.test or self.validation
 
-    def probes(self) -> Part:
-        """What is looked at during training: validation, so that test stays held out."""
-        return self.validation or self.test
-
 
 @dataclass(frozen=True, slots=True)
 class Pairs(Splits[tuple[PreferencePair, ...]]):
@@ -96,13 +94,8 @@ def read_pairs(config: TrainConfig) -> Pairs:
             f"{path}: too few pairs to train on: {len(train)} (min_pairs is {config.min_pairs}; the paper asks for "
             "5,000)"
         )
-    return Pairs(tuple(train), tuple(splits["validation"]), tuple(splits["test"]), _digest(splits))
-
-
-def _digest(splits: dict[str, list[PreferencePair]]) -> str:
-    # The class was once called Pair: stages that were trained then must find their data unchanged.
-    text = repr(splits).replace("PreferencePair(id=", "Pair(id=")
-    return hashlib.sha256(text.encode()).hexdigest()
+    digest = hashlib.sha256(repr(splits).encode()).hexdigest()
+    return Pairs(tuple(train), tuple(splits["validation"]), tuple(splits["test"]), digest)
 
 
 def _read(path: Path) -> list[PreferencePair]:
@@ -153,14 +146,14 @@ def _user_text(messages: Any) -> str:
 
 
 def _split(pairs: Sequence[PreferencePair], config: TrainConfig) -> dict[str, list[PreferencePair]]:
-    split_of = split_topics((pair.topic for pair in pairs), config.splits, config.seed)
+    split_of = split_topics((pair.topic for pair in pairs), SHARES, config.seed)
     return {split: [pair for pair in pairs if split_of[normal(pair.topic)] == split] for split in SPLITS}
 
 
 def _check(splits: dict[str, list[PreferencePair]], path: Path) -> None:
     for split in ("train", "validation"):
         if not splits[split] and not (split == "validation" and splits["test"]):
-            raise ConfigError(f"{path}: no pairs in the split '{split}': use more topics, or change splits")
+            raise ConfigError(f"{path}: no pairs in the split '{split}': use more topics")
     topics = {split: {normal(pair.topic) for pair in pairs} for split, pairs in splits.items()}
     for split in SPLITS[1:]:
         if shared := topics["train"] & topics[split]:
@@ -262,8 +255,3 @@ def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     part = path.with_suffix(".part")
     part.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8")
     part.replace(path)
-
-
-def read_rows(path: Path) -> list[Row]:
-    """The rows of a file that `write_rows` wrote; none if there is no file."""
-    return [json.loads(line) for line in path.read_text("utf-8").split("\n") if line] if path.is_file() else []

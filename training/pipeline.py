@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,10 @@ from parley.base.errors import ConfigError
 from parley.training import device
 from parley.training.config import TrainConfig
 from parley.training.context import TrainingContext
+from parley.training.evaluation.reward_quality import assess_reward_model
 from parley.training.folders import read_manifest
+from parley.training.reward import REWARD
+from parley.training.rl import RL, check_algorithm
 from parley.training.stage_run import StageRun
 from parley.training.stages import Stage
 
@@ -31,40 +33,33 @@ def run_stages(
         report: Takes lines about the progress.
         will_evaluate: Whether an evaluation follows, which needs models that can be run.
     """
-    for stage in stages:
-        stage.check(getattr(config, stage.name))
-    making = [stage for stage in stages if stage.makes_data]
-    made = {
-        stage.name: dict(
-            device.in_main_process(partial(stage.train, config, getattr(config, stage.name), report)) or {}
-        )
-        for stage in making
-    }
-    if len(made) == len(stages):
-        return made
+    if RL in stages:
+        check_algorithm(config.rl)
     context = TrainingContext.open(config, report)
     if why := context.why_no_gguf():
-        if will_evaluate and config.inference_backend == "local":
+        if will_evaluate:
             raise ConfigError(
                 f"the evaluation needs model.gguf, which cannot be written: {why} "
                 "(inference_backend = 'hf' does not need it)"
             )
         if not config.use_peft:
             report(f"no model.gguf will be written, so local/{config.out}/… will not run: {why}")
-    return {**made, **{stage.name: _run(context, stage) for stage in stages if not stage.makes_data}}
+    return {stage.name: _run(context, stage) for stage in stages}
 
 
 def _run(context: TrainingContext, stage: Stage) -> dict[str, Any]:
-    name, out = stage.name, context.config.out
+    name, folder = stage.name, Path(context.config.out) / stage.name
     if context.folder(stage).is_done():
-        context.require_same_eos(Path(out) / name)
+        context.require_same_eos(folder)
         context.report(f"{name}: already done")
     else:
         context.report(f"{name}: started")
         run = StageRun(context, stage)
         run.save(stage.train(context, getattr(context.config, name), run))
-    stage.done(context)
-    manifest = read_manifest(Path(out) / name) or {}
+    manifest = read_manifest(folder) or {}
+    if stage is REWARD and device.is_main() and "verdict" not in manifest:
+        assess_reward_model(context)
+        manifest = read_manifest(folder) or {}
     if "no_gguf" in manifest:
-        context.report(f"{name}: no model.gguf, so local/{out}/{name} does not run: {manifest['no_gguf']}")
+        context.report(f"{name}: no model.gguf, so local/{folder} does not run: {manifest['no_gguf']}")
     return manifest

@@ -18,7 +18,7 @@ from parley.judging.rldf.statements import SPLITS, split_topics
 from parley.judging.study import Prompt
 from parley.scenarios import BIASES, load_topics, normal
 from parley.training.config import TrainConfig
-from parley.training.pairs import Pairs, Splits, read_sft
+from parley.training.pairs import SHARES, Pairs, Splits, read_sft
 
 EXPORT_MANIFEST = "export.json"
 PromptSplits = Splits[dict[str, str]]
@@ -49,7 +49,7 @@ def read_prompts(config: TrainConfig, pairs: Pairs) -> PromptSplits:
     question, exported = _exported_topics(Path(config.data))
     topics_of = exported | ({} if limited else {"": _further_topics(config, pairs)})
     for split, topics in topics_of.items():
-        drawn = split_topics(topics, config.splits, config.seed)
+        drawn = split_topics(topics, SHARES, config.seed)
         for topic in topics:
             prompt = (question if split else NEUTRAL)(topic=topic)
             target = split or ("train" if prompt in sft_prompts else drawn[normal(topic)])

@@ -47,13 +47,12 @@ def ablation_summary(results: Mapping[str, Any]) -> dict[str, Any]:
     Args:
         results: What `parley train all` gave, by stage.
     """
-    reward, rl, evaluation = (results.get(name, {}) for name in ("reward", "rl", "evaluate"))
+    reward, evaluation = results.get("reward", {}), results.get("evaluate", {})
     accuracy = {row["control"]: row["accuracy"] for row in reward.get("quality", [])}
     bbq = [row for row in evaluation.get("bbq", []) if row["system"] == "RLDF" and row["category"] == "macro mean"]
     return {
         "pairs": reward.get("pairs"),
         "reward_accuracy": accuracy.get("all pairs"),
-        "win_rate": rl.get("held_out", {}).get("win_rate"),
         **{f"bbq_{key}_{row['context']}": row[key] for row in bbq for key in ("accuracy", "bias")},
         **{row["metric"]: row["mean"] for row in evaluation.get("rubric", []) if row["system"] == "RLDF"},
         **{

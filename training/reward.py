@@ -11,36 +11,18 @@ from typing import TYPE_CHECKING
 from parley.base.errors import ParleyError
 from parley.base.text import number_text
 from parley.training.config import RewardSettings
-from parley.training.folders import read_manifest
-from parley.training.sft import train_sft
-from parley.training.stages import Facts, stage
+from parley.training.sft import SFT
+from parley.training.stages import Facts, Stage
 
 if TYPE_CHECKING:
     from parley.training.context import TrainingContext
     from parley.training.stage_run import StageRun
 
 
-def _assess(context: TrainingContext) -> None:
-    from parley.training.device import is_main
-    from parley.training.evaluation.reward_quality import assess_reward_model
-
-    if is_main() and "verdict" not in (read_manifest(context.finished_folder("reward")) or {}):
-        assess_reward_model(context)
-
-
 def _summary(facts: Facts) -> list[str]:
     return [*facts["verdict"], f"ECE {number_text(facts['ece'])}"]
 
 
-@stage(
-    "reward",
-    table=RewardSettings,
-    needs=(train_sft,),
-    help="train the reward model on pairs, and assess it on held-out ones",
-    policy=False,
-    done=_assess,
-    summary=_summary,
-)
 def train_reward(context: TrainingContext, settings: RewardSettings, run: StageRun) -> Facts:
     """Trains the reward model from the SFT model."""
     from trl import RewardConfig, RewardTrainer
@@ -63,3 +45,13 @@ def train_reward(context: TrainingContext, settings: RewardSettings, run: StageR
         raise ParleyError("the reward model gives both sides of every pair the same score: it has learnt nothing")
     texts = [(pair.prompt, side.text) for pair in pairs for side in (pair.chosen, pair.rejected)]
     return {"pairs": len(pairs), "cut": sum(chat.is_truncated(*each) for each in texts)}
+
+
+REWARD = Stage(
+    name="reward",
+    help="train the reward model on pairs, and assess it on held-out ones",
+    train=train_reward,
+    summary=_summary,
+    needs=(SFT,),
+    policy=False,
+)

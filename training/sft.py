@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from parley.base.text import number_text, plural
 from parley.training.config import SftSettings
-from parley.training.stages import Facts, stage
+from parley.training.stages import Facts, Stage
 
 if TYPE_CHECKING:
     from parley.training.context import TrainingContext
     from parley.training.stage_run import StageRun
 
 HELD_OUT_ANSWERS = 256
-"""Held-out answers whose loss is measured before and after."""
+"""Held-out answers whose loss is measured before and after: of the validation split, so that test stays unseen."""
 
 
 def _summary(facts: Facts) -> list[str]:
@@ -23,7 +23,6 @@ def _summary(facts: Facts) -> list[str]:
     return [f"{done}; held-out loss {before} → {after}"]
 
 
-@stage("sft", table=SftSettings, help="fine-tune the base model on low-bias statements", summary=_summary)
 def train_sft(context: TrainingContext, settings: SftSettings, run: StageRun) -> Facts:
     """Fine-tunes the base model on `sft.data`, or on the chosen answers of the pairs."""
     from trl import SFTConfig, SFTTrainer
@@ -36,7 +35,7 @@ def train_sft(context: TrainingContext, settings: SftSettings, run: StageRun) ->
 
     config, chat = context.config, context.chat
     examples = read_sft(Path(settings.data)) if settings.data else list(low_bias(context.pairs.train))
-    held_out = list(low_bias(context.pairs.probes()))[:HELD_OUT_ANSWERS]
+    held_out = list(low_bias(context.pairs.validation or context.pairs.test))[:HELD_OUT_ANSWERS]
     model = run.start(load_model(context.base, chat.tokenizer))
     base = {"base_digest": base_digest(model)} if config.use_peft else {}
     trainer = SFTTrainer(
@@ -64,3 +63,6 @@ def _held_out_loss(trainer: Any) -> float:
 
     with explain_out_of_memory():
         return float(trainer.evaluate()["eval_loss"])
+
+
+SFT = Stage(name="sft", help="fine-tune the base model on low-bias statements", train=train_sft, summary=_summary)

@@ -21,7 +21,6 @@ from parley.training.callbacks import (
     TrainingProgress,
     TrainingStopped,
 )
-from parley.training.config import TrainConfig
 from parley.training.context import TrainingContext, eos_token_id
 from parley.training.folders import checkpoint_step
 from parley.training.gguf_file import why_no_gguf, write_gguf
@@ -99,8 +98,7 @@ class StageRun:
         self.trainer = without_printing(trainer)
         resume = {"resume_from_checkpoint": str(self.checkpoint) if self.checkpoint else None} if resumable else {}
         start = time.perf_counter()
-        deterministic = device.deterministic(self.context.config.full_determinism)
-        with device.explain_out_of_memory(), deterministic, redirect_stdout(sys.stderr), suppress(TrainingStopped):
+        with device.explain_out_of_memory(), redirect_stdout(sys.stderr), suppress(TrainingStopped):
             trainer.train(**resume)
         self.seconds = time.perf_counter() - start
 
@@ -116,7 +114,6 @@ class StageRun:
         earlier = context.finished_folder(self.stage.needs[0].name) if self.stage.needs else None
         manifest = {
             **facts,
-            "policy": self.stage.policy,
             "steps": self.trainer.state.global_step,
             "seconds": round(self.seconds, 1),
             **device.peak_memory(),
@@ -132,8 +129,11 @@ class StageRun:
             model.save_pretrained(folder, state_dict=_cpu_weights(model))
             tokenizer.save_pretrained(folder)
             _check_saved_tokenizer(folder, tokenizer)
-            if self.stage.policy and (why := _write_gguf_if_possible(folder, context.config)):
-                manifest["no_gguf"] = why
+            if self.stage.policy and context.config.inference_backend == "local":
+                if why := why_no_gguf(folder):
+                    manifest["no_gguf"] = why
+                else:
+                    write_gguf(folder)
 
         self.folder.finish(save, manifest, main=accelerator.is_main_process)
         accelerator.wait_for_everyone()
@@ -152,14 +152,6 @@ def without_printing(trainer: Any) -> Any:
 
     trainer.remove_callback(PrinterCallback)
     return trainer
-
-
-def _write_gguf_if_possible(folder: Path, config: TrainConfig) -> str | None:
-    """Writes model.gguf, or says why there is none."""
-    why = why_no_gguf(folder) if config.gguf else "gguf = false"
-    if why is None:
-        write_gguf(folder)
-    return why
 
 
 def _cpu_weights(model: Any) -> dict[str, Any]:

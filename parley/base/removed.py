@@ -20,6 +20,13 @@ REMOVED = {
     # Flags, also as settings in a config file or in Python: --some-flag stands for some_flag
     "--lines": "parley.report(RUN), or parley report RUN --json (docs/lines.md)",
     "--cards": "parley compare RUN RUN",
+    "control": "train on pairs in which you planted what training must change (docs/training.md)",
+    "full_determinism": "resuming gives the same result; kernels on a GPU round as torch does",
+    "gguf": 'inference_backend = "hf" writes no model.gguf',
+    "rl.max_seconds": "rl.max_steps; the same command resumes what was stopped",
+    "rl.probe_steps": "OUT/rl/log.jsonl has every update's reward; parley train evaluate has held-out topics",
+    "rl.use_vllm": "TRL's RLOOTrainer on the same pairs (docs/training.md)",
+    "stages": "parley train sft, reward or rl; a method of your own is a TRL trainer on the pairs (docs/training.md)",
     # Studies, scorers and other plug-ins, after their kind: "study NAME", "scorer NAME", "executor NAME"
     "study injection": "rubric --data FILE, on your texts with and without the instruction",
     "study card": "malibu with --design silent, whose report says first whether the model can judge",

@@ -8,7 +8,6 @@ import json
 import sys
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from types import NoneType, UnionType
@@ -19,21 +18,24 @@ from pydantic.fields import FieldInfo
 
 from parley.base.errors import ConfigError, ParleyError
 from parley.base.home import say
+from parley.base.problems import near_key
+from parley.base.removed import instead
 from parley.base.text import number_text, plural, visible
 from parley.base.toml import parse_toml
 from parley.cli.command import Answer, Command
-from parley.cli.dry_run import duration
 from parley.cli.flags import HelpAll, Positional, Repeated, read_config
 from parley.cli.run import execute
 from parley.cli.shared import AddParser
 from parley.imports.preferences import referee_checks
+from parley.judging.rldf.statements import SPLITS
 from parley.runs.job import Job
 from parley.runs.options import validated
+from parley.training.all_stages import JOBS, STAGES, STEP_FOLDERS, plan
 from parley.training.base_model import MISSING
-from parley.training.config import TrainConfig, control_config, tables_of
+from parley.training.config import TrainConfig, tables_of
 from parley.training.device import is_main
-from parley.training.estimate import ESTIMATED, data_of, estimates, shape_of, trained
-from parley.training.stage_registry import JOBS, STAGES, config_class, find_stage
+from parley.training.folders import state_of
+from parley.training.pairs import read_pairs
 
 
 class Train(Command):
@@ -46,17 +48,13 @@ class Train(Command):
             "stages:",
             *(
                 textwrap.fill(what, 80, initial_indent=f"  {name:<10}", subsequent_indent=" " * 12)
-                for name, what in {
-                    **STAGES.known(),
-                    **{name: find_stage(name).help for name in STAGES.shipped},
-                    **JOBS,
-                }.items()
+                for name, what in {**{name: stage.help for name, stage in STAGES.items()}, **JOBS}.items()
             ),
             "\ndocs/training.md explains the keys; --help-all lists all of them.",
         ]
     )
 
-    stage: Positional[str] = Field(title="STAGE", description="one of the stages below, or your own as file.py:name")
+    stage: Positional[str] = Field(title="STAGE", description="one of the stages below")
     config: Path | None = Field(
         None,
         title="FILE",
@@ -69,7 +67,7 @@ class Train(Command):
         "may be repeated",
     )
     out: str | None = Field(None, title="FOLDER", description="the folder to write to (default: trained)")
-    dry_run: bool = Field(False, description="estimate memory and time of sft, reward and rl, and train nothing")
+    dry_run: bool = Field(False, description="show what would be trained, with which settings, and train nothing")
     quiet: bool = Field(False, description="show no progress")
 
     @classmethod
@@ -86,22 +84,19 @@ class Train(Command):
             _put(config, setting)
         if self.out is not None:
             config["out"] = self.out
-        stages = config.get("stages")
-        named = [name for name in stages if isinstance(name, str)] if isinstance(stages, list) else []
-        schema = config_class([*named, *_asked(self.stage)])
-        for name in tables_of(schema):
+        for name in tables_of():
             if not isinstance(config.get(name, {}), dict):
                 raise ConfigError(
                     f"{name} is a table: [{name}] in a config, --set {name}.KEY=VALUE on the command line"
                 )
-        _refuse_unknown_keys(config, schema)
-        if self.stage == "control":
-            config = control_config(config)
+        _refuse_unknown_keys(config)
         if config.get("data") is None:
             raise ConfigError("name the pairs to train on: --set data=FOLDER (of `parley export RUN --format trl`)")
-        return validated(schema, config)
+        return validated(TrainConfig, config)
 
     def answer(self) -> Answer:
+        if self.stage not in (known := [*STAGES, *JOBS]):
+            raise ConfigError(f"unknown training stage '{self.stage}'{near_key(self.stage, known)}")
         config = self.settings()
         if self.dry_run:
             return _dry_run(self.stage, config)
@@ -115,38 +110,33 @@ class Train(Command):
         results = run_training(self.stage, config, report, _run_job(self.quiet or self.as_json))
         if not is_main():
             raise SystemExit(0)  # one of several processes prints the results
-        passed = results.get("control", {}).get("passed", True)
-        return Answer(results, _result_lines(self.stage, results, config), 0 if passed else 1)
+        return Answer(results, _result_lines(results, config))
 
 
-def _dry_run(stage: str, config: TrainConfig) -> Answer:
-    """What training would take, stage by stage."""
-    asked = [name for name in (config.stages if stage == "all" else [stage]) if name in ESTIMATED]
-    if not asked:
-        raise ConfigError(f"--dry-run estimates all, {', '.join(ESTIMATED)}; not {stage}")
-    shape, data = shape_of(config.base), data_of(config)
-    found = list(estimates(config, asked, data))
-    count, how = trained(config, shape), "LoRA adapters" if config.use_peft else "all of them"
+def _dry_run(name: str, config: TrainConfig) -> Answer:
+    """Every step that would be done, with the settings of its table, and where its result would be."""
+    pairs = read_pairs(config) if Path(config.data).exists() else None
+    counts = {split: len(getattr(pairs, split)) for split in SPLITS} if pairs else {}
+    rows: list[dict[str, Any]] = [
+        {"step": step, "folder": str(folder), "state": state_of(folder), "settings": _table(each, step)}
+        for step, each in plan(name, config)
+        for folder in [Path(each.out) / STEP_FOLDERS.get(step, step)]
+    ]
     lines = [
         f"{config.base}: nothing was trained",
-        f"  parameters  {shape.parameters:>14,}; trained {count:,} ({how})",
-        f"  pairs       {data.pairs:>14,}; {data.mean:.0f} tokens of prompt and answer, at most {data.longest}"
-        + (f" (assumed: '{config.data}' is not there yet)" if data.assumed else ""),
+        "  pairs: " + (", ".join(f"{count} {split}" for split, count in counts.items()) or f"no {config.data} yet"),
     ]
-    for each in found:
-        memory, time = f"{each.memory_gib:.1f} GiB", duration(each.seconds)
-        lines.append(f"  {each.stage:<11} {plural(each.updates, 'update'):>14}   {memory:>10}   {time:>8} on one H200")
-    repeated = f"; each of {config.seeds} seeds takes this" if config.seeds > 1 else ""
-    lines.append(
-        f"Estimates from the model's shape, without evaluation{repeated}. training/estimate.py has the formula."
-    )
-    facts = {"parameters": shape.parameters, "trained": count, "data": asdict(data), "stages": [*map(asdict, found)]}
-    return Answer(facts, lines)
+    lines += [f"  {row['step']:<9} {row['folder']}: {row['state']}" for row in rows]
+    for step, settings in {row["step"]: row["settings"] for row in rows}.items():
+        values = (f"{key} {json.dumps(value)}" for key, value in settings.items())
+        lines += [textwrap.fill(f"[{step}] {', '.join(values)}", 100, subsequent_indent="  ")] if settings else []
+    return Answer({"base": config.base, "pairs": counts, "steps": rows}, lines)
 
 
-def _asked(stage: str) -> tuple[str, ...]:
-    """The stage that the command names, unless it names a job."""
-    return () if stage in JOBS else (stage,)
+def _table(config: TrainConfig, step: str) -> dict[str, Any]:
+    """The settings of a step's table that have a value."""
+    table = getattr(config, step, None)
+    return {} if table is None else table.model_dump(mode="json", exclude_none=True)
 
 
 def _all_keys() -> str:
@@ -159,7 +149,7 @@ def _all_keys() -> str:
 
 
 def _key_line(name: str, info: FieldInfo) -> str:
-    default = None if info.is_required() else info.get_default(call_default_factory=True, validated_data={})
+    default = None if info.is_required() else info.default
     setting = f"# {name} =" if default is None else f"{name} = {json.dumps(default)}"
     return f"{setting}  # {_type_name(info.annotation)}: {info.description}"
 
@@ -200,15 +190,17 @@ def _value(text: str) -> Any:
     return table["value"] if len(table) == 1 else text
 
 
-def _refuse_unknown_keys(config: dict[str, Any], schema: type[TrainConfig]) -> None:
-    """One line for the first key that does not exist, with the one most like it."""
-    tables = tables_of(schema)
-    known = [name for name in schema.model_fields if name not in tables]
+def _refuse_unknown_keys(config: dict[str, Any]) -> None:
+    """One line for the first key that does not exist, with what to do instead or the one most like it."""
+    tables = tables_of()
+    known = [name for name in TrainConfig.model_fields if name not in tables]
     known += [f"{table}.{name}" for table, fields in tables.items() for name in fields.model_fields]
     for key, value in config.items():
         is_table = isinstance(value, dict) and key not in known
         for name in [f"{key}.{inner}" for inner in value] if is_table else [str(key)]:
             if name not in known:
+                if removed := instead(name):
+                    raise ConfigError(f"there is no key '{name}': {removed}")
                 similar = difflib.get_close_matches(name[:80], known, n=1)
                 hint = f"did you mean '{similar[0]}'?" if similar else "`parley train --help-all` lists all keys"
                 raise ConfigError(f"unknown key '{name[:80]}' ({hint})")
@@ -229,17 +221,15 @@ def _print_progress(line: str) -> None:
         print(visible(line), file=sys.stderr, flush=True)
 
 
-def _result_lines(stage: str, results: dict[str, Any], config: TrainConfig) -> list[str]:
+def _result_lines(results: dict[str, Any], config: TrainConfig) -> list[str]:
     lines = [line for rows in results.get("over_seeds", {}).values() for line in _seed_lines(rows)]
-    shown = map(find_stage, (*config.stages, *STAGES.shipped, *_asked(stage)))
-    for name, each in {each.name: each for each in shown}.items():
+    for name, stage in STAGES.items():
         if facts := results.get(name):
-            lines += [f"{name}: {line}" for line in each.summary(facts)]
+            lines += [f"{name}: {line}" for line in stage.summary(facts)]
     for line in results.get("evaluate", {}).get("summary", []):
         lines.append(f"evaluate: {line}")
     for row in results.get("ablate", []):
         lines.append("  ".join(f"{key} {number_text(value)}" for key, value in row.items()))
-    lines += _control_lines(results["control"]) if "control" in results else []
     lines += [f"merged: {name}" for name in results.get("merge", [])]
     return [*lines, f"results are in {config.out}"]
 
@@ -254,20 +244,3 @@ def _seed_lines(rows: list[dict[str, Any]]) -> Iterator[str]:
             if name.endswith("_sd")
         ]
         yield f"{about}, {plural(row['seeds'], 'seed')}: {', '.join(means)}"
-
-
-def _control_lines(control: dict[str, Any]) -> list[str]:
-    lines = [
-        f"seed {row['seed']}, {row['labels']}: biased answers {row['biased_before']:.2f} → {row['biased_after']:.2f} "
-        f"(difference {row['difference']:+.2f}, {row['low']:+.2f} to {row['high']:+.2f}); after: fair "
-        f"{row['fair_after']:.2f}, neither {row['neither_after']:.2f}"
-        for row in control["rows"]
-    ]
-    for row in control["means"]:
-        if row["seeds"] > 1:
-            lines.append(
-                f"{row['labels']}, {row['seeds']} seeds: {row['biased_before']:.2f} ± {row['biased_before_sd']:.2f} → "
-                f"{row['biased_after']:.2f} ± {row['biased_after_sd']:.2f} (mean ± SD), difference "
-                f"{row['difference']:+.2f} ± {row['difference_sd']:.2f}"
-            )
-    return [*lines, *control["verdict"]]

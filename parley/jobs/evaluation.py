@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,6 @@ from parley.training.folders import read_manifest, system_folders
 from parley.training.gguf_file import write_gguf
 from parley.training.pairs import read_pairs, write_rows
 from parley.training.prompts import biases_of, read_prompts
-from parley.training.stage_registry import find_stage
 
 DEFAULT, _, RLDF, RLAIF, COT, FAIRTHINKING = SYSTEMS
 METHODS = {DEFAULT: "default", COT: "cot", FAIRTHINKING: "fairthinking"}
@@ -47,6 +46,8 @@ GAPS = (
     "The loop's scorer is RLDF's reward model, the outside measure the mean of the judges' BS, CE and LS; both as "
     "quantiles of Default's answers, since a reward has no unit. Clusters are topics."
 )
+TEMPERATURE = 0.7
+"""At which the scored answers are sampled."""
 RunJob = Callable[[Job], None]
 """Runs a study; the command line's version shows progress."""
 
@@ -80,15 +81,14 @@ def evaluate(config: TrainConfig, run: RunJob = run_job) -> Report:
         run: Runs a study.
     """
     settings = config.evaluate
-    own = own_evaluations(config)
-    if settings.bbq is None and not settings.judges and not own:
+    if settings.bbq is None and not settings.judges:
         raise ConfigError("nothing to evaluate: set evaluate.bbq (a folder of BBQ), evaluate.judges, or both")
     if DEFAULT not in settings.systems or len(set(settings.systems)) < len(settings.systems):
         raise ConfigError(f"evaluate.systems must include {DEFAULT}, the baseline, and name no system twice")
     folder = Path(config.out) / "evaluate"
     folder.mkdir(parents=True, exist_ok=True)
-    tables = [table for make_tables in own for table in make_tables(TrainingContext.open(config))]
-    systems = list(evaluated_systems(config)) if settings.bbq is not None or settings.judges else []
+    tables: list[Table] = []
+    systems = list(evaluated_systems(config))
     missing: list[str] = []
     headline: tuple[str, ...] = ()
     warnings: list[str] = []
@@ -110,18 +110,13 @@ def evaluate(config: TrainConfig, run: RunJob = run_job) -> Report:
     else:
         missing += ["BS, CE and LS (evaluate.judges is not set)", "the optimism gap (it needs evaluate.judges)"]
     missing += [f"{name} (not in evaluate.systems)" for name in SYSTEMS if name not in settings.systems]
-    if systems and RLAIF in settings.systems and RLAIF not in [system.name for system in systems]:
+    if RLAIF in settings.systems and RLAIF not in [system.name for system in systems]:
         missing.append("RLAIF (its policy is not trained: parley train rlaif)")
     known = [*same_family_cautions(config.base, settings.judges), *cautions([config.base, *settings.judges])]
     finished = report(tables, f"RLDF on {config.base}", (*known, *warnings), tuple(missing), headline)
     write(finished, folder / "report")
     (folder / "report.json").write_text(json.dumps(finished.data(), indent=2, ensure_ascii=False), "utf-8")
     return finished
-
-
-def own_evaluations(config: TrainConfig) -> list[Callable[[TrainingContext], Sequence[Table]]]:
-    """The evaluations that the config's stages bring themselves."""
-    return [stage.evaluation for stage in map(find_stage, config.stages) if stage.evaluation]
 
 
 def same_family_cautions(base: str, judges: list[str]) -> list[str]:
@@ -139,7 +134,7 @@ def evaluated_systems(config: TrainConfig) -> Iterator[EvaluatedSystem]:
     for name, manifest in manifests.items():
         if manifest is None and name in settings.systems and name != RLAIF:
             raise ConfigError(
-                f"there is no finished model at {folders[name]}: run `parley train {_stage_of(name)}` first"
+                f"there is no finished model at {folders[name]}: run `parley train {TRAINED[name]}` first"
             )
     for name in settings.systems:
         if name in METHODS:
@@ -153,16 +148,11 @@ def evaluated_systems(config: TrainConfig) -> Iterator[EvaluatedSystem]:
         elif (manifest := manifests[name]) is not None:
             yield EvaluatedSystem(
                 name=name,
-                key=_stage_of(name),
+                key=TRAINED[name].partition("/")[0],
                 model=settings.models.get(name) or model_name(folders[name], config),
                 method="default",
                 version=json.dumps(manifest, sort_keys=True),
             )
-
-
-def _stage_of(system: str) -> str:
-    """What `parley train` calls the stage that trains a system."""
-    return TRAINED.get(system, system).partition("/")[0]
 
 
 def model_name(folder: Path, config: TrainConfig) -> str:
@@ -180,17 +170,11 @@ def model_name(folder: Path, config: TrainConfig) -> str:
 def merge(config: TrainConfig) -> list[str]:
     """Writes the whole model of every finished stage that is an adapter; their names as models, with the backend."""
     out = Path(config.out)
-    folders = dict.fromkeys([*(out / folder for folder in TRAINED.values()), *sorted(out.glob("*"))])
-    adapters = [folder for folder in folders if is_adapter(folder) and _answers_prompts(folder)]
+    folders = [out / folder for folder in TRAINED.values()]
+    adapters = [folder for folder in folders if is_adapter(folder) and read_manifest(folder)]
     if not adapters:
         raise ConfigError(f"there is no finished policy with adapters in {config.out}")
     return [model_name(folder, config) for folder in adapters]
-
-
-def _answers_prompts(folder: Path) -> bool:
-    """Whether a stage is finished, and its result is a policy and not a reward model."""
-    manifest = read_manifest(folder)
-    return manifest is not None and manifest.get("policy", manifest.get("stage") != "reward")
 
 
 def base_name(config: TrainConfig) -> str:
@@ -229,7 +213,7 @@ def _bbq_verdicts(config: TrainConfig, systems: list[EvaluatedSystem], folder: P
             "method": [system.method],
             "categories": categories,
             "limit": settings.bbq_limit,
-            "max_tokens": settings.bbq_max_tokens,
+            "max_tokens": settings.max_tokens,
             "temperature": 0.0,
             "seed": config.seed,
         }
@@ -258,7 +242,7 @@ def _answers(config: TrainConfig, systems: list[EvaluatedSystem], folder: Path, 
             "model": [system.model],
             "method": [system.method],
             "max_tokens": settings.max_tokens,
-            "temperature": settings.temperature,
+            "temperature": TEMPERATURE,
             "seed": config.seed,
         }
         path = _run_path(folder, "answers", system, {**study_config, "topics": topics.read_text("utf-8")})

@@ -21,6 +21,9 @@ from parley.training.folders import read_manifest, system_folders
 from parley.training.pairs import pair_row, read_pairs, write_rows
 from parley.training.prompts import EXPORT_MANIFEST, PromptSplits, read_prompts
 
+MAX_TOKENS = 160
+"""Of an answer that the labeller reads."""
+
 
 def label_pairs(config: TrainConfig, run: RunJob = run_job) -> TrainConfig:
     """Has the labeller compare two answers per topic, and gives the config that trains on the pairs.
@@ -55,9 +58,9 @@ def _label(config: TrainConfig, run: RunJob, sft: Path, folder: Path) -> None:
         "model": model_name(sft, config),
         "labeller": settings.labeller,
         "pairs": settings.pairs,
-        "temperature": settings.temperature,
+        "temperature": 1.0,  # the two answers of a pair must differ
         "readout": settings.readout,
-        "max_tokens": settings.max_tokens,
+        "max_tokens": MAX_TOKENS,
         "seed": config.seed,
     }
     path = folder / "labels.sqlite"

@@ -19,9 +19,9 @@ import pandas as pd
 from parley.analysis.reporting.render import write
 from parley.analysis.reporting.report import Report, Table, json_values
 from parley.base.errors import ConfigError
-from parley.jobs.control import run_control
-from parley.jobs.evaluation import RunJob, evaluate, merge, own_evaluations, run_job
+from parley.jobs.evaluation import RunJob, evaluate, merge, run_job
 from parley.jobs.rlaif import label_pairs
+from parley.training.all_stages import STAGES, steps
 from parley.training.base_model import require_packages
 from parley.training.config import TrainConfig, seed_configs
 from parley.training.device import is_main
@@ -29,7 +29,6 @@ from parley.training.evaluation.ablation import ablation_report, policy_scores
 from parley.training.folders import WeakReward
 from parley.training.pairs import read_pairs
 from parley.training.repeats import ablation_levels, ablation_summary, mean_over_seeds
-from parley.training.stage_registry import JOBS, find_stage
 
 NOTE = "Means over seeds; …_sd is their standard deviation. low and high are means of the seeds' intervals over items."
 Progress = Callable[[str], None]
@@ -42,44 +41,34 @@ def run_training(
     """Runs one stage, or all; the results by stage.
 
     Args:
-        stage: A training stage by its name or as file.py:function, or rlaif, evaluate, control, merge, ablate, all.
+        stage: One of `all_stages`: a stage or a job.
         config: The whole config.
         report: Takes lines about the progress.
         run: Runs the studies of RLAIF and of the evaluation.
     """
-    if config.seeds > 1 and stage != "control":  # which has seeds of its own
+    if config.seeds > 1:
         return run_seeds(stage, config, report, run)
     if stage == "ablate":
         return {"ablate": ablate(config, report, run)}
-    if stage == "control":
-        require_packages()
-        return {"control": run_control(config, report)}
     if stage == "merge":
         return {"merge": merge(config)}
+    todo = steps(stage, config)
     results: dict[str, Any] = {}
-    everything = stage == "all"
-    stages = config.stages if everything else [] if stage in JOBS else [stage]
-    if everything and config.sft_model_path:
-        stages = [name for name in stages if name != "sft"]
-    runs_studies = bool(config.evaluate.bbq or config.evaluate.judges)
-    evaluates = stage == "evaluate" or (everything and (runs_studies or bool(own_evaluations(config))))
-    if stages:
-        results |= _train(config, stages, report, will_evaluate=evaluates and runs_studies)
-    if stage == "rlaif" or (everything and config.rlaif.labeller):
+    if stages := [name for name in todo if name in STAGES]:
+        results |= _train(config, stages, report, will_evaluate="evaluate" in todo)
+    if "rlaif" in todo:
         results["rlaif"] = _train(label_pairs(config, run), ["reward", "rl"], report)
-    if is_main() and evaluates:
+    if is_main() and "evaluate" in todo:
         results["evaluate"] = evaluate(config, run).data()
     return results
 
 
 def _train(config: TrainConfig, names: list[str], report: Progress, *, will_evaluate: bool = False) -> dict[str, Any]:
-    stages = [*map(find_stage, names)]
-    if not any(stage.makes_data for stage in stages):
-        read_pairs(config)  # before the packages: errors in the data are shown on machines without them too
+    read_pairs(config)  # before the packages: errors in the data are shown on machines without them too
     require_packages()
     from parley.training.pipeline import run_stages  # it loads torch and transformers
 
-    return dict(run_stages(config, stages, report, will_evaluate=will_evaluate))
+    return run_stages(config, [STAGES[name] for name in names], report, will_evaluate=will_evaluate)
 
 
 def ablate(config: TrainConfig, report: Progress, run: RunJob) -> list[dict[str, Any]]:

@@ -29,6 +29,7 @@ UNCHANGED = "AssistantAgent("
 ONLY_COMPILED = {
     "frames.labels(": "needs a run with labels: tests/viewer",
     "# clients.py": "a module of its own: tests/agents/test_autogen_clients.py",
+    "from trl import": "needs torch: tests/training/test_trl.py",
     "# example: ": "run on models with the effect in question: test_examples",
 }
 """Blocks with these words are only compiled."""

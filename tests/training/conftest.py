@@ -97,17 +97,6 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save_tiny(tmp_path_factory.mktemp("tiny"), texts)
 
 
-@pytest.fixture(scope="session")
-def tiny_for_control(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A smaller one, with a tokenizer for the texts of the positive control."""
-    from parley.training import control
-
-    rng = random.Random(1)
-    texts = [f"What do you think about this? {topic}" for topic in control.topics(480, seed=0)]
-    texts += [control.statement(rng, biased=bool(n % 2)) for n in range(600)] + ["user assistant"] * 5
-    return save_tiny(tmp_path_factory.mktemp("tiny_for_control"), texts, layers=2)
-
-
 def save_tiny(folder: Path, texts: list[str], layers: int = 4) -> Path:
     """A model of half a million parameters with a tokenizer for these texts."""
     torch = pytest.importorskip("torch", reason="training is tested where parley-autogen[training] is installed")

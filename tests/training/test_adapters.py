@@ -29,7 +29,6 @@ num_generations = 2
 learning_rate = 1e-2
 max_steps = 2
 max_completion_length = 8
-probe_prompts = 4
 allow_weak_reward = true
 """
 SMALL_FILES = ("stage.json", "log.jsonl", "adapter_config.json", "adapter_model.safetensors")

@@ -51,17 +51,11 @@ max_steps = 20
 max_completion_length = 16
 max_kl = 100.0
 topics_from = "debates"
-probe_steps = 10
-probe_prompts = 20
 """
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "OMP_NUM_THREADS": "1"}
 """Of the commands in processes of their own."""
-SHORT = [
-    part
-    for setting in ("sft.max_steps=2", "reward.max_steps=2", "rl.max_steps=2", "rl.probe_steps=1")
-    for part in ("--set", setting)
-]
+SHORT = [part for setting in ("sft.max_steps=2", "reward.max_steps=2", "rl.max_steps=2") for part in ("--set", setting)]
 
 
 @pytest.fixture(autouse=True)
@@ -106,13 +100,8 @@ def test_all_stages(prepared: Path, parley: Callable[..., Any]) -> None:
     lines = log(prepared / "out" / "rl")
     rewards = [line["reward"] for line in lines if "reward" in line]
     assert sum(rewards[-3:]) / 3 > rewards[0] + 0.5, "RL raises its reward"
-    probes = [line for line in lines if "win_rate" in line]
-    assert [line["step"] for line in probes] == [0, 10, 20]
-    assert probes[0]["win_rate"] == 0.5, "at the start the policy is the SFT model"
-    assert probes[-1]["win_rate"] > 0.5
-    assert probes[-1]["probe_reward"] > probes[0]["probe_reward"]
+    assert (results["rl"]["reward_before"], results["rl"]["reward_after"]) == (rewards[0], rewards[-1])
     assert all({"kl", "entropy", "length", "reward"} <= set(line) for line in lines if "reward" in line)
-    assert (prepared / "out" / "rl" / "curves.png").is_file()
     assert not list((prepared / "out").glob("*.steps"))
 
     again = parley("train", "all", "--config", "rldf.toml", "--json")
@@ -161,16 +150,15 @@ def assert_same_replies_from_llama_cpp(folder: Path) -> None:
 def test_a_run_that_is_killed_in_every_stage_has_the_result_of_one_that_is_not(
     prepared: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Bit by bit, on a CPU: weights, results and every logged update, from checkpoints between two generations too."""
+    """Bit by bit, on a CPU: weights, results and every logged update."""
     from benchmarks.killed import compare, train
 
     for name in ("PYTHONPATH", "OMP_NUM_THREADS"):
         monkeypatch.setenv(name, ENVIRONMENT[name])
     short = {
         "data": prepared / "pairs", "sft.data": prepared / "both.jsonl", "save_steps": 3,
-        "sft.max_steps": 10, "reward.max_steps": 10, "rl.max_steps": 10, "rl.probe_steps": 4,
-        "rl.updates_per_generation": 2, "rl.batch_size": 4, "rl.allow_weak_reward": "true", "gguf": "false",
-        "full_determinism": "true",
+        "sft.max_steps": 10, "reward.max_steps": 10, "rl.max_steps": 10, "rl.batch_size": 4,
+        "rl.allow_weak_reward": "true", "inference_backend": "hf",
     }  # fmt: skip
     settings = [part for key, value in short.items() for part in ("--set", f"{key}={value}")]
     arguments = ["--config", str(prepared / "rldf.toml"), *settings]
@@ -178,25 +166,22 @@ def test_a_run_that_is_killed_in_every_stage_has_the_result_of_one_that_is_not(
     assert train(undisturbed, arguments, kill=False) == []
     moments = train(killed, arguments, kill=True)
     assert [moment.split()[0] for moment in moments] == ["sft", "reward", "rl"]
-    entries = {"sft": 12, "reward": 10, "rl": 14}
+    entries = {"sft": 12, "reward": 10, "rl": 10}
     assert compare(undisturbed, killed) == [
         f"{stage}: largest difference of a weight 0; {count} of {count} log entries equal; results equal"
         for stage, count in entries.items()
     ]
 
 
-@pytest.mark.parametrize("algorithm", ["grpo", "dpo", "ppo"])
-def test_other_algorithms_by_name(prepared: Path, parley: Callable[..., Any], algorithm: str) -> None:
-    lora = str(algorithm != "ppo").lower()
-    chosen = ["--set", f"rl.algorithm={algorithm}", "--set", f"use_peft={lora}", "--set", "rl.allow_weak_reward=true"]
+def test_ppo_by_name(prepared: Path, parley: Callable[..., Any]) -> None:
+    chosen = ["--set", "rl.algorithm=ppo", "--set", "rl.allow_weak_reward=true"]
     result = parley("train", "all", "--config", "rldf.toml", *chosen, *SHORT, "--json")
-    if algorithm == "ppo" and find_spec("trl.experimental.ppo") is None:
+    if find_spec("trl.experimental.ppo") is None:
         assert result.complaints[0].startswith("parley: trl dropped PPO in 1.13: pip install trl==1.12.0")
         assert not (prepared / "out" / "sft").exists(), "refused before anything is trained"
         return
     assert result.status == 0, result.err
-    assert (result.json["rl"]["algorithm"], result.json["rl"]["steps"]) == (algorithm, 2)
-    assert (prepared / "out" / "rl" / "adapter_model.safetensors").is_file() is (lora == "true")
+    assert (result.json["rl"]["algorithm"], result.json["rl"]["steps"]) == ("ppo", 2)
 
 
 def test_answers_end_as_the_template_ends_a_turn(prepared: Path, tiny: Path, parley: Callable[..., Any]) -> None:
@@ -223,7 +208,7 @@ def test_answers_end_as_the_template_ends_a_turn(prepared: Path, tiny: Path, par
 def test_two_processes_train_together(prepared: Path) -> None:
     few = {
         "sft.max_steps": 2, "reward.max_steps": 2, "rl.max_steps": 2,
-        "rl.batch_size": 4, "rl.num_generations": 2, "rl.probe_prompts": 4,
+        "rl.batch_size": 4, "rl.num_generations": 2,
     }  # fmt: skip
     short = [part for key, value in few.items() for part in ("--set", f"{key}={value}")]
     # torchrun, since `accelerate launch --cpu` starts one process however many are asked for
@@ -238,5 +223,5 @@ def test_two_processes_train_together(prepared: Path) -> None:
     assert result.stdout.count("rl: rloo, 2 updates") == 1, "only one of the two prints"
     for stage in ("sft", "reward", "rl"):
         assert len({entry["step"] for entry in log(prepared / "out" / stage) if entry["step"]}) == 2
-    refused = train("--set", 'stages=["sft"]', "--set", "sft.batch_size=3", "--out", "another")
+    refused = train("--set", "sft.batch_size=3", "--out", "another")
     assert "sft.batch_size = 3 cannot be divided evenly over 2 devices" in refused.stderr

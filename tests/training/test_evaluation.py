@@ -25,7 +25,7 @@ max_length = 96
 min_pairs = 4
 sft = {{ batch_size = 8, max_steps = 2 }}
 reward = {{ batch_size = 8, max_steps = 2 }}
-evaluate = {{ bbq = "bbq", bbq_limit = 4, bbq_max_tokens = 16, judges = ["sim/judge"], topics = 3, max_tokens = 16 }}
+evaluate = {{ bbq = "bbq", bbq_limit = 4, judges = ["sim/judge"], topics = 3, max_tokens = 16 }}
 
 [rl]
 topics_from = "debates"
@@ -33,7 +33,6 @@ batch_size = 2
 num_generations = 2
 max_steps = 2
 max_completion_length = 8
-probe_prompts = 2
 allow_weak_reward = true
 """
 

@@ -34,12 +34,6 @@ def test_an_export_is_read_with_its_splits(planted: Planted) -> None:
     assert "those people" not in first.chosen.text
 
 
-def test_the_hash_of_a_dataset_is_that_of_earlier_versions(planted: Planted) -> None:
-    """Else stages that they trained would be refused: the data would seem to differ."""
-    digest = read_pairs(config(planted(40))).digest
-    assert digest == "fbe270914dc92157ccb18a0a40052ed4b1bb3cf4a597c5a62b099c2c6620adbb"
-
-
 @pytest.mark.parametrize("mark", ["\u2028", "\u2029", "\x85"])
 def test_a_row_ends_at_a_line_feed_and_at_nothing_else(planted: Planted, mark: str) -> None:
     """Models write line separators, and JSON does not escape them."""
@@ -126,7 +120,7 @@ def test_sft_has_the_chosen_answers_without_duplicates_or_its_own_data(planted: 
         read_sft(file)
 
 
-# The topics of RL, probes and evaluation
+# The topics of RL and evaluation
 
 
 def prompts(data: Path, **settings: Any) -> PromptSplits:

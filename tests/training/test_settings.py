@@ -11,12 +11,11 @@ from typing import Any
 import pytest
 
 from parley.agents import ConfigError, ParleyError
-from parley.agents.models.catalogue import catalogue
 from parley.cli.flags import CONFIGS, read_config
 from parley.cli.train import Train
 from parley.judging.stardtox.study import StardtoxConfig
+from parley.training.all_stages import STAGES
 from parley.training.config import TrainConfig, tables_of
-from parley.training.estimate import Data, _known, estimates, shape_of, trained
 from parley.training.folders import (
     MANIFEST,
     StageFolder,
@@ -25,7 +24,6 @@ from parley.training.folders import (
     read_manifest,
     sign_checkpoint,
 )
-from parley.training.stage_registry import find_stage
 from parley.training.stages import stage_settings
 
 
@@ -38,14 +36,14 @@ def test_values_are_read_as_toml_or_as_plain_texts() -> None:
         "base=hub/model?revision=a=b",
         "rl.beta=1e-3",
         "use_peft=true",
-        "rl.algorithm=dpo",
+        "rl.algorithm=ppo",
         "eos_token = '<|end|>'",
         'evaluate.judges=["sim/judge", "sim/other"]',
         "evaluate.models.RLDF=vllm/rl",
         "sft={max_steps = 3, batch_size = 8}",
     )
     assert (changed.base, changed.rl.beta, changed.use_peft) == ("hub/model?revision=a=b", 0.001, True)
-    assert (changed.rl.algorithm, changed.eos_token) == ("dpo", "<|end|>")
+    assert (changed.rl.algorithm, changed.eos_token) == ("ppo", "<|end|>")
     assert changed.evaluate.judges == ["sim/judge", "sim/other"]
     assert changed.evaluate.models == {"RLDF": "vllm/rl"}
     assert (changed.sft.max_steps, changed.sft.batch_size) == (3, 8)
@@ -115,7 +113,7 @@ def test_all_keys_are_listed_as_a_config_file_with_the_defaults(parley: Callable
 
 def stage(out: Path, **more: object) -> StageFolder:
     config = TrainConfig.model_validate({"data": "pairs", "out": str(out), **more})
-    return StageFolder(out / "sft", {**stage_settings(config, find_stage("sft")), "data": "digest"})
+    return StageFolder(out / "sft", {**stage_settings(config, STAGES["sft"]), "data": "digest"})
 
 
 def checkpoint(parent: Path, number: int, *, signed: bool) -> Path:
@@ -171,39 +169,6 @@ def test_other_settings_are_refused_by_name(tmp_path: Path) -> None:
     assert json.loads((sft.folder / MANIFEST).read_text())["settings"]["data"] == "digest"
 
 
-# Memory and time before training
-
-
-def test_parameters_follow_from_the_shape() -> None:
-    """The numbers that transformers counts; Qwen's biases are left out."""
-    assert shape_of("local/smollm2").parameters == 134_515_008
-    assert shape_of("meta-llama/Llama-2-7b-chat-hf").parameters == 6_738_415_616
-    assert shape_of("Qwen/Qwen1.5-7B-Chat").parameters == 7_721_324_544 - 393_216
-    assert shape_of("local/qwen2.5-coder-1.5b").parameters == 1_543_714_304 - 57_344
-    assert {f"local/{name}" for name in catalogue()} <= _known().keys()
-    lora = TrainConfig(data="", use_peft=True)  # r = 8 on q and v: 8 · (576 + 576) + 8 · (576 + 192), 30 times
-    assert trained(lora, shape_of("local/smollm2")) == 30 * 8 * (1152 + 768)
-
-
-def test_estimates_are_near_what_a_gpu_took() -> None:
-    """benchmarks/README.md, `Training that is killed`: SmolLM2, texts of at most 94 + 32 tokens with the template."""
-    config = TrainConfig.model_validate(
-        {
-            "data": "",
-            "max_length": 192,
-            "sft": {"batch_size": 32},
-            "reward": {"batch_size": 32},
-            "rl": {"batch_size": 8, "max_steps": 64, "updates_per_generation": 4, "max_completion_length": 32},
-        }
-    )
-    data = Data(pairs=1792, statements=1792, prompts=907, mean=94, longest=126, prompt=94)
-    found = {each.stage: each for each in estimates(config, ("sft", "reward", "rl"), data)}
-    assert [found[name].updates for name in ("sft", "reward", "rl")] == [56, 56, 64]
-    for name, gib, seconds in (("sft", 5.7, 17.0), ("reward", 9.3, 14.8), ("rl", 6.5, 45.4)):
-        assert gib < found[name].memory_gib < 1.12 * gib, name
-        assert 0.7 * seconds < found[name].seconds < 1.3 * seconds, name
-
-
 @pytest.mark.parametrize("name", ["qwen1.5-7b", "llama2-7b"])
 def test_a_shipped_config_has_the_papers_numbers(name: str) -> None:
     """Section 4.1: batches of 32 and 4, learning rates 3e-5 and 5e-6, 2,048 tokens, one epoch, three repeats."""
@@ -220,22 +185,27 @@ def test_gpt2_in_four_sizes_is_a_config_of_stardtox() -> None:
 
 
 def test_a_dry_run_needs_neither_pairs_nor_torch(parley: Callable[..., Any], place: Path) -> None:
-    shown = parley("train", "all", "--config", "qwen1.5-7b", "--dry-run").out
-    assert "7,720,931,328; trained 4,194,304 (LoRA adapters)" in shown
-    assert "(assumed: 'pairs' is not there yet)" in shown
-    full = parley("train", "rl", "--config", "qwen1.5-7b", "--set", "use_peft=false", "--dry-run", "--json").json
-    assert full["stages"][0]["memory_gib"] > 141, "in full, RL does not fit on one H200"
+    shown = parley("train", "all", "--config", "qwen1.5-7b", "--dry-run")
+    assert "pairs: no pairs yet" in shown.out
+    assert "trained/seed-2/rl: to do" in shown.out
+    assert "[reward] num_train_epochs 1.0, batch_size 32, learning_rate 3e-05" in shown.out
     assert not (place / "trained").exists()
 
 
-def test_a_dry_run_counts_the_pairs_that_are_there_and_needs_a_known_shape(
+def test_a_dry_run_says_what_is_finished_and_what_would_be_done(
     parley: Callable[..., Any], place: Path, planted: Callable[..., Path]
 ) -> None:
-    answer = parley("train", "reward", "--set", f"data={planted(200)}", "--dry-run", "--json").json
-    assert 100 <= answer["data"]["pairs"] < 200, "those of the training split"
-    assert answer["stages"][0]["updates"] == -(-answer["data"]["pairs"] // 32)
-    assert not answer["data"]["assumed"]
-    (place / "config.json").write_text('{"hidden_size": 8}')
-    unknown = parley("train", "all", "--set", "data=x", "--set", f"base={place}", "--dry-run")
-    assert (unknown.status, len(unknown.complaints)) == (2, 1)
-    assert f"the shape of {place} is not known, so nothing" in unknown.complaints[0]
+    sft = stage(place / "trained")
+    sft.begin()
+    settings = ["--set", f"data={planted(200)}", "--set", "rlaif.labeller=sim/any", "--dry-run", "--json"]
+    begun = parley("train", "all", *settings).json
+    assert [(row["step"], row["state"]) for row in begun["steps"]] == [
+        ("sft", "begun"), ("reward", "to do"), ("rl", "to do"), ("rlaif", "to do"),
+    ]  # fmt: skip
+    assert 100 <= begun["pairs"]["train"] < 200
+    sft.finish(lambda part: part.mkdir(), {})
+    assert parley("train", "sft", *settings).json["steps"][0]["state"] == "finished"
+    levels = parley("train", "ablate", *settings, "--set", "ablate.pairs=[60, 120]").json["steps"]
+    assert [row["folder"] for row in levels if row["step"] == "rl"] == [
+        "trained/ablate/pairs-60/rl", "trained/ablate/pairs-120/rl",
+    ]  # fmt: skip

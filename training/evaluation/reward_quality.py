@@ -66,7 +66,7 @@ class RewardScorer:
         scores = [0.0] * len(sequences)
         for start in range(0, len(order), self.batch_size):
             indices = order[start : start + self.batch_size]
-            ids, mask = pad([sequences[index] for index in indices], self.chat.tokenizer.pad_token_id, side="right")
+            ids, mask = pad([sequences[index] for index in indices], self.chat.tokenizer.pad_token_id)
             place = next(self.model.parameters()).device
             with torch.no_grad():
                 logits = self.model(input_ids=ids.to(place), attention_mask=mask.to(place)).logits
