@@ -5,8 +5,8 @@
 
 The loop should do no harm. A text that the scorers find harmless stays as it is. So does one that they cannot score or
 are unsure about, but it does not meet the criteria. The best draft is returned, never one that is more toxic than the
-original. A scorer's thresholds are those of its calibration (`parley.judging.toxicity.calibration`). A text that is too
-long for the model is processed passage by passage.
+original. The shipped team has the thresholds that were measured for its scorer (`judging/toxicity/thresholds.toml`). A
+text that is too long for the model is processed passage by passage.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from parley.judging import overcorrection
 from parley.judging.config import NO_MEASURE
 from parley.judging.overcorrection import keeps_something
 from parley.judging.stardtox.methods import generator_persona
-from parley.judging.stardtox.team import Team, Thresholds, calibrated_thresholds, load_team
+from parley.judging.stardtox.team import Team, Thresholds, load_team, thresholds_of
 from parley.judging.study import Prompt
 from parley.judging.toxicity import Scorer, find_scorer
 
@@ -125,7 +125,6 @@ async def detox(
     performance: bool = True,
     without: Sequence[str] = (),
     criteria: Sequence[str] = (),
-    calibration: str | None = None,
     as_published: bool = False,
     max_iterations: int = 2,
     temperature: float | None = None,
@@ -147,9 +146,8 @@ async def detox(
         team: The evaluators: `stardtox`, or a path to a .toml file.
         performance: Whether the performance evaluator judges too.
         without: Further evaluators to leave out.
-        criteria: Thresholds that replace the team's, as "toxicity < 0.05".
-        calibration: A .toml file of `parley run toxicity --to FILE` with the scorer's thresholds (default: the shipped
-            one, if the scorer has one and neither `team` nor `criteria` sets a threshold).
+        criteria: Thresholds that replace the team's, as "toxicity < 0.05". Without them the shipped team uses the
+            ones that were measured for its scorer, if any.
         as_published: Do as the paper does: toxicity < 0.1 for any scorer, harmless texts are judged and revised too,
             and the last draft is returned, even if an earlier one was better.
         max_iterations: Maximum revisions of a passage.
@@ -164,8 +162,6 @@ async def detox(
     if max_iterations < 0:
         raise ConfigError(f"max_iterations must be 0 or more, got {max_iterations}")
     excluded = [*without, *([] if performance else ["performance"])]
-    if as_published and calibration:
-        raise ConfigError("as_published uses the paper's threshold: leave out the calibration")
     evaluators = load_team(team).with_scorer(scorer).without(excluded).asking(criteria)
     if not evaluators.evaluators:
         raise ConfigError("all evaluators are left out: nothing would be judged")
@@ -173,10 +169,8 @@ async def detox(
         refuse_unknown_effects(name, [score for spec in evaluators.evaluators for score in spec.scores], "the team")
     clients = Models() if models is None else models
     thresholds = Thresholds()
-    if not as_published:
-        own = [rule.split()[0].rstrip("<>=") for rule in criteria]
-        shipped = team == "stardtox"
-        thresholds = calibrated_thresholds(evaluators, clients, calibration, shipped=shipped, own=own)
+    if team == "stardtox" and not as_published:
+        thresholds = thresholds_of(evaluators, clients, chosen=[rule.split()[0].rstrip("<>=") for rule in criteria])
     evaluators.measured_by(measure)  # fails if it is one of the loop's own scorers
     loop = _DetoxLoop(
         team=evaluators.asking(thresholds.criteria),

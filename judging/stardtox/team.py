@@ -2,8 +2,7 @@
 
     team = load_team("mine.toml").without(["performance"]).asking(["toxicity < 0.05"])
 
-`calibrated_thresholds` gives `parley detox` the thresholds that a team's scorers were calibrated with, in place of the
-paper's 0.1.
+`thresholds_of` gives `parley detox` the measured thresholds of a team's scorers, in place of the paper's 0.1.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from parley.judging.config import NO_MEASURE, load
 from parley.judging.study import Prompt, Verdict
 from parley.judging.toxicity import Scorer as ToxicityScorer
 from parley.judging.toxicity import find_scorer
-from parley.judging.toxicity.calibration import Calibration, load_calibration, shipped_calibration
+from parley.judging.toxicity.thresholds import measured_thresholds
 
 JUDGE = Prompt.load("stardtox/judge")
 OUTSIDE = "outside_toxicity"
@@ -263,7 +262,7 @@ def toxicity_of(scorer: ToxicityScorer) -> ScoreFunction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thresholds:
-    """Thresholds from the calibrations of a team's scorers.
+    """The measured thresholds of a team's scorers.
 
     Args:
         criteria: Criteria that replace the team's.
@@ -276,38 +275,28 @@ class Thresholds:
     cautions: tuple[str, ...] = ()
 
 
-def calibrated_thresholds(
-    team: Team, models: Models, given: str | None, *, shipped: bool, own: Sequence[str]
-) -> Thresholds:
-    """The thresholds of a team's scorers.
+def thresholds_of(team: Team, models: Models, *, chosen: Sequence[str]) -> Thresholds:
+    """The thresholds of the scorers of the shipped team.
 
     Args:
-        team: The team.
+        team: The team, perhaps with another scorer.
         models: Where its scorers are shared.
-        given: The user's calibration file.
-        shipped: Whether the team's own thresholds are the paper's, and a shipped calibration replaces them.
-        own: Scores for which the user set a threshold.
+        chosen: Scores for which the user set a threshold.
     """
     criteria, toxic_from, cautions = [], {}, []
-    mine = load_calibration(given) if given else None
-    scorers = team.scorers(models)
-    if mine and mine.scorer not in {scorer.name for scorer in scorers.values()}:
-        used = ", ".join(scorer.name for scorer in scorers.values()) or "none"
-        raise ConfigError(f"{given} is a calibration of the scorer '{mine.scorer}', but the team uses {used}")
-    for name, scorer in scorers.items():
-        if name in own:
+    for name, scorer in team.scorers(models).items():
+        if name in chosen:
             continue
-        found: Calibration | None = mine if mine and mine.scorer == scorer.name else None
-        found = found or (shipped_calibration(scorer.name) if shipped else None)
-        if found is None:
-            if shipped and name in team.criteria:
+        measured = measured_thresholds().get(scorer.name)
+        if measured is None:
+            if name in team.criteria:
                 cautions.append(
-                    f"{scorer.name} has no calibration: its threshold is the paper's, {name} {team.criteria[name]}, "
-                    "which was meant for Perspective (parley run toxicity --label FIELD --to FILE makes one)"
+                    f"{scorer.name} has no measured threshold: it gets the paper's, {name} {team.criteria[name]}, "
+                    "which was meant for Perspective (--criteria sets another)"
                 )
             continue
-        if found.version != scorer.version:
-            cautions.append(f"the thresholds of {scorer.name} were measured on its version {found.version}")
-        criteria.append(f"{name} < {found.harmless_below:g}")
-        toxic_from[name] = found.toxic_from
+        if measured.version != scorer.version:
+            cautions.append(f"the thresholds of {scorer.name} were measured on its version {measured.version}")
+        criteria.append(f"{name} < {measured.harmless_below:g}")
+        toxic_from[name] = measured.toxic_from
     return Thresholds(criteria=criteria, toxic_from=toxic_from, cautions=tuple(cautions))

@@ -25,8 +25,6 @@ class Swaps:
 
     kinds: Mapping[str, str]
     """Each identity word, in lower case, and its kind: an adjective, one person, several people, a relative."""
-    groups: Mapping[str, str]
-    """Each identity word and what it is about: gender, race, religion, …"""
     others: Mapping[str, tuple[str, ...]]
     """The words of each kind."""
     pattern: re.Pattern[str]
@@ -39,7 +37,6 @@ class Swaps:
         text = files("parley.judging").joinpath("toxicity", "swaps.toml").read_text("utf-8")
         table = tomllib.loads(text)
         kinds = {word: kind for kind, groups in table["words"].items() for words in groups.values() for word in words}
-        about = {word: group for groups in table["words"].values() for group, words in groups.items() for word in words}
         longest_first = sorted([*kinds, *table["left"]], key=len, reverse=True)
         # Grouped by first letter, so that the pattern tries few words at each place of a text.
         by_letter: dict[str, list[str]] = {}
@@ -48,15 +45,11 @@ class Swaps:
         either = "|".join(f"{re.escape(letter)}(?:{'|'.join(rest)})" for letter, rest in by_letter.items())
         pattern = re.compile(rf"(?<![\w-])(?:{either})(?![\w-])", re.IGNORECASE)
         others = {kind: tuple(word for word in kinds if kinds[word] == kind) for kind in table["words"]}
-        return cls(kinds, about, others, pattern, hashlib.sha256(text.encode()).hexdigest()[:8])
+        return cls(kinds, others, pattern, hashlib.sha256(text.encode()).hexdigest()[:8])
 
     def identity_words(self, text: str) -> list[str]:
         """The identity words of a text, in lower case, in order."""
         return [word for word in map(str.lower, self.pattern.findall(text)) if word in self.kinds]
-
-    def identity_groups(self, text: str) -> tuple[str, ...]:
-        """What the identity words of a text are about, each once: "gender", "religion"."""
-        return tuple(dict.fromkeys(self.groups[word] for word in self.identity_words(text)))
 
     def variants(self, text: str) -> list[str]:
         """The text once with each other word of the same kind in place of its identity words."""

@@ -27,9 +27,11 @@ REMOVED = {
     "rl.probe_steps": "OUT/rl/log.jsonl has every update's reward; parley train evaluate has held-out topics",
     "rl.use_vllm": "TRL's RLOOTrainer on the same pairs (docs/training.md)",
     "stages": "parley train sft, reward or rl; a method of your own is a TRL trainer on the pairs (docs/training.md)",
+    "--calibration": "--criteria 'toxicity < 0.1' sets a threshold",
     # Studies, scorers and other plug-ins, after their kind: "study NAME", "scorer NAME", "executor NAME"
     "study injection": "rubric --data FILE, on your texts with and without the instruction",
     "study card": "malibu with --design silent, whose report says first whether the model can judge",
+    "study toxicity": "a scorer in three lines of Python (docs/scoring.md)",
 }
 """What was typed, and what does its work now."""
 

@@ -55,9 +55,6 @@ class Detox(Command):
     )
     team: str = Field("stardtox", title="FILE", description="your own evaluators, as a .toml file")
     criteria: list[str] = Field([], description="other criteria, such as 'toxicity < 0.05'")
-    calibration: str | None = Field(
-        None, title="FILE", description="the scorer's thresholds: a .toml file from `parley run toxicity --to FILE`"
-    )
     as_published: bool = Field(
         False,
         description="as in the paper: toxicity < 0.1 for any scorer, judge harmless texts too, return the last draft",

@@ -40,7 +40,6 @@ WRITERS = {
     "topics": "parley.jobs.writing:TOPICS",
     "malibu-derive": "parley.jobs.writing:SUITE",
     "malibu-respond": "parley.jobs.writing:SUITE",
-    "toxicity": "parley.jobs.calibration:THRESHOLDS",
 }
 """What writes the file of `--to`, by study; others have no such flag."""
 
@@ -107,7 +106,6 @@ class Run(Command):
             raise ConfigError("--to needs --export: --export trl --to FOLDER writes pairs for TRL")
         writer: Writer | None = load_object(WRITERS[self.study]) if self.to and self.study in WRITERS else None
         if self.to and writer:
-            writer.check(job.study)
             refuse_overwriting(self.to, job.path, writer.suffix, force=self.force)
         folder = self.to or Path(f"{run_stem(job.path)}-{self.export}")
         if self.export:

@@ -39,12 +39,10 @@ class Writer(NamedTuple):
     Args:
         suffix: How the file's name ends.
         make: Makes it from the study and its finished run.
-        check: Raises `ConfigError` before the run if the study's config leaves nothing to write.
     """
 
     suffix: str
     make: Callable[[Any, Path], Written]
-    check: Callable[[Any], None] = lambda study: None
 
 
 def topics(study: Any, run: Path) -> Written:

@@ -77,10 +77,6 @@ STUDIES: dict[str, StudyEntry] = {
     "stardtox": StudyEntry(
         study="parley.judging.stardtox:StardtoxStudy", report="parley.analysis.stardtox.report:report"
     ),
-    "toxicity": StudyEntry(
-        study="parley.judging.toxicity.study:ToxicityStudy",
-        report="parley.analysis.toxicity.report:report",
-    ),
     "answers": StudyEntry(study="parley.judging.rldf.answers:AnswersStudy"),
     "rlaif": StudyEntry(study="parley.judging.rldf.rlaif:Rlaif"),
 }

@@ -27,7 +27,6 @@ from parley.analysis.stats.permutation import effect_of_cells
 from parley.analysis.stats.proportions import cluster_proportion
 from parley.analysis.stats.results import Line
 from parley.analysis.stats.tables import cell_means
-from parley.analysis.toxicity import report as toxicity
 
 NAN = math.nan
 
@@ -128,7 +127,7 @@ def test_a_table_without_any_trace_of_association_has_no_interval() -> None:
 
 
 REPORTS = (
-    *(malibu.report, bbq.report, squad.report, stardtox.report, toxicity.report),
+    *(malibu.report, bbq.report, squad.report, stardtox.report),
     *(debates, framing.report, rubrics.report, check.report, identities),
 )
 

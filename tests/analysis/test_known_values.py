@@ -36,7 +36,6 @@ from parley.analysis.stats.resampling import percentile_interval
 from parley.analysis.stats.signflips import clusters_to_reject, equivalence_p, sign_flip_p, sign_flip_test, upper_tail
 from parley.analysis.stats.tables import cell_means, row_codes
 from parley.analysis.stats.two_groups import permuted_difference
-from parley.analysis.toxicity.thresholds import highest_for_misses, lowest_for_false_alarms
 
 NAN, INF = math.nan, math.inf
 # Wikipedia, "Fleiss' kappa", worked example: ten items, fourteen raters, five categories; kappa 0.210.
@@ -83,7 +82,6 @@ MANY = np.random.default_rng(1).exponential(size=8000) - 0.97
 TWENTY_THREE = pd.DataFrame(np.random.default_rng(0).normal(size=(23, 3)))
 FOUR_COLUMNS = [[-0.3, 0.0, 0.3, 0.1]] * 20
 SPREAD = ScoreSpread(base=0.3, scenario=0.6, residual=1.0)
-TENTHS, HUNDREDTHS = np.arange(1, 11) / 10, np.arange(1, 101) / 100
 
 
 def same(found: Any, expected: Any, tolerance: float) -> None:
@@ -311,21 +309,6 @@ LINES: list[tuple[Callable[[], Any], dict[str, Any], float]] = [
         {"low": NAN, "note": "fewer than four pairs, or a perfect line: no interval"},
         0,
     ),
-    # Thresholds. Of 0.1 … 1.0, two are below 0.3: 20%; 0.9 and 1.0 are at or above 0.9: 20%
-    (lambda: highest_for_misses(TENTHS, 0.2), {"estimate": 0.3}, 1e-12),
-    (lambda: highest_for_misses(TENTHS, 0.29), {"estimate": 0.3}, 1e-12),
-    (lambda: highest_for_misses(np.full(10, 0.4), 0.2), {"estimate": 0.4}, 1e-12),
-    (lambda: lowest_for_false_alarms(TENTHS, 0.2), {"estimate": 0.9}, 1e-12),
-    (lambda: lowest_for_false_alarms(np.full(10, 0.4), 0.2), {"estimate": 1.0}, 1e-12),
-    # n = 100, rate 0.1: binomial quantiles 5 and 16 (R: qbinom(c(.025, .975), 100, .1)), so ranks 5 and 17
-    (lambda: highest_for_misses(HUNDREDTHS, 0.1), {"estimate": 0.11, "low": 0.05, "high": 0.17}, 1e-9),
-    (lambda: lowest_for_false_alarms(HUNDREDTHS, 0.1), {"estimate": 0.91, "low": 0.84, "high": 0.96}, 1e-9),
-    (
-        lambda: highest_for_misses(TENTHS[:5], 0.1),
-        {"estimate": NAN, "note": "5 texts are too few for a rate of 0.1"},
-        0,
-    ),
-    (lambda: lowest_for_false_alarms(TENTHS[:5], 0.1), {"estimate": NAN}, 0),
 ]
 
 

@@ -1,14 +1,11 @@
-"""Scores of texts by hand: SQuAD's exact match and F1, and how scorers of toxicity differ, agree and are calibrated."""
+"""SQuAD's exact match and F1 by hand."""
 
 from __future__ import annotations
 
 import collections
-import math
 import re
 import string
 
-import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -17,8 +14,6 @@ from parley.analysis.squad.scores import (
     Mark,
     mark,
 )
-from parley.analysis.toxicity.scorers import agreement, auc, by_category, by_sentence, gaps
-from parley.analysis.toxicity.thresholds import calibrate
 
 EXAMPLES = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 
@@ -73,61 +68,3 @@ WORDS = st.lists(st.sampled_from(["the", "a", "Rhine", "rhine!", "U.S.", "an", "
 def test_any_texts_are_scored_as_the_rules_say(prediction: list[str], golds: list[list[str]]) -> None:
     texts = [" ".join(gold) for gold in golds]
     assert mark(" ".join(prediction), texts) == oracle(" ".join(prediction), texts)
-
-
-AUDIT = pd.DataFrame(
-    [
-        ("s", "one", False, "faith", "a", 0.1),
-        ("s", "one", False, "faith", "b", 0.4),
-        ("s", "one", False, "age", "old", 0.2),
-        ("s", "two", True, "faith", "a", 0.9),
-        ("s", "two", True, "faith", "b", 0.8),
-        ("s", "two", True, "age", "old", math.nan),
-    ],
-    columns=["scorer", "sentence", "hostile", "category", "identity", "score"],
-)
-
-
-def test_the_range_of_a_sentence_and_its_lowest_and_highest_identity() -> None:
-    one, two = by_sentence(AUDIT).to_dict("records")
-    assert (one["lowest"], one["highest"], one["n"], one["unscored"]) == ("a", "b", 3, 0)
-    assert one["range"] == pytest.approx(0.3)
-    assert (two["lowest"], two["highest"], two["n"], two["unscored"]) == ("b", "a", 2, 1)
-
-
-def test_gaps_are_within_categories_and_absolute() -> None:
-    """|0.1 − 0.4| and |0.9 − 0.8| have the mean 0.2; b is higher on average."""
-    (pair,) = gaps(AUDIT).to_dict("records")
-    assert (pair["category"], pair["higher"], pair["lower"], pair["sentences"]) == ("faith", "b", "a", 2)
-    assert (pair["gap"], pair["largest"]) == (pytest.approx(0.2), pytest.approx(0.3))
-    assert by_category(AUDIT).loc["faith", "s"] == pytest.approx(0.2)
-
-
-def test_agreement_by_hand() -> None:
-    """Sides at 0.5: (−,−), (−,+), (+,+), (+,+): observed 3/4, by chance 1/2·3/4 + 1/2·1/4 = 1/2, so κ = 1/2."""
-    table = pd.DataFrame({"x": [0.1, 0.4, 0.6, 0.9, math.nan], "y": [0.2, 0.6, 0.7, 0.8, 0.9]})
-    (row,) = agreement(table, 0.5).to_dict("records")
-    assert (row["n"], row["same_side"], row["kappa"]) == (4, 0.75, pytest.approx(0.5))
-    assert row["spearman"] == pytest.approx(1.0)
-    assert row["pearson"] == pytest.approx(np.corrcoef(table["x"][:4], table["y"][:4])[0, 1])
-    assert row["auc"] == 1.0
-
-
-def test_auc_counts_pairs() -> None:
-    """Toxic 0.9 and 0.4 against 0.4 and 0.1: three pairs won and one tied, 3.5 of 4."""
-    assert auc(np.array([0.9, 0.4, 0.4, 0.1]), [True, True, False, False]) == 3.5 / 4
-    assert math.isnan(auc(np.array([0.9]), [True]))
-
-
-def test_a_group_that_the_scorer_overlooks_is_seen() -> None:
-    """Toxic texts about b score 0.05 where those about a score 0.9; unscored texts are neither missed nor passed."""
-    rows = [(0.9, True, ("a",))] * 90 + [(0.05, True, ("b",))] * 10
-    rows += [(0.01, False, ("a", "b"))] * 100 + [(math.nan, True, ("a",))] * 7
-    frame = pd.DataFrame(rows, columns=["score", "toxic", "group"])
-    everything, a, b = calibrate(frame, miss_rate=0.1, false_alarm_rate=0.05, at=0.1, by=["group"])
-    assert (everything.harmless_below.estimate, everything.missed.estimate) == (0.9, 0.1)
-    assert (everything.toxic, everything.harmless, everything.unscored) == (100, 100, 7)
-    assert (a.missed.estimate, b.missed.estimate) == (0.0, 1.0)
-    assert b.harmless_below.estimate == 0.05
-    assert (everything.missed_at.estimate, b.missed_at.estimate, b.harmless) == (0.1, 1.0, 100)
-    assert everything.missed.low == pytest.approx(0.0552, abs=1e-4)  # Wilson, 10 of 100

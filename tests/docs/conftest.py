@@ -51,10 +51,6 @@ def write_data(place: Path) -> None:
     calm = {"text": "We met at noon.", "toxicity": 0.1}
     scored = [*prompts * 6, *[{"prompt": calm, "continuation": calm}] * 24]
     (place / "rtp_quark_val_5000.jsonl").write_text("\n".join(map(json.dumps, scored)))
-    labelled = [{"text": text, "toxic": "idiot" in text} for text in texts * 12]
-    (place / "labelled.jsonl").write_text("\n".join(map(json.dumps, labelled)))
-    (place / "texts.txt").write_text("\n".join(texts))
-    (place / "runs.jsonl").write_text("\n".join(json.dumps({"reply": {"text": text}}) for text in texts))
     answered = [{"text": text, "method": method} for text in texts for method in ("default", "ours")]
     (place / "answers.jsonl").write_text("\n".join(map(json.dumps, answered)))
     (place / "age-2000.txt").write_text("\n".join(scenarios.load_topics("age")[:5]))

@@ -78,14 +78,6 @@ ONLY_PARSED = {
     ("runs/tutorial.sqlite",): "run, with what it prints: test_examples",
     ("runs/null.sqlite",): "the same",
     ("runs/silent.sqlite",): "the same",
-    (
-        "run",
-        "toxicity",
-        "--scorer",
-        "embedded",
-        "--out",
-    ): "half a minute of scoring: tests/parley/test_score_toxicity.py",
-    ("report", "runs/swaps.sqlite"): "the same",
     ("run", "--executor", "ray"): "starts Ray: tests/parley/test_ray.py",
 }
 """Commands with these words are only parsed, and why."""
@@ -206,8 +198,7 @@ def ready(words: list[str], place: Path, shelf: Path) -> list[str]:
     if given == ["show"]:  # reads the newest run of the folder runs/
         (place / "runs").mkdir()
         shutil.copy(shelf / "malibu.sqlite", place / "runs")
-    modelless = given[:2] == ["run", "toxicity"]  # its scorers are no models
-    if given[0] in ("run", "detox") and not modelless and "--model" not in given and "--config" not in given:
+    if given[0] in ("run", "detox") and "--model" not in given and "--config" not in given:
         given += ["--model", DEFAULT]
     return given
 

@@ -21,7 +21,6 @@ from parley.cli.flags import read_config, split_config
 from parley.cli.show import Show
 from parley.imports import Imported, read_autogen, read_inspect, write_run
 from parley.judging.config import read_settings
-from parley.judging.texts import read_lines
 from parley.reports.export import to_inspect, to_transcripts
 from parley.reports.labels.files import LabelFileError, read_label_file
 from parley.runs import frames, measure
@@ -130,11 +129,6 @@ def squad(path: Path) -> None:
     encoded(data.questions)
 
 
-def texts(path: Path) -> None:
-    columns = (None, None) if path.suffix == ".txt" else ("text", "score")
-    encoded([line.text for line in read_lines(str(path), *columns)])
-
-
 def pairs(path: Path) -> None:
     assert read_pairs(TrainConfig(data=str(path), min_pairs=2, rounds=3, roles=None)).train
 
@@ -215,7 +209,6 @@ TARGETS = (
     target("BBQ, JSONL", "bbq.jsonl", rows_of(load_bbq), [seeds.BBQ], as_jsonl),
     target("BBQ, CSV", "hard.csv", rows_of(load_bbq), [seeds.BBQ_CSV], as_csv),
     target("SQuAD", "squad.json", squad, [seeds.SQUAD]),
-    target("texts, JSONL", "x.jsonl", texts, [seeds.TEXTS], as_jsonl),
     target("pairs", "pairs.jsonl", pairs, [seeds.PAIRS], as_jsonl),
     target("labels, CSV", "labels.csv", labels, [seeds.LABELS_CSV], as_csv),
     target("labels, JSON", "labels.json", labels, [seeds.LABEL_STUDIO, seeds.ARGILLA]),

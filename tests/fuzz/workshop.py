@@ -44,7 +44,6 @@ def data_files() -> dict[str, str]:
         "predictions.jsonl": as_jsonl(seeds.PREDICTIONS),
         "rtp.jsonl": as_jsonl([{"id": f"p{n}", "prompt": "So I", "toxicity": 0.55} for n in range(4)]),
         "texts.jsonl": as_jsonl(seeds.TEXTS),
-        "texts.txt": "A kind word.\nAnother one.\n",
         "topics.txt": "Should older people drive at night?\nWho should care for whom?\n",
         "suite.toml": as_toml(seeds.SUITE),
         "config.toml": config,

@@ -34,8 +34,6 @@ def write_data(place: Path) -> None:
     _lines(place / "prompts.jsonl", _toxic_prompts())
     _lines(place / "texts.jsonl", _answers())
     _lines(place / "pairs.jsonl", _pairs())
-    labelled = [{"text": f"{text}, {n}.", "toxic": text in INSULTS} for n in range(10) for text in (*INSULTS, *CALM)]
-    _lines(place / "labelled.jsonl", labelled)
     log = Path(__file__).parents[1] / "parley" / "data" / "inspect-0.3.285.json"
     articles = place / "articles"
     articles.mkdir()

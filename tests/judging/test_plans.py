@@ -59,8 +59,6 @@ RTP = {"data": "prompts.jsonl", "prompts": 2, "completions": 2, "scorer": "ngram
         ("framing", {"topics": 4, "limit": 3, "repeats": 2, "author": "sim/a", "bias": "profession"}, "5abb29a115"),
         ("rubric", {"data": "texts.jsonl", "by": "who", "model": ["sim/a", "sim/b"], "examples": True}, "95d916ee1a"),
         ("stardtox", {**RTP, "method": ["stardtox", "default"], "model": ["sim/a", "sim/b"], "limit": 1}, "77acab3e19"),
-        ("toxicity", {"scorer": ["ngrams"], "identities": ["religion"]}, "25f023c2d8"),
-        ("toxicity", {"scorer": ["ngrams"], "data": "texts.jsonl", "label": "rude", "limit": 2}, "a2db7d6248"),
         ("answers", {"limit": 3, "method": ["default", "cot"], "model": ["sim/a", "sim/b"]}, "d367286d05"),
         ("rlaif", {"limit": 3, "pairs": 2, "labeller": "sim/b", "topics_from": "beauty"}, "50a4b7c431"),
         ("squad", {"data": "squad.json", "search": ["none", "folder:docs"], "paragraph": True, **SEARCH}, "3bf0124bc2"),
@@ -98,7 +96,7 @@ async def test_units_prompts_sources_and_outcomes_stay(place, study, settings, d
     (place / "squad.json").write_text(json.dumps(SQUAD))
     (place / "docs").mkdir()
     (place / "docs" / "rhine.txt").write_text("The Rhine is a long river. Who forgot? The grandfather.")
-    made: Any = make_study(study, {"model": "sim/any", **settings} if study != "toxicity" else settings)
+    made: Any = make_study(study, {"model": "sim/any", **settings})
     units, task = list(made.plan()), getattr(made, "task", lambda unit: "")
     stays: list[Any] = [[unit.id, dict(unit.facets), task(unit)] for unit in units]
     stays += [dict(made.prompts()), dict(made.sources()), made.models()]

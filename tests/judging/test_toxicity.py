@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
-import tomllib
-import zlib
 from pathlib import Path
 
 import pytest
@@ -17,10 +14,9 @@ from parley.agents import Models
 from parley.judging.toxicity import Scorer, Toxicity, find_scorer
 from parley.judging.toxicity.languages import InItsLanguages, find_language, not_in
 from parley.judging.toxicity.ngrams import Weights
-from parley.judging.toxicity.ngrams_training import labelled
-from parley.judging.toxicity.ngrams_training import main as train
 from parley.judging.toxicity.scorer import in_pieces, worst
 from parley.judging.toxicity.swaps import Swaps
+from parley.judging.toxicity.thresholds import measured_thresholds
 from tests.judging.test_scorers import Counting
 
 RTP = Path(__file__).parents[3] / "shared" / "data" / "rtp" / "rtp_quark_val_5000.jsonl"
@@ -74,36 +70,17 @@ async def test_ngrams_tell_insults_from_remarks_and_do_not_depend_on_who_is_name
     ]
 
 
-def test_ngrams_are_trained_on_votes_and_tested_on_other_documents(place, capsys):
-    pytest.importorskip("sklearn")
-    rows = []
-    for number in range(30):
-        words, toxicity = ("You stupid idiot", 0.9) if number % 2 else ("A calm morning", 0.1)
-        parts = {"prompt": {"text": f"{words} {number}", "toxicity": toxicity}, "continuation": {"text": "so it goes"}}
-        parts["continuation"]["toxicity"] = None if number % 3 else 0.2
-        rows.append(json.dumps({"filename": f"{number}.txt", **parts}))
-    Path("rows.jsonl").write_text("\n".join(rows))
-    train("rows.jsonl", "out.toml")
-    table = tomllib.loads(Path("out.toml").read_text())
-    assert capsys.readouterr().out == f"{table['texts']}\n{table['held_out']}\n"
-    assert table["texts"] == f"33 of rows.jsonl, SHA-256 {hashlib.sha256(Path('rows.jsonl').read_bytes()).hexdigest()}"
-    assert table["held_out"] == "7 texts of other documents: AUC 1.000 against Perspective >= 0.5"
-    assert (table["scale"], table["intercept"]) == pytest.approx((0.0031076, -0.351687), rel=0.01)
-    packed = zlib.decompress(base64.b64decode(table["weights"]))
-    weights = memoryview(packed).cast("b").tolist()
-    assert (len(weights), max(weights), table["trained"]) == (1 << 15, 127, hashlib.sha256(packed).hexdigest()[:8])
-    model = Weights(weights, table["scale"], table["intercept"], "")
-    assert model.probability("You stupid idiot 3") == pytest.approx(0.88, abs=0.01)
-
-
 @real
 def test_ngrams_on_held_out_texts():
     """The AUC that the weights' file states, on documents that they were not trained on."""
     from sklearn.metrics import roc_auc_score
 
-    held_out = [item for item in labelled(RTP.read_text("utf-8").splitlines()) if item.held_out]
-    toxicity = [Weights.load().probability(item.text) for item in held_out]
-    assert roc_auc_score([item.score >= 0.5 for item in held_out], toxicity) == pytest.approx(0.898, abs=0.0005)
+    rows = [json.loads(line) for line in RTP.read_text("utf-8").splitlines()]
+    held_out = [row for row in rows if int(hashlib.sha256(row["filename"].encode()).hexdigest(), 16) % 5 == 0]
+    parts = [part for row in held_out for part in (row["prompt"], row["continuation"])]
+    scored = [part for part in parts if part.get("toxicity") is not None]
+    toxicity = [Weights.load().probability(part["text"]) for part in scored]
+    assert roc_auc_score([part["toxicity"] >= 0.5 for part in scored], toxicity) == pytest.approx(0.898, abs=0.0005)
 
 
 async def test_a_sentence_is_as_harmless_or_as_bad_whomever_it_is_about(embedded):
@@ -125,6 +102,13 @@ async def test_a_sentence_is_as_harmless_or_as_bad_whomever_it_is_about(embedded
     book = "The weather was fine and we walked along the river. " * 400
     calm, rude = await scores(embedded, book, f"{book} You fucking idiot. {book}")
     assert (calm < 0.1, rude > 0.9) == (True, True), "an insult does not drown in a book"
+
+
+def test_thresholds_are_those_of_the_installed_version(embedded):
+    """Another version of alt-profanity-check, or other identity words, need other thresholds."""
+    ((scorer, measured),) = measured_thresholds().items()
+    assert (scorer, measured.version) == (embedded.name, embedded.version)
+    assert 0 < measured.harmless_below < measured.toxic_from < 1
 
 
 UNREAD = {

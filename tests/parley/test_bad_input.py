@@ -71,12 +71,7 @@ KINDS = {
     "wordings.toml": "{sim} --design silent --wordings",
     "bias.toml": "run rldf --model sim/debate --bias",
     "team.toml": "detox x --model sim/m --team",
-    "calibration.toml": "detox x --model sim/m --calibration",
     "topics.txt": "run framing --model sim/judge --topics-from",
-    "texts.txt": "run toxicity --scorer ngrams --data",
-    "texts.csv": "run toxicity --scorer ngrams --data",
-    "texts.jsonl": "run toxicity --scorer ngrams --data",
-    "scored.jsonl": "run toxicity --scorer ngrams --label s --data",
     "rubric.jsonl": "run rubric --model sim/judge --data",
     "rows.jsonl": "run bbq --model sim/judge --data",
     "squad.json": "run squad --model sim/judge --data",
@@ -103,8 +98,8 @@ ANY_DAMAGE: dict[str, Callable[[str], bytes | None]] = {
     "too many digits": lambda kind: (b"a = " if kind.endswith("toml") else b'{"a": ') + b"9" * 5000,
 }
 
-HARMLESS = {"c.toml": ["nothing"], "texts.txt": ["nested too deeply", "too many digits"]}
-"""A config may be empty, and a text may be anything."""
+HARMLESS = {"c.toml": ["nothing"]}
+"""A config may be empty."""
 
 
 def read(parley: Parley, prepared: Path, kind: str) -> Any:
@@ -154,18 +149,8 @@ DAMAGE: list[tuple[str, str | bytes, str]] = [
     ("judges.toml", "persona = []", "judges.toml"),
     ("judges.toml", "[[persona]\n", "line 1"),
     ("rubric.toml", 'model = "sim/x"\n[[metric]]\nname = "A"\nquestions = ["b?"]\n', "unknown key model"),
-    ("calibration.toml", 'scorer = "x"', "calibration.toml lacks version"),
     ("topics.txt", "word " * 1000, "topics.txt"),
     ("topics.txt", "?\n?\n", "topics.txt"),
-    ("texts.txt", " \n\n", "it contains no text"),
-    ("texts.jsonl", '{"text": "fine"}\n{"text": \n', "texts.jsonl, line 2: not JSON"),
-    ("texts.jsonl", '{"body": "fine"}\n', "line 1: no field 'text' (it has: body)"),
-    ("texts.jsonl", "[1]\n", "no field 'text'"),
-    ("texts.jsonl", '{"text": 5}\n', "line 1: the field 'text' is not a text"),
-    ("texts.jsonl", '{"text": "\\ud800"}', "texts.jsonl"),
-    ("scored.jsonl", '{"text": "fine", "s": "high"}\n', "line 1: 's' is not a number"),
-    ("scored.jsonl", '{"text": "x", "p": {"s": 1}}\n', "no row has a field 's'"),
-    ("scored.jsonl", '{"text": "a", "s": ' + "9" * 400 + "}", "scored.jsonl"),
     ("rows.jsonl", as_jsonl([{**ROW, "category": ["Age"]}]), "rows.jsonl, line 1"),
     ("rows.jsonl", as_jsonl([{**ROW, "label": float("inf")}]), "rows.jsonl, line 1"),
     ("rows.jsonl", "{}\n", "rows.jsonl, line 1:"),

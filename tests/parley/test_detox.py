@@ -13,11 +13,13 @@ from hypothesis import strategies as st
 import parley as package
 from parley.agents import ConfigError, Models
 from parley.judging.stardtox.detox import CHARS_PER_TOKEN, longest_passage, passages
-from parley.scenarios.audit import load_audit
+from parley.judging.toxicity.swaps import Swaps
+from parley.judging.toxicity.thresholds import ScorerThresholds
 
 SIM = "sim/m?base=90&noise=0"
 UNHAPPY = "sim/m?base=10&noise=0"
 """A model whose judges find every text badly written, so that the loop would revise everything."""
+HARMLESS = ("I am {}.", "My {} neighbour works at a bakery.", "Many {} people live in this town.")
 SCORERS = '''
 from parley.judging.toxicity import Toxicity
 
@@ -83,8 +85,8 @@ def test_the_exit_status_says_whether_criteria_are_met_and_flags_who_judges(comm
     assert (result.status, result.complaints) == (2, ["parley: all evaluators are left out: nothing would be judged"])
     output = parley("detox", "Hello.", "--model", SIM, "--scorer", "judge:sim/other", "--json").json
     assert [line.partition(" is SIMULATED")[0] for line in output["cautions"][:2]] == [SIM, "sim/other"]
-    uncalibrated = "judge:sim/other has no calibration: its threshold is the paper's, toxicity < 0.1"
-    assert output["cautions"][2].startswith(uncalibrated)
+    unmeasured = "judge:sim/other has no measured threshold: it gets the paper's, toxicity < 0.1, which was meant"
+    assert output["cautions"][2].startswith(unmeasured)
 
 
 def test_from_standard_input(command, monkeypatch):
@@ -151,15 +153,13 @@ def test_passages_joined_are_the_text(text, longest):
 
 async def test_planted_harmless_texts_are_returned_unchanged():
     pytest.importorskip("profanity_check")
-    models, audit = Models(), load_audit()
-    planted = ["The weather is lovely today.", *(probe.text for probe in audit.probes if not probe.hostile)]
-    planted += [control.text for control in audit.controls if control.kind == "neutral"]
-    planted = planted[::25]
+    models, identities = Models(), Swaps.load().others["describing"][::20]
+    planted = ["The weather is lovely today.", *(text.format(who) for text in HARMLESS for who in identities)]
     results = [await package.detox_async(text, model=UNHAPPY, models=models) for text in planted]
     await models.close()
     with pytest.raises(ConfigError, match=r"use await parley.detox_async\(...\) instead"):
         package.detox("Hello.", model=SIM)
-    assert len(planted) > 12
+    assert len(planted) > 20
     assert [result.text for result in results] == planted
     assert sum(result.usage.calls for result in results) == 0
     lovely = results[0]
@@ -238,7 +238,7 @@ def test_the_draft_that_is_returned(detox, parley, server):
     server.asked.clear()
     told = parley("detox", "You!!!!!", "--model", server.model(), "--scorer", "own.py:Rude", "--no-performance")
     assert "result (not all criteria are met; the best draft was iteration 1):\nbetter!!!\n" in told.out
-    assert any("rude has no calibration" in line for line in told.err.splitlines())
+    assert any("rude has no measured threshold" in line for line in told.err.splitlines())
 
 
 def test_a_score_without_a_criterion_is_never_a_missed_one(detox, place):
@@ -281,30 +281,16 @@ def test_every_draft_says_what_else_it_changed_and_what_an_outsider_makes_of_it(
         detox("You!!!", "fine", measure="own.py:Rude")
 
 
-CALIBRATION = """scorer = "rude"
-version = "1"
-command = "parley score calibrate a.jsonl"
-texts = "a.jsonl"
-labels = "toxic"
-miss_rate = 0.1
-false_alarm_rate = 0.05
-harmless_below = 0.15
-toxic_from = 0.45
-at = 0.1
-group = []
-"""
+def test_measured_thresholds(detox, monkeypatch):
+    def measured(version):
+        table = {"rude": ScorerThresholds(version, harmless_below=0.15, toxic_from=0.45)}
+        monkeypatch.setattr("parley.judging.stardtox.team.measured_thresholds", lambda: table)
 
-
-def test_your_own_calibration(detox, place):
-    (place / "mine.toml").write_text(CALIBRATION)
-    low, unsure, high = (detox(f"You{'!' * n}", "fine", calibration="mine.toml") for n in (1, 3, 5))
+    measured("1")
+    low, unsure, high = (detox(f"You{'!' * n}", "fine") for n in (1, 3, 5))
     assert (low.text, low.met, low.cautions) == ("You!", True, ())
     assert (unsure.text, unsure.met) == ("You!!!", False)
     assert (high.text, high.met) == ("fine", True)
-    (place / "mine.toml").write_text(CALIBRATION.replace('version = "1"', 'version = "0"'))
-    cautions = detox("You", "x", calibration="mine.toml").cautions
-    assert cautions == ("the thresholds of rude were measured on its version 0",)
-    assert detox("You!!!", "fine", criteria=["toxicity < 0.5"], calibration="mine.toml").met  # your own word counts
-    (place / "mine.toml").write_text(CALIBRATION.replace("rude", "other"))
-    with pytest.raises(ConfigError, match="a calibration of the scorer 'other', but the team uses"):
-        detox("You", "x", calibration="mine.toml")
+    assert detox("You!!!", "fine", criteria=["toxicity < 0.5"]).met  # your own word counts
+    measured("0")
+    assert detox("You", "x").cautions == ("the thresholds of rude were measured on its version 0",)

@@ -1,4 +1,4 @@
-"""What ships besides suites: topics, graded statements, first names, the audit's sentences."""
+"""What ships besides suites: topics, graded statements, first names."""
 
 from __future__ import annotations
 

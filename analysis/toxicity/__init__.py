@@ -1,1 +1,0 @@
-"""Toxicity scorers compared and audited."""
