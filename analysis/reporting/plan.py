@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,8 +18,6 @@ PUBLISHED = "published"
 """A paper's numbers next to a run's: no analysis of their own."""
 WAS = {"unread": "missing", "unread_differences": "missing_differences"}
 """What tables were called when older plans named them."""
-DEPTH = 4
-"""Levels of a plan that are written in words; deeper ones are shown as JSON."""
 NO_PLAN = (
     "No analysis plan was stored when the run began, so nothing in this report can be shown to have been planned in "
     "advance."
@@ -45,7 +42,7 @@ class PlannedRun:
 
 
 def with_analysis_plan(report: Report, runs: Sequence[PlannedRun], margin: float | None = None) -> Report:
-    """The report with its runs' analysis plans and with what was and was not planned.
+    """The report with what was and was not planned.
 
     Args:
         report: The report to add to; returned unchanged if there are no such runs.
@@ -61,37 +58,21 @@ def with_analysis_plan(report: Report, runs: Sequence[PlannedRun], margin: float
         for run in runs
         if not run.intact
     ]
-    plans = pd.DataFrame(
-        [
-            {"run": run.run, "item": item, "plan": text}
-            for run in whole
-            for item, text in (("SHA-256", run.sha256), *_items(run.plan or {}))
-        ]
-    )
     statuses = pd.DataFrame([row for run in whole for row in _statuses(report, run)])
-    tables = (
-        Table(
-            "analysis_plan",
-            "Analysis plan, stored before the first unit",
-            plans,
-            shown=("run", "item", "plan") if len(whole) > 1 else ("item", "plan"),
-            note="The SHA-256 is that of the plan as JSON with sorted keys (parley show RUN --plan).",
-        ),
-        Table(
-            "planned",
-            "Which tables were planned before the data",
-            statuses,
-            shown=("run", "table", "part", "status") if len(whole) > 1 else ("table", "part", "status"),
-            note="planned: decided before the data. sensitivity: the same question under other assumptions. "
-            "exploratory: suggests questions, answers none. not planned: not in the plan.",
-        ),
+    table = Table(
+        "planned",
+        "Which tables were planned before the data",
+        statuses,
+        shown=("run", "table", "part", "status") if len(whole) > 1 else ("table", "part", "status"),
+        note="planned: decided before the data. sensitivity: the same question under other assumptions. "
+        "exploratory: suggests questions, answers none. not planned: not in the plan.",
     )
     return replace(
         report,
         words=(*report.words, *_once(runs, lambda run: _sentences(report, run))),
         # Another margin changes the question, so it comes before cautions about the models.
         cautions=(*_once(runs, lambda run: _other_margin(run, margin)), *report.cautions, *cautions),
-        tables=(*report.tables, *(table for table in tables if len(table.frame))),
+        tables=(*report.tables, *([table] if len(table.frame) else [])),
     )
 
 
@@ -147,29 +128,4 @@ def _statuses(report: Report, run: PlannedRun) -> Iterator[dict[str, str]]:
         status = planned.get(table.name, planned.get(WAS.get(table.name, ""), NOT_PLANNED))
         parts = status if isinstance(status, Mapping) else {"": status}
         for part, text in parts.items():
-            yield {"run": run.run, "table": table.name, "part": str(part) or "all of it", "status": _text(text)}
-
-
-def _items(plan: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The plan as rows: one per key, or per key of a mapping."""
-    for key, value in plan.items():
-        if key == TABLES:
-            continue
-        if isinstance(value, Mapping):
-            yield from ((f"{key}: {inner}", _text(text)) for inner, text in value.items())
-        else:
-            yield str(key), _text(value)
-
-
-def _text(value: Any, depth: int = 1) -> str:
-    if depth > DEPTH:
-        return json.dumps(value, ensure_ascii=False)
-    if isinstance(value, Mapping):
-        parts = "; ".join(f"{key}: {_text(inner, depth + 1)}" for key, inner in value.items())
-        return f"({parts})" if depth > 1 else parts
-    if isinstance(value, list | tuple):
-        nested = any(isinstance(inner, list | tuple | Mapping) for inner in value)
-        return ("; " if nested else ", ").join(_text(inner, depth + 1) for inner in value)
-    if isinstance(value, float):
-        return f"{value:g}"
-    return "none" if value is None else str(value)
+            yield {"run": run.run, "table": table.name, "part": str(part) or "all of it", "status": str(text)}

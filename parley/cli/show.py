@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +14,13 @@ from rich.text import Text
 
 from parley.agents.transcripts import tool_calls_in
 from parley.base.errors import ConfigError
-from parley.base.text import plural, visible, without_surrogates
+from parley.base.text import plural, visible
 from parley.cli.command import Answer, Command
 from parley.cli.flags import Positional, Repeated
 from parley.cli.shared import newest_run, newest_runs
 from parley.cli.side_by_side import side_by_side
 from parley.reports.flags import flagged_texts
-from parley.runs import RunFile, explain_damage, stored_plan
+from parley.runs import RunFile, explain_damage
 from parley.runs.reading import differing_in, read_texts, read_unit, verdicts_about, why_nothing_is_done
 from parley.runs.rows import text_id
 
@@ -54,15 +53,14 @@ class Show(Command):
     flagged: bool = Field(
         False, description="print the judged texts that read like an instruction to the judge instead"
     )
-    plan: bool = Field(False, description="print the analysis plan and its SHA-256 instead")
     prompts: bool = Field(False, description="also print the exact prompt of every call")
     thoughts: bool = Field(False, description="also print the models' thinking before each reply")
 
     def answer(self) -> Answer:
         path, prefix = _what(self.run, self.unit)
         with explain_damage(path), RunFile.open(path) as file:
-            if self.list or self.flagged or self.plan:
-                return (_units if self.list else _flagged if self.flagged else _plan)(file)
+            if self.list or self.flagged:
+                return (_units if self.list else _flagged)(file)
             if self.finding or self.where:
                 from parley.cli.found_units import list_behind, list_units  # they load pandas
 
@@ -114,17 +112,6 @@ def _flagged(file: RunFile) -> Answer:
     lines = [f"{text.unit}  ({'; '.join(text.kinds)})\n{text.text}\n" for text in texts]
     counted = f"{plural(len(texts), 'judged text')} {read} like an instruction to the judge"
     return Answer([text._asdict() for text in texts], [*lines, counted])
-
-
-def _plan(file: RunFile) -> Answer:
-    """The plan as it was stored when the run began; exit status 1 if it was changed since, or if there is none."""
-    stored = stored_plan(file.info())
-    if stored is None:
-        return Answer(None, ["this run began without an analysis plan"], 1)
-    changed = "" if stored.intact else " is not the hash of this plan: it was changed"
-    plan = json.dumps(without_surrogates(stored.plan), ensure_ascii=False, indent=2)
-    lines = [plan, f"SHA-256 {without_surrogates(stored.sha256)}{changed}"]
-    return Answer(asdict(stored), lines, 0 if stored.intact else 1)
 
 
 def _find(file: RunFile, prefix: str | None) -> dict[str, Any]:

@@ -2,8 +2,7 @@
 
 The analysis plan is stored in the run file with its SHA-256 when the run begins, and never written again. The table
 `run` has it under `analysis_plan` and `analysis_plan_sha256`; runs of studies that have no plan have neither. The hash
-shows that a plan was changed afterwards. It does not help against somebody who also replaces the hash: for that, a copy
-of it must have been published before the data, as in a preregistration.
+shows that a plan was changed afterwards.
 """
 
 from __future__ import annotations
