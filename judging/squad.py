@@ -154,8 +154,21 @@ class SquadStudy:
                 for arm in self.agents:
                     for model in self.config.model:
                         name = f"{question.id}/{arm}/r{repeat}"
-                        facets = question_facets(question, arm, model, paragraph_shown=self.config.paragraph)
-                        yield Unit(f"{name}/@{model}" if several else name, {**facets, "repeat": repeat})
+                        facets = self._facets(question, arm, model, repeat)
+                        yield Unit(f"{name}/@{model}" if several else name, facets)
+
+    def _facets(self, question: Question, arm: str, model: str, repeat: int) -> dict[str, FacetValue]:
+        return {
+            "question_id": question.id,
+            "article": question.article,
+            "paragraph": question.paragraph,
+            "answerable": question.answerable,
+            "answers": json.dumps(question.answers, ensure_ascii=False),
+            "search": arm,
+            "model": model,
+            "paragraph_shown": self.config.paragraph,
+            "repeat": repeat,
+        }
 
     async def run(self, unit: Unit, models: Models) -> Outcome:
         question = self._questions[str(unit.facets["question_id"])]
@@ -179,27 +192,6 @@ class SquadStudy:
         transcript = await debate.converse(opening)
         answer_turns = [turn._replace(round=1 + bool(turns)) for turn in transcript.turns]
         return Outcome(Transcript((*turns, *answer_turns), "answered"), (*verdicts, _verdict(answer_turns[-1])))
-
-
-def question_facets(question: Question, arm: str, model: str, *, paragraph_shown: bool) -> dict[str, FacetValue]:
-    """What scoring needs to know about a question and how it was asked.
-
-    Args:
-        question: The question.
-        arm: The search engine, or "none".
-        model: The model that answers.
-        paragraph_shown: Whether it sees the paragraph.
-    """
-    return {
-        "question_id": question.id,
-        "article": question.article,
-        "paragraph": question.paragraph,
-        "answerable": question.answerable,
-        "answers": json.dumps(question.answers, ensure_ascii=False),
-        "search": arm,
-        "model": model,
-        "paragraph_shown": paragraph_shown,
-    }
 
 
 def _verdict(turn: Turn) -> Verdict:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # imported when first used: these load AutoGen or pydantic, w
     from parley.agents import Critique, Debate, Models, Persona, Transcript, Turn, ask
     from parley.jobs.toxicity import detox, detox_async
     from parley.reports.export.write import dataset
+    from parley.reports.frame_scores import bbq_scores, squad_scores
     from parley.reports.making import report
     from parley.runs import frames
     from parley.runs.job import run, run_async
@@ -41,6 +42,7 @@ __all__ = [
     "__version__",
     "agents",
     "ask",
+    "bbq_scores",
     "dataset",
     "detox",
     "detox_async",
@@ -52,4 +54,5 @@ __all__ = [
     "run",
     "run_async",
     "runs",
+    "squad_scores",
 ]

@@ -137,7 +137,7 @@ def test_only_the_registry_knows_a_provider_by_its_name() -> None:
 
 def test_the_applications_rooms_are_in_order() -> None:
     """Reports know nothing of the viewer, for one."""
-    order = ["runs", "reports", "imports", "viewer", "jobs", "cli"]
+    order = ["runs", "reports", "viewer", "jobs", "cli"]
     assert {path.parent.name for path in (ROOT / "parley").glob("*/__init__.py")} == {*ROOMS[:-1], *order}
     wrong = [
         f"{path.relative_to(ROOT)} names {name}"
@@ -248,7 +248,7 @@ def test_the_study_of_the_docs_runs(place: Path, parley: Callable[..., Any]) -> 
     assert len(choices) == 6
 
 
-@pytest.mark.parametrize("package", ["parley", "parley.agents", "parley.imports", "parley.reports", "parley.runs"])
+@pytest.mark.parametrize("package", ["parley", "parley.agents", "parley.reports", "parley.runs"])
 def test_every_name_that_is_loaded_when_first_used_exists(package: str) -> None:
     """`import_on_first_use` reads the names from the block for the type checker, so this tests how it reads them."""
     module = import_module(package)

@@ -10,7 +10,7 @@ import json
 import math
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -31,6 +31,8 @@ SHARES = (0.8, 0.1, 0.1)
 Part = TypeVar("Part")
 NOT_A_ROW = (ValueError, KeyError, TypeError, IndexError, AttributeError, StopIteration, OverflowError)
 """What reading a malformed row raises."""
+KNOWN = tuple(f"{what}_{side}" for what in ("round", "speaker", "blind") for side in ("chosen", "rejected"))
+"""What a row's `meta` may say of its sides; `blind` is a second referee's score."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,8 @@ class PreferencePair:
     rejected: Side
     topic: str
     bias: str = ""
+    known: Row = field(default_factory=dict, repr=False)  # no part of the digest, which is made of this text
+    """What the row says in `KNOWN`; None if it does not say it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,15 +82,7 @@ class Pairs(Splits[tuple[PreferencePair, ...]]):
 def read_pairs(config: TrainConfig) -> Pairs:
     """The dataset of a config, checked, with the training pairs that the config selects."""
     path = Path(config.data)
-    if path.is_dir():
-        files = {split: path / f"{split}.jsonl" for split in SPLITS}
-        if not files["train"].is_file():
-            raise ConfigError(f"{path} has no train.jsonl: make it with `parley export RUN --format trl --to {path}`")
-        splits = {split: _read(file) if file.is_file() else [] for split, file in files.items()}
-    elif path.is_file():
-        splits = _split(_read(path), config)
-    else:
-        raise ConfigError(f"there is no dataset at {path}")
+    splits = _split(_read(path), config) if path.is_file() else read_splits(path)
     _check(splits, path)
     train = subset(splits["train"], config)
     if len(train) < config.min_pairs:
@@ -96,6 +92,16 @@ def read_pairs(config: TrainConfig) -> Pairs:
         )
     digest = hashlib.sha256(repr(splits).encode()).hexdigest()
     return Pairs(tuple(train), tuple(splits["validation"]), tuple(splits["test"]), digest)
+
+
+def read_splits(folder: Path) -> dict[str, list[PreferencePair]]:
+    """The pairs of an export's folder, by split."""
+    files = {split: folder / f"{split}.jsonl" for split in SPLITS}
+    if not folder.is_dir():
+        raise ConfigError(f"there is no dataset at {folder}")
+    if not files["train"].is_file():
+        raise ConfigError(f"{folder} has no train.jsonl: make it with `parley export RUN --format trl --to {folder}`")
+    return {split: _read(file) if file.is_file() else [] for split, file in files.items()}
 
 
 def _read(path: Path) -> list[PreferencePair]:
@@ -113,13 +119,26 @@ def _pair(line: str, where: str) -> PreferencePair:
         meta = row.get("meta") or {}
         chosen, rejected = (_side(row, meta, name) for name in ("chosen", "rejected"))
         topic, bias = str(meta.get("topic") or prompt), str(meta.get("bias", ""))
+        known = {name: _known(name, meta.get(name)) for name in KNOWN}
     except NOT_A_ROW:
         raise ConfigError(f"{where}: not a row of chosen and rejected as TRL reads them (docs/datasets.md)") from None
     if chosen.text == rejected.text:
         raise ConfigError(f"{where}: chosen and rejected are the same text")
     return PreferencePair(
-        id=str(row.get("id", where)), prompt=prompt, chosen=chosen, rejected=rejected, topic=topic, bias=bias
+        id=str(row.get("id", where)),
+        prompt=prompt,
+        chosen=chosen,
+        rejected=rejected,
+        topic=topic,
+        bias=bias,
+        known=known,
     )
+
+
+def _known(name: str, value: Any) -> str | float | None:
+    if value in (None, ""):
+        return None
+    return str(value) if name.startswith("speaker") else float(value)
 
 
 def _side(row: Row, meta: Row, name: str) -> Side:

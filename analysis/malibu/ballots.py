@@ -44,7 +44,7 @@ def comparable(verdicts: pd.DataFrame) -> pd.DataFrame:
 def check_columns(verdicts: pd.DataFrame) -> pd.DataFrame:
     """The frame with the optional columns filled in; MissingColumns if a required one is not there."""
     if missing := [name for name in REQUIRED if name not in verdicts]:
-        raise MissingColumns(f"the frame of verdicts lacks the columns {', '.join(missing)}")
+        raise MissingColumns(f"the frame lacks the columns {', '.join(missing)}")
     for name, value in (("model", ""), ("control", ""), ("repeat", 0), ("sampled", np.nan), ("text", None)):
         if name not in verdicts:
             verdicts = verdicts.assign(**{name: value})

@@ -27,10 +27,10 @@ def require(verdicts: pd.DataFrame, *, texts: Sequence[str] = (), numbers: Seque
         numbers: Columns that must be there, with a number (or yes and no) in every row.
     """
     if missing := [name for name in (*texts, *numbers) if name not in verdicts]:
-        raise MissingColumns(f"the frame of verdicts lacks the {_columns(missing)}")
+        raise MissingColumns(f"the frame lacks the {_columns(missing)}")
     for what, names, valid in (("text", texts, _all_texts), ("number", numbers, _all_numbers)):
         if wrong := [name for name in names if not valid(verdicts[name])]:
-            raise MissingColumns(f"not every verdict has a {what} in the {_columns(wrong)}")
+            raise MissingColumns(f"not every row has a {what} in the {_columns(wrong)}")
 
 
 def _columns(names: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ from parley.analysis.reporting.questions import Question, answered, bootstrapped
 from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext, Section, Table, assemble
 from parley.analysis.reporting.systems import cost_sentence, costs
 from parley.analysis.reporting.verdicts import LOST, MissingColumns, require, status_counts, uncategorised
-from parley.analysis.squad.reproduction import reproduction_section
+from parley.analysis.squad.published import published_table
 from parley.analysis.squad.scores import mark
 from parley.analysis.stats.paired import mcnemar_p
 from parley.analysis.stats.resampling import words_on_draws
@@ -80,10 +80,10 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
                 Table("readings", "How answers were parsed", readings),
                 Table("searches", "Searches per item", searches(verdicts), note="Means over items with search."),
                 *spent,
+                published_table(frame),
             ],
             costs=cost_sentence(units, "question", _systems),
         ),
-        reproduction_section(frame),
     ]
     return assemble(sections, context, "SQuAD v2", draws=context.draws, seed=context.seed)
 

@@ -143,7 +143,22 @@ class BbqStudy:
                         yield Unit(f"{name}/@{model}" if several else name, self._facets(row, method, model, repeat))
 
     def _facets(self, row: BbqRow, method: str, model: str, repeat: int) -> dict[str, FacetValue]:
-        return {**row_facets(self._task(row)), "method": method, "model": model, "repeat": repeat}
+        return {
+            "category": row.category,
+            "example_id": row.example_id,
+            "question": row.question_index,
+            "polarity": row.polarity,
+            "condition": row.condition,
+            "label": row.label,
+            "target": -1 if row.target is None else row.target,
+            "unknown": row.unknown,
+            "names": row.names,
+            "scenario": row.scenario,
+            "order": "".join(map(str, self._task(row).order)),
+            "method": method,
+            "model": model,
+            "repeat": repeat,
+        }
 
     def _task(self, row: BbqRow) -> Task:
         return Task(row, shuffled(row, self.config.seed) if self.config.shuffle else AS_PUBLISHED)
@@ -160,25 +175,3 @@ class BbqStudy:
         answers = [turn for turn in solved.transcript.spoken() if turn.role not in ("evaluator", "coordinator")]
         final = answer_verdict(answers[-1], task, solved.choice, solved.status)
         return Outcome(solved.transcript, (*solved.verdicts, final))
-
-
-def row_facets(task: Task) -> dict[str, FacetValue]:
-    """What scoring needs to know about a row.
-
-    Args:
-        task: The row, with the order in which its answers are shown.
-    """
-    row = task.row
-    return {
-        "category": row.category,
-        "example_id": row.example_id,
-        "question": row.question_index,
-        "polarity": row.polarity,
-        "condition": row.condition,
-        "label": row.label,
-        "target": -1 if row.target is None else row.target,
-        "unknown": row.unknown,
-        "names": row.names,
-        "scenario": row.scenario,
-        "order": "".join(map(str, task.order)),
-    }

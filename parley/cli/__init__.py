@@ -57,15 +57,15 @@ GROUPS: dict[str, dict[str, Entry]] = {
         "detox": Entry("parley.cli.detox:Detox", "revise one text until it is not toxic and well written"),
     },
     "read": {
-        "report": Entry("parley.cli.report:Report", "report on runs of one study, or on a dataset of pairs"),
+        "report": Entry("parley.cli.report:Report", "report on runs of one study, or on a dataset"),
         "compare": Entry("parley.cli.compare:Compare", "compare two runs or models"),
         "show": Entry("parley.cli.show:Show", "print a conversation in the terminal"),
         "view": Entry("parley.cli.view:View", "read runs in the browser, and label texts"),
     },
     "datasets and training": {
         "labels": Entry("parley.cli.labels", "draw texts for people to label; export or import labels"),
-        "export": Entry("parley.cli.export:Export", "make a dataset from runs, or write a run for other tools"),
-        "import": Entry("parley.cli.imports:Import", "make a run file from another tool's log or answers"),
+        "export": Entry("parley.cli.export:Export", "make a dataset from runs, or write a run as JSON lines"),
+        "import": Entry("parley.cli.imports:Import", "make a run file from a damaged one"),
         "train": Entry("parley.cli.train:Train", "train RLDF's policy: SFT, reward model, RL, evaluation"),
     },
     "set up": {

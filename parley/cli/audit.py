@@ -1,41 +1,53 @@
-"""`parley report DATASET`: what a reward model could learn from preference pairs instead of their content."""
+"""`parley report DATASET`: what a reward model could learn from an export's pairs instead of their content."""
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from parley.base.errors import ConfigError
 from parley.base.home import say
-from parley.imports.preferences import read_preferences, referee_checks
+from parley.training.exported import MANIFEST, read_export, referee_checks
 
-ENDINGS = (".parquet", ".jsonl", ".json", ".arrow")
+if TYPE_CHECKING:
+    from parley.analysis.stats.results import Line
 
 
 def is_dataset(path: Path) -> bool:
-    """Whether this is a dataset of preference pairs, or a folder of one, and not a run."""
-    return path.suffix in ENDINGS or (path.is_dir() and any(file.suffix in ENDINGS for file in path.rglob("*")))
+    """Whether this is a folder of `parley export`, and not a run."""
+    return (path / MANIFEST).is_file()
 
 
-def dataset_report(path: Path, instructions: Path | None = None, seed: int = 0) -> Any:
-    """The report on a dataset of preference pairs.
+def dataset_report(folder: Path, seed: int = 0) -> Any:
+    """The report on an export's preference pairs.
 
     Args:
-        path: A folder or file of pairs in TRL's format.
-        instructions: A text file with the writers' instructions (default: those in the export's manifest).
+        folder: The folder.
         seed: Seed of the folds, sign flips and bootstrap.
     """
     from parley.analysis.preferences.report import preference_report
 
-    dataset = read_preferences(path)
-    told = dataset.instructions
-    if instructions is not None:
-        try:
-            told = instructions.read_text("utf-8-sig")
-        except (OSError, UnicodeDecodeError) as error:
-            reason = getattr(error, "strerror", None) or "not a text file"
-            raise ConfigError(f"{instructions}: {reason}") from None
-    for line in referee_checks(path):
+    pairs, manifest = read_export(folder)
+    for line in referee_checks(manifest):
         say(line)
-    title = f"Audit of {path.name}"
-    return preference_report(dataset.pairs, instructions=told, title=title, seed=seed, blind=dataset.blind)
+    instructions = manifest.get("instructions")
+    return preference_report(
+        pairs,
+        instructions=instructions if isinstance(instructions, str) else "",
+        title=f"Audit of {folder.name}",
+        seed=seed,
+        blind=_blind(manifest),
+    )
+
+
+def _blind(manifest: dict[str, Any]) -> Line | None:
+    """The blind referee's line of the audit that the export made: also over the pairs that it contradicted."""
+    from parley.analysis.preferences.audit import stored_agreement
+
+    try:
+        row = next(row for row in manifest["audit"]["shortcuts"] if "blind" in row["predictor"] and row["n"])
+        stored = {name: row[name] for name in ("estimate", "low", "high", "p")}
+        numbers = {name: math.nan if value is None else float(value) for name, value in stored.items()}
+        return stored_agreement({**numbers, "n": int(row["n"]), "clusters": int(row["clusters"])})
+    except (KeyError, TypeError, ValueError, StopIteration):
+        return None

@@ -1,4 +1,4 @@
-"""`parley export RUN… --format …`: a dataset from conversations, with a card; a whole run; or BBQ-Hard."""
+"""`parley export RUN… --format …`: a dataset from conversations, with a card; or a whole run as JSON lines."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ from parley.reports.export import (
     Dataset,
     make_dataset,
     push,
-    to_bbq_hard,
-    to_inspect,
     to_transcripts,
     write_dataset,
 )
@@ -33,50 +31,35 @@ TEXT_COLUMNS = ("prompt", "chosen", "rejected", "completion", "text")
 
 
 class Export(Settings, Command):
-    """Make a dataset from runs, or write any run for Inspect or as JSON lines."""
+    """Make a dataset from runs, or write any run as JSON lines."""
 
-    run: Positional[list[Path]] = Field(
-        description="run files of one study; only one with inspect, transcripts or bbq-hard"
-    )
+    run: Positional[list[Path]] = Field(description="run files of one study; only one with transcripts")
     to: str | None = Field(
         None,
         title="FOLDER",
-        description="where to write: a folder (default: <run>-<format>); with inspect, transcripts or bbq-hard, a "
-        "folder or a .json or .jsonl file (default: the current folder); with hub, owner/name",
+        description="where to write: a folder (default: <run>-<format>); with transcripts, a folder or a .jsonl file "
+        "(default: the current folder); with hub, owner/name",
     )
     force: bool = Field(False, description="overwrite an earlier export")
     public: bool = Field(False, description="with hub: make the dataset public (default: private)")
-    format: Literal[Format, "inspect", "transcripts", "bbq-hard"] = Field(  # type: ignore[assignment]
-        "trl",
-        description="what to write: a dataset; a whole run (inspect, transcripts); or the rows of BBQ that a run "
-        "answered wrongly (bbq-hard), for --data of another run",
+    format: Literal[Format, "transcripts"] = Field(  # type: ignore[assignment]
+        "trl", description="what to write: a dataset, or a whole run (transcripts)"
     )
 
     def answer(self) -> Answer:
-        if self.format in ("inspect", "transcripts", "bbq-hard"):
-            return self._whole_run()
+        if self.format == "transcripts":
+            return self._transcripts()
         settings = self.part(Settings)
         if settings.format == "hub" and not self.to:
             raise ConfigError("give the dataset a name on the hub: --to owner/name")
         return export(self.run, settings, self.to, force=self.force, public=self.public)
 
-    def _whole_run(self) -> Answer:
+    def _transcripts(self) -> Answer:
         if len(self.run) > 1:
-            raise ConfigError(f"--format {self.format} takes one run")
-        run, lines = self.run[0], []
-        if self.format == "inspect":
-            log = to_inspect(run)
-            name, texts = log.name, iter([log.text])
-        elif self.format == "bbq-hard":
-            hard = to_bbq_hard(run)
-            name, texts = f"{run_stem(run)}-hard.jsonl", iter(hard.lines)
-            kinds = ", ".join(f"{count:,} {kind}" for kind, count in hard.counts.most_common())
-            lines = [f"{plural(hard.counts.total(), 'row')}: {kinds}; the wrong ones are kept"]
-        else:
-            name, texts = f"{run_stem(run)}.jsonl", to_transcripts(run)
+            raise ConfigError("--format transcripts takes one run")
         target = Path(self.to or ".")
-        if target.suffix != Path(name).suffix:  # Inspect opens no file without .json
-            target /= name
+        if target.suffix != ".jsonl":
+            target /= f"{run_stem(self.run[0])}.jsonl"
         if target.exists() and not self.force:
             raise ConfigError(f"{target} already exists; choose another name with --to, or overwrite it with --force")
         part = target.with_name(target.name + ".part")
@@ -84,11 +67,11 @@ class Export(Settings, Command):
             with explain_unwritable(target):
                 target.parent.mkdir(parents=True, exist_ok=True)
                 with part.open("w", encoding="utf-8") as file:
-                    file.writelines(texts)
+                    file.writelines(to_transcripts(self.run[0]))
                 part.replace(target)
         finally:
             part.unlink(missing_ok=True)
-        return Answer({"to": target}, [*lines, f"written to {target}"])
+        return Answer({"to": target}, [f"written to {target}"])
 
 
 def export(

@@ -11,7 +11,7 @@ from pydantic import Field
 from rich.console import Console
 from rich.text import Text
 
-from parley.base.errors import ConfigError, ParleyError
+from parley.base.errors import ParleyError
 from parley.base.text import plural, visible
 from parley.cli.audit import dataset_report, is_dataset
 from parley.cli.command import Answer, Command
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 
 class Report(Command):
-    """Report on runs of one study, or on a dataset of preference pairs."""
+    """Report on runs of one study, or on the pairs of a dataset."""
 
     alone: ClassVar = {"example": ("run",)}
 
     run: Positional[list[Path]] = Field(
         [],
-        description="run files, or a dataset of preference pairs in TRL's format (default: the newest run in runs/)",
+        description="run files, or the folder of a dataset of `parley export` (default: the newest run in runs/)",
     )
     example: bool = Field(False, description="report on the real run that ships with Parley")
     out: Path | None = Field(None, title="DIR", description="folder for the files (default: next to the first run)")
@@ -58,21 +58,14 @@ class Report(Command):
     )
     study: str | None = Field(None, title="FILE.py:CLASS", description="use the report of your own study")
     as_json: bool = Field(False, alias="json", description="print JSON; write no files unless --out is given")
-    instructions: Path | None = Field(
-        None,
-        title="FILE",
-        description="of a dataset: text file with the writers' instructions (default: those in the export's manifest)",
-    )
 
     def answer(self) -> Answer:
         need_analysis()
         from parley.reports import make_report  # loads pandas and matplotlib
 
         if len(self.run) == 1 and is_dataset(self.run[0]):
-            dataset = dataset_report(self.run[0], self.instructions, self.seed)
+            dataset = dataset_report(self.run[0], self.seed)
             return Answer(dataset.data(), chain(everything(dataset), write_files(dataset, self.out)))
-        if self.instructions:
-            raise ConfigError("--instructions needs a dataset of pairs")
         paths = [example_runs()["silent"]] if self.example else self.run or [newest_run()]
         with explain_damage(*paths):  # even while it is drawn
             report = make_report(

@@ -26,7 +26,6 @@ from parley.cli.command import Answer, Command
 from parley.cli.flags import HelpAll, Positional, Repeated, read_config
 from parley.cli.run import execute
 from parley.cli.shared import AddParser
-from parley.imports.preferences import referee_checks
 from parley.judging.rldf.statements import SPLITS
 from parley.runs.job import Job
 from parley.runs.options import validated
@@ -34,6 +33,7 @@ from parley.training.all_stages import JOBS, STAGES, STEP_FOLDERS, plan
 from parley.training.base_model import MISSING
 from parley.training.config import TrainConfig, tables_of
 from parley.training.device import is_main
+from parley.training.exported import manifest_of, referee_checks
 from parley.training.folders import state_of
 from parley.training.pairs import read_pairs
 
@@ -100,7 +100,7 @@ class Train(Command):
         config = self.settings()
         if self.dry_run:
             return _dry_run(self.stage, config)
-        for line in referee_checks(Path(config.data)):
+        for line in referee_checks(manifest_of(Path(config.data))):
             say(line)
         report = (lambda line: None) if self.quiet else _print_progress
         try:

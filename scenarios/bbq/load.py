@@ -70,18 +70,16 @@ def uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def load(data: str | Path, *, leave_out: Sequence[Path] = (), beside: str | Path | None = None) -> Bbq:
+def load(data: str | Path, *, beside: str | Path | None = None) -> Bbq:
     """BBQ from files.
 
     Args:
         data: A folder, a .jsonl file or a .csv file.
-        leave_out: Files of the folder to skip.
         beside: Another folder with templates or metadata.
     """
     path = Path(data)
     if path.is_dir():
-        skipped = {file.resolve() for file in leave_out}
-        files = [file for file in _find_files(path, "*.jsonl") if file.resolve() not in skipped]
+        files = _find_files(path, "*.jsonl")
         if not files:
             raise ScenarioError(f"{path}: contains no .jsonl file")
     elif path.is_file() and path.suffix in (".jsonl", ".csv"):

@@ -135,24 +135,6 @@ def read_row(data: Mapping[str, Any]) -> BbqRow:
     return row
 
 
-def published(row: BbqRow) -> dict[str, Any]:
-    """The row as BBQ's files have it; `read_row` reads it."""
-    places = dict(zip(PLACES, row.answers, strict=True))
-    return {
-        "example_id": row.example_id,
-        "question_index": str(row.question_index),
-        "question_polarity": row.polarity,
-        "context_condition": row.condition,
-        "category": row.category,
-        "answer_info": {place: [answer.words, answer.tag] for place, answer in places.items()},
-        "additional_metadata": {"subcategory": row.subcategory, "stereotyped_groups": list(row.groups)},
-        "context": row.context,
-        "question": row.question,
-        **{place: answer.text for place, answer in places.items()},
-        "label": row.label,
-    }
-
-
 def _why(data: object, error: Exception) -> str:
     if not isinstance(data, Mapping):
         return "not a JSON object"

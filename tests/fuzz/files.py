@@ -1,29 +1,21 @@
-"""Targets: the files that users provide (configs, suites, datasets, predictions, pairs, logs) and command-line flags.
+"""Targets: the files that users provide (configs, suites, datasets, pairs) and command-line flags.
 
-Accepted rows and imported conversations are counted: the number must match the file, so that none is dropped silently.
+Accepted rows are counted: the number must match the file, so that none is dropped silently.
 """
 
 from __future__ import annotations
 
-import io
 import tempfile
-import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from hypothesis import strategies as st
-
 from parley.agents.models.registry import client_class
 from parley.agents.models.request import split_name
-from parley.base.text import visible
 from parley.cli.flags import read_config, split_config
-from parley.cli.show import Show
-from parley.imports import Imported, read_autogen, read_inspect, write_run
 from parley.judging.config import read_settings
-from parley.reports.export import to_inspect, to_transcripts
 from parley.reports.labels.files import LabelFileError, read_label_file
-from parley.runs import frames, measure
+from parley.runs import measure
 from parley.runs.job import make_study
 from parley.runs.options import Options, validated
 from parley.scenarios import check_ballot_wordings, load_ballot_wordings, load_suite
@@ -42,13 +34,9 @@ from tests.fuzz.strategies import (
     as_jsonl,
     as_toml,
     as_yaml,
-    choose,
-    edited_bytes,
     edited_file,
     edited_text,
-    often,
 )
-from tests.fuzz.workshop import write_eval
 
 _FOLDER = tempfile.TemporaryDirectory(prefix="parley-fuzz-")
 FOLDER = Path(_FOLDER.name)
@@ -140,64 +128,8 @@ def labels(path: Path) -> None:
         raise LabelFileError(path, problems)
 
 
-def imported(read: Callable[[Path], Imported]) -> Callable[[Path], None]:
-    def import_log(path: Path) -> None:
-        out = FOLDER / "imported" / "run.sqlite"
-        out.parent.mkdir(exist_ok=True)
-        for old in out.parent.iterdir():
-            old.unlink()
-        units, failed = write_run(read(path), out)
-        with frames.RunFile.open(out) as file:
-            counts = file.counts()
-        assert counts["failed"] == failed, "failed conversations are miscounted"
-        assert counts["done"] + counts["failed"] == units, "a conversation was dropped silently"
-        frames.verdicts(out)
-        if counts["done"]:
-            for listed in (True, False):
-                lines = Show(run=str(out), list=listed, prompts=True, thoughts=True).answer().lines
-                visible("\n".join(map(str, lines)))
-        to_inspect(out)
-        encoded(list(to_transcripts(out)))
-
-    return import_log
-
-
-@st.composite
-def edited_archive(draw: st.DrawFn, content: bytes) -> bytes:
-    """Changes the archive's bytes, the text of a member, its name, its size or its flags."""
-    if often(draw, 30):
-        return draw(edited_bytes([content]))
-    with zipfile.ZipFile(io.BytesIO(content)) as old:
-        members = {name: old.read(name) for name in old.namelist()}
-    name = choose(draw, list(members))
-    edit = choose(draw, ("content", "content", "content", "remove", "rename", "pad", "encrypt"))
-    if edit == "content":
-        members[name] = draw(edited_file([], as_json, [members[name]]))
-    elif edit == "remove":
-        del members[name]
-    elif edit == "rename":
-        members[draw(edited_text([name])).replace("\0", "")[:200] or "x"] = members[name]
-    elif edit == "pad":
-        members["samples/padded.json"] = b" " * 40_000_000 + b"{}"
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as new:
-        for name, member in members.items():
-            new.writestr(name.encode("utf-8", "replace").decode(), member)
-    changed = bytearray(out.getvalue())
-    if edit == "encrypt" and (offset := changed.find(b"PK\x01\x02")) > 0:
-        changed[offset + 8] |= 1  # "encrypted"
-        changed[6] |= 1
-    return bytes(changed)
-
-
-def archive() -> bytes:
-    write_eval(FOLDER / "log.eval", seeds.INSPECT)
-    return (FOLDER / "log.eval").read_bytes()
-
-
 _MALIBU = make_study("malibu", {"suite": "tiny"}).Config
 _YAML = (seeds.BOMB, seeds.MERGE, "rounds: 2001-99-99", "rounds: 0b_")
-_AUTOGEN = [seeds.AUTOGEN, seeds.TEAM, seeds.AUTOGEN["messages"]]
 
 TARGETS = (
     target("config, TOML", "c.toml", config, [seeds.CONFIG], as_toml),
@@ -212,7 +144,4 @@ TARGETS = (
     target("pairs", "pairs.jsonl", pairs, [seeds.PAIRS], as_jsonl),
     target("labels, CSV", "labels.csv", labels, [seeds.LABELS_CSV], as_csv),
     target("labels, JSON", "labels.json", labels, [seeds.LABEL_STUDIO, seeds.ARGILLA]),
-    target("Inspect log, .json", "inspect.json", imported(read_inspect), [seeds.INSPECT]),
-    Target("Inspect log, .eval", [archive()], edited_archive(archive()), as_file("log.eval", imported(read_inspect))),
-    target("AutoGen, .json", "autogen.json", imported(read_autogen), _AUTOGEN),
 )

@@ -70,7 +70,6 @@ QAS = [
     for n in (0, 1, 2)
 ]
 SQUAD = {"version": "v2.0", "data": [{"title": "Normans", "paragraphs": [{"context": "In 1066.", "qas": QAS}]}]}
-PREDICTIONS = [{"category": "Age", "example_id": 0, "prediction": "The grandson"}]
 TEXTS = [{"id": n, "text": "A kind word.", "topic": "work", "group": "a", "score": 0.5} for n in (1, 2)]
 PAIRS = [
     {
@@ -84,58 +83,6 @@ PAIRS = [
     }
     for n in range(12)
 ]
-INSPECT = {
-    "version": 2,
-    "status": "success",
-    "eval": {"task": "buses", "model": "mockllm/model", "config": {"epochs": 1}, "task_args": {"n": 2}},
-    "samples": [
-        {
-            "id": name,
-            "epoch": 1,
-            "metadata": {"topic": "transport", "n": 1},
-            "started_at": "2026-01-01T10:00:00+00:00",
-            "completed_at": "2026-01-01T10:00:01+00:00",
-            "messages": [
-                {"id": "m0", "role": "user", "content": "Should buses be free?"},
-                {"id": "m1", "role": "assistant", "content": [{"type": "text", "text": "yes"}], "model": "mockllm/m"},
-                {"id": "m2", "role": "tool", "function": "look", "content": "attachment://a"},
-            ],
-            "output": {"choices": [{"message": {"id": "m1"}, "stop_reason": "stop"}], "time": 0.5},
-            "scores": {"match": {"value": "C", "answer": "yes"}, "two": {"value": {"warmth": 7, "length": 3}}},
-            "attachments": {"a": "a long text"},
-            "events_data": {"messages": [{"role": "user", "content": "Should buses be free?"}]},
-            "events": [
-                {
-                    "event": "model",
-                    "model": "mockllm/model",
-                    "input_refs": [[0, 1]],
-                    "output": {
-                        "choices": [{"message": {"id": "m1", "role": "assistant", "content": "yes"}}],
-                        "usage": {"input_tokens": 12, "output_tokens": 3},
-                        "time": 0.5,
-                    },
-                }
-            ],
-        }
-        for name in ("bus", "tram")
-    ]
-    + [{"id": 3, "epoch": 1, "messages": [], "error": {"message": "the server is gone"}}],
-}
-AUTOGEN = {
-    "messages": [
-        {"source": "user", "content": "Should buses be free?", "created_at": "2026-01-01T10:00:00+00:00"},
-        {
-            "source": "ada",
-            "content": "Yes.",
-            "models_usage": {"prompt_tokens": 12, "completion_tokens": 3},
-            "metadata": {"topic": "transport"},
-        },
-        {"source": "bob", "content": [{"name": "look", "arguments": "{}", "id": "c1"}, "And I say no."]},
-    ],
-    "stop_reason": "Maximum number of messages 3 reached",
-}
-TEAM = {"agent_states": {"chat": {"message_thread": AUTOGEN["messages"]}, "ada": {"llm_context": {}}}}
-
 LABELS_CSV = [["unit", "rater", "question", "value", "comment"], ["p1/x", "Ann", "Accuracy", "7", "'=1+1"]]
 LABEL_STUDIO = [
     {

@@ -1,15 +1,13 @@
-"""A folder of small files, valid and invalid, for commands that are wrong: runs of every study, logs, data, configs."""
+"""A folder of small files, valid and invalid, for commands that are wrong: runs of every study, data, configs."""
 
 from __future__ import annotations
 
 import json
 import os
-import zipfile
 from pathlib import Path
 from typing import Any
 
 import parley
-from parley.imports import read_inspect, write_run
 from parley.runs.notes import NotesFile
 from tests.fuzz import seeds
 from tests.fuzz.strategies import as_jsonl, as_toml, as_yaml
@@ -40,8 +38,6 @@ def data_files() -> dict[str, str]:
         "bbq/Age.jsonl": as_jsonl(seeds.BBQ),
         "nothing/Age.jsonl": "",
         "squad.json": json.dumps(seeds.SQUAD),
-        "answers.json": json.dumps({"q0": "", "q1": "1066", "q2": "x"}),
-        "predictions.jsonl": as_jsonl(seeds.PREDICTIONS),
         "rtp.jsonl": as_jsonl([{"id": f"p{n}", "prompt": "So I", "toxicity": 0.55} for n in range(4)]),
         "texts.jsonl": as_jsonl(seeds.TEXTS),
         "topics.txt": "Should older people drive at night?\nWho should care for whom?\n",
@@ -49,21 +45,10 @@ def data_files() -> dict[str, str]:
         "config.toml": config,
         "config.yaml": as_yaml({**seeds.CONFIG, "model": MODEL}),
         "pairs.jsonl": as_jsonl(seeds.PAIRS),
-        "inspect.json": json.dumps(seeds.INSPECT),
-        "autogen.json": json.dumps(seeds.AUTOGEN),
-        "autogen.jsonl": as_jsonl([seeds.AUTOGEN, seeds.AUTOGEN["messages"]]),
         "study.py": STUDY,
         "raises.py": "raise RuntimeError('boom')\n",
         "leaves.py": "raise SystemExit(3)\n",
     }
-
-
-def write_eval(path: Path, log: dict[str, Any]) -> None:
-    """An Inspect log as an archive."""
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("header.json", json.dumps({key: value for key, value in log.items() if key != "samples"}))
-        for number, sample in enumerate(log["samples"]):
-            archive.writestr(f"samples/{number}.json", json.dumps(sample))
 
 
 def prepare(folder: Path) -> None:
@@ -75,13 +60,12 @@ def prepare(folder: Path) -> None:
         for name, content in data_files().items():
             Path(name).parent.mkdir(exist_ok=True)
             Path(name).write_text(content, "utf-8")
-        write_eval(Path("inspect.eval"), seeds.INSPECT)
-        for study, config in RUNS.items():
+        for study, config in {**RUNS, "study.py:Mine": RUNS["malibu"]}.items():
+            name = "mine" if ":" in study else study
             finished = parley.run(
-                study, options=parley.Options(cache=False), out=f"{study}.sqlite", model=MODEL, **config
+                study, options=parley.Options(cache=False), out=f"{name}.sqlite", model=MODEL, **config
             )
             assert finished.complete, (study, finished.first_error)
-        write_run(read_inspect(Path("inspect.json")), Path("imported.sqlite"))
         notes = NotesFile(Path("malibu.sqlite"))
         notes.add(first_unit(Path("malibu.sqlite")), None, "me", "odd", "look at this")
     finally:

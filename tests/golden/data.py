@@ -1,4 +1,4 @@
-"""Small data for the cases, under fixed names: questions of BBQ and SQuAD, prompts, texts, pairs, documents."""
+"""Small data for the cases, under fixed names: questions of BBQ and SQuAD, prompts, texts, documents."""
 
 from __future__ import annotations
 
@@ -33,23 +33,10 @@ def write_data(place: Path) -> None:
     (place / "squad.json").write_text(json.dumps(_squad()), "utf-8")
     _lines(place / "prompts.jsonl", _toxic_prompts())
     _lines(place / "texts.jsonl", _answers())
-    _lines(place / "pairs.jsonl", _pairs())
-    log = Path(__file__).parents[1] / "parley" / "data" / "inspect-0.3.285.json"
     articles = place / "articles"
     articles.mkdir()
-    (articles / "inspect.json").write_text(log.read_text("utf-8"), "utf-8")
     for number, (scene, deed) in enumerate(SCENES):
         (articles / f"{number}.txt").write_text(f"Two people {scene}.\n\nNobody knows who {deed}.\n", "utf-8")
-    predictions = [
-        {"category": category, "example_id": number, "prediction": number % 3}
-        for category in PEOPLE
-        for number in range(28)
-    ]
-    _lines(place / "predictions.jsonl", predictions)
-    answers = {f"{number}{letter}": "a sound plan" if letter == "a" else "" for number in range(7) for letter in "abc"}
-    (place / "answers.json").write_text(json.dumps(answers), "utf-8")
-    doubts = {question: (number % 10) / 10 for number, question in enumerate(answers)}
-    (place / "doubts.json").write_text(json.dumps(doubts), "utf-8")
 
 
 def _lines(path: Path, rows: Iterable[dict[str, Any]]) -> None:
@@ -120,11 +107,3 @@ def _answers() -> Iterable[dict[str, Any]]:
         for method in ("default", "debated"):
             text = f"{'Older' if method == 'default' else 'All'} people can learn to do task {topic}."
             yield {"id": f"{method}-{topic}", "text": text, "method": method, "topic": f"task {topic}"}
-
-
-def _pairs() -> Iterable[dict[str, Any]]:
-    """Preferences of which most chosen answers are shorter, and some repeat."""
-    for number in range(40):
-        short, long = f"answer {number % 30}", f"answer {number} is this and {number + 1} is that"
-        chosen, rejected = (long, short) if number % 7 == 0 else (short, long)
-        yield {"prompt": f"Question {number % 10}?", "chosen": chosen, "rejected": rejected}

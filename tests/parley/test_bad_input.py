@@ -76,13 +76,6 @@ KINDS = {
     "rows.jsonl": "run bbq --model sim/judge --data",
     "squad.json": "run squad --model sim/judge --data",
     "rtp.jsonl": "run stardtox --model sim/m --sets moderate --data",
-    "predictions.jsonl": "import bbq --data {prepared}/bbq",
-    "answers.json": "import squad --data {prepared}/squad.json",
-    "log.json": "import inspect",
-    "log.eval": "import inspect",
-    "team.json": "import autogen",
-    "log.ipynb": "import mabrf --data {prepared}/bbq",
-    "pairs.jsonl": "report",
     "labels.csv": "labels import {prepared}/malibu.sqlite",
     "labels.json": "labels import {prepared}/malibu.sqlite",
     "a.sqlite": "show",
@@ -105,7 +98,7 @@ HARMLESS = {"c.toml": ["nothing"]}
 def read(parley: Parley, prepared: Path, kind: str) -> Any:
     """Run the command that reads this kind of file."""
     command = typed(KINDS[kind].replace("{prepared}", str(prepared)))
-    place = 2 if command[0] in ("import", "labels") else None
+    place = 2 if command[0] == "labels" else None
     return parley(*command[:place], kind, *command[place:]) if place else parley(*command, kind)
 
 
@@ -125,8 +118,6 @@ def test_any_file_may_be_damaged_in_any_way(parley, prepared, place, kind):
 
 
 ROW = seeds.BBQ[0]
-SAMPLE = '{"eval": {"task": "t"}, "samples": %s}'
-GUESS = '{"category": "Age", "example_id": 0, "prediction": 0}\n'
 DAMAGE: list[tuple[str, str | bytes, str]] = [
     ("c.toml", "round = 3", "c.toml: unknown key 'round'; did you mean 'rounds'?"),
     ("c.yaml", "budget-calls: 3", "c.yaml: unknown key 'budget-calls'; did you mean 'budget_calls'?"),
@@ -155,38 +146,6 @@ DAMAGE: list[tuple[str, str | bytes, str]] = [
     ("rows.jsonl", as_jsonl([{**ROW, "label": float("inf")}]), "rows.jsonl, line 1"),
     ("rows.jsonl", "{}\n", "rows.jsonl, line 1:"),
     ("squad.json", json.dumps(seeds.SQUAD).replace("When?", "\\ud800"), "squad.json"),
-    ("predictions.jsonl", GUESS.replace(" 0,", " 99,"), "there is no row Age 99"),
-    ("predictions.jsonl", GUESS.replace("Age", "Height"), "there is no row Height 0"),
-    ("predictions.jsonl", GUESS + GUESS, "line 2: Age 0 is already predicted in line 1"),
-    (
-        "predictions.jsonl",
-        '{"category": "Age", "example_id": 1}',
-        "'prediction' is missing, and there is no field like",
-    ),
-    ("predictions.jsonl", GUESS.replace(" 0,", ' "x",'), "example_id is not a number"),
-    ("predictions.jsonl", GUESS.replace(" 0,", " 1e999,"), "predictions.jsonl, line 1"),
-    ("predictions.jsonl", GUESS.replace(" 0}", " 3}"), "must be 0, 1, 2 or a text, got '3'"),
-    ("predictions.jsonl", GUESS + "[]", "predictions.jsonl, line 2: not a JSON object"),
-    ("predictions.jsonl", '{"category": "Age", ', "EOF while parsing"),
-    ("answers.json", "{", "answers.json: not JSON"),
-    ("answers.json", "[]", "expected an object with question ids as keys"),
-    ("answers.json", '{"q1": 7}', "the prediction for 'q1' must be a text"),
-    ("answers.json", '{"x": "y"}', "no prediction for any question"),
-    ("log.json", "[]", "is not an Inspect log"),
-    ("log.json", SAMPLE % "[]", "contains no conversations"),
-    ("log.json", SAMPLE % 7, "log.json: its samples are not a list"),
-    ("log.json", SAMPLE % '[{"id": 1}]', "sample 1 cannot be read"),
-    ("log.json", SAMPLE % "[7]", "sample 1 cannot be read"),
-    ("log.eval", "PK", "not JSON"),
-    ("team.json", "{}", "conversation 1"),
-    ("team.json", "3", "conversation 1"),
-    ("team.json", '[{"content": "no source"}]', "conversation 1"),
-    ("team.json", '{"agent_states": {"a": {}}}', "conversation 1"),
-    ("log.ipynb", '{"cells": []}', "has no MABRF log"),
-    ("pairs.jsonl", '{"prompt": "x", "completion": "y", "label": true}', "is not a pair"),
-    ("pairs.jsonl", '{"prompt": "x", "chosen": "y"}', "row 1: not a row of chosen and rejected"),
-    ("pairs.jsonl", "[1]", "not a row of chosen and rejected"),
-    ("pairs.jsonl", '{"chosen": [{"role": "u", "content": "a"}], "rejected": [{"role": "u"}]}', "not a row of chosen"),
     ("labels.csv", "unit,question\n", "no column rater or value"),
     ("a.sqlite", "Dear diary, today I ran a study.\n" * 50, "a.sqlite is not a Parley run file"),
     ("b.sqlite", "Dear diary", "b.sqlite is not a Parley run file"),
@@ -240,12 +199,7 @@ run stardtox --data rtp.jsonl --sets moderate --prompts 1 --completions 1 --mode
 run framing --topics-from topics.txt --topics 2 --model sim/judge --quiet
 run malibu --config config.toml --dry-run
 run malibu --config config.yaml --dry-run
-scenarios list suite.toml
-import bbq predictions.jsonl --data bbq --out d.sqlite
-import squad answers.json --data squad.json --out e.sqlite
-import inspect inspect.json --out a.sqlite
-import autogen autogen.json --out b.sqlite
-import autogen autogen.jsonl --out c.sqlite"""
+scenarios list suite.toml"""
 
 
 NO_SOURCES = """
@@ -315,7 +269,7 @@ def test_what_people_type_may_be_long_or_no_text(parley, prepared, place, monkey
 
     from parley.cli import main
 
-    Path("\udcff.sqlite").write_bytes((prepared / "imported.sqlite").read_bytes())
+    Path("\udcff.sqlite").write_bytes((prepared / "mine.sqlite").read_bytes())
     stdout = io.TextIOWrapper(io.BytesIO(), "utf-8")
     monkeypatch.setattr("sys.stdout", stdout)  # a file's name that is not UTF-8, printed to a stream that is
     assert main(["report", "\udcff.sqlite", "--no-files", "--draws", "20"]) == 0

@@ -17,7 +17,7 @@ from parley.runs.opening import reason
 from tests.parley.test_bad_input import SIM, one_line
 
 FEW = ("--no-files", "--draws", "20")
-READS = (("show",), ("report", "--no-files"), ("export", "--format", "inspect"), ("compare", "whole.sqlite"))
+READS = (("show",), ("report", "--no-files"), ("export", "--format", "transcripts"), ("compare", "whole.sqlite"))
 
 
 def execute(path: Path, *statements: str) -> None:
@@ -142,7 +142,7 @@ REQUIRED = {
 ODD = ((None, [1], {"a": 1}), ("\ud800", 10**400, 1e308), ("", True, None))
 
 
-@pytest.mark.parametrize("study", [*REQUIRED, "imported"])
+@pytest.mark.parametrize("study", [*REQUIRED, "mine"])
 def test_facets_may_be_missing_or_anything(parley, prepared, study):
     run = prepared / f"{study}.sqlite"
     for facet in REQUIRED.get(study, ()):
@@ -179,7 +179,7 @@ def test_other_commands_on_a_run_that_is_not_ours(parley, prepared):
         "DELETE FROM checks",
     )
     for command in (
-        "export {} --format inspect",
+        "export {} --format transcripts",
         "view {} --export x.html",
         "compare {} {}",
         "run attention --from {}",

@@ -220,33 +220,24 @@ def message(role: str, content: str) -> Row:
     return {"role": role, "content": content}
 
 
-def trl_rows(form: str, count: int = 40) -> list[Row]:
+def pair_rows(*, explicit: bool) -> list[Row]:
     """Pairs on ten topics; the chosen answer is always the shorter one."""
     made: list[Row] = []
-    for n in range(count):
-        question, good, bad = f"Question {n % 10}?", f"answer {n}", f"answer {n} is this and {n + 1} is that"
-        asked, sides = [message("user", question)], {"chosen": good, "rejected": bad}
-        if form == "plain":
-            made.append({"prompt": question, **sides})
-        elif form == "implicit text":
-            made.append({side: f"\n\nHuman: {question}\n\nAssistant: {text}" for side, text in sides.items()})
-        else:
-            said = {side: [message("assistant", text)] for side, text in sides.items()}
-            whole = {side: [*asked, *reply] for side, reply in said.items()}
-            made.append({"prompt": asked, **said} if form == "conversation" else whole)
+    for n in range(40):
+        asked = [message("user", f"Question {n % 10}?")]
+        sides = {"chosen": f"answer {n}", "rejected": f"answer {n} is this and {n + 1} is that"}
+        said = {side: [message("assistant", text)] for side, text in sides.items()}
+        made.append({"prompt": asked, **said} if explicit else {side: [*asked, *said[side]] for side in said})
     return made
 
 
-def write(path: str, listed: list[Row]) -> str:
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    Path(path).write_text("".join(json.dumps(row) + "\n" for row in listed), "utf-8")
-    return path
-
-
-@pytest.mark.parametrize("form", ["plain", "conversation", "implicit", "implicit text"])
-def test_every_form_of_trl_is_read_alike(parley, form):
-    write("set/data/train.jsonl", trl_rows(form)[:30])
-    write("set/data/test.jsonl", trl_rows(form)[30:])
+@pytest.mark.parametrize("explicit", [False, True], ids=["trl", "trl-explicit"])
+def test_an_exports_pairs_are_audited_in_both_forms(parley, explicit):
+    rows = [json.dumps(row) + "\n" for row in pair_rows(explicit=explicit)]
+    Path("set").mkdir()
+    Path("set/train.jsonl").write_text("".join(rows[:30]), "utf-8")
+    Path("set/test.jsonl").write_text("".join(rows[30:]), "utf-8")
+    Path("set/export.json").write_text("{}")
     found = parley("report", "set", "--json").json
     assert (found["settings"]["pairs"], found["settings"]["topics"]) == (40, 10)
     by_name = {row["predictor"]: row for row in found["shortcuts"]}
@@ -255,15 +246,3 @@ def test_every_form_of_trl_is_read_alike(parley, form):
     assert next(row for row in found["repetitions"] if row["what"] == "topics in more than one split")["count"] == 10
     Path("set/export.json").write_text("{")
     assert parley("report", "set").complaints == ["parley: set/export.json: not a manifest of `parley export`"]
-
-
-def test_parquet_and_datasets_on_disk_are_read(parley):
-    datasets = pytest.importorskip("datasets")
-    table = datasets.Dataset.from_list(trl_rows("conversation"))
-    Path("hub").mkdir()
-    table.to_parquet("hub/train-00000-of-00001.parquet")
-    datasets.DatasetDict({"train": table}).save_to_disk("disk")
-    for folder in ("hub", "disk"):
-        result = parley("report", folder, "--json")
-        assert result.status == 0, result.err
-        assert result.json["settings"]["pairs"] == 40

@@ -21,7 +21,7 @@ from tests.panels import TINY_PANEL
 from tests.parley.test_bad_input import SIM, one_line
 
 SLOW = (*TINY_PANEL, "--model", "sim/judge?latency=0.02", "--concurrency", "2")
-READS = (("show",), ("show", "--list"), ("report", "--no-files"), ("export", "--format", "inspect"))
+READS = (("show",), ("show", "--list"), ("report", "--no-files"), ("export", "--format", "transcripts"))
 
 
 def listing(folder: Path) -> dict[str, bytes]:

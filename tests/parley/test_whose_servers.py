@@ -132,7 +132,7 @@ def test_a_run_file_of_somebody_else_reaches_no_server(parley, server, asked_for
     again = parley(*run, "--model", "openai/judge", "--out", "a.sqlite")
     assert again.status == 1
     assert "a.sqlite contains a different run (model: " in again.err
-    for words in ("report --no-files --draws 20", "show", "view --export page.html", "export --format inspect"):
+    for words in ("report --no-files --draws 20", "show", "view --export page.html", "export --format transcripts"):
         command, *flags = words.split()
         assert parley(command, "a.sqlite", *flags).status == 0
     assert (server.asked, asked_for) == ([], [])

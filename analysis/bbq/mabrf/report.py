@@ -11,7 +11,7 @@ import pandas as pd
 from parley.analysis.bbq.comparisons import with_method
 from parley.analysis.bbq.leaderboard import ROW
 from parley.analysis.bbq.mabrf.figures import passes_figure, relevancy_figure
-from parley.analysis.bbq.mabrf.reproduction import in_words, next_to_published, reproduction
+from parley.analysis.bbq.mabrf.published import next_to_published
 from parley.analysis.bbq.mabrf.tables import (
     MARK,
     PAPER,
@@ -47,11 +47,6 @@ AGAIN = "A chain is selected for its low score, so the score as selected is bias
 PUBLISHED = (
     "Theirs: 110 rows of BBQ-Hard, ten per category, without intervals; errors as printed. Ours: the rows of this run, "
     "counted as the paper counts. With ten rows, one row is a tenth of an accuracy: read the table by context first."
-)
-REPRODUCED = (
-    "Tables 3 and 5. paper: as printed; recomputed: from the authors' logs through this code; ours: runs of the same "
-    "model. All as the paper counts. comes_back: whether paper and recomputed agree to two decimals, where the log has "
-    "all rows of the cell (rows_recomputed)."
 )
 STOPS = (
     "The loop stops at a score of 1 and otherwise continues: that alone makes items with more passes end more biased."
@@ -166,7 +161,6 @@ def mabrf_sections(verdicts: pd.DataFrame, context: ReportContext) -> list[Secti
         return []
     frame = items(verdicts)
     searched = (replace(question, note=_same_start(frame)) for question in (SEARCHED, SEARCHED_SCORES))
-    reproduced = reproduction(frame)
     return [
         overcorrection_section(overcorrection(verdicts), ["system"]),
         _papers_section(frame),
@@ -179,7 +173,6 @@ def mabrf_sections(verdicts: pd.DataFrame, context: ReportContext) -> list[Secti
         *(answered(question, frame) for question in searched),
         Section(
             tables=[
-                Table("mabrf_reproduction", "The paper, its logs and our runs", reproduced, note=REPRODUCED),
                 Table(
                     name="mabrf_published",
                     title="The paper's tables 3 and 5, next to ours",
@@ -187,7 +180,6 @@ def mabrf_sections(verdicts: pd.DataFrame, context: ReportContext) -> list[Secti
                     note=PUBLISHED,
                 ),
             ],
-            words=list(in_words(reproduced)),
         ),
     ]
 

@@ -41,8 +41,7 @@ def items(verdicts: pd.DataFrame) -> pd.DataFrame:
     metric = verdicts["metric"].astype(str)
     verdicts = verdicts.assign(unit=own_units(verdicts))
     marked = verdicts[metric == MARK]
-    recorded = [name for name in ("source",) if name in marked]  # where units were read from a log
-    frame = marked[["unit", *dict.fromkeys((*FACETS, *ROW)), *recorded]].copy()
+    frame = marked[["unit", *dict.fromkeys((*FACETS, *ROW))]].copy()
     for name in ("category", "condition", "scenario", "method", "model"):
         frame[name] = frame[name].astype(str)
     frame = frame.set_index("unit", drop=False)

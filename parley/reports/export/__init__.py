@@ -1,13 +1,12 @@
-"""Datasets from debate runs: `make_dataset(paths, settings)`, then `write_dataset` or `push`. And whole runs.
+"""Datasets from runs: `make_dataset(paths, settings)`, then `write_dataset` or `push`. And whole runs as JSON lines.
 
 dataset = make_dataset([Path("runs/rldf-….sqlite")], Settings(format="trl", threshold=3))
 write_dataset(dataset, Path("age-pairs"))
 """
 
-from parley.reports.export.bbq_hard import to_bbq_hard
 from parley.reports.export.dataset import Dataset, make_dataset
 from parley.reports.export.settings import Settings
-from parley.reports.export.whole_runs import to_inspect, to_transcripts
+from parley.reports.export.transcripts import to_transcripts
 from parley.reports.export.write import push, refuse_folder, write_dataset
 
 __all__ = [
@@ -16,8 +15,6 @@ __all__ = [
     "make_dataset",
     "push",
     "refuse_folder",
-    "to_bbq_hard",
-    "to_inspect",
     "to_transcripts",
     "write_dataset",
 ]

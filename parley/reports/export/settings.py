@@ -27,7 +27,7 @@ class Settings(BaseModel, extra="forbid", frozen=True):
 
     format: Format = Field(
         "trl",
-        description="trl, trl-explicit, sft, kto, jsonl, parquet, datasets, hub; or a whole run: inspect, transcripts",
+        description="trl, trl-explicit, sft, kto, jsonl, parquet, datasets, hub; or a whole run: transcripts",
     )
     metric: str | None = Field(
         None, description="score to choose texts by (default: bias in rldf and bbq, toxicity in stardtox)"

@@ -23,8 +23,8 @@ from parley.base.errors import explain_unwritable
 from parley.reports.export.card import card
 from parley.reports.export.dataset import Dataset, Table, make_dataset
 from parley.reports.export.settings import Settings
+from parley.training.exported import MANIFEST
 
-MANIFEST = "export.json"
 MISSING = "this format needs more packages: pip install 'parley-autogen[datasets]'"
 
 
