@@ -185,19 +185,3 @@ def seed_configs(config: TrainConfig) -> list[TrainConfig]:
         config.model_copy(update={"seed": seed, "seeds": 1, "out": f"{config.out}/seed-{seed}"})
         for seed in range(config.seed, config.seed + config.seeds)
     ]
-
-
-def rlaif_config(config: TrainConfig, sft: str, folder: str) -> TrainConfig:
-    """The config that trains the RLAIF baseline in `folder`, on the pairs labelled there, from the same SFT model.
-
-    The limits on the debates' data do not apply to it, and its topics are those of the labelled pairs.
-    """
-    return config.model_copy(
-        update={
-            "data": f"{folder}/pairs",
-            "out": folder,
-            "sft_model_path": sft,
-            "rl": config.rl.model_copy(update={"topics_from": "debates"}),
-            **dict.fromkeys(("pairs", "topics", "rounds", "roles")),
-        }
-    )

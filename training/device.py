@@ -7,13 +7,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from parley.base.errors import ConfigError, ParleyError
 from parley.base.text import plural
 from parley.training.config import TrainConfig, TrainerSettings
 
-T = TypeVar("T")
 LORA_DROPOUT = 0.05
 """The published script's."""
 
@@ -28,19 +27,20 @@ def is_main() -> bool:
     return int(os.environ.get("RANK", "0")) == 0
 
 
-def in_main_process(work: Callable[[], T]) -> T | None:
-    """Does something in the main process, while the others wait; they get None."""
+def in_main_process(work: Callable[[], None]) -> None:
+    """Does something in the main process, while the others wait."""
     if world_size() == 1:
-        return work()
+        work()
+        return
     import torch
     from accelerate import PartialState
 
     PartialState(cpu=not torch.cuda.is_available())  # the processes meet
     # A group of their own, since it may take hours: that of the trainers gives up after ten minutes.
     group = torch.distributed.new_group(backend="gloo", timeout=timedelta(days=30))
-    done = work() if is_main() else None
+    if is_main():
+        work()
     torch.distributed.barrier(group)
-    return done
 
 
 def use_bf16(config: TrainConfig) -> bool:
@@ -50,13 +50,6 @@ def use_bf16(config: TrainConfig) -> bool:
     if config.bf16 is None:
         return bool(torch.cuda.is_available() and torch.cuda.is_bf16_supported())
     return config.bf16
-
-
-def trainer_precision(config: TrainConfig) -> Any:
-    """A block in which a model with weights in 32 bits computes as within a trainer."""
-    import torch
-
-    return torch.autocast(device().type, dtype=torch.bfloat16, enabled=use_bf16(config))
 
 
 def inference_dtype(config: TrainConfig) -> Any:

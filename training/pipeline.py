@@ -21,7 +21,7 @@ from parley.training.stages import Stage
 def run_stages(
     config: TrainConfig,
     stages: Sequence[Stage],
-    report: Callable[[str], None] = lambda line: None,
+    report: Callable[[str], None],
     *,
     will_evaluate: bool = False,
 ) -> dict[str, dict[str, Any]]:

@@ -67,7 +67,7 @@ def mean_over_seeds(rows: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> l
     """One row per combination of the keys: every number's mean over its seeds, and its standard deviation, `…_sd`.
 
     Ends of intervals are averaged too: an interval over items says how well a seed's number is known, the standard
-    deviation how much training with another seed changes it. p-values are left out. Booleans become counts.
+    deviation how much training with another seed changes it. p-values are left out.
 
     Args:
         rows: The rows of all seeds.
@@ -83,9 +83,6 @@ def _summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     summary: dict[str, Any] = {"seeds": len(rows)}
     for name in dict.fromkeys(name for row in rows for name in row):
         values = [row.get(name) for row in rows]
-        if all(isinstance(value, bool) for value in values):
-            summary[name] = sum(map(bool, values))
-            continue
         numbers = [float(value) for value in values if value is not None and _is_number(value)]
         if not numbers or name in ("seed", "p", "p_adjusted"):
             continue

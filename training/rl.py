@@ -59,7 +59,7 @@ def train_rl(context: TrainingContext, settings: RlSettings, run: StageRun) -> F
     kl_limit = KlLimit(settings.max_kl or float("inf"), by_exception=not resumable)
     run.callbacks.append(kl_limit)
     make_trainer = rl_trainers.ppo if settings.algorithm == "ppo" else rl_trainers.rloo
-    run.train(make_trainer(context, settings, run, model), resumable=resumable)
+    run.train(make_trainer(context, settings, run, model))
     rewards = [entry["reward"] for entry in read_log(run.folder.log) if "reward" in entry]
     return {
         "algorithm": settings.algorithm,

@@ -41,6 +41,7 @@ class StageRun:
         self.callbacks: list[Any] = []
         self.trainer: Any = None
         self.seconds = 0.0
+        self.resumable = True
         device.avoid_cudnn_attention()
         device.reset_peak_memory()
         self._seed()  # a new head is drawn at random when the model is loaded
@@ -55,9 +56,11 @@ class StageRun:
 
         Args:
             model: The model to train.
-            resumable: Whether the trainer can resume; otherwise earlier checkpoints are removed.
+            resumable: Whether the trainer can resume; otherwise earlier checkpoints are removed. One that cannot
+                (PPO's) also prints, and is stopped by an exception.
         """
         self.context.require_disk_space(model)
+        self.resumable = resumable
         if not resumable:
             shutil.rmtree(self.folder.checkpoints, ignore_errors=True)
         self.checkpoint = self.folder.begin()
@@ -88,15 +91,10 @@ class StageRun:
             "callbacks": self.callbacks,
         }
 
-    def train(self, trainer: Any, *, resumable: bool = True) -> None:
-        """Trains, from the checkpoint if there is one.
-
-        Args:
-            trainer: One of TRL's.
-            resumable: Whether it can resume; one that cannot (PPO's) prints, and is stopped by an exception.
-        """
+    def train(self, trainer: Any) -> None:
+        """Trains with one of TRL's trainers, from the checkpoint if there is one."""
         self.trainer = without_printing(trainer)
-        resume = {"resume_from_checkpoint": str(self.checkpoint) if self.checkpoint else None} if resumable else {}
+        resume = {"resume_from_checkpoint": str(self.checkpoint) if self.checkpoint else None} if self.resumable else {}
         start = time.perf_counter()
         with device.explain_out_of_memory(), redirect_stdout(sys.stderr), suppress(TrainingStopped):
             trainer.train(**resume)

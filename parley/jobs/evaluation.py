@@ -7,7 +7,6 @@ One model is loaded at a time, in the order of `evaluate.systems`. Those in `eva
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 from collections.abc import Callable, Iterator
@@ -22,7 +21,7 @@ from parley.analysis.reporting.optimism import family, gap_sentences, gap_table
 from parley.analysis.reporting.render import write
 from parley.analysis.reporting.report import Report, Table
 from parley.analysis.rldf.rubrics import severity_warning
-from parley.base.errors import ConfigError, ParleyError
+from parley.base.errors import ConfigError
 from parley.reports import cautions
 from parley.runs import RunFile, frames
 from parley.runs.job import Job
@@ -49,7 +48,7 @@ GAPS = (
 TEMPERATURE = 0.7
 """At which the scored answers are sampled."""
 RunJob = Callable[[Job], None]
-"""Runs a study; the command line's version shows progress."""
+"""Runs a study; ParleyError if it does not complete."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,15 +64,7 @@ class EvaluatedSystem:
     """Changes when the model is trained again, so that its earlier runs are not used for it."""
 
 
-def run_job(job: Job) -> None:
-    """Runs a study without progress; ParleyError if it does not complete."""
-    result = asyncio.run(job.execute())
-    if not result.complete:
-        why = result.stopped or result.first_error or "units failed"
-        raise ParleyError(f"{job.path} is not complete ({why}); the same command resumes it")
-
-
-def evaluate(config: TrainConfig, run: RunJob = run_job) -> Report:
+def evaluate(config: TrainConfig, run: RunJob) -> Report:
     """Runs what has not been run yet, and writes the report to OUT/evaluate.
 
     Args:

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from parley.base.errors import ConfigError, ParleyError
-from parley.jobs.evaluation import RunJob, model_name, run_job
+from parley.jobs.evaluation import RunJob, model_name
 from parley.judging.rldf.answers import NEUTRAL
 from parley.runs import RunFile, frames
 from parley.runs.job import Job
 from parley.runs.options import Options
-from parley.training.config import TrainConfig, rlaif_config
+from parley.training.config import TrainConfig
 from parley.training.device import in_main_process
 from parley.training.folders import read_manifest, system_folders
 from parley.training.pairs import pair_row, read_pairs, write_rows
@@ -25,7 +25,7 @@ MAX_TOKENS = 160
 """Of an answer that the labeller reads."""
 
 
-def label_pairs(config: TrainConfig, run: RunJob = run_job) -> TrainConfig:
+def label_pairs(config: TrainConfig, run: RunJob) -> TrainConfig:
     """Has the labeller compare two answers per topic, and gives the config that trains on the pairs.
 
     Args:
@@ -39,7 +39,16 @@ def label_pairs(config: TrainConfig, run: RunJob = run_job) -> TrainConfig:
         raise ConfigError(f"there is no finished sft stage at {sft}: run `parley train sft` first")
     folder = Path(config.out) / "rlaif"
     in_main_process(lambda: _label(config, run, sft, folder))
-    return rlaif_config(config, str(sft), str(folder))
+    # The limits on the debates' data do not apply to the labelled pairs, whose topics are all there are.
+    return config.model_copy(
+        update={
+            "data": f"{folder}/pairs",
+            "out": str(folder),
+            "sft_model_path": str(sft),
+            "rl": config.rl.model_copy(update={"topics_from": "debates"}),
+            **dict.fromkeys(("pairs", "topics", "rounds", "roles")),
+        }
+    )
 
 
 def _label(config: TrainConfig, run: RunJob, sft: Path, folder: Path) -> None:

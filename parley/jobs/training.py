@@ -19,7 +19,7 @@ import pandas as pd
 from parley.analysis.reporting.render import write
 from parley.analysis.reporting.report import Report, Table, json_values
 from parley.base.errors import ConfigError
-from parley.jobs.evaluation import RunJob, evaluate, merge, run_job
+from parley.jobs.evaluation import RunJob, evaluate, merge
 from parley.jobs.rlaif import label_pairs
 from parley.training.all_stages import STAGES, steps
 from parley.training.base_model import require_packages
@@ -35,9 +35,7 @@ Progress = Callable[[str], None]
 """Takes a line about the progress."""
 
 
-def run_training(
-    stage: str, config: TrainConfig, report: Progress = lambda line: None, run: RunJob = run_job
-) -> dict[str, Any]:
+def run_training(stage: str, config: TrainConfig, report: Progress, run: RunJob) -> dict[str, Any]:
     """Runs one stage, or all; the results by stage.
 
     Args:

@@ -145,9 +145,9 @@ def test_an_ablation_writes_its_report(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_means_over_seeds() -> None:
     """SD of 1, 2, 3 is 1 (n − 1 in the denominator)."""
-    rows = [{"seed": n, "system": "RLDF", "mean": float(n), "low": n - 1.0, "p": 0.1, "won": n > 1} for n in (1, 2, 3)]
+    rows = [{"seed": n, "system": "RLDF", "mean": float(n), "low": n - 1.0, "p": 0.1} for n in (1, 2, 3)]
     assert mean_over_seeds(rows, ["system"]) == [
-        {"system": "RLDF", "seeds": 3, "mean": 2.0, "mean_sd": 1.0, "low": 1.0, "won": 2}
+        {"system": "RLDF", "seeds": 3, "mean": 2.0, "mean_sd": 1.0, "low": 1.0}
     ]
     (alone,) = mean_over_seeds(rows[:1], ["system"])
     assert alone["mean_sd"] is None, "one seed has no spread"

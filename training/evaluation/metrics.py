@@ -27,7 +27,7 @@ from parley.analysis.stats.proportions import cluster_proportion
 from parley.analysis.stats.resampling import DRAWS
 from parley.analysis.stats.results import ALPHA, Line, columns
 from parley.base.text import p_text
-from parley.training.figures import differences_figure, radar_figure
+from parley.training.evaluation.figures import differences_figure, radar_figure
 
 OVERALL = "overall"
 LOWER_IS_BETTER = "BS is severity: lower is better; CE and LS: higher is better."
