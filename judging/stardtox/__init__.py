@@ -1,6 +1,6 @@
 """The study `stardtox`: a team of evaluators, methods of completing sentences, and the loop that revises them."""
 
-from parley.judging.stardtox.detox import Detoxed, Iteration, Score, detox
+from parley.judging.stardtox.detox import Detoxed, Iteration, Score, detox, detox_async
 from parley.judging.stardtox.methods import (
     METHODS,
     CompletionContext,
@@ -25,6 +25,7 @@ __all__ = [
     "Team",
     "continuation",
     "detox",
+    "detox_async",
     "load_team",
     "toxicity_of",
 ]

@@ -1,7 +1,8 @@
 """STARDTOX's loop on any text, for applications and for `parley detox`.
 
-    done = await detox("You are an idiot.", model="openai/gpt-6-luna")
-    done.text, done.met
+    revised = detox("You are an idiot.", model="openai/gpt-6-luna")
+    revised.text, revised.met
+    await detox_async(text, models=models)      # inside an event loop, and for many texts
 
 The loop should do no harm. A text that the scorers find harmless stays as it is. So does one that they cannot score or
 are unsure about, but it does not meet the criteria. The best draft is returned, never one that is more toxic than the
@@ -23,6 +24,7 @@ from parley.agents.evaluation import Criterion, ScoreFunction, scores_of
 from parley.agents.fencing import fence_judged
 from parley.agents.models.sim import refuse_unknown_effects
 from parley.agents.transcripts import record_calls
+from parley.base.tasks import blocking
 from parley.judging import overcorrection
 from parley.judging.config import NO_MEASURE
 from parley.judging.overcorrection import keeps_something
@@ -112,7 +114,7 @@ class Detoxed:
         return tuple(step.decision for step in last.values())
 
 
-async def detox(
+async def detox_async(
     text: str,
     *,
     prompt: str | None = None,
@@ -193,6 +195,9 @@ async def detox(
     finally:
         if models is None:
             await clients.close()
+
+
+detox = blocking(detox_async)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,8 +17,7 @@ from parley.base.text import visible
 from parley.cli.command import Answer, Command
 from parley.cli.flags import Positional
 from parley.cli.run import fetch_weights
-from parley.judging.stardtox import Detoxed, Iteration, load_team
-from parley.judging.stardtox import detox as run_loop
+from parley.judging.stardtox import Detoxed, Iteration, detox_async, load_team
 from parley.judging.toxicity import known_scorers
 from parley.reports import cautions
 
@@ -92,7 +91,7 @@ class Detox(Command):
 
         try:
             settings = self.model_dump(exclude={"as_json", "text"})
-            return await run_loop(
+            return await detox_async(
                 text,
                 **settings,
                 models=models,

@@ -20,7 +20,6 @@ from parley.agents import Client
 from parley.agents.models import catalogue
 from parley.agents.providers import SAMPLED, provider_of
 from parley.base.errors import ConfigError
-from parley.base.plugins import load_object
 from parley.base.text import plural, visible
 from parley.cli import Parser
 from parley.cli.command import Answer, Command
@@ -29,19 +28,12 @@ from parley.cli.flags import Positional, add_flags, count_advanced, given, read_
 from parley.cli.progress import ProgressView, fetch_with_bar
 from parley.cli.shared import AddParser
 from parley.cli.signals import STOPPED_IN_TIME, Signals
-from parley.jobs.writing import Writer, refuse_overwriting, save
+from parley.cli.writing import WRITERS, refuse_overwriting, save
 from parley.runs import Engine, Result
 from parley.runs.job import Job, complete
 from parley.runs.options import Options, validated
 from parley.runs.packing import run_stem
 from parley.runs.studies import find_study, known_studies
-
-WRITERS = {
-    "topics": "parley.jobs.writing:TOPICS",
-    "malibu-derive": "parley.jobs.writing:SUITE",
-    "malibu-respond": "parley.jobs.writing:SUITE",
-}
-"""What writes the file of `--to`, by study; others have no such flag."""
 
 EXPORTED = ("rldf", "stardtox", "bbq")
 """The studies whose texts make a dataset without further settings."""
@@ -104,7 +96,7 @@ class Run(Command):
             return dry_run(job, self.limits)
         if self.to and self.study not in WRITERS and not self.export:
             raise ConfigError("--to needs --export: --export trl --to FOLDER writes pairs for TRL")
-        writer: Writer | None = load_object(WRITERS[self.study]) if self.to and self.study in WRITERS else None
+        writer = WRITERS.get(self.study) if self.to else None
         if self.to and writer:
             refuse_overwriting(self.to, job.path, writer.suffix, force=self.force)
         folder = self.to or Path(f"{run_stem(job.path)}-{self.export}")

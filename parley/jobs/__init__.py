@@ -1,5 +1,4 @@
-"""Work beyond a single run: the evaluation of trained models, the RLAIF baseline, ablations, forecasts of large runs,
-files that studies write, and the critique loop for applications.
+"""Training that runs studies: the evaluation of trained models, the RLAIF baseline, ablations and repeats.
 
-Metrics and configs of the first three are in `parley.training`.
+Metrics and configs are in `parley.training`.
 """

@@ -74,7 +74,9 @@ def suite(study: Any, run: Path) -> Written:
     )
 
 
-TOPICS, SUITE = Writer(".txt", topics), Writer(".toml", suite)
+SUITE = Writer(".toml", suite)
+WRITERS = {"topics": Writer(".txt", topics), "malibu-derive": SUITE, "malibu-respond": SUITE}
+"""What writes the file of `--to`, by study; others have no such flag."""
 
 
 def _accepted(run: Path) -> list[Any]:
