@@ -4,20 +4,18 @@
         call(f"{url}/200/v1")         # every chat completion is answered after 200 ms
 
 It runs in its own process and does as little as possible (no framework, no JSON parsing), so that it is not the
-bottleneck. A request with a schema is a referee's, and gets a report. Requests beyond `per_minute` get a 429. `counted`
-returns the counts so far. Not a command of its own.
+bottleneck. A request with a schema is a referee's, and gets a report. `counted` returns the counts so far.
+Not a command of its own.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import random
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from urllib.request import urlopen
@@ -32,7 +30,6 @@ _USAGE = {"prompt_tokens": 100, "completion_tokens": 120, "total_tokens": 220}
 _CHOICE = {"index": 0, "message": {"role": "assistant", "content": _MARK}, "finish_reason": "stop"}
 _HEAD = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1_700_000_000, "model": "bench"}
 _BEFORE, _AFTER = json.dumps({**_HEAD, "choices": [_CHOICE], "usage": _USAGE}).split(_MARK)
-_REFUSED = json.dumps({"error": {"message": "too many requests", "type": "requests", "code": "rate_limit_exceeded"}})
 
 
 def report(body: bytes) -> str:
@@ -44,24 +41,10 @@ def report(body: bytes) -> str:
 
 
 class ServerState:
-    """What all connections share: the counts and the rate limit."""
+    """What all connections share: the counts."""
 
-    def __init__(self, per_minute: float) -> None:
-        self.per_second = per_minute / 60
-        self.requests = self.bytes = self.refused = 0
-        self._tokens, self._refilled = self.per_second, time.monotonic()
-
-    def admits(self) -> bool:
-        """Whether a request is within the rate limit: a token bucket of one second."""
-        if not self.per_second:
-            return True
-        now = time.monotonic()
-        self._tokens = min(self.per_second, self._tokens + (now - self._refilled) * self.per_second)
-        self._refilled = now
-        if self._tokens < 1:
-            return False
-        self._tokens -= 1
-        return True
+    def __init__(self) -> None:
+        self.requests = self.bytes = 0
 
 
 class Connection(asyncio.Protocol):
@@ -88,39 +71,32 @@ class Connection(asyncio.Protocol):
     def answer(self, head: bytes, body: bytes) -> None:
         latency, state = _LATENCY.match(head), self.state
         if not latency:
-            self.write(
-                "200 OK", json.dumps({"requests": state.requests, "bytes": state.bytes, "refused": state.refused})
-            )
-        elif not state.admits():
-            state.refused += 1
-            self.write("429 Too Many Requests", _REFUSED, "Retry-After: 1\r\n")
+            self.write(json.dumps({"requests": state.requests, "bytes": state.bytes}))
         else:
             state.requests, state.bytes = state.requests + 1, state.bytes + len(body)
             said = report(body) if b'"response_format"' in body else reply()
             text = _BEFORE + json.dumps(said)[1:-1] + _AFTER
-            self.loop.call_later(int(latency[1]) / 1000, self.write, "200 OK", text)
+            self.loop.call_later(int(latency[1]) / 1000, self.write, text)
 
-    def write(self, status: str, text: str, more: str = "") -> None:
+    def write(self, text: str) -> None:
         if self.transport.is_closing():
             return
-        head = (
-            f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {len(text.encode())}\r\n{more}\r\n"
-        )
+        head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(text.encode())}\r\n\r\n"
         self.transport.write((head + text).encode())
 
 
-async def serve(per_minute: float) -> None:
+async def serve() -> None:
     """Serves until it is stopped; the first line of stdout is the port."""
-    state = ServerState(per_minute)
+    state = ServerState()
     listener = await asyncio.get_running_loop().create_server(lambda: Connection(state), "127.0.0.1", 0, backlog=4096)
     print(listener.sockets[0].getsockname()[1], flush=True)
     await listener.serve_forever()
 
 
 @contextmanager
-def server(per_minute: float = 0) -> Iterator[str]:
+def server() -> Iterator[str]:
     """The server's address, while it runs."""
-    command = [sys.executable, "-m", "benchmarks.server", "--per-minute", str(per_minute)]
+    command = [sys.executable, "-m", "benchmarks.server"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:
@@ -131,14 +107,11 @@ def server(per_minute: float = 0) -> Iterator[str]:
 
 
 def counted(url: str) -> dict[str, int]:
-    """The number of requests answered, their bytes, and the number refused so far."""
+    """The number of requests answered so far, and their bytes."""
     with urlopen(url + "/counted") as answer:
         counts: dict[str, int] = json.load(answer)
     return counts
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--per-minute", type=float, default=0, help="requests answered per minute (0: all)")
-    arguments = parser.parse_args()
-    asyncio.run(serve(arguments.per_minute))
+    asyncio.run(serve())

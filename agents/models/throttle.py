@@ -53,7 +53,7 @@ class Throttle:
         self.under_way = 0
         self.slowed = 0
         self._paused_until = 0.0
-        self._waiting: list[tuple[int, int, Callable[[], bool]]] = []
+        self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
         self._arrivals = count()
 
     async def enter(self, order: int = 0) -> None:
@@ -65,15 +65,8 @@ class Throttle:
         await self._wait_out_pause()
         if self.take():
             return
-        slot = asyncio.get_running_loop().create_future()
-
-        def start() -> bool:
-            if slot.done():
-                return False
-            slot.set_result(None)
-            return True
-
-        self.queue(order, start)
+        slot: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._waiting, (order, next(self._arrivals), slot))
         try:
             await slot
         except asyncio.CancelledError:
@@ -93,10 +86,6 @@ class Throttle:
         self.under_way += 1
         return True
 
-    def queue(self, order: int, start: Callable[[], bool]) -> None:
-        """Have `start` called when there is a slot; it returns whether the call still wants it."""
-        heapq.heappush(self._waiting, (order, next(self._arrivals), start))
-
     async def _wait_out_pause(self) -> None:
         while self._paused_until:
             remaining = self._paused_until - time.monotonic()
@@ -111,10 +100,10 @@ class Throttle:
         if succeeded and self.limit < self.max_limit:
             self.limit = min(float(self.max_limit), self.limit + self._step / self.limit)
         while self._waiting and self.under_way < int(self.limit):
-            _, _, start = heapq.heappop(self._waiting)
-            self.under_way += 1
-            if not start():
-                self.under_way -= 1
+            _, _, slot = heapq.heappop(self._waiting)
+            if not slot.done():  # its call was not cancelled meanwhile
+                slot.set_result(None)
+                self.under_way += 1
 
     def slow_down(self, retry_after: float | None, *, reported: bool = False) -> None:
         """Lower the limit after a 429: of this process, or `reported` by another worker."""

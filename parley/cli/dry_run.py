@@ -1,32 +1,24 @@
-"""What a run would do and cost, before anything is sent: `parley run STUDY --dry-run [--limits …]`."""
+"""What a run would do and cost, before anything is sent: `parley run STUDY --dry-run`."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
-
-from pydantic import BaseModel, Field
 
 from parley.agents import Client
 from parley.agents.models.prices import Price
 from parley.agents.models.registry import client_class
 from parley.agents.models.request import split_name
-from parley.base.errors import ConfigError
 from parley.base.text import plural
 from parley.cli.command import Answer
-from parley.jobs.forecast import Forecast, Machine, ProviderLimits, Work, forecast
 from parley.runs.job import Job
-from parley.runs.options import Options, validated
 
 
-def dry_run(job: Job, limits: Sequence[str] | None = None) -> Answer:
+def dry_run(job: Job) -> Answer:
     """What a job would do and cost.
 
     Args:
         job: What would be executed.
-        limits: A provider's limits as KEY=VALUE, to forecast time, disk and memory; None: no forecast.
     """
     jobs = [part for part in (None if job.known_failure else job.check, job) if part is not None]
     names = list(dict.fromkeys(name for part in jobs for name in part.study.models()))
@@ -46,16 +38,7 @@ def dry_run(job: Job, limits: Sequence[str] | None = None) -> Answer:
         "run": job.path,
         "notes": job.notes(dry_run=True),
     }
-    lines = list(_lines(job, plan))
-    if limits is not None:
-        expected = _forecast(plan, limits, job.options)
-        plan["forecast"] = {
-            **{key: value for key, value in asdict(expected).items() if key != "unit_ends"},
-            "bounds": {name: None if math.isinf(rate) else rate for name, rate in expected.bounds.items()},
-            "bound_by": expected.bound_by,
-        }
-        lines += _forecast_lines(expected)
-    return Answer(plan, lines)
+    return Answer(plan, _lines(job, plan))
 
 
 def _lines(job: Job, plan: Mapping[str, Any]) -> Iterator[str]:
@@ -83,61 +66,7 @@ def _lines(job: Job, plan: Mapping[str, Any]) -> Iterator[str]:
     yield from plan["notes"]
 
 
-class Limits(BaseModel, extra="forbid", frozen=True, allow_inf_nan=False):
-    """The keys of --limits: what a forecast assumes of the provider and of this machine."""
-
-    requests_a_minute: float | None = Field(None, gt=0)
-    tokens_a_minute: float | None = Field(None, gt=0)
-    latency: float = Field(1.0, gt=0)
-    spread: float = Field(0.5, ge=0)
-    faults: float = Field(0.0, ge=0, lt=1)
-    concurrency: int = Field(256, ge=1)
-    cpu_ms: float = Field(0.6, ge=0)
-    processes: int = Field(1, ge=1)
-    calls: int | None = Field(None, ge=1)
-    seed: int = 0
-
-
-def _forecast(plan: Mapping[str, Any], typed: Sequence[str], options: Options) -> Forecast:
-    pairs = [text.partition("=") for text in typed]
-    if wrong := [text for text, (_, sign, _) in zip(typed, pairs, strict=True) if not sign]:
-        raise ConfigError(f"--limits takes KEY=VALUE, got '{wrong[0]}' (keys: {', '.join(Limits.model_fields)})")
-    usual = {"concurrency": options.concurrency, "processes": options.workers}
-    given = {key: value for key, value in usual.items() if value} | {key: value for key, _, value in pairs}
-    limits = validated(Limits, given)
-    calls = max(plan["calls"], 1)
-    work = Work(
-        calls=limits.calls or calls,
-        calls_a_unit=max(1, round(calls / max(plan["units"], 1))),
-        prompt_tokens=plan["prompt_tokens"] / calls,
-        reply_tokens=plan["completion_tokens"] / calls,
-    )
-    provider = ProviderLimits(
-        requests_a_minute=limits.requests_a_minute or math.inf,
-        tokens_a_minute=limits.tokens_a_minute or math.inf,
-        latency=limits.latency,
-        spread=limits.spread,
-        faults=limits.faults,
-    )
-    machine = Machine(concurrency=limits.concurrency, cpu_ms=limits.cpu_ms, processes=limits.processes)
-    return forecast(work, provider, machine, limits.seed)
-
-
-def _forecast_lines(expected: Forecast) -> Iterator[str]:
-    yield f"  time         {duration(expected.seconds)} ({expected.calls_a_second:,.1f} calls/s)"
-    for name, value in sorted(expected.bounds.items(), key=lambda bound: bound[1]):
-        mark = "  <- the bottleneck" if name == expected.bound_by else ""
-        rate = "no limit" if math.isinf(value) else f"{value:,.1f} calls/s at most"
-        yield f"    {name.replace(' a ', ' per '):<20} {rate}{mark}"
-    yield f"  refused      {expected.refused:.3f} per call; {expected.failed:.2%} of the units fail"
-    yield f"  disk         {expected.run_gb:,.1f} GB run file, {expected.cache_gb:,.1f} GB reply cache"
-    yield f"  memory       {expected.memory_mb:,.0f} MB"
-    yield f"  CPU          {duration(3600 * expected.cpu_hours)} of one core"
-
-
 def duration(seconds: float) -> str:
-    if math.isinf(seconds):
-        return "infinite: no call succeeds"
     if seconds < 120:
         return f"{seconds:.1f} seconds"
     return f"{seconds / 60:.1f} minutes" if seconds < 7200 else f"{seconds / 3600:,.1f} hours"

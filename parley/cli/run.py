@@ -42,17 +42,11 @@ EXPORTED = ("rldf", "stardtox", "bbq")
 class Run(Command):
     """Run a study, or resume it."""
 
-    needs: ClassVar = {"limits": "dry_run", "force": "to"}
+    needs: ClassVar = {"force": "to"}
 
     study: Positional[str] = Field(description="the study's name, or your own as file.py:Class")
     config: Path | None = Field(None, title="FILE", description="TOML or YAML file with the flags below as keys")
     dry_run: bool = Field(False, description="print the plan and its expected cost, and send nothing")
-    limits: list[str] | None = Field(
-        None,
-        title="KEY=VALUE",
-        description="with --dry-run: also forecast time, disk, memory and the bottleneck under a provider's limits, "
-        "such as requests_a_minute=500,latency=1.5",
-    )
     report: bool = Field(False, description="print the report when the run is done")
     export: Literal["trl", "trl-explicit", "sft", "kto", "jsonl", "parquet", "datasets"] | None = Field(
         None, description="make a dataset of the run in this format, as `parley export` does with its defaults"
@@ -93,7 +87,7 @@ class Run(Command):
     def answer(self) -> Answer:
         job = Job.make(self.study, self._config, self._options)
         if self.dry_run:
-            return dry_run(job, self.limits)
+            return dry_run(job)
         if self.to and self.study not in WRITERS and not self.export:
             raise ConfigError("--to needs --export: --export trl --to FOLDER writes pairs for TRL")
         writer = WRITERS.get(self.study) if self.to else None
@@ -147,8 +141,6 @@ def parser_of(study: str, *, everything: bool, make: AddParser = Parser) -> argp
     parser.add_argument("-q", dest="quiet", action="store_const", const=True, help=argparse.SUPPRESS)
     unused = () if study in EXPORTED else ("export",) if study in WRITERS else ("export", "to", "force")
     add_flags(parser, Run, leave_out=("study", *unused))
-    limits = next(action for action in parser._actions if action.dest == "limits")
-    limits.nargs, limits.const = "?", []  # without a value: a provider without limits
     add_flags(parser, found.Config, f"the study {study}", everything=everything)
     add_flags(parser, Options, "the run", everything=everything)
     return parser

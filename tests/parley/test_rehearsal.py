@@ -1,8 +1,7 @@
-"""Before a run: calls and tokens by a rehearsal on a simulated model, what is cached, the time within limits."""
+"""Before a run: calls and tokens by a rehearsal on a simulated model, what is cached."""
 
 from __future__ import annotations
 
-import math
 import re
 import shlex
 import time
@@ -10,7 +9,6 @@ import time
 import pytest
 from aiohttp import web
 
-from parley.jobs.forecast import Machine, ProviderLimits, Work, forecast
 from tests.golden.cases import CASES
 from tests.golden.data import write_data
 from tests.own_study import STUDY
@@ -125,48 +123,3 @@ def test_cached_tokens_are_recorded_priced_and_shown(parley, server, run_file, m
     report = parley("report", "a.sqlite", "--no-files", "--all", "--draws", "20")
     assert "of prompt tokens were in the server's cache" in " ".join(report.out.split())
     assert "in the server's cache" in " ".join(parley("show", "a.sqlite", "p2/").out.split())
-
-
-NEVER = ProviderLimits(latency=0.1, faults=1.0)
-BUSY, MANY = ProviderLimits(capacity=8, latency=0.2), Work(300 * 24, 24)
-TEN_MILLION = Work(10_000_000), ProviderLimits(latency=1.0, spread=0.5), Machine(concurrency=256)
-KNOWN = {
-    "100 calls of a second, ten at a time": (
-        (Work(100, 1), ProviderLimits(latency=1.0), Machine(10, cpu_ms=0)),
-        {"seconds": 10.0, "bound_by": "latency", "refused": 0},
-    ),
-    "the calls of a unit come one after the other": (
-        (Work(16, 8), ProviderLimits(latency=1.0), Machine(100, cpu_ms=0)),
-        {"seconds": 8.0},
-    ),
-    "2 ms of one core a call": ((Work(1000, 1), ProviderLimits(latency=0.0), Machine(50, 2.0)), {"seconds": 2.0}),
-    "and of two": ((Work(1000, 1), ProviderLimits(latency=0.0), Machine(50, 2.0, processes=2)), {"seconds": 1.0}),
-    "as many requests a minute as are allowed, and none is refused": (
-        (Work(100, 1), ProviderLimits(requests_a_minute=600, latency=0.1), Machine(1, cpu_ms=0)),
-        {"seconds": 10.0, "refused": 0},
-    ),
-    "100 calls of a tenth of a second, and 11 pauses of a second": (
-        (Work(100, 1), ProviderLimits(requests_a_minute=300, latency=0.1), Machine(1, cpu_ms=0)),
-        {"seconds": 21.0, "refused": 0.11, "bound_by": "requests a minute"},
-    ),
-    "the same for 100 tokens a call": (
-        (Work(100, 1, 60, 40), ProviderLimits(tokens_a_minute=30_000, latency=0.1), Machine(1, cpu_ms=0)),
-        {"seconds": 21.0, "refused": 0.11, "bound_by": "tokens a minute"},
-    ),
-    "a provider that never answers": ((Work(64), NEVER, Machine(concurrency=8)), {"failed": 1.0}),
-    "nor a single call": ((Work(1, 1), NEVER, Machine(concurrency=8)), {"failed": 1.0}),
-    "a lognormal latency has the mean exp(spread² / 2)": (
-        TEN_MILLION,
-        {"seconds": 10_000_000 * math.exp(0.125) / 256, "cpu_hours": 10_000_000 * 0.6 / 1000 / 3600},
-    ),
-    "eight at a time, however many wait": ((MANY, BUSY, Machine()), {"seconds": 180.0}),
-    "and if few wait": ((MANY, BUSY, Machine(16)), {"seconds": 180.0}),
-}
-
-
-@pytest.mark.parametrize("name", KNOWN)
-def test_results_that_are_arithmetic(name):
-    given, results = KNOWN[name]
-    found = forecast(*given)
-    for key, value in results.items():
-        assert getattr(found, key) == (value if isinstance(value, str) else pytest.approx(value, rel=0.01))
