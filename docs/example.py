@@ -1,12 +1,10 @@
 """Pack the runs of the example that ships with Parley (`parley view --example`).
 
-    python -m docs.example --silent qwen-silent.sqlite --talking qwen-talk.sqlite \
-        --part '{"phases": [1], "yardstick": "off", "identities": ["race", "religion"]}'
+    python -m docs.example --silent qwen-silent.sqlite --talking qwen-talk.sqlite
     python -m docs.example        # after a change of the report: only the page that is shown at once
 
 Each run is copied, compacted by SQLite and compressed by xz; together they may have 1.45 MB. Look through them first:
-what is in a run file is published, host names and paths too. `--part` keeps of the talking run what a run with other
-settings would have been, so that it fits.
+what is in a run file is published, host names and paths too.
 """
 
 from __future__ import annotations
@@ -18,19 +16,14 @@ import lzma
 import sqlite3
 import sys
 import tempfile
-from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import tomli_w
 
 from parley.runs import RunFile
 from parley.runs.diagnosis import find_damage
 from parley.runs.example import FOLDER, INDEX, PAGE, example_runs
-from parley.runs.job import make_study
-from parley.runs.plan import HASH, PLAN, describe, measure
-from parley.runs.salvage import copy_units
 from parley.viewer.index import SearchIndex
 from parley.viewer.reporter import compute
 
@@ -38,31 +31,6 @@ MAX_BYTES = 1_450_000
 FIRST = "silent"
 """The run that `parley view --example` opens."""
 TARGET = Path(__file__).parents[1] / "parley" / "runs" / FOLDER
-
-
-def keep_part(run: Path, settings: Mapping[str, Any], target: Path) -> None:
-    """Write the part of a run that a run with other settings would have been.
-
-    Args:
-        run: The whole run.
-        settings: What the part has otherwise, as in the table `run`.
-        target: The new run file.
-    """
-    with RunFile.open(run) as whole:
-        info = whole.info()
-        study = make_study(info["target"], {**info["config"], **settings})
-        planned = list(study.plan())
-        stored = {unit: json.loads(facets) for unit, facets in whole.stream("SELECT id, facets FROM units")}
-        if other := [unit.id for unit in planned if stored.get(unit.id) != dict(unit.facets)]:
-            sys.exit(f"example: {len(other)} units of the part are not in {run}, such as {other[0]}")
-        described = describe(study, info["target"], measure(study))
-        # What ran it, and on which texts, was true then; that this part was to be analysed alone was not planned.
-        described |= {key: info[key] for key in ("versions", "sources")}
-        described = {key: value for key, value in described.items() if key not in (PLAN, HASH)}
-        with RunFile.create(target, described, dict(whole.stream("SELECT name, text FROM prompts")), planned) as part:
-            copy_units(whole, part, [unit.id for unit in planned])
-            part.db.executemany("INSERT INTO events VALUES (?, ?, ?)", whole.stream("SELECT * FROM events"))
-            part.note("copied", f"{len(planned)} of {len(stored)} units of {run.name}")
 
 
 def compacted(run: Path) -> bytes:
@@ -117,13 +85,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m docs.example", description="Pack the runs of the example.")
     parser.add_argument("--silent", type=Path, help="a run of silent ballots with findings")
     parser.add_argument("--talking", type=Path, help="a run whose judges talk")
-    parser.add_argument("--part", type=json.loads, help="settings of a part of it, as JSON (default: all)")
     parsed = parser.parse_args()
     if parsed.silent and parsed.talking:
-        with tempfile.TemporaryDirectory() as folder:
-            talking = parsed.talking
-            if parsed.part:
-                talking = Path(folder) / talking.name
-                keep_part(parsed.talking, parsed.part, talking)
-            print(f"{pack({FIRST: parsed.silent, 'talking': talking}):,} bytes in {TARGET}")
+        print(f"{pack({FIRST: parsed.silent, 'talking': parsed.talking}):,} bytes in {TARGET}")
     print(f"{pack_page():,} bytes for the first page")

@@ -9,6 +9,7 @@ REMOVED = {
     "calibrate": "python -m benchmarks.calibration, in a checkout",
     "card": "parley run malibu --design silent, whose report says first whether the model can judge",
     "check": "a few lines on parley.report(RUN) (docs/lines.md)",
+    "import": "parley.bbq_scores(frame), parley.squad_scores(frame); sqlite3 RUN .recover (docs/runs.md)",
     "pack": "gzip RUN after sqlite3 RUN \"VACUUM INTO 'NEW'\" (docs/runs.md)",
     "plan": "parley run STUDY --dry-run",
     "salvage": "sqlite3 RUN .recover | sqlite3 NEW (docs/runs.md)",

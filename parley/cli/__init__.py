@@ -65,7 +65,6 @@ GROUPS: dict[str, dict[str, Entry]] = {
     "datasets and training": {
         "labels": Entry("parley.cli.labels", "draw texts for people to label; export or import labels"),
         "export": Entry("parley.cli.export:Export", "make a dataset from runs, or write a run as JSON lines"),
-        "import": Entry("parley.cli.imports:Import", "make a run file from a damaged one"),
         "train": Entry("parley.cli.train:Train", "train RLDF's policy: SFT, reward model, RL, evaluation"),
     },
     "set up": {

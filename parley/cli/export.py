@@ -24,7 +24,6 @@ from parley.reports.export.card import audit_lines, cautions, quality_lines
 from parley.reports.export.dataset import Table
 from parley.reports.export.settings import Format, Settings
 from parley.reports.export.write import manifest
-from parley.runs.packing import run_stem
 
 SHOWN_ROWS, SHOWN_LETTERS = 3, 64
 TEXT_COLUMNS = ("prompt", "chosen", "rejected", "completion", "text")
@@ -59,7 +58,7 @@ class Export(Settings, Command):
             raise ConfigError("--format transcripts takes one run")
         target = Path(self.to or ".")
         if target.suffix != ".jsonl":
-            target /= f"{run_stem(self.run[0])}.jsonl"
+            target /= f"{self.run[0].stem}.jsonl"
         if target.exists() and not self.force:
             raise ConfigError(f"{target} already exists; choose another name with --to, or overwrite it with --force")
         part = target.with_name(target.name + ".part")
@@ -87,7 +86,7 @@ def export(
         public: Whether everyone can see it on the hub.
     """
     dataset = make_dataset(runs, settings)
-    target = to or f"{run_stem(runs[0])}-{settings.format}"
+    target = to or f"{runs[0].stem}-{settings.format}"
     if settings.format == "hub":
         location = push(dataset, target, public=public)
     else:

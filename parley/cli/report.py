@@ -20,7 +20,6 @@ from parley.cli.shared import need_analysis, newest_run
 from parley.cli.tables import plain_table
 from parley.runs import explain_damage
 from parley.runs.example import example_runs
-from parley.runs.packing import run_stem
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -89,7 +88,7 @@ class Report(Command):
 
 def report_folder(run: Path) -> Path:
     """Where a report's files go if no folder is named."""
-    return run.parent / f"{run_stem(run)}-report"
+    return run.parent / f"{run.stem}-report"
 
 
 def print_report(path: Path, study: str) -> None:

@@ -32,7 +32,6 @@ from parley.cli.writing import WRITERS, refuse_overwriting, save
 from parley.runs import Engine, Result
 from parley.runs.job import Job, complete
 from parley.runs.options import Options, validated
-from parley.runs.packing import run_stem
 from parley.runs.studies import find_study, known_studies
 
 EXPORTED = ("rldf", "stardtox", "bbq")
@@ -93,7 +92,7 @@ class Run(Command):
         writer = WRITERS.get(self.study) if self.to else None
         if self.to and writer:
             refuse_overwriting(self.to, job.path, writer.suffix, force=self.force)
-        folder = self.to or Path(f"{run_stem(job.path)}-{self.export}")
+        folder = self.to or Path(f"{job.path.stem}-{self.export}")
         if self.export:
             from parley.reports.export import Settings, refuse_folder  # it loads every study
 
@@ -106,14 +105,14 @@ class Run(Command):
             for line in answer.lines:
                 print(visible(line))
             answer = replace(answer, lines=())
-        if self.report and answer.status in (0, 1) and result.progress.done and job.stored_path.exists():
+        if self.report and answer.status in (0, 1) and result.progress.done and job.path.exists():
             from parley.cli.report import print_report  # it loads pandas
 
-            print_report(job.stored_path, self.study)
+            print_report(job.path, self.study)
         if self.export and result.complete and ended is not job.check:
             from parley.cli.export import export
 
-            made = export([job.stored_path], Settings(format=self.export), str(folder), force=self.force)
+            made = export([job.path], Settings(format=self.export), str(folder), force=self.force)
             return Answer({**answer.data, "dataset": made.data}, made.lines, answer.status)
         # Where the file was removed meanwhile, that was reported.
         if self.to and writer and ended.path == job.path and (not answer.status or job.path.exists()):
@@ -201,7 +200,7 @@ def how_it_ended(job: Job, result: Result, *, hint: bool = True) -> Answer:
         result: Its result.
         hint: Whether to say how a complete run is read.
     """
-    progress, path = result.progress, result.rescued or job.stored_path
+    progress, path = result.progress, job.path
     early = STOPPED_IN_TIME if result.scheduled else 130 if result.interrupted else 1
     data = {
         "run": path,
@@ -241,6 +240,5 @@ def _ending(path: Path, result: Result, *, hint: bool) -> Iterator[str]:
         print(f"parley: {plural(progress.failed, 'unit')} failed{first} with: {error}", file=sys.stderr)
     if stopped:
         print(f"parley: stopped: {stopped}", file=sys.stderr)
-    # Otherwise the file must be renamed first, or the model called otherwise, as the reason above says.
-    if result.rescued is None and SAMPLED not in stopped:
+    if SAMPLED not in stopped:  # otherwise the model must be called by another name, as the reason above says
         print("run the same command again to resume", file=sys.stderr)

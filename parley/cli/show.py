@@ -94,7 +94,7 @@ def _what(run: str | None, unit: str | None) -> tuple[Path, str | None]:
     if run is None:
         return newest_run(), None
     path = Path(run)
-    if unit is None and not os.path.exists(path) and path.suffix not in (".sqlite", ".gz") and newest_runs():
+    if unit is None and not os.path.exists(path) and path.suffix != ".sqlite" and newest_runs():
         return newest_run(), run
     return path, unit
 

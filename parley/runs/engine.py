@@ -4,7 +4,7 @@
 
 It is the only writer of the run file: units that finish together are committed together. An error that concerns one
 unit marks that unit as failed, and the run continues; one that concerns the whole run (a refused key, a full disk, a
-spent budget, Ctrl-C) stops it cleanly. The same command then resumes it, unless the run file itself was truncated.
+spent budget, Ctrl-C) stops it cleanly. The same command then resumes it, unless another file stands in its place.
 """
 
 from __future__ import annotations
@@ -13,16 +13,15 @@ import asyncio
 import gc
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from parley.agents import Budget, Models, ReplyCache
 from parley.base.errors import ParleyError
 from parley.base.text import plural
-from parley.judging import Study
+from parley.judging import Study, Unit
 from parley.runs.executor import GC_THRESHOLDS, Executor, InProcess, stored_error
-from parley.runs.opening import RunFileError, Truncated
+from parley.runs.opening import Replaced, RunFileError
 from parley.runs.plan import pending
 from parley.runs.rows import Progress, Rows
 from parley.runs.store import RunFile
@@ -40,8 +39,6 @@ class Result:
     """The error of the first unit that failed."""
     unread: str | None = None
     """Says that no reply of the run could be read, and why; None if one could be, or none had to be."""
-    rescued: Path | None = None
-    """The file that has everything, if the run file was removed or replaced during the run."""
     scheduled: bool = False
     """Whether a scheduler's signal or the wall time stopped it."""
 
@@ -119,7 +116,7 @@ class Engine:
         self._deadline: asyncio.TimerHandle | None = None
         self._first_error: str | None = None
         self._failures_in_a_row = 0
-        self._truncated: Truncated | None = None
+        self._replaced: Replaced | None = None
 
     def interrupt(self) -> None:
         """For the first Ctrl-C: start no new units, finish those in progress."""
@@ -166,7 +163,7 @@ class Engine:
         gc.set_threshold(*GC_THRESHOLDS)
         try:
             try:
-                await self.executor.run_units(pending(self.file, self.study), self)
+                await self.executor.run_units(self._units(), self)
             finally:
                 await self.executor.close()
         except asyncio.CancelledError:
@@ -186,8 +183,8 @@ class Engine:
             self._flush()
             if self.cache is not None:
                 self.cache.commit()
-        if self._truncated:
-            raise self._truncated
+        if self._replaced:
+            raise self._replaced
         if self._stop_reason:
             self.note("stopped", stored_error(self.study, self._stop_reason))
         else:
@@ -201,8 +198,13 @@ class Engine:
             self._first_error,
             scheduled=self.scheduled,
             unread=self._unread(),
-            rescued=self.file.path if self.file.rescued_from else None,
         )
+
+    def _units(self) -> Iterator[Unit]:
+        """The units that are not done; once the run stops, none, and the file is not read for them."""
+        units = pending(self.file, self.study)
+        while not self.stopping.is_set() and (unit := next(units, None)) is not None:
+            yield unit
 
     def _unread(self) -> str | None:
         """What to say about a run in which nothing could be read; None if something was."""
@@ -232,6 +234,7 @@ class Engine:
                     self.executor.when_busy = ""  # said once
                 used, since = time.thread_time(), time.monotonic()
             self._on_progress(self.progress)
+            self._flush()  # even if no unit has ended: it notices a run file that was replaced
             try:
                 if self.cache is not None:
                     self.cache.commit()
@@ -257,18 +260,11 @@ class Engine:
         self._flush_due = False
         finished, self._finished = self._finished, []
         try:
-            self.file.keep_if_gone()
-            written = self.file.write(finished) if finished else []
+            written = self.file.write(finished)
         except RunFileError as error:
             self.stop(str(error))
-            self._truncated = error if isinstance(error, Truncated) else self._truncated
+            self._replaced = error if isinstance(error, Replaced) else self._replaced
             return
-        if old := self.file.rescued_from:
-            self._stop_reason = (  # this matters more than whatever stopped the run before
-                f"{old} was removed or replaced while it was being run; everything so far is in {self.file.path}: "
-                f"rename it to {old} to resume"
-            )
-            self.stopping.set()
         if not written:
             return
         for rows in written:

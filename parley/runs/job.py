@@ -16,7 +16,6 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
@@ -32,7 +31,6 @@ from parley.runs.engine import TICK_SECONDS, Engine, Result
 from parley.runs.executor import Executor, InProcess
 from parley.runs.opening import PRIVATE_FILES, beside
 from parley.runs.options import Options, to_seconds, validated
-from parley.runs.packing import packed_path
 from parley.runs.plan import (
     Size,
     describe,
@@ -119,8 +117,6 @@ class Job:
         refuse_empty(study, size)
         refuse_unknown_labels(study)
         path = Path(options.out) if options.out else default_path(study, size)
-        if path.suffix == ".gz":
-            raise ConfigError(f"{path}: a run file is not packed while it is run; name {path.with_suffix('')}")
         return cls(study=study, target=target, options=options, size=size, path=path, models=Models())
 
     @property
@@ -130,12 +126,6 @@ class Job:
 
         self.counted = self.counted or rehearse(self.study)
         return self.counted
-
-    @property
-    def stored_path(self) -> Path:
-        """The run file, or the packed one in its place."""
-        packed = packed_path(self.path)
-        return packed if packed.exists() and not self.path.exists() else self.path
 
     @property
     def known_failure(self) -> str:
@@ -153,7 +143,7 @@ class Job:
 
                 judge = find_verdict(self.check.study.name)
                 assert judge is not None, "a check says what it found"
-                found = judge(verdicts(self.check.stored_path))
+                found = judge(verdicts(self.check.path))
                 passed, sentence = bool(found.passed), str(found.sentence)
             except ModuleNotFoundError:
                 sentence = "The referee's check needs pandas: pip install 'parley-autogen[analysis]'."
@@ -167,7 +157,7 @@ class Job:
             )
         if known:  # there is no run of the check, whose calls would count as spent
             return replace(self, check=None, checked={"passed": passed, "sentence": sentence})
-        return replace(self, checked={"passed": passed, "sentence": sentence, "run": self.check.stored_path.name})
+        return replace(self, checked={"passed": passed, "sentence": sentence, "run": self.check.path.name})
 
     def open_models(self) -> list[Client]:
         """The clients of all models; raises `ConfigError` if one cannot be used (unknown, no key, no price, …)."""
@@ -239,8 +229,6 @@ class Job:
 
     def open_file(self) -> RunFile:
         """The run file, opened for writing: created, or resumed if it has the same plan."""
-        if self.stored_path != self.path:
-            raise ConfigError(f"this run is packed; to resume it, first: gunzip {quote(str(self.stored_path))}")
         if self.path.exists():
             file = RunFile.open(self.path, write=True)
             try:
@@ -297,7 +285,7 @@ class Job:
         """The limits, and what was spent so far, the check included: one budget covers both."""
         spent = [file.spent()]
         if self.check is not None:
-            with RunFile.open(self.check.stored_path) as before:
+            with RunFile.open(self.check.path) as before:
                 spent.append(before.spent())
         return Budget(
             max_calls=self.options.budget_calls,

@@ -98,7 +98,7 @@ class NotesFile:
     """
 
     def __init__(self, run: Path) -> None:
-        self.path = run.with_name(run.name.removesuffix(".gz").removesuffix(".sqlite") + ".notes.sqlite")
+        self.path = run.with_name(run.name.removesuffix(".sqlite") + ".notes.sqlite")
         self._together: sqlite3.Connection | None = None
 
     def version(self) -> int:

@@ -28,6 +28,7 @@ from functools import lru_cache
 from pathlib import Path
 from shlex import quote
 from typing import Any, Literal
+from zlib import crc32
 
 from parley.base.errors import ParleyError
 
@@ -50,6 +51,7 @@ LIMITS = {
     sqlite3.SQLITE_LIMIT_ATTACHED: 0,
     sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH: 1,
 }
+SAMPLED_PAGES = 256
 _RECOVERY = ("SQLITE_READONLY", "SQLITE_CANTOPEN")
 """How SQLite's errors begin if `mode=ro` cannot recover what is next to the file."""
 _SPACE = re.compile(r"[ \t\r\n]*([(),])[ \t\r\n]*|[ \t\r\n]+")
@@ -107,15 +109,11 @@ class GuardedConnection(sqlite3.Connection):
             raise NotOpened("was changed while it was read: open it again")
 
 
-def open_to_read(path: Path, *, salvage: bool = False) -> GuardedConnection:
+def open_to_read(path: Path) -> GuardedConnection:
     """Open a file for reading. Raises `NotOpened`, `sqlite3.Error` or `OSError`.
 
     A file at rest is opened as immutable, not with `mode=ro`: one last written in WAL mode would get two empty files
     next to it, and could not be read in a read-only folder.
-
-    Args:
-        path: The file.
-        salvage: Read what is left of a file whose end is missing.
     """
     real = path.resolve()
     for _ in range(3):
@@ -123,11 +121,11 @@ def open_to_read(path: Path, *, salvage: bool = False) -> GuardedConnection:
         if at_rest and (names := _other_names(real)) and _in_wal_mode(real):
             raise NotOpened(f"is not read: {names}, and the end of the run may be in a -wal file there; open that one")
         try:
-            return _connect(real, immutable=at_rest, salvage=salvage)
+            return _connect(real, immutable=at_rest)
         except sqlite3.OperationalError as error:
             if at_rest or not str(getattr(error, "sqlite_errorname", "")).startswith(_RECOVERY):
                 raise
-        if copy := _open_copy(real, salvage=salvage):
+        if copy := _open_copy(real):
             return copy
     raise NotOpened("is being written by another process: try again")
 
@@ -148,9 +146,7 @@ def open_to_write(path: Path) -> GuardedConnection:
     return _connect(real, mode="rw")
 
 
-def _connect(
-    path: Path, *, mode: Literal["ro", "rw"] = "ro", immutable: bool = False, salvage: bool = False
-) -> GuardedConnection:
+def _connect(path: Path, *, mode: Literal["ro", "rw"] = "ro", immutable: bool = False) -> GuardedConnection:
     before = _stamp(path)
     uri = f"{path.as_uri()}?mode={mode}{'&immutable=1' * immutable}"
     db = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=5, factory=GuardedConnection)
@@ -159,8 +155,6 @@ def _connect(
         if mode == "ro":
             db.execute("PRAGMA query_only = ON")
             db._stamp = before if immutable else None
-        if salvage:  # without this, SQLite refuses a file that is shorter than its first page says
-            db.execute("PRAGMA writable_schema = ON")
         db.execute("SELECT count(*) FROM sqlite_master").fetchone()
     except BaseException:
         db.close()
@@ -168,7 +162,7 @@ def _connect(
     return db
 
 
-def _open_copy(path: Path, *, salvage: bool) -> GuardedConnection | None:
+def _open_copy(path: Path) -> GuardedConnection | None:
     """A recovered copy in a private folder; None if the file was written meanwhile."""
     folder = tempfile.TemporaryDirectory(prefix="parley-")
     try:
@@ -181,9 +175,9 @@ def _open_copy(path: Path, *, salvage: bool) -> GuardedConnection | None:
             folder.cleanup()
             return None
         _refuse_super_journal(Path(f"{copy}-journal"))
-        with closing(_connect(copy, mode="rw", salvage=salvage)) as recovering:
+        with closing(_connect(copy, mode="rw")) as recovering:
             recovering.execute("PRAGMA journal_mode = DELETE")
-        db = _connect(copy, salvage=salvage)
+        db = _connect(copy)
         db._folder = folder
         return db
     except BaseException:
@@ -293,6 +287,73 @@ def _normalise(sql: str) -> str:
     return _SPACE.sub(lambda match: match[1] or " ", sql)
 
 
+class FileMarks:
+    """Tells whether what stands under a run's name is still the file that was opened, and which logs there are ours.
+
+    Args:
+        run: The run file, opened for writing.
+    """
+
+    def __init__(self, run: Path) -> None:
+        self._run = run
+        logs = (Path(f"{run.resolve()}{suffix}") for suffix in ("-wal", "-shm"))
+        self._logs = {log: log.stat() for log in logs if log.exists()}
+        # One handle until the end: when a process closes any handle on a file, it loses SQLite's locks on that file.
+        self._file = run.open("rb", buffering=0)
+        self.renew()
+
+    def renew(self) -> None:
+        """What stands there now is ours: the log has just been merged into it."""
+        self._state, self._sample = os.fstat(self._file.fileno()), self._read_sample()
+
+    def changed(self) -> str:
+        """What became of the file, as a participle; "" if it is as we left it."""
+        try:
+            now = os.stat(self._run)
+        except (FileNotFoundError, NotADirectoryError):
+            return "removed"
+        if not os.path.samestat(now, self._state):
+            return "replaced"
+        if (now.st_size, now.st_mtime_ns) != (self._state.st_size, self._state.st_mtime_ns):
+            if now.st_size < self._state.st_size:
+                return "truncated"
+            if self._sample != self._read_sample():
+                return "overwritten"
+            self._state = now  # only its time was set
+        return ""
+
+    def _read_sample(self) -> int:
+        """A checksum of the file's length and of pages spread over it. Only a merge changes them."""
+        size = self._file.seek(0, os.SEEK_END)
+        crc = size
+        for at in range(0, size, max(4096, size // SAMPLED_PAGES)):
+            self._file.seek(at)
+            crc = crc32(self._file.read(4096), crc)
+        return crc
+
+    def drop_logs(self, db: sqlite3.Connection) -> None:
+        """Close the connection, and leave no log of ours beside what stands there now.
+
+        A file that was moved away is ours, wherever it is: it gets what the log has. One that was overwritten in place
+        would get it from SQLite, when the last connection is closed, unless the log is empty.
+        """
+        with suppress(OSError, sqlite3.Error):
+            if self.changed() in ("removed", "replaced"):
+                db.execute("PRAGMA wal_checkpoint(PASSIVE)")
+        for log, state in self._logs.items():
+            with suppress(OSError):
+                if os.path.samestat(log.stat(), state):
+                    if log.name.endswith("-wal"):
+                        os.truncate(log, 0)
+                    log.unlink()
+        self.close(db)
+
+    def close(self, db: sqlite3.Connection) -> None:
+        """Close the connection, then the handle."""
+        db.close()
+        self._file.close()
+
+
 class NotLocked(ParleyError):
     """Why a run cannot be locked; the message follows the run file's name."""
 
@@ -349,8 +410,8 @@ class RunFileError(ParleyError):
     """A file that is not a run, or that this version cannot read or write."""
 
 
-class Truncated(RunFileError):
-    """The file lost its end while it was being run: what is left cannot be resumed."""
+class Replaced(RunFileError):
+    """What stands under the run's name is not what was opened: the run was removed, replaced or overwritten."""
 
 
 def reason(error: Exception) -> str:
@@ -377,6 +438,6 @@ def describe_open_error(path: Path, error: Exception) -> str:
     if "too big" in text:
         return f"{path} is damaged: it has a longer text than Parley writes"
     if any(sign in text for sign in ("malformed", "no such", "disk I/O", "decode", "unsupported file format")):
-        rescue = f"parley import --damaged {quote(str(path))} copies what can be read"
-        return f"{path} is damaged or truncated ({text}); {rescue}"
+        recovery = f"sqlite3 {quote(str(path))} .recover | sqlite3 NEW copies what can be read"
+        return f"{path} is damaged or truncated ({text}); {recovery}"
     return f"{path} cannot be opened: {reason(error)}"

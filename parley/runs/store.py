@@ -16,9 +16,8 @@ import sqlite3
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from shlex import quote
 from types import TracebackType
 from typing import Any, NamedTuple, NoReturn, Self
 
@@ -27,18 +26,18 @@ from parley.base.errors import ConfigError
 from parley.judging import Accepted, Unit
 from parley.runs.opening import (
     MORE_THAN_ITS_SIZE,
+    FileMarks,
     GuardedConnection,
     NotLocked,
     NotOpened,
+    Replaced,
     RunFileError,
     RunLock,
-    Truncated,
     describe_open_error,
     open_to_read,
     open_to_write,
     reason,
 )
-from parley.runs.packing import is_packed, open_packed, packed_path
 from parley.runs.rows import UNWRITABLE, Record, Row, Rows, finite, to_rows, unwritable_message
 from parley.runs.schema import (
     FINISHED_VERDICTS,
@@ -57,6 +56,8 @@ from parley.runs.tables import CALLS, FINISH_UNIT, MESSAGES, VERDICTS
 CLOSING_SECONDS = 2.0
 """How long a writer waits for readers, to merge the write-ahead log into the file."""
 ROWS_AT_ONCE, STREAMED_AT_ONCE = 50_000, 500
+ROWS_BETWEEN_MERGES = 1000
+"""About as many as SQLite's 1,000 pages: 4 MB of log."""
 
 
 class Spending(NamedTuple):
@@ -105,11 +106,10 @@ class RunFile:
         self.path = path
         self.db = db
         self._lock = lock
-        self._state = os.stat(path)
-        self._size = self._state.st_size
+        self._marks = FileMarks(path) if lock is not None else None
+        self._merged = db.total_changes
+        self._replaced: Replaced | None = None
         self._plan_checked = False
-        self.rescued_from: Path | None = None
-        """The file's former path, if it was removed or replaced; `path` is then the file that has everything."""
 
     def __enter__(self) -> Self:
         return self
@@ -157,26 +157,20 @@ class RunFile:
         return cls.open(path, write=True, lock=lock)
 
     @classmethod
-    def open(cls, path: Path, *, write: bool = False, salvage: bool = False, lock: RunLock | None = None) -> RunFile:
+    def open(cls, path: Path, *, write: bool = False, lock: RunLock | None = None) -> RunFile:
         """Open a run file.
 
         Args:
-            path: The file, which may be packed (see `parley.runs.packing`) unless it is to be written.
+            path: The file.
             write: Open it for writing, which one process at a time can do. By default it is only read.
-            salvage: Open it even if its end is missing.
             lock: The writer's lock, if `create` already has it.
         """
         if not os.path.isfile(path):
             hint = f"; {path} is a folder, name a file in it" if os.path.isdir(path) else ""
-            if path.name and os.path.isfile(packed := packed_path(path)):
-                hint = f"; it is packed: name {packed}, or unpack it with gunzip {quote(str(packed))}"
             raise ConfigError(f"there is no run file {path}{hint}")
         db = None
         try:
-            as_archive = is_packed(path)
-            if as_archive and write:
-                raise NotOpened(f"is packed: unpack it first with gunzip {quote(str(path))}")
-            db = (open_packed if as_archive else open_to_read)(path, salvage=salvage)  # changes nothing
+            db = open_to_read(path)  # changes nothing
             check_run(db)
             if write:
                 db.close()
@@ -294,52 +288,34 @@ class RunFile:
                     known = share < LEAST_ON_SCALE or any(name.startswith(f"{metric}=") for name in expected)
                     yield position, judge, round, metric, share if known else None
 
-    def keep_if_gone(self) -> None:
-        """If the file was removed or replaced, copy all it had to a new file next to it, and continue in that one.
+    def refuse_if_replaced(self) -> None:
+        """Raise if the file was removed, replaced or overwritten since it was opened for writing.
 
-        The open connection still has the old file. `rescued_from` is its path from then on.
+        SQLite would go on: it would leave the log beside whatever stands there now, and merge it into that.
         """
-        if self.rescued_from is not None:
-            return
-        if self._is_there():
-            self._refuse_truncated()
-            return
-        old, new = self.path, _free_name(self.path)
-        try:
-            new.parent.mkdir(parents=True, exist_ok=True)
-            with closing(sqlite3.connect(new)) as copy:
-                self.db.backup(copy)
-            db = open_to_write(new)
-            check_run(db)
-            prepare_to_write(db)
-        except (NotOpened, sqlite3.Error, OSError) as error:
-            raise RunFileError(
-                f"{old} was removed or replaced while it was being run, and cannot be kept as {new}: {reason(error)}"
-            ) from None
-        self.db.close()
-        self.path, self.db, self.rescued_from = new, db, old
-
-    def _is_there(self) -> bool:
-        try:
-            return os.path.samestat(self._state, os.stat(self.path))
-        except (FileNotFoundError, NotADirectoryError):
-            return False
-
-    def _refuse_truncated(self) -> None:
-        """Raise if the file is shorter than it was: SQLite itself goes on writing, and the run would seem complete."""
-        size, self._size = self._size, os.stat(self.path).st_size
-        if self._size < size:
-            raise Truncated(
-                f"{self.path} was truncated while it was being run, from {size:,} to {self._size:,} bytes; "
-                f"parley import --damaged {quote(str(self.path))} copies what can be read"
+        if self._replaced is None and self._marks is not None and (how := self._marks.changed()):
+            self._marks.drop_logs(self.db)
+            self._replaced = Replaced(
+                f"{self.path} was {how} while it was being run: what stands there now is left as it is; the replies so "
+                "far are in the reply cache"
             )
+        if self._replaced is not None:
+            raise self._replaced
+
+    def _merge_often(self) -> None:
+        """Merge the log into the file now and then. SQLite would do it by itself, and not look at the file before."""
+        if self.db.total_changes - self._merged >= ROWS_BETWEEN_MERGES and self._marks is not None:
+            self.refuse_if_replaced()
+            self.db.execute("PRAGMA wal_checkpoint(PASSIVE)")
+            self._marks.renew()
+            self._merged = self.db.total_changes
 
     def write(self, finished: Sequence[Record | Rows]) -> list[Rows]:
         """Write finished units in one transaction, and return them as they were written.
 
         A unit with a value that SQLite cannot store (a user's study may return anything) is written as failed.
         """
-        self.keep_if_gone()
+        self.refuse_if_replaced()
         units = [to_rows(unit) if isinstance(unit, Record) else unit for unit in finished]
         try:
             self._write(units)
@@ -364,6 +340,7 @@ class RunFile:
             done = [rows for rows in units if not rows.failed]  # failed units are run again, and need no checksums
             add_checks(db, done)
             db.execute("COMMIT")
+            self._merge_often()
         except (sqlite3.Error, *UNWRITABLE) as error:
             if db.in_transaction:
                 db.execute("ROLLBACK")
@@ -375,6 +352,7 @@ class RunFile:
 
     def note(self, kind: str, detail: str) -> None:
         """Add an event: its kind (started, stopped, ended, look, …) and a detail."""
+        self.refuse_if_replaced()
         try:
             self.db.execute("INSERT INTO events VALUES (?, ?, ?)", (time.time(), kind, detail))
         except sqlite3.Error as error:
@@ -453,7 +431,7 @@ class RunFile:
     def _refuse_unit(self, unit: str) -> NoReturn:
         raise RunFileError(
             f"{self.path} is damaged: unit '{unit}' is not as it was written (its checksum differs); "
-            f"parley import --damaged {quote(str(self.path))} copies the others"
+            f"docs/runs.md says how it is run again"
         )
 
     def _rows(self, sql: str) -> Iterator[tuple[Any, ...]]:
@@ -462,9 +440,11 @@ class RunFile:
     def close(self) -> None:
         """Close the file; a writer also merges SQLite's write-ahead log into it, unless a reader keeps it open."""
         if self._lock is not None:
-            if self._is_there() or self.rescued_from is not None:
+            with suppress(Replaced):
+                self.refuse_if_replaced()
                 self._merge_log()
-            self.db.close()
+            if self._marks is not None:
+                self._marks.close(self.db)
             self._lock.release()
         else:
             self.db.close()
@@ -482,11 +462,3 @@ class RunFile:
                         self.db.execute("PRAGMA wal_checkpoint(PASSIVE)")
                         return
                     time.sleep(0.02)
-
-
-def _free_name(path: Path) -> Path:
-    """A name next to a run that is gone, for its contents."""
-    stem = path.name.removesuffix(".sqlite")
-    numbers = ("", *(f"-{number}" for number in range(2, 1000)))
-    names = (path.with_name(f"{stem}.rescued{number}.sqlite") for number in numbers)
-    return next(name for name in names if not os.path.lexists(name))

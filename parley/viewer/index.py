@@ -191,7 +191,6 @@ def _format(db: sqlite3.Connection) -> int:
 
 def _cache_path(run: Path) -> Path:
     resolved = run.resolve()
-    resolved = resolved.with_name(resolved.name.removesuffix(".gz"))  # packed or not, it is the same run
     name = f"{resolved.stem}-{hashlib.blake2b(str(resolved).encode(), digest_size=6).hexdigest()}.sqlite"
     for folder in (home() / "viewer", Path(tempfile.gettempdir()) / "parley-viewer"):
         try:

@@ -12,7 +12,6 @@ from typing import Any
 from parley.agents import ParleyError
 from parley.runs import RunFile
 from parley.runs.opening import beside
-from parley.runs.packing import packed_path, run_stem
 from parley.runs.reading import NotFound
 from parley.runs.studies import facets_of, measures_of
 
@@ -48,9 +47,7 @@ class RunFolder:
     def names(self) -> list[str]:
         if not self.selected.is_dir():
             return [self.selected.name]
-        found = {path for path in self.root.rglob("*.sqlite*") if path.name.endswith((".sqlite", ".sqlite.gz"))}
-        packed_too = {packed_path(path) for path in found}  # a run that was packed and kept is listed once
-        paths = [path for path in found - packed_too if not run_stem(path).endswith(".notes") and path.is_file()]
+        paths = [path for path in self.root.rglob("*.sqlite") if not path.stem.endswith(".notes") and path.is_file()]
         paths.sort(key=lambda path: path.stat().st_mtime, reverse=True)
         return [path.relative_to(self.root).as_posix() for path in paths]
 

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import sqlite3
+import subprocess
+import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -116,37 +121,127 @@ def disturb_after(faulty, process, calls, disturb):
     disturb()
 
 
-@pytest.mark.parametrize("how", ["removed with all that stands beside it", "replaced"])
-def test_a_run_whose_file_is_taken_away_keeps_everything_beside_it(faulty, place, how):
-    folder, run = place / "runs", command(faulty, 200, "runs/a.sqlite")
-    running = started(run, place, "a")
+def copied_over(path, other):
+    """As `cp` does it: the file keeps its inode, and another program's handles on it."""
+    path.write_bytes(other)
+
+
+def copied_over_with_its_old_time(path, other):
+    before = path.stat()
+    copied_over(path, other)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns - 10**12))
+
+
+def copied_over_with_the_same_size(path, other):
+    copied_over(path, other[:20] + os.urandom(path.stat().st_size - 20))
+
+
+def moved_over(path, other):
+    new = path.with_name("new")
+    new.write_bytes(other)
+    new.replace(path)
+
+
+def emptied(path, other):
+    os.truncate(path, 0)
+
+
+def cut(path, other):
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def removed_with_its_folder(path, other):
+    shutil.rmtree(path.parent)
+
+
+TAKEN = {
+    "removed": lambda path, other: path.unlink(),
+    "removed with its folder": removed_with_its_folder,
+    "removed, and a new file made": lambda path, other: (path.unlink(), path.write_bytes(other)),
+    "moved over": moved_over,
+    "copied over": copied_over,
+    "copied over with its old time": copied_over_with_its_old_time,
+    "copied over with the same size": copied_over_with_the_same_size,
+    "emptied": emptied,
+    "cut": cut,
+}
+
+
+@pytest.mark.parametrize(
+    ("how", "read"),
+    [*((how, False) for how in TAKEN), *((how, True) for how in ("removed", "moved over", "copied over"))],
+)
+def test_what_stands_in_the_place_of_a_running_run_is_left_alone(faulty, place, how, read, parley):
+    """Its write-ahead log would be merged into a backup that is put there, or into the next run."""
+    folder, run = place / "runs", command(faulty, 80, "runs/a.sqlite")
+    path, backup = folder / "a.sqlite", place / "backup.sqlite"
+    assert parley(*command(faulty, 80, "backup.sqlite"), "--budget-calls", "8").status == 1
+    running, reader = started(run, place, "a"), None
+    stands: list[bytes | None] = []
 
     def take_away():
-        if how == "replaced":
-            (place / "new").write_text("another file")
-            (place / "new").replace(folder / "a.sqlite")
-        else:
-            shutil.rmtree(folder)
+        nonlocal reader
+        if read:
+            reader = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+            reader.execute("SELECT count(*) FROM units").fetchone()
+        TAKEN[how](path, backup.read_bytes())
+        stands.append(path.read_bytes() if path.exists() else None)
 
-    disturb_after(faulty, running, 60, take_away)
+    disturb_after(faulty, running, 30 + faulty.total(), take_away)
     assert running.end() == 1, running.output()
-    one_error(running.output(), "runs/a.sqlite was removed or replaced while it was being run; everything so far is in")
-    rescued = File(folder / "a.rescued.sqlite")
-    assert f"{rescued.path.relative_to(place)}: rename it to runs/a.sqlite to resume" in running.output()
-    assert "run the same command again" not in running.output(), "that would start from the beginning"
-    rescued.check()
-    assert 0 < rescued.count() < 200
-    assert rescued.one("SELECT count(*) FROM calls") == faulty.total(), "every reply that was paid for is kept"
-    if how == "replaced":
-        assert (folder / "a.sqlite").read_text() == "another file"
-
-    rescued.path.replace(folder / "a.sqlite")
-    for beside in folder.glob("a.sqlite-*"):
-        beside.unlink()
+    if reader is not None:
+        reader.close()
+    one_error(running.output(), "runs/a.sqlite was ", "while it was being run: what stands there now is left as it is")
+    assert "run the same command again" not in running.output()
+    assert (path.read_bytes() if path.exists() else None) == stands[0]
+    assert [left.name for left in folder.glob("*")] == (["a.sqlite"] if path.exists() else []), "nor a log"
+    if stands[0] == backup.read_bytes():
+        File(path).check()
+        assert parley("show", path, "--list").out == parley("show", backup, "--list").out
+    elif stands[0] is not None:
+        one_line(parley("show", path), 1, "a.sqlite is ")
+        assert (started(run, place, "again").end(), path.read_bytes()) == (1, stands[0])
+        path.unlink()
     assert started(run, place, "a").end() == 0
-    assert File(folder / "a.sqlite").count() == 200
-    assert faulty.total() == 400
-    assert set(faulty.answered[0].values()) == {1}, "no request was made twice"
+    assert File(path).count() == 80
+    asked = faulty.answered[0]
+    assert asked.total() - len(asked) <= 8, "only the backup's were made twice: the others are in the reply cache"
+
+
+def test_a_running_run_that_is_moved_away_has_all_its_units_there(faulty, place):
+    run = command(faulty, 200, "runs/a.sqlite")
+    running, path, elsewhere = started(run, place, "a"), place / "runs" / "a.sqlite", place / "kept.sqlite"
+    done: list[int] = []
+
+    def move():
+        done.append(File(path).count())
+        path.rename(elsewhere)
+
+    disturb_after(faulty, running, 60, move)
+    assert running.end() == 1
+    one_error(running.output(), "runs/a.sqlite was removed while it was being run")
+    assert [*path.parent.iterdir()] == []
+    File(elsewhere).check()
+    assert File(elsewhere).count() >= done[0] > 0
+
+
+def test_a_run_whose_file_is_only_looked_at_goes_on(faulty, place):
+    """Its time is set, it gets another mode, somebody reads it, and somebody reads it to the end of the run."""
+    run, path = command(faulty, 150), place / "a.sqlite"
+    running = started(run, place, "a")
+
+    def look():
+        path.touch()
+        path.chmod(0o600)
+        subprocess.run([sys.executable, "-c", f"import sqlite3; sqlite3.connect({str(path)!r}).execute('SELECT 1')"])
+        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as reader:
+            assert reader.execute("SELECT count(*) FROM units").fetchone() == (150,)
+        os.utime(path, (10**9, 10**9))
+
+    disturb_after(faulty, running, 60, look)
+    assert running.end() == 0, running.output()
+    File(path).check()
+    assert File(path).count() == 150
 
 
 SIM = (*TINY_PANEL, "--model", "sim/judge")

@@ -62,8 +62,6 @@ def test_the_plan_is_stored_before_the_first_unit_and_never_changes(parley, plac
         assert parley(*RUN).status == 0
     assert info("a.sqlite") == stored
     assert stored_plan(info("a.sqlite")).intact  # type: ignore[union-attr]
-    parley("import", "--damaged", "a.sqlite", "--out", "b.sqlite")
-    assert stored_plan(info("b.sqlite")).intact, "salvage keeps it"  # type: ignore[union-attr]
     assert parley(*RUN[:-1], "wide.sqlite", "--margin", "0.3", "--budget-calls", "0").status == 1
     wide = info("wide.sqlite")
     assert wide["analysis_plan"]["margin"] == wide["config"]["margin"] == 0.3

@@ -80,7 +80,6 @@ KINDS = {
     "labels.json": "labels import {prepared}/malibu.sqlite",
     "a.sqlite": "show",
     "b.sqlite": "report",
-    "a.sqlite.gz": "show",
 }
 NESTED = "[" * 100_000
 ANY_DAMAGE: dict[str, Callable[[str], bytes | None]] = {

@@ -5,7 +5,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import sqlite3
+import subprocess
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -84,6 +87,44 @@ def test_what_is_no_sound_run_is_named_and_not_changed(parley, whole, name):
     assert whole.read_bytes() == before
     one_line(parley(*SIM, "--out", "whole.sqlite"), 1, words)
     assert whole.read_bytes() == before or name == "a broken page", "which is found only after the run was noted"
+
+
+FIRST = "(SELECT id FROM units ORDER BY position LIMIT 1)"
+CHANGES = {
+    "facets": f"UPDATE units SET facets = replace(facets, 'gender', 'gendes') WHERE id = {FIRST}",
+    "a verdict": f"UPDATE verdicts SET value = value + 1 WHERE unit = {FIRST} AND nth = 0",
+    "a message": f"UPDATE messages SET speaker = 'Eve' WHERE unit = {FIRST} AND seq = 1",
+    "a call": f"UPDATE calls SET prompt_tokens = 1 WHERE unit = {FIRST}",
+    "a verdict that is gone": f"DELETE FROM verdicts WHERE unit = {FIRST}",
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_small_damage_is_noticed_and_the_unit_named(parley, whole, what):
+    sound = parley("show", whole, "--json").json["id"]
+    execute(whole, CHANGES[what])
+    line = f"whole.sqlite is damaged: unit '{sound}' is not as it was written (its checksum differs); docs/runs.md says"
+    one_line(parley("show", whole, sound), 1, line)
+    if what == "facets" or "verdict" in what:
+        one_line(parley("report", whole, "--no-files"), 1, line)
+
+
+@pytest.mark.skipif(not shutil.which("sqlite3"), reason="needs sqlite3")
+def test_the_recipe_for_a_damaged_run(parley, whole, run_file):
+    """What docs/runs.md says, as printed; then the same command again."""
+    story, unit = run_file(whole).story(), parley("show", whole, "--json").json["id"]
+    execute(whole, CHANGES["a message"])
+    Path("runs").mkdir()
+    shutil.copy(whole, "runs/try.sqlite")
+    page = (Path(__file__).parents[2] / "docs" / "runs.md").read_text("utf-8")
+    recipes = re.findall(r"```text\n(.*?)```", page, re.S)
+    dump = next(recipe for recipe in recipes if ".dump" in recipe).partition("\n")[2]
+    again = next(recipe for recipe in recipes if "UNIT" in recipe).replace("UNIT", unit)
+    for line in (dump, again):
+        assert subprocess.run(["sh", "-c", line]).returncode == 0
+    assert parley(*SIM, "--out", "runs/new.sqlite").status == 0
+    run_file("runs/new.sqlite").check()
+    assert run_file("runs/new.sqlite").story() == story
 
 
 VALUES = {

@@ -28,7 +28,6 @@ from parley.reports.export.statements import Statement, debated
 from parley.reports.labels.items import label_item
 from parley.runs import RunFile, explain_damage
 from parley.runs.notes import NotesFile
-from parley.runs.packing import run_stem
 
 WRITERS = ("debater", "generator")
 CHECKED_FLAGS = ("refused", "loop")
@@ -71,9 +70,9 @@ def read_run(path: Path, settings: Settings | None = None) -> Source:
         run_id = hashlib.sha256(identity.encode()).hexdigest()[:12]
         addresses = HiddenAddresses(info)
         if study == "rldf" and chosen.metric == "bias" and not chosen.labels:
-            statements = list(debated(file, run_stem(path), run_id, addresses))
+            statements = list(debated(file, path.stem, run_id, addresses))
         else:
-            opened = Opened(file, run_stem(path), run_id, study, addresses)
+            opened = Opened(file, path.stem, run_id, study, addresses)
             statements = list((labelled if chosen.labels else judged)(opened, chosen))
         if not statements:
             raise ConfigError(f"{path}: no {what} of '{study}' has a text by a debater or generator")
