@@ -129,18 +129,6 @@ class CompatibleClient(RemoteClient):
             body["response_format"] = form
         return body
 
-    def stream_body(self, request: Request) -> dict[str, Any]:
-        """The JSON body of a request for a streamed reply."""
-        return {**self.body(request), "stream": True, "stream_options": {"include_usage": True}}
-
-    def path(self, request: Request) -> str:
-        """Where the request is sent, below the server's address."""
-        return "/chat/completions"
-
-    def parse(self, data: Any) -> Reply:
-        """A response's JSON as a reply; raises KeyError, TypeError or the like on anything else."""
-        return from_completion(data)
-
     def effort_fields(self, effort: Effort) -> dict[str, Any]:
         """The option `effort` in the server's words."""
         return {"reasoning_effort": effort}
@@ -168,7 +156,7 @@ class CompatibleClient(RemoteClient):
             self._loop = loop
         return self._session
 
-    async def _post(self, request: Request, body: dict[str, Any]) -> aiohttp.ClientResponse:
+    async def _post(self, body: dict[str, Any]) -> aiohttp.ClientResponse:
         """The response, which must be released; raises the error of one whose status is not 200."""
         try:
             payload = to_json(body, inf_nan_mode="constants")  # in a seventh of the time that json.dumps takes
@@ -176,7 +164,7 @@ class CompatibleClient(RemoteClient):
             payload = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
         session = await self._open_session()
         response = await session.post(
-            self.base_url + self.path(request),
+            self.base_url + "/chat/completions",
             data=aiohttp.BytesPayload(payload, content_type="application/json"),
             headers=self.bearer(),
             allow_redirects=False,
@@ -188,7 +176,7 @@ class CompatibleClient(RemoteClient):
 
     async def send(self, request: Request) -> Reply:
         try:
-            response = await self._post(request, self.body(request))
+            response = await self._post(self.body(request))
             try:
                 raw = await read_body(response, self.max_bytes)
             finally:
@@ -204,7 +192,7 @@ class CompatibleClient(RemoteClient):
                 data = from_json(raw)  # in a third of the time of `json.loads`
             except ValueError:  # half a surrogate pair, which UTF-8 cannot encode
                 data = json.loads(raw)
-            return self.parse(data)
+            return from_completion(data)
         except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
             start = redact(raw.decode("utf-8", "replace"), self._key)[:60]
             raise self.unreadable(f"sent an unreadable reply: {start!r}", billed_reply(data)) from None
@@ -247,8 +235,9 @@ class CompatibleClient(RemoteClient):
     async def events(self, request: Request) -> AsyncGenerator[dict[str, Any], None]:
         """The server-sent events of one streamed reply; an error among them is raised."""
         size = 0
+        body = {**self.body(request), "stream": True, "stream_options": {"include_usage": True}}
         try:
-            async with await self._post(request, self.stream_body(request)) as response:
+            async with await self._post(body) as response:
                 async for line in response.content:
                     size += len(line)
                     if size > self.max_bytes:

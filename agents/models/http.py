@@ -35,7 +35,7 @@ from parley.base.errors import (
 MAX_BYTES = 32 * 2**20
 """About twice the size of a reply of 8,192 tokens with twenty log-probabilities each."""
 LINE_BYTES = 2**20
-"""Half the size limit of a streamed event: OpenAI's Responses end with one that has the whole reply."""
+"""Half the size limit of a streamed event."""
 CONNECT_SECONDS = 10.0
 """How long a connection may take to open. A firewall that drops packets would use up the time limit of a whole call."""
 LONGEST_WAIT = 1e9

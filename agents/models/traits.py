@@ -47,7 +47,7 @@ class ModelTraits:
     """The limit of an answer, where the provider needs one and none is set."""
     vision: bool = False
     """Whether messages may contain images."""
-    calls_tools: ClassVar[bool] = False
+    calls_tools: bool = False
     """Whether the model can call tools."""
     json_mode: bool = True
     """Whether a reply can be requested as JSON without a schema."""

@@ -241,20 +241,19 @@ def billed_reply(data: Any) -> Reply | None:
 
 
 def usage_fields(usage: dict[str, Any]) -> dict[str, Any]:
-    """A reply's fields of usage, from that of a chat completion or of OpenAI's Responses.
+    """A reply's fields of usage, from that of a chat completion.
 
     A count that the server does not state, or that is impossible, is left unknown. Cached tokens are OpenAI's field,
     which vLLM and llama.cpp use too, or DeepSeek's. OpenAI charges for tokens written to its cache from GPT-5.6 on.
     """
-    prompt, completion = ("input", "output") if "input_tokens" in usage else ("prompt", "completion")
-    prompt_tokens = usage.get(f"{prompt}_tokens") or 0
-    details, thinking = usage.get(f"{prompt}_tokens_details"), usage.get(f"{completion}_tokens_details")
+    prompt_tokens = usage.get("prompt_tokens") or 0
+    details, thinking = usage.get("prompt_tokens_details"), usage.get("completion_tokens_details")
     if not isinstance(details, dict):
         details = {}
     cached = details.get("cached_tokens")
     thought = thinking.get("reasoning_tokens") if isinstance(thinking, dict) else None
     return {
-        "usage": RequestUsage(prompt_tokens, usage.get(f"{completion}_tokens") or 0),
+        "usage": RequestUsage(prompt_tokens, usage.get("completion_tokens") or 0),
         "cached_tokens": valid_cached_count(
             usage.get("prompt_cache_hit_tokens") if cached is None else cached, prompt_tokens
         ),

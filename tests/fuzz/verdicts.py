@@ -23,7 +23,6 @@ from parley.agents.models.anthropic_messages import read_message
 from parley.agents.models.base import Client
 from parley.agents.models.reply import Reply
 from parley.agents.models.request import Request
-from parley.agents.models.responses import from_response
 from parley.agents.models.wire import from_completion
 from tests.vendors.attacks import FORMS_OF_THOUGHT
 
@@ -171,19 +170,12 @@ def anthropic(text: str, thought: str) -> Reply:
     return read_message(SimpleNamespace(content=blocks, stop_reason="end_turn", stop_details=None, usage=usage))
 
 
-def responses(text: str, thought: str) -> Reply:
-    reasoning = {"type": "reasoning", "summary": [{"type": "summary_text", "text": thought}]}
-    message = {"type": "message", "content": [{"type": "output_text", "text": text}]}
-    return from_response({"status": "completed", "output": [reasoning, message], "usage": {}})
-
-
 SHAPES: dict[str, Callable[[str, str], Reply]] = {
     "chat": lambda text, _: chat({"content": text}),
     "reasoning": lambda text, thought: chat({"content": text, "reasoning": thought}),
     "parts": lambda text, thought: chat(
         {"content": [{"type": "thinking", "thinking": thought}, {"type": "text", "text": text}]}
     ),
-    "responses": responses,
     "anthropic": anthropic,
 }
 """By name: a text and a thought as a vendor sends them."""

@@ -11,14 +11,13 @@ from autogen_core.tools import FunctionTool
 
 from parley.agents import Client, model
 from tests.agents.common import ASK
-from tests.vendors import anthropic, compatible, google, openai, openai_responses
+from tests.vendors import anthropic, compatible, google, openai
 from tests.vendors.base import StrictServer
 
 STANDINS: dict[str, type[StrictServer]] = {
     "anthropic": anthropic.Standin,
     "google": google.Standin,
     "openai": openai.Standin,
-    "openai_responses": openai_responses.Standin,
     "server": compatible.OtherServer,
     "vllm": compatible.VLLM,
 }

@@ -92,8 +92,6 @@ class StrictServer(Loopback, ABC):
     """The environment variable of the key, which is `KEY`."""
     path: ClassVar[str] = ""
     """What a base address ends with."""
-    options: ClassVar[str] = ""
-    """Further options of the model's name, such as `api=responses`."""
     tool_options: ClassVar[str] = ""
     """Options of the model's name without which this server gets no request with tools."""
     shows_thoughts: ClassVar[bool] = True
@@ -183,7 +181,7 @@ class StrictServer(Loopback, ABC):
 
     def name(self, options: str = "retries=0") -> str:
         """The model's name with the server's address."""
-        given = "&".join(filter(None, [f"base_url={self.url}", "insecure=true", self.options, options]))
+        given = "&".join(filter(None, [f"base_url={self.url}", "insecure=true", options]))
         return f"{self.provider}/{self.served}?{given}"
 
     def says(self, *texts: str) -> None:

@@ -47,7 +47,7 @@ class Score(BaseModel):
     why: str
 
 
-WIRE_FORMATS = ("openai", "openai_responses", "anthropic", "google")
+WIRE_FORMATS = ("openai", "anthropic", "google")
 """One of each; the others are asked everything nightly, and what `every_vendor` marks always."""
 
 
