@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -233,34 +232,6 @@ def read_sft(path: Path) -> list[tuple[str, str]]:
     if not examples:
         raise ConfigError(f"{file}: the file has no rows")
     return examples
-
-
-def shuffled(pairs: Sequence[PreferencePair], seed: int) -> list[PreferencePair]:
-    """The same pairs, in an order drawn by the seed."""
-    order = list(pairs)
-    random.Random(seed).shuffle(order)
-    return order
-
-
-def pair_row(name: str, prompt: str, chosen: str, rejected: str, topic: str, **more: Any) -> Row:
-    """A pair as TRL reads it.
-
-    Args:
-        name: Identifies the pair.
-        prompt: What both texts answer.
-        chosen: The better text.
-        rejected: The worse text.
-        topic: The topic, which is in one split only.
-        more: Further columns, such as scores.
-    """
-    return {
-        "id": name,
-        "prompt": [message("user", prompt)],
-        "chosen": [message("assistant", chosen)],
-        "rejected": [message("assistant", rejected)],
-        **more,
-        "meta": {"topic": topic, "bias": ""},
-    }
 
 
 def message(role: str, content: str) -> dict[str, str]:

@@ -35,7 +35,7 @@ def ablation_levels(config: TrainConfig) -> Iterator[AblationLevel]:
 
 def _level(config: TrainConfig, factor: str, level: str, changes: Mapping[str, Any]) -> AblationLevel:
     folder = Path(config.out) / "ablate" / f"{factor}-{re.sub(r'[^A-Za-z0-9.]+', '-', level)}"
-    changed = type(config).model_validate(
+    changed = TrainConfig.model_validate(
         {**config.model_dump(), **changes, "out": str(folder), "ablate": AblationSettings().model_dump()}
     )
     return AblationLevel(factor, level, changed)

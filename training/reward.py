@@ -6,6 +6,7 @@ The loss is −log σ(R(x, y_good) − R(x, y_bad)), as in the paper; TRL's Rewa
 
 from __future__ import annotations
 
+import random
 from typing import TYPE_CHECKING
 
 from parley.base.errors import ParleyError
@@ -28,11 +29,11 @@ def train_reward(context: TrainingContext, settings: RewardSettings, run: StageR
     from trl import RewardConfig, RewardTrainer
 
     from parley.training.adapters import new_reward_model
-    from parley.training.pairs import shuffled
     from parley.training.stage_run import to_dataset
 
     config, chat = context.config, context.chat
-    pairs = shuffled(context.pairs.train, config.seed)
+    pairs = list(context.pairs.train)
+    random.Random(config.seed).shuffle(pairs)
     trainer = RewardTrainer(
         model=run.start(new_reward_model(context.finished_folder("sft"), context.base, chat.tokenizer)),
         args=RewardConfig(**run.arguments(), max_length=config.max_length),

@@ -18,7 +18,7 @@ from parley.runs.options import Options
 from parley.training.config import TrainConfig
 from parley.training.device import in_main_process
 from parley.training.folders import read_manifest, system_folders
-from parley.training.pairs import pair_row, read_pairs, write_rows
+from parley.training.pairs import message, read_pairs, write_rows
 from parley.training.prompts import EXPORT_MANIFEST, PromptSplits, read_prompts
 
 MAX_TOKENS = 160
@@ -84,15 +84,22 @@ def _write_pairs(path: Path, split_of: dict[str, str], folder: Path, prompts: Pr
     rows: dict[str, list[dict[str, Any]]] = {"train": [], "validation": [], "test": []}
     for unit, of_unit in verdicts.groupby("unit", sort=False, observed=True):
         verdict_of = {(str(row.metric), str(row.subject), int(row.round)): row for row in of_unit.itertuples()}
-        preference = _preference(verdict_of)
-        if preference == 0.5:
+        label = verdict_of.get(("preference", "", 4))
+        preference = float(label.value) if label else 0.5
+        if preference == 0.5:  # a tie, or a label that could not be read
             continue
         texts = [str(verdict_of["answer", str(number), number].text) for number in (1, 2)]
         chosen = int(preference > 0.5)
         topic = str(of_unit["topic"].iloc[0])
-        margin = round(abs(2 * preference - 1), 4)
         rows[split_of[topic]].append(
-            pair_row(str(unit), NEUTRAL(topic=topic), texts[chosen], texts[1 - chosen], topic=topic, margin=margin)
+            {
+                "id": str(unit),
+                "prompt": [message("user", NEUTRAL(topic=topic))],
+                "chosen": [message("assistant", texts[chosen])],
+                "rejected": [message("assistant", texts[1 - chosen])],
+                "margin": round(abs(2 * preference - 1), 4),
+                "meta": {"topic": topic, "bias": ""},
+            }
         )
     if not rows["train"]:
         raise ParleyError(
@@ -103,9 +110,3 @@ def _write_pairs(path: Path, split_of: dict[str, str], folder: Path, prompts: Pr
         write_rows(folder / f"{split}.jsonl", pairs)
     topics = {split: list(getattr(prompts, split)) for split in rows}
     (folder / EXPORT_MANIFEST).write_text(json.dumps({"topics": topics}, indent=2, ensure_ascii=False), "utf-8")
-
-
-def _preference(verdict_of: dict[tuple[str, str, int], Any]) -> float:
-    """The degree to which the second answer was preferred, from 0 to 1; 0.5 for a tie or an unreadable label."""
-    found = verdict_of.get(("preference", "", 4))
-    return float(found.value) if found else 0.5
