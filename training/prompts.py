@@ -7,7 +7,6 @@ topics are never trained on.
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Iterable
 from pathlib import Path
@@ -18,9 +17,9 @@ from parley.judging.rldf.statements import SPLITS, split_topics
 from parley.judging.study import Prompt
 from parley.scenarios import BIASES, load_topics, normal
 from parley.training.config import TrainConfig
+from parley.training.exported import MANIFEST, manifest_of
 from parley.training.pairs import SHARES, Pairs, Splits, read_sft
 
-EXPORT_MANIFEST = "export.json"
 PromptSplits = Splits[dict[str, str]]
 """Prompts by topic, for each split."""
 
@@ -69,14 +68,14 @@ def biases_of(topics: Iterable[str], pairs: Pairs) -> dict[str, str]:
 
 def _exported_topics(data: Path) -> tuple[Prompt, dict[str, list[str]]]:
     """How an export asks about a topic, and its topics by split, even those without a pair; none without an export."""
-    try:
-        manifest = json.loads((data / EXPORT_MANIFEST).read_text("utf-8"))
-        topics, question = manifest.get("topics", {}), CONTINUE if manifest.get("prompt") == CONTINUE.name else NEUTRAL
-        return question, {split: [str(topic) for topic in topics.get(split, [])] for split in SPLITS}
-    except OSError:
+    manifest = manifest_of(data)
+    if not manifest:
         return NEUTRAL, {}
-    except (ValueError, AttributeError):
-        raise ConfigError(f"{data / EXPORT_MANIFEST}: not a manifest of `parley export`") from None
+    try:
+        topics = {split: [str(topic) for topic in manifest.get("topics", {}).get(split, [])] for split in SPLITS}
+    except (AttributeError, TypeError):
+        raise ConfigError(f"{data / MANIFEST}: not a manifest of `parley export`") from None
+    return CONTINUE if manifest.get("prompt") == CONTINUE.name else NEUTRAL, topics
 
 
 def _further_topics(config: TrainConfig, pairs: Pairs) -> list[str]:

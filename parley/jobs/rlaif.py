@@ -17,9 +17,10 @@ from parley.runs.job import Job
 from parley.runs.options import Options
 from parley.training.config import TrainConfig
 from parley.training.device import in_main_process
+from parley.training.exported import MANIFEST
 from parley.training.folders import read_manifest, system_folders
 from parley.training.pairs import message, read_pairs, write_rows
-from parley.training.prompts import EXPORT_MANIFEST, PromptSplits, read_prompts
+from parley.training.prompts import PromptSplits, read_prompts
 
 MAX_TOKENS = 160
 """Of an answer that the labeller reads."""
@@ -109,4 +110,4 @@ def _write_pairs(path: Path, split_of: dict[str, str], folder: Path, prompts: Pr
     for split, pairs in rows.items():
         write_rows(folder / f"{split}.jsonl", pairs)
     topics = {split: list(getattr(prompts, split)) for split in rows}
-    (folder / EXPORT_MANIFEST).write_text(json.dumps({"topics": topics}, indent=2, ensure_ascii=False), "utf-8")
+    (folder / MANIFEST).write_text(json.dumps({"topics": topics}, indent=2, ensure_ascii=False), "utf-8")
