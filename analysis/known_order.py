@@ -83,13 +83,13 @@ def right(right_shares: pd.Series, ballots: pd.Series, cluster: str = "base", *,
         paired: Whether the ballots are about two texts.
     """
     line, known = proportion_test(right_shares.to_numpy(dtype=float), CHANCE), ballots.dropna()
-    note = unusable(
-        clusters=len(right_shares),
-        read=len(known) / len(ballots) if len(ballots) else 0.0,
-        constant=bool(len(known)) and float(np.ptp(known)) < TIE,
-        cluster=cluster,
-        paired=paired,
-    )
+    note, read = "", len(known) / len(ballots) if len(ballots) else 0.0
+    if read < LEAST_READ:
+        note = f"{1 - read:.0%} of the ballots could not be read"
+    elif len(right_shares) < NEEDED:
+        note = f"{plural(len(right_shares), cluster)}, and an interval needs {NEEDED}"
+    elif float(np.ptp(known)) < TIE:
+        note = "all ballots gave the same value" if paired else "all scores are the same"
     line = replace(
         line,
         n=len(ballots),
@@ -100,25 +100,6 @@ def right(right_shares: pd.Series, ballots: pd.Series, cluster: str = "base", *,
         values={str(name): float(value) for name, value in right_shares.items()},
     )
     return replace(line, low=math.nan, high=math.nan, p=math.nan) if note else line
-
-
-def unusable(*, clusters: int, read: float, constant: bool, cluster: str, paired: bool = False) -> str:
-    """What leaves a line without an interval and a test; "" if nothing does.
-
-    Args:
-        clusters: How many clusters have a value.
-        read: Share of the ballots that could be read.
-        constant: Whether all of them gave the same value.
-        cluster: What a cluster is.
-        paired: Whether they are about two texts.
-    """
-    if read < LEAST_READ:
-        return f"{1 - read:.0%} of the ballots could not be read"
-    if clusters < NEEDED:
-        return f"{plural(clusters, cluster)}, and an interval needs {NEEDED}"
-    if constant:
-        return "all ballots gave the same value" if paired else "all scores are the same"
-    return ""
 
 
 def place_decides(first: float) -> str:

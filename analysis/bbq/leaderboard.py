@@ -230,7 +230,7 @@ def scored(frame: pd.DataFrame, *, tested: bool = True) -> list[Line]:
                 leanings.append(leans.get((context, category), NONE) if line.measure == "bias" else NONE)
                 named = _named(about, several, context)
                 named["values"] = {templates[int(code)]: value for code, value in line.values.items()}
-                named |= {"worse": "lower"} if line.measure == "accuracy" else {"worse": "either", "reference": 0.0}
+                named |= {} if line.measure == "accuracy" else {"reference": 0.0}
                 lines.append(replace(line, p=sign_flip_p(leanings[-1]), also={**line.also, **lost}, **named))
     tests = sum(not line.secondary and not math.isnan(line.p) for line in lines)
     return [

@@ -1,6 +1,6 @@
 """Echo: do judges repeat what they heard? Words of their justifications and whole sets of scores, against a control.
 
-    echo(verdicts, repeated_remarks(Path("runs/a.sqlite")), blind=True)
+    echo(verdicts, repeated_remarks(path, units), blind=True)
 
 Judges hear the others' statements and scores of the blind first round. A later statement repeats one of
 them if at least `NEARLY` of its five-word sequences are in it: five words in a row are rarely shared by chance, while

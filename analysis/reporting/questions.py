@@ -37,7 +37,6 @@ from parley.analysis.stats.results import (
     SMALL,
     UNDECIDED,
     Line,
-    Worse,
     simultaneous,
 )
 from parley.analysis.stats.signflips import clusters_to_reject, equivalence_p, sign_flip_test
@@ -120,7 +119,6 @@ class Question:
         also: Further numbers of a contrast: the measure that each is for, and how it is made from the values of both
             arms: {"p_mcnemar": ("correct", mcnemar_p)}.
         note: What a reader must know about the numbers.
-        worse: Which side of a level is worse, for a comparison with an earlier run; "": nobody said.
         printed: Whether a terminal shows the table.
     """
 
@@ -143,7 +141,6 @@ class Question:
     facets: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
     also: Mapping[str, tuple[str, Callable[[pd.Series, pd.Series], float]]] = field(default_factory=dict)
     note: str = ""
-    worse: Worse = ""
     printed: bool = False
 
     @property
@@ -184,7 +181,6 @@ def answer(question: Question, frame: pd.DataFrame) -> list[Line]:
                         reference=math.nan if question.reference is None else question.reference,
                         cluster=question.cluster,
                         margin=question.margin,
-                        worse=question.worse,
                     )
                     for number, measure in enumerate(question.measures)
                 ]

@@ -43,7 +43,6 @@ LEVEL = Question(
     each="question",
     facets=FACETS,
     note="Questions on one paragraph are not independent. Unreadable answers are left out.",
-    worse="lower",
     printed=True,
 )
 CLOSED_BOOK = (

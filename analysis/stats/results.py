@@ -26,7 +26,6 @@ shown to lie within the margin, in every cluster as far as the data tell; "alike
 known one by one, or too few to include a rare kind. "not measured": the data give no test, or something leaves it
 without an answer; `note` says what.
 """
-Worse = Literal["", "either", "higher", "lower"]
 ALPHA = 0.05
 """Significance level of every test, after correction for several tests."""
 LEVEL = 1 - ALPHA
@@ -71,7 +70,6 @@ class Line:
         name: How requirements name it: "gender", "ambiguous.accuracy"; "": made from its plot, group and label.
         values: The value of each cluster, by the cluster's name, where a check or a comparison may ask for them.
         cluster: What a cluster is called: "base".
-        worse: Which side is worse: "higher", "lower", or "either" one of the reference value; "" where nobody said.
     """
 
     estimate: float = math.nan
@@ -103,7 +101,6 @@ class Line:
     name: str = ""
     values: Mapping[str, float] = field(default_factory=dict)
     cluster: str = ""
-    worse: Worse = ""
 
     @property
     def bounded(self) -> bool:

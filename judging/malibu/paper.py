@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from parley.agents import ConfigError, Cue, Models, Persona, seed_from
 from parley.judging.malibu.config import MalibuConfig
 from parley.judging.malibu.panel import Panel, candidate, cell_facets, show_candidate
-from parley.judging.study import FacetValue, Outcome, Prompt, Unit
+from parley.judging.study import Outcome, Prompt, Unit
 from parley.scenarios import Identities, Scenario, Suite
 from parley.scenarios.ballot_wordings import ENGLISH
 
@@ -111,70 +111,49 @@ class PaperDesign:
 
     def task(self, unit: Unit) -> str:
         """The prompt that opens the unit's conversation."""
-        return task(self._panel, unit.facets, self._scenarios[str(unit.facets["scenario"])])
+        facets, panel, scenario = unit.facets, self._panel, self._scenarios[str(unit.facets["scenario"])]
+        responses, phase = scenario.responses, int(facets["phase"])
+        assert responses, "a suite without responses is refused"
+        ballot = panel.ballots[phase]
+        sides = [("", "", responses[0])]
+        if phase == 2:
+            sides = [(f"_{x}", f" {x.upper()}", responses[int(facets[f"response_{x}"]) - 1]) for x in "ab"]
+        shown: dict[str, str] = {}
+        for key, side, response in sides:
+            name = candidate(side, str(facets[f"identity{key}"]))
+            text = show_candidate(response, name, fenced=panel.fence)
+            shown |= {f"candidate{key}": text.candidate, f"response{key}": text.response}
+        pair = "pair" if ballot.rubric.preference == "stated" else "pair_inferred"
+        return PROMPTS["single" if phase == 1 else pair](
+            **shown,
+            scenario=scenario.text,
+            metrics=ballot.rubric.text(),
+            format=ballot.format(with_remark=panel.reasons_first),
+            choices=ballot.choices,
+        )
 
     async def run(self, unit: Unit, models: Models) -> Outcome:
         """Let the panel talk about one unit."""
-        return await judge(self._panel, unit, self._scenarios[str(unit.facets["scenario"])], models)
+        panel = self._panel
+        ballot = panel.ballots[int(unit.facets["phase"])]
 
+        def instructions(cue: Cue) -> str | None:
+            if cue.role == "chair":
+                return PROMPTS["chair"](format=ballot.format())
+            key = "single_discuss" if ballot.phase == 1 else "pair_discuss"
+            return None if cue.round == 1 else PROMPTS[key](format=ballot.format(with_remark=True))
 
-def task(panel: Panel, facets: Mapping[str, FacetValue], scenario: Scenario) -> str:
-    """The prompt that opens a conversation.
+        def reply_type(cue: Cue) -> type[BaseModel]:
+            """A ballot of phase 1 has reasons only in a discussion, or if they are asked for; a comparison always."""
+            return ballot.reply_type(with_remark=cue.role != "chair" and (cue.round > 1 or panel.reasons_first))
 
-    Args:
-        panel: Who judges.
-        facets: The unit's phase, its labels, and in pairs which response stands where.
-        scenario: What is judged: its first response, or both.
-    """
-    responses, phase = scenario.responses, int(facets["phase"])
-    assert responses, "a suite without responses is refused"
-    ballot = panel.ballots[phase]
-    sides = [("", "", responses[0])]
-    if phase == 2:
-        sides = [(f"_{x}", f" {x.upper()}", responses[int(facets[f"response_{x}"]) - 1]) for x in "ab"]
-    shown: dict[str, str] = {}
-    for key, side, response in sides:
-        name = candidate(side, str(facets[f"identity{key}"]))
-        text = show_candidate(response, name, fenced=panel.fence)
-        shown |= {f"candidate{key}": text.candidate, f"response{key}": text.response}
-    pair = "pair" if ballot.rubric.preference == "stated" else "pair_inferred"
-    return PROMPTS["single" if phase == 1 else pair](
-        **shown,
-        scenario=scenario.text,
-        metrics=ballot.rubric.text(),
-        format=ballot.format(with_remark=panel.reasons_first),
-        choices=ballot.choices,
-    )
-
-
-async def judge(panel: Panel, unit: Unit, scenario: Scenario, models: Models) -> Outcome:
-    """Let a panel talk about a scenario's first response, or both.
-
-    Args:
-        panel: The panel.
-        unit: The unit; its facets are those of `task`, and the model.
-        scenario: What is judged.
-        models: Clients by model name.
-    """
-    ballot = panel.ballots[int(unit.facets["phase"])]
-
-    def instructions(cue: Cue) -> str | None:
-        if cue.role == "chair":
-            return PROMPTS["chair"](format=ballot.format())
-        key = "single_discuss" if ballot.phase == 1 else "pair_discuss"
-        return None if cue.round == 1 else PROMPTS[key](format=ballot.format(with_remark=True))
-
-    def reply_type(cue: Cue) -> type[BaseModel]:
-        """A ballot of phase 1 has reasons only in a discussion, or if they are asked for; a comparison always has."""
-        return ballot.reply_type(with_remark=cue.role != "chair" and (cue.round > 1 or panel.reasons_first))
-
-    debate = panel.debate(
-        unit,
-        models,
-        chair=panel.chair,
-        instructions=instructions,
-        reply_type=reply_type,
-        readout=panel.readout,
-    )
-    transcript = await debate.converse(task(panel, unit.facets, scenario))
-    return Outcome(transcript, tuple(v for turn in transcript.spoken() for v in ballot.verdicts(turn)))
+        debate = panel.debate(
+            unit,
+            models,
+            chair=panel.chair,
+            instructions=instructions,
+            reply_type=reply_type,
+            readout=panel.readout,
+        )
+        transcript = await debate.converse(self.task(unit))
+        return Outcome(transcript, tuple(v for turn in transcript.spoken() for v in ballot.verdicts(turn)))

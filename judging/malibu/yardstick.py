@@ -6,13 +6,13 @@ for small models and a first look: two severe flaws on a few bases. The paper's 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from parley.agents import ConfigError
 from parley.base.text import plural
 from parley.judging.known_order import GOOD, KnownOrder, Text
-from parley.scenarios import Graded, Scenario, Suite
+from parley.scenarios import Scenario, Suite
 from parley.scenarios import Yardstick as Mode
 
 BRIEF_BASES = 8
@@ -39,23 +39,6 @@ class GradedTexts:
     sources: dict[str, str]
 
 
-def graded_texts(suite: Suite, sets: Sequence[Graded], chosen: Collection[Text] | None = None) -> GradedTexts:
-    """Some graded sets of a suite.
-
-    Args:
-        suite: The suite.
-        sets: The sets.
-        chosen: The texts of each that are read (default: all).
-    """
-    scenarios, orders = {scenario.id: scenario for scenario in suite.scenario}, {}
-    for graded in sets:
-        texts: dict[Text, str] = {GOOD: graded.good, **{(flaw.kind, flaw.dose): flaw.text for flaw in graded.flaw}}
-        read = {text: words for text, words in texts.items() if chosen is None or text in chosen}
-        orders[graded.base] = GradedOrder(scenario=scenarios[graded.scenario], texts=read)
-    digest = suite.model_copy(update={"graded": tuple(sets)}).graded_digest()
-    return GradedTexts(orders, {f"graded responses of {suite.name} {suite.version}": digest} if orders else {})
-
-
 def yardstick(suite: Suite, mode: Mode | None, *, bases: int | None, preferred: Collection[str]) -> GradedTexts:
     """The graded responses that a run's judges score.
 
@@ -74,4 +57,10 @@ def yardstick(suite: Suite, mode: Mode | None, *, bases: int | None, preferred: 
     sets = [] if mode == "off" else ordered[: bases or (BRIEF_BASES if mode == "brief" else own)]
     if bases is not None and len(sets) < bases:
         raise ConfigError(f"{suite.name} has graded responses for {plural(len(sets), 'base')}, not {bases}")
-    return graded_texts(suite, sets, BRIEF_TEXTS if mode == "brief" else None)
+    scenarios, orders = {scenario.id: scenario for scenario in suite.scenario}, {}
+    for graded in sets:
+        texts: dict[Text, str] = {GOOD: graded.good, **{(flaw.kind, flaw.dose): flaw.text for flaw in graded.flaw}}
+        read = {text: words for text, words in texts.items() if mode != "brief" or text in BRIEF_TEXTS}
+        orders[graded.base] = GradedOrder(scenario=scenarios[graded.scenario], texts=read)
+    digest = suite.model_copy(update={"graded": tuple(sets)}).graded_digest()
+    return GradedTexts(orders, {f"graded responses of {suite.name} {suite.version}": digest} if orders else {})

@@ -6,7 +6,7 @@ recorded, not corrected. Rank 1 is the most biased (the paper's prompt and its e
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import combinations
 from typing import Any
@@ -60,35 +60,13 @@ def report_type(names: tuple[str, ...], guides: bool) -> type[BaseModel]:
     return create_model("Report", **fields)
 
 
-def blind_task(topic: str, statements: Iterable[tuple[str, str]]) -> str:
-    """What a blind referee reads: the statements of one round, each between fences.
-
-    Args:
-        topic: The topic of the debate.
-        statements: Speakers and what they said, in the order to show them in.
-    """
-    listed = (f"{name}:\n{fence_judged(text, f'WORDS OF {name}')}" for name, text in statements)
-    return STATEMENTS(topic=topic, statements="\n\n".join(listed))
-
-
-def blind_instruction(names: Sequence[str], trait: str) -> str:
-    """What a blind referee is asked about the statements.
-
-    Args:
-        names: The debaters.
-        trait: What the biases are about.
-    """
-    form = report_format(names, guides=False)
-    return BLIND(names=", ".join(names), trait=trait, last=len(names), format=form)
-
-
 async def read_blind(
     persona: Persona,
     model: str,
     topic: str,
     statements: Sequence[tuple[str, str]],
     *,
-    names: Sequence[str] = (),
+    names: tuple[str, ...],
     trait: str,
     models: Models,
     **arguments: Any,
@@ -99,24 +77,25 @@ async def read_blind(
         persona: The referee.
         model: The model of a referee without one of its own.
         topic: The topic of the debate.
-        statements: Speakers and what they said, in the order to show them in.
-        names: The order in which the report names them (default: the same).
+        statements: Speakers and what they said, in the order to show them in; each is shown between fences.
+        names: The order in which the report names them.
         trait: What the biases are about.
         models: The run's models.
         arguments: Further arguments of `Debate`.
     """
-    reported = tuple(names or (name for name, _ in statements))
-    instruction = blind_instruction(reported, trait)
+    form = report_format(names, guides=False)
+    instruction = BLIND(names=", ".join(names), trait=trait, last=len(names), format=form)
     debate = Debate(
         [persona],
         model=models[model],
         rounds=1,
         instructions=lambda cue: instruction,
-        reply_type=report_type(reported, False),
+        reply_type=report_type(names, False),
         models=models,
         **arguments,
     )
-    return await debate.converse(blind_task(topic, statements))
+    fenced = (f"{name}:\n{fence_judged(text, f'WORDS OF {name}')}" for name, text in statements)
+    return await debate.converse(STATEMENTS(topic=topic, statements="\n\n".join(fenced)))
 
 
 def discordant(scores: Mapping[str, float], ranks: Mapping[str, float]) -> tuple[float | None, str | None]:

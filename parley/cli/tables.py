@@ -65,11 +65,6 @@ def interval(low: float, high: float, digits: int = 1) -> str:
     return "–" if math.isnan(low) else f"{low:.{digits}f} to {high:.{digits}f}"
 
 
-def p_value(p: float) -> str:
-    """A p-value for a cell; a dash where there is none."""
-    return "–" if math.isnan(p) else p_text(p).removeprefix("= ")
-
-
 def plain_table(title: str, frame: pd.DataFrame, width: int | None = None) -> Table:
     """A frame with each interval in one column. Text may wrap, numbers may not.
 

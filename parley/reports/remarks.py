@@ -1,4 +1,4 @@
-"""Who repeats whom in a run, as a frame without texts: `repeated_remarks(Path("runs/a.sqlite"))`.
+"""Who repeats whom in a run, as a frame without texts: `repeated_remarks(path, units)`.
 
 Texts are read unit by unit and compared at once, so that only a row of flags per statement stays in memory.
 """
@@ -14,14 +14,14 @@ from typing import Any
 import pandas as pd
 
 from parley.analysis.malibu.echo import REMARKS, Statement, judge_statements, unit_repeats
-from parley.runs import RunFile, frames
+from parley.runs import RunFile
 
 SAME_TEXT = ("model", "phase", "scenario", "response_a", "response_b")
 REMEMBERED = 64
 """Units whose statements are kept for comparison: those on one text are close together in a plan."""
 
 
-def repeated_remarks(path: Path, units: pd.DataFrame | None = None) -> pd.DataFrame:
+def repeated_remarks(path: Path, units: pd.DataFrame) -> pd.DataFrame:
     """One row per statement of a judge, with the unit's facets: does it repeat what another judge said in round 1?
 
     `near_chance` is the same for what these judges said in the last unit on the same text, missing where there is
@@ -29,15 +29,14 @@ def repeated_remarks(path: Path, units: pd.DataFrame | None = None) -> pd.DataFr
 
     Args:
         path: The run file.
-        units: Its units by position, if they have been read (see `parley.runs.frames.units`).
+        units: Its units by position (see `parley.runs.frames.units`).
     """
     positions: list[int] = []
     rows: list[tuple[Any, ...]] = []
     with RunFile.open(path) as file:
-        facets = frames.units(file) if units is None else units
-        names = [name for name in SAME_TEXT if name in facets]
-        known = facets[names].astype(object).where(facets[names].notna(), None)  # NaN is not equal to itself
-        texts = dict(zip(facets.index, known.itertuples(index=False, name=None), strict=True))
+        names = [name for name in SAME_TEXT if name in units]
+        known = units[names].astype(object).where(units[names].notna(), None)  # NaN is not equal to itself
+        texts = dict(zip(units.index, known.itertuples(index=False, name=None), strict=True))
         remembered: dict[tuple[Any, ...], list[Statement]] = {}
         for position, spoken in _spoken(file):
             if position not in texts:  # the unit ended after the units were read
@@ -50,7 +49,7 @@ def repeated_remarks(path: Path, units: pd.DataFrame | None = None) -> pd.DataFr
             if len(remembered) > REMEMBERED:
                 del remembered[next(iter(remembered))]
     remarks = pd.DataFrame(rows, columns=REMARKS)
-    of_units = facets.drop(columns=REMARKS, errors="ignore").reindex(positions).reset_index(drop=True)
+    of_units = units.drop(columns=REMARKS, errors="ignore").reindex(positions).reset_index(drop=True)
     return pd.concat([of_units, remarks], axis=1)
 
 
