@@ -8,9 +8,7 @@ is no flaw. `parley.analysis.known_order` has the numbers.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
-
-from parley.judging.study import FacetValue
+from dataclasses import dataclass
 
 Text = tuple[str, int]
 """Which text of a cluster: its kind of flaw, and the dose of it."""
@@ -26,13 +24,13 @@ class Part:
         name: What it is for: "graded", "reverse-pairs".
         texts: Those that are read so.
         paired: Whether each stands beside the good text, in both orders.
-        facets: What else distinguishes its units.
+        wording: The question's wording, where it does not follow from the texts.
     """
 
     name: str
     texts: Collection[Text]
     paired: bool = False
-    facets: Mapping[str, FacetValue] = field(default_factory=dict)
+    wording: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

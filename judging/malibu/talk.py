@@ -41,8 +41,8 @@ class Talk:
 
     silent: SilentBallots
     panel: Panel
-    controlled: bool = True
-    one_order: bool = False
+    controlled: bool
+    one_order: bool
 
     def units(self, scenario: Scenario, phases: Sequence[int], repeat: int) -> Iterator[Unit]:
         """The units of a scenario: the silent ones' labels and words, with what the judges hear."""

@@ -172,23 +172,22 @@ class RefereeCheck:
             parts += [("reverse", graded, wording) for wording in wordings]
             parts += [(name, graded[-1:], wordings[0]) for name in ("pair", "reverse-pair")]
         read = (
-            Part(name=name, texts=texts, paired=name.endswith("pair"), facets={"wording": wording})
+            Part(name=name, texts=texts, paired=name.endswith("pair"), wording=wording)
             for name, texts, wording in parts
         )
         return (self._unit(order, part, dose, side) for part, (_, dose), side in order.readings(*read))
 
     def _unit(self, order: BiasOrder, part: Part, dose: int, side: str) -> Unit:
-        wording = str(part.facets["wording"])
         facets: dict[str, FacetValue] = {
             "part": part.name,
             "type": order.type,
             "topic": order.topic,
             "dose": dose,
-            "wording": "" if self.is_scorer else wording,
+            "wording": "" if self.is_scorer else part.wording,
             "biased": side,
             "model": self.config.model,
         }
-        name = "/".join(filter(None, (part.name, order.topic, str(dose), side.lower(), wording)))
+        name = "/".join(filter(None, (part.name, order.topic, str(dose), side.lower(), part.wording)))
         return Unit(f"{order.type}/{name}", facets)
 
     def texts(self, unit: Unit) -> list[str]:
