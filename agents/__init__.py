@@ -39,7 +39,6 @@ if TYPE_CHECKING:  # imported when first used: all of these load AutoGen, which 
     from parley.agents.critique import Critique
     from parley.agents.debate import Cue, Debate, everyone
     from parley.agents.evaluation import Assessment, Evaluator, Unscored
-    from parley.agents.framework_agent import FrameworkAgent
     from parley.agents.guests import TeamAgent
     from parley.agents.models import (
         DEFAULT_MODEL,
@@ -56,9 +55,7 @@ if TYPE_CHECKING:  # imported when first used: all of these load AutoGen, which 
     from parley.agents.seats import ask
     from parley.agents.self_debias_agent import SelfDebiasAgent, require_next_token_probabilities
     from parley.agents.speaking_order import (
-        NextSpeaker,
         Order,
-        by_model,
         round_robin,
         shuffled,
         simultaneous,
@@ -95,10 +92,8 @@ __all__ = [
     "Cue",
     "Debate",
     "Evaluator",
-    "FrameworkAgent",
     "ModelError",
     "Models",
-    "NextSpeaker",
     "Order",
     "ParleyError",
     "ParseStatus",
@@ -124,7 +119,6 @@ __all__ = [
     "Unscored",
     "Usage",
     "ask",
-    "by_model",
     "everyone",
     "free_text",
     "gather_or_cancel",

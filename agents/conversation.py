@@ -9,9 +9,8 @@ team.
 from __future__ import annotations
 
 import asyncio
-import sys
 from abc import abstractmethod
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, Self, TypeVar
 
@@ -23,11 +22,10 @@ from autogen_agentchat.messages import (
     ModelClientStreamingChunkEvent,
     UserInputRequestedEvent,
 )
-from autogen_core import CancellationToken, ComponentModel
+from autogen_core import CancellationToken
 from autogen_core.models import ChatCompletionClient
 from pydantic import BaseModel
 
-from parley.agents.components import ConversationConfig, load, load_model, save, save_model, share_clients
 from parley.agents.guests import TeamAgent, wrap_clients
 from parley.agents.messages import (
     Emit,
@@ -39,7 +37,7 @@ from parley.agents.messages import (
     save_messages,
     typed_message,
 )
-from parley.agents.models.base import Client, UnlinkedToken
+from parley.agents.models.base import UnlinkedToken
 from parley.agents.models.registry import Models
 from parley.agents.models.wire import NARRATOR
 from parley.agents.persona_agent import PersonaAgent, Placement, Spoken
@@ -86,7 +84,6 @@ class Conversation(Team):
         self._not_paused.set()
         self._seats: list[Seat] = []
         self._running = False
-        self._opened: list[ChatCompletionClient] = []
         self._turns_so_far: list[Turn] = []
         self._stop_reason = ""
         self._emit: Emit | None = None
@@ -96,14 +93,11 @@ class Conversation(Team):
     def name(self) -> str:
         return self._name
 
-    def _client_for(self, model: str | ChatCompletionClient | None) -> Client:
-        return choose_client(model, self._default_model, self._models)
-
     def _seat(self, participant: Participant, role: Role) -> Seat:
         if isinstance(participant, Persona):
             agent: ChatAgent = PersonaAgent(
                 participant,
-                self._client_for(participant.model),
+                choose_client(participant.model, self._default_model, self._models),
                 readout=self._readout,
                 options=self._options,
                 placement=self._placement,
@@ -114,9 +108,7 @@ class Conversation(Team):
         elif isinstance(participant, Team):
             agent = TeamAgent(participant)
         else:
-            raise ConfigError(
-                f"{participant!r} cannot take part: give a Persona, an AutoGen agent or team, or a FrameworkAgent"
-            )
+            raise ConfigError(f"{participant!r} cannot take part: give a Persona, or an AutoGen agent or team")
         if not isinstance(participant, Persona):
             wrap_clients(participant)
         if agent.name == NARRATOR:
@@ -135,11 +127,6 @@ class Conversation(Team):
             if not known.is_registered(kind):
                 known.register(kind)
         return known
-
-    @property
-    def _participants(self) -> list[ChatAgent]:
-        """The agents, under the name that AutoGen's teams have them; AutoGen Studio reads it."""
-        return [seat.agent for seat in self._seats]
 
     async def converse(self, task: Task, cancellation_token: CancellationToken | None = None) -> Transcript:
         """Converse about the task, and return the whole transcript.
@@ -346,60 +333,20 @@ class Conversation(Team):
             )
         if self._running:
             raise ConfigError(f"'{self.name}' is running; a state can be loaded when it has ended")
+        known = self._message_types()
         for seat in self._seats:
             saved = state[seat.name]
             await seat.agent.load_state(saved["agent"])
-            seat.inbox = self._load_unread(saved["inbox"])
-            seat.waiting = self._load_unread(saved.get("waiting", ()))
-
-    def _load_unread(self, saved: Iterable[Mapping[str, Any]]) -> list[BaseChatMessage]:
-        loaded = load_messages(saved, self._message_types())
-        return [message for message in loaded if isinstance(message, BaseChatMessage)]
-
-    def _common_config(self) -> dict[str, Any]:
-        """The part of the saved config that every conversation has."""
-        termination = self._termination
-        return {
-            "name": self.name,
-            "model": save_model(self._default_model),
-            "termination_condition": None if termination is None else save(termination, "the termination condition"),
-            "readout": self._readout,
-            "options": self._options,
-            "model_client_stream": self._model_client_stream,
-        }
-
-    def _save_seat(self, seat: Seat) -> ComponentModel:
-        return save(seat.agent, f"'{seat.name}'")
-
-    def _loaded(self) -> Self:
-        """This conversation, just loaded: its personas share clients again, and it closes them."""
-        # AutoGen Studio loads only a `BaseGroupChat`. Importing that takes 0.1 s; Studio has already done so.
-        if (teams := sys.modules.get("autogen_agentchat.teams")) is not None:
-            teams.BaseGroupChat.register(Conversation)
-        self._opened = share_clients([seat.agent for seat in self._seats])
-        return self
+            seat.inbox = load_messages(saved["inbox"], known)
+            seat.waiting = load_messages(saved["waiting"], known)
 
     async def close(self) -> None:
         """Close the clients that this conversation opened itself."""
         if self._owns_models:
             await self._models.close()
-        for client in self._opened:
-            await client.close()
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *error: object) -> None:
         await self.close()
-
-
-def loaded_arguments(config: ConversationConfig) -> dict[str, Any]:
-    """The arguments of every conversation, from what was saved."""
-    return {
-        "name": config.name,
-        "model": load_model(config.model),
-        "termination_condition": None if config.termination_condition is None else load(config.termination_condition),
-        "readout": config.readout,
-        "options": config.options,
-        "model_client_stream": config.model_client_stream,
-    }

@@ -12,16 +12,15 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
-from typing import Any, Self
+from typing import Any
 
 from autogen_agentchat.base import ChatAgent, Team, TerminationCondition
 from autogen_agentchat.messages import BaseChatMessage
-from autogen_core import CancellationToken, Component
+from autogen_core import CancellationToken
 from autogen_core.models import ChatCompletionClient
 from pydantic import BaseModel
 
-from parley.agents.components import CritiqueConfig, EvaluatorConfig, load_participant, reference, resolve
-from parley.agents.conversation import Conversation, Participant, loaded_arguments
+from parley.agents.conversation import Conversation, Participant
 from parley.agents.evaluation import (
     REVISE_PROMPT,
     Criterion,
@@ -53,7 +52,7 @@ def text_of(turn: Turn) -> str:
     return turn.text
 
 
-class Critique(Conversation, Component[CritiqueConfig]):
+class Critique(Conversation):
     """A generator whose drafts are scored by evaluators and revised until all criteria are met.
 
     Args:
@@ -85,9 +84,6 @@ class Critique(Conversation, Component[CritiqueConfig]):
         name: The loop's name as an AutoGen team, unique where it takes part in another conversation.
     """
 
-    component_type = "team"
-    component_config_schema = CritiqueConfig
-    component_provider_override = "parley.agents.Critique"
     description = "A generator whose drafts are judged and revised."
 
     def __init__(
@@ -247,53 +243,3 @@ class Critique(Conversation, Component[CritiqueConfig]):
         if iteration == self.max_iterations:
             return f"stopped after {revisions}, not met: {', '.join(missed)}", True
         return f"revise: {', '.join(name for name in missed if name not in unscored)}", False
-
-    def _to_config(self) -> CritiqueConfig:
-        return CritiqueConfig(
-            **self._common_config(),
-            generator=self._save_seat(self._generator),
-            evaluators={label: self._save_evaluator(label) for label in self._evaluators},
-            criteria={score: str(criterion) for score, criterion in self.criteria.items()},
-            max_iterations=self.max_iterations,
-            measure_only=sorted(self._measure_only),
-            draft=self._draft,
-            draft_type=reference(self._draft_type, "draft_type"),
-            show_draft=str(reference(self._show_draft, "show_draft")),
-            evaluator_task=self._evaluator_task,
-            revise_prompt=self._revise_prompt,
-        )
-
-    def _save_evaluator(self, label: str) -> str | EvaluatorConfig:
-        evaluator = self._evaluators[label]
-        if not isinstance(evaluator, tuple):
-            return str(reference(evaluator, f"the evaluator '{label}'"))
-        seat, settings = evaluator
-        return EvaluatorConfig(
-            agent=self._save_seat(seat),
-            reply_type=str(reference(settings.reply_type, f"the reply type of '{label}'")),
-            prompt=settings.prompt,
-            options=None if settings.options is None else dict(settings.options),
-        )
-
-    @classmethod
-    def _from_config(cls, config: CritiqueConfig) -> Self:
-        evaluators: dict[str, Any] = {}
-        for label, saved in config.evaluators.items():
-            if isinstance(saved, str):
-                evaluators[label] = resolve(saved, f"the evaluator '{label}'")
-            else:
-                reply_type = resolve(saved.reply_type, f"the reply type of '{label}'")
-                evaluators[label] = Evaluator(load_participant(saved.agent), reply_type, saved.prompt, saved.options)
-        return cls(
-            load_participant(config.generator),
-            evaluators,
-            criteria=config.criteria,
-            max_iterations=config.max_iterations,
-            measure_only=config.measure_only,
-            draft=config.draft,
-            draft_type=resolve(config.draft_type, "draft_type"),
-            show_draft=resolve(config.show_draft, "show_draft"),
-            evaluator_task=config.evaluator_task,
-            revise_prompt=config.revise_prompt,
-            **loaded_arguments(config),
-        )._loaded()

@@ -15,30 +15,25 @@ records it; `PersonaAgent.speak` makes the prompt and asks the model's client.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple
 
 from autogen_agentchat.base import TerminationCondition
 from autogen_agentchat.messages import BaseChatMessage
-from autogen_core import CancellationToken, Component
+from autogen_core import CancellationToken
 from autogen_core.models import ChatCompletionClient
 from pydantic import BaseModel
 
 from parley.agents.ballots import SilentBallot
-from parley.agents.components import DebateConfig, load_order, load_participant, reference, resolve, save_order
-from parley.agents.conversation import (
-    Conversation,
-    Participant,
-    loaded_arguments,
-)
+from parley.agents.conversation import Conversation, Participant
 from parley.agents.fencing import JUDGED_CHARS, MAX_CHARS
 from parley.agents.fencing import fence as fenced
-from parley.agents.messages import Event, load_messages, narrate, narrator_turn, save_messages
+from parley.agents.messages import narrate, narrator_turn
 from parley.agents.models.registry import Models
 from parley.agents.persona_agent import Placement, Spoken
 from parley.agents.seats import Seat
-from parley.agents.speaking_order import Floor, Group, NextSpeaker, Order, by_model, round_robin
+from parley.agents.speaking_order import Group, Order, round_robin
 from parley.agents.structured import Readout
-from parley.agents.transcripts import Role, Turn, record_calls
+from parley.agents.transcripts import Role, Turn
 from parley.base.errors import ConfigError
 from parley.base.tasks import gather_or_cancel
 from parley.base.text import plural
@@ -61,9 +56,7 @@ ReplyType = Callable[[Cue], type[BaseModel] | None]
 
 
 _POSITION = "speaking order"
-"""The key, in a saved state, of where the debate stopped and what chooses the next speaker. No agent's name has a
-space.
-"""
+"""The key, in a saved state, of where the debate stopped. No agent's name has a space."""
 
 
 def everyone(reader: Cue, turn: Turn) -> bool:
@@ -71,7 +64,7 @@ def everyone(reader: Cue, turn: Turn) -> bool:
     return True
 
 
-class Debate(Conversation, Component[DebateConfig]):
+class Debate(Conversation):
     """Agents that speak in rounds; optionally a referee speaks after every round and a chair at the end.
 
     Args:
@@ -83,8 +76,7 @@ class Debate(Conversation, Component[DebateConfig]):
         blind_rounds: How many rounds at the beginning are blind: all debaters speak concurrently, on the task and their
             instructions alone. When these rounds are over, everyone gets the others' turns, in speaking order. The
             referee hears the debaters; they hear it only after that. By default none.
-        order: Who speaks when: `round_robin`, `simultaneous`, `shuffled(seed)` or your own function of round and names;
-            or who speaks next: `by_model(…)`.
+        order: Who speaks when: `round_robin`, `simultaneous`, `shuffled(seed)` or your own function of round and names.
         sees: Which turns an agent reads; by default all of them.
         referee: Speaks after every round.
         chair: Speaks last, after the final round.
@@ -112,9 +104,6 @@ class Debate(Conversation, Component[DebateConfig]):
         name: The debate's name as an AutoGen team, unique where it takes part in another conversation.
     """
 
-    component_type = "team"
-    component_config_schema = DebateConfig
-    component_provider_override = "parley.agents.Debate"
     description = "Personas who debate in turns."
 
     def __init__(
@@ -124,7 +113,7 @@ class Debate(Conversation, Component[DebateConfig]):
         model: str | ChatCompletionClient | None = None,
         rounds: int | None = None,
         blind_rounds: int = 0,
-        order: Order | NextSpeaker = round_robin,
+        order: Order = round_robin,
         sees: Sees = everyone,
         referee: Participant | None = None,
         chair: Participant | None = None,
@@ -164,21 +153,15 @@ class Debate(Conversation, Component[DebateConfig]):
             raise ConfigError(f"blind_rounds must be from 0 to {rounds}, the number of rounds; got {blind_rounds}")
         self.rounds, self.blind_rounds = rounds, blind_rounds
         self._order, self._sees, self._instructions = order, sees, instructions
-        self._chooser = order if isinstance(order, NextSpeaker) else None
         self._fence, self._max_turns = fence, max_turns
         self._ballots, self._heard = tuple(ballots), dict(heard or {})
-        self._thread: list[Event] = []
-        self._previous: str | None = None
         self._round, self._step = 1, 0  # where it continues: a round, and how many of its groups have spoken
         self._instructed: set[str] = set()
-        self._typed = reply_type
         self._reply_type: ReplyType = (lambda cue: None) if reply_type is None else _as_policy(reply_type)
         self._debaters = {seat.name: seat for seat in (self._seat(p, "debater") for p in participants)}
         self._referee = self._seat(referee, "referee") if referee else None
         self._chair = self._seat(chair, "chair") if chair else None
         self._typed_replies = (reply_type,) if isinstance(reply_type, type) else ()
-        # Opened now and kept, so that a recorder can find, prepare and price the debate's clients.
-        self._selector = self._client_for(order.model) if isinstance(order, by_model) else None
 
     def _begin(self, task: Sequence[BaseChatMessage]) -> None:
         self._stop_reason = f"{plural(self.rounds, 'round')} completed"
@@ -186,8 +169,6 @@ class Debate(Conversation, Component[DebateConfig]):
             self._end_round()
         if self._round > self.rounds:
             self._round = 1
-        if self._chooser is not None:
-            self._thread += task
         for seat in self._seats:
             seat.inbox += task
 
@@ -199,10 +180,7 @@ class Debate(Conversation, Component[DebateConfig]):
         narrated: set[tuple[int, str]] = set()
         turns = 0
         while self._round <= self.rounds:
-            for planned in self._schedule()[self._step :]:
-                names, choice = (planned, None) if planned is not None else await self._choose()
-                if choice is not None:
-                    yield choice
+            for names in self._schedule()[self._step :]:
                 seats = [self._find(name) for name in names]
                 for seat in seats:
                     instruction = self._instruct(seat)
@@ -221,10 +199,6 @@ class Debate(Conversation, Component[DebateConfig]):
                 self._instructed.clear()
                 for spoken in group:
                     self._deliver(spoken.turn, spoken.chat_message)
-                    if self._chooser is not None:  # only it reads the whole thread again
-                        self._thread += spoken.messages
-                    if spoken.turn.role == "debater":
-                        self._previous = spoken.turn.speaker
                 over = False
                 for spoken in group:
                     yield spoken
@@ -251,38 +225,16 @@ class Debate(Conversation, Component[DebateConfig]):
             for spoken in await _together((seat.cast(ballot, token) for seat in seats), seats):
                 yield spoken
 
-    def _schedule(self) -> list[Group | None]:
-        """Who speaks in the round: groups one after the other, the agents of a group concurrently.
-
-        None stands for an agent that is chosen when the others have spoken.
-        """
-        blind = self._round <= self.blind_rounds
-        groups: list[Group | None]
-        if not isinstance(self._order, NextSpeaker):  # not by `_chooser`: mypy must know that it is an `Order`
-            groups = list(self._order(self._round, list(self._debaters)))
-            if blind:
-                groups = [list(dict.fromkeys(name for group in groups for name in group or ()))]
-        else:
-            groups = [list(self._debaters)] if blind else [None] * len(self._debaters)
+    def _schedule(self) -> list[Group]:
+        """Who speaks in the round: groups one after the other, the agents of a group concurrently."""
+        groups = list(self._order(self._round, list(self._debaters)))
+        if self._round <= self.blind_rounds:
+            groups = [list(dict.fromkeys(name for group in groups for name in group))]
         if self._referee is not None:
             groups.append([self._referee.name])
         if self._chair is not None and self._round == self.rounds:
             groups.append([self._chair.name])
         return groups
-
-    async def _choose(self) -> tuple[Group, Spoken | None]:
-        """The next speaker, and the narrator's turn of choosing it where a model's calls must be recorded."""
-        assert self._chooser is not None, "only a chooser leaves a choice"
-        with record_calls() as calls:
-            name = await self._chooser.choose(self._floor())
-        if not calls:
-            return [name], None
-        turn = Turn(speaker="selector", role="narrator", round=self._round, text=name, calls=tuple(calls))
-        return [name], Spoken(turn=turn, chat_message=narrate(name, "selector"))
-
-    def _floor(self) -> Floor:
-        descriptions = {name: seat.agent.description for name, seat in self._debaters.items()}
-        return Floor(descriptions, self._thread, self._previous, self._client_for)
 
     def _find(self, name: str) -> Seat:
         for seat in (self._referee, self._chair):
@@ -306,7 +258,7 @@ class Debate(Conversation, Component[DebateConfig]):
     def _turn(self, seat: Seat, token: CancellationToken, buffer: bool) -> Coroutine[Any, Any, Spoken]:
         """One turn, with the reply type that this debate's policy gives it."""
         round = self._round
-        speaks_again = round < self.rounds and seat.role != "chair" and self._chooser is None
+        speaks_again = round < self.rounds and seat.role != "chair"
         reply_type = self._reply_type(Cue(seat.name, seat.role, round))
         return self._speak(seat, round, token, reply_type, speaks_again, buffer)
 
@@ -332,66 +284,18 @@ class Debate(Conversation, Component[DebateConfig]):
 
     async def reset(self) -> None:
         await super().reset()
-        self._thread, self._previous = [], None
         self._round, self._step = 1, 0
         self._instructed.clear()
 
     async def save_state(self) -> Mapping[str, Any]:
-        position = {
-            "messages": save_messages(self._thread, self._message_types()),
-            "previous": self._previous,
-            "round": self._round,
-            "step": self._step,
-            "instructed": sorted(self._instructed),
-        }
+        position = {"round": self._round, "step": self._step, "instructed": sorted(self._instructed)}
         return {**await super().save_state(), _POSITION: position}
 
     async def load_state(self, state: Mapping[str, Any]) -> None:
         await super().load_state({name: saved for name, saved in state.items() if name != _POSITION})
         position = state.get(_POSITION, {})
-        self._thread = load_messages(position.get("messages", ()), self._message_types())
-        self._previous = position.get("previous")
         self._round, self._step = position.get("round", 1), position.get("step", 0)
         self._instructed = set(position.get("instructed", ()))
-
-    def _to_config(self) -> DebateConfig:
-        return DebateConfig(
-            **self._common_config(),
-            participants=[self._save_seat(seat) for seat in self._debaters.values()],
-            rounds=self.rounds,
-            blind_rounds=self.blind_rounds,
-            order=save_order(self._order),
-            sees=str(reference(self._sees, "sees")),
-            referee=self._save_seat(self._referee) if self._referee else None,
-            chair=self._save_seat(self._chair) if self._chair else None,
-            instructions=reference(self._instructions, "instructions"),
-            reply_type=reference(self._typed, "reply_type"),
-            placement=self._placement,
-            fence=self._fence,
-            ballots=list(self._ballots),
-            heard=self._heard,
-            max_turns=self._max_turns,
-        )
-
-    @classmethod
-    def _from_config(cls, config: DebateConfig) -> Self:
-        return cls(
-            [load_participant(participant) for participant in config.participants],
-            rounds=config.rounds,
-            blind_rounds=config.blind_rounds,
-            order=load_order(config.order),
-            sees=resolve(config.sees, "sees"),
-            referee=load_participant(config.referee) if config.referee else None,
-            chair=load_participant(config.chair) if config.chair else None,
-            instructions=resolve(config.instructions, "instructions"),
-            reply_type=resolve(config.reply_type, "reply_type"),
-            placement=config.placement,
-            fence=config.fence,
-            ballots=config.ballots,
-            heard=config.heard,
-            max_turns=config.max_turns,
-            **loaded_arguments(config),
-        )._loaded()
 
 
 async def _together(turns: Iterable[Coroutine[Any, Any, Spoken]], seats: Sequence[Seat]) -> list[Spoken]:

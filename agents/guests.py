@@ -6,17 +6,15 @@ Their model clients are wrapped, so that every call of theirs is recorded, and a
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
-from typing import Any, Self
+from typing import Any
 
 from autogen_agentchat.agents import BaseChatAgent
 from autogen_agentchat.base import ChatAgent, Response, TaskResult, Team
 from autogen_agentchat.messages import BaseChatMessage, TextMessage
-from autogen_core import CancellationToken, Component, ComponentModel
+from autogen_core import CancellationToken
 from autogen_core.models import ChatCompletionClient
 from autogen_core.tools import Tool, Workbench
-from pydantic import BaseModel
 
-from parley.agents.components import load, save
 from parley.agents.messages import Event
 from parley.agents.models.base import Client
 from parley.agents.models.registry import as_client
@@ -31,7 +29,7 @@ Container = ChatAgent | Team | Tool | Workbench
 def wrap_clients(guest: Any) -> list[Client]:
     """Wrap every AutoGen client of an agent or team, and of the agents and tools within it; returns all its clients.
 
-    The clients are replaced in place. A wrapped client is saved (`dump_component`) as the one inside it.
+    The clients are replaced in place.
     """
     clients: dict[int, Client] = {}
     for container in containers(guest):
@@ -74,15 +72,7 @@ def _parts(value: Any) -> Iterator[Any]:
         yield value
 
 
-class TeamAgentConfig(BaseModel):
-    """What is saved of a `TeamAgent`."""
-
-    team: ComponentModel
-    name: str
-    description: str
-
-
-class TeamAgent(BaseChatAgent, Component[TeamAgentConfig]):
+class TeamAgent(BaseChatAgent):
     """A whole team as one agent: its members talk among themselves, and the last message is the agent's.
 
     So a team, or a conversation of Parley's, can be a node of a `GraphFlow` or a member of a `SelectorGroupChat`.
@@ -92,10 +82,6 @@ class TeamAgent(BaseChatAgent, Component[TeamAgentConfig]):
         name: The agent's name; by default the team's.
         description: What other agents and a selector read about it; by default the team's.
     """
-
-    component_type = "agent"
-    component_config_schema = TeamAgentConfig
-    component_provider_override = "parley.agents.TeamAgent"
 
     def __init__(self, team: Team, name: str | None = None, description: str | None = None) -> None:
         super().__init__(name or team.name, description or team.description)
@@ -125,14 +111,6 @@ class TeamAgent(BaseChatAgent, Component[TeamAgentConfig]):
             raise ConfigError(f"the team '{self._team.name}' said nothing ({result.stop_reason})")
         message = TextMessage(content=said[-1].to_model_text(), source=self.name)
         yield Response(chat_message=message, inner_messages=list(result.messages))
-
-    def _to_config(self) -> TeamAgentConfig:
-        team = save(self._team, f"the team '{self._team.name}'")
-        return TeamAgentConfig(team=team, name=self.name, description=self.description)
-
-    @classmethod
-    def _from_config(cls, config: TeamAgentConfig) -> Self:
-        return cls(load(config.team), config.name, config.description)
 
     async def on_reset(self, cancellation_token: CancellationToken) -> None:
         await self._team.reset()

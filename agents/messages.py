@@ -69,17 +69,17 @@ def as_messages(task: Task) -> list[BaseChatMessage]:
     return [said if isinstance(said, BaseChatMessage) else narrate(said[1], said[0]) for said in task]
 
 
-def save_messages(messages: Iterable[Event], known: MessageFactory) -> list[Mapping[str, Any]]:
-    """Messages as JSON: those of a type that is not known as plain text, events of such a type not at all."""
-    saved: list[Mapping[str, Any]] = []
-    for message in messages:
-        if known.is_registered(type(message)) and not isinstance(message, TextMessage):
-            saved.append({**message.dump(), "type": type(message).__name__})
-        elif isinstance(message, BaseChatMessage):
-            saved.append({"source": message.source, "content": message.to_model_text()})
-    return saved
+def save_messages(messages: Iterable[BaseChatMessage], known: MessageFactory) -> list[Mapping[str, Any]]:
+    """Messages as JSON: those of a type that is not known as plain text."""
+    return [
+        {**message.dump(), "type": type(message).__name__}
+        if known.is_registered(type(message)) and not isinstance(message, TextMessage)
+        else {"source": message.source, "content": message.to_model_text()}
+        for message in messages
+    ]
 
 
-def load_messages(saved: Iterable[Mapping[str, Any]], known: MessageFactory) -> list[Event]:
+def load_messages(saved: Iterable[Mapping[str, Any]], known: MessageFactory) -> list[BaseChatMessage]:
     """The messages that were saved."""
-    return [known.create(message) if "type" in message else TextMessage(**message) for message in saved]
+    loaded = [known.create(message) if "type" in message else TextMessage(**message) for message in saved]
+    return [message for message in loaded if isinstance(message, BaseChatMessage)]

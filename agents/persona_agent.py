@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 from autogen_agentchat.agents import BaseChatAgent
 from autogen_agentchat.base import Response
@@ -17,8 +17,7 @@ from autogen_agentchat.messages import (
     TextMessage,
     ThoughtEvent,
 )
-from autogen_core import CancellationToken, Component
-from autogen_core.model_context import ChatCompletionContext
+from autogen_core import CancellationToken
 from autogen_core.models import (
     AssistantMessage,
     ChatCompletionClient,
@@ -29,7 +28,6 @@ from autogen_core.models import (
 from pydantic import BaseModel, TypeAdapter
 
 from parley.agents.ballots import SilentBallot, cast
-from parley.agents.components import PersonaAgentConfig, load, reference, resolve, save
 from parley.agents.messages import Emit, as_read, new_message_id, typed_message
 from parley.agents.models.registry import as_client
 from parley.agents.models.request import SHARED
@@ -68,7 +66,7 @@ an embedded model then processes it once, and vendors' prompt caches bill it onc
 _MESSAGES = TypeAdapter(list[LLMMessage])
 
 
-class PersonaAgent(BaseChatAgent, Component[PersonaAgentConfig]):
+class PersonaAgent(BaseChatAgent):
     """One persona on one model. Each turn is one call, or two if a reply had to be repaired.
 
     Args:
@@ -80,12 +78,7 @@ class PersonaAgent(BaseChatAgent, Component[PersonaAgentConfig]):
         options: Passed with every call, such as `{"max_tokens": 200}`; by default the client's own apply.
         placement: Where the persona's description stands in the prompt (see `Placement`).
         model_client_stream: Whether streams of this agent have its replies as they arrive, chunk by chunk.
-        model_context: How much of the conversation the agent remembers; by default all of it.
     """
-
-    component_type = "agent"
-    component_config_schema = PersonaAgentConfig
-    component_provider_override = "parley.agents.PersonaAgent"
 
     def __init__(
         self,
@@ -97,7 +90,6 @@ class PersonaAgent(BaseChatAgent, Component[PersonaAgentConfig]):
         options: Mapping[str, Any] | None = None,
         placement: Placement = "system",
         model_client_stream: bool = False,
-        model_context: ChatCompletionContext | None = None,
     ) -> None:
         # AutoGen's own __init__ opens a tracing span (16 µs) to set these two; `Persona` has checked the name.
         self._name = persona.name
@@ -109,7 +101,6 @@ class PersonaAgent(BaseChatAgent, Component[PersonaAgentConfig]):
         self.options = dict(options or {})
         self.placement: Placement = placement
         self.model_client_stream = model_client_stream
-        self._context = model_context
         self._introduction: SystemMessage | UserMessage = (
             UserMessage(content=persona.about, source=NARRATOR)
             if placement == "last"
@@ -153,12 +144,9 @@ class PersonaAgent(BaseChatAgent, Component[PersonaAgentConfig]):
         """
         if self.placement == "last" and any(map(self._is_own_last_turn, messages)):
             self._history.pop()  # it comes again, in its place among the other turns of a blind round
-        heard: list[LLMMessage] = []
         for message in messages:
-            heard += (
-                (*message.context, as_read(message)) if isinstance(message, HandoffMessage) else (as_read(message),)
-            )
-        await self._remember(heard)
+            self._history += message.context if isinstance(message, HandoffMessage) else ()
+            self._history.append(as_read(message))
         message_id = new_message_id()
         on_text: OnText | None = None
         if emit is not None and self.model_client_stream:
@@ -166,7 +154,7 @@ class PersonaAgent(BaseChatAgent, Component[PersonaAgentConfig]):
             def on_text(text: str) -> None:
                 emit(ModelClientStreamingChunkEvent(content=text, source=self._name, full_message_id=message_id))
 
-        prompt = self._prompt(self._history if self._context is None else await self._context.get_messages())
+        prompt = self._prompt(self._history)
         reply = await structured_reply(
             self.client,
             prompt,
@@ -180,7 +168,7 @@ class PersonaAgent(BaseChatAgent, Component[PersonaAgentConfig]):
         if inner and emit is not None:
             emit(inner[0])
         own_message = UserMessage if self.placement == "last" else AssistantMessage
-        await self._remember([own_message(content=reply.raw, source=self._name)])
+        self._history.append(own_message(content=reply.raw, source=self._name))
         return self._spoken(self._message(reply, message_id), reply, inner)
 
     def _spoken(
@@ -233,13 +221,6 @@ class PersonaAgent(BaseChatAgent, Component[PersonaAgentConfig]):
         # Without a description there is no system message, so that the default of the model's template applies.
         return [self._introduction, *history] if self.persona.about else list(history)
 
-    async def _remember(self, messages: Iterable[LLMMessage]) -> None:
-        if self._context is None:
-            self._history += messages
-            return
-        for message in messages:
-            await self._context.add_message(message)
-
     def _is_own_last_turn(self, message: BaseChatMessage) -> bool:
         if not self._history or message.source != self.name:
             return False
@@ -263,41 +244,9 @@ class PersonaAgent(BaseChatAgent, Component[PersonaAgentConfig]):
     async def on_reset(self, cancellation_token: CancellationToken) -> None:
         self._history = []
         self._prefix_length = 0
-        if self._context is not None:
-            await self._context.clear()
-
-    def _to_config(self) -> PersonaAgentConfig:
-        who = self.name
-        return PersonaAgentConfig(
-            **self.persona.model_dump(),
-            model_client=save(self.client, f"the model of {who}"),
-            reply_type=reference(self.reply_type, f"the reply type of {who}"),
-            readout=self.readout,
-            options=self.options,
-            placement=self.placement,
-            model_client_stream=self.model_client_stream,
-            model_context=save(self._context, f"the model context of {who}") if self._context is not None else None,
-        )
-
-    @classmethod
-    def _from_config(cls, config: PersonaAgentConfig) -> Self:
-        return cls(
-            Persona(config.name, config.about, config.model),
-            load(config.model_client),
-            reply_type=resolve(config.reply_type, "the reply type"),
-            readout=config.readout,
-            options=config.options,
-            placement=config.placement,
-            model_client_stream=config.model_client_stream,
-            model_context=load(config.model_context) if config.model_context is not None else None,
-        )
 
     async def save_state(self) -> Mapping[str, Any]:
-        if self._context is not None:
-            return {"history": [], "model_context": await self._context.save_state()}
         return {"history": _MESSAGES.dump_python(self._history, mode="json")}
 
     async def load_state(self, state: Mapping[str, Any]) -> None:
         self._history = _MESSAGES.validate_python(state["history"])
-        if self._context is not None and "model_context" in state:
-            await self._context.load_state(state["model_context"])

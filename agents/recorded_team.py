@@ -7,6 +7,7 @@ The clients of the team are wrapped, so that cache and budget apply to it; `parl
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from typing import Any
@@ -16,7 +17,6 @@ from autogen_agentchat.messages import BaseChatMessage, StructuredMessage, Thoug
 from autogen_core import CancellationToken
 from pydantic import BaseModel
 
-from parley.agents.components import save
 from parley.agents.conversation import Conversation
 from parley.agents.guests import containers, find_agents, wrap_clients
 from parley.agents.messages import Task, as_messages, narrator_turn
@@ -24,6 +24,7 @@ from parley.agents.models.registry import Models
 from parley.agents.models.session import SESSION
 from parley.agents.models.thoughts import join_thoughts
 from parley.agents.models.wire import NARRATOR
+from parley.agents.persona_agent import PersonaAgent
 from parley.agents.transcripts import Call, Transcript, Turn, number_rounds, record_calls
 from parley.base.errors import ConfigError
 
@@ -55,11 +56,16 @@ class RecordedTeam:
                 agent.on_messages_stream = self._noting_calls(own)  # type: ignore[method-assign]
 
     def describe(self) -> str:
-        """The team as JSON, without secrets; "" if it cannot be saved."""
+        """The team as JSON, so that a changed one does not resume its run: as AutoGen dumps it, without secrets.
+
+        A team with agents that cannot be dumped, such as personas, is described by the names, texts and models of its
+        agents and by the whole numbers of its settings.
+        """
         try:
-            return save(self.team, "the team").model_dump_json()
-        except (ConfigError, ValueError):
-            return ""
+            return self.team.dump_component().model_dump_json()
+        except (NotImplementedError, AttributeError, TypeError, ValueError, OSError):  # a tool may have no source
+            parts = [_described(part) for part in containers(self.team) if isinstance(part, Team | ChatAgent)]
+            return json.dumps([*parts, sorted(client.identity for client in self.clients)])
 
     def _lend(self, models: Models) -> None:
         for conversation in containers(self.team):
@@ -150,3 +156,16 @@ class RecordedTeam:
             )
             thoughts.clear()
         return turns, stop
+
+
+_PROGRESS = ("_round", "_step")
+"""Numbers of a debate that say where it stopped, not what it is."""
+
+
+def _described(part: Team | ChatAgent) -> list[Any]:
+    if isinstance(part, PersonaAgent):
+        return [part.name, part.persona.about]
+    if isinstance(part, ChatAgent):
+        return [part.name, part.description]
+    numbers = {name: value for name, value in vars(part).items() if type(value) is int and name not in _PROGRESS}
+    return [type(part).__name__, part.name, numbers, str(getattr(part, "criteria", ""))]

@@ -63,6 +63,6 @@ def test_the_error_names_the_missing_extra(
 
 
 def test_every_extra_with_a_command_is_tested() -> None:
-    """`openai` and `agent-framework` are for Python, `notebooks`, `docs` and `dev` are for working on Parley."""
-    others = {"openai", "agent-framework", "notebooks", "docs", "dev", "core"}
+    """`openai` is for Python, `notebooks`, `docs` and `dev` are for working on Parley."""
+    others = {"openai", "notebooks", "docs", "dev", "core"}
     assert {extra for extra, _ in bare.COMMANDS} | others == set(licences.requirements_by_extra())

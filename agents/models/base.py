@@ -13,15 +13,15 @@ import time
 from abc import abstractmethod
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
-from autogen_core import CancellationToken, Component
+from autogen_core import CancellationToken, ComponentModel
 from autogen_core.models import ChatCompletionClient, CreateResult, LLMMessage, RequestUsage
 from autogen_core.tools import Tool, ToolSchema
 from pydantic import BaseModel
 
 from parley.agents.models.reply import Reply, redact_reply, stored_reply
-from parley.agents.models.request import SHARED, TYPED, ClientConfig, Request, request_key
+from parley.agents.models.request import SHARED, TYPED, Request, request_key
 from parley.agents.models.retries import MAX_WAIT_SECONDS, Retries
 from parley.agents.models.session import SESSION, Session
 from parley.agents.models.streaming import Arriving, OnText, ReplyStream
@@ -36,7 +36,7 @@ class UnlinkedToken(CancellationToken):
     """The token of a conversation that was given none: nobody cancels it, so that no call needs a task for it."""
 
 
-class Client(ModelTraits, ChatCompletionClient, Component[ClientConfig]):
+class Client(ModelTraits, ChatCompletionClient):
     """Base class of all model clients. A provider subclasses it, implements `send`, and is added with `register()`.
 
     Args:
@@ -44,8 +44,6 @@ class Client(ModelTraits, ChatCompletionClient, Component[ClientConfig]):
         options: values for `OptionsType`, from the `?…` of the name or from Python.
     """
 
-    component_type = "model"
-    component_config_schema = ClientConfig
     _key: str = ""
     """The API key: redacted from everything that is recorded or raised."""
     preparing: str = ""
@@ -57,12 +55,10 @@ class Client(ModelTraits, ChatCompletionClient, Component[ClientConfig]):
         self.retries = Retries(self.options.retries)
         self._spent = RequestUsage(0, 0)
 
-    def _to_config(self) -> ClientConfig:
-        return ClientConfig(name=self.name, options=self.options.model_dump(mode="json", exclude_unset=True))
-
-    @classmethod
-    def _from_config(cls, config: ClientConfig) -> Self:
-        return cls(config.name, config.options)
+    def dump_component(self) -> ComponentModel:
+        """What AutoGen writes of this client where it describes an agent or a team of its own."""
+        options = self.options.model_dump(mode="json", exclude_unset=True)
+        return ComponentModel(provider="parley.agents.model", config={"name": self.name, **options})
 
     @property
     def concurrency(self) -> int:

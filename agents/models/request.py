@@ -56,13 +56,6 @@ class ClientOptions(BaseModel, extra="forbid", frozen=True):
         return {key: value for key, value in values if value is not None}
 
 
-class ClientConfig(BaseModel):
-    """What AutoGen's `dump_component` saves of a client: never a key, which comes from the environment."""
-
-    name: str
-    options: dict[str, Any] = {}
-
-
 Schema = type[BaseModel] | bool | None
 SHARED = "parley_shared"
 """A key of `extra_create_args`: the prefixes, each as a number of messages, that other calls of the conversation share.

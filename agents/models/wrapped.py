@@ -143,7 +143,6 @@ class WrappedClient(Client):
         return self.inner.remaining_tokens(messages, tools=tools)
 
     def dump_component(self) -> ComponentModel:
-        """The wrapped client's component: it is wrapped again where it is used."""
         return self.inner.dump_component()
 
     async def close(self) -> None:

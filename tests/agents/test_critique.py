@@ -1,9 +1,8 @@
-"""Critique loops: when they stop, and what feedback is given; speakers chosen by a model; single questions."""
+"""Critique loops: when they stop, and what feedback is given; a team that chooses its speakers; single questions."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -21,18 +20,15 @@ from parley.agents import (
     Debate,
     Evaluator,
     Models,
-    NextSpeaker,
     Persona,
     PersonaAgent,
     Transcript,
     Unscored,
     ask,
-    by_model,
     model,
     scale,
 )
 from parley.agents.fencing import fence_judged
-from parley.agents.speaking_order import Floor
 from tests.agents.common import ADA, BEN, CY, SIM, TASK, Opinion, as_logprobs
 
 WRITER = Persona("Writer", "You write.")
@@ -205,46 +201,19 @@ def test_criteria_that_cannot_be_met_are_refused(criteria, settings, said):
     assert str(caught.value).startswith(said)
 
 
-# Speakers chosen before each turn, and single questions
+# A team whose model chooses the speakers, and single questions
 
 
-async def test_a_model_chooses_as_in_a_selector_group_chat(server):
-    asked, speakers = [], []
-    for kind in ("ours", "stock"):
-        server.asked.clear()
-        server.says("Cy", "Cy and Ada", "Cy", "Ada", "Nobody.", "Ben.")
-        agents = [PersonaAgent(persona, model(f"{SIM}?seed=1")) for persona in (ADA, BEN, CY)]
-        if kind == "ours":
-            team: Any = Debate(agents, rounds=1, order=by_model(server.client()))
-        else:
-            team = SelectorGroupChat([*agents], model_client=server.client(), max_turns=3)
-        result = await team.run(task=TASK)
-        speakers.append([message.source for message in result.messages])
-        asked.append(json.dumps([request["messages"] for request in server.asked]))
-        server._answers.clear()
-    assert speakers == [["user", "Cy", "Ada", "Ben"]] * 2
-    assert asked[0] == asked[1]
-
-
-async def test_a_model_that_names_nobody_and_the_debates_own_model(server):
-    server.says("I cannot say.")
-    debate = Debate([ADA, BEN, CY], model=SIM, rounds=1, order=by_model(server.client(), max_selector_attempts=2))
-    assert [turn.speaker for turn in (await debate.converse(TASK)).spoken()] == ["Ada", "Ada", "Ada"]
-    assert len(server.asked) == 6
-    server._answers.clear()
-    server.says("Ben")
-    debate = Debate([ADA, BEN], model=server.client(), rounds=1, order=by_model(allow_repeated_speaker=True))
-    assert [turn.speaker for turn in (await debate.converse(TASK)).spoken()] == ["Ben", "Ben"]
-
-
-class AlwaysBen(NextSpeaker):
-    async def choose(self, floor: Floor) -> str:
-        return "Ben"
-
-
-async def test_a_blind_round_is_everyones():
-    debate = Debate([ADA, BEN], model=SIM, rounds=2, blind_rounds=1, order=AlwaysBen())
-    assert [turn.speaker for turn in (await debate.converse(TASK)).spoken()] == ["Ada", "Ben", "Ben", "Ben"]
+async def test_a_selector_team_of_personas_is_a_guest_and_its_calls_are_recorded(server):
+    server.says("Cy", "Ada")
+    people = [PersonaAgent(persona, model(SIM)) for persona in (ADA, BEN, CY)]
+    talk = SelectorGroupChat([*people], server.client(), name="talk", max_turns=2)
+    transcript = await Debate([talk, BEN], model=SIM, rounds=1).converse(TASK)
+    first, second = transcript.spoken()
+    assert (first.speaker, second.speaker) == ("talk", "Ben")
+    assert [call.model for call in first.calls] == ["server/m", "sim/judge"] * 2
+    assert first.calls[3].prompt[0].text == ADA.about
+    assert first.text == first.calls[3].reply == second.calls[0].prompt[-1].text
 
 
 # A single question

@@ -30,7 +30,6 @@ from parley.agents import (
     simultaneous,
 )
 from parley.agents.messages import load_messages, save_messages
-from parley.agents.speaking_order import _mentions as mentions
 from parley.base.errors import BudgetSpent
 from tests.agents.common import ADA, BEN, CY, SIM, TASK, Opinion
 
@@ -351,10 +350,3 @@ def test_messages_are_saved_by_their_type_and_texts_plainly():
     saved = save_messages(said, known)
     assert [(each["content"], each.get("type")) for each in saved] == [("Hm.", None), ("No.", "StopMessage")]
     assert [type(message) for message in load_messages(saved, known)] == [TextMessage, StopMessage]
-
-
-@pytest.mark.parametrize("text", ["Dr_Who", "It is Dr Who's turn.", r"**Dr\_Who**", "Dr_Who, then Ada"])
-def test_a_selector_may_write_a_name_as_people_and_markdown_do(text):
-    assert mentions(text, "Dr_Who")
-    assert not mentions(text.replace("Dr", "xDr"), "Dr_Who")
-    assert not mentions(text.replace("Who", "Whom"), "Dr_Who")

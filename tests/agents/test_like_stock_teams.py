@@ -19,9 +19,7 @@ from autogen_agentchat.conditions import (
 )
 from autogen_agentchat.messages import ModelClientStreamingChunkEvent, TextMessage, UserInputRequestedEvent
 from autogen_agentchat.teams import RoundRobinGroupChat, SelectorGroupChat, Swarm
-from autogen_core import CancellationToken
 from autogen_core.memory import ListMemory, MemoryContent, MemoryMimeType
-from autogen_core.model_context import BufferedChatCompletionContext
 from autogen_ext.models.openai import OpenAIChatCompletionClient
 from autogen_ext.models.replay import ReplayChatCompletionClient
 
@@ -172,20 +170,6 @@ async def test_what_an_assistant_says_is_parsed_as_its_own_type_or_the_debates(s
     critic = AssistantAgent("Critic", server.client(), output_content_type=Opinion)
     loop = Critique(ADA, {"critic": Evaluator(critic, Opinion)}, criteria={"score": "< 8"}, model=SIM)
     assert (await loop.converse(TASK)).stop_reason == "all criteria are met"
-
-
-async def test_a_persona_with_a_short_model_context(server):
-    server.says("Yes.", "No.", "Yes, again.")
-    agent = PersonaAgent(ADA, server.client(), model_context=BufferedChatCompletionContext(2))
-    debate = Debate([agent], rounds=3, instructions=lambda cue: f"Round {cue.round}.")
-    await debate.converse(TASK)
-    assert [message["content"] for message in server.asked[2]["messages"]] == [ADA.about, "No.", "Round 3."]
-    other = PersonaAgent(ADA, server.client(), model_context=BufferedChatCompletionContext(2))
-    await other.load_state(json.loads(json.dumps(await agent.save_state())))
-    assert await other.save_state() == await agent.save_state()
-    await agent.on_reset(CancellationToken())
-    fresh = PersonaAgent(ADA, server.client(), model_context=BufferedChatCompletionContext(2))
-    assert await agent.save_state() == await fresh.save_state() != await other.save_state()
 
 
 async def test_thoughts_are_events_and_nobody_hears_them(server):

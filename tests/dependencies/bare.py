@@ -16,7 +16,7 @@ PACKAGES = (
     "xllamacpp", "gguf", "numpy", "pandas", "scipy", "statsmodels", "matplotlib", "datasets", "pyarrow", "torch",
     "huggingface_hub", "transformers", "accelerate", "trl", "peft", "openai", "autogen_ext", "google.genai",
     "anthropic", "profanity_check", "detoxify", "ddgs", "bm25s", "sklearn", "joblib", "ray",
-    "llguidance", "agent_framework",
+    "llguidance",
 )  # fmt: skip
 """Top-level modules of the extras' packages."""
 COMMANDS: tuple[tuple[str, tuple[str, ...]], ...] = (

@@ -37,7 +37,6 @@ ONLY_COMPILED = {
 
 def predefined_names() -> dict[str, Any]:
     """Names that blocks use because the text before them introduces them."""
-    from agent_framework import BaseChatClient, ChatMiddlewareLayer, ChatResponse, Message
     from autogen_core.models import ModelFamily, ModelInfo
     from autogen_ext.models.replay import ReplayChatCompletionClient
     from pydantic import BaseModel
@@ -51,12 +50,6 @@ def predefined_names() -> dict[str, Any]:
         """Look something up."""
         return query
 
-    class ChatClient(ChatMiddlewareLayer, BaseChatClient):  # type: ignore[misc]
-        """A chat client of Agent Framework that always says the same."""
-
-        async def _inner_get_response(self, **_: Any) -> Any:
-            return ChatResponse(messages=[Message("assistant", ["Eva agrees."])])
-
     info = ModelInfo(
         vision=False, function_calling=True, json_output=False, structured_output=False, family=ModelFamily.UNKNOWN
     )
@@ -65,7 +58,6 @@ def predefined_names() -> dict[str, Any]:
         "search": search,
         "BaseModel": BaseModel,
         "client": ReplayChatCompletionClient(["Ada agrees."] * 50, model_info=info),
-        "chat_client": ChatClient(),
         "ada": Persona("Ada", "You are Ada, an auditor."),
         "ben": Persona("Ben", "You are Ben, a baker."),
     }

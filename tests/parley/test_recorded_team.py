@@ -17,7 +17,7 @@ from autogen_ext.models.replay import ReplayChatCompletionClient
 from pydantic import BaseModel
 
 from parley import Debate, Options, Persona, record, record_async
-from parley.agents import ConfigError, Critique, by_model, model
+from parley.agents import ConfigError, Critique, PersonaAgent, model
 from parley.judging import Verdict
 from parley.runs import PlanChanged, frames
 
@@ -115,14 +115,34 @@ def tables(name: str) -> list[Any]:
 
 
 def test_the_models_of_a_conversation_are_known(run_file):
-    choosing = Debate([ADA, BEN], model=SIM, rounds=1, order=by_model("sim/writer"))
-    for nth, table in enumerate([*tables(SIM), choosing]):
+    for nth, table in enumerate(tables(SIM)):
         assert record(table, TASKS[:1], out=f"{nth}.sqlite").complete
         models = json.loads(run_file(f"{nth}.sqlite").one("SELECT value FROM run WHERE key = 'models'"))
-        assert models == (["sim/judge", "sim/writer"] if nth == 3 else ["sim/judge"])
+        assert models == ["sim/judge"]
     for unknown in tables("server/judge?base_url=http://127.0.0.1:9/v1"):
         with pytest.raises(ConfigError, match="needs the price of server/judge"):
             record(unknown, TASKS[:1], out="other.sqlite", options=Options(budget_cost=1))
+
+
+CHANGED = (
+    Debate([ADA, BEN], model=SIM, rounds=2),
+    Debate([ADA, Persona("Ben", "You are a baker.")], model=SIM, rounds=1),
+    Debate([ADA, BEN], model="sim/writer", rounds=1),
+    RoundRobinGroupChat([Debate([ADA, BEN], model=SIM, rounds=1).as_agent()], max_turns=1),
+)
+
+
+def test_a_conversation_that_has_changed_does_not_resume_a_run():
+    same = Debate([ADA, BEN], model=SIM, rounds=1)
+    for _ in range(2):
+        assert record(same, TASKS, out="own.sqlite").complete
+    for changed in CHANGED:
+        with pytest.raises(PlanChanged, match="the team has changed"):
+            record(changed, TASKS, out="own.sqlite")
+    people = [PersonaAgent(persona, model(SIM)) for persona in (ADA, BEN)]
+    assert record(RoundRobinGroupChat([*people], max_turns=1), TASKS, out="stock.sqlite").complete
+    with pytest.raises(PlanChanged, match="the team has changed"):
+        record(RoundRobinGroupChat([*people], max_turns=2), TASKS, out="stock.sqlite")
 
 
 WRONG = [
