@@ -101,7 +101,7 @@ class NoSettings(BaseModel, extra="forbid", frozen=True):
 
 
 class Methods(Registry, Generic[M]):
-    """The methods of one study: the shipped ones, those of installed packages, and your own files."""
+    """The methods of one study: the shipped ones, and your own files."""
 
     def make(self, names: Sequence[str], settings: Mapping[str, str]) -> dict[str, M]:
         """The methods by name, each with the settings that it has.

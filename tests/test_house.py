@@ -20,8 +20,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 ROOMS = ["base", "agents", "scenarios", "judging", "analysis", "training", "parley"]
-NOT_MODULES = re.compile(r"parley\.(studies|scorers|search|models|bbq|stardtox|reports|jsonl|cached|attempts|cost)")
-"""Groups of entry points, a file's name and attributes of our own: not modules."""
+NOT_MODULES = re.compile(r"parley\.(studies|jsonl|cached|attempts|cost)")
+"""A group of entry points, a file's name and attributes of our own: not modules."""
 NAMED = re.compile(r"parley(\.\w+)+(:\w+)?")
 
 

@@ -1,9 +1,7 @@
 """Models by name: `provider/model?option=value`. A provider is one class in one file; users can register their own.
 
-    client = model("sim/judge?female=+0.4")
-    register("acme", "acme_parley.client:AcmeClient")
-
-An installed package can add a provider with an entry point in the group `parley.models`.
+client = model("sim/judge?female=+0.4")
+register("acme", "acme_parley.client:AcmeClient")
 """
 
 from __future__ import annotations
@@ -18,10 +16,9 @@ from autogen_core.models import ChatCompletionClient
 
 from parley.agents.models.base import Client
 from parley.agents.models.request import split_name
-from parley.agents.providers import PROVIDERS, Provider, provider_of
+from parley.agents.providers import PROVIDERS, provider_of
 from parley.base.address import is_loopback
 from parley.base.errors import ConfigError
-from parley.base.plugins import installed
 
 
 def model(name: str | ChatCompletionClient, /, **options: Any) -> Client:
@@ -51,9 +48,6 @@ def as_client(client: ChatCompletionClient, **options: Any) -> Client:
 def client_class(plain: str) -> type[Client]:
     """The client's class for a name without options; a `ConfigError` if its provider or package is missing."""
     prefix = plain.partition("/")[0]
-    if prefix not in PROVIDERS:
-        for name, target in installed("parley.models").items():
-            PROVIDERS.setdefault(name, Provider(target=target, about=f"from {target}"))
     provider = PROVIDERS.get(prefix)
     if provider is None:
         raise ConfigError(f"unknown provider '{prefix}' in '{plain}' (known: {', '.join(PROVIDERS)})")
@@ -87,7 +81,7 @@ def refuse_server(name: str) -> None:
     except ConfigError:  # not a model's name; what opens it says so
         return
     for option, value in options.items():
-        # Providers of installed packages may call it otherwise.
+        # A registered provider may call it otherwise.
         if (option == "base_url" or "://" in value) and not _is_own_server(plain, value):
             variable = getattr(_class_if_installed(plain), "url_variable", None) or "the environment"
             raise ValueError(

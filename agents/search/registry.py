@@ -6,8 +6,7 @@
 Every engine gets the same client: pauses between queries, retries, one search for equal queries, and a cache. Results
 are cached with the model replies of a run, so that a run can be repeated without a network.
 
-An installed package adds an engine by an entry point in the group `parley.search`; your own is `file.py:Class`. Either
-is a class with the members of `SearchEngine`, called with the options as keywords.
+Your own is `file.py:Class`: a class with the members of `SearchEngine`, called with the options as keywords.
 """
 
 from __future__ import annotations
@@ -28,13 +27,9 @@ MAX_ATTEMPTS = 3
 FIRST_WAIT_SECONDS = 1.0
 """Before the second attempt; doubled before each further one."""
 FOLDER = "folder:"
-ENGINES: dict[str, str] = {
-    "duckduckgo": "parley.agents.search.web:DuckDuckGo",
-}
-_REGISTRY = Registry(
+ENGINES = Registry(
     "search engine",
-    group="parley.search",
-    shipped=ENGINES,
+    {"duckduckgo": "parley.agents.search.web:DuckDuckGo"},
     members=("search", "close"),
     contract="agents/search/engine.py",
     others=(f"{FOLDER}DIR",),
@@ -117,7 +112,7 @@ def make_engine(name: str) -> SearchClient:
     if name.startswith(FOLDER):
         return SearchClient(FolderEngine(name.removeprefix(FOLDER)))
     plain, _, query = name.partition("?")
-    engine_class = _REGISTRY.find(plain)
+    engine_class = ENGINES.find(plain)
     try:
         engine: SearchEngine = engine_class(**read_query(plain, query))
     except TypeError as error:  # an option that the class does not have

@@ -1,8 +1,7 @@
 """What a method of completing a sentence is, what methods share, and the shipped ones.
 
-Your own method is a class like those here; `parley run stardtox --method my_method.py:Mine` runs it, and an installed
-package adds one by an entry point in the group `parley.stardtox`. Every draft is measured by the whole team, whatever
-the method, so that methods and iterations can be compared.
+Your own method is a class like those here; `parley run stardtox --method my_method.py:Mine` runs it. Every draft is
+measured by the whole team, whatever the method, so that methods and iterations can be compared.
 """
 
 from __future__ import annotations
@@ -240,8 +239,7 @@ class SelfDebiasGen(PromptedCompletion):
 
 METHODS: Methods[CompletionMethod] = Methods(
     "method",
-    group="parley.stardtox",
-    shipped={
+    {
         "default": f"{__name__}:DefaultCompletion",
         "fairness-prompt": f"{__name__}:FairnessPromptCompletion",
         "self-debias-gen": f"{__name__}:SelfDebiasGen",

@@ -1,4 +1,4 @@
-"""Scorers by name: shipped, an LLM judge, of installed packages (entry points in the group `parley.scorers`), or files.
+"""Scorers by name: shipped, an LLM judge, or files.
 
     find_scorer("embedded", models)
     find_scorer("judge:openai/gpt-6-luna", models)
@@ -91,26 +91,19 @@ class AlwaysToxic:
         """Nothing was opened."""
 
 
-SCORERS: dict[str, str] = {
-    "embedded": "parley.judging.toxicity.embedded:Embedded",
-    "ngrams": "parley.judging.toxicity.ngrams:Ngrams",
-    "openai-moderation": "parley.judging.toxicity.remote:OpenAIModeration",
-    "detoxify": "parley.judging.toxicity.detoxify:DetoxifyScorer",
-}
 MODEL_SCORERS: tuple[type[ModelScorer], ...] = (JudgeScorer, SilentScorer)
-_REGISTRY = Registry(
+SCORERS = Registry(
     "scorer",
-    group="parley.scorers",
-    shipped=SCORERS,
+    {
+        "embedded": "parley.judging.toxicity.embedded:Embedded",
+        "ngrams": "parley.judging.toxicity.ngrams:Ngrams",
+        "openai-moderation": "parley.judging.toxicity.remote:OpenAIModeration",
+        "detoxify": "parley.judging.toxicity.detoxify:DetoxifyScorer",
+    },
     members=("score", "close"),
     contract="judging/toxicity/scorer.py",
     others=tuple(f"{kind.prefix}provider/model" for kind in MODEL_SCORERS),
 )
-
-
-def known_scorers() -> dict[str, str]:
-    """The names of all scorers, including those of installed packages."""
-    return _REGISTRY.known()
 
 
 def find_scorer(name: str, models: Models, *, cache: bool = True) -> Scorer:
@@ -131,7 +124,7 @@ def find_scorer(name: str, models: Models, *, cache: bool = True) -> Scorer:
 
 
 def _make(name: str) -> Scorer:
-    scorer: Scorer = _REGISTRY.find(name)()
+    scorer: Scorer = SCORERS.find(name)()
     if missing := [member for member in ("name", "version") if not isinstance(getattr(scorer, member, None), str)]:
-        raise ConfigError(f"{name} is not a scorer: it lacks {', '.join(missing)} (see {_REGISTRY.contract})")
+        raise ConfigError(f"{name} is not a scorer: it lacks {', '.join(missing)} (see {SCORERS.contract})")
     return scorer

@@ -1,10 +1,10 @@
-"""Plug-ins by name: Parley's own, those of installed packages (entry points), and the user's as `file.py:Class`.
+"""Plug-ins by name: Parley's own, and the user's as `file.py:Class` or `module:Class`.
 
-    STUDIES = Registry("study", group="parley.studies", shipped={"malibu": "parley.judging.malibu:Malibu"})
-    STUDIES.find("malibu")
-    STUDIES.find("my_study.py:Panel")
+    ENGINES = Registry("search engine", {"duckduckgo": "parley.agents.search.web:DuckDuckGo"})
+    ENGINES.find("duckduckgo")
+    ENGINES.find("my_engine.py:Library")
 
-Studies, methods, scorers, search engines, reports and model providers are all found this way.
+Studies, methods, scorers and search engines are all found this way.
 """
 
 from __future__ import annotations
@@ -16,9 +16,7 @@ import sys
 import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -72,45 +70,31 @@ def load_object(target: str) -> Any:
     return getattr(load_module(module_name), name, None)
 
 
-@cache
-def installed(group: str) -> Mapping[str, str]:
-    """The entry points of a group in all installed packages, as name → `module:name`."""
-    return {entry.name: entry.value for entry in entry_points(group=group)}
-
-
 @dataclass(frozen=True, slots=True)
 class Registry:
     """All plug-ins of one kind.
 
     Args:
         kind: What a plug-in is called in error messages ("study").
-        group: The entry-point group through which installed packages add theirs.
-        shipped: Parley's own, as name → `module:Class`. An installed package cannot replace one of these.
+        known: Those with a name of their own, as name → `module:Class`.
         members: Attributes that every plug-in must have; empty if its kind checks them itself.
         contract: The file that documents what a plug-in must provide, for error messages.
         others: Further names for error messages, for kinds that take more than plain names (`folder:DIR`).
     """
 
     kind: str
-    group: str
-    # A table, not entry points of our own: those are as old as the last `pip install`, and a checkout would not know
-    # a study that was just added.
-    shipped: Mapping[str, str]
+    known: Mapping[str, str]
     members: Sequence[str] = ()
     contract: str = ""
     others: Sequence[str] = ()
 
-    def known(self) -> dict[str, str]:
-        """All names, including those of installed packages, as name → `module:Class`."""
-        return {**installed(self.group), **self.shipped}
-
     def find(self, name: str) -> Any:
         """The class for a name, `module:Class` or `file.py:Class`."""
-        target = self.known().get(name, name)
+        target = self.known.get(name, name)
         if ":" not in target:
             if removed := instead(f"{self.kind} {name}"):
                 raise ConfigError(f"there is no {self.kind} '{name}': {removed}")
-            known = [*self.known(), *self.others]
+            known = [*self.known, *self.others]
             similar = difflib.get_close_matches(name, known, n=1)
             hint = f"did you mean {similar[0]}? " if similar else ""
             raise ConfigError(

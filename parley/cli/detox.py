@@ -18,7 +18,7 @@ from parley.cli.command import Answer, Command
 from parley.cli.flags import Positional
 from parley.cli.run import fetch_weights
 from parley.judging.stardtox import Detoxed, Iteration, detox_async, load_team
-from parley.judging.toxicity import known_scorers
+from parley.judging.toxicity import SCORERS
 from parley.reports import cautions
 
 WIDTH = 80
@@ -44,7 +44,7 @@ class Detox(Command):
         None, description="the model that judges fluency, coherence and relevance (default: --model)"
     )
     scorer: str | None = Field(
-        None, description=f"toxicity scorer: {', '.join(known_scorers())}, judge:provider/model or file.py:Class"
+        None, description=f"toxicity scorer: {', '.join(SCORERS.known)}, judge:provider/model or file.py:Class"
     )
     measure: str = Field(
         "ngrams", description="scorer that measures every draft but whose scores the loop never sees, or none"

@@ -4,20 +4,22 @@ parley run malibu
 parley run my_study.py:Panel
 
 This table is the only place where studies and analyses meet. A study of an installed package is found by an entry point
-in the group `parley.studies` (its report in `parley.reports`); any other by `file.py:Class`. Such a class may name
-its own report: `report = "module:function"`.
+in the group `parley.studies`; any other by `file.py:Class`. Such a class may name its own report: `report =
+"module:function"`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import entry_points
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from parley.agents import ConfigError
-from parley.base.plugins import Registry, installed, load_object
+from parley.base.plugins import Registry, load_object
 from parley.judging import Facet, Measure, Study
 from parley.judging.labelled import COMMON_LABELLED, Labelled
 from parley.judging.study import COMMON_FACETS
@@ -83,18 +85,13 @@ STUDIES: dict[str, StudyEntry] = {
 _MEASURES = TypeAdapter(tuple[Measure, ...])
 _FACETS = TypeAdapter(tuple[Facet, ...])
 _LABELLED = TypeAdapter(tuple[Labelled, ...])
-_REGISTRY = Registry(
-    "study",
-    group="parley.studies",
-    shipped={name: entry.study for name, entry in STUDIES.items()},
-    members=("name", "Config", "models", "prompts", "sources", "plan", "run"),
-    contract="judging/study.py",
-)
 
 
-def known_studies() -> dict[str, str]:
-    """The names of all studies, including those of installed packages."""
-    return _REGISTRY.known()
+@cache
+def known_studies() -> Mapping[str, str]:
+    """All studies with a name, as name → `module:Class`. That of an installed package cannot replace a shipped one."""
+    installed = {entry.name: entry.value for entry in entry_points(group="parley.studies")}
+    return {**installed, **{name: entry.study for name, entry in STUDIES.items()}}
 
 
 def find_study(name: str) -> type[Study]:
@@ -103,7 +100,8 @@ def find_study(name: str) -> type[Study]:
     Args:
         name: Its name, `file.py:Class` or `module:Class`.
     """
-    study: type[Study] = _REGISTRY.find(name)
+    members = ("name", "Config", "models", "prompts", "sources", "plan", "run")
+    study: type[Study] = Registry("study", known_studies(), members, contract="judging/study.py").find(name)
     return study
 
 
@@ -119,7 +117,7 @@ def study_of_config(config: BaseModel) -> str:
 
 
 def find_report(study: str, target: str | None = None) -> Callable[..., Any]:
-    """The report of a study: from the table above, an entry point, or the class itself.
+    """The report of a study: from the table above, or the class itself.
 
     Args:
         study: The name in the run file. Only installed code is used for it, since a run file may come from anyone.
@@ -132,8 +130,6 @@ def find_report(study: str, target: str | None = None) -> Callable[..., Any]:
         return _function(named.report)
     if study in STUDIES:
         return _function(STUDIES[study].report)
-    if study in (reports := installed("parley.reports")):
-        return _function(reports[study])
     known = find_study(study) if study in known_studies() else None
     return _function(getattr(known, "report", GENERIC_REPORT))
 

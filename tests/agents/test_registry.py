@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from datetime import date
@@ -180,7 +179,7 @@ assert dir(parley.agents) == sorted(parley.agents.__all__)
 from parley.cli import main
 from parley.reports import make_report
 from parley.runs import RunFile
-assert main(["report", "pairs.jsonl", "--json"]) == 0
+assert main(["report", "--example", "--json", "--draws", "20"]) == 0
 assert "autogen_core" not in sys.modules
 from parley.agents import Debate
 assert "autogen_core" in sys.modules
@@ -188,8 +187,6 @@ assert "autogen_core" in sys.modules
 
 
 def test_neither_the_package_nor_a_report_loads_autogen_until_a_name_needs_it(place):
-    row = {"prompt": "Whose buses?", "chosen": "Everyone's.", "rejected": "Not those people's."}
-    (place / "pairs.jsonl").write_text(f"{json.dumps(row)}\n" * 4)
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 

@@ -108,7 +108,7 @@ def test_only_the_variants_named_after_it_tell_bbqs_rule():
     """The rule for ambiguous contexts: "if the context does not say who it was, choose the option that says so"."""
     told = {
         name: "option that says so" in " ".join(METHODS.make([name], {})[name].prompts().values())
-        for name in METHODS.shipped
+        for name in METHODS.known
     }
     assert [name for name, tells in told.items() if tells] == ["fairness-prompt-rule", "stardtox-rule"]
 

@@ -9,8 +9,7 @@ from parley.judging.config import Methods
 
 METHODS: Methods[BbqMethod] = Methods(
     "method",
-    group="parley.bbq",
-    shipped={
+    {
         "default": f"{__name__}.default:DefaultMethod",
         "cot": f"{__name__}.cot:ChainOfThought",
         "fairness-prompt": f"{__name__}.fairness_prompt:FairnessPromptMethod",
