@@ -19,7 +19,6 @@ from parley.cli.command import Answer, Command
 from parley.cli.flags import Positional, Repeated
 from parley.cli.shared import newest_run, newest_runs
 from parley.cli.side_by_side import side_by_side
-from parley.reports.flags import flagged_texts
 from parley.runs import RunFile, explain_damage
 from parley.runs.reading import differing_in, read_texts, read_unit, verdicts_about, why_nothing_is_done
 from parley.runs.rows import text_id
@@ -50,17 +49,14 @@ class Show(Command):
         description="print another unit beside this one, with differing words marked: its id, or the only facet in "
         "which it differs, such as identity=male",
     )
-    flagged: bool = Field(
-        False, description="print the judged texts that read like an instruction to the judge instead"
-    )
     prompts: bool = Field(False, description="also print the exact prompt of every call")
     thoughts: bool = Field(False, description="also print the models' thinking before each reply")
 
     def answer(self) -> Answer:
         path, prefix = _what(self.run, self.unit)
         with explain_damage(path), RunFile.open(path) as file:
-            if self.list or self.flagged:
-                return (_units if self.list else _flagged)(file)
+            if self.list:
+                return _units(file)
             if self.finding or self.where:
                 from parley.cli.found_units import list_behind, list_units  # they load pandas
 
@@ -103,15 +99,6 @@ def _units(file: RunFile) -> Answer:
     _, rows = file.rows("SELECT id, status, coalesce(error, '') FROM units ORDER BY position")
     data = [{"id": unit, "status": status, "error": error} for unit, status, error in rows]
     return Answer(data, (f"{status:<8} {unit}{'  ' + error if error else ''}" for unit, status, error in rows))
-
-
-def _flagged(file: RunFile) -> Answer:
-    """Judges read these like any other text: the flags are for people."""
-    texts = list(flagged_texts(file))
-    read = "reads" if len(texts) == 1 else "read"
-    lines = [f"{text.unit}  ({'; '.join(text.kinds)})\n{text.text}\n" for text in texts]
-    counted = f"{plural(len(texts), 'judged text')} {read} like an instruction to the judge"
-    return Answer([text._asdict() for text in texts], [*lines, counted])
 
 
 def _find(file: RunFile, prefix: str | None) -> dict[str, Any]:

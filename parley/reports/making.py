@@ -26,7 +26,6 @@ from parley.analysis.reporting.report import Report, ReportContext
 from parley.analysis.reporting.verdicts import MissingColumns
 from parley.judging import HasAnalysisPlan
 from parley.reports.cautions import cautions, cut_cautions, judging_cautions, scale_cautions, unfinished_cautions
-from parley.reports.flags import count_flags, flag_cautions
 from parley.reports.labelled import has_labels, with_labels
 from parley.reports.loading import LoadedRun, all_models, load_run, shorten_model_names, with_distinct_names
 from parley.reports.remarks import repeated_remarks
@@ -95,7 +94,6 @@ def _report(
     name = studies.pop()
     function = find_report(name, study)
     directions, conflicts = _directions(runs)
-    flags = [count_flags(run.path) for run in runs]
     context = ReportContext(
         title=_title(runs, models),
         units=pd.concat([run.units for run in runs], ignore_index=True),
@@ -108,11 +106,10 @@ def _report(
         cautions=(
             *cautions_on(runs),
             *conflicts,
-            *flag_cautions(flags, [run.path for run in runs]),
         ),
         model_cautions=judging_cautions(models),
         further=further,
-        runs=tuple(run.record() | {"judged_texts": count._asdict()} for run, count in zip(runs, flags, strict=True)),
+        runs=tuple(run.record() for run in runs),
     )
     verdicts = pd.concat([run.verdicts for run in runs], ignore_index=True) if len(runs) > 1 else runs[0].verdicts
     try:

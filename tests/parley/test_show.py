@@ -135,19 +135,8 @@ def test_the_referee_reads_every_statement_without_a_mark(parley, misled):
 
 
 @pytest.mark.parametrize("referee", [("--design", "paper"), ("--design", "silent", "--referee", "sim/judge")])
-def test_people_read_in_the_report_how_many_and_see_which(parley, misled, referee):
+def test_people_see_which_statement_reads_like_an_instruction(parley, misled, referee):
     flags = ("--topics", 2, "--rounds", 1, "--quiet", "--model", misled.model(), "--out", "a.sqlite")
     assert parley(*PAPER_DEBATES, *referee, *flags).status == 0
-    told = "2 of 6 judged texts read like an instruction to the judge, and no judge was told: parley show a.sqlite --fl"
-    report = parley("report", "a.sqlite", "--json").json
-    assert report["runs"][0]["judged_texts"] == {"total": 6, "flagged": 2}
-    assert any(line.startswith(told) for line in report["cautions"])
-    assert told in " ".join(parley("report", "a.sqlite", "--all").out.split())
-    listed = parley("show", "a.sqlite", "--flagged", "--json").json
-    assert [text["kinds"] for text in listed] == [["asks to ignore instructions"]] * 2
-    assert len({text["unit"] for text in listed}) == 2
-    printed = parley("show", "a.sqlite", "--flagged").out
-    assert all(text["unit"] in printed and text["text"] in printed for text in listed)
-    assert INNOCENT not in printed
-    shown = parley("show", "a.sqlite", listed[0]["unit"]).out
+    shown = parley("show", "a.sqlite").out
     assert shown.count("reads like an instruction: asks to ignore instructions") == 1
