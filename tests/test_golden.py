@@ -26,7 +26,6 @@ NIGHTLY = (
         "example",
         "malibu-staged",
         "malibu-sampled",
-        "malibu-crossed",
         "malibu-judges",
         "malibu-worth",
         "malibu-metrics",

@@ -73,7 +73,7 @@ def effect(gaps: ScenarioGaps, margin: float) -> Line:
     by_cluster, by_scenario = gaps.by_cluster(), sign_flip_test(gaps.values)
     spread, total = heterogeneity(gaps.values, gaps.bases), float(np.abs(by_cluster).sum())
     also = {
-        "t_p": _t_test(by_cluster) if gaps.wordings is None else line.p,
+        "t_p": _t_test(by_cluster),
         "skewness": _skewness(by_cluster, sample=True) if _varies(by_cluster, 3) else math.nan,
         "largest_base": float(np.abs(by_cluster).max() / total) if total else math.nan,
         "p_alike": math.nan if math.isnan(margin) else gaps.equivalence_p(margin),
@@ -222,7 +222,7 @@ def _concluded(line: Line, gaps: ScenarioGaps, silent: bool) -> Line:
     elif verdict == ON_AVERAGE:
         verdict = UNDECIDED
         notes.append(f"the mean is within ±{margin:g}, but effects may differ between bases (SD up to {spread:.2g})")
-    if gaps.wordings is None and line.clusters < (least := clusters_to_reject(ALPHA, tests)):
+    if line.clusters < (least := clusters_to_reject(ALPHA, tests)):
         notes.append(f"no difference can be significant among {plural(tests, 'test')} with fewer than {least} bases")
     interval = simultaneous(line, gaps.test(1 - ALPHA / tests))
     low, high = interval or (-math.inf, math.inf)

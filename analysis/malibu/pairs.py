@@ -17,7 +17,6 @@ from parley.analysis.malibu.panel import PanelData, Verdicts, panel_data
 from parley.analysis.malibu.planned import WINS
 from parley.analysis.malibu.score_table import nested_means, tested_line
 from parley.analysis.malibu.scores import counted, quoted_sides
-from parley.analysis.reporting.clusters import CROSSED
 from parley.analysis.reporting.figures import LINE, caption, colours, dots, plain_text, sheet
 from parley.analysis.reporting.questions import Question, by_cluster, corrected, section, table
 from parley.analysis.reporting.report import Figure, ReportContext, Section
@@ -183,9 +182,7 @@ def position_lines(data: PanelData) -> list[Line]:
 def _share(values: pd.Series, units: pd.DataFrame, rates: int = 1) -> Line:
     """A share with its interval, which holds together with those of as many others as `rates` says."""
     clusters, level = units["cluster"], 1 - ALPHA / rates
-    crossed = "clustering" in units and (units["clustering"] == CROSSED).any()
-    divided = (units["situation"], units["wording"]) if crossed else (clusters, None)
-    share = cluster_proportion(values.astype(float), divided[0], crossed=divided[1], level=level)
+    share = cluster_proportion(values.astype(float), clusters, level=level)
     return replace(share, values=by_cluster(values, clusters, share.estimate))
 
 

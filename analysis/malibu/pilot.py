@@ -173,8 +173,6 @@ def _squares(gaps: ScenarioGaps) -> dict[str, float]:
     groups = known.groupby(gaps.bases)
     by_base, sizes = groups.mean(), groups.size()
     of_means = float(((means - means.mean()) ** 2).sum())
-    if gaps.wordings is not None:  # crossed: the SD that as many independent clusters would need for this error
-        of_means = (len(means) - 1) * len(means) * getattr(gaps.test(), "standard_error", math.nan) ** 2
     values = (
         len(means),
         len(by_base),

@@ -30,7 +30,6 @@ from parley.analysis.malibu.ballots import BLIND, LOG_ODDS, values_in_order
 from parley.analysis.malibu.conclusions import effect, with_conclusions
 from parley.analysis.malibu.panel import PanelData
 from parley.analysis.malibu.score_table import PairTable, ScenarioGaps, ScoreTable, tested_line
-from parley.analysis.stats.crossed import crossed_mean
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.permutation import effect_of_cells
 from parley.analysis.stats.results import ALPHA, DIFFERENT, JUDGES_DIFFER, Line
@@ -264,22 +263,8 @@ def _of_each(tables: Mapping[str, ScoreTable], contrast: Contrast) -> dict[str, 
 
 def _differ(gaps: dict[str, ScenarioGaps]) -> float:
     """The p-value of the hypothesis that all of them have the same difference in every cluster."""
-    crossed = any(found.wordings is not None for found in gaps.values())
-    table = pd.DataFrame({name: _by_key(found, crossed) for name, found in gaps.items()}).dropna()
-    if not crossed:
-        return float(effect_of_cells(table).p) if len(table) else float("nan")
-    # Over crossed samples one deviation at a time is tested; the smallest p-value counts for all of them.
-    deviations = table.sub(table.mean(axis=1), axis=0)
-    keys = [table.index.get_level_values(level) for level in (0, 1)]
-    found_p = [crossed_mean(deviations[name].to_numpy(), *keys).p for name in table]
-    return min(1.0, min(found_p) * (1 if len(found_p) == 2 else len(found_p)))
-
-
-def _by_key(gaps: ScenarioGaps, crossed: bool) -> pd.Series:
-    """The mean difference by cluster; by base and wording where these are crossed."""
-    names = pd.Series(gaps.names)[gaps.bases].to_numpy()
-    keys = [names, gaps.wordings] if crossed else [gaps.cluster_labels()]
-    return pd.Series(gaps.values).groupby(keys).mean()
+    table = pd.DataFrame({name: pd.Series(found.named(), dtype=float) for name, found in gaps.items()}).dropna()
+    return float(effect_of_cells(table).p) if len(table) else float("nan")
 
 
 def _differing(judged: Iterable[Line]) -> list[Line]:

@@ -16,8 +16,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from parley.analysis.reporting.clusters import CROSSED
-from parley.analysis.stats.crossed import crossed_equivalence_p, crossed_mean
 from parley.analysis.stats.paired import DECIMALS
 from parley.analysis.stats.results import ALPHA, Line
 from parley.analysis.stats.signflips import clusters_to_reject, equivalence_p, sign_flip_test
@@ -41,7 +39,6 @@ class ScenarioGaps(NamedTuple):
         bases: The base of each, as a code.
         names: The names of the bases' codes.
         cluster_names: The names of the clusters' codes.
-        wordings: The label wording of each, as a code, where bases and wordings are crossed; else None.
     """
 
     values: Floats
@@ -49,19 +46,12 @@ class ScenarioGaps(NamedTuple):
     bases: Ints
     names: Sequence[str]
     cluster_names: Sequence[str]
-    wordings: Ints | None = None
 
     @classmethod
-    def of(cls, values: Floats, cells: pd.DataFrame, *, crossed: bool) -> ScenarioGaps:
-        """The differences of cells whose cluster, base (`situation`) and wording are the columns of a frame."""
-        (clusters, cluster_names), (bases, names), (wordings, _) = (
-            factorize(cells[name]) for name in ("cluster", "situation", "wording")
-        )
-        return cls(values, clusters, bases, names, cluster_names, wordings if crossed else None)
-
-    def cluster_labels(self) -> list[str]:
-        """The name of each value's cluster."""
-        return [self.cluster_names[code] for code in self.clusters]
+    def of(cls, values: Floats, cells: pd.DataFrame) -> ScenarioGaps:
+        """The differences of cells whose cluster and base (`situation`) are the columns of a frame."""
+        (clusters, cluster_names), (bases, names) = (factorize(cells[name]) for name in ("cluster", "situation"))
+        return cls(values, clusters, bases, names, cluster_names)
 
     def by_cluster(self) -> Floats:
         """The mean difference of every cluster that has one."""
@@ -79,15 +69,11 @@ class ScenarioGaps(NamedTuple):
         return pd.Series(_means(self.values, self.bases), index=[self.names[code] for code in np.unique(self.bases)])
 
     def test(self, level: float = 0.95) -> Line:
-        """The mean difference with its interval and p-value: exact sign flips, or t where samples are crossed."""
-        if self.wordings is not None:
-            return crossed_mean(self.values, self.bases, self.wordings, level)
+        """The mean difference with its interval and p-value, by exact sign flips over clusters."""
         return sign_flip_test(self.by_cluster(), level)
 
     def equivalence_p(self, margin: float) -> float:
         """The p-value of two one-sided tests: whether the mean difference lies within ±margin."""
-        if self.wordings is not None:
-            return crossed_equivalence_p(crossed_mean(self.values, self.bases, self.wordings), margin)
         return equivalence_p(self.by_cluster(), margin)
 
 
@@ -126,8 +112,6 @@ class ScoreTable:
         cluster_names: The name of each cluster.
         bases: The base of each cell, as a code.
         base_names: The name of each base.
-        wordings: The label wording of each cell, as a code.
-        crossed: Whether bases and wordings of the cell are crossed.
     """
 
     values: Floats
@@ -138,15 +122,12 @@ class ScoreTable:
     cluster_names: list[str]
     bases: Ints
     base_names: list[str]
-    wordings: Ints
-    crossed: NDArray[np.bool_]
 
     @classmethod
     def of(cls, scores: pd.DataFrame) -> ScoreTable:
         """The table of a frame of judges' scores, all of one model, with the columns of `with_clusters`."""
         cells = _cells(scores)
         (clusters, cluster_names), (bases, base_names) = (factorize(scores[name]) for name in ("cluster", "situation"))
-        wordings = factorize(scores["wording"])[0] if "wording" in scores else np.zeros(len(scores), dtype=np.int64)
         judges, judge_names = factorize(scores["judge"])
         metrics, metric_names = factorize(scores["metric"], sort=False)
         row = (cells * len(judge_names) + judges) * len(metric_names) + metrics
@@ -163,8 +144,6 @@ class ScoreTable:
             cluster_names=[str(name) for name in cluster_names],
             bases=bases[first],
             base_names=[str(name) for name in base_names],
-            wordings=wordings[first],
-            crossed=(scores["clustering"] == CROSSED).to_numpy()[first],
         )
 
     def gaps(self, first: str, second: str, metric: str = ALL) -> ScenarioGaps:
@@ -226,7 +205,6 @@ class ScoreTable:
         counts = np.bincount(cells, minlength=len(self.clusters))
         sums = np.bincount(cells, values[known], minlength=len(self.clusters))
         there = counts > 0
-        crossed = bool(self.crossed[there].any())
         return ScenarioGaps(
             # Expected scores are sums of products: without rounding, 1e-16 on every base would be a shown difference.
             values=np.round(sums[there] / counts[there], DECIMALS),
@@ -234,7 +212,6 @@ class ScoreTable:
             bases=self.bases[there],
             names=self.base_names,
             cluster_names=self.cluster_names,
-            wordings=self.wordings[there] if crossed else None,
         )
 
 
@@ -267,14 +244,13 @@ class PairTable:
         # Orders first: where a cell is missing, the effect of the first place still cancels.
         within = [key for key in ("question", "order", "assignment") if key in self.units]
         # Only what is used: there are hundreds of contrasts, and copying all facets took half the time of each.
-        units = self.units.loc[compared, [*cell, *sides, *within, "lead", "clustering"]]
+        units = self.units.loc[compared, [*cell, *sides, *within, "lead"]]
         leads = np.where(along[compared], 1.0, -1.0) * units["lead"].to_numpy(dtype=float)
         by_pair = nested_means(leads, units[[*cell, *sides, *within]], keep=6)[0]
         cells = by_pair.groupby(level=list(range(4)), sort=False).agg(["mean", "count"])
         whole = cells[cells["count"] == len(units[sides].drop_duplicates())]["mean"]
-        crossed = bool((units["clustering"] == CROSSED).any())
         values = np.round(whole.to_numpy(dtype=float), DECIMALS)
-        return ScenarioGaps.of(values, whole.index.to_frame(index=False), crossed=crossed)
+        return ScenarioGaps.of(values, whole.index.to_frame(index=False))
 
 
 def nested_means(values: Floats, levels: pd.DataFrame, keep: int = 1) -> pd.DataFrame:

@@ -296,8 +296,8 @@ def _asked(data: PanelData, family: str, planned: Sequence[Line], margin: float)
     main = PRIMARY if all(line.about["family"] != PRIMARY for line in planned) else family
     several = any((line.tests or 1) > 1 for line in planned if line.about["family"] == family)
     note = (
-        f"{'Simultaneous 95%' if several else '95%'} intervals: sign flips over {unit}s, or t where bases and wordings "
-        "are crossed; p-values: the larger one of sign flips and Student's t"
+        f"{'Simultaneous 95%' if several else '95%'} intervals: sign flips over {unit}s; p-values: "
+        "the larger one of sign flips and Student's t"
         f"{', Holm-corrected over the contrasts of this plot and model' if several else ''}."
     )
     return replace(

@@ -3,8 +3,7 @@
 Where every base has wordings of its own, a base is a cluster, and a test over bases covers them too. Where bases use
 the same wording, of a label or of the question, their differences share its effect, so a cluster is everything
 connected: bases that share a wording, wordings that share a base. With eight label wordings for 20 bases, a test over
-bases raises 19% false alarms. Where everything is connected, nothing is independent, and means have the error of two
-crossed samples (`parley.analysis.stats.crossed`).
+bases raises 19% false alarms. Where everything is connected, nothing is independent, and there is no interval.
 
 A few question wordings are no sample of all: results are then about these, and say so. Every category has label
 wordings of its own, so clusters are those of a category.
@@ -17,17 +16,13 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import pandas as pd
 
-from parley.analysis.stats.signflips import clusters_to_reject
 from parley.analysis.stats.tables import factorize
 from parley.base.text import plural
 
 BASE, WORDING, QUESTION, SET = "base", "wording", "question", "set of bases and wordings"
-CROSSED = "bases and wordings, crossed"
 """What clusters are."""
 QUESTIONS = 10
 """With fewer question wordings, which bases share, they are taken as they are: 12 pairs could never be shown."""
-ENOUGH = clusters_to_reject(0.05)
-"""With fewer sets, sign flips over them can show nothing, and the crossed error is used instead."""
 COLUMNS = ("situation", "cluster", "clustering")
 
 
@@ -89,12 +84,8 @@ def _of_category(part: pd.DataFrame) -> tuple[pd.Series, str]:
     for kind, (column, names) in kinds.items():
         if sets == len(names):
             return part[column].astype(object), kind
-    if sets >= ENOUGH:
-        first_base = {int(code): bases[place] for place, code in reversed(list(enumerate(member[: len(bases)])))}
-        return pd.Series(
-            [f"set of {first_base[code]}" for code in (member[place] for place in base)], dtype=object
-        ), SET
-    return part["wording" if len(wordings) < len(bases) else "situation"].astype(object), CROSSED
+    first_base = {int(code): bases[place] for place, code in reversed(list(enumerate(member[: len(bases)])))}
+    return pd.Series([f"set of {first_base[code]}" for code in (member[place] for place in base)], dtype=object), SET
 
 
 def _connected(count: int, links: Iterable[tuple[int, int]]) -> list[int]:
@@ -124,9 +115,9 @@ def cluster_noun(verdicts: pd.DataFrame) -> str:
     kinds = set(labelled["clustering"].unique()) or {BASE}
     if kinds == {QUESTION}:
         return "question wording"
-    if kinds <= {WORDING, CROSSED} and (labelled["cluster"] == labelled["wording"].astype(object)).all():
+    if kinds == {WORDING}:
         return "label wording"
-    return "base" if kinds <= {BASE, CROSSED} else "cluster"
+    return "base" if kinds == {BASE} else "cluster"
 
 
 def generalises_to(verdicts: pd.DataFrame) -> Iterator[str]:
@@ -154,6 +145,4 @@ def generalises_to(verdicts: pd.DataFrame) -> Iterator[str]:
             "the test is over question wordings and not over bases.",
             SET: f"{to}: {bases} share {worded}, so that the test is over sets of bases and wordings that have "
             "nothing in common.",
-            CROSSED: f"{to}: {bases} and {worded} are crossed, so that no two parts are independent, and intervals and "
-            "p-values are those of t over two crossed samples in place of exact sign flips.",
         }[str(kind)]

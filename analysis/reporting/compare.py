@@ -25,12 +25,11 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from parley.analysis.reporting.clusters import BASE, CROSSED, cluster_noun, with_clusters
+from parley.analysis.reporting.clusters import BASE, cluster_noun, with_clusters
 from parley.analysis.reporting.forest import Forest, Scale, number_format
 from parley.analysis.reporting.questions import Question, by_cluster, corrected, out_of_reach, section
 from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext, Section, Table, assemble
 from parley.analysis.reporting.verdicts import cluster_of, final_verdicts, require
-from parley.analysis.stats.crossed import crossed_mean
 from parley.analysis.stats.paired import mcnemar_p, paired_permutation
 from parley.analysis.stats.results import Line
 from parley.base.text import p_text, plural
@@ -336,11 +335,9 @@ def _line(what: str, rows: pd.DataFrame, *, units: bool = True) -> Line:
 
 
 def _tested(differences: pd.Series, rows: pd.DataFrame) -> Line:
-    """The mean over clusters with its test: sign flips, or t where bases and wordings are crossed."""
+    """The mean over clusters with its sign-flip test."""
     if not np.isfinite(differences).all():
         return Line(low=-math.inf, high=math.inf, p=1.0, estimate=0.0)
-    if (rows["clustering"] == CROSSED).any():
-        return replace(crossed_mean(differences, rows["situation"], rows["wording"]), n=len(rows))
     return paired_permutation(differences, np.zeros(len(rows)), rows["cluster"])
 
 

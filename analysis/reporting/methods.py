@@ -21,9 +21,7 @@ DESIGN = (
 )  # fmt: skip
 """The settings that a methods section states, where a study has them and they are set."""
 UNUSED = {
-    "silent": ("rounds", "blind", "speaking_order", "readout", "repeats", "temperature", "max_tokens"),
-    "staged": ("readout",),
-    "talk": ("readout",),
+    "silent": ("rounds", "blind", "speaking_order", "repeats", "temperature", "max_tokens"),
     "paper": ("wordings",),
 }
 """Settings that a MALIBU design does not use: silent ballots write nothing, and are read from probabilities."""

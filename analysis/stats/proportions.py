@@ -10,7 +10,7 @@ from scipy.special import ndtri, stdtr, stdtrit
 
 from parley.analysis.stats.clustered import INDEPENDENT_CLUSTERS, NO_VALUES, ONE_CLUSTER
 from parley.analysis.stats.results import LEVEL, Line
-from parley.analysis.stats.tables import ClusterSums, Column, Floats, cluster_sums, row_codes
+from parley.analysis.stats.tables import ClusterSums, Column, Floats, cluster_sums
 
 SAME = 1e-9
 """Shares that differ by less are the same."""
@@ -43,7 +43,6 @@ def cluster_proportion(
     successes: Column,
     clusters: Column,
     *,
-    crossed: Column | None = None,
     inflation: float = 1.0,
     level: float = LEVEL,
 ) -> Line:
@@ -56,14 +55,10 @@ def cluster_proportion(
     Args:
         successes: 1 for a win, ½ for a tie, 0 for a loss; rows where it is missing are left out.
         clusters: The cluster of each row. Clusters are taken as independent.
-        crossed: A second division of the rows, where neither is one into independent parts, as bases and wordings.
         inflation: How many times larger the variance is than the spread between clusters shows.
         level: Confidence level.
     """
-    divisions = [cluster_sums(successes, clusters)]
-    if crossed is not None:
-        divisions += [cluster_sums(successes, crossed), cluster_sums(successes, row_codes([clusters, crossed]))]
-    reduced = min(divisions[:2], key=lambda division: len(division.counts))
+    reduced = cluster_sums(successes, clusters)
     count, n = len(reduced.counts), reduced.n
     unknown = Line(
         method="Wilson, effective n from the spread between clusters",
@@ -77,12 +72,7 @@ def cluster_proportion(
     p = float(reduced.sums.sum() / n)
     if count < 2:
         return replace(unknown, estimate=p, note=ONE_CLUSTER)
-    variances = [
-        len(each.counts) / (len(each.counts) - 1) * float(((each.sums - p * each.counts) ** 2).sum()) / n**2
-        for each in divisions
-    ]
-    # Two-way: what both divisions contain is counted once (see `crossed`).
-    variance = max(*variances[:2], variances[0] + variances[1] - variances[2]) if crossed is not None else variances[0]
+    variance = count / (count - 1) * float(((reduced.sums - p * reduced.counts) ** 2).sum()) / n**2
     if p in (0.0, 1.0):
         effective = float(count)
     elif variance <= 1e-15:

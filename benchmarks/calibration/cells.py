@@ -161,26 +161,13 @@ def _silent() -> list[Cell]:
         "40 wordings for 60 bases": {"bases": 60, "wordings": 40},
         "12 wordings for 60 bases": {"bases": 60, "wordings": 12},
         "8 wordings for 20 bases": {"wordings": 8},
-        "20 bases × 8 wordings": {"wordings": 8, "wordings_per_base": 8},
-        "60 bases × 6 wordings": {"bases": 60, "wordings": 6, "wordings_per_base": 6},
-        "2 of 8 wordings for each of 20 bases": {"wordings": 8, "wordings_per_base": 2},
-        "60 bases in blocks of 3 × 3": {"bases": 60, "wordings_per_base": 3, "crossed_blocks": True},
     }
     return [
         *(_cell(f"{bases} bases, a wording each", **usual | {"bases": bases}) for bases in (6, 10, 20, 40, 60)),
-        _cell("20 bases, 3 wordings each", **usual | {"wordings_per_base": 3}),
         _cell("20 bases, a wording each, skewed wordings", **usual, skewed_effects=True),
         *(_cell(name, **usual | factors) for name, factors in shared.items()),
-        _cell(
-            "20 bases × 8 wordings, wordings alike",
-            **usual | {"wording_identity": 0.0} | shared["20 bases × 8 wordings"],
-        ),
-        _cell("20 bases × 8 wordings, bases alike", **usual | {"base_identity": 0.0} | shared["20 bases × 8 wordings"]),
         _cell("20 bases, a wording each, difference 0.1", **usual, effect=0.1),
-        *(
-            _cell(f"{name}, difference 0.1", **usual | shared[name], effect=0.1)
-            for name in ("8 wordings for 20 bases", "20 bases × 8 wordings")
-        ),
+        _cell("8 wordings for 20 bases, difference 0.1", **usual, wordings=8, effect=0.1),
     ]
 
 

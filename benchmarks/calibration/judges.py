@@ -63,8 +63,6 @@ class Cell:
         model_scenario: `compare`: SD of the effects of model × scenario.
         model_base: `compare`: SD of the effects of model × base.
         wordings: Silent: label wordings, dealt to bases in turn; 0: as many as are needed.
-        wordings_per_base: Silent: label wordings of each base.
-        crossed_blocks: Silent: blocks of as many bases as wordings are crossed; else wordings are dealt in turn.
         wording_identity: Silent: SD of a difference over wordings.
         both_identity: Silent: SD of a difference over bases in a wording.
     """
@@ -94,8 +92,6 @@ class Cell:
     model_scenario: float = 0.0
     model_base: float = 0.0
     wordings: int = 0
-    wordings_per_base: int = 1
-    crossed_blocks: bool = False
     wording_identity: float = 0.0
     both_identity: float = 0.0
 

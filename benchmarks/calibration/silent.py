@@ -1,9 +1,9 @@
 """Simulated silent ballots, and a report's tests on them.
 
 A difference of two identities is effect + base + wording + base × wording + scenario, in points and without rounding:
-an expected score has decimals. Bases have label wordings of their own, share some, or are crossed with all of them;
-that determines what the report takes as independent (`parley.analysis.reporting.clusters`). A test over bases that
-ignores wordings is added for comparison.
+an expected score has decimals. Bases have label wordings of their own, or share some; that determines what
+the report takes as independent (`parley.analysis.reporting.clusters`). A test over bases that ignores wordings is added
+for comparison.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from benchmarks.calibration.judges import Cell
 from benchmarks.calibration.printed import ALIKE, BY_BASE, Outcome, attainable_level, cell_key
 from parley.analysis.malibu.conclusions import MARGIN, SPREAD
 from parley.analysis.malibu.score_table import ScenarioGaps
-from parley.analysis.reporting.clusters import CROSSED, with_clusters
+from parley.analysis.reporting.clusters import with_clusters
 from parley.analysis.stats.heterogeneity import heterogeneity
 from parley.analysis.stats.results import ALPHA
 from parley.analysis.stats.signflips import sign_flip_p
@@ -27,17 +27,13 @@ NAIVE_BASES = "over bases, wordings ignored"
 
 
 def layout(cell: Cell) -> tuple[Ints, Ints]:
-    """The base and the wording of each of a base's wordings: dealt in turn, or in blocks that are crossed.
+    """Each base and its wording, which are dealt in turn.
 
     Args:
         cell: The design.
     """
-    several = cell.wordings_per_base
-    base = np.repeat(np.arange(cell.bases), several)
-    nth = np.tile(np.arange(several), cell.bases)
-    if cell.crossed_blocks:
-        return base, base // several * several + nth
-    return base, (base * several + nth) % (cell.wordings or cell.bases * several)
+    base = np.arange(cell.bases)
+    return base, base % (cell.wordings or cell.bases)
 
 
 def silent_tests(cell: Cell, simulations: int, seed: int, batch: int) -> list[Outcome]:
@@ -68,14 +64,13 @@ def _differences(cell: Cell, base: Ints, wording: Ints, simulations: int, rng: n
 
 
 def _gaps(design: pd.DataFrame, values: Floats) -> ScenarioGaps:
-    crossed = bool((design["clustering"] == CROSSED).any())
     cells = design.loc[design.index.repeat(values.shape[1])]
-    return ScenarioGaps.of(values.ravel(), cells, crossed=crossed)
+    return ScenarioGaps.of(values.ravel(), cells)
 
 
 def _tests(cell: Cell, studies: list[ScenarioGaps]) -> Iterator[Outcome]:
     null = cell.effect == 0
-    if null and studies[0].wordings is None:
+    if null:
         p = np.array([sign_flip_p(gaps.by_cluster()) for gaps in studies])
         covers = p > ALPHA  # the interval excludes 0 exactly where p is at most 5%
     else:
@@ -88,11 +83,9 @@ def _tests(cell: Cell, studies: list[ScenarioGaps]) -> Iterator[Outcome]:
         null=null,
         p=p,
         covers=covers,
-        attainable=np.array(
-            [ALPHA if gaps.wordings is not None else attainable_level(gaps.by_cluster()) for gaps in studies]
-        ),
+        attainable=np.array([attainable_level(gaps.by_cluster()) for gaps in studies]),
     )
-    if cell.wordings or cell.crossed_blocks:
+    if cell.wordings:
         naive = np.array([sign_flip_p(gaps.by_base().to_numpy()) for gaps in studies])
         yield Outcome(test=NAIVE_BASES, role="beside", null=null, p=naive)
     if cell.group == "silent, alike":

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field, model_validator
 
-from parley.agents import DEFAULT_MODEL, Placement, Readout
+from parley.agents import DEFAULT_MODEL, Placement
 from parley.judging.config import NameList, limit_field
 from parley.judging.malibu.analysis_plan import MARGIN
 from parley.judging.malibu.panel import SpeakingOrder
@@ -59,7 +59,7 @@ PRESETS: dict[str, Mapping[str, Any]] = {
     },
 }
 """What the name of a design or of a suite sets; other names set nothing."""
-PAPER_ONLY = {"--readout expected": "readout", "--consensus chair": "consensus", "--no-reasons-first": "reasons_first"}
+PAPER_ONLY = {"--consensus chair": "consensus", "--no-reasons-first": "reasons_first"}
 """Flags that silent ballots and the debate after them do not have, with their keys."""
 
 
@@ -97,11 +97,6 @@ class MalibuConfig(BaseModel, extra="forbid", frozen=True):
         description="in the design staged: maximum number of debates (default: one for every label and every pair)",
     )
     wordings: str = Field(ENGLISH, description="wordings of labels and questions: english, german, or a .toml file")
-    wordings_per_base: Advanced[int] = Field(
-        1,
-        ge=1,
-        description="number of label wordings per base; with N > 1, N bases share the same N wordings (crossed)",
-    )
     label_places: Advanced[list[Place] | None] = Field(
         None, description="where silent ballots show the label: before, beside, after the answer (default: anywhere)"
     )
@@ -164,10 +159,6 @@ class MalibuConfig(BaseModel, extra="forbid", frozen=True):
         "mean", description="the panel's score: mean of the last round, or a chair's statement"
     )
     repeats: int = Field(1, ge=1, description="number of times each debate is run (epochs)")
-    readout: Advanced[Readout] = Field(
-        "sampled",
-        description="in the design paper: read scores as written, or as an expectation (needs log-probabilities)",
-    )
     temperature: float | None = Field(None, ge=0, le=2, description="sampling temperature (default: the model's own)")
     max_tokens: Advanced[int] = Field(400, ge=16, description="maximum length of one reply, in tokens")
     seed: int = Field(0, description="random seed")

@@ -38,7 +38,7 @@ class PaperDesign:
 
     def __init__(self, config: MalibuConfig, panel: Panel, identities: Identities, suite: Suite) -> None:
         for flag, given in {
-            "--wordings": config.wordings != ENGLISH or config.wordings_per_base > 1,
+            "--wordings": config.wordings != ENGLISH,
             "--yardstick": config.yardstick not in (None, "off"),
             "--yardstick-bases": config.yardstick_bases is not None,
         }.items():
@@ -153,7 +153,6 @@ class PaperDesign:
             chair=panel.chair,
             instructions=instructions,
             reply_type=reply_type,
-            readout=panel.readout,
         )
         transcript = await debate.converse(self.task(unit))
         return Outcome(transcript, tuple(v for turn in transcript.spoken() for v in ballot.verdicts(turn)))

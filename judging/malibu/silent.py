@@ -7,8 +7,7 @@ asked which is better (phase 2, in both orders). Graded responses are read in th
 How the label is worded changes a difference between identities more than the base does: over eight wordings it had a
 standard deviation of 0.02 to 0.10 points, where the standard error over bases was 0.003 to 0.016. So every base gets a
 label wording of its own, the same for its scenarios and for all identities of a category: then the test over bases
-covers both. With several wordings per base, blocks of as many bases share as many wordings, crossed, and the block is
-the cluster.
+covers both.
 """
 
 from __future__ import annotations
@@ -53,7 +52,6 @@ class BallotSettings:
     Args:
         metrics: The metrics that are asked one by one; empty for one overall question.
         ties: Whether a pair may be called a tie.
-        wordings_per_base: How many label wordings each base is asked in.
         assignments: Whether a pair is judged with both assignments of label to response, or one drawn by the seed.
         samples: How often a model without log-probabilities is asked.
         places: Where labels stand: before, beside or after the answer; empty for all places.
@@ -63,7 +61,6 @@ class BallotSettings:
 
     metrics: tuple[Metric, ...] = ()
     ties: bool = False
-    wordings_per_base: int = 1
     assignments: bool = False
     samples: int = 5
     places: tuple[Place, ...] = ()
@@ -152,9 +149,7 @@ class SilentBallots:
             yield from lines if in_full else [f"{lines[0]}; --dry-run shows some and says what the others need"]
 
     def cautions(self) -> Iterator[str]:
-        """A line for each category in which bases share a label wording, though no crossing was chosen."""
-        if self.settings.wordings_per_base > 1:
-            return
+        """A line for each category in which bases share a label wording."""
         fitting = " in this run's places and kinds" if self.settings.places or self.settings.kinds else ""
         for category, labels in self._labels.items():
             if len(labels) < len(self._places):
@@ -163,39 +158,34 @@ class SilentBallots:
                     f"run has {plural(len(self._places), 'base')}: wordings repeat, so the report tests over wordings"
                 )
 
-    def label_wordings(self, base: str, category: str) -> list[LabelWording]:
-        """The label wordings of a base."""
-        labels, several = self._labels[category], self.settings.wordings_per_base
-        # A block of `several` bases shares `several` wordings; with one each, every base is a block of its own.
-        first = self._places[base] // several * several
-        return [labels[(first + step) % len(labels)] for step in range(min(several, len(labels)))]
+    def label_wording(self, base: str, category: str) -> LabelWording:
+        """The label wording of a base."""
+        labels = self._labels[category]
+        return labels[self._places[base] % len(labels)]
 
     def question(self, base: str, category: str = "") -> QuestionWording:
         """The question wording of a base; graded responses of a base that is not in the run get the first.
 
-        Each base has its own as far as there are enough. With more bases, a label wording, or a block that shares some,
-        has one question, so that what is independent of the one is of the other.
+        Each base has its own as far as there are enough. With more bases, a label wording has one question, so that
+        what is independent of the one is of the other.
 
         Args:
             base: The base.
             category: The category whose labels are shown; "" for none.
         """
-        place, several = self._places.get(base, 0), self.settings.wordings_per_base
+        place = self._places.get(base, 0)
         if len(self._places) > len(self._questions):
-            place = place // several if several > 1 else place % len(self._labels.get(category, self._places))
+            place %= len(self._labels.get(category, self._places))
         return self._questions[place % len(self._questions)]
 
     def singles(self, scenario: Scenario, *, controls: bool) -> Iterator[Unit]:
-        """One unit per label and label wording; with controls, also one without a label."""
+        """One unit per label; with controls, also one without a label."""
         base = scenario.base or scenario.id
         for category, labels in self.identities.categories.items():
-            for wording in self.label_wordings(base, category):
-                for label in labels:
-                    words = f"/{wording.id}" if self.settings.wordings_per_base > 1 else ""
-                    facets: dict[str, FacetValue] = {"category": category, "identity": label, "control": ""}
-                    yield Unit(
-                        f"s1/{scenario.id}/{label}{words}", self._facets(1, scenario, wording, category) | facets
-                    )
+            wording = self.label_wording(base, category)
+            for label in labels:
+                facets: dict[str, FacetValue] = {"category": category, "identity": label, "control": ""}
+                yield Unit(f"s1/{scenario.id}/{label}", self._facets(1, scenario, wording, category) | facets)
         if controls:
             yield self.unit(f"s1/{scenario.id}/none", 1, scenario, {"control": "no label"})
 
@@ -203,16 +193,15 @@ class SilentBallots:
         """Two units per pair of labels, one in each order; four with both assignments of label to response."""
         for x, y in self.identities.pairs():
             category = self.identities.category_of(x)
-            for wording in self.label_wordings(scenario.base or scenario.id, category):
-                words = f"/{wording.id}" if self.settings.wordings_per_base > 1 else ""
-                drawn = seed_from("assignment", self.settings.seed, scenario.id, x, y) % 2
-                for assignment in (0, 1) if self.settings.assignments else (drawn,):
-                    for order in (0, 1):
-                        yield Unit(
-                            f"s2/{scenario.id}/{x}-{y}/a{assignment}o{order}{words}",
-                            self._facets(2, scenario, wording, category)
-                            | {"category": category, "control": "", **cell_facets(x, y, assignment, order)},
-                        )
+            wording = self.label_wording(scenario.base or scenario.id, category)
+            drawn = seed_from("assignment", self.settings.seed, scenario.id, x, y) % 2
+            for assignment in (0, 1) if self.settings.assignments else (drawn,):
+                for order in (0, 1):
+                    yield Unit(
+                        f"s2/{scenario.id}/{x}-{y}/a{assignment}o{order}",
+                        self._facets(2, scenario, wording, category)
+                        | {"category": category, "control": "", **cell_facets(x, y, assignment, order)},
+                    )
 
     def graded(self, order: GradedOrder, *parts: Part) -> Iterator[Unit]:
         """The graded responses to one scenario, alone (phase 3) and in pairs (phase 4).

@@ -139,7 +139,6 @@ def _panel(config: MalibuConfig, rubric: Rubric) -> Panel:
         reasons_first=config.reasons_first,
         placement=config.personas,
         fence=config.fence,
-        readout=config.readout,
         options=call_options(config.max_tokens, config.temperature),
         seed=config.seed,
     )

@@ -62,7 +62,6 @@ class WordedDesign:
             BallotSettings(
                 metrics=rubric.metric if config.metrics or config.rubric != "overall" else (),
                 ties=config.ties,
-                wordings_per_base=config.wordings_per_base,
                 assignments=config.cells == "all",
                 samples=config.samples,
                 places=tuple(config.label_places or ()),

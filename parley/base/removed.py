@@ -31,6 +31,7 @@ REMOVED = {
     "--calibration": "--criteria 'toxicity < 0.1' sets a threshold",
     "--plan": "sqlite3 RUN \"SELECT value FROM run WHERE key LIKE 'analysis_plan%'\"",
     "--limits": "parley run STUDY --dry-run counts calls, tokens and cost",
+    "--wordings-per-base": "another --seed draws other wordings for the bases; report both runs",
     "--flagged": "parley view RUN marks the texts that read like an instruction",
     # Studies, scorers and other plug-ins, after their kind: "study NAME", "scorer NAME", "executor NAME"
     "study injection": "rubric --data FILE, on your texts with and without the instruction",

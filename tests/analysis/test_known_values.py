@@ -15,7 +15,6 @@ from scipy import stats
 from parley.analysis.stats.agreement import fleiss_kappa, krippendorff_alpha, weighted_kappa
 from parley.analysis.stats.clustered import bootstrap_mean, cluster_mean
 from parley.analysis.stats.contingency import chi_square
-from parley.analysis.stats.crossed import crossed_equivalence_p, crossed_mean
 from parley.analysis.stats.effects import cramers_v, partial_eta_squared
 from parley.analysis.stats.heterogeneity import heterogeneity
 from parley.analysis.stats.multiplicity import benjamini_hochberg, holm
@@ -80,7 +79,6 @@ ANSCOMBE = (
 )
 MANY = np.random.default_rng(1).exponential(size=8000) - 0.97
 TWENTY_THREE = pd.DataFrame(np.random.default_rng(0).normal(size=(23, 3)))
-FOUR_COLUMNS = [[-0.3, 0.0, 0.3, 0.1]] * 20
 SPREAD = ScoreSpread(base=0.3, scenario=0.6, residual=1.0)
 
 
@@ -95,11 +93,6 @@ def listed(counts: list[list[int]]) -> list[list[int]]:
 
 def means(values: list[float], clusters: str, **scale: Any) -> Any:
     return cluster_mean(pd.Series(values, dtype=float), pd.Series(list(clusters), dtype=object), **scale)
-
-
-def crossed(table: Any, **level: float) -> Any:
-    rows, columns = np.indices(np.shape(table))
-    return crossed_mean(np.ravel(table), rows.ravel(), columns.ravel(), **level)
 
 
 def answered(both: int, first: int, second: int, neither: int) -> float:
@@ -188,12 +181,6 @@ LINES: list[tuple[Callable[[], Any], dict[str, Any], float]] = [
         {"low": 0.935, "high": 1.0},
         0.01,
     ),
-    # 20 bases × 4 wordings, of which one loses everywhere: over bases there is no spread at all
-    (
-        lambda: cluster_proportion(np.tile([0.0, 1, 1, 1], 20), np.repeat(range(20), 4), crossed=np.tile(range(4), 20)),
-        {"estimate": 0.75, "clusters": 4, "low": 0.13},
-        0.15,
-    ),
     # Means. cluster means: a = 7, b = 5, c = 9; their mean 7, deviations 0, -2, 2, so s = sqrt(8 / 2) = 2;
     # standard error 2 / sqrt(3) = 1.1547; t(0.975, 2) = 4.3027; half width 4.9683
     (
@@ -214,25 +201,6 @@ LINES: list[tuple[Callable[[], Any], dict[str, Any], float]] = [
         {"estimate": 1.0, "low": NAN, "note": "an interval needs 40 bootstrap draws or more"},
         0,
     ),
-    # Crossed samples. Row means 2, 4, 6, column means 3, 5; residuals 0, 0, 1, -1, -1, 1: sum of squares 4, df 2.
-    # Mean squares: rows 2 · 8 / 2 = 8, columns 3 · 2 = 6, rest 2; variance (8 + 6 - 2) / 6 = 2; Satterthwaite's df:
-    # floor(2² / ((8 / 6)² / 2 + (6 / 6)²)) = 2
-    (
-        lambda: crossed([[1.0, 3.0], [4.0, 4.0], [4.0, 8.0]]),
-        {"estimate": 4.0, "standard_error": math.sqrt(2), "df": 2, "p": 2 * stats.t.sf(4 / math.sqrt(2), 2)}
-        | {"high": 4 + stats.t.ppf(0.975, 2) * math.sqrt(2), "clusters": 2},
-        1e-9,
-    ),
-    # All rows agree, so that the error is that of four columns, 0.3² + 0.1² + … around 0.025
-    (lambda: crossed(FOUR_COLUMNS), {"standard_error": math.sqrt(0.1875 / 3) / 2, "df": 3, "estimate": 0.025}, 1e-9),
-    (  # values of one cell are averaged first
-        lambda: crossed_mean([1.0, 3.0, 3.0, 5.0, 4.0], [0, 0, 0, 1, 1], ["x", "x", "y", "x", "y"]),
-        {"estimate": 3.5, "standard_error": crossed([[2.0, 3.0], [5.0, 4.0]]).standard_error},
-        1e-12,
-    ),
-    (lambda: crossed_mean([1.0, 2.0], [0, 1], [0, 0]), {"p": NAN, "low": -INF, "high": INF, "clusters": 1}, 0),
-    (lambda: crossed_mean([1.0] * 4, [0, 0, 1, 1], [0, 1, 0, 1]), {"p": NAN, "low": -INF, "estimate": 1.0}, 0),
-    (lambda: crossed_mean([], [], []), {"p": NAN, "low": -INF, "high": INF, "clusters": 0}, 0),
     # Bases that differ
     (
         lambda: heterogeneity(BATCHES.ravel(), np.repeat(list(DYESTUFF), 5)),
@@ -353,9 +321,6 @@ VALUES: list[tuple[Callable[[], Any], Any, float]] = [
     (lambda: equivalence_p([0.0] * 20, 0.1), 2.0**-20, 1e-15),
     (lambda: equivalence_p([0.0] * 4, 0.1), 1 / 16, 0),  # four clusters cannot show it at 5%
     (lambda: equivalence_p([], 0.1), NAN, 0),
-    (lambda: crossed_equivalence_p(crossed([[1.0, 3.0], [4.0, 4.0], [4.0, 8.0]]), 4.0), 0.5, 1e-9),
-    # the margin that a 90% interval just fits in
-    (lambda: crossed_equivalence_p(crossed(FOUR_COLUMNS), crossed(FOUR_COLUMNS, level=0.9).high), 0.05, 1e-9),
     # Holm by hand: the smallest times five, the next times four, … none below the one before; pingouin's documentation
     (lambda: holm([0.50, 0.003, 0.32, 0.054, 0.0003]), [0.64, 0.012, 0.64, 0.162, 0.0015], 1e-9),
     # stdlib's padjust, checked there against R's p.adjust

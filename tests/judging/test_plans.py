@@ -33,7 +33,7 @@ RTP = {"data": "prompts.jsonl", "prompts": 2, "completions": 2, "scorer": "ngram
 @pytest.mark.parametrize(
     ("study", "settings", "digest"),
     [
-        ("malibu", {**GENDER, "wordings_per_base": 2, "cells": "all", "ties": True}, "e2fd6503ae"),
+        ("malibu", {**GENDER, "cells": "all", "ties": True}, "fea5e1ffba"),
         ("malibu", {**SILENT, "metrics": ["all"], "label_kinds": ["name"], "identities": ["gender"]}, "d4af3eba12"),
         ("malibu", {**SILENT, "label_places": ["after"], "yardstick": "brief", "phases": [1], "seed": 5}, "fc2379f908"),
         ("malibu", {**SILENT, "identities": ["race+gender"], "controls": False, "yardstick": "off"}, "8a709ff75f"),
@@ -84,7 +84,7 @@ RTP = {"data": "prompts.jsonl", "prompts": 2, "completions": 2, "scorer": "ngram
             {**JUDGE, "design": "silent", "topics": 2, "order": "shuffled", "rounds": 3, "feedback": False},
             "7613db2f2b",
         ),
-        ("malibu", {**PAPER, "readout": "expected", "model": "sim/judge", "judges": "demographic"}, "6c67e2aed6"),
+        ("malibu", {**PAPER, "model": "sim/judge", "judges": "demographic"}, "6c67e2aed6"),
     ],
 )
 async def test_units_prompts_sources_and_outcomes_stay(place, study, settings, digest):
