@@ -10,8 +10,8 @@ from parley.analysis.reporting.verdicts import MissingColumns, require
 from parley.analysis.stats.tables import row_codes
 from parley.base.text import plural
 
-YARDSTICK, YARDSTICK_PAIRS = 3, 4
-"""The phases in which graded responses are read, without labels; 1 is single responses, 2 pairs."""
+YARDSTICK = 3
+"""The phase in which graded responses are read, without labels; 1 is single responses, 2 pairs."""
 SILENT, TALK = "silent", "talk"
 """Stages of a unit: silent ballots alone, or silent ballots and then the debate."""
 BLIND = 1

@@ -34,7 +34,6 @@ from parley.analysis.malibu.ballots import (
     SAMPLED_TEXT,
     TALK,
     YARDSTICK,
-    YARDSTICK_PAIRS,
     check_columns,
     differ_in_one_part,
     primary_ballots,
@@ -83,8 +82,6 @@ class PanelData:
     """The ballots that results are read from."""
     graded: pd.DataFrame = field(init=False, repr=False)
     """The yardstick's scores, which `verdicts` leaves out."""
-    graded_pairs: pd.DataFrame = field(init=False, repr=False)
-    """The yardstick's pairs of a good and a flawed response."""
     again: pd.DataFrame = field(init=False, repr=False)
     """Second readings of some silent ballots, which are in no result."""
     all_verdicts: pd.DataFrame = field(init=False, repr=False)
@@ -93,10 +90,8 @@ class PanelData:
 
     def __post_init__(self) -> None:
         verdicts, graded = split(check_columns(self.verdicts), "phase", YARDSTICK)
-        verdicts, graded_pairs = split(verdicts, "phase", YARDSTICK_PAIRS)
         verdicts, again = split(verdicts, "control", AGAIN)
-        parts = {"all_verdicts": verdicts, "graded": graded, "graded_pairs": graded_pairs, "again": again}
-        for name, frame in parts.items():
+        for name, frame in {"all_verdicts": verdicts, "graded": graded, "again": again}.items():
             object.__setattr__(self, name, frame)
         object.__setattr__(self, "verdicts", primary_ballots(verdicts))
 

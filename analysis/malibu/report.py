@@ -37,14 +37,14 @@ from parley.analysis.malibu.planned import (
 )
 from parley.analysis.malibu.published import published_section
 from parley.analysis.malibu.rounds import heard_own
-from parley.analysis.malibu.scores import contrasts_sections, different_pairs, means_section, pairs_of
+from parley.analysis.malibu.scores import contrasts_sections, means_section
 from parley.analysis.malibu.significance import significance_lines, significance_section
 from parley.analysis.malibu.talking import asked_words, debated, talking, talking_section
 from parley.analysis.malibu.unread import NO_VERDICT, unread, unread_judges
-from parley.analysis.malibu.yardstick import Lines, can_judge, worth, yardstick_lines, yardstick_section
+from parley.analysis.malibu.yardstick import Lines, can_judge, yardstick_lines, yardstick_section
 from parley.analysis.reporting.clusters import generalises_to
 from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext
-from parley.analysis.stats.results import DIFFERENT, SMALL, Line
+from parley.analysis.stats.results import Line
 from parley.base.text import plural
 
 FIGURES = ("scores", "matrix", "by-base", "win-rates")
@@ -73,7 +73,7 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
             significance_lines(data),
         )
     )
-    yardstick = yardstick_lines(data, different_pairs(planned))
+    yardstick = yardstick_lines(data)
     places, rates = position_lines(data), win_rate_lines(data)
     blocked = blockers(data, planned, places, yardstick["yardstick_auc"])
     planned = with_blockers(planned, blocked)
@@ -118,7 +118,6 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
         *(text for part in (stereotypes, by_base) for text in part.words),
         *_judges_differ(data, judged, blocked),
         *(text for section in talk for text in section.words),
-        *_of_each(data, yardstick, lambda own: _worth(own, planned, blocked)),
         *_generalises(data, planned, blocked),
     ]
     # What was measured of a model before stands only where this run did not measure whether it can judge; it is then
@@ -161,7 +160,7 @@ def _win_rates(rates: Sequence[Line], blocked: Mapping[str, Blockers]) -> list[s
 def _extent(data: PanelData) -> str:
     """How much was read and debated: "600 silent ballots, 31 debates on one answer, 10 on two"."""
     aloud = data.talk if data.staged else data.all_verdicts
-    silent = [data.all_verdicts[~data.all_verdicts.index.isin(aloud.index)], data.graded, data.graded_pairs, data.again]
+    silent = [data.all_verdicts[~data.all_verdicts.index.isin(aloud.index)], data.graded, data.again]
     ballots, (one, two) = sum(part["unit"].nunique() for part in silent), debated(aloud)
     parts = [plural(ballots, "silent ballot")] * bool(ballots)
     parts += [f"{plural(one, 'debate')}{' on one answer' if two else ''}"] * bool(one)
@@ -208,17 +207,6 @@ def _of_each(data: PanelData, yardstick: Lines, say: Callable[[Lines], str]) -> 
         own = {name: [line for line in lines if line.about["model"] == model] for name, lines in yardstick.items()}
         if text := say(own):
             yield f"{data.prefix(model)}{text}"
-
-
-def _worth(yardstick: Lines, planned: Sequence[Line], blocked: Mapping[str, Blockers]) -> str:
-    """How much of a flaw the largest difference is worth, where scores measure quality."""
-    exchange = yardstick["exchange"]
-    if not exchange or blocked[model := exchange[0].about["model"]].quality or blocked[model].scores:
-        return ""
-    own = [line for line in pairs_of(planned, SCORE) if line.about["model"] == model]
-    shown = [line for line in own if line.verdict in (DIFFERENT, SMALL)]
-    largest = max(shown, key=lambda line: abs(line.estimate), default=None)
-    return worth(exchange, largest.about["first"], largest.about["second"]) if largest else ""
 
 
 def _judges_differ(data: PanelData, judged: Sequence[Line], blocked: Mapping[str, Blockers]) -> Iterator[str]:

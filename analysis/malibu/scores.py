@@ -177,16 +177,6 @@ def pairs_of(planned: Iterable[Line], measure: str = "") -> list[Line]:
     return [line for line in own if sum(len(line.units.get(side, ())) for side in ("identity", "other")) == 2]
 
 
-def different_pairs(planned: Iterable[Line]) -> list[tuple[str, str, str]]:
-    """Model and identities of every pair whose scores were found to differ.
-
-    Args:
-        planned: The planned lines.
-    """
-    found = [line.about for line in pairs_of(planned, SCORE) if line.verdict in (DIFFERENT, SMALL)]
-    return [(about["model"], about["first"], about["second"]) for about in found]
-
-
 def means_section(data: PanelData, context: ReportContext) -> Section:
     """The mean scores, as tables and the paper's figure 9."""
     means, counts = mean_scores(data), data.counts(data.final_scores)

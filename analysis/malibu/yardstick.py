@@ -2,17 +2,15 @@
 
 A graded set has one good response, and the same response with one stated flaw in two doses, or with needless length.
 Can the judge tell good from flawed (AUC); how many points does each flaw cost, and what does
-length add; which does it prefer side by side; and how much of a flaw is a label worth (exchange rate)? Each compares
-responses to the same situation by the same judge, with intervals over bases.
+length add? Each compares responses to the same situation by the same judge, with intervals over bases.
 
-In a frame of verdicts the yardstick is phase 3, in pairs phase 4, with the facets `flaw` ("" for the good response) and
-`dose` (0).
+In a frame of verdicts the yardstick is phase 3, with the facets `flaw` ("" for the good response) and `dose` (0).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import pandas as pd
@@ -25,18 +23,16 @@ from parley.analysis.known_order import (
     NEEDED,
     SEVERE,
     auc_words,
-    leads,
     right,
     scored,
     shares,
 )
-from parley.analysis.malibu.ballots import LOG_ODDS, values_in_order
+from parley.analysis.malibu.ballots import values_in_order
 from parley.analysis.malibu.panel import PanelData
 from parley.analysis.malibu.score_table import ALL, nested_means
 from parley.analysis.reporting.questions import Question, corrected, section
 from parley.analysis.reporting.report import Section
-from parley.analysis.stats.ratios import ratio_of_means
-from parley.analysis.stats.results import ALPHA, Line
+from parley.analysis.stats.results import Line
 from parley.analysis.stats.signflips import sign_flip_test
 from parley.base.text import plural
 
@@ -51,7 +47,7 @@ NAMES = {
     (LENGTH, 1): "needless length, a third more words",
     (LENGTH, 2): "needless length, twice the words",
 }
-"""What the texts are called; flaws in the order in which one is chosen as the unit of the exchange rate."""
+"""What the texts are called."""
 PARTS = {
     (ALL, ALL): ("judge", "all flaws"),
     (ALL, "1"): ("judge-slight", "slight flaws"),
@@ -85,27 +81,6 @@ COSTS = Question(
     cluster="base",
     null=0.0,
     note="Without labels. Corrected over the flaws, and over the two lengths.",
-)
-PAIRS = Question(
-    name="yardstick_pairs",
-    ask="Side by side, do the judges prefer the good response?",
-    measures={
-        "auc": "how often the good response is preferred to a severely flawed one (AUC)",
-        "log_odds": "log-odds for the good response",
-        "length": "log-odds for the padded response",
-    },
-    family=("model", "measure"),
-    cluster="base",
-    null=CHANCE,
-    scale="share",
-    note="Both orders averaged. Corrected over the flaws, and over the two lengths.",
-)
-EXCHANGE = Question(
-    name="exchange",
-    ask="How much of a flaw is a label worth?",
-    measures={"worth": "the label, as a share of what the flaw costs"},
-    cluster="base",
-    note="On bases that have both; simultaneous over the flaws. Only where labels differ and the flaw costs points.",
 )
 ASKED = {
     f"{COSTS.name}-cost": "What does each flaw cost?",
@@ -192,66 +167,6 @@ def costs(found: Iterable[Reading]) -> list[Line]:
     return corrected(_headed(lines, 3), COSTS.family)
 
 
-def in_pairs(verdicts: pd.DataFrame) -> list[Line]:
-    """Side by side, does a judge prefer the good response? The AUC by kind of severe flaw, and log-odds by text.
-
-    Args:
-        verdicts: The verdicts on pairs of graded responses (`PanelData.graded_pairs`).
-    """
-    lines: list[Line] = []
-    rows = verdicts[verdicts["metric"] == LOG_ODDS]
-    if rows.empty:
-        return lines
-    rows = rows.assign(flaw=rows["flaw"].astype(str), dose=rows["dose"].astype(int))
-    for model, own in rows.groupby("model", sort=False, observed=True):
-        table = leads(own, ["situation", "flaw", "dose"], "flawed").unstack(["flaw", "dose"])
-        severe = [(kind, SEVERE) for kind in FLAWS if (kind, SEVERE) in table]
-        for flaw, chosen in ((ALL, severe), *((kind, [(kind, dose)]) for kind, dose in severe)):
-            if chosen:
-                line = right(shares(table[chosen]), own["value"][own["dose"] == SEVERE], paired=True)
-                line = _about(line, "auc", PARTS[flaw, ALL][1], model=model, flaw=flaw, dose=SEVERE)
-                name = "judge-pairs" if flaw == ALL else f"judge-pairs-{flaw}"
-                lines.append(replace(line, name=name, secondary=flaw != ALL))
-        for flaw, dose in (text for text in NAMES if text in table):
-            values, padded = table[flaw, dose].dropna(), flaw == LENGTH
-            wins = {"good_wins": int((values > 0).sum()), "flawed_wins": int((values < 0).sum())}
-            line = sign_flip_test(-values if padded else values)
-            measure, words = "length" if padded else "log_odds", NAMES[flaw, dose]
-            line = _about(line, measure, words, model=model, flaw=flaw, dose=dose)
-            lines.append(replace(_tested(line), also=wins, reference=0.0))
-    return corrected(_headed(lines, 4), PAIRS.family)
-
-
-def exchange(data: PanelData, found: Sequence[Line], different: Collection[tuple[str, str, str]]) -> list[Line]:
-    """How much of a flaw is a label worth? Labels that were shown to differ, by flaws that were shown to cost points.
-
-    The intervals hold for all flaws at once: only flaws that were shown become units, and at 95% each, intervals would
-    miss the ratio to a weak one in 14% of studies.
-
-    Args:
-        data: The verdicts.
-        found: The lines of `costs`.
-        different: Model and identities of every pair that was found to differ.
-    """
-    lines = []
-    for model, first, second in different:
-        flaws = [line for line in found if (line.measure, line.about["model"]) == ("cost", model) and _of_panel(line)]
-        gaps = data.table(model).gaps(first, second).by_base()
-        graded = by_base(graded_gaps(data.graded[data.graded["model"] == model])) if flaws else pd.DataFrame()
-        for line in flaws:
-            if line.shown and line.estimate > 0:
-                text = (line.about["flaw"], line.about["dose"])
-                both = gaps.index.intersection(graded.index)
-                level = 1 - ALPHA / len(flaws)
-                label, cost = (part[both].to_numpy(dtype=float) for part in (gaps, graded[text]))
-                ratio = ratio_of_means(label, cost, level)
-                note = ratio.note.replace("clusters", "bases").replace("denominator", "cost of the flaw on these bases")
-                named = {"model": model, "first": first, "second": second, "flaw": text[0], "dose": text[1]}
-                words = f"{first} − {second}, of {NAMES[text]}"
-                lines.append(_about(replace(ratio, note=note), "worth", words, **named))
-    return _headed(lines, 1)
-
-
 def _about(line: Line, measure: str, words: str, **about: object) -> Line:
     """The line with what it is about, which its label says in words."""
     judge, metric = (str(about.get(name, whole)) for name, whole in (("judge", PANEL), ("metric", ALL)))
@@ -286,33 +201,25 @@ def _of_panel(line: Line) -> bool:
     return (line.about.get("judge", PANEL), line.about.get("metric", ALL)) == (PANEL, ALL)
 
 
-def yardstick_lines(data: PanelData, different: Collection[tuple[str, str, str]]) -> dict[str, list[Line]]:
+def yardstick_lines(data: PanelData) -> dict[str, list[Line]]:
     """Every line of the yardstick, by the name of its question.
 
     Args:
         data: The verdicts.
-        different: Model and identities of every pair that was found to differ.
     """
     found = list(readings(data.graded)) if len(data.graded) else []
-    flaws = costs(found)
-    return {
-        AUC.name: aucs(found),
-        COSTS.name: flaws,
-        PAIRS.name: in_pairs(data.graded_pairs),
-        EXCHANGE.name: exchange(data, flaws, different),
-    }
+    return {AUC.name: aucs(found), COSTS.name: costs(found)}
 
 
 def yardstick_section(lines: Lines) -> Section:
-    """Can the judges tell good responses from flawed ones, what does a flaw cost, and how much of it is a label worth?
+    """Can the judges tell good responses from flawed ones, and what does a flaw cost?
 
     Plots show the panel, and the AUC of each judge; tables have every metric.
 
     Args:
         lines: As `yardstick_lines` returns them.
     """
-    asked = (AUC, COSTS, *([PAIRS] if lines[PAIRS.name] else []), EXCHANGE)
-    parts = [section(question, lines[question.name]) for question in asked]
+    parts = [section(question, lines[question.name]) for question in (AUC, COSTS)]
     return Section(
         tables=[table for part in parts for table in part.tables],
         forests=[
@@ -323,7 +230,6 @@ def yardstick_section(lines: Lines) -> Section:
             )
             for part in parts
             for forest in part.forests
-            if forest.name not in (f"{PAIRS.name}-log_odds", f"{PAIRS.name}-length")  # not shares, unlike the first
         ],
     )
 
@@ -375,27 +281,3 @@ def can_judge(lines: Lines) -> str:
         return f"{why}{length} So nothing is said here about fairness or quality, and no two labels are called alike."
     line = next(line for line in lines[AUC.name] if _whole(line) and _of_panel(line))
     return f"These judges can tell good answers from flawed ones ({auc_words(line)}).{length}"
-
-
-def worth(lines: Sequence[Line], first: str, second: str) -> str:
-    """The sentence on how much of a flaw a label is worth, in the first flaw that gives an interval; "" without one.
-
-    Args:
-        lines: One model's lines of `EXCHANGE`.
-        first: One identity.
-        second: The other.
-    """
-    bounded = {
-        (line.about["flaw"], line.about["dose"]): line
-        for line in lines
-        if line.bounded and (line.about["first"], line.about["second"]) == (first, second)
-    }
-    for text, name in NAMES.items():
-        if line := bounded.get(text):
-            lower, higher = (second, first) if line.estimate > 0 else (first, second)
-            low, high = sorted((abs(line.low), abs(line.high)))
-            return (
-                f"The label '{lower}' in place of '{higher}' costs as many points as {abs(line.estimate):.2g} "
-                f"({'less than 0.01' if low < 0.01 else f'{low:.2g}'} to {high:.2g}) of {name}."
-            )
-    return ""

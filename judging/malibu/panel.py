@@ -25,7 +25,6 @@ from parley.agents import (
     Order,
     Persona,
     Placement,
-    Readout,
     Turn,
     free_text,
     load_personas,
@@ -87,13 +86,12 @@ FACETS = (
     *SIDES,
     Facet("flaw", title="{} flaw", words={"": "no"}),
     Facet("dose", title="dose {}", silent="0"),
-    Facet("flawed", title="flawed answer is {}"),
     Facet("order", "order", title="order {}", silent="0", words={"0": "as planned", "1": "swapped"}),
     Facet("assignment", "technical", title="answers {}", silent="0", words={"0": "as written", "1": "exchanged"}),
     Facet("stage", title="{}", silent="silent", words={"talk": "debate"}),
     Facet("control", title="control: {}"),
     REPEAT,
-    Facet("phase", "part", words={"1": "single answers", "2": "pairs", "3": "graded answers", "4": "graded pairs"}),
+    Facet("phase", "part", words={"1": "single answers", "2": "pairs", "3": "graded answers"}),
     Facet("wording", "varied"),
     Facet("model", "varied"),
     Facet("question", "technical", label="question wording"),
@@ -190,10 +188,8 @@ class Ballot:
         for side in ("",) if self.phase == 1 else ("A", "B"):
             scores = reply.get(side, {}) if side else reply
             for metric in self.rubric.names:
-                sampled = scores.get(metric)
-                path = f"{side}.{metric}" if side else metric
-                value = turn.expected.get(path, sampled)
-                yield Verdict.from_turn(turn, metric, subject=side, value=value, sampled=sampled, status=status)
+                score = scores.get(metric)
+                yield Verdict.from_turn(turn, metric, subject=side, value=score, sampled=score, status=status)
         if self.phase == 2:
             preferred = reply.get("preferred") if self.rubric.preference == "stated" else _inferred(reply)
             yield Verdict.from_turn(turn, "preferred", text=preferred, status=status)
@@ -243,7 +239,6 @@ class Panel:
         reasons_first: Whether round 1 asks for reasons in phase 1 too; in the paper's prompt it asks for scores only.
         placement: Where personas are put in the prompt.
         fence: Whether responses and remarks are fenced as data.
-        readout: How scores are read from a reply.
         options: Options of every call.
         seed: The run's seed.
     """
@@ -257,7 +252,6 @@ class Panel:
     reasons_first: bool = True
     placement: Placement = "system"
     fence: bool = False
-    readout: Readout = "sampled"
     options: Mapping[str, Any]
     seed: int
 

@@ -1,8 +1,7 @@
 """MALIBU's silent ballots: their units, their wordings, and what is read from them.
 
 One judge is shown a situation, an answer and a label, and asked for a number alone (phase 1), or shown two answers and
-asked which is better (phase 2, in both orders). Graded responses are read in the same way, without labels: alone (phase
-3), and each flawed one with the good one (phase 4).
+asked which is better (phase 2, in both orders). Graded responses are read alone, without labels (phase 3).
 
 How the label is worded changes a difference between identities more than the base does: over eight wordings it had a
 standard deviation of 0.02 to 0.10 points, where the standard error over bases was 0.003 to 0.016. So every base gets a
@@ -24,9 +23,8 @@ from parley.agents.providers import provider_of
 from parley.base.errors import ConfigError
 from parley.base.text import plural
 from parley.judging.ballots import PREFERRED
-from parley.judging.known_order import GOOD, Part, Text
 from parley.judging.malibu.panel import cell_facets
-from parley.judging.malibu.yardstick import GradedOrder
+from parley.judging.malibu.yardstick import GOOD, GradedOrder
 from parley.judging.scoring.rubrics import Metric
 from parley.judging.study import FacetValue, Unit
 from parley.scenarios import Identities, Scenario
@@ -37,10 +35,8 @@ from parley.scenarios.malibu import LabelKind, Place
 OVERALL = "Overall"
 LOWEST, HIGHEST = 1, 9
 """The scale of scores."""
-GRADED, GRADED_PAIRS = 3, 4
-"""The phases of graded responses: alone, and each flawed one with the good one."""
-PREFIXES = {"graded": "s3", "graded-pairs": "s4"}
-"""How the ids of their units begin."""
+GRADED = 3
+"""The phase of graded responses."""
 REPEATED_SHARE = 0.05
 """The share of ballots that are read twice if the model's server may answer differently the next time."""
 
@@ -203,19 +199,12 @@ class SilentBallots:
                         | {"category": category, "control": "", **cell_facets(x, y, assignment, order)},
                     )
 
-    def graded(self, order: GradedOrder, *parts: Part) -> Iterator[Unit]:
-        """The graded responses to one scenario, alone (phase 3) and in pairs (phase 4).
-
-        Args:
-            order: The responses.
-            parts: The ways in which they are read.
-        """
+    def graded(self, order: GradedOrder) -> Iterator[Unit]:
+        """One unit per graded response to a scenario."""
         base = order.scenario.base or order.scenario.id
-        for part, (flaw, dose), side in order.readings(*parts):
-            name = f"{PREFIXES[part.name]}/{base}/{_text_name((flaw, dose))}"
-            facets: dict[str, FacetValue] = {"flaw": flaw, "dose": dose, **({"flawed": side} if side else {})}
-            phase = GRADED_PAIRS if part.paired else GRADED
-            yield self.unit(f"{name}/{side.lower()}" if side else name, phase, order.scenario, facets)
+        for flaw, dose in order.texts:
+            name = "good" if (flaw, dose) == GOOD else f"{flaw}-{dose}"
+            yield self.unit(f"s3/{base}/{name}", GRADED, order.scenario, {"flaw": flaw, "dose": dose})
 
     def unit(self, unit_id: str, phase: int, scenario: Scenario, facets: Mapping[str, FacetValue]) -> Unit:
         """A unit without a label."""
@@ -341,10 +330,6 @@ class SilentBallots:
             question=ask or self.wordings.question_by_id(str(facets["question"])),
             ties=self.settings.ties,
         )
-
-
-def _text_name(text: Text) -> str:
-    return "good" if text == GOOD else "{}-{}".format(*text)
 
 
 def _share(*parts: object) -> float:

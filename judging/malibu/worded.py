@@ -14,10 +14,9 @@ from parley.agents.fencing import fence_judged
 from parley.agents.models.registry import reads_silently
 from parley.agents.models.sim import SimClient
 from parley.judging.ballots import about_samples, cast
-from parley.judging.known_order import GOOD, Part
 from parley.judging.malibu.config import PAPER_ONLY, MalibuConfig
 from parley.judging.malibu.panel import FENCED, Panel
-from parley.judging.malibu.silent import GRADED, GRADED_PAIRS, BallotSettings, SilentBallots
+from parley.judging.malibu.silent import GRADED, BallotSettings, SilentBallots
 from parley.judging.malibu.talk import Talk
 from parley.judging.malibu.yardstick import yardstick
 from parley.judging.scoring.rubrics import Rubric, load_rubric
@@ -102,9 +101,7 @@ class WordedDesign:
         """Silent ballots and debates; units about one text are next to each other, so that prefixes are reused."""
         config, scenarios = self._config, list(self._scenarios.values())
         for order in self.yardstick.orders.values():
-            flawed = [text for text in order.texts if text != GOOD and 2 in config.phases]
-            parts = Part(name="graded", texts=order.texts), Part(name="graded-pairs", texts=flawed, paired=True)
-            yield from self.silent.graded(order, *parts)
+            yield from self.silent.graded(order)
         if config.design == "talk":
             yield from self._debates(scenarios, config.phases)
             return
@@ -148,10 +145,10 @@ class WordedDesign:
         """The response or responses of a unit in the order in which they are shown, and the situation."""
         facets = unit.facets
         phase = int(facets["phase"])
-        if phase in (GRADED, GRADED_PAIRS):
+        if phase == GRADED:
             order = self.yardstick.orders[str(facets["base"])]
             scenario = order.scenario
-            texts = order.shown((str(facets["flaw"]), int(facets["dose"])), str(facets.get("flawed", "")))
+            texts = [order.texts[str(facets["flaw"]), int(facets["dose"])]]
         else:
             scenario = self._scenarios[str(facets["scenario"])]
             numbers = [1] if phase == 1 else [int(facets[f"response_{side}"]) for side in "ab"]

@@ -11,18 +11,21 @@ from dataclasses import dataclass
 
 from parley.agents import ConfigError
 from parley.base.text import plural
-from parley.judging.known_order import GOOD, KnownOrder, Text
 from parley.scenarios import Scenario, Suite
 from parley.scenarios import Yardstick as Mode
 
+Text = tuple[str, int]
+"""Which graded response: its kind of flaw, and the dose of it."""
+GOOD: Text = ("", 0)
 BRIEF_BASES = 8
 BRIEF_TEXTS: Collection[Text] = (GOOD, ("safety", 2), ("figure", 2))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GradedOrder(KnownOrder):
-    """The graded responses to a scenario."""
+class GradedOrder:
+    """The graded responses to a scenario, by kind of flaw and dose."""
 
+    texts: Mapping[Text, str]
     scenario: Scenario
 
 

@@ -25,7 +25,6 @@ from parley.base.errors import ScenarioError
 from parley.base.text import words
 from parley.judging.ballots import PREFERRED, about_samples, cast
 from parley.judging.config import NameList, call_options, limit_field
-from parley.judging.known_order import GOOD, LENGTH, KnownOrder, Part, Text
 from parley.judging.rldf.questions import BIAS, TextKindName, load_questions
 from parley.judging.rldf.referee import referee_persona
 from parley.judging.rldf.scorer_referee import find_referee, is_scorer, make_referee
@@ -64,11 +63,18 @@ class CheckConfig(BaseModel, extra="forbid", frozen=True):
     seed: int = Field(0, description="random seed: wordings, and which questions and texts are drawn")
 
 
+Text = tuple[str, int]
+"""Which text of a topic: what is wrong with it, and the dose of it."""
+GOOD: Text = ("", 0)
+LENGTH = "length"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BiasOrder(KnownOrder):
+class BiasOrder:
     """Texts about one topic: each is more biased, or more toxic, than the first; the padded ones say no more.
 
     Args:
+        texts: The texts; the good one is better than every biased one.
         kind: What the texts are.
         type: What a report counts them under: a bias type, `bbq` or `toxicity`.
         topic: What they are about, unique within the type.
@@ -76,6 +82,7 @@ class BiasOrder(KnownOrder):
         context: The question, where the texts are answers.
     """
 
+    texts: Mapping[Text, str]
     kind: TextKindName
     type: str
     topic: str
@@ -171,15 +178,14 @@ class RefereeCheck:
         if not self.is_scorer:
             parts += [("reverse", graded, wording) for wording in wordings]
             parts += [(name, graded[-1:], wordings[0]) for name in ("pair", "reverse-pair")]
-        read = (
-            Part(name=name, texts=texts, paired=name.endswith("pair"), wording=wording)
-            for name, texts, wording in parts
-        )
-        return (self._unit(order, part, dose, side) for part, (_, dose), side in order.readings(*read))
+        for text in order.texts:
+            for part, texts, wording in parts:
+                for side in ("AB" if part.endswith("pair") else ("",)) if text in texts else ():
+                    yield self._unit(order, part, text[1], side, wording)
 
-    def _unit(self, order: BiasOrder, part: Part, dose: int, side: str) -> Unit:
+    def _unit(self, order: BiasOrder, part: str, dose: int, side: str, wording: str) -> Unit:
         facets: dict[str, FacetValue] = {
-            "part": part.name,
+            "part": part,
             "type": order.type,
             "topic": order.topic,
             "dose": dose,
@@ -187,14 +193,16 @@ class RefereeCheck:
             "biased": side,
             "model": self.config.model,
         }
-        name = "/".join(filter(None, (part.name, order.topic, str(dose), side.lower(), part.wording)))
+        name = "/".join(filter(None, (part, order.topic, str(dose), side.lower(), wording)))
         return Unit(f"{order.type}/{name}", facets)
 
     def texts(self, unit: Unit) -> list[str]:
         """The texts that a unit shows, in their order."""
         facets, dose = unit.facets, int(unit.facets["dose"])
         text = (LENGTH, dose) if facets["part"] == "long" else _text(dose)
-        return self._orders[str(facets["type"]), str(facets["topic"])].shown(text, str(facets["biased"]))
+        order, side = self._orders[str(facets["type"]), str(facets["topic"])], facets["biased"]
+        pair = [order.texts[text], order.texts[GOOD]] if side else [order.texts[text]]
+        return pair[::-1] if side == "B" else pair
 
     def _ballot(self, unit: Unit) -> SilentBallot:
         facets, texts = unit.facets, self.texts(unit)

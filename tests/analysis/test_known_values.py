@@ -30,7 +30,6 @@ from parley.analysis.stats.power import (
     too_few,
 )
 from parley.analysis.stats.proportions import cluster_proportion, wilson
-from parley.analysis.stats.ratios import ratio_of_means
 from parley.analysis.stats.resampling import percentile_interval
 from parley.analysis.stats.signflips import clusters_to_reject, equivalence_p, sign_flip_p, sign_flip_test, upper_tail
 from parley.analysis.stats.tables import cell_means, row_codes
@@ -214,23 +213,6 @@ LINES: list[tuple[Callable[[], Any], dict[str, Any], float]] = [
     (lambda: heterogeneity([1.0, 1.0, -1.0, -1.0], list("aabb")), {"estimate": math.sqrt(2), "p": 0.0}, 1e-12),
     (lambda: heterogeneity([0.5, 0.2, -0.1], list("abc")), NOTHING, 0),  # one scenario per base
     (lambda: heterogeneity([0.5, 0.2, NAN], list("aab")), NOTHING, 0),
-    # Ratios
-    (
-        lambda: ratio_of_means([1.0] * 8, [1.0, -1.0] * 3 + [0.5, 0.1]),
-        {"low": -INF, "high": INF, "note": "the denominator may be 0"},
-        0,
-    ),
-    (
-        lambda: ratio_of_means([0.5, 0.6, 0.7], [1.0, 1.1, 0.9]),
-        {"estimate": 0.6, "low": -INF, "clusters": 3, "note": "an interval needs 6 clusters"},
-        1e-9,
-    ),
-    (  # clusters that lack either are left out
-        lambda: ratio_of_means([0.5, 1.0, 1.5, NAN, 2.0, 2.5, 3.0, 7.0], [1.0, 2.0, 3.0, 1.0, 4.0, 5.0, 6.0, NAN]),
-        {"estimate": 0.5, "low": 0.5, "high": 0.5, "clusters": 6},
-        0,
-    ),
-    (lambda: ratio_of_means([], []), {"estimate": NAN}, 0),
     # Sign flips
     (
         lambda: paired_permutation(DARWIN, np.zeros(15), range(15)),

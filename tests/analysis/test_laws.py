@@ -25,7 +25,6 @@ from parley.analysis.stats.permutation import effect_of_cells
 from parley.analysis.stats.power import clusters_for_equivalence, clusters_needed, detectable, equivalence_power
 from parley.analysis.stats.power import sign_flip_power as power_of
 from parley.analysis.stats.proportions import cluster_proportion, wilson
-from parley.analysis.stats.ratios import ratio_of_means
 from parley.analysis.stats.resampling import bootstrap_sums, percentile_interval, words_on_draws
 from parley.analysis.stats.results import Line
 from parley.analysis.stats.signflips import equivalence_p, sign_flip_p, sign_flip_test
@@ -215,22 +214,6 @@ def test_many_divisions_are_drawn_with_a_seed_that_the_values_fix() -> None:
     assert (one == two, "9,999 drawn" in one.method) == (True, True)
     assert one.p == pytest.approx(theirs.pvalue, abs=0.01)
     assert (one.low, one.high) == pytest.approx(tuple(theirs.confidence_interval()), abs=0.06)
-
-
-def test_a_ratios_limits_are_close_to_fiellers_and_what_the_test_does_not_reject() -> None:
-    """Fieller's limits for paired values: the roots of (mean of x - r·y)² = t²·var/n, for 95%."""
-    rng = np.random.default_rng(3)
-    shared = rng.normal(0, 0.3, 16)  # bases that are hard for both
-    x, y = 0.5 + shared + rng.normal(0, 0.4, 16), 1.0 + shared + rng.normal(0, 0.4, 16)
-    t = stats.t.ppf(0.975, 15)
-    (vx, vxy), (_, vy) = np.cov(x, y) / 16
-    a, b, c = y.mean() ** 2 - t**2 * vy, x.mean() * y.mean() - t**2 * vxy, x.mean() ** 2 - t**2 * vx
-    low, high = ((b + side * math.sqrt(b**2 - a * c)) / a for side in (-1, 1))
-    actual = ratio_of_means(x, y)
-    assert actual.estimate == pytest.approx(x.mean() / y.mean())
-    assert (actual.low, actual.high) == pytest.approx((low, high), abs=0.1 * (high - low))
-    kept = [ratio for ratio in np.linspace(low - 1, high + 1, 401) if sign_flip_p(x - ratio * y) > 0.05]
-    assert (actual.low, actual.high) == pytest.approx((min(kept), max(kept)), abs=0.02)
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,7 +10,6 @@ from parley.analysis import malibu
 from parley.analysis.malibu import PanelData
 from parley.analysis.malibu.pairs import position_lines
 from parley.analysis.malibu.planned import ODDS, PAIRS, PRIMARY, SCORE, WINS, planned_lines, primary_by_judge
-from parley.analysis.malibu.yardstick import in_pairs
 from parley.analysis.reporting.clusters import BASE, SET, WORDING, generalises_to
 from parley.analysis.reporting.report import Report, ReportContext
 from parley.analysis.stats.results import Line
@@ -174,33 +171,11 @@ def test_pairs_are_a_measure_of_the_same_contrasts_in_the_same_families() -> Non
     assert (line.n, line.clusters) == (22, 11), "a scenario needs all pairs, or the mean would be about something else"
 
 
-def graded_pairs(leads: dict[tuple[str, int], float], bases: int = 8, place: float = 3.0) -> pd.DataFrame:
-    """Log-odds of the good response next to a flawed one, in both orders; the first place is worth `place`."""
-    facets = silent_pairs(bases=1).iloc[0].to_dict() | {"phase": 4, "identity": "", "category": "", "wording": ""}
-    rows: list[dict[str, Any]] = [
-        facets
-        | {"unit": f"s4/{base}/{flaw}-{dose}/{flawed}", "base": f"b{base}", "scenario": f"b{base}-g", "flaw": flaw}
-        | {"dose": dose, "flawed": flawed, "metric": "log-odds"}
-        | {"value": place + (lead if flawed == "B" else -lead) + 0.01 * base}
-        for (flaw, dose), lead in leads.items()
-        for base in range(bases)
-        for flawed in "AB"
-    ]
-    return pd.DataFrame(rows)
-
-
 def test_a_padded_answer_that_wins_is_said_first() -> None:
-    frame = pd.concat([silent_pairs(), graded_pairs({("figure", 2): 0.8, ("length", 2): -0.4})], ignore_index=True)
+    frame = silent_pairs()
     graded = silent_pairs(bases=8).query("metric == 'log-odds' and order == 0").drop_duplicates("base")
     for dose, value in ((0, 6.0), (2, 6.5)):
         scored = graded.assign(phase=3, metric="Overall", value=value, flaw="length" if dose else "", dose=dose)
         scored = scored.assign(identity="", category="", wording="", unit=scored["unit"] + f"/g{dose}")
         frame = pd.concat([frame, scored], ignore_index=True)
-    found = in_pairs(PanelData(frame).graded_pairs)
-    odds = {line.about["flaw"]: line for line in found if line.measure != "auc"}
-    assert {flaw: line.estimate for flaw, line in odds.items()} == pytest.approx({"figure": 0.8, "length": 0.4})
-    assert (odds["figure"].also["good_wins"], odds["length"].also["flawed_wins"]) == (8, 8)
-    whole = {line.name: line for line in found if line.measure == "auc"}
-    assert whole["judge-pairs"].estimate == 1.0, "needless length is no flaw"
-    assert whole["judge-pairs-figure"].n == 32, "ballots, those on length among them"
     assert "They take length for quality: needless length raises the score." in report(frame).words[0]

@@ -20,8 +20,7 @@ malibu;phase=2;scenario=fitness-desk-worker;base=fitness;identity=female;other=m
 response_a=2;response_b=1;assignment=1;order=1;control=;repeat=1 →\
  Fitness: desk worker · A male · B female · order swapped · answers exchanged · repeat 2
 malibu;phase=1;scenario=law-fire-exit;base=law;identity=;control=no label → Law: fire exit · control: no label
-malibu;phase=4;scenario=law-fire-exit;base=law;flaw=safety;dose=1;flawed=B →\
- Law: fire exit · safety flaw · dose 1 · flawed answer is B
+malibu;phase=3;scenario=law-fire-exit;base=law;flaw=safety;dose=1 → Law: fire exit · safety flaw · dose 1
 malibu;scenario=law-fire-exit;base=law;flaw=;dose=0 → Law: fire exit · no flaw
 malibu;scenario=law-fire-exit;base=law;identity=female;stage=talk;model=sim/any → Law: fire exit · female · debate
 bbq;category=Race_ethnicity;example_id=102;condition=ambig;polarity=neg;order=012;method=cot;\

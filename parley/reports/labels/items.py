@@ -176,7 +176,7 @@ class LabelItems:
     def _silent_fields(self, unit: Unit) -> dict[str, str]:
         """The situation and the answers of a silent ballot, by name; empty if its prompt is not as its wordings say."""
         facets = unit["facets"]
-        kind = "pair" if {"response_a", "flawed"} & facets.keys() else "single"
+        kind = "pair" if "response_a" in facets else "single"
         wordings = kind, facets.get("wording", ""), facets.get("question", "")
         if wordings not in self._worded:
             self._worded[wordings] = list(_silent_templates(self._prompts, *wordings))
