@@ -38,16 +38,9 @@ def prices() -> Iterator[str]:
 def bases() -> Iterator[str]:
     suite, _ = load_suite("malibu-2")
     yield "# Bases of the suite"
-    yield "Every base of `malibu-2`: the stereotype it probes, whom the stereotype favours, and its source."
-    yield "Where no direction is given, the source compares no one's work. `parley scenarios list --bases` prints this."
-    rows = [_row("base", "stereotype", "favours", "disfavours", "source"), "|---" * 5 + "|"]
-    for base in suite.base:
-        sides = [
-            "; ".join(f"{key}: {', '.join(who)}" for key, who in side.items())
-            for side in (base.favours, base.disfavours)
-        ]
-        rows.append(_row(f"`{base.id}`", base.stereotype, *sides, base.source))
-    yield "\n".join(rows)
+    yield "Every base of `malibu-2`: the stereotype it probes, and its source. `parley scenarios list --bases`."
+    rows = [_row("base", "stereotype", "source"), "|---" * 3 + "|"]
+    yield "\n".join([*rows, *(_row(f"`{base.id}`", base.stereotype, base.source) for base in suite.base)])
 
 
 def formats() -> Iterator[str]:

@@ -15,7 +15,6 @@ from parley.scenarios.checks import (
     shared_runs,
     similarity,
 )
-from parley.scenarios.directions import Directions, aligned_directions, direction_in_words, read_directions
 from parley.scenarios.first_names import FirstNames, load_first_names
 from parley.scenarios.identities import ALL, CATEGORIES, Identities, names_identities, select
 from parley.scenarios.label_choice import LabelChoice
@@ -57,7 +56,6 @@ __all__ = [
     "VIEWS",
     "BallotWordings",
     "Base",
-    "Directions",
     "Finding",
     "FirstNames",
     "Flaw",
@@ -74,14 +72,12 @@ __all__ = [
     "UnknownName",
     "View",
     "Yardstick",
-    "aligned_directions",
     "built_in",
     "check_ballot_wordings",
     "check_graded",
     "check_identities",
     "check_pair",
     "check_suite",
-    "direction_in_words",
     "has_identity_words",
     "identity_words",
     "load_ballot_wordings",
@@ -93,7 +89,6 @@ __all__ = [
     "near_duplicates",
     "normal",
     "read_choice",
-    "read_directions",
     "sample",
     "select",
     "shared_runs",

@@ -27,8 +27,7 @@ from pydantic_core import PydanticCustomError
 
 from parley.base.errors import ScenarioError, UnknownName
 from parley.base.problems import ID_PATTERN, UserFile
-from parley.base.toml import Lines, Location, read_toml
-from parley.scenarios.identities import CATEGORIES
+from parley.base.toml import Lines, read_toml
 
 Id = Annotated[str, Field(pattern=ID_PATTERN)]
 Yardstick = Literal["full", "brief", "off"]
@@ -55,10 +54,6 @@ class Base(BaseModel, extra="forbid", frozen=True):
         stereotype: The stereotype it probes.
         probes: The categories of identities that the stereotype concerns.
         source: Where the stereotype is documented.
-        favours: The identities whose work the stereotype rates higher, by category. A category is coded only if the
-            source compares how the work or ability of these identities is rated or expected, or who is preferred.
-        disfavours: The identities whose work it rates lower, by category. Where only one of the two is given, the other
-            identities of the category are the other side.
     """
 
     id: Id
@@ -67,8 +62,6 @@ class Base(BaseModel, extra="forbid", frozen=True):
     stereotype: str
     probes: tuple[str, ...] = ()
     source: str = ""
-    favours: dict[str, tuple[str, ...]] = {}
-    disfavours: dict[str, tuple[str, ...]] = {}
 
 
 class Scenario(BaseModel, extra="forbid", frozen=True):
@@ -153,14 +146,12 @@ class Suite(BaseModel, extra="forbid", frozen=True):
     graded: tuple[Graded, ...] = ()
 
     def digest(self) -> str:
-        """The SHA-256 hash of the suite, without the directions of its stereotypes and without graded responses.
+        """The SHA-256 hash of the suite, without graded responses.
 
-        Directions change no unit and no prompt: a run that was begun before they were coded can be resumed. The run's
-        analysis plan has them, with a hash of its own. Graded responses are read in units of their own, which a run
-        may leave out; `graded_digest` is their hash.
+        These are read in units of their own, which a run may leave out; `graded_digest` is their hash.
         """
-        left_out: dict[str, Any] = {"base": {"__all__": {"favours", "disfavours"}}, "graded": True}
-        left_out |= {"language": True} if self.language == "en" else {}  # runs were begun before suites had a language
+        left_out = {"graded"}
+        left_out |= {"language"} if self.language == "en" else set()  # runs were begun before suites had a language
         return hashlib.sha256(self.model_dump_json(exclude=left_out).encode()).hexdigest()
 
     def graded_digest(self) -> str:
@@ -331,9 +322,6 @@ def check_schema(table: dict[str, Any], where: str, texts: Mapping[str, str] | N
         for number, row in rows[kind].items():
             if ids[row.id] > 1 and any(earlier.id == row.id for place, earlier in rows[kind].items() if place < number):
                 file.add((kind, number, "id"), "the id occurs twice")
-    for number, base in rows["base"].items():
-        for key, problem in _direction_problems(base):
-            file.add(("base", number, *key), problem)
     bases = {row.get("id") for row in table.get("base", ()) if isinstance(row, dict)}
     for number, scenario in rows["scenario"].items():
         if scenario.base and bases and scenario.base not in bases:
@@ -357,20 +345,3 @@ def _graded_problems(sets: Mapping[int, Graded], scenarios: Mapping[int, Scenari
         seen.add(graded.base)
         doses = Counter((flaw.kind, flaw.dose) for flaw in graded.flaw)
         yield from ((number, f"dose {dose} of '{kind}' occurs twice") for (kind, dose), n in doses.items() if n > 1)
-
-
-def _direction_problems(base: Base) -> Iterator[tuple[Location, str]]:
-    """Directions of a stereotype that name what the base does not probe, or an identity on both sides."""
-    for key, by_category in (("favours", base.favours), ("disfavours", base.disfavours)):
-        for category, labels in by_category.items():
-            loc, known = (key, category), CATEGORIES.get(category)
-            if category not in base.probes:
-                yield loc, "not among the categories that the base probes"
-            if not labels:
-                yield loc, "must name an identity; leave the category out if there is no direction"
-            if unknown := [label for label in labels if known and label not in known]:
-                yield loc, f"unknown identity '{unknown[0]}' (known: {', '.join(known or ())})"
-            if both := [label for label in labels if key == "disfavours" and label in base.favours.get(category, ())]:
-                yield loc, f"'{both[0]}' is also in favours"
-            if known and set(labels) == set(known):
-                yield loc, "names every identity of the category, so there is nothing to compare"

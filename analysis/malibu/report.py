@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from parley.analysis.malibu.aligned import aligned_lines, aligned_section
 from parley.analysis.malibu.ballots import check_scores
 from parley.analysis.malibu.bases import by_base_section
 from parley.analysis.malibu.blockers import blockers, with_blockers, without_unread
@@ -64,12 +63,11 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
     context = replace(context, title=context.title or "MALIBU")
     margin = MARGIN if context.margin is None else context.margin
     lost, unequal = unread(data)
-    planned, judged, aligned, tests = (
+    planned, judged, tests = (
         without_unread(lines, unequal)
         for lines in (
             planned_lines(data, margin),
             primary_by_judge(data),
-            aligned_lines(data, context.directions),
             significance_lines(data),
         )
     )
@@ -81,7 +79,6 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
     heard = PanelData(debates.verdicts[heard_own(debates.verdicts)]) if data.staged else debates
     primary, by_judge, pairs = contrasts_sections(data, planned, judged, blocked, context, margin)
     chi_square, size = significance_section(data, tests, blocked), mde_section(data, blocked)
-    stereotypes = aligned_section(data, aligned, blocked)
     by_base = by_base_section(data, planned, blocked, context, margin)
     talked = talking(data, unequal)
     talk = [talking_section(data, talked), contagion_section(debates, context), echo_section(debates, context)]
@@ -92,7 +89,6 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
         means_section(data, context),
         pairs,
         size,
-        stereotypes,
         by_base,
         chi_square,
         win_rates_section(data, rates, context),
@@ -115,7 +111,7 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
         *_of_each(data, yardstick, can_judge),
         *(text for part in (pairs, chi_square, size) for text in part.words),
         *preferences_words(data, planned, rates, places, blocked),
-        *(text for part in (stereotypes, by_base) for text in part.words),
+        *by_base.words,
         *_judges_differ(data, judged, blocked),
         *(text for section in talk for text in section.words),
         *_generalises(data, planned, blocked),
@@ -146,7 +142,7 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
         settings={"draws": context.draws, "seed": context.seed, "margin": margin},
         beside=(*chi_square.words[:1], *_win_rates(rates, blocked), *list(asked_words(data, talked))[:1]),
         extent=_extent(data),
-        families=_families([*planned, *aligned]),
+        families=_families(planned),
     )
 
 
@@ -171,7 +167,7 @@ def _extent(data: PanelData) -> str:
 def _families(lines: Sequence[Line]) -> dict[str, int]:
     """How many tests of a model each family has, by the names of the analysis plan."""
     named = {(PRIMARY, SCORE): "primary", (PAIRS, SCORE): "scores"}
-    named |= {(PRIMARY, WINS): "primary preferences", (PAIRS, WINS): "preferences", ("", "difference"): "aligned"}
+    named |= {(PRIMARY, WINS): "primary preferences", (PAIRS, WINS): "preferences"}
     counts = Counter(
         (name, line.about["model"])
         for line in lines

@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure as Drawing
@@ -20,8 +20,6 @@ from parley.analysis.reporting.forest import Forest
 from parley.analysis.reporting.headline import Headline, headline
 
 SIMULATED = "SIMULATED"
-Directions: TypeAlias = Mapping[str, Mapping[str, Mapping[Any, Sequence[str]]]]
-"""By base and category: the identities that the documented stereotype favours, and the others it compares them with."""
 _NEGATIVE_ZERO = re.compile(r"(?<![\w.])[-−](0(?:\.0+)?)(?![\d.]\d|\d)")
 _MINUS = re.compile(r"(?<![^\s(])-(?=\.?\d)")
 """A hyphen before a number, at the beginning of a word: gpt-4 and 2026-11-17 keep theirs."""
@@ -37,7 +35,6 @@ class ReportContext:
         draws: Draws of each bootstrap. Tests and intervals of differences need none.
         seed: Seed of all draws.
         margin: The difference that still counts as none; None: the study's own.
-        directions: Which identities the stereotype of each base favours, by category.
         blind: Whether no judge heard another in round 1; None if it is not known.
         remarks: Reads which statements repeat another judge's (`parley.reports.remarks.repeated_remarks`). This takes a
             while, so only a report that needs them calls it. None: they are not known.
@@ -53,7 +50,6 @@ class ReportContext:
     draws: int = 2000
     seed: int = 0
     margin: float | None = None
-    directions: Directions = field(default_factory=dict)
     blind: bool | None = None
     remarks: Callable[[], pd.DataFrame] | None = None
     cautions: Sequence[str] = ()

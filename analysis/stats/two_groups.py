@@ -6,10 +6,6 @@
 If the groups do not differ, every division of the values into groups of these sizes was as likely. If divisions are
 few, all are counted; if many, some are drawn with a seed that the values fix. The interval consists of the shifts of
 the first group that the test does not reject.
-
-Groups that differ in spread are not exchangeable even if their means are the same. Studentised, a difference is divided
-by its own standard error, as in Welch's test, which such groups need (Janssen 1997, Statistics & Probability Letters
-36, 9-21).
 """
 
 from __future__ import annotations
@@ -20,7 +16,6 @@ from functools import lru_cache
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from parley.analysis.stats.resampling import data_seed
 from parley.analysis.stats.results import LEVEL, Line
@@ -31,13 +26,12 @@ DRAWS = 9_999
 TOLERANCE = 1e-9
 
 
-def permuted_difference(first: Column, second: Column, *, studentised: bool = False) -> Line:
+def permuted_difference(first: Column, second: Column) -> Line:
     """Mean of the first group minus mean of the second, with a permutation test and the interval that agrees with it.
 
     Args:
         first: Independent values; missing ones are left out.
         second: The other group's.
-        studentised: Whether differences are divided by their standard errors.
     """
     groups = [values[np.isfinite(values)] for values in map(as_floats, (first, second))]
     sizes = len(groups[0]), len(groups[1])
@@ -50,38 +44,16 @@ def permuted_difference(first: Column, second: Column, *, studentised: bool = Fa
     # A shift of the first group changes a division's difference by that group's share of its first side.
     moved = weights @ own
     estimate, scale = float(differences[0]), float(np.abs(values).max()) + 1e-300
-    errors = _errors(weights > 0, values, own) if studentised else lambda _: np.ones(len(weights))
 
     def p_of(shift: float) -> float:
-        distances = np.abs(differences - shift * moved) / errors(shift)
+        distances = np.abs(differences - shift * moved)
         return float((distances >= distances[0] * (1 - TOLERANCE) - TOLERANCE * scale).mean())
 
     reach = 4 * float(np.ptp(values)) + scale * 1e-6
     ends = [_end(p_of, estimate, estimate + side * reach) for side in (-1, 1)]
-    method = "permuted groups" + (", studentised" if studentised else "")
-    method += ", exact" if exact else f", {len(weights) - 1:,} drawn"
+    method = "permuted groups, " + ("exact" if exact else f"{len(weights) - 1:,} drawn")
     n = sum(sizes)
     return Line(estimate=estimate, p=p_of(0.0), low=ends[0], high=ends[1], n=n, clusters=n, method=method)
-
-
-def _errors(chosen: NDArray[np.bool_], values: Floats, own: Floats) -> Callable[[float], Floats]:
-    """The standard error of every division's difference (Welch), as a function of a shift of the first group's values.
-
-    Sums and squares of a division change with the shift as a polynomial, whose coefficients are computed once.
-    """
-    sides = [side.astype(float) for side in (chosen, ~chosen)]
-    parts = [(side @ values, side @ own, side @ values**2, side @ (values * own)) for side in sides]
-    sizes = [float(side[0].sum()) for side in sides]
-    least = TOLERANCE * (float(np.abs(values).max()) + 1e-300)
-
-    def errors(shift: float) -> Floats:
-        variance: Floats = np.zeros(len(chosen))
-        for (total, moved, squares, products), size in zip(parts, sizes, strict=True):
-            rest = squares - 2 * shift * products + shift**2 * moved - (total - shift * moved) ** 2 / size
-            variance += np.maximum(rest, 0.0) / max(size - 1, 1) / size
-        return np.maximum(np.sqrt(variance), least)
-
-    return errors
 
 
 def _divisions(first: int, second: int, seed: int) -> tuple[Floats, bool]:

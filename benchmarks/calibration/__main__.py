@@ -36,7 +36,6 @@ COLUMNS = {
     "McNemar": printed.MCNEMAR,
     "all identities": printed.OMNIBUS,
     "F": printed.BETWEEN_BASES,
-    "aligned": printed.ALIGNED,
     "naive": silent.NAIVE_BASES,
     "alike": printed.ALIKE,
 }

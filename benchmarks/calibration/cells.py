@@ -89,8 +89,6 @@ def _opposite() -> list[Cell]:
         _cell("±1.5, unequal bases", opposite=1.5, unequal=True),
         _cell("±1.5, 10 × 5", opposite=1.5, bases=10, scenarios=5),
         _cell("±1.5, 20 × 1", opposite=1.5, scenarios=1),
-        _cell("±0.3, as coded", opposite=0.3, direction="coded"),
-        _cell("0.4 in all bases, directions uneven", effect=0.4, uneven_directions=True),
     ]
 
 

@@ -49,8 +49,7 @@ class Cell:
         base_identity: SD of the effects of base × identity, for each identity.
         skewed_effects: Base × identity effects are skewed, and only the first identity has them.
         opposite: The difference is this many points in some bases, and as many in the other direction in the rest.
-        direction: Which bases go which way: at random, exactly half, or as the stereotype of each base is coded.
-        uneven_directions: Three of four coded directions favour the first identity; else as many as favour the second.
+        direction: Which bases go which way: at random, or exactly half.
         judge_identity: SD of the effects of judge × identity.
         judges_drawn: These effects are those of judges drawn at random; else they sum to 0 over the panel.
         noise: Distribution of panel and noise.
@@ -78,8 +77,7 @@ class Cell:
     base_identity: float = 0.0
     skewed_effects: bool = False
     opposite: float = 0.0
-    direction: Literal["at random", "half", "coded"] = "at random"
-    uneven_directions: bool = False
+    direction: Literal["at random", "half"] = "at random"
     judge_identity: float = 0.0
     judges_drawn: bool = False
     noise: Noise = "normal"
@@ -112,12 +110,6 @@ class Cell:
     def base_of(self) -> Ints:
         """The base of each scenario."""
         return np.repeat(np.arange(self.bases), self.sizes)
-
-    @property
-    def directions(self) -> Ints:
-        """The coded direction of each base's stereotype: 1 for the first identity, -1 for the second, 0 for none."""
-        pattern = (1, 1, 1, -1, 0) if self.uneven_directions else (1, 1, -1, -1, 0)
-        return np.resize(np.array(pattern), self.bases)
 
 
 def scores(cell: Cell, simulations: int, rng: np.random.Generator) -> Floats:
@@ -212,8 +204,6 @@ def _effects_by_base(cell: Cell, simulations: int, rng: np.random.Generator) -> 
 
 
 def _signs(cell: Cell, simulations: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    if cell.direction == "coded":
-        return np.broadcast_to(cell.directions, (simulations, cell.bases))
     if cell.direction == "half":
         return np.broadcast_to(np.resize(np.array([1, -1]), cell.bases), (simulations, cell.bases))
     return 2 * rng.integers(0, 2, (simulations, cell.bases)) - 1

@@ -23,7 +23,6 @@ from parley.analysis.stats.permutation import effect_of_cells
 from parley.analysis.stats.results import ALPHA
 from parley.analysis.stats.signflips import equivalence_p, sign_flip_p, sign_flip_test
 from parley.analysis.stats.tables import Floats, Ints
-from parley.analysis.stats.two_groups import permuted_difference
 
 MARGIN = 0.5
 """Points within which "alike" is tested; where a difference is planted, the margin is that difference."""
@@ -37,7 +36,6 @@ Role = Literal["ours", "beside"]
 BY_BASE, BY_SCENARIO, T_BY_BASE = "sign flips over bases", "sign flips over scenarios", "t over bases"
 CHI_SQUARE, OMNIBUS = "χ² (the paper's)", "all identities, sign flips over bases"
 BETWEEN_BASES, SD_LIMIT = "F between bases", "upper limit of the SD between bases"
-ALIGNED = "stereotype-aligned contrast"
 TOST, TOST_BY_SCENARIO, ALIKE = "TOST over bases alone", "TOST over scenarios alone", "alike: TOST and SD limit"
 NAIVE, BOUNDS, BOUNDS_INTERVAL = "unread replies ignored", "worst-case bounds", "worst-case bounds, 95% interval"
 BINOMIAL, MCNEMAR = "binomial over units (the paper's)", "McNemar over units"
@@ -168,10 +166,6 @@ def _score_tests(cell: Cell, simulations: int, rng: np.random.Generator, truth: 
     yield Outcome(test=CHI_SQUARE, role="beside", null=null, p=chi_square_p(given[:, :2]))
     yield Outcome(test=OMNIBUS, role="ours", null=null, p=_omnibus(given, cell))
     yield from _bases(cell, by_scenario, by_base, truth)
-    sides = [by_base[:, cell.directions == way] for way in (1, -1)]
-    p = np.array([permuted_difference(first, second).p for first, second in zip(*sides, strict=True)])
-    # A difference that is the same on every base has nothing to do with how bases are coded.
-    yield Outcome(test=ALIGNED, role="ours", null=cell.direction != "coded", p=p, attainable=_least_permuted(*sides))
     if cell.missing:
         naive = over_bases(ignoring_unread(given), cell)
         yield Outcome(test=NAIVE, role="beside", null=null, p=sign_flips(naive))
@@ -311,13 +305,6 @@ def t_test(differences: Floats, truth: float = 0.0) -> tuple[Floats, np.ndarray]
 def sign_flips(differences: Floats) -> Floats:
     """P-values of our primary test, one per study."""
     return np.array([sign_flip_p(study) for study in differences])
-
-
-def _least_permuted(first: Floats, second: Floats) -> Floats:
-    """The largest level up to 5% that permuting two groups of these sizes can attain where no two sums are equal."""
-    divisions = math.comb(first.shape[1] + second.shape[1], first.shape[1])
-    level = math.floor(ALPHA * divisions) / divisions
-    return np.full(len(first), level)
 
 
 def _attainable(differences: Floats) -> Floats:

@@ -9,9 +9,9 @@ from collections.abc import Collection, Mapping
 from typing import Any, Literal
 
 from parley.judging.malibu.panel import Panel
-from parley.scenarios import Directions, Identities
+from parley.scenarios import Identities
 
-VERSION = 7
+VERSION = 8
 MARGIN = 0.1
 """Points of the scale within which two identities count as alike. The paper's largest difference is 0.33."""
 SPREAD = 2
@@ -38,10 +38,8 @@ ESTIMANDS = {
     "primary preferences": "how much more often the first identities of a primary contrast are preferred to the second "
     "than the other way round (phase 2); of silent pairs also the mean log-odds",
     "preferences": "the same of two identities of a category; pairs that are a primary contrast are not asked again",
-    "aligned": "lead of male, white or christian on bases whose documented stereotype favours them, minus the same "
-    "lead on bases that favour others over them (phase 1)",
 }
-PHASE_OF = {"primary": 1, "scores": 1, "primary preferences": 2, "preferences": 2, "aligned": 1}
+PHASE_OF = {"primary": 1, "scores": 1, "primary preferences": 2, "preferences": 2}
 BALLOTS = {
     "silent": "silent ballots (round 0)",
     "blind": "blind ballots with reasons (round 1)",
@@ -53,7 +51,6 @@ CORRECTIONS = {
         ("primary", "primary preferences"),
         "Holm over the contrasts; for differences, equivalence and heterogeneity separately",
     ),
-    "aligned": "Holm over the categories; codes permuted over bases",
 }
 PLANNED, SENSITIVITY, EXPLORATORY = "planned", "sensitivity", "exploratory"
 TABLES: Mapping[str, Mapping[str, str] | str] = {
@@ -68,7 +65,6 @@ TABLES: Mapping[str, Mapping[str, str] | str] = {
         "between categories": EXPLORATORY,
     },
     "mde": PLANNED,
-    "aligned": PLANNED,
     "by_base": EXPLORATORY,
     "no_label": EXPLORATORY,
     "win_rates": PLANNED,
@@ -80,21 +76,18 @@ TABLES: Mapping[str, Mapping[str, str] | str] = {
     "unread_differences": PLANNED,
     "yardstick_auc": PLANNED,
     "yardstick_flaws": PLANNED,
-    "yardstick_pairs": PLANNED,
-    "exchange": EXPLORATORY,
     "talking": PLANNED,
     "contagion": PLANNED,
     "echo": PLANNED,
 }
 """Tables of the report, or some of their rows or columns. A table that is not here was not planned."""
-SHARED = "sets of bases and wordings that have nothing in common; where all are connected, t over two crossed samples"
+SHARED = "sets of bases and wordings that have nothing in common"
 
 
 def analysis_plan(
     *,
     phases: Collection[int],
     identities: Identities,
-    directions: Directions,
     clusters: int,
     models: int,
     margin: float,
@@ -106,7 +99,6 @@ def analysis_plan(
     Args:
         phases: The phases that are run.
         identities: The labels that are compared.
-        directions: Which way the stereotypes go, by base.
         clusters: How many bases there are; a scenario without a base counts as one.
         models: How many models judge.
         margin: Points of the scale within which two identities count as alike.
@@ -119,7 +111,6 @@ def analysis_plan(
     tests = {
         **dict.fromkeys(("primary", "primary preferences"), len(primary)),
         **dict.fromkeys(("scores", "preferences"), len(pairs) - in_pairs),
-        "aligned": len({category for of_base in directions.values() for category in of_base}),
     }
     asked = [name for name, phase in PHASE_OF.items() if phase in phases and tests[name]]
     return {
@@ -143,7 +134,6 @@ def analysis_plan(
         | ({} if ballots == "last" else {"where bases share label wordings": SHARED}),
         "families": {name: _family(name, tests[name], models) for name in asked},
         "pairs": pairs,
-        "directions": directions if "aligned" in asked else {},
         "looks": "one, when every unit is done",
         "tables": dict(TABLES),
     }

@@ -25,7 +25,7 @@ from parley.judging.malibu.paper import PaperDesign
 from parley.judging.malibu.worded import WordedDesign
 from parley.judging.scoring.rubrics import Rubric, load_rubric
 from parley.judging.study import Facet, Measure, Outcome, Unit
-from parley.scenarios import Identities, Suite, aligned_directions, load_suite, select
+from parley.scenarios import Identities, Suite, load_suite, select
 from parley.scenarios.ballot_wordings import ENGLISH
 
 PREFERRED = Measure("preferred", "preferred", kind="choice")
@@ -83,13 +83,9 @@ class Malibu:
 
     def analysis_plan(self) -> Mapping[str, Any]:
         """What will be tested, how, and with which margin, decided before the first verdict."""
-        bases = {scenario.base for scenario in self.suite.scenario}
         return analysis_plan(
             phases=self.config.phases,
             identities=self.identities,
-            directions=aligned_directions(
-                (base for base in self.suite.base if base.id in bases), self.identities.categories
-            ),
             clusters=len({scenario.base or scenario.id for scenario in self.suite.scenario}),
             models=len(self.config.model),
             margin=self.config.margin,

@@ -31,7 +31,6 @@ from parley.scenarios import (
     check_graded,
     check_identities,
     check_suite,
-    direction_in_words,
     has_identity_words,
     load_ballot_wordings,
     load_suite,
@@ -66,9 +65,10 @@ class List(Command):
             return _wordings(load_ballot_wordings(self.suite))
         suite, _ = load_suite(self.suite)
         rows = suite.base if self.bases else suite.scenario
+        columns: tuple[str, ...] = ("base", "stereotype", "source")
+        cells: list[tuple[str, ...]]
         if self.bases:
-            columns = ("base", "stereotype", "direction", "source")
-            cells = [(base.id, base.stereotype, direction_in_words(base) or "none", base.source) for base in suite.base]
+            cells = [(base.id, base.stereotype, base.source) for base in suite.base]
         else:
             columns = ("scenario", "profession", "setting", "words")
             lengths = [" / ".join(str(len(words(text))) for text in scenario.responses) for scenario in suite.scenario]
@@ -148,7 +148,6 @@ def _scenario(scenario: Scenario, base: Base | None) -> Iterator[Text]:
     yield _text(f"\n{scenario.text}\n")
     if base:
         yield _text(f"probes: {base.stereotype}", "dim")
-        yield _text(f"direction: {direction_in_words(base) or 'none'}", "dim")
         yield _text(f"source: {base.source or 'none'}\n", "dim")
     for number, response in enumerate(_underlined_responses(scenario), 1):
         yield _text(f"response {number}", "bold cyan")
@@ -221,14 +220,10 @@ class Validate(Command):
             counted = f"{self.suite}: {plural(len(own), 'category', 'categories')}, {labels}"
             return _findings(check_identities(choice), "label", about, notes, counted)
         suite, _ = load_suite(self.suite)
-        directed = sum(bool(base.favours or base.disfavours) for base in suite.base)
         notes = []
         if not has_identity_words(suite.language):
             notes.append(f"identity words were not checked: there is no list of them for '{suite.language}'")
-        if suite.base:
-            notes.append(f"the stereotype has a coded direction in {directed} of {plural(len(suite.base), 'base')}")
         about = {"suite": suite.name, "scenarios": len(suite.scenario), "bases": len(suite.base)}
-        about["bases_with_direction"] = directed
         counted = f"{suite.name} {suite.version}: {plural(len(suite.scenario), 'scenario')}"
         return _findings([*check_suite(suite), *check_graded(suite)], "scenario", about, notes, counted)
 

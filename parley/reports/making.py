@@ -32,7 +32,6 @@ from parley.reports.remarks import repeated_remarks
 from parley.runs import explain_damage
 from parley.runs.example import is_example
 from parley.runs.studies import STUDIES, arms_of, find_comparable, find_report, find_study
-from parley.scenarios import Directions, read_directions
 
 LATE = 0.2
 """Of the finished units, the largest share after the first missing one with which a run was stopped in plan order."""
@@ -93,20 +92,15 @@ def _report(
     models = all_models(runs)
     name = studies.pop()
     function = find_report(name, study)
-    directions, conflicts = _directions(runs)
     context = ReportContext(
         title=_title(runs, models),
         units=pd.concat([run.units for run in runs], ignore_index=True),
         draws=draws,
         seed=seed,
         margin=_planned_margin(runs) if margin is None else margin,
-        directions=directions,
         blind=_blind(runs),
         remarks=lambda: _remarks(runs),
-        cautions=(
-            *cautions_on(runs),
-            *conflicts,
-        ),
+        cautions=(*cautions_on(runs),),
         model_cautions=judging_cautions(models),
         further=further,
         runs=tuple(run.record() for run in runs),
@@ -168,20 +162,6 @@ def _planned_margin(runs: Sequence[LoadedRun]) -> float | None:
     margins = {margin for run in runs if isinstance(margin := _intact_plan(run).get("margin"), int | float)}
     margin = margins.pop() if len(margins) == 1 else None
     return margin if margin is not None and math.isfinite(margin) and margin > 0 else None
-
-
-def _directions(runs: Sequence[LoadedRun]) -> tuple[Directions, list[str]]:
-    """The planned directions of stereotypes, and a caution for each base on which the runs' plans differ."""
-    merged: Directions = {}
-    differing: dict[str, None] = {}
-    for run in runs:
-        for base, direction in read_directions(_intact_plan(run).get("directions")).items():
-            if merged.setdefault(base, direction) != direction:
-                differing[base] = None
-    for base in differing:
-        del merged[base]
-    lines = [f"The runs' plans differ on the stereotype of '{base}', which is left out." for base in differing]
-    return merged, lines
 
 
 def _planned_runs(runs: Sequence[LoadedRun], study: str) -> list[PlannedRun]:

@@ -11,14 +11,10 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from parley.analysis import malibu
 from parley.analysis.malibu import PanelData, differences, mean_scores
-from parley.analysis.malibu.aligned import aligned_lines
 from parley.analysis.malibu.diagnostics import agreement_lines, no_label_lines
 from parley.analysis.malibu.scores import PRINTED, _means
 from parley.analysis.malibu.significance import significance_lines
-from parley.analysis.reporting.questions import table
-from parley.analysis.reporting.report import ReportContext
 from tests.analysis.verdicts import GENDER, as_table, comparison, pair_facets, single, study
 
 CHAIR = {"role": "chair", "judge": "Chair"}
@@ -175,32 +171,6 @@ def test_differences_are_taken_within_judges_and_within_bases_that_have_both() -
     assert pair(frame)["estimate"] == 0.0
     some = frame[~((frame["identity"] == "female") & frame["base"].isin(["b0", "b1"]))]
     assert pair(some)["clusters"] == 18
-
-
-DIRECTIONS = {f"b{n}": {"gender": {"favoured": [GENDER[n % 2]], "others": [GENDER[1 - n % 2]]}} for n in range(20)}
-
-
-@pytest.mark.parametrize(
-    ("settings", "estimate", "shown"),
-    [({"opposite": 1.0}, -2.0, True), ({"effects": {"male": 1.0}}, 0.0, False)],
-    ids=["odd bases raise women, and should raise men", "a plain preference for men is not aligned"],
-)
-def test_labels_that_follow_the_stereotype(settings: Any, estimate: float, shown: bool) -> None:
-    (line,) = aligned_lines(PanelData(judged(noise=0.0, scenarios=1, model="m", **settings)), DIRECTIONS)
-    (row,) = table([line]).to_dict("records")
-    assert (row["estimate"], line.group) == (pytest.approx(estimate), ""), "the only model is not named"
-    assert (row["favoured_bases"], row["other_bases"]) == (10, 10)
-    assert (row["p"] < 1e-3) == shown
-    assert row["favoured_lead"] - row["other_lead"] == pytest.approx(estimate)
-
-
-def test_a_category_with_few_bases_on_one_side_is_withheld() -> None:
-    few = {base: sides for base, sides in DIRECTIONS.items() if base in ("b0", "b1", "b2")}
-    (row,) = as_table(aligned_lines, judged(scenarios=1), few).to_dict("records")
-    assert math.isnan(row["p"])
-    assert row["note"] == "withheld: 1 of 3 coded bases against the rest"
-    words = malibu.report(judged(scenarios=1), ReportContext(draws=20, directions=few)).words
-    assert not any("stereotype" in line for line in words), "what was not tested is not said"
 
 
 def test_no_label_tells_whether_one_is_raised_or_the_other_lowered() -> None:

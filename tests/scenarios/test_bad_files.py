@@ -45,17 +45,6 @@ SET = '[[graded]]\nbase = "driving"\nscenario = "tram"\ngood = "Walk."\n'
 FLAW = '[[graded.flaw]]\nkind = "safety"\ndose = 1\ntext = "Run."\n'
 
 
-BOTH = 'favours = { race = ["white"] }\ndisfavours = { race = ["white"] }'
-FAVOURS = (
-    ('favours = { religion = ["muslim"] }', "favours religion: not among the categories that the base pr"),
-    ('favours = { race = ["martian"] }', "favours race: unknown identity 'martian' (known: black, white"),
-    ('disfavours = { gender = ["white"] }', "disfavours gender: unknown identity 'white' (known: female"),
-    ("favours = { gender = [] }", "favours gender: must name an identity"),
-    ('favours = { gender = ["male", "female"] }', "favours gender: names every identity of the category"),
-    (BOTH, "disfavours race: 'white' is also in favours"),
-)
-
-
 def suites() -> list[tuple[str, str]]:
     suite = HEAD + BUS
     graded = HEAD + BASE + TRAM
@@ -80,7 +69,6 @@ def suites() -> list[tuple[str, str]]:
         (graded + SET + FLAW.replace("1", "3"), "line 19: graded 1 flaw 1 dose: expected 1 or 2, not 3"),
         (graded + SET + FLAW.replace("safety", "bad taste"), "line 18: graded 1 flaw 1 kind: "),
         (graded + SET.replace("[[graded]]", "[graded]"), "graded must be written as"),
-        *((f"{HEAD}{BASE}{line}\n", f"base 'driving' {message}") for line, message in FAVOURS),
     ]
 
 

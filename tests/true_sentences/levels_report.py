@@ -13,7 +13,6 @@ import numpy as np
 import pandas as pd
 
 from parley.analysis.malibu import report
-from parley.analysis.malibu.aligned import aligned_lines
 from parley.analysis.malibu.ballots import comparable
 from parley.analysis.malibu.pairs import win_rate_lines
 from parley.analysis.malibu.panel import PanelData
@@ -197,19 +196,6 @@ def _varies(rng: np.random.Generator) -> bool:
     return any("from base to base" in text for text in report(frame).words)
 
 
-def _aligned(rng: np.random.Generator, sizes: tuple[int, int]) -> bool | None:
-    """Whether scores are said to follow stereotypes, where bases that are coded one way vary more."""
-    bases = sum(sizes)
-    lead = np.concatenate([rng.normal(0, spread, size) for size, spread in zip(sizes, (1.0, 3.0), strict=True)])
-    frame = ballots(rng, bases=bases, wording_sd=0.0, noise=0.0, base_sd=0.0, categories=("race",))
-    own = lead[frame["base"].str[1:].astype(int)] * (frame["identity"] == "white")
-    frame = frame.assign(value=frame["value"] / 10 + own, scale="-20-20", wording="")
-    sides = ["favoured"] * sizes[0] + ["others"] * sizes[1]
-    directions = {f"b{place}": {"race": {side: ("white",)}} for place, side in enumerate(sides)}
-    (line,) = aligned_lines(PanelData(frame), directions)
-    return None if np.isnan(line.p) else bool(line.shown)
-
-
 NOISY = {"gender": 0.3, "race": 0.1, "religion": 0.1}
 
 
@@ -342,14 +328,6 @@ CELLS = [
         "only label wordings vary, 30 bases with a wording each",
         _varies,
         before="95%",
-    ),
-    *cells(
-        "scores follow stereotypes",
-        "they do not, {sizes[0]} bases with an SD of 1 against {sizes[1]} with 3",
-        _aligned,
-        {"sizes": (10, 5), "before": "16%"},
-        {"sizes": (14, 8)},
-        {"sizes": (24, 16)},
     ),
     *cells(
         "a difference as large as the report says 80% of studies find is missed",

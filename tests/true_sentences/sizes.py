@@ -1,4 +1,4 @@
-"""How large an effect is found, and whether a difference rests on few bases or on a ratio's weak unit."""
+"""How large an effect is found, and whether a difference rests on few bases."""
 
 from __future__ import annotations
 
@@ -13,12 +13,10 @@ from parley.analysis.malibu.conclusions import MARGIN, effect, with_conclusions
 from parley.analysis.malibu.panel import PanelData
 from parley.analysis.malibu.pilot import pilot
 from parley.analysis.malibu.score_table import ScenarioGaps
-from parley.analysis.malibu.yardstick import yardstick_lines
 from parley.analysis.stats.power import clusters_needed, detectable, sign_flip_power
 from parley.analysis.stats.results import DIFFERENT, NOT_MEASURED, SMALL
 from parley.analysis.stats.signflips import sign_flip_p
 from tests.true_sentences import cells, verdicts
-from tests.true_sentences.edges import FLAWS
 
 RACES = ("black", "white", "asian", "hispanic")
 SPREADS = {"black": 0.6, "white": 0.3, "asian": 1.0, "hispanic": 0.5}
@@ -120,25 +118,6 @@ def _collapses(rng: np.random.Generator, bases: int) -> bool:
     return line.verdict in (DIFFERENT, SMALL)
 
 
-def _ratio_misses(rng: np.random.Generator) -> bool | None:
-    """A label that costs half a point, and flaws that cost little: those that are shown are their unit."""
-    bases, cost = 20, 0.45
-    rows = []
-    for base in range(bases):
-        quality = rng.normal(7, 0.5)
-        rows += [
-            (f"b{base}", 1, "gender", label, "", 0, quality + shift + rng.normal(0, 0.3))
-            for label, shift in (("female", 0.5), ("male", 0.0))
-        ]
-        rows.append((f"b{base}", 3, "", "", "", 0, quality + rng.normal(0, 0.5)))
-        rows += [(f"b{base}", 3, "", "", *flaw, quality - cost + rng.normal(0, 0.5)) for flaw in FLAWS]
-    frame = pd.DataFrame(rows, columns=["base", "phase", "category", "identity", "flaw", "dose", "value"])
-    data = PanelData(verdicts(frame, unit=[f"u{row}" for row in range(len(frame))]))
-    lines = yardstick_lines(data, [("m", "female", "male")])["exchange"]
-    first = next((line for line in lines if line.bounded), None)  # the one that a sentence names
-    return None if first is None else not first.low <= 0.5 / cost <= first.high
-
-
 CELLS = [
     *cells(
         "what a study of this size finds, 95% interval",
@@ -190,12 +169,5 @@ CELLS = [
         {"bases": 20, "limit": 0.16, "before": "17%"},
         {"bases": 40, "limit": 0.09, "before": "12%"},
         *({"bases": bases} for bases in (60, 80, 120)),
-    ),
-    *cells(
-        "a label in units of a flaw, interval",
-        "flaws that cost less than one SD, of those that are shown",
-        _ratio_misses,
-        limit=0.06,
-        before="14%",
     ),
 ]
