@@ -189,7 +189,7 @@ class RefereeCheck:
             "type": order.type,
             "topic": order.topic,
             "dose": dose,
-            "wording": "" if self.is_scorer else part.wording,
+            "wording": "" if self.is_scorer else wording,
             "biased": side,
             "model": self.config.model,
         }
