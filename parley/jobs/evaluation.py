@@ -123,7 +123,7 @@ def evaluated_systems(config: TrainConfig) -> Iterator[EvaluatedSystem]:
     settings, folders = config.evaluate, system_folders(config)
     manifests = {name: read_manifest(folder) for name, folder in folders.items()}
     for name, manifest in manifests.items():
-        if manifest is None and name in settings.systems and name != RLAIF:
+        if manifest is None and name in settings.systems and name != RLAIF and name not in settings.models:
             raise ConfigError(
                 f"there is no finished model at {folders[name]}: run `parley train {TRAINED[name]}` first"
             )
@@ -136,13 +136,13 @@ def evaluated_systems(config: TrainConfig) -> Iterator[EvaluatedSystem]:
                 method=METHODS[name],
                 version=config.base,
             )
-        elif (manifest := manifests[name]) is not None:
+        elif manifests[name] is not None or name in settings.models:
             yield EvaluatedSystem(
                 name=name,
                 key=TRAINED[name].partition("/")[0],
                 model=settings.models.get(name) or model_name(folders[name], config),
                 method="default",
-                version=json.dumps(manifest, sort_keys=True),
+                version=json.dumps(manifests[name], sort_keys=True),
             )
 
 

@@ -13,6 +13,7 @@ import pytest
 from parley.agents import ConfigError, ParleyError
 from parley.cli.flags import CONFIGS, read_config
 from parley.cli.train import Train
+from parley.jobs.evaluation import evaluated_systems
 from parley.judging.stardtox.study import StardtoxConfig
 from parley.training.all_stages import STAGES
 from parley.training.config import TrainConfig, tables_of
@@ -80,6 +81,14 @@ def test_an_evaluation_needs_a_trained_model(place: Path, parley: Callable[..., 
     result = parley("train", "evaluate", *settings)
     assert (result.status, len(result.complaints)) == (2, 1)
     assert "there is no finished model at trained/sft: run `parley train sft`" in result.complaints[0]
+
+
+def test_a_model_that_another_tool_trained_takes_a_systems_place() -> None:
+    chosen = config('evaluate.systems=["Default", "RLDF"]', 'evaluate.models={Default="sim/a", RLDF="hf/dpo"}')
+    assert [(each.name, each.key, each.model) for each in evaluated_systems(chosen)] == [
+        ("Default", "default", "sim/a"),
+        ("RLDF", "rl", "hf/dpo"),
+    ]
 
 
 def test_a_model_that_needs_its_own_code_is_refused(place: Path) -> None:
