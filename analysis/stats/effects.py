@@ -11,7 +11,6 @@ from collections.abc import Callable
 from scipy import special
 
 from parley.analysis.stats.results import LEVEL
-from parley.analysis.stats.roots import root
 
 TOO_SMALL = "the groups are more alike than chance would make them: no interval for the effect size"
 TOO_LARGE = "the effect is too large relative to the noise: its interval cannot be computed"
@@ -87,4 +86,6 @@ def _solve(cdf: Callable[[float], float], share: float) -> float:
     top = 1.0
     while cdf(top) > share:
         top *= 2
-    return root(lambda ncp: cdf(ncp) - share, 0.0, top, 1e-10)
+    from scipy.optimize import brentq  # it takes longer to load than most tables take to make
+
+    return float(brentq(lambda ncp: cdf(ncp) - share, 0.0, top, xtol=1e-10))

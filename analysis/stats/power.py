@@ -30,7 +30,6 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import gammaincinv, ndtr, stdtrit
 
-from parley.analysis.stats.roots import root
 from parley.analysis.stats.signflips import clusters_to_reject, saddlepoint_tails, smallest_p
 from parley.analysis.stats.tables import Floats
 from parley.base.text import plural
@@ -283,7 +282,9 @@ def _smallest(power_of: Callable[[float], float], power: float) -> float:
         top *= 2
     if power_of(0.0) >= power:  # false alarms alone reach the power that is asked for
         return 0.0
-    return root(lambda effect: power_of(effect) - power, 0.0, top, 1e-6)
+    from scipy.optimize import brentq  # it takes longer to load than most tables take to make
+
+    return float(brentq(lambda effect: power_of(effect) - power, 0.0, top, xtol=1e-6))
 
 
 def _fewest(power_of: Callable[[int], float], power: float) -> int | None:
