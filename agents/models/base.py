@@ -20,16 +20,26 @@ from autogen_core.models import ChatCompletionClient, CreateResult, LLMMessage, 
 from autogen_core.tools import Tool, ToolSchema
 from pydantic import BaseModel
 
-from parley.agents.models.reply import Reply, redact_reply, stored_reply
-from parley.agents.models.request import SHARED, TYPED, Request, request_key
+from parley.agents.models.reply import MAX_TOKENS, Reply, redact_reply, stored_reply
+from parley.agents.models.request import (
+    SHARED,
+    TYPED,
+    Request,
+    estimate_tokens,
+    prompt_tokens,
+    request_key,
+)
 from parley.agents.models.retries import MAX_WAIT_SECONDS, Retries
-from parley.agents.models.session import SESSION, Session
+from parley.agents.models.session import SESSION, Estimate, Session
 from parley.agents.models.streaming import Arriving, OnText, ReplyStream
 from parley.agents.models.throttle import Throttle, most_connections
 from parley.agents.models.traits import ModelTraits
 from parley.agents.transcripts import Call, PromptMessage, record_call, seed_from, tool_calls_as_text
 from parley.base.errors import ModelError, ParleyError, RateLimited, ServerFault
 from parley.base.tasks import streamed
+
+REPLY_TOKENS = 1000
+"""Expected length of the first reply, for the budget, if no limit is set."""
 
 
 class UnlinkedToken(CancellationToken):
@@ -54,6 +64,8 @@ class Client(ModelTraits, ChatCompletionClient):
         self.throttle = self.make_throttle()
         self.retries = Retries(self.options.retries)
         self._spent = RequestUsage(0, 0)
+        self._longest_reply = 0
+        """Tokens of the longest reply so far."""
 
     def dump_component(self) -> ComponentModel:
         """What AutoGen writes of this client where it describes an agent or a team of its own."""
@@ -219,10 +231,16 @@ class Client(ModelTraits, ChatCompletionClient):
         sent, attempt, began = self.for_wire(request), 0, time.perf_counter()
         while True:
             attempt += 1
+            estimate = self._estimate(sent, prompt) if budget is not None and budget.limited else Estimate(0, 0.0)
             if budget is not None:
-                await budget.take_call()
-            if not self.throttle.take():
-                await self.throttle.enter(order)
+                await budget.take_call(estimate)
+            try:
+                if not self.throttle.take():
+                    await self.throttle.enter(order)
+            except BaseException:
+                if budget is not None:
+                    budget.release(estimate)
+                raise
             stream = None if on_text is None else ReplyStream(self.arriving(), on_text, self._key)
             started, latency, delay = time.perf_counter(), None, 0.0
             try:
@@ -250,6 +268,8 @@ class Client(ModelTraits, ChatCompletionClient):
                 delay = self.retries.delay(error, attempt, began)
             finally:
                 self.throttle.leave(succeeded=latency is not None)
+                if budget is not None:
+                    budget.release(estimate)
             if latency is None:
                 await asyncio.sleep(delay)
                 continue
@@ -263,18 +283,29 @@ class Client(ModelTraits, ChatCompletionClient):
                 return reply
             sent, attempt = wider, 0
 
+    def _estimate(self, request: Request, prompt: tuple[PromptMessage, ...]) -> Estimate:
+        """What a request is expected to take: its prompt, and a reply as long as the longest so far."""
+        length = min(self._longest_reply or REPLY_TOKENS, request.options.get("max_tokens") or MAX_TOKENS)
+        tokens, written = prompt_tokens(prompt), length * (request.options.get("n") or 1)
+        return Estimate(tokens + written, self.price.cost_of_call(tokens, written) or 0.0)
+
     def _record(
         self, reply: Reply, prompt: tuple[PromptMessage, ...], current: Session | None, latency: float, attempts: int
     ) -> None:
         """Record a call. One without any attempt was answered from the reply cache, and is not billed again."""
-        usage, billed = reply.usage, attempts > 0
-        tokens = (usage.prompt_tokens, usage.completion_tokens, reply.cached_tokens or 0, reply.written_tokens)
+        billed, content = attempts > 0, reply.content
+        text = content if isinstance(content, str) else tool_calls_as_text(content)
+        # A server may send no usable count: a budget would never end.
+        read = reply.usage.prompt_tokens or prompt_tokens(prompt)
+        written = reply.usage.completion_tokens or estimate_tokens("".join((text, reply.thought or "", *reply.others)))
+        self._longest_reply = max(self._longest_reply, written)
+        tokens = (read, written, reply.cached_tokens or 0, reply.written_tokens)
         call = Call(
             model=self.name,
             prompt=prompt,
-            reply=reply.content if isinstance(reply.content, str) else tool_calls_as_text(reply.content),
-            prompt_tokens=usage.prompt_tokens,
-            completion_tokens=usage.completion_tokens,
+            reply=text,
+            prompt_tokens=read,
+            completion_tokens=written,
             latency=latency,
             cost=self.price.cost_of_call(*tokens) if billed else 0.0,
             cached=not billed,

@@ -14,7 +14,7 @@ from pydantic import model_validator
 from parley.agents.models.thoughts import join_thoughts, of_answer, split_thought
 from parley.base.text import encodable
 
-MAX_TOKENS = 10**12
+MAX_TOKENS = 10**7
 """A larger count of tokens is taken for an error of the server."""
 LEAST_LOGPROB = -10_000.0
 """Smaller log-probabilities become this one: JSON, in which replies are stored, has no infinity."""

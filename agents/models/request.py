@@ -156,3 +156,8 @@ def read_query(name: str, query: str) -> dict[str, str]:
 def estimate_tokens(text: str) -> int:
     """Tokens of a text at four characters each, rounded up."""
     return (len(text) + 3) // 4
+
+
+def prompt_tokens(prompt: Sequence[PromptMessage]) -> int:
+    """Tokens of a prompt at four characters each."""
+    return sum(estimate_tokens(message.text) for message in prompt)

@@ -2,22 +2,31 @@
 
 Cache, budget and progress reach every call made inside `session(...)`, whichever agent makes it: the session is in a
 context variable. Calls are counted before they are made and never exceed the budget. Tokens and cost are known only
-afterwards, so calls in progress may end a little above it.
+afterwards: a call reserves what it is expected to take, and waits if that does not fit beside the calls in progress.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import KW_ONLY, dataclass, field
 from itertools import count
-from typing import Any, Protocol, TypeVar
+from math import inf
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from parley.agents.models.reply import Reply
 from parley.agents.transcripts import Call, Turn
 from parley.base.errors import BudgetSpent, ParleyError
 from parley.base.text import plural
+
+
+class Estimate(NamedTuple):
+    """What a call is expected to take."""
+
+    tokens: int
+    cost: float
 
 
 @dataclass(slots=True)
@@ -39,11 +48,36 @@ class Budget:
     calls: int = 0
     tokens: int = 0
     cost: float = 0.0
+    reserved: list[Estimate] = field(default_factory=list)
+    """What the calls in progress are expected to take."""
+    freed: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when one of them has ended."""
 
-    async def take_call(self) -> None:
-        """Count a call that is about to be made. Asynchronous, since a budget shared by processes may have to wait."""
+    async def take_call(self, estimate: Estimate) -> None:
+        """Count a call that is about to be made, once there is room; `release` its estimate when it has ended."""
+        while not self.reserve(estimate):
+            self.freed.clear()
+            await self.freed.wait()
+
+    def reserve(self, estimate: Estimate) -> bool:
+        """Whether there was room for a call. One that is alone is sent as long as the budget is not spent, since its
+        estimate may be too high."""
         self.refuse_if_spent()
+        if self.reserved and self.limited and not self._has_room(estimate):
+            return False
+        self.reserved.append(estimate)
         self.calls += 1
+        return True
+
+    def _has_room(self, estimate: Estimate) -> bool:
+        tokens = self.tokens + estimate.tokens + sum(call.tokens for call in self.reserved)
+        cost = self.cost + estimate.cost + sum(call.cost for call in self.reserved)
+        return tokens <= (self.max_tokens or inf) and cost <= (self.max_cost or inf)
+
+    def release(self, estimate: Estimate) -> None:
+        """A call has ended, well or not."""
+        self.reserved.remove(estimate)
+        self.freed.set()
 
     @property
     def limited(self) -> bool:

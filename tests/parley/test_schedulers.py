@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from parley.agents import BudgetSpent
+from parley.agents.models.session import Estimate
 from parley.runs import engine, job
 from parley.runs.executors.worker import Line, RunsBudget, RunsCache, StudySpec
 from parley.runs.job import make_study
@@ -189,14 +190,19 @@ OWN = "from parley.judging.malibu.study import Malibu\n\n\nclass Own(Malibu):\n 
 NOISY = [word for word in TINY_PANEL if word != "--quiet"]
 
 
+ONE = Estimate(1, 0.5)
+
+
 async def test_a_worker_tells_and_asks_and_gets_answers_and_errors():
     line = Line()
     cache, budget = RunsCache(line), RunsBudget(line)
     cache.put_text(b"1", "sim/m", "one")
-    questions = asyncio.gather(cache.find(b"1", str), cache.find(b"2", int), budget.take_call(), return_exceptions=True)
+    questions = asyncio.gather(
+        cache.find(b"1", str), cache.find(b"2", int), budget.take_call(ONE), return_exceptions=True
+    )
     said = await line.listen([])
     assert [(kind, arguments) for kind, arguments, _ in said] == [
-        ("put_text", (b"1", "sim/m", "one")), ("find", (b"1",)), ("find", (b"2",)), ("take_call", ())
+        ("put_text", (b"1", "sim/m", "one")), ("find", (b"1",)), ("find", (b"2",)), ("reserve", (ONE,))
     ]  # fmt: skip
     line.tally.calls += 1
     answers = zip([number for *_, number in said[1:]], ("one", "no number", BudgetSpent("spent")), strict=True)
@@ -206,10 +212,11 @@ async def test_a_worker_tells_and_asks_and_gets_answers_and_errors():
     assert isinstance(refused, BudgetSpent)
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.01):
-            await line.ask("take_call")
+            await budget.take_call(ONE)
     (question,) = await line.listen([])
     assert question.number is not None
-    assert await line.listen([(question.number, None)]) == [], "the unit that asked has been abandoned"
+    said = await line.listen([(question.number, True)])
+    assert [kind for kind, *_ in said] == ["give_call_back", "release"], "the unit that asked has been abandoned"
 
 
 def test_a_core_that_is_busy_all_the_time_says_once_what_to_install(parley, monkeypatch):

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import Any
 
+from parley.agents.models.session import Estimate
 from parley.base.errors import ConfigError, ParleyError
 from parley.base.tasks import gather_or_cancel
 from parley.base.text import plural
@@ -75,6 +76,8 @@ class RayHandle:
         self._ray, self._actor = ray, actor
         self.listener: asyncio.Task[None] | None = None
         self.closing = False
+        self.reserved: list[Estimate] = []
+        """What its calls in progress are expected to take."""
 
     def tell(self, method: str, *arguments: object) -> Any:
         """Call a method of the `Worker`, and do not wait for it."""
@@ -124,7 +127,6 @@ class RayPool:
         assert control.cache is not None, "workers have no cache of their own"
         self._control, self._units, self._cache = control, units, control.cache
         self._handlers: dict[str, Callable[..., Any]] = {
-            "take_call": control.budget.take_call,
             "give_call_back": control.budget.give_call_back,
             "find": lambda address: self._cache.read(address, str),
             "put_text": self._cache.put_text,
@@ -190,6 +192,9 @@ class RayPool:
             except WorkerLost as lost:
                 if worker is not None:
                     worker.kill()  # it may only be out of reach
+                    for estimate in worker.reserved:
+                        self._control.budget.release(estimate)
+                    worker.reserved.clear()
                 self._workers[index] = None
                 self._deaths += 1
                 self._control.note("worker lost", f"{lost}; its units are run again")
@@ -250,16 +255,15 @@ class RayPool:
         answers: list[tuple[int, Any]] = []
         with suppress(WorkerLost):
             while not worker.closing:
-                answers = await self._answer(await worker.call("listen", answers))
+                answers = self._answer(worker, await worker.call("listen", answers))
 
-    async def _answer(self, said: Iterable[Message]) -> list[tuple[int, Any]]:
+    def _answer(self, worker: RayHandle, said: Iterable[Message]) -> list[tuple[int, Any]]:
         """Do what a worker says, and answer its questions."""
         answers = []
         for kind, arguments, number in said:
             try:
-                answer = self._handlers[kind](*arguments)
-                if asyncio.iscoroutine(answer):
-                    answer = await answer
+                handler = getattr(self, f"_{kind}") if kind in ("reserve", "release") else None
+                answer = handler(worker, *arguments) if handler else self._handlers[kind](*arguments)
             except ParleyError as error:
                 answer = error  # raised at the worker: it stops the unit, and so the run
                 if number is None:
@@ -267,6 +271,17 @@ class RayPool:
             if number is not None:
                 answers.append((number, answer))
         return answers
+
+    def _reserve(self, worker: RayHandle, estimate: Estimate) -> bool:
+        has_room = self._control.budget.reserve(estimate)
+        if has_room:
+            worker.reserved.append(estimate)
+        return has_room
+
+    def _release(self, worker: RayHandle, estimate: Estimate) -> None:
+        if estimate in worker.reserved:  # else the worker was given up
+            worker.reserved.remove(estimate)
+            self._control.budget.release(estimate)
 
     def _count(self, tally: Tally) -> None:
         self._control.progress.merge(tally)
@@ -285,7 +300,7 @@ class RayPool:
         try:
             with suppress(WorkerLost, TimeoutError):
                 async with asyncio.timeout(CLOSE_SECONDS):
-                    await self._answer(await worker.call("close"))
+                    self._answer(worker, await worker.call("close"))
                     if worker.listener is not None:
                         await worker.listener
         finally:

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from parley.agents import Budget, Call, Models, ReplyCache
+from parley.agents.models.session import Estimate
 from parley.base.errors import ConfigError, ParleyError
 from parley.base.plugins import absolute_path
 from parley.judging import Study, Unit
@@ -193,8 +194,25 @@ class RunsBudget(Budget):
         super().__init__()
         self._line = line
 
-    async def take_call(self) -> None:
-        await self._line.ask("take_call")
+    async def take_call(self, estimate: Estimate) -> None:
+        while True:
+            asking = asyncio.ensure_future(self._line.ask("reserve", estimate))
+            try:
+                if await asyncio.shield(asking):
+                    return
+            except asyncio.CancelledError:
+                asking.add_done_callback(lambda answered: self._give_up(answered, estimate))
+                raise
+            await asyncio.sleep(LINGER_SECONDS)
+
+    def _give_up(self, answered: asyncio.Future[bool], estimate: Estimate) -> None:
+        """What was reserved for a call that nobody waits for any more is free again."""
+        if not answered.cancelled() and not answered.exception() and answered.result():
+            self.give_call_back()
+            self.release(estimate)
+
+    def release(self, estimate: Estimate) -> None:
+        self._line.tell("release", estimate)
 
     def give_call_back(self) -> None:
         self._line.tell("give_call_back")
