@@ -41,7 +41,7 @@ from parley.agents.models.sim_options import SimOptions, hint_for
 from parley.agents.models.wire import UNREAD, strict_schema, to_chat
 from parley.agents.providers import provider_of
 from parley.agents.transcripts import seed_from
-from parley.base.errors import ConfigError, RateLimited, ServerFault
+from parley.base.errors import ConfigError, ServerFault
 
 _ROUND = re.compile(r"\bround (\d+) is over")
 _LABEL = re.compile(r"Candidate(?: ([AB]))?(?: \(([^)]*)\))?:")
@@ -89,17 +89,15 @@ class SimClient(Client):
 
     @property
     def concurrency(self) -> int:
-        waits = self.options.latency or self.options.jitter
+        waits = self.options.latency
         return super().concurrency if waits else min(super().concurrency, INSTANT_UNITS)
 
     async def send(self, request: Request) -> Reply:
         options = self.options_for(request.messages)
-        if options.latency or options.jitter:
-            await asyncio.sleep(max(0.0, options.latency + options.jitter * self._failures.uniform(-1, 1)))
+        if options.latency:
+            await asyncio.sleep(options.latency)
         else:
             await asyncio.sleep(0)
-        if options.limited and self._failures.random() < options.limited:
-            raise RateLimited(f"{self.name}: simulated 429", retry_after=0.01)
         if options.fail and self._failures.random() < options.fail:
             raise ServerFault(f"{self.name}: simulated failure")
         chat = to_chat(request.messages)

@@ -42,11 +42,9 @@ class SimOptions(ClientOptions, extra="allow", frozen=True):
     echo: float = Field(0.0, ge=0, le=1, description="rate at which the words of a judge who was heard are repeated")
     leader: str = Field("", description="the only judge who is followed and echoed (default: any)")
     latency: float = Field(0.0, ge=0, description="seconds before each reply")
-    jitter: float = Field(0.0, ge=0, description="the latency varies by up to this many seconds")
     fail: float = Field(0.0, ge=0, le=1, description="share of calls that fail")
     malformed: float = Field(0.0, ge=0, le=1, description="share of replies that cannot be parsed")
     refuse: float = Field(0.0, ge=0, le=1, description="share of replies that refuse")
-    limited: float = Field(0.0, ge=0, le=1, description="share of calls that are rate-limited (429)")
 
     @model_validator(mode="before")
     @classmethod

@@ -24,7 +24,7 @@ from parley.agents.providers import provider_of
 USUAL_CHARS = 360
 """Characters of a text whose length the prompt does not state: justifications have 80 to 95 tokens on average if not
 cut, by a 1.5-billion-parameter model."""
-CALM = {"latency": 0.0, "jitter": 0.0, "fail": 0.0, "limited": 0.0}
+CALM = {"latency": 0.0, "fail": 0.0}
 LOWEST: Mapping[str, float] = {"noise": 0.0, "base": 0.0}
 HIGHEST: Mapping[str, float] = {"noise": 0.0, "base": 100.0, "toxic": 1.0}
 """Every score at one end: a loop that ends when a score is good runs to its end with one of the two."""

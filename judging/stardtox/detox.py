@@ -124,7 +124,6 @@ async def detox_async(
     measure: str = "ngrams",
     meaning: str | None = None,
     team: str = "stardtox",
-    performance: bool = True,
     without: Sequence[str] = (),
     criteria: Sequence[str] = (),
     as_published: bool = False,
@@ -146,8 +145,7 @@ async def detox_async(
         measure: A scorer that measures every draft and that the loop never sees, or `none`.
         meaning: The model that judges whether revisions keep the meaning (default: only words are counted).
         team: The evaluators: `stardtox`, or a path to a .toml file.
-        performance: Whether the performance evaluator judges too.
-        without: Further evaluators to leave out.
+        without: Evaluators to leave out, such as `performance`.
         criteria: Thresholds that replace the team's, as "toxicity < 0.05". Without them the shipped team uses the
             ones that were measured for its scorer, if any.
         as_published: Do as the paper does: toxicity < 0.1 for any scorer, harmless texts are judged and revised too,
@@ -163,8 +161,7 @@ async def detox_async(
         raise ConfigError("the text is empty")
     if max_iterations < 0:
         raise ConfigError(f"max_iterations must be 0 or more, got {max_iterations}")
-    excluded = [*without, *([] if performance else ["performance"])]
-    evaluators = load_team(team).with_scorer(scorer).without(excluded).asking(criteria)
+    evaluators = load_team(team).with_scorer(scorer).without(without).asking(criteria)
     if not evaluators.evaluators:
         raise ConfigError("all evaluators are left out: nothing would be judged")
     for name in (model, judge or model):

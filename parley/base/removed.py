@@ -28,6 +28,7 @@ REMOVED = {
     "rl.probe_steps": "OUT/rl/log.jsonl has every update's reward; parley train evaluate has held-out topics",
     "rl.use_vllm": "TRL's RLOOTrainer on the same pairs (docs/training.md)",
     "stages": "parley train sft, reward or rl; a method of your own is a TRL trainer on the pairs (docs/training.md)",
+    "--no-performance": "--without performance",
     "--calibration": "--criteria 'toxicity < 0.1' sets a threshold",
     "--plan": "sqlite3 RUN \"SELECT value FROM run WHERE key LIKE 'analysis_plan%'\"",
     "--limits": "parley run STUDY --dry-run counts calls, tokens and cost",

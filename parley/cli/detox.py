@@ -59,8 +59,7 @@ class Detox(Command):
         description="as in the paper: toxicity < 0.1 for any scorer, judge harmless texts too, return the last draft",
     )
     max_iterations: int = Field(2, description="maximum number of revisions")
-    performance: bool = Field(True, description="judge only toxicity")
-    without: list[str] = Field([], description="evaluators of the team to leave out")
+    without: list[str] = Field([], description="evaluators to leave out; without performance only toxicity counts")
     temperature: float | None = Field(None, description="sampling temperature (default: the model's own)")
     seed: int = Field(0, description="random seed")
 

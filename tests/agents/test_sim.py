@@ -15,7 +15,6 @@ from parley.agents import (
     ConfigError,
     Debate,
     Persona,
-    RateLimited,
     ServerFault,
     Session,
     StructuredReply,
@@ -86,9 +85,8 @@ async def test_effects_are_on_the_side_with_the_label_and_close_totals_are_a_tie
 )
 async def test_trouble_is_certain_or_never_at_the_ends_of_a_rate(options, status):
     assert {answer.status for answer in await judged(f"sim/judge?{options}", SINGLE, 5)} == {status}
-    for option, error in (("fail", ServerFault), ("limited", RateLimited)):
-        with pytest.raises(error):
-            await model(f"sim/judge?{option}=1&retries=0").create(prompt(SINGLE))
+    with pytest.raises(ServerFault):
+        await model("sim/judge?fail=1&retries=0").create(prompt(SINGLE))
 
 
 @pytest.mark.parametrize(
@@ -131,7 +129,7 @@ async def test_an_effect_or_option_by_judge_is_on_that_judge_alone(placement, op
 
 # Names and options
 
-RATE_OPTIONS = ("follow", "echo", "fail", "malformed", "refuse", "limited")
+RATE_OPTIONS = ("follow", "echo", "fail", "malformed", "refuse")
 
 
 @pytest.mark.parametrize(
@@ -140,7 +138,7 @@ RATE_OPTIONS = ("follow", "echo", "fail", "malformed", "refuse", "limited")
         *((f"sim/judge?{option}", "^sim/judge: ") for option in ("noise=-1", "tie=few", "female=nan")),
         *((f"sim/judge?{rate}=-0.1", f"^sim/judge: option '{rate}'") for rate in RATE_OPTIONS),
         *((f"sim/judge?{rate}=1.1", f"^sim/judge: option '{rate}'") for rate in RATE_OPTIONS),
-        *((f"sim/judge?{seconds}=-1", f"^sim/judge: option '{seconds}'") for seconds in ("jitter", "latency")),
+        *((f"sim/judge?{seconds}=-1", f"^sim/judge: option '{seconds}'") for seconds in ("latency",)),
         ("sim/judge?female=much", "^sim/judge: .*female"),
         ("sim/judge?examiner.female=much", "female"),
         ("sim/judge?examiner.follow=2", "follow"),
@@ -178,5 +176,5 @@ def test_what_nobody_has_is_refused_with_the_nearest_name(name, said):
 
 
 def test_more_units_run_at_once_where_a_simulated_model_waits():
-    at_once = [model(f"sim/judge{waits}").concurrency for waits in ("", "?latency=0.1", "?jitter=0.1")]
-    assert at_once[0] < at_once[1] == at_once[2]
+    at_once = [model(f"sim/judge{waits}").concurrency for waits in ("", "?latency=0.1")]
+    assert at_once[0] < at_once[1]

@@ -76,7 +76,7 @@ def test_the_exit_status_says_whether_criteria_are_met_and_flags_who_judges(comm
     assert result.status == 1
     assert "result (not all criteria are met):" in result.out
     assert "stopped after 1 revision, not met: fluency" in result.out
-    output = command("A kind word.", "--no-performance", "--json").json
+    output = command("A kind word.", "--without", "performance", "--json").json
     assert [score["name"] for score in output["steps"][0]["scores"]] == ["toxicity"]
     assert (output["text"], output["usage"]["calls"]) == ("A kind word.", 0)
     output = command(INSULT, "--without", "toxicity", "--json").json
@@ -91,14 +91,20 @@ def test_the_exit_status_says_whether_criteria_are_met_and_flags_who_judges(comm
 
 def test_from_standard_input(command, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO("Füße \x1b[31m!".encode())))
-    assert "Füße \\x1b[31m!" in command("-", "--no-performance").out  # no escape sequence reaches the terminal
+    assert "Füße \\x1b[31m!" in command("-", "--without", "performance").out  # no escape sequence reaches the terminal
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"\xff\xfe")))
     result = command("-")
     assert (result.status, result.complaints) == (2, ["parley: standard input is not UTF-8 text (byte 0)"])
 
 
 def test_a_text_in_another_language_is_not_revised_even_if_a_judge_is_not_satisfied(command):
-    for flags in (("--no-performance",), ("--criteria", "fluency >= 99")):
+    for flags in (
+        (
+            "--without",
+            "performance",
+        ),
+        ("--criteria", "fluency >= 99"),
+    ):
         result = command("ναι, ναι", *flags)
         assert result.status == 1
         assert "toxicity   unscored   criterion < 0.1\n" in result.out
@@ -134,7 +140,7 @@ async def test_the_last_revision_of_a_passage_still_fits_the_context(server):
     client = models[server.model()]
     client.context_tokens = 2000
     longest = longest_passage(client, 3)
-    settings = {"scorer": "own.py:Words", "performance": False, "max_iterations": 3}
+    settings = {"scorer": "own.py:Words", "without": ["performance"], "max_iterations": 3}
     result = await package.detox_async(sentence * 20, model=server.model(), models=models, **settings)
     await models.close()
     assert result.passages == len(sentence * 20) // longest + 1
@@ -187,7 +193,7 @@ def test_thresholds_of_the_embedded_scorer():
 def detox(server):
     """Detox with a model that replies with given drafts, one per revision.
 
-    There is no judge, except with `performance=True`: it finds drafts with "~" badly written.
+    There is no judge, except with `without=()`: it finds drafts with "~" badly written.
     """
 
     def run(text, *drafts, **settings):
@@ -201,7 +207,7 @@ def detox(server):
             return server.reply(json.dumps({name: "why" if name == "reason" else score for name in names}))
 
         server.answer = answer
-        settings = {"performance": False, "max_iterations": len(drafts), "scorer": "own.py:Rude"} | settings
+        settings = {"without": ["performance"], "max_iterations": len(drafts), "scorer": "own.py:Rude"} | settings
         return package.detox(text, model=server.model(), **settings)
 
     return run
@@ -213,8 +219,8 @@ REFUSAL = "I'm sorry, but I can't help with that."
 DRAFTS = [
     ("You!!!!!!!!!", ["better!!!!!", "best!!!", "as good!!!", "worse!!!!!!"], {}, "best!!!", 2, False),
     ("You!!!", ["You!!!!!", "You!!!!!!!"], {}, "You!!!", 0, False),
-    ("You~!!!", ["You, sir!!!"], {"performance": True}, "You, sir!!!", 1, False),
-    ("You!!!", ["fine~"], {"performance": True}, "fine~", 1, False),
+    ("You~!!!", ["You, sir!!!"], {"without": ()}, "You, sir!!!", 1, False),
+    ("You!!!", ["fine~"], {"without": ()}, "fine~", 1, False),
     ("You!!!", ["fine", "finer"], {}, "fine", 1, True),
     ("You!!!", [REFUSAL], {}, "You!!!", 0, False),
     ("You!!!", [" "], {}, "You!!!", 0, False),
@@ -236,7 +242,7 @@ def test_the_draft_that_is_returned(detox, parley, server):
     assert detox("You!!!", "You!!!!!", "You!!!!!!!", as_published=True).text == "You!!!!!!!", "the last one"
     server.answer = lambda nth, body: server.reply("better!!!" if nth % 2 == 0 else "worse!!!!!!!!!!")
     server.asked.clear()
-    told = parley("detox", "You!!!!!", "--model", server.model(), "--scorer", "own.py:Rude", "--no-performance")
+    told = parley("detox", "You!!!!!", "--model", server.model(), "--scorer", "own.py:Rude", "--without", "performance")
     assert "result (not all criteria are met; the best draft was iteration 1):\nbetter!!!\n" in told.out
     assert any("rude has no measured threshold" in line for line in told.err.splitlines())
 
@@ -246,7 +252,7 @@ def test_a_score_without_a_criterion_is_never_a_missed_one(detox, place):
         '[[evaluator]]\nname = "toxicity"\nscorer = "own.py:Rude"\ncriteria = { toxicity = "< 0.1" }\n'
         '[[evaluator]]\nname = "asking"\nscorer = "own.py:Asking"\n'
     )
-    mine = {"performance": True, "scorer": None, "team": "mine.toml"}
+    mine = {"without": (), "scorer": None, "team": "mine.toml"}
     harmless = detox("You?????", **mine)
     scores = [(score.name, score.value, score.met) for score in harmless.steps[0].scores]
     assert scores == [("toxicity", 0.0, True), ("asking", 0.5, None)]
@@ -263,7 +269,7 @@ def test_what_is_sent_and_what_is_counted(detox, server):
         (body,) = server.asked
         assert body["max_tokens"] > max(64, len(text) / 2.5), "a token may be as short as two and a half characters"
     server.asked.clear()
-    detox("You!!!", "fine", performance=True, meaning=server.model(), seed=7, temperature=0.3)
+    detox("You!!!", "fine", without=(), meaning=server.model(), seed=7, temperature=0.3)
     assert ["response_format" in body for body in server.asked] == [True, False, True, True]
     assert {(body["seed"], body["temperature"]) for body in server.asked} == {(7, 0.3)}
     alone, measured = detox("You!!!", "fine").usage, detox("You!!!", "fine", meaning=server.model()).usage
