@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
+import sysconfig
+import time
+import urllib.request
 import venv
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from packaging.utils import canonicalize_name
@@ -158,3 +164,61 @@ def test_pip_finds_versions_beside_other_frameworks_of_agents(wheel: Path, tmp_p
     assert found["autogen-core"] >= Version("0.7.5")
     assert found["openai-agents"] >= Version("0.24")
     assert found["inspect-ai"] >= Version("0.3.285")
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The repository as it is cloned, with its links."""
+    clone = tmp_path_factory.mktemp("clone")
+    for name in call("git", "ls-files", cwd=ROOT).splitlines():
+        (clone / name).parent.mkdir(parents=True, exist_ok=True)
+        if os.path.lexists(ROOT / name):
+            shutil.copy2(ROOT / name, clone / name, follow_symlinks=False)
+    return clone
+
+
+def asked_for(address: str, path: str) -> Any:
+    """The viewer's answer to a request of its pages."""
+    with urllib.request.urlopen(f"{address}/api/{path}", timeout=30) as response:
+        return json.load(response)
+
+
+def test_the_readmes_first_block_and_the_viewer_work_in_a_clone_as_installed(wheel: Path, clone: Path) -> None:
+    """As printed, but the wheel and its dependencies come from this machine, and the model is a simulated one.
+
+    Nothing in the current folder may be imported in place of what is installed, and the clone has a `parley/`.
+    """
+    printed = re.findall(r"```sh\n(.*?)```", (clone / "README.md").read_text("utf-8"), re.DOTALL)
+    install, first = printed[0].strip().rsplit(" && ", 1)
+    assert install.startswith("python3 -m venv --upgrade-deps .venv && .venv/bin/pip install ")
+    venv.create(clone / ".venv", with_pip=False)
+    (library,) = (clone / ".venv" / "lib").glob("python3*/site-packages")
+    (library / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    pip("install", "--target", library, wheel, cwd=clone)
+    shutil.copytree(library / "bin", clone / ".venv" / "bin", dirs_exist_ok=True)
+    script = clone / ".venv" / "bin" / "parley"
+    script.write_text(f"#!{clone}/.venv/bin/python\n" + script.read_text().partition("\n")[2])
+    (clone / "random.py").write_text("raise RuntimeError('code from the current folder was run')\n")
+    variables = {"PARLEY_HOME": "", "XDG_CACHE_HOME": str(clone.parent / "cache")}
+    done = start("sh", "-c", f"{first} --model sim/judge?female=+0.6", cwd=clone, **variables)
+    assert done.returncode == 0, done.stdout[-1500:] + done.stderr[-1500:]
+    show = printed[1].strip().splitlines()
+    assert show == [".venv/bin/parley view", ".venv/bin/parley view --example"]
+    environment = {**os.environ, **variables}
+    environment.pop("PYTHONPATH", None)
+    for command in show:
+        words = [*command.split(), "--no-browser", "--port", "0"]
+        with subprocess.Popen(words, cwd=clone, env=environment, stdout=subprocess.PIPE, text=True) as viewer:
+            try:
+                assert viewer.stdout is not None
+                address = re.search(r"http://[\d.:]+", viewer.stdout.readline())
+                assert address is not None
+                name = asked_for(address.group(), "runs")["runs"][0]
+                until = time.monotonic() + 120
+                while not (page := asked_for(address.group(), f"headline?run={name}")).get("headline"):
+                    assert time.monotonic() < until, page
+                    time.sleep(0.2)
+            finally:
+                viewer.kill()
+        assert page["headline"]["answer"], page
+    assert not (clone / ".parley").exists()

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from parley.analysis.malibu.ballots import check_scores
+from parley.analysis.malibu.ballots import TALK, check_scores
 from parley.analysis.malibu.bases import by_base_section
 from parley.analysis.malibu.blockers import blockers, with_blockers, without_unread
 from parley.analysis.malibu.conclusions import MARGIN, Blockers, reversible
@@ -98,7 +98,14 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
         *talk,
         *(further_sections(data, heard, context) if context.further else ()),
     ]
-    plots = [forest for section in sections for forest in section.forests]
+    aloud = {id(section) for section in talk}
+    plots = [
+        replace(
+            plot, lines=tuple(_narrowed(line, debates if id(section) in aloud else data, data) for line in plot.lines)
+        )
+        for section in sections
+        for plot in section.forests
+    ]
     # Where all was read there is nothing to draw; where nothing was, that is no answer to the study's question.
     some_unread = any(plot.lines for plot in plots) and any(
         line.estimate for plot in lost.forests for line in plot.lines
@@ -143,6 +150,29 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
         beside=(*chi_square.words[:1], *_win_rates(rates, blocked), *list(asked_words(data, talked))[:1]),
         extent=_extent(data),
         families=_families(planned),
+    )
+
+
+def _narrowed(line: Line, read: PanelData, data: PanelData) -> Line:
+    """The line without the units that share its facets and are read for other questions: debates, or second readings.
+
+    Args:
+        line: The line.
+        read: The verdicts that it is computed from, which are those of debates or of ballots.
+        data: All verdicts.
+    """
+    if line.units.get("phase") not in (("1",), ("2",)):
+        return line
+    own = read.verdicts[read.verdicts["phase"].astype(str).isin(line.units["phase"])]
+    if "identity" in line.units:
+        own = own[own["identity"] != ""]
+    narrower: dict[str, tuple[str, ...]] = {}
+    if data.staged and data.all_verdicts["stage"].nunique() > 1:
+        narrower["stage"] = tuple(own["stage"].astype(str).unique()) if "stage" in own else (TALK,)
+    if len(data.again) or data.all_verdicts["control"].nunique() > 1:
+        narrower["control"] = tuple(own["control"].astype(str).unique())
+    return replace(
+        line, units={**line.units, **{name: values for name, values in narrower.items() if len(values) == 1}}
     )
 
 

@@ -182,10 +182,19 @@ def _headed(lines: Sequence[Line], phase: int) -> list[Line]:
         replace(
             line,
             group=(model := str(line.about["model"])) if several else "",
-            units={"phase": (str(phase),), **({"model": (model,)} if several else {})},
+            units={"phase": (str(phase),), **_texts(line, phase), **({"model": (model,)} if several else {})},
         )
         for line in lines
     ]
+
+
+def _texts(line: Line, phase: int) -> dict[str, tuple[str, ...]]:
+    """The flaws and doses of the texts that a line compares with the good one, which stands by itself in phase 3."""
+    flaw, dose = (str(line.about[name]) for name in ("flaw", "dose"))
+    flaws = FLAWS if flaw == ALL else (flaw,)
+    doses = dict.fromkeys(str(each) for kind, each in NAMES if kind in flaws) if dose == ALL else (dose,)
+    good = ("",) if phase == 3 else ()
+    return {"flaw": (*good, *flaws), "dose": (*(["0"] if good else []), *doses)}
 
 
 def _tested(line: Line) -> Line:

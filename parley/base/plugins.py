@@ -13,6 +13,7 @@ import difflib
 import importlib.util
 import os
 import sys
+import sysconfig
 import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -124,10 +125,13 @@ def child_environment() -> dict[str, str]:
     """The environment for a Python that we start with `-P`: it looks for modules where this one does.
 
     `python -c`, `python -m` and an empty entry of PYTHONPATH each put the current folder first, and then anybody's
-    `random.py` in it runs as code.
+    `random.py` in it runs as code. A Parley that was itself found there, as in a checkout, is found again.
     """
     environment, own = dict(os.environ), set(absolute_path())
     entries = [os.path.abspath(entry) for entry in environment.pop("PYTHONPATH", "").split(os.pathsep) if entry]
+    ours = str(Path(os.path.abspath(__file__)).parents[2])
+    if ours in own.difference(entries, map(sysconfig.get_path, ("purelib", "platlib"))):
+        entries.insert(0, ours)
     if kept := [entry for entry in entries if entry in own]:
         environment["PYTHONPATH"] = os.pathsep.join(kept)
     return environment

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from parley import __version__
+from parley.base.plugins import child_environment
 from parley.runs import RunFile
 from parley.runs.notes import NotesFile
 from parley.viewer.headline import comparison, headline
@@ -177,7 +178,8 @@ def _size(job: Job) -> int:
 
 def _start() -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "parley.viewer.reporter"],
+        [sys.executable, "-P", "-m", "parley.viewer.reporter"],
+        env=child_environment(),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

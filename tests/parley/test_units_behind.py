@@ -1,0 +1,100 @@
+"""The units that a line lists are those that it is computed from: all of them, and no others."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import parley
+from parley.analysis.stats.results import Line
+from parley.cli.found_units import FoundUnit, find_units, units_behind
+from parley.reports import make_report, making
+from parley.runs import RunFile
+from parley.runs.example import example_runs
+
+FACETS = ("phase", "stage", "control", "flaw", "dose", "identity")
+"""Listed units that agree in these are left out together: without them, a line must change."""
+Key = tuple[str, ...]
+
+
+def lines_of(path: Path, ids: Collection[str] | None = None) -> dict[Key, tuple[object, ...]]:
+    """The numbers of every line of a report, from these units of a run alone."""
+    with pytest.MonkeyPatch.context() as patch:
+        if ids is not None:
+            whole = making.load_run
+
+            def load(path: Path) -> making.LoadedRun:
+                run = whole(path)
+                parts = {name: getattr(run, name) for name in ("verdicts", "units")}
+                return replace(run, **{name: part[part["unit"].isin(ids)] for name, part in parts.items()})
+
+            patch.setattr(making, "load_run", load)
+        try:
+            report = make_report([path], draws=20)
+        except parley.agents.ConfigError:  # nothing is left
+            return {}
+    return {key_of(plot.name, line): numbers(line) for plot in report.forests for line in plot.lines}
+
+
+def key_of(plot: str, line: Line) -> Key:
+    return (plot, *(str(value) for value in line.about.values()))
+
+
+def numbers(line: Line) -> tuple[object, ...]:
+    """What a line says of its units; corrections depend on the other lines, and intervals on draws."""
+    return (f"{line.estimate:.9f}", line.n, line.clusters, tuple((name, f"{v:.9f}") for name, v in line.values.items()))
+
+
+@pytest.fixture(scope="module", params=["quick", "staged", "talk", "paper"])
+def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("runs") / f"{request.param}.sqlite"
+    design = {"suite": "quick"} if request.param == "quick" else {"suite": "tiny", "design": request.param}
+    parley.run("malibu", model="sim/judge?female=+0.6", out=str(path), **design)
+    return path
+
+
+def groups(units: Collection[FoundUnit]) -> dict[Key, set[str]]:
+    found: dict[Key, set[str]] = {}
+    for unit in units:
+        found.setdefault(tuple(unit.facets.get(name, "") for name in FACETS), set()).add(unit.id)
+    return found
+
+
+def check(run: Path, *, others: bool) -> None:
+    report, whole = make_report([run], draws=20), lines_of(run)
+    by_units: dict[tuple[object, ...], list[Key]] = {}
+    for plot in report.forests:
+        for line in plot.lines:
+            by_units.setdefault(tuple(line.units.items()), []).append(key_of(plot.name, line))
+    wrong = []
+    with RunFile.open(run) as file:
+        for facets, keys in by_units.items():
+            listed = [unit for unit in find_units(file, dict(facets)) if unit.status == "done"]  # type: ignore[arg-type]
+            ids = {unit.id for unit in listed}
+            alone = lines_of(run, ids)
+            wrong += [("too few", key, len(ids)) for key in keys if alone.get(key) != whole[key]]
+            for group, own in groups(listed).items() if others else ():
+                without = lines_of(run, ids - own)
+                wrong += [("too many", key, group) for key in keys if without.get(key) == whole[key]]
+    assert not wrong, "\n".join(map(str, wrong))
+
+
+def test_every_line_is_computed_from_exactly_the_units_that_it_lists(run: Path) -> None:
+    check(run, others=True)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", list(example_runs()))
+def test_the_units_behind_the_lines_of_the_shipped_examples_are_all_that_they_need(name: str) -> None:
+    check(Path(example_runs()[name]), others=False)
+
+
+def test_debates_are_not_behind_a_finding_of_silent_ballots(tmp_path: Path) -> None:
+    path = tmp_path / "quick.sqlite"
+    parley.run("malibu", model="sim/judge?female=+0.6", suite="quick", out=str(path))
+    with RunFile.open(path) as file:
+        behind = units_behind(file, make_report([path], draws=20), 1)
+        assert {unit.facets["stage"] for unit in behind.units} == {"silent"}
