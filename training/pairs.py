@@ -18,6 +18,7 @@ from pydantic_core import from_json
 
 from parley.agents import seed_from
 from parley.base.errors import ConfigError
+from parley.base.files import new_file
 from parley.base.text import plural
 from parley.judging.rldf.roles import load_bias
 from parley.judging.rldf.statements import SPLITS, split_topics
@@ -242,6 +243,5 @@ def message(role: str, content: str) -> dict[str, str]:
 def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     """Writes rows as JSON lines. The file gets its name when it is complete, since it may be read after a crash."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(".part")
-    part.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8")
-    part.replace(path)
+    with new_file(path, Path.is_file) as file:
+        file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)

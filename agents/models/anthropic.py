@@ -106,6 +106,8 @@ class AnthropicClient(RemoteClient):
             ),
             default_headers={"Accept-Encoding": "identity"},
         )
+        if self.base_url != self.default_url:  # ANTHROPIC_CUSTOM_HEADERS, which the SDK has read, may have a secret
+            self.sdk._custom_headers = {"Accept-Encoding": "identity"}
 
     def model_list(self) -> tuple[str, dict[str, str]] | None:
         return f"{self.base_url}/v1/models?limit=1000", {"x-api-key": self._key, "anthropic-version": "2023-06-01"}

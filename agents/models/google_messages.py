@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import logging
 import os
 import re
 import ssl
@@ -35,6 +36,8 @@ from parley.agents.models.thoughts import join_thoughts
 from parley.agents.models.wire import valid_cached_count
 from parley.base.errors import ServerFault
 
+# Where both keys are set it says "Using GOOGLE_API_KEY", and uses the one that it is given.
+logging.getLogger("google_genai._api_client").addFilter(lambda record: "GEMINI_API_KEY are set" not in str(record.msg))
 BLOCKED = frozenset({"SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII"})
 MALFORMED = frozenset({"MALFORMED_FUNCTION_CALL", "MALFORMED_RESPONSE", "UNEXPECTED_TOOL_CALL"})
 FINISH: dict[str, FinishReasons] = {"STOP": "stop", "MAX_TOKENS": "length", "CONTINUATION": "length"}

@@ -19,6 +19,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import torch
 import transformers
+from huggingface_hub.utils import disable_progress_bars
 from pydantic import BaseModel, Field
 
 from parley.agents.models.base import Client
@@ -143,6 +144,7 @@ class HfClient(Client):
     def _load(self) -> None:
         transformers.logging.set_verbosity_error()
         transformers.logging.disable_progress_bar()
+        disable_progress_bars()
         device = self.options.device or ("cuda" if torch.cuda.is_available() else "cpu")
         dtype = self.options.dtype
         if dtype == "auto" and device == "cpu":

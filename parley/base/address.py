@@ -25,15 +25,17 @@ def plain_address(url: str) -> str:
     """The URL without a trailing slash; ValueError if it is not one, with a message that never quotes a secret."""
     try:
         parts = urlsplit(url)
-        host = parts.hostname
+        host, port = parts.hostname, parts.port
     except ValueError:
-        raise ValueError("it is not an address like https://host:port/v1") from None
+        raise ValueError("it is not an address like https://host:port/v1, with a port up to 65535") from None
     if "@" in (parts.netloc or url):
         raise ValueError("it must not contain a user or password; keys come from the environment")
     if parts.scheme not in ("http", "https") or not host:
         raise ValueError(f"'{url.partition('?')[0]}' must begin with http:// or https:// and a host")
     if parts.query or parts.fragment:
         raise ValueError("it must not contain ? or #; keys come from the environment")
+    if port == 0:
+        raise ValueError("a port is a number from 1 to 65535")
     return url.rstrip("/")
 
 

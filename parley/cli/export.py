@@ -10,6 +10,7 @@ from typing import Literal
 from pydantic import Field
 
 from parley.base.errors import ConfigError, explain_unwritable
+from parley.base.files import WITH_FORCE, new_file, refuse
 from parley.base.text import plural
 from parley.cli.command import Answer, Command
 from parley.cli.flags import Positional
@@ -59,17 +60,11 @@ class Export(Settings, Command):
         target = Path(self.to or ".")
         if target.suffix != ".jsonl":
             target /= f"{self.run[0].stem}.jsonl"
-        if target.exists() and not self.force:
-            raise ConfigError(f"{target} already exists; choose another name with --to, or overwrite it with --force")
-        part = target.with_name(target.name + ".part")
-        try:
-            with explain_unwritable(target):
-                target.parent.mkdir(parents=True, exist_ok=True)
-                with part.open("w", encoding="utf-8") as file:
-                    file.writelines(to_transcripts(self.run[0]))
-                part.replace(target)
-        finally:
-            part.unlink(missing_ok=True)
+        refuse(target, lambda path: self.force, WITH_FORCE)
+        with explain_unwritable(target):
+            target.parent.mkdir(parents=True, exist_ok=True)
+        with new_file(target, lambda path: self.force and path.is_file() and not path.samefile(self.run[0])) as file:
+            file.writelines(to_transcripts(self.run[0]))
         return Answer({"to": target}, [f"written to {target}"])
 
 

@@ -117,7 +117,7 @@ class Run(Command):
         # Where the file was removed meanwhile, that was reported.
         if self.to and writer and ended.path == job.path and (not answer.status or job.path.exists()):
             written = writer.make(job.study, job.path)
-            save(written, self.to, job.path)
+            save(written, self.to, job.path, force=self.force)
             data, lines = {**answer.data, "to": self.to}, [f"{written.about}: {self.to}"]
             return Answer(data, lines, answer.status or int(written.missing))
         return answer

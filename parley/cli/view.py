@@ -12,7 +12,8 @@ from typing import ClassVar
 from pydantic import Field
 from yarl import URL
 
-from parley.base.errors import ConfigError, explain_unwritable
+from parley.base.errors import ConfigError
+from parley.base.files import new_file, refuse
 from parley.cli.command import Answer, Command
 from parley.cli.flags import Positional, Repeated
 from parley.cli.shared import FOLDER, newest_run
@@ -41,7 +42,7 @@ class View(Command):
     host: str = Field(
         "127.0.0.1", title="ADDRESS", description="address to listen on; any but loopback requires a token"
     )
-    port: int = Field(PORT, description="port to listen on; 0 picks a free one")
+    port: int = Field(PORT, ge=0, le=65535, description="port to listen on; 0 picks a free one")
     browser: bool = Field(True, description="do not open a browser")
     export: Path | None = Field(None, title="FILE", description="write one self-contained HTML file instead of serving")
     where: Repeated[list[str]] = Field(
@@ -57,6 +58,8 @@ class View(Command):
             raise ConfigError(
                 f"there is no run or folder {path}; parley view --example shows a run that ships with Parley"
             )
+        if path.suffix in (".csv", ".json", ".jsonl", ".toml", ".yaml", ".html", ".md", ".parquet"):
+            raise ConfigError(f"{path} is not a run file: parley view opens a run file (.sqlite), or a folder of them")
         if self.export:
             return _export(example or self.path or newest_run(), self.export, self.where)
         newest = example.name if example else None if self.path else next(iter(RunFolder(path).names()), None)
@@ -84,9 +87,19 @@ async def _serve(path: Path, newest: str | None, host: str, port: int, *, browse
     await serve(path, host, port, announce)
 
 
+def is_page(path: Path) -> bool:
+    """Whether a file is a page that was written here before."""
+    try:
+        with path.open(encoding="utf-8") as file:
+            return "<title>Parley</title>" in file.read(1000)
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
 def _export(run_path: Path, target: Path, where: list[str]) -> Answer:
     if run_path.is_dir():
         raise ConfigError("--export needs one run file, got a folder")
+    refuse(target, is_page)
     filters: dict[str, list[str]] = {}
     for text in where:
         key, sign, value = text.partition("=")
@@ -98,8 +111,6 @@ def _export(run_path: Path, target: Path, where: list[str]) -> Answer:
         with run.file() as file:
             units = matching_units(file, filters, finished=False)
         page = export_page(RunFolder(run_path), run, run_path.name, units)
-    part = target.with_name(target.name + ".part")
-    with explain_unwritable(target):
-        part.write_text(page, "utf-8")
-        part.replace(target)
+    with new_file(target, is_page) as file:
+        file.write(page)
     return Answer(lines=[f"{target}: {len(page) / 1e6:.1f} MB, opens offline in any browser"])

@@ -11,7 +11,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from parley.base.errors import ConfigError, ParleyError, explain_unwritable
+from parley.base.errors import ConfigError, ParleyError
+from parley.base.files import WITH_FORCE, new_file, refuse
 from parley.base.text import plural
 from parley.runs import RunFile
 
@@ -103,15 +104,14 @@ def refuse_overwriting(target: Path, run: Path, suffix: str, *, force: bool) -> 
     """
     if target.suffix != suffix:
         raise ConfigError(f"{target}: the file's name must end in {suffix}")
-    if target.exists() and not force and not _is_unedited(target, run):
-        raise ConfigError(f"{target} already exists; choose another file with --to, or overwrite it with --force")
+    refuse(target, lambda path: force or _is_unedited(path, run), WITH_FORCE)
 
 
-def save(written: Written, target: Path, run: Path) -> None:
+def save(written: Written, target: Path, run: Path, *, force: bool) -> None:
     """Write the file, with a heading that says which run wrote it."""
-    with explain_unwritable(target):
-        heading = f"{_signature(run, written.text)}, which has every attempt. {written.remark}"
-        target.write_text(f"{heading}\n{written.text}", "utf-8")
+    heading = f"{_signature(run, written.text)}, which has every attempt. {written.remark}"
+    with new_file(target, lambda path: force or _is_unedited(path, run)) as file:
+        file.write(f"{heading}\n{written.text}")
 
 
 def _signature(run: Path, body: str) -> str:

@@ -24,6 +24,8 @@ from parley.analysis.reporting.forest import Forest
 from parley.analysis.reporting.plan import PlannedRun, with_analysis_plan
 from parley.analysis.reporting.report import Report, ReportContext
 from parley.analysis.reporting.verdicts import MissingColumns
+from parley.base.home import say
+from parley.base.text import plural
 from parley.judging import HasAnalysisPlan
 from parley.reports.cautions import cautions, cut_cautions, judging_cautions, scale_cautions, unfinished_cautions
 from parley.reports.labelled import has_labels, with_labels
@@ -50,6 +52,15 @@ def report(run: str | Path, *runs: str | Path, draws: int = 2000, seed: int = 0,
     return make_report([Path(run), *map(Path, runs)], draws=draws, seed=seed, margin=margin)
 
 
+def different(paths: Sequence[Path]) -> list[Path]:
+    """The files, each once: a run that is given twice has no more evidence than it has."""
+    once = {path.resolve(): path for path in reversed(paths)}
+    kept = [path for path in paths if once[path.resolve()] is path]
+    if len(kept) < len(paths):
+        say(f"{plural(len(paths) - len(kept), 'file is', 'files are')} given twice: each run counts once")
+    return kept
+
+
 def make_report(
     paths: Sequence[Path],
     *,
@@ -74,7 +85,7 @@ def make_report(
         raise ConfigError("--margin must be a number above 0")
     # Texts as Python objects, as where pyarrow is not installed: with its arrays a report takes a quarter longer.
     with explain_damage(*paths), pd.option_context("mode.string_storage", "python"):
-        runs = [load_run(path) for path in paths]
+        runs = [load_run(path) for path in different(paths)]
         return _report(runs, draws=draws, seed=seed, margin=margin, study=study, further=further)
 
 

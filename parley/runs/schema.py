@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-from parley.base.errors import ConfigError, ParleyError
+from parley.base.errors import ConfigError, ParleyError, explain_unwritable
+from parley.base.files import unused_file
 from parley.judging import Unit
 from parley.runs.opening import NotOpened, RunFileError, SchemaEntry, entries_of, reason, refuse_foreign_schema
 from parley.runs.rows import Row, Rows, text_id
@@ -75,9 +76,9 @@ def create_file(path: Path, info: Mapping[str, Any], prompts: Mapping[str, str],
     """Write the file under another name, then rename it."""
     if long := [key for key, value in info.items() if len(json.dumps(value)) > LONGEST_INFO]:
         raise ConfigError(f"this run's {long[0]} takes more than {LONGEST_INFO:,} bytes; make several runs of it")
-    part = path.with_name(path.name + ".part")
+    with explain_unwritable(path, RunFileError):
+        part = unused_file(path)
     try:
-        part.unlink(missing_ok=True)
         db = sqlite3.connect(part, isolation_level=None)
         db.execute("PRAGMA journal_mode = OFF")
         _fill_database(db, info, prompts, plan)

@@ -193,7 +193,7 @@ def test_a_run_goes_from_topics_to_a_dataset(parley: Any, place: Path) -> None:
     assert done.out.count("    chosen:  ") == done.out.count("    rejected:  ") == 3
     assert (written, load) == ("written to pairs", "load it:  datasets.load_dataset('pairs')")
     assert parley(*run, "--export", "trl", "--to", "pairs").complaints == [
-        "parley: pairs already exists; choose another folder with --to, or overwrite it with --force"
+        "parley: pairs already exists; choose another name with --to, or overwrite it with --force"
     ]
     datasets = pytest.importorskip("datasets")
     (file,) = (place / "runs").glob("rldf-*.sqlite")

@@ -85,7 +85,7 @@ def test_derive_and_respond_write_a_suite_that_can_be_run(parley, derive, author
 def test_a_file_of_the_users_is_not_overwritten_without_force(parley, author, derive, respond, place):
     (place / "mine.toml").write_text("# my own work\n")
     for words in (derive, respond):
-        said = "mine.toml already exists; choose another file with --to, or overwrite it with --force"
+        said = "mine.toml already exists; choose another name with --to, or overwrite it with --force"
         one_line(parley(*words, "--to", "mine.toml"), 2, said)
     assert (place / "mine.toml").read_text() == "# my own work\n"
     assert author.asked == [], "and no model was called"

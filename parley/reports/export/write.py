@@ -8,10 +8,7 @@ from __future__ import annotations
 import json
 import math
 import os
-import shutil
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -19,7 +16,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from parley.agents import ConfigError, ParleyError
-from parley.base.errors import explain_unwritable
+from parley.base.files import WITH_FORCE, new_folder, refuse
 from parley.reports.export.card import card
 from parley.reports.export.dataset import Dataset, Table, make_dataset
 from parley.reports.export.settings import Settings
@@ -40,21 +37,31 @@ def write_dataset(dataset: Dataset, target: Path, *, force: bool = False) -> Pat
     tables = dataset.tables()
     writers = {"parquet": _parquet, "hub": _parquet, "datasets": _datasets}
     write = writers.get(dataset.settings.format, _jsonl)
-    with _moved_when_complete(target) as folder:
+    with new_folder(target, lambda path: force and is_export(path)) as folder:
         for name, table in tables.items():
             write(folder / name, table)
-        facts = json.dumps(manifest(dataset, tables), indent=2, allow_nan=False, ensure_ascii=False)
-        for file, text in (("README.md", card(dataset, tables)), (MANIFEST, facts)):
-            (folder / file).write_text(text, "utf-8")
+        (folder / "README.md").write_text(card(dataset, tables), "utf-8")
+        facts = manifest(dataset, tables) | {"files": [*_files(folder), MANIFEST]}
+        (folder / MANIFEST).write_text(json.dumps(facts, indent=2, allow_nan=False, ensure_ascii=False), "utf-8")
     return target
 
 
 def refuse_folder(target: Path, *, force: bool) -> None:
     """Raise `ConfigError` if a dataset may not be written there."""
-    if target.exists() and not (target / MANIFEST).is_file():
-        raise ConfigError(f"{target} already exists and is not an export: choose another folder with --to")
-    if target.exists() and not force:
-        raise ConfigError(f"{target} already exists; choose another folder with --to, or overwrite it with --force")
+    refuse(target, is_export, " and is not an export, or has other files: choose another folder with --to")
+    refuse(target, lambda path: force, WITH_FORCE)
+
+
+def is_export(folder: Path) -> bool:
+    """Whether a folder is an earlier export, and has no other files than that wrote."""
+    try:
+        return set(_files(folder)) <= set(json.loads((folder / MANIFEST).read_text("utf-8"))["files"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def _files(folder: Path) -> list[str]:
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir())
 
 
 def dataset(*runs: str | Path, **settings: Any) -> Any:
@@ -98,22 +105,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _plain(inner) for key, inner in value.items()}
     return None if isinstance(value, float) and math.isnan(value) else value
-
-
-@contextmanager
-def _moved_when_complete(target: Path) -> Iterator[Path]:
-    """A folder that is moved to the target at the end of the block, or removed if the block fails."""
-    part = target.with_name(target.name + ".part")
-    try:
-        with explain_unwritable(target):
-            shutil.rmtree(part, ignore_errors=True)
-            part.mkdir(parents=True)
-            yield part
-            if target.exists():
-                shutil.rmtree(target)
-            part.rename(target)
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
 
 
 def _jsonl(folder: Path, table: Table) -> None:

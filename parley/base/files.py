@@ -1,0 +1,102 @@
+"""Writes files and folders: whole or not at all, and over nothing that is not ours.
+
+    with new_file(Path("page.html"), ours=is_page) as file:
+        file.write(page)
+
+What is written has a name of its own, next to the target, until it is complete.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO
+
+from parley.base.errors import ConfigError, explain_unwritable
+
+Ours = Callable[[Path], bool]
+"""Says whether an existing file or folder may be replaced."""
+
+
+WITH_FORCE = "; choose another name with --to, or overwrite it with --force"
+
+
+def nobodys(path: Path) -> bool:
+    """The rule of targets that must not exist."""
+    return False
+
+
+def refuse(target: Path, ours: Ours, hint: str = "; choose another name") -> None:
+    """Raise `ConfigError` if the target exists and may not be overwritten.
+
+    Args:
+        target: The file or folder.
+        ours: Says whether an existing one may be overwritten.
+        hint: What to do instead.
+    """
+    if os.path.lexists(target) and not ours(target):
+        raise ConfigError(f"{target} already exists{hint}")
+
+
+@contextmanager
+def new_file(target: Path, ours: Ours = nobodys) -> Iterator[TextIO]:
+    """A text file that gets the target's name at the end of the block, or is removed if the block fails.
+
+    Args:
+        target: The file.
+        ours: Says whether an existing one may be overwritten.
+    """
+    refuse(target, ours)
+    with explain_unwritable(target):
+        part = unused_file(target)
+    try:
+        with explain_unwritable(target):
+            with part.open("w", encoding="utf-8", newline="\n") as file:
+                yield file
+            refuse(target, ours)
+            part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+@contextmanager
+def new_folder(target: Path, ours: Ours = nobodys) -> Iterator[Path]:
+    """A folder that gets the target's name at the end of the block, or is removed if the block fails.
+
+    Args:
+        target: The folder.
+        ours: Says whether an existing one may be replaced, with all that is in it.
+    """
+    refuse(target, ours)
+    with explain_unwritable(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        part, old = (Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent)) for _ in range(2))
+    try:
+        with explain_unwritable(target):
+            yield part
+            _share(part, 0o777)
+            refuse(target, ours)
+            if target.exists():
+                target.rename(old / target.name)
+            part.rename(target)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def unused_file(target: Path) -> Path:
+    """An empty file next to the target, with a name that nothing had."""
+    number, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    os.close(number)
+    _share(Path(name), 0o666)
+    return Path(name)
+
+
+def _share(path: Path, mode: int) -> None:
+    """Give what `tempfile` made for one user the permissions that new files have."""
+    os.umask(mask := os.umask(0))
+    path.chmod(mode & ~mask)
