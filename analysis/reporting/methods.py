@@ -1,10 +1,8 @@
-"""A report's methods paragraph and its references, both from what the run files say."""
+"""A report's methods paragraph, from what the run files say."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from importlib.resources import files
 from typing import Any
 
 import pandas as pd
@@ -26,17 +24,16 @@ UNUSED = {
 }
 """Settings that a MALIBU design does not use: silent ballots write nothing, and are read from probabilities."""
 CITED = {
-    "malibu": ("mirza2025malibu",),
-    "rldf": ("cheng2024rldf",),
-    "framing": ("cheng2024rldf",),
-    "rubric": ("cheng2024rldf",),
-    "stardtox": ("tahmasebi2025stardtox", "gehman2020realtoxicityprompts"),
-    "bbq": ("parrish2022bbq",),
-    "squad": ("rajpurkar2018squad2",),
+    "malibu": ("Mirza et al., 2025",),
+    "rldf": ("Cheng et al., 2024",),
+    "framing": ("Cheng et al., 2024",),
+    "rubric": ("Cheng et al., 2024",),
+    "stardtox": ("Tahmasebi et al., 2025", "Gehman et al., 2020"),
+    "bbq": ("Parrish et al., 2022",),
+    "squad": ("Rajpurkar et al., 2018",),
 }
-CORRECTED = "corrected"
-"""The table in which people's labels correct the judge."""
-METHODS = {"mabrf": "roy2025mabrf", "stardtox": "tahmasebi2025stardtox"}
+"""The paper and the data of each study; CITATION.cff has the papers in full."""
+METHODS = {"mabrf": "Roy and Rehman, 2025", "stardtox": "Tahmasebi et al., 2025"}
 """Citations for each method of asking."""
 
 
@@ -53,10 +50,10 @@ def _run(run: Mapping[str, Any]) -> Iterator[str]:
     units = run.get("units") or {}
     study, total, done = str(run.get("study", "unknown")), sum(units.values()), units.get("done", 0)
     models = ", ".join(run.get("models") or ("an unknown model",))
-    keys = _keys_of(run)
+    cited = f" ({'; '.join(papers)})" if (papers := _papers_of(run)) else ""
     yield (
-        f"We ran the study {study}{_cited(*keys)} with Parley{_cited('parley')}, which is built on AutoGen"
-        f"{_cited('wu2023autogen')}, on {models}."
+        f"We ran the study {study}{cited} with Parley (The Parley developers, 2026), which is built on AutoGen "
+        f"(Wu et al., 2023), on {models}."
     )
     seed = f" (random seed {run['seed']})" if run.get("seed") is not None else ""
     failed = f"; {units['failed']:,} failed" if units.get("failed") else ""
@@ -81,19 +78,6 @@ def _run(run: Mapping[str, Any]) -> Iterator[str]:
 
 def _listed(words: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
-
-
-def _cited(*keys: str) -> str:
-    """The references as they stand in a text: " (Wu et al., 2023)"; "" for none."""
-    named = [_author_and_year(_entries()[key]) for key in keys]
-    return f" ({'; '.join(named)})" if named else ""
-
-
-def _author_and_year(entry: str) -> str:
-    fields = dict(re.findall(r"^  (\w+) = \{+(.*?)\}+,?$", entry, re.MULTILINE))
-    authors = [name.partition(",")[0] for name in fields["author"].split(" and ")]
-    first = authors[0] if len(authors) == 1 else " and ".join(authors) if len(authors) == 2 else f"{authors[0]} et al."
-    return f"{first}, {fields['year']}"
 
 
 def _plain(value: Any) -> str:
@@ -128,31 +112,9 @@ def _clusters(report: Report, table: str) -> str:
     return f" over {plural(high, 'cluster')}" if low == high else f" over {low:,} to {plural(high, 'cluster')}"
 
 
-def references(report: Report) -> str:
-    """BibTeX of what the runs used: Parley, AutoGen, and the papers and data of each study.
-
-    Args:
-        report: With the runs that it was made from.
-    """
-    keys = ["parley", *(["wu2023autogen"] if report.runs else [])]
-    for run in report.runs:
-        keys += _keys_of(run)
-    if any(table.name == CORRECTED for table in report.tables):
-        keys += ["angelopoulos2023ppi", "angelopoulos2023ppiplus"]
-    if any("Holm" in forest.note for forest in report.forests):
-        keys.append("holm1979")
-    known = _entries()
-    return "\n\n".join(known[key] for key in dict.fromkeys(keys))
-
-
-def _keys_of(run: Mapping[str, Any]) -> list[str]:
+def _papers_of(run: Mapping[str, Any]) -> list[str]:
     """What a run's study and its methods of asking are cited by."""
     asked = (run.get("config") or {}).get("method") or ()
     named = [asked] if isinstance(asked, str) else asked
-    own = [key for method, key in METHODS.items() if any(str(name).startswith(method) for name in named)]
+    own = [paper for method, paper in METHODS.items() if any(str(name).startswith(method) for name in named)]
     return list(dict.fromkeys([*CITED.get(str(run.get("study")), ()), *own]))
-
-
-def _entries() -> dict[str, str]:
-    text = files("parley.analysis.reporting").joinpath("references.bib").read_text("utf-8")
-    return {match[1]: match[0].strip() for match in re.finditer(r"^@\w+\{(\w+),.*?^\}", text, re.DOTALL | re.MULTILINE)}

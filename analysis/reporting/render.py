@@ -1,4 +1,4 @@
-"""A report as files: one self-contained HTML page, tables as CSV, Markdown and LaTeX, figures, and references.
+"""A report as files: one self-contained HTML page, tables as CSV, Markdown and LaTeX, and figures.
 
 Names of models and labels are untrusted text: everything is escaped, and the page's own content security policy
 forbids it to load or run anything.
@@ -21,7 +21,7 @@ from parley.analysis.reporting.figures import as_svg, save
 from parley.analysis.reporting.forest import Forest
 from parley.analysis.reporting.forest_figure import INCHES, Width, draw_forest
 from parley.analysis.reporting.headline import headline
-from parley.analysis.reporting.methods import methods, references
+from parley.analysis.reporting.methods import methods
 from parley.analysis.reporting.report import SIMULATED, Figure, Report, Table, format_cell
 from parley.base.text import markdown_cell, plural, without_tags
 
@@ -38,7 +38,7 @@ def write(
     formats: Sequence[str] = ("svg",),
     width: Width = "double",
 ) -> Path:
-    """Write a report into a folder: `report.html`, `references.bib`, `tables/` and `figures/`.
+    """Write a report into a folder: `report.html`, `tables/` and `figures/`.
 
     The page is written last, so that an unfinished report has none.
 
@@ -74,7 +74,6 @@ def write(
     for figure in report.figures if figures == "all" or not report.forests else ():
         svg, *_ = save(figure.draw(), folder / "figures" / figure.name, kinds, stamp)
         pictures[figure.name] = svg.read_bytes()
-    (folder / "references.bib").write_text(references(report) + "\n", "utf-8")
     page = folder / "report.html"
     page.write_text(html(report, pictures), "utf-8")
     return page
@@ -155,9 +154,6 @@ def html(report: Report, pictures: Mapping[str, bytes]) -> str:
         words=_list(report.sentences),
         figures=_section("Figures", "".join(figures), figures),
         methods=_section("Methods", f"<p>{escape(methods(report))}</p>", report.runs),
-        references=f"<details><summary>References (BibTeX)</summary><pre>{escape(references(report))}</pre></details>"
-        if report.runs
-        else "",
         tables="".join(_table(table) for table in report.tables if len(table.frame)),
         made="".join(_provenance(report)),
     )

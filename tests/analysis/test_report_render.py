@@ -17,7 +17,6 @@ from markdown_it import MarkdownIt
 from parley.analysis import malibu
 from parley.analysis.reporting.figures import dots, save, sheet
 from parley.analysis.reporting.forest_figure import draw_forest
-from parley.analysis.reporting.methods import _entries
 from parley.analysis.reporting.render import html, latex, markdown, write
 from parley.analysis.reporting.report import (
     Figure,
@@ -228,9 +227,3 @@ def test_an_unfinished_report_has_no_page_and_an_empty_one_a_valid_page(tmp_path
         write(broken, tmp_path)
     assert not (tmp_path / "report.html").exists()
     assert "<h1>Nothing</h1>" in html(Report("Nothing"), {})
-
-
-def test_every_reference_has_a_year_and_can_be_looked_up() -> None:
-    for key, entry in _entries().items():
-        assert "  year = {" in entry, key
-        assert any(f"  {name} = {{" in entry for name in ("url", "doi", "note")), key
