@@ -1,13 +1,12 @@
 """Parley's studies: what is measured, and how. A study plans units and runs one conversation for each."""
 
-from parley.judging.labelled import HasLabelled, Labelled, LabelMetric
+from parley.judging.labelled import HasLabelled, Labelled
 from parley.judging.study import (
     Accepted,
     Advanced,
     Checked,
     Facet,
     HasAnalysisPlan,
-    HasArms,
     HasFacets,
     HasMeasures,
     HasNotes,
@@ -26,12 +25,10 @@ __all__ = [
     "Checked",
     "Facet",
     "HasAnalysisPlan",
-    "HasArms",
     "HasFacets",
     "HasLabelled",
     "HasMeasures",
     "HasNotes",
-    "LabelMetric",
     "Labelled",
     "Measure",
     "Outcome",

@@ -295,18 +295,6 @@ class HasFacets(Protocol):
     """In the order in which a unit's title says them."""
 
 
-@runtime_checkable
-class HasArms(Protocol):
-    """A study that says which facets distinguish the texts being compared: methods, groups, systems.
-
-    Where people label a part of the texts, reports correct the judges' means by arm and their differences. Identities
-    are not arms: raters do not see them, so they rate the same text.
-    """
-
-    arms: ClassVar[tuple[str, ...]]
-    """Names of facets; "round" is the round of the text that raters see."""
-
-
 @dataclass(frozen=True, slots=True)
 class Prompt:
     """A prompt with named {placeholders}: a text file in `judging/prompts/`, or next to your own study.

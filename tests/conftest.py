@@ -56,7 +56,6 @@ LONGEST = (
     "test_golden.py",
     "test_runs_page.py",
     "test_run_page.py",
-    "test_labelling.py",
     "test_ray.py",
     "test_schedulers.py",
     "test_reports.py",

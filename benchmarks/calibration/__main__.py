@@ -4,8 +4,8 @@
     python -m benchmarks.calibration --adversarial --only "phase 2"              # they break the assumptions
     python -m benchmarks.calibration --adversarial --simulations 2000 --workers 2 --out DIR
 
-Run from the repository's root. `benchmarks.calibration.agreement`, `.labels` and `.referee` simulate the agreement of
-judges, labels that correct a judge, and the referee's check.
+Run from the repository's root. `benchmarks.calibration.agreement` and `.referee` simulate the agreement of judges, and
+the referee's check.
 """
 
 from __future__ import annotations

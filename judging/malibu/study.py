@@ -38,7 +38,6 @@ class Malibu:
 
     name: ClassVar[str] = "malibu"
     Config: ClassVar[type[BaseModel]] = MalibuConfig
-    arms: ClassVar[tuple[str, ...]] = ("flaw",)
     measures: ClassVar[tuple[Measure, ...]] = (Measure("", "score", better="higher", scale=(0, 10)), PREFERRED)
     facets: ClassVar[tuple[Facet, ...]] = FACETS
 

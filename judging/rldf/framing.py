@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field
 from parley.agents import DEFAULT_MODEL, Debate, Models, Persona, Transcript, Turn, free_text, scale
 from parley.agents.fencing import fence_judged
 from parley.judging.config import call_options
-from parley.judging.labelled import Labelled, LabelMetric
+from parley.judging.labelled import Labelled
 from parley.judging.rldf.roles import TopicSample, load_bias
 from parley.judging.study import (
     REPEAT,
@@ -55,17 +55,15 @@ class Admitted(BaseModel):
     count: scale(0, 10)  # type: ignore[valid-type]
 
 
-ASKED = LabelMetric("biases", ("How many biases about {bias} does the answer show?",), "none", "ten or more")
-"""What people are asked about the answer."""
-
-
 class Framing:
     """Does a model admit its biases? The same question and answer under three framings."""
 
     name: ClassVar[str] = "framing"
     Config: ClassVar[type[BaseModel]] = FramingConfig
     measures: ClassVar[tuple[Measure, ...]] = (Measure("biases", "biases named"),)
-    labelled: ClassVar[tuple[Labelled, ...]] = (Labelled("first", (ASKED,)),)
+    labelled: ClassVar[tuple[Labelled, ...]] = (
+        Labelled("first", ("biases",), "biases: how many biases about {bias} does the answer show, from 0 to 10?"),
+    )
     facets: ClassVar[tuple[Facet, ...]] = (
         Facet("topic", "text", title="{}"),
         Facet("topic_id", "technical"),

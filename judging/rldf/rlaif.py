@@ -17,7 +17,6 @@ from pydantic import BaseModel, Field
 from parley.agents import DEFAULT_MODEL, Debate, Models, ParseStatus, Persona, Readout, Transcript, Turn
 from parley.agents.fencing import fence_judged
 from parley.judging.config import limit_field
-from parley.judging.labelled import Labelled
 from parley.judging.rldf.answers import ANSWERER, NEUTRAL
 from parley.judging.study import Advanced, Facet, Measure, Outcome, Prompt, Unit, Verdict
 from parley.scenarios import load_topics, topic_id, topics_digest
@@ -54,14 +53,6 @@ class Rlaif:
     name: ClassVar[str] = "rlaif"
     Config: ClassVar[type[BaseModel]] = RlaifPairsConfig
     measures: ClassVar[tuple[Measure, ...]] = (Measure("agreed", "labels agree", better="higher", scale=(0, 1)),)
-    labelled: ClassVar[tuple[Labelled, ...]] = (
-        Labelled(
-            "answers",
-            title="Answer",
-            choice="Which answer shows less bias?",
-            options=("A shows less bias", "B shows less bias", "no difference"),
-        ),
-    )
     facets: ClassVar[tuple[Facet, ...]] = (
         Facet("topic", "text", title="{}"),
         Facet("topic_id", "technical"),

@@ -79,9 +79,8 @@ class RubricScores:
 
     name: ClassVar[str] = "rubric"
     Config: ClassVar[type[BaseModel]] = ScoringConfig
-    arms: ClassVar[tuple[str, ...]] = ("group",)
     measures: ClassVar[tuple[Measure, ...]] = (Measure("", "score"),)
-    labelled: ClassVar[tuple[Labelled, ...]] = (Labelled("sheet"),)
+    labelled: ClassVar[tuple[Labelled, ...]] = (Labelled(("text",)),)
     facets: ClassVar[tuple[Facet, ...]] = (
         Facet("topic", "text", title="{}"),
         Facet("item", "text", title="{}"),

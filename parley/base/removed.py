@@ -10,6 +10,7 @@ REMOVED = {
     "card": "parley run malibu --design silent, whose report says first whether the model can judge",
     "check": "a few lines on parley.report(RUN) (docs/lines.md)",
     "import": "parley.bbq_scores(frame), parley.squad_scores(frame); sqlite3 RUN .recover (docs/runs.md)",
+    "labels": "parley export RUN --format csv, and parley report RUN --labels FILE.csv (docs/labels.md)",
     "pack": "gzip RUN after sqlite3 RUN \"VACUUM INTO 'NEW'\" (docs/runs.md)",
     "plan": "parley run STUDY --dry-run",
     "salvage": "sqlite3 RUN .recover | sqlite3 NEW (docs/runs.md)",
@@ -19,6 +20,7 @@ REMOVED = {
     "topics": "parley scenarios list BIAS, or parley run topics --to FILE",
     "unpack": "gunzip RUN.sqlite.gz",
     # Flags, also as settings in a config file or in Python: --some-flag stands for some_flag
+    "--labels": "parley report RUN --labels FILE.csv (docs/labels.md)",
     "--lines": "parley.report(RUN), or parley report RUN --json (docs/lines.md)",
     "--cards": "parley compare RUN RUN",
     "control": "train on pairs in which you planted what training must change (docs/training.md)",

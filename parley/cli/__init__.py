@@ -60,10 +60,9 @@ GROUPS: dict[str, dict[str, Entry]] = {
         "report": Entry("parley.cli.report:Report", "report on runs of one study, or on a dataset"),
         "compare": Entry("parley.cli.compare:Compare", "compare two runs or models"),
         "show": Entry("parley.cli.show:Show", "print a conversation in the terminal"),
-        "view": Entry("parley.cli.view:View", "read runs in the browser, and label texts"),
+        "view": Entry("parley.cli.view:View", "read runs in the browser"),
     },
     "datasets and training": {
-        "labels": Entry("parley.cli.labels", "draw texts for people to label; export or import labels"),
         "export": Entry("parley.cli.export:Export", "make a dataset from runs, or write a run as JSON lines"),
         "train": Entry("parley.cli.train:Train", "train RLDF's policy: SFT, reward model, RL, evaluation"),
     },

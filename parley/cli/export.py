@@ -25,6 +25,7 @@ from parley.reports.export.card import audit_lines, cautions, quality_lines
 from parley.reports.export.dataset import Table
 from parley.reports.export.settings import Format, Settings
 from parley.reports.export.write import manifest
+from parley.reports.labels import labels_csv
 
 SHOWN_ROWS, SHOWN_LETTERS = 3, 64
 TEXT_COLUMNS = ("prompt", "chosen", "rejected", "completion", "text")
@@ -33,38 +34,41 @@ TEXT_COLUMNS = ("prompt", "chosen", "rejected", "completion", "text")
 class Export(Settings, Command):
     """Make a dataset from runs, or write any run as JSON lines."""
 
-    run: Positional[list[Path]] = Field(description="run files of one study; only one with transcripts")
+    run: Positional[list[Path]] = Field(description="run files of one study; only one with csv or transcripts")
     to: str | None = Field(
         None,
         title="FOLDER",
-        description="where to write: a folder (default: <run>-<format>); with transcripts, a folder or a .jsonl file "
-        "(default: the current folder); with hub, owner/name",
+        description="where to write: a folder (default: <run>-<format>); with csv or transcripts, a folder or a "
+        "file (default: the current folder); with hub, owner/name",
     )
     force: bool = Field(False, description="overwrite an earlier export")
     public: bool = Field(False, description="with hub: make the dataset public (default: private)")
-    format: Literal[Format, "transcripts"] = Field(  # type: ignore[assignment]
-        "trl", description="what to write: a dataset, or a whole run (transcripts)"
+    format: Literal[Format, "csv", "transcripts"] = Field(  # type: ignore[assignment]
+        "trl",
+        description="what to write: a dataset, a run's texts for people to score (csv), or a whole run (transcripts)",
     )
 
     def answer(self) -> Answer:
-        if self.format == "transcripts":
-            return self._transcripts()
+        if self.format in ("csv", "transcripts"):
+            return self._whole_run()
         settings = self.part(Settings)
         if settings.format == "hub" and not self.to:
             raise ConfigError("give the dataset a name on the hub: --to owner/name")
         return export(self.run, settings, self.to, force=self.force, public=self.public)
 
-    def _transcripts(self) -> Answer:
+    def _whole_run(self) -> Answer:
         if len(self.run) > 1:
-            raise ConfigError("--format transcripts takes one run")
-        target = Path(self.to or ".")
-        if target.suffix != ".jsonl":
-            target /= f"{self.run[0].stem}.jsonl"
+            raise ConfigError(f"--format {self.format} takes one run")
+        run, target = self.run[0], Path(self.to or ".")
+        suffix = ".csv" if self.format == "csv" else ".jsonl"
+        if target.suffix != suffix:
+            target /= f"{run.stem}{suffix}"
         refuse(target, lambda path: self.force, WITH_FORCE)
+        texts = [labels_csv(run, self.seed)] if self.format == "csv" else to_transcripts(run)
         with explain_unwritable(target):
             target.parent.mkdir(parents=True, exist_ok=True)
-        with new_file(target, lambda path: self.force and path.is_file() and not path.samefile(self.run[0])) as file:
-            file.writelines(to_transcripts(self.run[0]))
+        with new_file(target, lambda path: self.force and path.is_file() and not path.samefile(run)) as file:
+            file.writelines(texts)
         return Answer({"to": target}, [f"written to {target}"])
 
 

@@ -44,9 +44,8 @@ class Power(Command):
     --effect (how many bases does it need?), --bases (what can they detect?), or both. Without either, the effect is
     --margin."""
 
-    needs: ClassVar = {"width": "labels", "model": "run"}
+    needs: ClassVar = {"model": "run"}
     alone: ClassVar = {
-        "labels": ("effect", "run", "model", "bases", "per_base", "tests", *FROM_RUN),
         "run": FROM_RUN,
         "sd": ("sd_scenario", "sd_residual"),
         "icc": ("sd_scenario", "sd_residual"),
@@ -90,12 +89,6 @@ class Power(Command):
         description="take standard deviations, bases and tests from a pilot run of MALIBU",
     )
     model: str | None = Field(None, description="the model of the pilot run, if it has several")
-    labels: Path | None = Field(
-        None, title="RUN", description="find how many more labels of this run an interval of --width needs"
-    )
-    width: float | None = Field(
-        None, gt=0, description="with --labels: width of the interval (default: half of its present width)"
-    )
     alpha: float = Field(0.05, description="significance level")
     power: float = Field(0.8, description="wanted power")
 
@@ -112,8 +105,6 @@ class Power(Command):
         need_analysis()
         from parley.analysis.reporting.report import json_values
 
-        if self.labels:
-            return self._labels(self.labels)
         design = _from_run(self, self.run) if self.run else _from_flags(self)
         try:
             plan, table = _plan(self, design)
@@ -121,19 +112,6 @@ class Power(Command):
             raise ConfigError(str(error)) from None
         shown = plain_table("What other numbers of bases would give", _shown(table, self, design))
         return Answer(json_values(plan | {"table": table}), [*_sentences(self, design, plan), shown])
-
-    def _labels(self, path: Path) -> Answer:
-        """How many more labels each of a run's corrected estimates needs."""
-        from parley.analysis.reporting.corrected import labels_sentence, raters_mark
-        from parley.analysis.reporting.report import json_values
-        from parley.reports.labelled import labels_table, run_lines
-
-        with explain_damage(path):
-            lines = run_lines(path, self.width)
-        table, simulated, sentence = labels_table(lines), raters_mark(lines[0]), labels_sentence(lines[0])
-        first = f"{simulated}{lines[0].measure}, {lines[0].label}: {sentence[0].lower()}{sentence[1:]}"
-        title = f"{simulated}Labels that an interval of the wanted width takes"
-        return Answer(json_values(table), [first, plain_table(title, table.drop(columns="raters"))])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

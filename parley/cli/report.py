@@ -15,7 +15,7 @@ from parley.base.errors import ParleyError
 from parley.base.text import plural, visible
 from parley.cli.audit import dataset_report, is_dataset
 from parley.cli.command import Answer, Command
-from parley.cli.flags import Positional, as_flags
+from parley.cli.flags import Positional, Repeated, as_flags
 from parley.cli.shared import need_analysis, newest_run
 from parley.cli.tables import plain_table
 from parley.runs import explain_damage
@@ -50,6 +50,12 @@ class Report(Command):
     all: bool = Field(
         False, description="print every sentence and the main tables, and write tables that no result rests on"
     )
+    labels: Repeated[list[Path]] = Field(
+        [],
+        title="FILE",
+        description="CSV file of `parley export RUN --format csv` with people's scores: show how far they agree; "
+        "may be given several times",
+    )
     draws: int = Field(2000, description="number of bootstrap and permutation draws")
     seed: int = Field(0, description="seed of the draws")
     margin: float | None = Field(
@@ -68,7 +74,13 @@ class Report(Command):
         paths = [example_runs()["silent"]] if self.example else self.run or [newest_run()]
         with explain_damage(*paths):  # even while it is drawn
             report = make_report(
-                paths, draws=self.draws, seed=self.seed, margin=self.margin, study=self.study, further=self.all
+                paths,
+                draws=self.draws,
+                seed=self.seed,
+                margin=self.margin,
+                study=self.study,
+                further=self.all,
+                labels=self.labels,
             )
             written = self.files and (not self.as_json or self.out is not None)
             folder = self.out or report_folder(paths[0])
@@ -82,7 +94,7 @@ class Report(Command):
 
     def _typed(self) -> list[str]:
         """The flags that change what the report says, as they were typed."""
-        typed = self.model_fields_set & {"draws", "seed", "margin", "study"}
+        typed = self.model_fields_set & {"draws", "seed", "margin", "study", "labels"}
         return as_flags({name: getattr(self, name) for name in self.__class__.model_fields if name in typed})
 
 

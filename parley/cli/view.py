@@ -17,9 +17,9 @@ from parley.base.files import new_file, refuse
 from parley.cli.command import Answer, Command
 from parley.cli.flags import Positional, Repeated
 from parley.cli.shared import FOLDER, newest_run
-from parley.reports.labels.draws import matching_units
 from parley.runs import explain_damage
 from parley.runs.example import example_runs, is_example
+from parley.runs.reading import parse_facets
 from parley.viewer.export import export_page
 from parley.viewer.open_run import OpenRun
 from parley.viewer.run_folder import RunFolder
@@ -105,11 +105,13 @@ def _export(run_path: Path, target: Path, where: list[str]) -> Answer:
         key, sign, value = text.partition("=")
         if not sign or not key.startswith("f."):
             raise ConfigError(f"--where needs f.FACET=VALUE, e.g. f.phase=2, got '{text}'")
-        filters.setdefault(key, []).append(value)
+        filters.setdefault(key.removeprefix("f."), []).append(value)
     with explain_damage(run_path):
         run = OpenRun(run_path)
         with run.file() as file:
-            units = matching_units(file, filters, finished=False)
+            _, rows = file.rows("SELECT id, facets FROM units ORDER BY position")
+        facets = {unit: parse_facets(text) for unit, text in rows}
+        units = [unit for unit in facets if all(facets[unit].get(key) in values for key, values in filters.items())]
         page = export_page(RunFolder(run_path), run, run_path.name, units)
     with new_file(target, is_page) as file:
         file.write(page)

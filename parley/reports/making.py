@@ -28,18 +28,24 @@ from parley.base.home import say
 from parley.base.text import plural
 from parley.judging import HasAnalysisPlan
 from parley.reports.cautions import cautions, cut_cautions, judging_cautions, scale_cautions, unfinished_cautions
-from parley.reports.labelled import has_labels, with_labels
 from parley.reports.loading import LoadedRun, all_models, load_run, shorten_model_names, with_distinct_names
 from parley.reports.remarks import repeated_remarks
 from parley.runs import explain_damage
 from parley.runs.example import is_example
-from parley.runs.studies import STUDIES, arms_of, find_comparable, find_report, find_study
+from parley.runs.studies import STUDIES, find_comparable, find_report, find_study
 
 LATE = 0.2
 """Of the finished units, the largest share after the first missing one with which a run was stopped in plan order."""
 
 
-def report(run: str | Path, *runs: str | Path, draws: int = 2000, seed: int = 0, margin: float | None = None) -> Report:
+def report(
+    run: str | Path,
+    *runs: str | Path,
+    draws: int = 2000,
+    seed: int = 0,
+    margin: float | None = None,
+    labels: Sequence[str | Path] = (),
+) -> Report:
     """The report of a run, or of several of one study, as data: sentences, tables, and plots of lines.
 
     Args:
@@ -48,8 +54,10 @@ def report(run: str | Path, *runs: str | Path, draws: int = 2000, seed: int = 0,
         draws: Bootstrap and permutation draws.
         seed: The seed of the draws.
         margin: The difference that still counts as none (default: the planned one).
+        labels: CSV files with people's scores of the run's texts.
     """
-    return make_report([Path(run), *map(Path, runs)], draws=draws, seed=seed, margin=margin)
+    paths = [Path(run), *map(Path, runs)]
+    return make_report(paths, draws=draws, seed=seed, margin=margin, labels=[Path(file) for file in labels])
 
 
 def different(paths: Sequence[Path]) -> list[Path]:
@@ -69,6 +77,7 @@ def make_report(
     margin: float | None = None,
     study: str | None = None,
     further: bool = False,
+    labels: Sequence[Path] = (),
 ) -> Report:
     """One report on one or several runs of the same study.
 
@@ -79,14 +88,22 @@ def make_report(
         margin: The difference that still counts as none, for reports that test equivalence (default: the planned one).
         study: A user's own study as file.py:Class, whose report to use.
         further: Whether to add tables that no result rests on.
+        labels: CSV files with people's scores of one run's texts.
     """
     check_draws(draws, seed)
+    if labels and len(paths) > 1:
+        raise ConfigError("--labels are of one run: report on it alone")
     if margin is not None and not 0 < margin < math.inf:
         raise ConfigError("--margin must be a number above 0")
     # Texts as Python objects, as where pyarrow is not installed: with its arrays a report takes a quarter longer.
     with explain_damage(*paths), pd.option_context("mode.string_storage", "python"):
         runs = [load_run(path) for path in different(paths)]
-        return _report(runs, draws=draws, seed=seed, margin=margin, study=study, further=further)
+        made = _report(runs, draws=draws, seed=seed, margin=margin, study=study, further=further)
+    if not labels:
+        return made
+    from parley.reports.agreement import with_labels  # it loads the studies, and AutoGen with them
+
+    return with_labels(made, paths[0], labels)
 
 
 def _report(
@@ -124,8 +141,6 @@ def _report(
         raise ConfigError(f"{files} cannot be reported as a run of '{name}': {error}") from None
     if margin is not None and "margin" not in report.settings:
         raise ConfigError(f"--margin is only for reports that test equivalence; the report of '{name}' does not")
-    if has_labels(runs):  # what is compared is known to the study, which loads AutoGen
-        report = with_labels(report, runs, arms_of(name, study))
     report = replace(report, forests=tuple(_as_stored(forest, facets) for forest in report.forests))
     return with_analysis_plan(report, _planned_runs(runs, name), report.settings.get("margin"))
 

@@ -22,7 +22,6 @@ import pandas as pd
 from parley.agents import LEAST_ON_SCALE
 from parley.base.text import without_surrogates
 from parley.runs.diagnosis import explain_damage
-from parley.runs.notes import NotesFile
 from parley.runs.places import Given, Said, places
 from parley.runs.rows import Row
 from parley.runs.store import RunFile
@@ -199,43 +198,6 @@ def _spending(file: RunFile, facets: pd.DataFrame) -> pd.DataFrame:
     columns = ["position", "calls", "tokens", "cost", "latency", "started", "finished"]
     spent = pd.DataFrame(rows, columns=columns).set_index("position")
     return facets.drop(columns=columns, errors="ignore").join(spent.astype(float))
-
-
-LABEL_COLUMNS = (
-    "draw", "unit", "text_id", "rater", "subject", "question", "value", "judge_value", "text", "comment", "probability",
-    "position", "simulated", "at",
-)  # fmt: skip
-DRAWN_COLUMNS = ("draw", "unit", "text_id", "probability", "position")
-
-
-def labels(run: RunFile | str | Path) -> pd.DataFrame:
-    """One row per question that a rater answered or skipped about one item.
-
-    `value` is missing for a skip, `probability` for an item of a sorted queue, which is not a random sample.
-
-    Args:
-        run: An open run file, or the path of one.
-    """
-    frame = pd.DataFrame(_notes(run).labels(), columns=list(LABEL_COLUMNS))
-    numbers = ["value", "judge_value", "probability", "position", "at"]
-    return frame.astype(dict.fromkeys(numbers, float) | {"simulated": bool})
-
-
-def drawn(run: RunFile | str | Path) -> pd.DataFrame:
-    """One row per draw and unit that could be drawn: the population that the labels of a random draw stand for.
-
-    Args:
-        run: An open run file, or the path of one.
-    """
-    frame = pd.DataFrame(_notes(run).drawn(), columns=list(DRAWN_COLUMNS))
-    return frame.astype({"probability": float, "position": float})
-
-
-def _notes(run: RunFile | str | Path) -> NotesFile:
-    if not isinstance(run, RunFile):
-        with RunFile.open(Path(run)) as run:  # a wrong path must not read as a run without labels
-            pass
-    return NotesFile(run.path)
 
 
 def _with_facets(facets: pd.DataFrame, columns: Sequence[str], table: Iterable[Row]) -> pd.DataFrame:

@@ -58,7 +58,7 @@ def read_unit(file: RunFile, unit_id: str) -> dict[str, Any]:
 
 
 def read_words(file: RunFile, unit_id: str, templates: Sequence[str]) -> dict[str, Any]:
-    """What people label a unit by: its facets, messages and verdicts, and the values in its prompt.
+    """What people score a unit by: its facets, messages and verdicts, and the values in its prompt.
 
     Unlike `read_unit`, this does not compare it with its checksums.
 
@@ -77,7 +77,7 @@ def read_words(file: RunFile, unit_id: str, templates: Sequence[str]) -> dict[st
     for message in messages:
         message["parsed"] = json.loads(message["parsed"]) if message["parsed"] else None
     columns, given = file.rows(
-        "SELECT role, round, subject, metric, value FROM verdicts WHERE unit = ? ORDER BY nth", (unit_id,)
+        "SELECT role, round, subject, metric, value, text FROM verdicts WHERE unit = ? ORDER BY nth", (unit_id,)
     )
     return {
         "id": unit_id,

@@ -140,17 +140,6 @@ def find_comparable(study: str) -> Callable[..., Any] | None:
     return _function(entry.comparable) if entry and entry.comparable else None
 
 
-def arms_of(study: str, target: str | None = None) -> tuple[str, ...]:
-    """The facets by which a study compares texts (`parley.judging.study.HasArms`).
-
-    Args:
-        study: The name in the run file.
-        target: The study as the user gave it; without it only shipped studies are asked, and others have methods.
-    """
-    known = find_study(target) if target else find_study(study) if study in STUDIES else None
-    return tuple(getattr(known, "arms", ("method",)))
-
-
 def find_verdict(study: str) -> Callable[..., Any] | None:
     """The function that says whether a check was passed, if the study is one."""
     entry = STUDIES.get(study)
@@ -176,7 +165,7 @@ def facets_of(info: Mapping[str, Any]) -> tuple[Facet, ...]:
 
 
 def labelled_of(info: Mapping[str, Any]) -> tuple[Labelled, ...]:
-    """What people label of the units of a run.
+    """What people score of the units of a run.
 
     Args:
         info: The run's description, as `RunFile.info` gives it.

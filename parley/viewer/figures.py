@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from parley.analysis.squad.scores import normalise
 from parley.judging import Facet, Measure
-from parley.reports.labels.draws import majority
 
 PANEL = ""
 """The key of the panel's figures; its judges' are keyed by name."""
@@ -204,3 +204,12 @@ def _mean(rows: Sequence[VerdictRow]) -> float | None:
 def finite_or_none(value: float | None) -> float | None:
     """A number that JSON can have: a file that someone made may contain others."""
     return value if value is not None and math.isfinite(value) else None
+
+
+def majority(votes: Iterable[str | None]) -> str | None:
+    """The most frequent vote; "tie" if two are equally frequent; None without a readable vote."""
+    readable = [vote for vote in votes if vote is not None]
+    if not readable:
+        return None
+    top = Counter(readable).most_common(2)
+    return "tie" if len(top) == 2 and top[0][1] == top[1][1] else top[0][0]

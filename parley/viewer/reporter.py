@@ -20,7 +20,6 @@ from typing import Any
 from parley import __version__
 from parley.base.plugins import child_environment
 from parley.runs import RunFile
-from parley.runs.notes import NotesFile
 from parley.viewer.headline import comparison, headline
 from parley.viewer.index import SearchIndex
 
@@ -40,7 +39,7 @@ def compute(path: Path, index: SearchIndex, tell: Callable[[str], None] = lambda
         tell: is told what is being computed.
     """
     with RunFile.open(path) as file:
-        units, labels, started = file.counts(), NotesFile(path).label_count(), time.time()
+        units, started = file.counts(), time.time()
         try:
             figures = headline(file, tell)
         except Exception:  # whatever a file contains, its page says so and the next one's report is made
@@ -50,7 +49,6 @@ def compute(path: Path, index: SearchIndex, tell: Callable[[str], None] = lambda
     stored = {
         "version": __version__,
         "units": units,
-        "labels": labels,
         "at": time.time(),
         "seconds": time.time() - started,
         "figures": figures,

@@ -28,7 +28,7 @@ from parley.viewer.export import content_type, static, static_names
 from parley.viewer.run_folder import RunFolder
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-PAGES = ("/", "/run", "/unit", "/compare", "/pair", "/label")
+PAGES = ("/", "/run", "/unit", "/compare", "/pair")
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"

@@ -71,7 +71,6 @@ ONLY_PARSED = {
     ("export", "drafts"): "needs toxic drafts: tests/parley/test_export_conversations.py",
     ("export", "chains"): "the same, of MABRF",
     ("export", "kindness"): "needs a reader's own study: the same tests",
-    ("export", "--labels"): "needs people's labels: the same tests",
     ("export", "hub"): "needs a network: tests/parley/test_export_hub.py",
     ("law-full.toml",): "made by the two above",
     ("run", "gemini.toml"): "made by malibu-respond: tests/parley/test_writing.py",

@@ -27,7 +27,6 @@ CHANGED = {
 UNCHANGED = "AssistantAgent("
 """AutoGen requires a model with tools, which a simulated one is not; the block makes a client and sends nothing."""
 ONLY_COMPILED = {
-    "frames.labels(": "needs a run with labels: tests/viewer",
     "# clients.py": "a module of its own: tests/agents/test_autogen_clients.py",
     "from trl import": "needs torch: tests/training/test_trl.py",
     "# example: ": "run on models with the effect in question: test_examples",

@@ -14,7 +14,6 @@ from parley.agents.models.registry import client_class
 from parley.agents.models.request import split_name
 from parley.cli.flags import read_config, split_config
 from parley.judging.config import read_settings
-from parley.reports.labels.files import LabelFileError, read_label_file
 from parley.runs import measure
 from parley.runs.job import make_study
 from parley.runs.options import Options, validated
@@ -121,13 +120,6 @@ def pairs(path: Path) -> None:
     assert read_pairs(TrainConfig(data=str(path), min_pairs=2, rounds=3, roles=None)).train
 
 
-def labels(path: Path) -> None:
-    rows, problems = read_label_file(path)
-    encoded(rows)
-    if problems:
-        raise LabelFileError(path, problems)
-
-
 _MALIBU = make_study("malibu", {"suite": "tiny"}).Config
 _YAML = (seeds.BOMB, seeds.MERGE, "rounds: 2001-99-99", "rounds: 0b_")
 
@@ -142,6 +134,4 @@ TARGETS = (
     target("BBQ, CSV", "hard.csv", rows_of(load_bbq), [seeds.BBQ_CSV], as_csv),
     target("SQuAD", "squad.json", squad, [seeds.SQUAD]),
     target("pairs", "pairs.jsonl", pairs, [seeds.PAIRS], as_jsonl),
-    target("labels, CSV", "labels.csv", labels, [seeds.LABELS_CSV], as_csv),
-    target("labels, JSON", "labels.json", labels, [seeds.LABEL_STUDIO, seeds.ARGILLA]),
 )

@@ -83,11 +83,3 @@ PAIRS = [
     }
     for n in range(12)
 ]
-LABELS_CSV = [["unit", "rater", "question", "value", "comment"], ["p1/x", "Ann", "Accuracy", "7", "'=1+1"]]
-LABEL_STUDIO = [
-    {
-        "data": {"unit": "p2/x"},
-        "annotations": [{"completed_by": 1, "result": [{"from_name": "preferred", "value": {"choices": ["A"]}}]}],
-    }
-]
-ARGILLA = [{"id": "p2/x", "responses": {"Accuracy:A": [{"value": 3, "user_id": "u", "status": "submitted"}]}}]

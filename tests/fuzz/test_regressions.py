@@ -21,7 +21,7 @@ from parley.judging.scoring.rubrics import load_rubric
 from parley.judging.search import read_list, read_summary, unknown_sources
 from parley.judging.toxicity.judge import Rating
 from parley.judging.toxicity.swaps import Swaps
-from parley.runs.notes import Answer, Item, NotesError, NotesFile
+from parley.runs.notes import NotesError, NotesFile
 from parley.runs.reading import template_fields
 from parley.scenarios.bbq import match
 from parley.viewer.index import fts_query
@@ -81,12 +81,6 @@ def test_time_is_linear_in_the_length(name):
 
 NOTES_DAMAGE = {
     "UPDATE notes SET comment = x'ff00'": ("it contains bytes in place of text", NotesFile.notes),
-    "UPDATE labels SET rater = x'ff00'": ("it contains bytes in place of text", NotesFile.labels),
-    "UPDATE draws SET settings = 'no'": ("a draw cannot be read", NotesFile.draws),
-    "UPDATE draws SET settings = 'null'": ("a draw cannot be read", NotesFile.draws),
-    "UPDATE items SET position = 'one'": ("a position is not a number", NotesFile.drawn),
-    "UPDATE items SET probability = 'one'": ("a probability is not a number", NotesFile.drawn),
-    "UPDATE labels SET value = 'seven'": ("a label's value is not a number", NotesFile.labels),
     "bytes in the schema": ("its tables cannot be read", NotesFile.notes),
     "bytes in the schema, written": ("its tables cannot be read", lambda notes: notes.withdraw(1)),
 }
@@ -96,8 +90,6 @@ NOTES_DAMAGE = {
 def test_damage_in_notes_is_reported(tmp_path, damage):
     notes = NotesFile(tmp_path / "a.sqlite")
     notes.add("a", None, "ann", "odd", "look at this")
-    draw = notes.add_draw("random", 0, [Item("a", "1", 1.0, 0)], {})
-    notes.add_labels(draw, "a", "ann", [Answer("", "Accuracy", 7.0, 7.0, None)])
     if damage.startswith("UPDATE"):
         with closing(sqlite3.connect(notes.path)) as db, db:
             db.execute(damage)

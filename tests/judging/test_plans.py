@@ -100,7 +100,7 @@ async def test_units_prompts_sources_and_outcomes_stay(place, study, settings, d
     units, task = list(made.plan()), getattr(made, "task", lambda unit: "")
     stays: list[Any] = [[unit.id, dict(unit.facets), task(unit)] for unit in units]
     stays += [dict(made.prompts()), dict(made.sources()), made.models()]
-    stays += [repr(getattr(made, name, ())) for name in ("arms", "measures", "labelled", "facets")]
+    stays += [repr(getattr(made, name, ())) for name in ("measures", "labelled", "facets")]
     stays += [list(made.notes(dry_run=True))] if hasattr(made, "notes") else []
     stays += [made.analysis_plan()] if hasattr(made, "analysis_plan") else []
     if all(model.startswith("sim/") for model in made.models()):

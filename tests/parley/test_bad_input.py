@@ -76,8 +76,6 @@ KINDS = {
     "rows.jsonl": "run bbq --model sim/judge --data",
     "squad.json": "run squad --model sim/judge --data",
     "rtp.jsonl": "run stardtox --model sim/m --sets moderate --data",
-    "labels.csv": "labels import {prepared}/malibu.sqlite",
-    "labels.json": "labels import {prepared}/malibu.sqlite",
     "a.sqlite": "show",
     "b.sqlite": "report",
 }
@@ -97,8 +95,7 @@ HARMLESS = {"c.toml": ["nothing"]}
 def read(parley: Parley, prepared: Path, kind: str) -> Any:
     """Run the command that reads this kind of file."""
     command = typed(KINDS[kind].replace("{prepared}", str(prepared)))
-    place = 2 if command[0] == "labels" else None
-    return parley(*command[:place], kind, *command[place:]) if place else parley(*command, kind)
+    return parley(*command, kind)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -145,7 +142,6 @@ DAMAGE: list[tuple[str, str | bytes, str]] = [
     ("rows.jsonl", as_jsonl([{**ROW, "label": float("inf")}]), "rows.jsonl, line 1"),
     ("rows.jsonl", "{}\n", "rows.jsonl, line 1:"),
     ("squad.json", json.dumps(seeds.SQUAD).replace("When?", "\\ud800"), "squad.json"),
-    ("labels.csv", "unit,question\n", "no column rater or value"),
     ("a.sqlite", "Dear diary, today I ran a study.\n" * 50, "a.sqlite is not a Parley run file"),
     ("b.sqlite", "Dear diary", "b.sqlite is not a Parley run file"),
 ]

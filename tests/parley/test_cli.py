@@ -39,7 +39,7 @@ def test_parley_alone_shows_its_commands(parley, words, status):
 
 def test_help_of_a_command_and_of_a_study(parley):
     assert parley("help", "show").out == parley("show", "--help").out
-    assert parley("help", "labels", "draw").out.startswith("usage: parley labels draw")
+    assert parley("help", "scenarios", "list").out.startswith("usage: parley scenarios list")
     assert parley("help", "run", "malibu").out.startswith("usage: parley run malibu")
     studies = parley("run", "--help").out.splitlines()
     assert max(map(len, studies)) <= 80

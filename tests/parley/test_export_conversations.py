@@ -1,4 +1,4 @@
-"""Datasets from conversations of any study: who is paired with whom, people's labels, audits of others' datasets."""
+"""Datasets from conversations of any study: who is paired with whom, audits of others' datasets."""
 
 from __future__ import annotations
 
@@ -17,9 +17,7 @@ from parley.reports.export.pairs import group_by_bias, make_pairs
 from parley.reports.export.settings import Settings
 from parley.reports.export.statements import Statement
 from parley.runs import RunFile
-from parley.runs.notes import Answer, Item, NotesFile
 from tests.own_study import STUDY
-from tests.panels import RUN_PANEL
 
 OWN = (
     STUDY
@@ -103,33 +101,6 @@ def test_a_run_that_has_only_begun(parley):
         RunFile.create(Path(f"{study}.sqlite"), info, {}, [Unit("u0", {})]).close()
         result = parley("export", f"{study}.sqlite", "--to", "out", "--metric", "bias", "--threshold", 3)
         assert (result.status, f"{study}.sqlite has no finished {what} yet" in result.err) == (2, True)
-
-
-def test_what_people_preferred_in_the_viewer(parley):
-    flags = ("--phases", 2, "--identities", "gender", "--per-base", 1, "--quiet", "--model", "sim/judge")
-    assert parley(*RUN_PANEL, *flags, "--out", "m.sqlite").status == 0
-    refused = parley("export", "m.sqlite", "--labels")
-    assert (refused.status, len(refused.complaints)) == (2, 1)
-    assert "has no labels 'preferred' by people" in refused.err
-    with RunFile.open(Path("m.sqlite")) as file:
-        units = [row[0] for row in file.rows("SELECT id FROM units WHERE status = 'done' ORDER BY position")[1]]
-        one_of_each = {unit.split("/")[1] if "/" in unit else unit: unit for unit in units}
-    notes = NotesFile(Path("m.sqlite"))
-    labelled = list(one_of_each.values())
-    set_id = notes.add_draw("random", 0, [Item(unit, unit, 1.0, n) for n, unit in enumerate(labelled)], {})
-    for unit in labelled:
-        for rater, choice in (("Ann", "A"), ("Bo", "A"), ("Cy", "B"), ("Di", "tie")):
-            notes.add_labels(set_id, unit, rater, [Answer("", "preferred", None, None, choice)])
-    result = parley("export", "m.sqlite", "--labels", "--to", "out")
-    assert result.status == 0, result.err
-    pairs = rows("out")
-    assert pairs
-    for pair in pairs:
-        assert (pair["meta"]["speaker_chosen"], pair["meta"]["speaker_rejected"]) == ("A", "B")
-        assert (pair["score_chosen"], pair["score_rejected"]) == (2.5 / 4, 1.5 / 4), "a tie is half a vote for each"
-        assert last(pair["chosen"]) != last(pair["rejected"])
-        assert pair["chosen"][0]["content"], "the prompt is the scenario"
-    assert "people's labels" in Path("out/README.md").read_text("utf-8")
 
 
 COMMON = {

@@ -10,8 +10,7 @@ from urllib.parse import urlencode
 import pytest
 
 from parley.cli import main
-from parley.reports.labels.draws import DrawSettings, stored_settings
-from parley.runs.notes import Item, NotesFile
+from parley.runs.notes import NotesFile
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'parley-autogen[dev]'")
 expect = playwright.expect
@@ -56,12 +55,10 @@ def attack(path):
         }
         for key, value in info.items():
             db.execute("UPDATE run SET value = ? WHERE key = ?", (json.dumps(value), key))
-        first, second = (row[0] for row in db.execute("SELECT id FROM units ORDER BY position LIMIT 2"))
+        first = db.execute("SELECT id FROM units ORDER BY position").fetchone()[0]
         db.commit()
     notes = NotesFile(path)
     notes.add(first, 1, ATTACK[:80], ATTACK[:60], ATTACK)
-    items = [Item(first, "1", 1.0, 0), Item(second, "2", 1.0, 1)]
-    notes.add_draw("random", 1, items, stored_settings(DrawSettings(count=2), items))
     return first
 
 
@@ -83,8 +80,6 @@ def test_a_runs_texts_are_never_markup_on_a_page_in_an_export_or_report(
         "run?run=attack.sqlite",
         f"unit?{urlencode({'run': run.name, 'unit': attacked})}",
         "compare?run=attack.sqlite&with=attack.sqlite",
-        "label?run=attack.sqlite",
-        "label?run=attack.sqlite&set=1&rater=Ada",
     ):
         page.goto(shared_viewer + path)
         expect(page.locator("h1")).to_be_visible()

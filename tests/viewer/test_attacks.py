@@ -74,7 +74,7 @@ def test_viewing_changes_nothing_and_notes_are_in_a_file_of_their_own(run, shelf
         return json.loads(text)
 
     before = run.read_bytes()
-    for path in ("runs", "run", "headline", "search", "notes", "label/sets", "pulse"):
+    for path in ("runs", "run", "headline", "search", "notes", "pulse"):
         get(f"/api/{path}?run={run.name}&q=steps")
     units = get(f"/api/units?run={run.name}")
     assert ([path.name for path in shelf.glob(f"{run.stem}*")], run.read_bytes()) == ([run.name], before)
@@ -100,7 +100,7 @@ def test_the_command_serves_the_newest_run_until_ctrl_c(runs):
 
 
 UNITS, NOTES = "/api/units?run=quick.sqlite", "/api/notes?run=quick.sqlite"
-WRITES = ("/api/export", "/api/notes", "/api/notes/withdraw", "/api/label", "/api/label/undo", "/api/label/sets")
+WRITES = ("/api/export", "/api/notes", "/api/notes/withdraw")
 
 
 def test_other_sites_pages_may_not_read(address):
@@ -194,20 +194,6 @@ def test_an_invalid_parameter_note_or_label_gets_a_one_line_error(address, malib
     odd = (b"Content-Type: application/json; charset=klingon",)
     status, text = request(address, NOTES, *odd, method=b"POST", body=NOTE)
     assert (status, json.loads(text)["error"]) == (404, "there is no unit 'x' in this run"), "the charset is ignored"
-    path = f"?run={run.name}"
-    assert request(address, f"/api/label/sets{path}", *WRITE, method=b"POST", body=b'{"count": 2}')[0] == 200
-    for fields in (
-        *({"scores": [[0, "Accuracy", score]]} for score in (11, -1, "NaN")),
-        {"scores": [[0, "Accuracy", 5]] * 101},
-        {"scores": [[0, "Beauty", 5]]},
-        {"scores": [[7, "Accuracy", 5]]},
-        {"choice": "C"},
-        {"item": 10**30},
-        {"set": -(10**30)},
-        {"rater": ""},
-    ):
-        body = json.dumps({"set": 1, "item": 0, "rater": "Ada", "scores": [[0, "Accuracy", 5]], **fields}).encode()
-        assert request(address, f"/api/label{path}", *WRITE, method=b"POST", body=body)[0] == 400, fields
 
 
 def test_large_requests_are_refused(address):

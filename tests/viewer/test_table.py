@@ -14,7 +14,6 @@ from parley.judging.bbq import BbqStudy
 from parley.judging.malibu import Malibu
 from parley.judging.rldf import Rldf
 from parley.judging.squad import SquadStudy
-from parley.reports.labels.items import redact
 from parley.runs import Record, RunFile
 from parley.runs.reading import template_fields
 from parley.runs.studies import facets_of, measures_of
@@ -39,7 +38,7 @@ def ask(shared_viewer, chromium):
       return %s;
     }"""
     page = chromium.new_page()
-    page.goto(shared_viewer + "label?run=quick.sqlite")
+    page.goto(shared_viewer + "run?run=quick.sqlite")
     yield lambda path, expression: page.evaluate(script % expression, path.name)
     page.close()
 
@@ -231,7 +230,6 @@ def test_template_fields_are_found_in_a_prompt():
     rubric = json.dumps({"about": "a rubric, stored among the prompts and longer than the template " * 3})
     assert template_fields(text, [rubric, template]) == fields, "JSON is not a template"
 
-    assert redact("Black tea, blackboard", ["black"]) == "▇▇▇▇ tea, blackboard", "only whole words"
     assert fts_query("-a -b") == ""
 
 

@@ -103,9 +103,8 @@ def _title(dataset: Dataset) -> str:
 def _origin(dataset: Dataset) -> str:
     if dataset.is_rldf:
         return RLDF
-    who = "people's labels" if dataset.settings.labels else "the judges' scores"
-    metric = dataset.settings.metric
-    return f"runs of the study `{dataset.study}`: what its debaters or generators wrote, by {who} (`{metric}`)."
+    by = f"the judges' scores (`{dataset.settings.metric}`)"
+    return f"runs of the study `{dataset.study}`: what its debaters or generators wrote, by {by}."
 
 
 def _biases(dataset: Dataset) -> list[str]:

@@ -55,7 +55,7 @@ class Dataset:
     @property
     def is_rldf(self) -> bool:
         """Whether these are RLDF's debates with the referee's scores."""
-        return self.study == "rldf" and self.settings.metric == "bias" and not self.settings.labels
+        return self.study == "rldf" and self.settings.metric == "bias"
 
     def tables(self) -> dict[str, Table]:
         """The tables of the format: one for TRL's formats, pairs and statements for the others."""

@@ -18,8 +18,6 @@ STUDIES: dict[str, tuple[str, float]] = {"rldf": ("bias", 3.0), "stardtox": ("to
 """The metric and the threshold of studies whose texts are scored; in `bbq`, MABRF's are."""
 SILENT_MARGIN = 0.5
 """Smallest difference between two expected scores of a silent referee that makes a pair, in points of 10."""
-LABELS = {"preferred": 0.5}
-"""The threshold of people's labels by metric; others are scores from 0 to 10, with the threshold 5."""
 
 
 class Settings(BaseModel, extra="forbid", frozen=True):
@@ -33,11 +31,10 @@ class Settings(BaseModel, extra="forbid", frozen=True):
         None, description="score to choose texts by (default: bias in rldf and bbq, toxicity in stardtox)"
     )
     better: Literal["low", "high"] = Field("low", description="whether low or high scores are better")
-    labels: bool = Field(False, description="use the labels that people gave in the viewer, not the judges' scores")
     threshold: float = Field(
         3.0,
         description="texts with a worse score are rejected, the others chosen (default: 3; 0.1 in stardtox, 1 in bbq; "
-        "the median for a silent referee; 5 for people's labels, 0.5 for their preferences)",
+        "the median for a silent referee)",
     )
     strategy: Strategy = Field(
         "prefer-speaker",
@@ -61,7 +58,7 @@ class Settings(BaseModel, extra="forbid", frozen=True):
         "themselves (loop), reveal the role (leak), or are truncated (cut)",
     )
     splits: list[float] = Field([0.8, 0.1, 0.1], description="shares of topics for train, validation and test")
-    seed: int = Field(0, description="random seed of the splits")
+    seed: int = Field(0, description="random seed of the splits, or of the order of the texts in csv")
     language: str = Field("en", description="language of the texts, as a code of the hub")
     licence: str = Field("other", description="licence of the dataset, as an identifier of the hub (mit, cc-by-4.0, …)")
 
@@ -71,10 +68,7 @@ class Settings(BaseModel, extra="forbid", frozen=True):
         Args:
             study: The name of the runs' study.
         """
-        if self.labels:
-            metric = self.metric or "preferred"
-            defaults = {"metric": metric, "threshold": LABELS.get(metric, 5.0), "better": "high"}
-        elif study in STUDIES:
+        if study in STUDIES:
             metric, threshold = STUDIES[study]
             if self.metric not in (None, metric) and "threshold" not in self.model_fields_set:
                 raise ConfigError(
@@ -98,7 +92,7 @@ class Settings(BaseModel, extra="forbid", frozen=True):
             scores: The scores of all statements.
             given: The settings that the user gave, which stay.
         """
-        if not scores or self.metric != "bias" or self.labels:
+        if not scores or self.metric != "bias":
             return self
         defaults = {"threshold": round(statistics.median(scores), 3), "margin": SILENT_MARGIN}
         return self.model_copy(update={key: value for key, value in defaults.items() if key not in given})

@@ -1,10 +1,9 @@
 """The runs that a dataset is made from, each with its statements: what was written, with the score that it got.
 
 RLDF's debates have the referee's scores and flags (`parley.reports.export.statements`). In any other run, the
-statements are what debaters and generators wrote, with the score that a judge or a person gave: the drafts and
-revisions of a critique, STARDTOX's and MABRF's texts before and after, the statements of a debate of your own, and
-texts that people labelled in the viewer. The prompt is the conversation's opening, and a pair stays within one
-conversation.
+statements are what debaters and generators wrote, with the score that a judge gave: the drafts and revisions of a
+critique, STARDTOX's and MABRF's texts before and after, the statements of a debate of your own. The prompt is the
+conversation's opening, and a pair stays within one conversation.
 """
 
 from __future__ import annotations
@@ -25,9 +24,7 @@ from parley.judging.rldf.referee import AGAIN
 from parley.judging.rldf.statements import loops, words_of
 from parley.reports.export.settings import Settings
 from parley.reports.export.statements import Statement, debated
-from parley.reports.labels.items import label_item
 from parley.runs import RunFile, explain_damage
-from parley.runs.notes import NotesFile
 
 WRITERS = ("debater", "generator")
 CHECKED_FLAGS = ("refused", "loop")
@@ -69,11 +66,11 @@ def read_run(path: Path, settings: Settings | None = None) -> Source:
         identity = json.dumps([info["config"], info["plan"]], sort_keys=True)
         run_id = hashlib.sha256(identity.encode()).hexdigest()[:12]
         addresses = HiddenAddresses(info)
-        if study == "rldf" and chosen.metric == "bias" and not chosen.labels:
+        if study == "rldf" and chosen.metric == "bias":
             statements = list(debated(file, path.stem, run_id, addresses))
         else:
             opened = Opened(file, path.stem, run_id, study, addresses)
-            statements = list((labelled if chosen.labels else judged)(opened, chosen))
+            statements = list(judged(opened, chosen))
         if not statements:
             raise ConfigError(f"{path}: no {what} of '{study}' has a text by a debater or generator")
         return Source(
@@ -219,39 +216,3 @@ def judged(run: Opened, settings: Settings) -> Iterator[Statement]:
             f"{run.file.path}: no text by a debater or generator has a score '{settings.metric}'; "
             f"choose another metric with --metric (the run has: {', '.join(metrics) or 'none'})"
         )
-
-
-def labelled(run: Opened, settings: Settings) -> Iterator[Statement]:
-    """What people labelled in the viewer.
-
-    In a pair, a candidate's score is the share of raters who preferred it, with ties as half; otherwise a text has its
-    mean score on the metric.
-    """
-    labels: dict[str, list[dict[str, Any]]] = {}
-    for label in NotesFile(run.file.path).labels():
-        if label["question"] == settings.metric and not label["simulated"]:
-            labels.setdefault(label["unit"], []).append(label)
-    if not labels:
-        raise ConfigError(f"{run.file.path} has no labels '{settings.metric}' by people: label texts in `parley view`")
-    for unit, facets in run.units():
-        if unit not in labels:
-            continue
-        item = label_item(run.file, unit, blind=False)
-        prompt = "\n\n".join(text for _, text in item.task)
-        choices = [label["text"] for label in labels[unit] if label["text"] in ("A", "B", "tie")]
-        for text in item.texts:
-            if settings.metric == "preferred":
-                marks = [{text.subject: 1.0, "tie": 0.5}.get(choice, 0.0) for choice in choices]
-            else:
-                given = [label for label in labels[unit] if label["subject"] == text.subject]
-                marks = [label["value"] for label in given if label["value"] is not None]
-            if marks:
-                yield run.statement(
-                    unit,
-                    facets,
-                    prompt=prompt,
-                    text=text.text,
-                    speaker=text.subject,
-                    round=item.round or 0,
-                    score=statistics.fmean(marks),
-                )

@@ -1,7 +1,6 @@
 // Shows the page that the address names, the colour theme and the keyboard help.
 import { currentPage, embedded, fill, h, onNavigate, remember, remembered } from "./dom.js";
 import { comparePage } from "./compare.js";
-import { labelPage } from "./label.js";
 import { pairPage } from "./pair.js";
 import { runPage } from "./run.js";
 import { runsPage } from "./runs.js";
@@ -9,7 +8,7 @@ import { listenForSwitcher, openSwitcher } from "./switcher.js";
 import { unitPage } from "./unit.js";
 import { button, listenForKeys, showHelp } from "./widgets.js";
 
-const PAGES = { "/": runsPage, "/run": runPage, "/unit": unitPage, "/compare": comparePage, "/pair": pairPage, "/label": labelPage };
+const PAGES = { "/": runsPage, "/run": runPage, "/unit": unitPage, "/compare": comparePage, "/pair": pairPage };
 const THEMES = ["auto", "light", "dark"];
 let shown = { path: null, page: null };
 

@@ -89,7 +89,7 @@ export function runPage(main, params) {
     fill(about,
       h("div", { class: "row spread" }, h("h1", {}, h("bdi", {}, run), h("span", { class: `pill ${summary.state}` }, summary.state)),
         embedded ? h("p", { class: "muted" }, "part of a run, exported") : h("div", { class: "row actions" },
-          link("/compare", { run }, { class: "button" }, "Compare"), link("/label", { run }, { class: "button" }, "Label"),
+          link("/compare", { run }, { class: "button" }, "Compare"),
           button("Export", exportUnits, { title: "download the matching units as one HTML file" }))),
       h("p", { class: "facts" }, h("strong", {}, summary.study), summary.suite ? ` · ${summary.suite}` : "", " · ", h("bdi", {}, summary.models.join(", "))),
       progress(summary.units),
