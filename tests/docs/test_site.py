@@ -40,7 +40,7 @@ def test_the_decisions_stay_a_page(root: Path) -> None:
 
 def test_every_command_has_its_help_on_the_site(site: Path) -> None:
     page = (site / "commands.html").read_text("utf-8")
-    for name in ("run", "run-malibu", "run-rubric", "report", "labels-draw", "run-malibu-derive", "power"):
+    for name in ("run", "run-malibu", "run-rubric", "report", "scenarios-list", "run-malibu-derive", "power"):
         assert f'id="parley-{name}"' in page
     assert "--executor {asyncio,ray}" in page
     assert "<code></code>" not in page.replace("\n", ""), "no help is empty"
