@@ -1,38 +1,26 @@
-"""What else a revision changed: words kept, length, refusals, identity words, and the meaning as a judge sees it.
+"""What else a revision changed: words kept, length, refusals and identity words.
 
 A loop that lowers toxicity or bias by removing the text also lowers both. The measures here compare every draft with
-the first one. All but `nothing_lost` and `nothing_added` are counted from the words, and cost nothing:
+the first one. They are counted from the words, and cost nothing:
 
     words_kept            share of the first draft's content words that are still there, by their first five letters
     length                words in percent of the first draft's
     refusal               100 if the draft is empty or refuses, else 0
     identity_words_kept   share of the first draft's identity words that are still there
-    nothing_lost          judged, 0 to 100: the first draft follows from the revision
-    nothing_added         judged, 0 to 100: the revision follows from the first draft
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any
 
-from pydantic import BaseModel
-
-from parley.agents import Models, ParseStatus, Persona, Turn, ask, free_text, scale
-from parley.agents.fencing import fence_judged
+from parley.agents import ParseStatus
 from parley.agents.structured import looks_like_refusal
-from parley.base.tasks import gather_or_cancel
-from parley.judging.study import Prompt, Verdict
+from parley.judging.study import Verdict
 from parley.judging.toxicity.swaps import Swaps
 
-PROMPT = Prompt.load("meaning/judge")
-PERSONA = Prompt.load("meaning/persona")
-FORMAT = '{"nothing_lost": <0 to 100>, "nothing_added": <0 to 100>, "reason": "<one sentence>"}'
-JUDGE = "Meaning"
 RULE = "rule"
 """The judge's name in verdicts that are counted, not judged."""
-JUDGED = ("nothing_lost", "nothing_added")
 MIN_WORDS = 5
 """A text with fewer content words may be reworded without any of them."""
 MIN_LENGTH = 20.0
@@ -43,14 +31,6 @@ _FUNCTION_WORDS = frozenset(
     should so some such than that the their theirs them then there these they this those to too us very was we were
     what when where which who whom whose why will with would you your yours""".split()  # noqa: SIM905
 )
-
-
-class Kept(BaseModel):
-    """A judge's reply on the meaning of a revision."""
-
-    nothing_lost: scale(0, 100)  # type: ignore[valid-type]
-    nothing_added: scale(0, 100)  # type: ignore[valid-type]
-    reason: free_text(200) = ""  # type: ignore[valid-type]
 
 
 def content_words(text: str) -> set[str]:
@@ -111,39 +91,3 @@ def counted_verdicts(drafts: Mapping[int, str], refused: Collection[int] = ()) -
             yield Verdict(
                 judge=RULE, role="coordinator", round=round, metric=metric, value=kept, sampled=kept, status=status
             )
-
-
-async def judge_meaning(
-    drafts: Mapping[int, str], model: str, models: Models, options: Mapping[str, Any]
-) -> tuple[list[Turn], list[Verdict]]:
-    """Entailment both ways between the first draft and every other, by a judge: one call per revision.
-
-    Args:
-        drafts: The drafts by iteration.
-        model: The judge's model.
-        models: Clients by model name.
-        options: Options of its calls.
-    """
-    first, *others = sorted(drafts)
-    turns = await gather_or_cancel(
-        _ask(drafts[first], drafts[round], round, model, models, options) for round in others if drafts[round].strip()
-    )
-    return turns, [verdict for turn in turns for verdict in _judged(turn)]
-
-
-async def _ask(first: str, draft: str, round: int, model: str, models: Models, options: Mapping[str, Any]) -> Turn:
-    prompt = PROMPT(first=fence_judged(first, "FIRST"), draft=fence_judged(draft, "REVISION"), format=FORMAT)
-    persona = Persona(JUDGE, PERSONA.text, model)
-    turn = await ask(persona, prompt, Kept, models=models, options=options)
-    return turn._replace(role="evaluator", round=round)
-
-
-def _judged(turn: Turn) -> Iterator[Verdict]:
-    for metric in JUDGED:
-        value = None if turn.verdict is None else float(getattr(turn.verdict, metric))
-        yield Verdict.from_turn(turn, metric, value=value, sampled=value, status=turn.parse_status or "unparsed")
-
-
-def prompts() -> dict[str, str]:
-    """The judge's prompt and persona, by name."""
-    return {PROMPT.name: PROMPT.text, f"persona/{JUDGE}": PERSONA.text}

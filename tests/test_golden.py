@@ -17,7 +17,7 @@ from tests.golden.files import RESULTS, read
 from tests.golden.making import make
 
 pytest.importorskip("pandas")
-NEEDS_PROBABILITIES = {"logprob", "self-debias-gen"}
+NEEDS_PROBABILITIES = {"self-debias-gen"}
 """Methods that read next-token probabilities, which simulated models give for ballots only."""
 NEEDS_WEIGHTS = {"attention"}
 """Studies of a model's weights: tests/judging/test_attention.py has one."""

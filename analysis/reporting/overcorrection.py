@@ -1,4 +1,4 @@
-"""What else revisions changed, by iteration: words, length, refusals, identity words and judged meaning.
+"""What else revisions changed, by iteration: words, length, refusals and identity words.
 
 `parley.judging.overcorrection` says what each measure is. Only revised items are counted: unrevised ones would hide a
 loop that empties the others.
@@ -14,15 +14,14 @@ from parley.analysis.reporting.iterations import at_each_iteration
 from parley.analysis.reporting.report import Section, Table
 from parley.base.text import plural
 
-MEASURES = ("words_kept", "length", "refusal", "identity_words_kept", "nothing_lost", "nothing_added")
+MEASURES = ("words_kept", "length", "refusal", "identity_words_kept")
 EMPTIED = 20.0
 """Percent of words kept, or of length, below which a report warns."""
 LEFT = {"words_kept": "of their content words", "length": "of their length"}
 NOTE = (
     "Only revised items; each draft compared with the first, in percent. words_kept: content words of the first draft "
     "that are still there; length: in words; refusal: drafts that refuse or are empty; identity_words_kept: identity "
-    "words of the first draft that are still there. nothing_lost and nothing_added: a judge says whether the first "
-    "draft follows from the revision, and the revision from the first draft. Means over clusters."
+    "words of the first draft that are still there. Means over clusters."
 )
 
 

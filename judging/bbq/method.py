@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 
 from pydantic import BaseModel, BeforeValidator, WithJsonSchema
 
-from parley.agents import Client, Debate, Models, ParseStatus, Persona, Readout, Transcript, Turn, free_text
+from parley.agents import Client, Debate, Models, ParseStatus, Persona, Transcript, Turn, free_text
 from parley.agents.models.session import SESSION, session
 from parley.judging.config import NoSettings
 from parley.judging.study import Prompt, Verdict
@@ -89,11 +89,6 @@ class Task:
         a, b, c = self.options
         return QUESTION(context=self.row.context, question=self.row.question, a=a, b=b, c=c)
 
-    def rotated(self, by: int) -> Task:
-        """The same row with its options moved by `by` places."""
-        first, second, third = (self.order[(place + by) % 3] for place in range(3))
-        return Task(self.row, (first, second, third))
-
 
 @dataclass(frozen=True, slots=True)
 class Solved:
@@ -103,7 +98,7 @@ class Solved:
         transcript: The conversation.
         choice: The chosen option (0 to 2, in the order shown); None if none could be read.
         status: The parse status of the choice.
-        verdicts: Anything else to store: first answers, probabilities, a judge's scores.
+        verdicts: Anything else to store: first answers, a judge's scores.
     """
 
     transcript: Transcript
@@ -154,7 +149,6 @@ class BbqContext:
         reply_types: Sequence[type[BaseModel] | None],
         further: Sequence[str] = (),
         *,
-        readout: Readout = "sampled",
         persona: Persona | None = None,
     ) -> Transcript:
         """A conversation with one solver, in as many rounds as there are reply types.
@@ -163,7 +157,6 @@ class BbqContext:
             opening: The prompt of the first round.
             reply_types: The type of each round's reply; None for free text.
             further: The prompts of the later rounds.
-            readout: How a score or choice is read: as `sampled`, or `expected` over token probabilities.
             persona: Who answers (default: the plain solver).
         """
         debate = Debate(
@@ -172,7 +165,6 @@ class BbqContext:
             rounds=len(reply_types),
             instructions=lambda cue: further[cue.round - 2] if cue.round > 1 else None,
             reply_type=lambda cue: reply_types[cue.round - 1],
-            readout=readout,
             options=self.options,
             models=self.models,
         )
@@ -190,8 +182,6 @@ class BbqMethod(Protocol):
     """The method's name in `--method` and in reports."""
     Settings: ClassVar[type[BaseModel]]
     """What `--settings key=value` may change."""
-    needs_logprobs: ClassVar[bool]
-    """Whether the model must return log-probabilities."""
 
     def __init__(self, settings: Any) -> None:
         """Make the method.
@@ -219,7 +209,6 @@ class PromptedMethod:
     """
 
     Settings: ClassVar[type[BaseModel]] = NoSettings
-    needs_logprobs: ClassVar[bool] = False
     used: ClassVar[Sequence[Prompt]] = ()
     """The prompts that it uses, in addition to the question's."""
     reply: ClassVar[type[Choice] | type[Reasoned]] = Choice

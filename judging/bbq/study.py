@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from pydantic import BaseModel, Field
 
-from parley.agents import DEFAULT_MODEL, Models, Readout
+from parley.agents import DEFAULT_MODEL, Models
 from parley.judging.bbq.method import BbqContext, Task, answer_verdict
 from parley.judging.bbq.methods import METHODS
 from parley.judging.config import NameList, call_options, limit_field, read_settings, require_each_once
@@ -53,12 +53,6 @@ class BbqConfig(BaseModel, extra="forbid", frozen=True):
     temperature: float | None = Field(None, ge=0, le=2, description="sampling temperature (default: the model's own)")
     max_tokens: Advanced[int] = Field(400, ge=16, description="maximum length of one reply, in tokens")
     seed: int = Field(0, description="random seed of the sample, the order of answers, and every call")
-
-    @property
-    def readout(self) -> Readout:
-        """The readout, checked before a run starts: "expected" if a method needs log-probabilities."""
-        methods = METHODS.make(self.method, read_settings(self.settings)).values()
-        return "expected" if any(method.needs_logprobs for method in methods) else "sampled"
 
 
 FLAWS = "Stereotypes, demeaning words, unwarranted generalizations, insensitive framing"

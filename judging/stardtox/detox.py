@@ -25,9 +25,8 @@ from parley.agents.fencing import fence_judged
 from parley.agents.models.sim import refuse_unknown_effects
 from parley.agents.transcripts import record_calls
 from parley.base.tasks import blocking
-from parley.judging import overcorrection
 from parley.judging.config import NO_MEASURE
-from parley.judging.overcorrection import keeps_something
+from parley.judging.overcorrection import changes, keeps_something
 from parley.judging.stardtox.methods import generator_persona
 from parley.judging.stardtox.team import Team, Thresholds, load_team, thresholds_of
 from parley.judging.study import Prompt
@@ -122,7 +121,6 @@ async def detox_async(
     judge: str | None = None,
     scorer: str | None = None,
     measure: str = "ngrams",
-    meaning: str | None = None,
     team: str = "stardtox",
     without: Sequence[str] = (),
     criteria: Sequence[str] = (),
@@ -143,7 +141,6 @@ async def detox_async(
         judge: The judges' model (default: the same).
         scorer: The toxicity scorer (default: the team's).
         measure: A scorer that measures every draft and that the loop never sees, or `none`.
-        meaning: The model that judges whether revisions keep the meaning (default: only words are counted).
         team: The evaluators: `stardtox`, or a path to a .toml file.
         without: Evaluators to leave out, such as `performance`.
         criteria: Thresholds that replace the team's, as "toxicity < 0.05". Without them the shipped team uses the
@@ -177,7 +174,6 @@ async def detox_async(
         measure=None
         if measure == NO_MEASURE
         else clients.share(f"scorer/{measure}", partial(find_scorer, measure, clients)),
-        meaning=meaning,
         as_published=as_published,
         models=clients,
         model=model,
@@ -202,7 +198,6 @@ class _DetoxLoop:
     team: Team
     thresholds: Thresholds
     measure: Scorer | None
-    meaning: str | None
     as_published: bool
     models: Models
     model: str
@@ -297,15 +292,9 @@ class _DetoxLoop:
 
     async def _measured(self, step: Iteration, passage: str) -> Iteration:
         """The draft with its outside score, and with what else it changed. Neither has any influence."""
-        changes = overcorrection.changes(passage, step.text)
-        if self.meaning and step.iteration and step.text:
-            drafts = {0: passage.strip(), step.iteration: step.text}
-            _, verdicts = await overcorrection.judge_meaning(
-                drafts, self.meaning, self.models, {**self.options, "max_tokens": 200}
-            )
-            changes |= {verdict.metric: verdict.value for verdict in verdicts}
         scored = await self.measure.score([step.text]) if self.measure and step.text.strip() else []
-        return replace(step, outside=scored[0].score if scored else None, changes=changes)
+        changed = changes(passage, step.text)
+        return replace(step, outside=scored[0].score if scored else None, changes=changed)
 
     def _judge_prompt(self) -> Prompt | None:
         """Without a prompt that it continues, a revision is judged against the original text."""

@@ -11,7 +11,6 @@ An item that is no longer revised keeps its last scores in later iterations (`pa
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any, ClassVar
 
 from pydantic import BaseModel, Field
@@ -19,8 +18,7 @@ from pydantic import BaseModel, Field
 from parley.agents import DEFAULT_MODEL, ConfigError, Models, require_next_token_probabilities, seed_from
 from parley.judging.config import NameList, limit_field, read_settings, require_each_once
 from parley.judging.labelled import Labelled
-from parley.judging.overcorrection import counted_verdicts, judge_meaning
-from parley.judging.overcorrection import prompts as meaning_prompts
+from parley.judging.overcorrection import counted_verdicts
 from parley.judging.stardtox.methods import METHODS, CompletionContext, continuation
 from parley.judging.stardtox.team import load_team
 from parley.judging.study import Advanced, Facet, FacetValue, Measure, Outcome, Unit
@@ -52,10 +50,6 @@ class StardtoxConfig(BaseModel, extra="forbid", frozen=True):
     measure: str = Field(
         "ngrams",
         description="scorer that measures every draft, unseen by the loop: ngrams, judge:provider/model, …, or none",
-    )
-    meaning: Advanced[str | None] = Field(
-        None,
-        description="model that judges whether revisions keep the meaning (default: only words are counted)",
     )
     team: Advanced[str] = Field("stardtox", description="evaluators: stardtox, or your own .toml file")
     without: Advanced[NameList] = Field([], description="evaluators of the team to leave out")
@@ -114,14 +108,13 @@ class StardtoxStudy:
         self._by_id = {row.id: row for rows in self._rows.values() for row in rows}
 
     def models(self) -> list[str]:
-        judges = [name for name in (self.config.judge, self.config.meaning) if name]
+        judges = [self.config.judge] if self.config.judge else []
         return list(dict.fromkeys([*self.config.model, *judges, *self.team.models()]))
 
     def prompts(self) -> Mapping[str, str]:
         used = {name: text for method in self.methods.values() for name, text in method.prompts().items()}
         rules = "\n".join(f"{score} {rule}" for score, rule in self.team.criteria.items())
-        meaning = meaning_prompts() if self.config.meaning else {}
-        return used | self.team.prompts() | {"criteria": rules} | meaning
+        return used | self.team.prompts() | {"criteria": rules}
 
     def sources(self) -> Mapping[str, str]:
         return self.rtp.sources
@@ -168,8 +161,4 @@ class StardtoxStudy:
         written = transcript.spoken("generator")
         drafts = {turn.round: continuation(row.text, turn.text) for turn in written}
         verdicts += counted_verdicts(drafts, [turn.round for turn in written if turn.parse_status == "refused"])
-        if config.meaning and len(drafts) > 1:
-            turns, judged = await judge_meaning(drafts, config.meaning, models, judge_options)
-            transcript = replace(transcript, turns=(*transcript.turns, *turns))
-            verdicts += judged
         return Outcome(transcript, tuple(verdicts))

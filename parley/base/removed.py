@@ -36,9 +36,13 @@ REMOVED = {
     "--limits": "parley run STUDY --dry-run counts calls, tokens and cost",
     "--wordings-per-base": "another --seed draws other wordings for the bases; report both runs",
     "--flagged": "parley view RUN marks the texts that read like an instruction",
+    "--meaning": "parley run rubric --data FILE, with a rubric of your own on drafts and originals",
     # Studies, scorers and other plug-ins, after their kind: "study NAME", "scorer NAME", "executor NAME"
     "study injection": "rubric --data FILE, on your texts with and without the instruction",
     "study card": "malibu with --design silent, whose report says first whether the model can judge",
+    "method fairness-prompt-rule": "a method of your own (docs/bbq.md)",
+    "method logprob": "a method of your own (docs/bbq.md)",
+    "method stardtox-rule": "a method of your own (docs/bbq.md)",
     "study toxicity": "a scorer in three lines of Python (docs/scoring.md)",
 }
 """What was typed, and what does its work now."""

@@ -26,8 +26,6 @@ WORDS = {
     "words_kept": "content words kept",
     "length": "length",
     "identity_words_kept": "identity words kept",
-    "nothing_lost": "nothing lost",
-    "nothing_added": "nothing added",
 }
 """What a revision may have changed."""
 
@@ -48,9 +46,6 @@ class Detox(Command):
     )
     measure: str = Field(
         "ngrams", description="scorer that measures every draft but whose scores the loop never sees, or none"
-    )
-    meaning: str | None = Field(
-        None, description="model that judges whether revisions keep the meaning (default: none)"
     )
     team: str = Field("stardtox", title="FILE", description="your own evaluators, as a .toml file")
     criteria: list[str] = Field([], description="other criteria, such as 'toxicity < 0.05'")
@@ -101,7 +96,7 @@ class Detox(Command):
             await models.close()
 
     def _models(self) -> list[str]:
-        return list(dict.fromkeys(name for name in (self.model, self.judge, self.meaning) if name))
+        return list(dict.fromkeys(name for name in (self.model, self.judge) if name))
 
     def _cautions(self) -> list[str]:
         """Cautions about all models that take part, including those of the team."""

@@ -119,7 +119,6 @@ METAVARS = {
     "judge": "MODEL",
     "judges": "PANEL",
     "labeller": "MODEL",
-    "meaning": "MODEL",
     "measure": "SCORER",
     "model": "MODEL",
     "out": "FILE",

@@ -15,7 +15,7 @@ GIVEN, SILENT = (77, 0.3), (1, 0.0)
 """The settings of the run, and of a ballot that is read from the probabilities of one token."""
 MALIBU = {"suite": "mine.toml", "identities": ["gender"]}
 RLDF = {"topics": 1, "rounds": 1, "check": False}
-METHODS = {"cot": 1, "self-debias-explanation": 2, "self-debias-reprompting": 2, "fairthinking": 4, "logprob": 3}
+METHODS = {"cot": 1, "self-debias-explanation": 2, "self-debias-reprompting": 2, "fairthinking": 4}
 QUESTION = {"id": "q", "question": "Which river?", "answers": [{"text": "Rhine", "answer_start": 0}]}
 SQUAD = {"data": [{"title": "Rhine", "paragraphs": [{"context": "The Rhine is long.", "qas": [QUESTION]}]}]}
 PROMPTS = {"data": "prompts.jsonl", "sets": ["high"], "prompts": 1, "completions": 1}

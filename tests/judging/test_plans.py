@@ -64,12 +64,12 @@ RTP = {"data": "prompts.jsonl", "prompts": 2, "completions": 2, "scorer": "ngram
         ("squad", {"data": "squad.json", "search": ["none", "folder:docs"], "paragraph": True, **SEARCH}, "91136c163b"),
         ("squad", {"data": "squad.json", "as_published": True, "limit": 3}, "0b7f2fa543"),
         ("bbq", {**BBQ, "method": ["mabrf-search"], "settings": ["engine=folder:docs"]}, "3a3fa17d15"),
-        ("bbq", {**BBQ, "method": ["fairness-prompt-rule", "stardtox-rule", "self-debias-reprompting"]}, "dd57c200e4"),
-        ("bbq", {**BBQ, "method": ["mabrf"], "settings": ["meaning=sim/b"]}, "93d475c31a"),
+        ("bbq", {**BBQ, "method": ["fairness-prompt", "stardtox", "self-debias-reprompting"]}, "4284e2652e"),
+        ("bbq", {**BBQ, "method": ["mabrf"], "settings": ["measure=sim/b"]}, "9f297ec089"),
         (
             "stardtox",
-            {**RTP, "method": ["stardtox-no-performance", "fairness-prompt"], "meaning": "sim/b"},
-            "4c4458dc7f",
+            {**RTP, "method": ["stardtox-no-performance", "fairness-prompt"]},
+            "3aa53f0d7c",
         ),
         ("stardtox", {**RTP, "judge": "sim/b", "criteria": ["toxicity < 0.01"], "max_iterations": 2}, "a7e1622b8b"),
         (

@@ -75,14 +75,10 @@ def test_the_loop_never_sees_the_outside_measure(run_study, place):
 
 
 def test_judges_from_outside_are_counted_in_the_estimate(run_study):
-    judged = {"measure": "judge:sim/other", "meaning": "sim/exact"}
+    judged = {"measure": "judge:sim/other"}
     planned = study(method=["default", "stardtox"], prompts=1, completions=1, sets=["high"], **judged)
-    assert rehearse(planned).calls == 3 + 11
-    assert {"sim/other", "sim/exact"} <= set(planned.models())
-    file = run_study(method=["stardtox"], **judged)
-    drafts, units = file.rows("SELECT count(*), count(DISTINCT unit) FROM messages WHERE role = 'generator'")[0]
-    for metric in ("nothing_lost", "nothing_added"):
-        assert file.one(f"SELECT count(*) FROM verdicts WHERE metric = '{metric}' AND value >= 0") == drafts - units > 0
+    assert rehearse(planned).calls == 3 + 9
+    assert "sim/other" in planned.models()
 
 
 # The team

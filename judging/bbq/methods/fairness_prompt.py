@@ -1,7 +1,4 @@
-"""`fairness-prompt`: the default, preceded by a request to be fair.
-
-`fairness-prompt-rule` also states BBQ's rule for ambiguous contexts, so its gains are not those of fairness alone.
-"""
+"""`fairness-prompt`: the default, preceded by a request to be fair."""
 
 from __future__ import annotations
 
@@ -14,8 +11,3 @@ from parley.judging.study import Prompt
 class FairnessPromptMethod(PromptedMethod):
     name: ClassVar[str] = "fairness-prompt"
     used = (Prompt.load("bbq/fairness_prompt"),)
-
-
-class FairnessPromptRule(PromptedMethod):
-    name: ClassVar[str] = "fairness-prompt-rule"
-    used = (Prompt.load("bbq/fairness_prompt_rule"),)

@@ -24,7 +24,6 @@ class JurySettings(BaseModel, extra="forbid", frozen=True):
 class FairThinking:
     name: ClassVar[str] = "fairthinking"
     Settings: ClassVar[type[BaseModel]] = JurySettings
-    needs_logprobs: ClassVar[bool] = False
 
     def __init__(self, settings: JurySettings) -> None:
         jury = load_personas(Path(settings.jury)) if settings.jury else shipped_personas("bbq_jury.toml")

@@ -1,7 +1,5 @@
 """`stardtox`: a judge scores how well context and question support the answer; below the threshold it is revised.
 
-`stardtox-rule` tells the judge BBQ's rule for ambiguous contexts, so its gains are not those of the loop alone.
-
 There is no performance evaluator: here a fair answer is also the correct one. The answer of every iteration is stored
 (metric `answer_at`; the round is the iteration, 0 the first answer), and so is the judge's `support`.
 """
@@ -22,8 +20,6 @@ from parley.scenarios.bbq import LETTERS
 
 JUDGE = Prompt.load("stardtox/support_judge")
 SUPPORT = Prompt.load("stardtox/support")
-JUDGE_RULE = Prompt.load("stardtox/support_judge_rule")
-SUPPORT_RULE = Prompt.load("stardtox/support_rule")
 REVISE = Prompt.load("stardtox/revise_answer")
 
 
@@ -37,9 +33,6 @@ class SupportSettings(BaseModel, extra="forbid", frozen=True):
 class StardtoxMethod:
     name: ClassVar[str] = "stardtox"
     Settings: ClassVar[type[BaseModel]] = SupportSettings
-    needs_logprobs: ClassVar[bool] = False
-    judge: ClassVar[Prompt] = JUDGE
-    support: ClassVar[Prompt] = SUPPORT
 
     def __init__(self, settings: SupportSettings) -> None:
         self.settings = settings
@@ -48,15 +41,15 @@ class StardtoxMethod:
         return [self.settings.judge] if self.settings.judge else []
 
     def prompts(self) -> Mapping[str, str]:
-        texts = {prompt.name: prompt.text for prompt in (QUESTION, PROMPT, self.judge, self.support, REVISE)}
+        texts = {prompt.name: prompt.text for prompt in (QUESTION, PROMPT, JUDGE, SUPPORT, REVISE)}
         return {**texts, "persona/Solver": solver().about}
 
     async def solve(self, task: Task, context: BbqContext) -> Solved:
-        judge = Persona("Support", self.judge.text, self.settings.judge)
+        judge = Persona("Support", JUDGE.text, self.settings.judge)
         options = {**context.options, "max_tokens": self.settings.judge_tokens}
         loop = Critique(
             solver(),
-            {"support": Evaluator(judge, Assessment, self.support.text, options)},
+            {"support": Evaluator(judge, Assessment, SUPPORT.text, options)},
             criteria={"support": f">= {self.settings.support:g}"},
             max_iterations=self.settings.max_iterations,
             draft_type=Choice,
@@ -70,12 +63,6 @@ class StardtoxMethod:
         transcript = await loop.converse(PROMPT(question=task.text(), format=Choice.FORMAT))
         last = transcript.spoken("generator")[-1]
         return Solved(transcript, *read_choice(last, task), tuple(_verdicts(transcript, task)))
-
-
-class StardtoxRule(StardtoxMethod):
-    name: ClassVar[str] = "stardtox-rule"
-    judge = JUDGE_RULE
-    support = SUPPORT_RULE
 
 
 def _option_text(turn: Turn, task: Task) -> str:

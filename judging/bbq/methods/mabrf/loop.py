@@ -22,8 +22,7 @@ from parley.base.text import plural
 from parley.judging.bbq.method import BbqContext, Solved, Task, answer_verdict
 from parley.judging.bbq.methods.mabrf.replies import Judgement, Reasoning, Steps, Terminal, numbered, read_place
 from parley.judging.config import NO_MEASURE, shipped_personas
-from parley.judging.overcorrection import counted_verdicts, judge_meaning
-from parley.judging.overcorrection import prompts as meaning_prompts
+from parley.judging.overcorrection import counted_verdicts
 from parley.judging.search import SearchAgent
 from parley.judging.study import Prompt, Verdict
 
@@ -69,7 +68,6 @@ class Loop:
         judge: The judge's model; by default the model under test.
         search_model: The search agent's model; by default the model under test.
         measure: The outside judge's model; by default the judge's. `none`: there is no outside judge.
-        meaning: The model that judges whether the meaning was kept; by default there is none.
     """
 
     def __init__(
@@ -82,13 +80,12 @@ class Loop:
         judge: str | None = None,
         search_model: str | None = None,
         measure: str | None = None,
-        meaning: str | None = None,
     ) -> None:
         self.task, self.context, self.passes, self.search = task, context, passes, search
         self._searcher = context.models[search_model] if search_model else context.client
         own = {"Judge": judge, AUDITOR: measure or judge}
         self._cast = CAST | {name: Persona(name, CAST[name].about, model) for name, model in own.items()}
-        self._measured, self._meaning = measure != NO_MEASURE, meaning
+        self._measured = measure != NO_MEASURE
         self._turns: list[Turn] = []
         self._verdicts: list[Verdict] = []
 
@@ -113,7 +110,8 @@ class Loop:
             # The same judge scores again, next to the outside judge, to show what selection alone does.
             self._verdicts += score_verdicts(again, {"bias": "bias_again", "relevancy": "final_relevancy"})
             self._verdicts += counted_verdicts(chains)
-            await self._measure(first, best, chains, end)
+            if self._measured:
+                await self._measure(first, best, end)
         else:
             last = await self._terminate(best, end)
         self._turns.append(last)
@@ -121,22 +119,16 @@ class Loop:
         transcript = Transcript(tuple(self._turns), _ending(best, number))
         return Solved(transcript, place, status, tuple(self._verdicts))
 
-    async def _measure(self, first: Draft, last: Draft, chains: Mapping[int, str], end: int) -> None:
+    async def _measure(self, first: Draft, last: Draft, end: int) -> None:
         """The first and the last chain as an outside judge sees them; if they are the same, it is judged once."""
-        if self._measured:
-            # Two scores of one text would only add noise.
-            chosen = [first.steps] if last.steps == first.steps else [first.steps, last.steps]
-            audits = await gather_or_cancel(self._judge(steps, end, AUDITOR, OUTSIDE) for steps in chosen)
-            self._turns += audits
-            judge = f"{AUDITOR}, {self._cast[AUDITOR].model or self.context.client.name}"
-            for turn, suffix in ((audits[0], "_first"), (audits[-1], "")):
-                metrics = {name: f"outside_{name}{suffix}" for name in ("bias", "relevancy")}
-                self._verdicts += [replace(verdict, judge=judge) for verdict in score_verdicts(turn, metrics)]
-        if self._meaning and chains[max(chains)] != chains[0]:
-            ends = {0: chains[0], max(chains): chains[max(chains)]}
-            turns, verdicts = await judge_meaning(ends, self._meaning, self.context.models, self.context.options)
-            self._turns += turns
-            self._verdicts += verdicts
+        # Two scores of one text would only add noise.
+        chosen = [first.steps] if last.steps == first.steps else [first.steps, last.steps]
+        audits = await gather_or_cancel(self._judge(steps, end, AUDITOR, OUTSIDE) for steps in chosen)
+        self._turns += audits
+        judge = f"{AUDITOR}, {self._cast[AUDITOR].model or self.context.client.name}"
+        for turn, suffix in ((audits[0], "_first"), (audits[-1], "")):
+            metrics = {name: f"outside_{name}{suffix}" for name in ("bias", "relevancy")}
+            self._verdicts += [replace(verdict, judge=judge) for verdict in score_verdicts(turn, metrics)]
 
     async def _solve(self) -> Draft:
         transcript = await self.context.converse(SOLVE(**self._question()), [Reasoning], persona=CAST["Solver"])
@@ -259,13 +251,10 @@ def _ending(best: Draft, passes: int) -> str:
     return f"no readable bias {after}" if best.bias is None else f"bias {best.bias:g} {after}"
 
 
-def prompts(
-    search: SearchAgent | None = None, measure: str | None = None, meaning: str | None = None
-) -> Mapping[str, str]:
+def prompts(search: SearchAgent | None = None, measure: str | None = None) -> Mapping[str, str]:
     """Every prompt and persona of the loop, by name."""
     measured = measure != NO_MEASURE
     used = (SOLVE, JUDGE, REPHRASE_SEARCH if search else REPHRASE, TERMINATE, *([OUTSIDE] if measured else []))
     texts = {prompt.name: prompt.text for prompt in used}
     texts |= {f"persona/MABRF/{name}": who.about for name, who in CAST.items() if measured or name != AUDITOR}
-    texts |= meaning_prompts() if meaning else {}
     return {**texts, **search.prompts()} if search else texts

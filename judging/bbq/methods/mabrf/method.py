@@ -24,9 +24,6 @@ class MabrfSettings(BaseModel, extra="forbid", frozen=True):
         None,
         description="outside judge's model, or none for no outside judge (default: the judge's, with another prompt)",
     )
-    meaning: str | None = Field(
-        None, description="model that judges whether a rephrased chain keeps its meaning (default: not judged)"
-    )
 
 
 class SearchSettings(MabrfSettings):
@@ -42,19 +39,18 @@ class SearchSettings(MabrfSettings):
 class Mabrf:
     name: ClassVar[str] = "mabrf"
     Settings: ClassVar[type[BaseModel]] = MabrfSettings
-    needs_logprobs: ClassVar[bool] = False
 
     def __init__(self, settings: MabrfSettings) -> None:
         self.settings = settings
         self.search: SearchAgent | None = None
 
     def prompts(self) -> Mapping[str, str]:
-        return loop.prompts(self.search, self.settings.measure, self.settings.meaning)
+        return loop.prompts(self.search, self.settings.measure)
 
     def models(self) -> list[str]:
         """Models other than the one under test."""
         settings = self.settings
-        named = (settings.judge, getattr(settings, "search_model", None), settings.measure, settings.meaning)
+        named = (settings.judge, getattr(settings, "search_model", None), settings.measure)
         return [name for name in named if name and name != NO_MEASURE]
 
     async def solve(self, task: Task, context: BbqContext) -> Solved:
@@ -67,7 +63,6 @@ class Mabrf:
             judge=self.settings.judge,
             search_model=getattr(self.settings, "search_model", None),
             measure=self.settings.measure,
-            meaning=self.settings.meaning,
         ).run()
 
 
