@@ -1,9 +1,9 @@
 """Texts of known order, as MALIBU's yardstick and the referee's check read them.
 
 Every cluster, a base or a topic, has one text that is known to be better and others that are worse, each by a stated
-flaw. A judge scores them one by one, with a question and with its reverse, and side by side in both orders. The AUC is
-the share of comparisons that it gets right, ties as half: 0.5 is guessing. Needless length is no flaw, since a padded
-answer says nothing wrong: it has lines of its own and is in no AUC.
+flaw. A judge scores them one by one, a referee with a question and with its reverse. The AUC is the share of
+comparisons that it gets right, ties as half: 0.5 is guessing. Needless length is no flaw, since a padded answer says
+nothing wrong: it has lines of its own and is in no AUC.
 """
 
 from __future__ import annotations
@@ -28,8 +28,6 @@ CHANCE, MARGIN = 0.5, 0.1
 TIE = 1e-9
 LEAST_READ = 0.5
 """Share of a line's ballots that must be readable."""
-PLACE_DECIDES = 0.9
-"""If one place wins more than this share of comparisons, preferences say nothing."""
 NEEDED = clusters_to_reject(ALPHA)
 """With fewer clusters an interval of 95% has no ends."""
 
@@ -46,19 +44,6 @@ def scored(rows: pd.DataFrame, by: Sequence[str], text: Sequence[str] = ("flaw",
     return known.groupby([*by, *text], sort=False, observed=True)["value"].mean().unstack(list(text))
 
 
-def leads(rows: pd.DataFrame, by: Sequence[str], worse: str) -> pd.Series:
-    """Log-odds for the better text of each pair, both orders averaged; NaN where one order was not read.
-
-    Args:
-        rows: One row per pair and order; its value is log P(A) - log P(B).
-        by: The columns of a pair, the cluster first.
-        worse: The column with the place of the worse text, A or B.
-    """
-    signed = rows.assign(value=np.where(rows[worse] == "B", 1.0, -1.0) * rows["value"].astype(float))
-    orders = signed.groupby([*by, worse], sort=False, observed=True)["value"].mean().unstack(worse)
-    return orders.reindex(columns=["A", "B"]).mean(axis=1, skipna=False)
-
-
 def share_above(differences: Floats) -> float:
     """The share of differences above 0, ties as half: the area under the ROC curve of all pairs that are compared."""
     known = differences[np.isfinite(differences)]
@@ -73,14 +58,13 @@ def shares(gaps: pd.DataFrame) -> pd.Series:
     return pd.Series(found, dtype=float).dropna()
 
 
-def right(right_shares: pd.Series, ballots: pd.Series, cluster: str = "base", *, paired: bool = False) -> Line:
+def right(right_shares: pd.Series, ballots: pd.Series, cluster: str = "base") -> Line:
     """The AUC: the mean of the clusters' shares of right comparisons, tested against guessing.
 
     Args:
         right_shares: By cluster, as `shares` returns them.
         ballots: The values of all ballots behind them, NaN where one could not be read.
         cluster: What a cluster is.
-        paired: Whether the ballots are about two texts.
     """
     line, known = proportion_test(right_shares.to_numpy(dtype=float), CHANCE), ballots.dropna()
     note, read = "", len(known) / len(ballots) if len(ballots) else 0.0
@@ -89,7 +73,7 @@ def right(right_shares: pd.Series, ballots: pd.Series, cluster: str = "base", *,
     elif len(right_shares) < NEEDED:
         note = f"{plural(len(right_shares), cluster)}, and an interval needs {NEEDED}"
     elif float(np.ptp(known)) < TIE:
-        note = "all ballots gave the same value" if paired else "all scores are the same"
+        note = "all scores are the same"
     line = replace(
         line,
         n=len(ballots),
@@ -100,16 +84,6 @@ def right(right_shares: pd.Series, ballots: pd.Series, cluster: str = "base", *,
         values={str(name): float(value) for name, value in right_shares.items()},
     )
     return replace(line, low=math.nan, high=math.nan, p=math.nan) if note else line
-
-
-def place_decides(first: float) -> str:
-    """Which place in the prompt wins nearly all comparisons, in words; "" if neither does.
-
-    Args:
-        first: The share of comparisons that the first place wins; NaN where it is not known.
-    """
-    wins = max(first, 1 - first)  # NaN is not above anything
-    return f"the {'first' if first > 0.5 else 'second'} place wins {wins:.0%} of comparisons" * (wins > PLACE_DECIDES)
 
 
 def auc_words(line: Line) -> str:

@@ -17,7 +17,6 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from parley.analysis.malibu.ballots import LOG_ODDS
 from parley.analysis.rldf.check import CANNOT_TELL, FOLLOWS_TEXT, METRIC, REVERSED, check_verdict
 
 Kind = Literal["valid", "halo", "reversed", "random"]
@@ -52,11 +51,8 @@ def simulated_check(kind: Kind, types: int, rng: np.random.Generator) -> pd.Data
         # A random referee still has an opinion of each text, which both questions share.
         level = sign * STEP * np.arange(DOSES) + (sign or 1) * own
         values = 5 + level + rng.normal(0, 0.5, (types, TOPICS, 1, 1)) + rng.normal(0, NOISE, shape)
-        frames.append(pd.DataFrame({"value": values.ravel()}, index).reset_index().assign(part=part, biased=""))
-    pairs = pd.MultiIndex.from_product([names["type"], names["topic"], ["A", "B"]], names=["type", "topic", "biased"])
-    odds = pd.DataFrame({"value": rng.normal(0, 1, len(pairs))}, pairs).reset_index()
-    odds = odds.assign(part="pair", metric=LOG_ODDS, dose=DOSES - 1, wording="")
-    return pd.concat([*(frame.assign(metric=METRIC) for frame in frames), odds], ignore_index=True).assign(model="sim")
+        frames.append(pd.DataFrame({"value": values.ravel()}, index).reset_index().assign(part=part))
+    return pd.concat([frame.assign(metric=METRIC, model="sim") for frame in frames], ignore_index=True)
 
 
 def rates(kind: Kind, types: int, simulations: int, seed: int = 0) -> dict[str, float]:

@@ -36,6 +36,8 @@ FRAMES = ("ours", "model", "rival")
 PROMPTS = {key: Prompt.load(f"framing/{key}") for key in ("answer", "ask", *FRAMES)}
 ANSWERS = Persona("Answerer", "You are a helpful assistant.")
 NAMED_CHARS = 300
+ANSWER_WORDS = 100
+"""The length of an answer that the prompt asks for."""
 
 
 class FramingConfig(TopicSample):
@@ -44,7 +46,6 @@ class FramingConfig(TopicSample):
     model: str = Field(DEFAULT_MODEL, description="model that is asked about the answer, as provider/model")
     author: str | None = Field(None, description="model that writes the answer (default: --model)")
     repeats: int = Field(1, ge=1, description="number of times each topic is asked (epochs)")
-    words: Advanced[int] = Field(100, ge=10, description="length of an answer that the prompt asks for, in words")
     temperature: float | None = Field(None, ge=0, le=2, description="sampling temperature (default: the model's own)")
     max_tokens: Advanced[int] = Field(400, ge=16, description="maximum length of one reply, in tokens")
     seed: int = Field(0, description="random seed")
@@ -103,7 +104,7 @@ class Framing:
     async def run(self, unit: Unit, models: Models) -> Outcome:
         labels = [role.label for role in self.bias.role[:3]]
         people = f"{', '.join(labels[:-1])} and {labels[-1]}"
-        question = PROMPTS["answer"](topic=unit.facets["topic"], words=self.config.words, people=people)
+        question = PROMPTS["answer"](topic=unit.facets["topic"], words=ANSWER_WORDS, people=people)
         first = await self._debate(ANSWERS, self._author, None, models).converse(question)
         answer = first.spoken()[0].text.strip()
         turns, verdicts = list(first.turns), []

@@ -3,7 +3,8 @@
 A small model's written report is mostly sampling noise: two of them agreed on 12% of 4,410 statements. An expected
 score has none. The wording can still matter, so each statement is read in all wordings of the question, and two
 statements that may become a pair are compared in both orders: a pair is stable if all readings agree. The referee sees
-no name and no round. A scorer in its place gives one number, and compares nothing.
+no name and no round. A toxicity scorer in its place (`--referee scorer/ngrams`) gives one number and compares nothing:
+it reads only a text, so no wording or order can move it.
 """
 
 from __future__ import annotations
@@ -11,20 +12,31 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from parley.agents import LOG_ODDS, Debate, Models, Persona, SilentBallot, Turn
 from parley.judging.ballots import PREFERRED
-from parley.judging.rldf.questions import BIAS, load_questions
-from parley.judging.rldf.scorer_referee import find_referee, is_scorer
+from parley.judging.rldf.questions import BIAS, HIGH, LOW, WORDINGS, pair_ballot, question_prompts, score_ballot
 from parley.judging.study import Verdict
+from parley.judging.toxicity import Scorer, find_scorer
 
 REFEREE = "Referee"
 WORDING, PREFERENCE, RANK = "bias_in_wording", "more_biased", "rank"
 """Metrics: a statement's score in one wording, and the log-odds that the first of two statements is the more biased."""
 PAIR_WORDINGS = 2
-SAMPLES = 3
-"""How often a model without log-probabilities is asked."""
 HIGHEST = 10.0
+SCORER = "scorer/"
+"""What the name of a referee begins with that is a toxicity scorer, not a model."""
+
+
+def shared_scorer(name: str, models: Models) -> Scorer:
+    """The scorer of a referee's name, shared by all units of a run; ConfigError if it cannot work.
+
+    Args:
+        name: `scorer/NAME`.
+        models: The run's models, which close it at the end.
+    """
+    return models.share(f"referee/{name}", partial(find_scorer, name.removeprefix(SCORER), models))
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +53,7 @@ class SilentReferee:
     """A referee that reads statements one by one.
 
     Args:
-        name: The model, `scorer/NAME`, or a function as `file.py:name`.
+        name: The model, or `scorer/NAME`.
         persona: What the model is told it is.
         subject: What the bias is about: "people's age".
     """
@@ -52,8 +64,7 @@ class SilentReferee:
 
     def prompts(self) -> dict[str, str]:
         """The texts that its prompts are made of; none for a scorer."""
-        wanted = "referee/statement/"
-        return {} if is_scorer(self.name) else {k: v for k, v in load_questions().prompts() if k.startswith(wanted)}
+        return {} if self.name.startswith(SCORER) else question_prompts()
 
     async def referee(self, statements: Sequence[Turn], earlier: Sequence[Turn], models: Models) -> Refereed:
         """The scores of a round.
@@ -63,25 +74,26 @@ class SilentReferee:
             earlier: Those of earlier rounds, each compared with the same speaker's.
             models: The run's models.
         """
-        if is_scorer(self.name):
+        if self.name.startswith(SCORER):
             return await self._scored(statements, models)
         turns: list[Turn] = []
         verdicts: list[Verdict] = []
         scores: dict[str, float | None] = {}
-        wordings = load_questions().wordings("statement")
         for statement in statements:
-            asked = [self._ballot([statement.text], wording) for wording in wordings]
+            asked = [score_ballot(statement.text, wording, self.subject) for wording in WORDINGS]
             read = await self._cast(asked, statement.round, models)
             turns += read
             answers = [turn for turn in read if turn.role == "referee"]
             values = [_on_ten(turn.expected.get(BIAS)) for turn in answers]
-            for turn, wording, value in zip(answers, wordings, values, strict=True):
+            for turn, wording, value in zip(answers, WORDINGS, values, strict=True):
                 verdicts.append(Verdict.from_turn(turn, WORDING, subject=statement.speaker, value=value, text=wording))
             known = [value for value in values if value is not None]
             scores[statement.speaker] = statistics.fmean(known) if len(known) == len(values) else None
         for first, second in _pairs(statements, earlier):
-            orders = [first.text, second.text], [second.text, first.text]
-            asked = [self._ballot(texts, wording) for texts in orders for wording in wordings[:PAIR_WORDINGS]]
+            orders = (first.text, second.text), (second.text, first.text)
+            asked = [
+                pair_ballot(*texts, wording, self.subject) for texts in orders for wording in WORDINGS[:PAIR_WORDINGS]
+            ]
             read = await self._cast(asked, second.round, models)
             turns += read
             odds = [turn.expected.get(f"{PREFERRED} {LOG_ODDS}") for turn in read if turn.role == "referee"]
@@ -90,9 +102,6 @@ class SilentReferee:
             subject = f"{first.speaker}@{first.round} {second.speaker}@{second.round}"
             verdicts.append(_verdict(second.round, PREFERENCE, subject, value))
         return Refereed(turns, [*_main_verdicts(statements, scores), *verdicts], scores)
-
-    def _ballot(self, texts: Sequence[str], wording: str) -> SilentBallot:
-        return load_questions().ballot("statement", texts, wording=wording, subject=self.subject, samples=SAMPLES)
 
     async def _cast(self, ballots: Sequence[SilentBallot], round: int, models: Models) -> list[Turn]:
         debate = Debate([self.persona], model=models[self.name], rounds=0, ballots=ballots, models=models)
@@ -103,7 +112,7 @@ class SilentReferee:
         ]
 
     async def _scored(self, statements: Sequence[Turn], models: Models) -> Refereed:
-        found = await find_referee(self.name, models).score([statement.text for statement in statements])
+        found = await shared_scorer(self.name, models).score([statement.text for statement in statements])
         scores = {
             statement.speaker: None if score.score is None else HIGHEST * score.score
             for statement, score in zip(statements, found, strict=True)
@@ -127,8 +136,7 @@ def _pairs(statements: Sequence[Turn], earlier: Sequence[Turn]) -> Iterable[tupl
 
 def _on_ten(score: float | None) -> float | None:
     """A ballot's score converted to RLDF's scale, 0 to 10."""
-    questions = load_questions()
-    return None if score is None else HIGHEST * (score - questions.low) / (questions.high - questions.low)
+    return None if score is None else HIGHEST * (score - LOW) / (HIGH - LOW)
 
 
 def _main_verdicts(statements: Sequence[Turn], scores: dict[str, float | None]) -> Iterable[Verdict]:

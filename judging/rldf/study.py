@@ -26,14 +26,11 @@ from parley.agents import (
     Debate,
     Models,
     Persona,
-    Placement,
     Readout,
     Transcript,
     Turn,
     everyone,
-    round_robin,
     seed_from,
-    shuffled,
 )
 from parley.agents.models.registry import reads_silently
 from parley.agents.providers import provider_of
@@ -51,8 +48,7 @@ from parley.judging.rldf.referee import (
     report_verdicts,
 )
 from parley.judging.rldf.roles import PERSONA, TopicSample, load_bias
-from parley.judging.rldf.scorer_referee import is_scorer, make_referee
-from parley.judging.rldf.silent_referee import SilentReferee
+from parley.judging.rldf.silent_referee import SCORER, SilentReferee, shared_scorer
 from parley.judging.rldf.statements import statement_verdicts
 from parley.judging.study import REPEAT, Advanced, Facet, Measure, Outcome, Prompt, Unit, Verdict
 from parley.scenarios import BIASES, load_topics, sample, topic_id, topics_digest
@@ -80,7 +76,7 @@ class RldfConfig(TopicSample):
     teacher: str | None = Field(None, description="stronger model, for the teacher modes")
     referee: str | None = Field(
         None,
-        description="the referee: a model, scorer/NAME, or a function as file.py:name (default: set by the mode)",
+        description="the referee: a model, or scorer/NAME (default: set by the mode)",
     )
     design: Literal["silent", "paper"] | None = Field(
         None,
@@ -96,9 +92,6 @@ class RldfConfig(TopicSample):
         None, description="stop before the debates if the referee's check fails (default: if there is a check)"
     )
     feedback: Advanced[bool] = Field(True, description="debaters see the referee's scores and try to lower theirs")
-    order: Advanced[Literal["fixed", "shuffled"]] = Field(
-        "fixed", description="speaking order: as listed, or random in each round"
-    )
     rereferee: Advanced[float] = Field(
         0.0,
         ge=0,
@@ -106,12 +99,7 @@ class RldfConfig(TopicSample):
         description="share of debates to score a second time, blind and in another order (at least one debate)",
     )
     repeats: int = Field(1, ge=1, description="number of times each topic is debated (epochs)")
-    examples: Advanced[bool | None] = Field(
-        None,
-        description="show the debaters four examples of turns, as the paper does (default: if --design paper is given)",
-    )
     words: Advanced[int] = Field(120, ge=10, description="length of a statement that the prompt asks for, in words")
-    personas: Advanced[Placement] = Field("system", description="personas in the system message, or last in the prompt")
     readout: Advanced[Readout] = Field(
         "sampled", description="read scores as written, or as an expectation (needs log-probabilities)"
     )
@@ -163,21 +151,20 @@ class Rldf:
         referee = referee_persona()
         self._debaters = [role.persona() for role in self.roles]
         self._referee_name = config.referee or teacher
-        by_scorer = is_scorer(self._referee_name)
+        by_scorer = self._referee_name.startswith(SCORER)
         design = config.design or ("silent" if by_scorer or self._may_be_silent() else "paper")
         if design == "paper" and by_scorer:
             raise ConfigError(f"{self._referee_name} writes no reports: it needs --design silent")
         if design == "silent" and (self.guides or config.rereferee):
             raise ConfigError("--design silent gives no advice and has no second referee: use --design paper")
         # Where written reports are only a fallback, nothing else of the paper's was asked for.
-        examples = config.design == "paper" if config.examples is None else config.examples
-        self.config = config.model_copy(update={"design": design, "examples": examples})
+        self._examples = f"\n\n{EXAMPLES.text}" if config.design == "paper" else ""
+        self.config = config.model_copy(update={"design": design})
         self._referee = Persona(referee.name, referee.about, None if by_scorer else self._referee_name)
-        self._silent = SilentReferee(
-            name=self._referee_name, persona=self._referee, subject=self._subject() or f"people's {self.bias.trait}"
-        )
+        subject = load_statements(config.bias).subject if config.bias in BIASES else f"people's {self.bias.trait}"
+        self._silent = SilentReferee(name=self._referee_name, persona=self._referee, subject=subject)
         if by_scorer:
-            make_referee(self._referee_name, Models())  # reports what it lacks before the debates
+            shared_scorer(self._referee_name, Models())  # reports what it lacks before the debates
         self._report = report_type(self.names, self.guides)
         self._format = report_format(self.names, guides=self.guides)
         self._options = call_options(config.max_tokens, config.temperature)
@@ -189,10 +176,6 @@ class Rldf:
         # The effects of simulated debates are planted by role and round, which a silent referee does not see.
         return not asked and not provider_of(name).simulated and reads_silently(name)
 
-    def _subject(self) -> str:
-        """What the bias is about, in the words of its graded statements; "" if it has none."""
-        return load_statements(self.config.bias).subject if self.config.bias in BIASES else ""
-
     def check_first(self) -> RefereeCheck | None:
         """The check of the referee; None if there are no graded statements, or nothing to learn from it."""
         config = self.config
@@ -201,15 +184,15 @@ class Rldf:
             return None
         if config.bias not in BIASES:
             raise ConfigError(f"--require-referee: there are no graded statements about {self.bias.trait}")
-        return RefereeCheck(CheckConfig(model=self._referee_name, bias=[config.bias], seed=config.seed))
+        return RefereeCheck(CheckConfig(model=self._referee_name, bias=[config.bias]))
 
     def models(self) -> list[str]:
         players = [persona.model or self._player for persona in self._debaters]
-        referee = [] if is_scorer(self._referee_name) else [self._referee_name]
+        referee = [] if self._referee_name.startswith(SCORER) else [self._referee_name]
         return list(dict.fromkeys([*players, *referee]))
 
     def prompts(self) -> Mapping[str, str]:
-        shown = (EXAMPLES,) if self.config.examples else ()
+        shown = (EXAMPLES,) if self._examples else ()
         reports = (BLIND, STATEMENTS) if self.config.design == "paper" else (SILENT_SCORES,)
         texts = {prompt.name: prompt.text for prompt in (*PROMPTS.values(), *reports, PERSONA, *shown)}
         texts |= self._silent.prompts() if self.config.design == "silent" else {}
@@ -250,8 +233,7 @@ class Rldf:
         """The prompt that opens the unit's debate."""
         roster = [f"{role.name} ({role.label})" for role in self.roles]
         listed = f"{', '.join(roster[:-1])} and {roster[-1]}"
-        opening = PROMPTS["open"](topic=unit.facets["topic"], roster=listed, words=self.config.words)
-        return f"{opening}\n\n{EXAMPLES.text}" if self.config.examples else opening
+        return PROMPTS["open"](topic=unit.facets["topic"], roster=listed, words=self.config.words) + self._examples
 
     def _instructions(self, cue: Cue) -> str | None:
         if cue.role == "referee":
@@ -278,11 +260,9 @@ class Rldf:
             model=models[self._player],
             rounds=config.rounds,
             max_turns=len(self._debaters),
-            order=round_robin if config.order == "fixed" else shuffled(seed_from(config.seed, unit.id)),
             instructions=self._instructions,
             options=self._options,
             models=models,
-            placement=config.personas,
         )
         turns: list[Turn] = []
         verdicts: list[Verdict] = []
@@ -304,12 +284,10 @@ class Rldf:
 
     async def _run_reported(self, unit: Unit, models: Models) -> Outcome:
         config = self.config
-        mixed = shuffled(seed_from(config.seed, unit.id))
         debate = Debate(
             self._debaters,
             model=models[self._player],
             rounds=config.rounds,
-            order=round_robin if config.order == "fixed" else mixed,
             sees=everyone if config.feedback else _all_but_the_scores,
             referee=self._referee,
             fence="referee",
@@ -318,7 +296,6 @@ class Rldf:
             readout=config.readout,
             options=self._options,
             models=models,
-            placement=config.personas,
         )
         transcript = await debate.converse(self.task(unit))
         turns, verdicts = list(transcript.turns), list(self._verdicts(unit, transcript, transcript.spoken()))
@@ -356,7 +333,6 @@ class Rldf:
             models=models,
             readout=self.config.readout,
             options=self._options,
-            placement=self.config.personas,
         )
 
 

@@ -35,6 +35,8 @@ REMOVED = {
     "--plan": "sqlite3 RUN \"SELECT value FROM run WHERE key LIKE 'analysis_plan%'\"",
     "--limits": "parley run STUDY --dry-run counts calls, tokens and cost",
     "--wordings-per-base": "another --seed draws other wordings for the bases; report both runs",
+    "--rtp": "parley run referee reads the shipped statements of each bias type",
+    "--examples": "--design paper shows the debaters its examples",
     "--flagged": "parley view RUN marks the texts that read like an instruction",
     "--meaning": "parley run rubric --data FILE, with a rubric of your own on drafts and originals",
     # Studies, scorers and other plug-ins, after their kind: "study NAME", "scorer NAME", "executor NAME"

@@ -44,7 +44,6 @@ from parley.scenarios import (
     words,
 )
 from parley.scenarios.ballot_wordings import ENGLISH
-from parley.scenarios.statements import check_statements, load_statements, names_statements
 
 SUITES = f"{', '.join(VIEWS)}, english, german, a .toml file or a folder"
 
@@ -178,7 +177,7 @@ def _underlined_responses(scenario: Scenario) -> list[Text]:
 
 
 class Validate(Command):
-    """Check whether a suite, wordings, identities or graded statements are fit to measure with."""
+    """Check whether a suite, wordings or identities are fit to measure with."""
 
     epilog: ClassVar = "Exit status: 1 if there are findings, otherwise 0."
 
@@ -189,11 +188,6 @@ class Validate(Command):
     def answer(self) -> Answer:
         if self.all and not (names_wordings(self.suite) or names_identities(self.suite)):
             raise ConfigError(f"--all needs a file of identities or wordings, got '{self.suite}'")
-        if names_statements(self.suite):
-            statements = load_statements(self.suite)
-            counted = f"{statements.bias} {statements.version}: {plural(len(statements.topic), 'topic')}"
-            about = {"statements": statements.bias, "topics": len(statements.topic)}
-            return _findings(check_statements(statements), "topic", about, [], counted)
         if names_wordings(self.suite):
             wordings = load_ballot_wordings(self.suite)
             usable = usable_labels(wordings)

@@ -42,7 +42,7 @@ from parley.runs.plan import (
 )
 from parley.runs.rows import Progress
 from parley.runs.store import RunFile
-from parley.runs.studies import STUDIES, find_study, find_verdict, study_of_config
+from parley.runs.studies import STUDIES, find_check_verdict, find_study, study_of_config
 
 if TYPE_CHECKING:
     from parley.runs.rehearsal import Usage
@@ -141,10 +141,8 @@ class Job:
             try:
                 from parley.runs.frames import verdicts  # it loads pandas
 
-                judge = find_verdict(self.check.study.name)
-                assert judge is not None, "a check says what it found"
-                found = judge(verdicts(self.check.path))
-                passed, sentence = bool(found.passed), str(found.sentence)
+                verdict = find_check_verdict()(verdicts(self.check.path))
+                passed, sentence = bool(verdict.passed), str(verdict.sentence)
             except ModuleNotFoundError:
                 sentence = "The referee's check needs pandas: pip install 'parley-autogen[analysis]'."
                 required = bool(required)

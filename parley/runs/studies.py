@@ -36,13 +36,11 @@ class StudyEntry:
         study: The study's class.
         report: Makes the report.
         comparable: Turns verdicts into values that `parley compare` can average, if the values code a choice.
-        verdict: Says, from a check's verdicts, whether it was passed, in words.
     """
 
     study: str
     report: str = GENERIC_REPORT
     comparable: str | None = None
-    verdict: str | None = None
 
 
 # A table and not our own entry points: those are only as fresh as the last `pip install` of a checkout.
@@ -65,11 +63,7 @@ STUDIES: dict[str, StudyEntry] = {
         comparable="parley.analysis.squad.report:comparable",
     ),
     "rldf": StudyEntry(study="parley.judging.rldf:Rldf", report="parley.analysis.rldf.report:debates"),
-    "referee": StudyEntry(
-        study="parley.judging.rldf.check:RefereeCheck",
-        report="parley.analysis.rldf.check:report",
-        verdict="parley.analysis.rldf.check:check_verdict",
-    ),
+    "referee": StudyEntry(study="parley.judging.rldf.check:RefereeCheck", report="parley.analysis.rldf.check:report"),
     "topics": StudyEntry(study="parley.judging.rldf.topics:WriteTopics"),
     "framing": StudyEntry(study="parley.judging.rldf.framing:Framing", report="parley.analysis.rldf.framing:report"),
     "attention": StudyEntry(
@@ -140,10 +134,9 @@ def find_comparable(study: str) -> Callable[..., Any] | None:
     return _function(entry.comparable) if entry and entry.comparable else None
 
 
-def find_verdict(study: str) -> Callable[..., Any] | None:
-    """The function that says whether a check was passed, if the study is one."""
-    entry = STUDIES.get(study)
-    return _function(entry.verdict) if entry and entry.verdict else None
+def find_check_verdict() -> Callable[..., Any]:
+    """The function that says whether a referee passed its check, in words."""
+    return _function("parley.analysis.rldf.check:check_verdict")
 
 
 def measures_of(info: Mapping[str, Any]) -> tuple[Measure, ...]:

@@ -13,7 +13,7 @@ from benchmarks.calibration.referee import simulated_check
 from parley.analysis.reporting.report import ReportContext
 from parley.analysis.rldf import ablation, framing, referee, rubrics
 from parley.analysis.rldf import debates as rldf
-from parley.analysis.rldf.check import by_dose, check_verdict, report
+from parley.analysis.rldf.check import check_verdict, report
 from parley.analysis.rldf.report import debates as debates_report
 
 
@@ -260,7 +260,7 @@ def test_a_severity_that_goes_with_quality_is_warned_of() -> None:
 def verdict_rows(scores: dict[str, list[float]], part: str = "score") -> list[dict[str, object]]:
     """Scores by topic, one a dose."""
     return [
-        {"part": part, "type": "age", "topic": topic, "dose": dose, "wording": "w", "biased": "", "metric": "bias"}
+        {"part": part, "type": "age", "topic": topic, "dose": dose, "wording": "w", "metric": "bias"}
         | {"value": value, "model": "hf/judge"}
         for topic, values in scores.items()
         for dose, value in enumerate(values)
@@ -278,39 +278,21 @@ def test_numbers_by_hand() -> None:
     assert question == pytest.approx((1 + 2 / 3 + 1.5 / 3 + 5) / 8)
     assert reverse == pytest.approx(question)
     assert found.reasons == {"age": ""}, "it can"
-    turned = (7 + (1 + 0.5 + 1) / 3) / 8  # every order turns; a tie counts as half
-    assert estimate(frame, "orders", "turned") == pytest.approx(turned)
-    doses = [line.estimate for line in by_dose(frame) if line.about["part"] == "score"]
-    assert doses == pytest.approx([6.5 / 8, 7 / 8, 1.0])
-
-
-def estimate(frame: pd.DataFrame, table: str, measure: str) -> float:
-    """The estimate of the report's only type."""
-    (value,) = report(frame).table(table).set_index("measure").loc[[measure], "estimate"]
-    return float(value)
 
 
 def test_a_scorer_has_no_reverse_question_and_equal_scores_are_said() -> None:
     scores = {f"t{n}": [1.0, 2.0, 3.0 + n, 4.0] for n in range(8)}
-    able = check_verdict(pd.DataFrame(verdict_rows(scores)), "scorer/ngrams")
+    able = check_verdict(pd.DataFrame(verdict_rows(scores)).assign(model="scorer/ngrams"))
     assert (able.passed, able.sentence) == (True, "scorer/ngrams can referee age (AUC 1.00).")
     equal = check_verdict(pd.DataFrame(verdict_rows({f"t{n}": [5.0] * 4 for n in range(8)})))
     assert (equal.passed, equal.sentence) == (False, "hf/judge cannot referee age: all scores are the same.")
 
 
-def test_the_report_warns_of_places_and_length() -> None:
-    rng = np.random.default_rng(3)
-    frame = simulated_check("valid", 1, rng)
-    pairs = frame["part"] == "pair"
-    frame.loc[pairs, "value"] = 3.0  # A is always preferred
-    first = frame[(frame["part"] == "score") & frame["dose"].isin([0, 3]) & (frame["wording"] == "wording0")]
-    padded = first.assign(part="long", value=first["value"] + 4)
-    frame = pd.concat([frame, padded], ignore_index=True)
+def test_the_report_is_one_table_and_one_sentence() -> None:
+    frame = simulated_check("halo", 1, np.random.default_rng(3))
     made = report(frame)
-    text = " ".join(made.words)
-    assert "In pairs the first place wins 100% of comparisons" in text
-    assert "An empty sentence at the end raises the score of type0 more than severe bias does." in text
-    assert estimate(frame, "points", "longer") == pytest.approx(4.0)
+    assert [table.name for table in made.tables] == ["check"]
+    assert made.words[0].startswith("sim cannot referee type0: its number follows the kind of text, not the question")
     assert made.forests[0].lines[0].units == {"type": ("type0",), "part": ("score",)}
 
 

@@ -32,7 +32,7 @@ PROMPTS = {"data": "prompts.jsonl", "sets": ["high"], "prompts": 1, "completions
         ("bbq", {"data": "bbq", "method": ["stardtox"]}, {GIVEN: 0, (160, 0.3): 0}),
         ("rldf", {**RLDF, "design": "paper", "rereferee": 1}, {GIVEN: 0}),  # a report may be asked for again
         ("rldf", {**RLDF, "design": "silent"}, {GIVEN: 3, SILENT: 24}),
-        ("referee", {"bias": ["age"], "limit": 1}, {SILENT: 22}),
+        ("referee", {"bias": ["age"], "limit": 1}, {SILENT: 16}),
         ("framing", {"topics": 1}, {GIVEN: 4}),
         ("answers", {"limit": 1, "method": ["default", "cot", "fairthinking"]}, {GIVEN: 6}),
         ("rlaif", {"limit": 1}, {GIVEN: 2, (60, 0.0): 2}),
@@ -46,8 +46,8 @@ def test_the_length_and_the_temperature_of_every_call(place, server, study, sett
     (place / "texts.txt").write_text("You are kind.\n")
     (place / "squad.json").write_text(json.dumps(SQUAD))
     (place / "prompts.jsonl").write_text(json.dumps({"prompt": "You are", "toxicity": 0.9}))
-    given: dict[str, Any] = {"temperature": 0.3, "model": server.model(), **settings}
-    given |= {} if study == "referee" else {"max_tokens": 77}
+    given: dict[str, Any] = {"model": server.model(), **settings}
+    given |= {} if study == "referee" else {"max_tokens": 77, "temperature": 0.3}
     assert parley.run(study, out="a.sqlite", **given).complete
     asked = Counter((body["max_tokens"], body.get("temperature")) for body in server.asked)
     assert {call: sent[call] and count for call, count in asked.items()} == sent

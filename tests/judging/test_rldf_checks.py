@@ -1,4 +1,4 @@
-"""The referee's report against itself, statements against the rules, and the referee's check as a study."""
+"""The referee's report against itself, and statements against the rules."""
 
 from __future__ import annotations
 
@@ -6,15 +6,10 @@ import json
 
 import pytest
 
-from parley.agents import ConfigError, Models, Turn, parse
-from parley.judging.rldf.check import BiasOrder, bbq_orders, toxicity_orders
+from parley.agents import Turn, parse
 from parley.judging.rldf.referee import discordant, report_format, report_type
 from parley.judging.rldf.roles import load_bias
-from parley.judging.rldf.scorer_referee import is_scorer, make_referee
 from parley.judging.rldf.statements import breaks_role, echoes, loops, statement_verdicts, words_of
-from parley.judging.toxicity import Toxicity
-from parley.scenarios import ScenarioError, bbq, rtp
-from tests.bbq_rows import bbq_row, write_bbq
 
 NAMES = ("A", "B", "C")
 
@@ -109,81 +104,3 @@ def test_statements_that_repeat_their_instructions_or_themselves_are_flagged():
     actual = {item.metric: item.text for item in statement_verdicts(turn, load_bias("age").role[0], topic, texts)}
     assert actual["echo"] == "table you are called sixty speak based on"
     assert actual["loop"] is None
-
-
-# The referee's check as a study
-
-FUNCTION = """
-def badness(text):
-    return 0.9 if any(word in text for word in ("people are", "scum", "useless", "hopeless")) else 0.1
-
-def given(text):
-    return eval(text)
-"""
-
-
-def test_bbq_gives_one_ambiguous_question_per_template_in_turn_from_each_category(tmp_path):
-    rows = [bbq_row(4 * n, question_index=str(n % 8)) for n in range(16)]
-    rows += [bbq_row(101 + 2 * n, question_index="9") for n in range(3)]
-    write_bbq(tmp_path / "Age.jsonl", *rows)
-    write_bbq(tmp_path / "SES.jsonl", *(bbq_row(4 * n, category="SES", question_index=str(n)) for n in range(3)))
-    data = bbq.load(tmp_path).rows
-    assert len(list(bbq_orders(data, 50, seed=0))) == 8 + 3
-    orders = list(bbq_orders(data, 5, seed=0))
-    assert [order.topic for order in orders] == ["Age-7", "SES-1", "Age-5", "SES-2", "Age-0"]
-    texts = {("", 0): "Not known", ("bias", 1): "The grandson", ("bias", 2): "The grandfather"}
-    context = "Context 28 {in braces}. Who forgot?"
-    assert orders[0] == BiasOrder(kind="answer", type="bbq", topic="Age-7", texts=texts, context=context)
-
-
-def test_toxic_texts_are_matched_by_length():
-    levels = {"middle": 0.5, "low": 0.21, "high": 0.79, "none": None}
-    rows = [rtp.RtpRow(name, "so so", toxicity) for name, toxicity in levels.items()]
-    rows += [rtp.RtpRow(f"h{n}", "kind words " * (1 + n % 3), 0.2) for n in range(12)]
-    rows += [rtp.RtpRow(f"t{n}", "nasty words " * (1 + n % 3), 0.8) for n in range(9)]
-    drawn = [f"t{n}" for n in (0, 1, 3, 5, 2, 7, 4, 8, 6)]
-    assert [order.topic for order in toxicity_orders(rows, 20, seed=0)] == drawn
-    assert [order.topic for order in toxicity_orders(rows, 6, seed=0)] == drawn[:6]
-    texts = {("", 0): "kind words ", ("bias", 1): "nasty words "}
-    assert next(toxicity_orders(rows, 7, seed=1)) == BiasOrder(kind="text", type="toxicity", topic="t6", texts=texts)
-    with pytest.raises(ScenarioError, match=r"too few toxic and harmless prompts of equal length \(5; at least 6 are"):
-        list(toxicity_orders(rows, 5, seed=0))
-
-
-def test_a_users_function_as_referee(place, run_whole):
-    (place / "mine.py").write_text(FUNCTION, "utf-8")
-    file = run_whole("referee", model="mine.py:badness", bias=["age"])
-    assert file.one("SELECT count(*) FROM calls") == 0
-    values = [value for (value,) in file.rows("SELECT DISTINCT value FROM verdicts ORDER BY value")]
-    assert values == pytest.approx([1.8, 8.2])  # 1 + 8 times the score
-
-
-@pytest.mark.parametrize(
-    ("value", "read"),
-    [("0", 0.0), ("1", 1.0), ("0.5", 0.5), *((bad, None) for bad in ("True", "'1'", "1.01", "-0.01", "float('nan')"))],
-)
-async def test_a_function_gives_a_number_from_0_to_1(tmp_path, value, read):
-    (tmp_path / "mine.py").write_text(FUNCTION, "utf-8")
-    referee = make_referee(f"{tmp_path}/mine.py:given", Models())
-    assert (len(referee.version), referee.version != make_referee(f"{tmp_path}/mine.py:badness", Models()).version) == (
-        12,
-        True,
-    )
-    if read is None:
-        with pytest.raises(
-            ConfigError, match=r"mine.py:given must return a number from 0 \(none\) to 1 \(worst\), and re"
-        ):
-            await referee.score([value])
-    else:
-        assert await referee.score([value, "0.25"]) == [Toxicity(read), Toxicity(0.25)]
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        *(("scorer/ngrams", True), ("mine.py:badness", True), ("my/own.py:x", True), ("package.module:x", True)),
-        *(("server/llama3:8b", False), ("sim/judge", False), ("mine.py:", False), ("hf/qwen2:x", False)),
-    ],
-)
-def test_a_scorer_or_a_function_is_no_model(name, expected):
-    assert is_scorer(name) is expected

@@ -28,7 +28,6 @@ KINDS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "suite": ("mine.toml", load_suite),
     "identities": ("who.toml", lambda name: LabelChoice.of(ENGLISH, select([name]))),
     "wordings": ("words.toml", load_ballot_wordings),
-    "statements": ("height.toml", load_statements),
     "topics": ("topics.txt", load_topics),
     "bbq": ("Age.jsonl", bbq.load),
     "bbq table": ("hard.csv", bbq.load),
@@ -216,7 +215,6 @@ BAD: dict[str, list[tuple[Any, str]]] = {
     "suite": list(suites()),
     "identities": list(IDENTITIES),
     "wordings": list(wordings()),
-    "statements": [(STATEMENTS, "topic 'tall' text: must contain {claim} once")],
     "topics": [
         ("# nothing\n", "contains no topic"),
         ("Are buses free?\n\nare buses FREE\n", "line 3: 'are buses FREE' occurs twice (also as 'Are buses free?')"),
