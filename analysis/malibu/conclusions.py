@@ -98,18 +98,13 @@ def _skewness(values: Floats, *, sample: bool = False) -> float:
     return skewness * math.sqrt(n * (n - 1)) / (n - 2) if sample else skewness
 
 
-def skewed(values: Floats, least: float = 0.0) -> bool:
-    """Whether values are skewed by more than chance: more than twice the standard error of a normal sample's.
-
-    Args:
-        values: One value per cluster.
-        least: A smaller skewness does not count, however sure it is.
-    """
+def _skewed(values: Floats) -> bool:
+    """Whether values are skewed by more than chance: more than twice the standard error of a normal sample's."""
     n = len(values)
     if not _varies(values, 3):
         return False
     error = math.sqrt(6 * n * (n - 1) / ((n - 2) * (n + 1) * (n + 3)))
-    return abs(_skewness(values)) > max(2 * error, least)
+    return abs(_skewness(values)) > 2 * error
 
 
 def _t_test(values: Floats) -> float:
@@ -123,7 +118,7 @@ def _t_test(values: Floats) -> float:
     if n < 2 or not _varies(values, 2):
         return math.nan if n < 2 else float(not values.any())
     t = math.sqrt(n) * float(values.mean() / values.std(ddof=1))
-    if skewed(values):
+    if _skewed(values):
         g = _skewness(values) / math.sqrt(n)
         t += g * t**2 / 3 + g**2 * t**3 / 27 + g / 6
     return float(2 * stdtr(n - 1, -abs(t)))

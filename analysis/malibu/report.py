@@ -14,6 +14,7 @@ from parley.analysis.malibu.conclusions import MARGIN, Blockers, reversible
 from parley.analysis.malibu.contagion import contagion_section
 from parley.analysis.malibu.diagnostics import further_sections
 from parley.analysis.malibu.echo import echo_section
+from parley.analysis.malibu.mde import mde_section
 from parley.analysis.malibu.pairs import (
     position_lines,
     position_section,
@@ -23,7 +24,6 @@ from parley.analysis.malibu.pairs import (
     win_rates_words,
 )
 from parley.analysis.malibu.panel import PanelData, Verdicts, panel_data
-from parley.analysis.malibu.pilot import mde_section
 from parley.analysis.malibu.planned import (
     ALL_MODELS,
     PAIRS,

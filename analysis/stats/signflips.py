@@ -175,6 +175,7 @@ def _on_grid(sizes: Floats) -> Ints:
 
 
 def _saddlepoint_tail(values: Floats) -> float:
+    """Lugannani and Rice's approximation of the upper tail; K(u) = Σ log cosh(u·d) generates the sum's cumulants."""
     total = float(values.sum())
     if total < 0:
         return 1 - _saddlepoint_tail(-values)
@@ -182,31 +183,21 @@ def _saddlepoint_tail(values: Floats) -> float:
         return 0.5
     if (values >= 0).all():
         return float(2.0 ** -np.count_nonzero(values))
-    return float(saddlepoint_tails(values))
-
-
-def saddlepoint_tails(values: Floats) -> Floats:
-    """Lugannani and Rice's approximation of the upper tail; K(u) = Σ log cosh(u·d) generates the sum's cumulants.
-
-    Args:
-        values: The differences of a test, or a row of them per test. Each has a sum above 0 and a negative difference.
-    """
-    total, squares = values.sum(axis=-1), values**2
-    u = total / squares.sum(axis=-1)
+    squares = values**2
+    u = total / float(squares.sum())
     for _ in range(100):
-        slope = np.tanh(u[..., None] * values)
-        step = (total - np.vecdot(values, slope)) / np.vecdot(squares, 1 - slope**2)
-        u = u + np.minimum(np.maximum(step, -0.5 * u), 2 * u)
-        if (np.abs(step) <= 1e-10 * u).all():
+        slope = np.tanh(u * values)
+        step = (total - float(values @ slope)) / float(squares @ (1 - slope**2))
+        u += min(max(step, -0.5 * u), 2 * u)
+        if abs(step) <= 1e-10 * u:
             break
-    size = np.abs(u[..., None] * values)
-    log_cosh = (size + np.log1p(np.exp(-2 * size)) - math.log(2)).sum(axis=-1)
-    w = np.sqrt(np.maximum(2 * (u * total - log_cosh), 1e-12))
-    v = u * np.sqrt(np.vecdot(squares, 1 - np.tanh(size) ** 2))
-    density = np.exp(-w * w / 2) / math.sqrt(2 * math.pi)
-    correction = np.where(w < 1e-3, 0.0, density * (1 / v - 1 / w))  # near 0 the two reciprocals cancel
-    tails: Floats = np.minimum(np.maximum(ndtr(-w) + correction, 0.0), 1.0)
-    return tails
+    size = np.abs(u * values)
+    log_cosh = float((size + np.log1p(np.exp(-2 * size)) - math.log(2)).sum())
+    w = math.sqrt(max(2 * (u * total - log_cosh), 1e-12))
+    v = u * math.sqrt(float(squares @ (1 - np.tanh(size) ** 2)))
+    density = math.exp(-w * w / 2) / math.sqrt(2 * math.pi)
+    correction = 0.0 if w < 1e-3 else density * (1 / v - 1 / w)  # near 0 the two reciprocals cancel
+    return min(max(float(ndtr(-w)) + correction, 0.0), 1.0)
 
 
 def _interval(values: Floats, level: float, p: float) -> tuple[float, float]:

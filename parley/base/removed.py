@@ -33,6 +33,7 @@ REMOVED = {
     "--no-performance": "--without performance",
     "--calibration": "--criteria 'toxicity < 0.1' sets a threshold",
     "--plan": "sqlite3 RUN \"SELECT value FROM run WHERE key LIKE 'analysis_plan%'\"",
+    "--from": "parley power --sd, with the sd of the table mde of a similar run's report",
     "--limits": "parley run STUDY --dry-run counts calls, tokens and cost",
     "--wordings-per-base": "another --seed draws other wordings for the bases; report both runs",
     "--rtp": "parley run referee reads the shipped statements of each bias type",

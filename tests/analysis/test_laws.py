@@ -22,12 +22,12 @@ from parley.analysis.stats.agreement import fleiss_kappa, krippendorff_alpha, we
 from parley.analysis.stats.clustered import bootstrap_mean
 from parley.analysis.stats.paired import mcnemar_p
 from parley.analysis.stats.permutation import effect_of_cells
-from parley.analysis.stats.power import clusters_for_equivalence, clusters_needed, detectable, equivalence_power
+from parley.analysis.stats.power import clusters_needed, detectable
 from parley.analysis.stats.power import sign_flip_power as power_of
 from parley.analysis.stats.proportions import cluster_proportion, wilson
 from parley.analysis.stats.resampling import bootstrap_sums, percentile_interval, words_on_draws
 from parley.analysis.stats.results import Line
-from parley.analysis.stats.signflips import equivalence_p, sign_flip_p, sign_flip_test
+from parley.analysis.stats.signflips import sign_flip_p, sign_flip_test
 from parley.analysis.stats.tables import cell_means, unique_rows
 from parley.analysis.stats.two_groups import permuted_difference
 
@@ -217,15 +217,11 @@ def test_many_divisions_are_drawn_with_a_seed_that_the_values_fix() -> None:
 @pytest.mark.parametrize(
     ("clusters", "tests", "effect"), [(8, 1, 1.0), pytest.param(14, 200, 1.8, marks=pytest.mark.nightly), (20, 13, 0.9)]
 )
-def test_the_power_is_how_often_the_test_rejects_and_how_often_equivalence_is_shown(
-    clusters: int, tests: int, effect: float
-) -> None:
+def test_the_power_is_how_often_the_test_rejects(clusters: int, tests: int, effect: float) -> None:
     drawn = np.random.default_rng(clusters).normal(0.0, 1.0, (800, clusters))
     rejected = [sign_flip_p(row + effect) <= 0.05 / tests for row in drawn]
     # the standard error of a share of 800 is at most 0.018
     assert power_of(clusters, 2 * effect, 2.0, tests=tests) == pytest.approx(np.mean(rejected), abs=0.045)
-    shown = [equivalence_p(row, effect) <= 0.05 / tests for row in drawn]
-    assert equivalence_power(clusters, 3.0, 3 * effect, tests=tests) == pytest.approx(np.mean(shown), abs=0.05)
 
 
 @pytest.mark.parametrize(
@@ -240,12 +236,11 @@ def test_the_power_is_how_often_the_test_rejects_and_how_often_equivalence_is_sh
         ({"power": 0.0}, "power must lie"),
         ({"power": 1.0}, "power must lie"),
         ({"clusters": -1}, "number of clusters"),
-        ({"margin": 0.0}, "margin must be above 0"),
     ],
 )
 def test_impossible_settings(changed: dict[str, Any], message: str) -> None:
-    usual = {"clusters": 20, "sd": 1.0, "effect": 0.5, "margin": 0.3}
-    for compute in (detectable, power_of, clusters_needed, equivalence_power, clusters_for_equivalence):
+    usual = {"clusters": 20, "sd": 1.0, "effect": 0.5}
+    for compute in (detectable, power_of, clusters_needed):
         if changed.keys() <= (known := inspect.signature(compute).parameters).keys():
             with pytest.raises(ValueError, match=message):
                 compute(**{name: value for name, value in (usual | changed).items() if name in known})

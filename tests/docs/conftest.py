@@ -69,7 +69,6 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(place)
         patch.setenv("PARLEY_HOME", str(place / "home"))
-        # Sampled ballots have noise: `parley power --from` needs differences that vary over bases.
         for name, effect in (("malibu", "+0.5"), ("malibu-b", "0")):
             parley.run("malibu", suite="tiny", model=f"sim/judge?female={effect}&silent=false", out=f"{name}.sqlite")
         methods = {"method": ["default", "mabrf", "mabrf-search"], "settings": ["engine=folder:articles"]}
