@@ -133,21 +133,6 @@ print([name for name in {heavy!r} if name in sys.modules])
     assert call(sys.executable, "-c", code, cwd=ROOT).strip() == "[]"
 
 
-def test_another_parley_is_named_in_one_line(tmp_path: Path) -> None:
-    """The distribution `parley` on the package index is somebody else's, and has a package `parley` too."""
-    metadata = tmp_path / "parley-0.7.dist-info"
-    metadata.mkdir()
-    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: parley\nVersion: 0.7\n")
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    done = subprocess.run(
-        [sys.executable, "-m", "parley", "--version"], env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0
-    (line,) = done.stderr.splitlines()
-    assert "'parley' 0.7" in line
-    assert "pip uninstall -y parley parley-autogen" in line
-
-
 @pytest.mark.nightly
 def test_pip_finds_versions_beside_other_frameworks_of_agents(wheel: Path, tmp_path: Path) -> None:
     """With three more pins it looked for half an hour, and uv took versions of these packages that were a year old."""

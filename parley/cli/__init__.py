@@ -15,8 +15,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, distribution
-from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from parley import __version__
@@ -107,8 +105,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")
     if ANALYSES.intersection(arguments[:1]):
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when NumPy is imported
-    if warning := conflicting_package_warning():
-        _print_error(warning)
     try:
         with _signals_of(arguments):
             parsed = parse(arguments)
@@ -130,20 +126,6 @@ def _signals_of(arguments: Sequence[str]) -> AbstractContextManager[None]:
     from parley.cli.signals import early_signals  # it loads asyncio
 
     return early_signals()
-
-
-def conflicting_package_warning() -> str | None:
-    """A warning if the unrelated distribution `parley` is installed, whose package has the same name as ours."""
-    try:
-        other = distribution("parley")
-    except PackageNotFoundError:
-        return None
-    if Path(str(other.locate_file("pyproject.toml"))).is_file():
-        return None  # metadata that an earlier build left in the checkout; it is not installed
-    return (
-        f"warning: 'parley' {other.version} is also installed, and overwrites files of 'parley-autogen': "
-        "pip uninstall -y parley parley-autogen, then pip install parley-autogen"
-    )
 
 
 def _report_error(error: Exception) -> int:

@@ -66,12 +66,6 @@ def _lines(job: Job, plan: Mapping[str, Any]) -> Iterator[str]:
     yield from plan["notes"]
 
 
-def duration(seconds: float) -> str:
-    if seconds < 120:
-        return f"{seconds:.1f} seconds"
-    return f"{seconds / 60:.1f} minutes" if seconds < 7200 else f"{seconds / 3600:,.1f} hours"
-
-
 def dollars(cost: float) -> str:
     """Two decimals, or four if it is less than a dollar."""
     return f"${cost:.2f}" if cost >= 1 or cost == 0 else f"${cost:.4f}"

@@ -11,29 +11,20 @@ import shlex
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.text import Text
 
-from parley.agents.models.prices import price_of
-from parley.agents.providers import provider_of
-from parley.base.errors import ParleyError
 from parley.base.redaction import HiddenAddresses
 from parley.base.text import in_words, plural, visible
-from parley.cli.dry_run import estimated_cost
-from parley.cli.flags import as_flags
 from parley.cli.found_units import units_behind
 from parley.cli.shared import newest_runs
 from parley.cli.terminal_forest import forest_lines, marks_for
 from parley.reports.cautions import PRACTICE
 from parley.runs import RunFile
-from parley.runs.job import Job
-from parley.runs.options import Options
 from parley.runs.reading import parse_facets
-from parley.runs.studies import STUDIES, find_study
 
 if TYPE_CHECKING:
     from parley.analysis.reporting.report import Report
@@ -44,13 +35,6 @@ LEAST_ROWS = 3
 """Lines of the plot that are shown, however long the rest is."""
 WIDEST = 110
 """Longer lines are hard to read."""
-REAL_MODEL = "openai/gpt-6-luna"
-"""What the last command runs on: the cheapest model of the price list that many people have a key for."""
-EVERY_BASE = {"suite": "wide", "model": REAL_MODEL}
-PARTS = ("quick", "tiny")
-"""Suites for trying things out, which are parts of the suite `wide`."""
-SAMPLES = ("limit", "per_base")
-"""Settings that leave out a part of a suite."""
 
 
 def first_screen(
@@ -226,7 +210,7 @@ def _quoted(quote: Quote, width: int) -> Text:
 
 
 def _next_commands(report: Report, paths: Sequence[Path], example: Example | None, width: int) -> Iterator[Text]:
-    """What to type next: what is behind the answer, the viewer, and after a practice run one on a real model."""
+    """What to type next: what is behind the answer, and the viewer."""
     shown = example.run if example else paths[0]
     run = [] if newest_runs()[:1] == [shown] else [str(shown)]
     unit, about = ([example.unit], "the whole debate") if example else ([], "a conversation")
@@ -235,82 +219,13 @@ def _next_commands(report: Report, paths: Sequence[Path], example: Example | Non
     commands = [
         (shlex.join(["parley", "show", *run, *unit]), about),
         (shlex.join(["parley", "view", *run]), "everything, in the browser"),
-        *_on_a_real_model(report),
     ]
     typed = [visible(command) for command, _ in commands]
-    column = max(map(len, typed[:2]))  # the third is long, and its remark short
+    column = max(map(len, typed))
     yield Text()
     yield Text("Next", style="bold")
     for command, (_, about) in zip(typed, commands, strict=True):
-        fits = max(column, len(command)) + len(about) + 4 <= width
+        fits = column + len(about) + 4 <= width
         yield Text.assemble("  ", (f"{command:<{column}}", "bold cyan"), f"  {about}" if fits else "")
         if not fits:
             yield Text(f"    {about}")
-
-
-def _on_a_real_model(report: Report) -> Iterator[tuple[str, str]]:
-    """The command that runs the study on a widely used model, with its estimated price; none after such a run.
-
-    It has the settings of this run. MALIBU is then run on every base of its suite, a part of `wide` on all of that.
-    """
-    if not report.runs or not report.runs[0]["models"]:
-        return
-    run = report.runs[0]
-    study = str(run["study"])
-    if study not in STUDIES or not all(provider_of(str(name)).in_process for name in run["models"]):
-        return
-    try:
-        chosen = _chosen(study, run["config"])
-        # A simulated model's replies are shorter than a real one's; local models' are as long.
-        same_plan = not any(provider_of(str(name)).simulated for name in run["models"])
-        if study == "malibu":
-            suite = run["config"]["suite"]
-            own = {key: value for key, value in chosen.items() if key not in ("suite", *SAMPLES)}
-            same_plan = same_plan and suite not in PARTS and not any(key in chosen for key in SAMPLES)
-            chosen = {"suite": "wide" if suite in PARTS else suite, **own}
-        config = {key: value for key, value in chosen.items() if key != "model"} | {"model": REAL_MODEL}
-        if same_plan:
-            cost = _cost_of_tokens(run)
-        elif config == EVERY_BASE:
-            cost = _every_base_cost()
-        else:
-            cost = estimated_cost(Job.make(study, config, Options()))
-    except (ParleyError, ValueError, KeyError, OSError):  # the data were moved, or are not what they were
-        return
-    about = f"costs about ${max(cost, 0.01):.2f}" if cost else "on a widely used model"
-    yield shlex.join(["parley", "run", study, *as_flags(config)]), about
-
-
-def _chosen(study: str, config: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a run that its study, suite or design would not have chosen.
-
-    Args:
-        study: The study's name.
-        config: All settings, as the run has stored them.
-    """
-    settings = find_study(study).Config
-    fields = settings.model_fields
-    usual = {key: field.get_default(call_default_factory=True) for key, field in fields.items()}
-    leading: dict[str, Any] = {key: config[key] for key in ("suite", "design") if key in config and key in fields}
-    if leading:
-        usual = settings(**leading).model_dump(mode="json") | {key: usual[key] for key in leading}
-    chosen = {key: config[key] for key in usual if key in config and config[key] not in (None, usual[key])}
-    return {key: value for key, value in chosen.items() if value is not False or usual[key] is not None}
-
-
-def _cost_of_tokens(run: Mapping[str, Any]) -> float | None:
-    """What as many tokens as one model of this run took would cost; planning the units again takes much longer."""
-    with RunFile.open(Path(run["path"])) as file:
-        _, rows = file.rows(
-            "SELECT sum(c.prompt_tokens), sum(c.completion_tokens) FROM calls c JOIN units u ON u.id = c.unit "
-            "WHERE u.status = 'done'"
-        )
-    share = sum(run["units"].values()) / run["units"]["done"] / len(run["models"])
-    prompt, completion = (share * (tokens or 0) for tokens in rows[0])
-    return price_of(REAL_MODEL).cost(prompt, completion)
-
-
-@cache  # planning it takes longer than the rest of the screen
-def _every_base_cost() -> float | None:
-    """What MALIBU on every base costs; its data are shipped, so it costs the same after every run."""
-    return estimated_cost(Job.make("malibu", EVERY_BASE, Options()))

@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -50,10 +49,6 @@ class Result:
 MAX_FAILURES_IN_A_ROW = 20
 """After this many failed units without a successful one in between, the server is taken to be down."""
 TICK_SECONDS = 0.5
-WATCH_SECONDS, BUSY = 3.0, 0.9
-"""One core is the limit if the event loop is busy for this share of the time."""
-WORTH_SECONDS = 60.0
-"""Workers take seconds to start: with less than this left to do, they are not worth it."""
 MAX_CLOSING_SECONDS = 10.0
 """Seconds of a scheduler's grace (at most half of it) that are kept for closing workers, models and files."""
 
@@ -223,16 +218,8 @@ class Engine:
 
     async def _tick(self) -> None:
         """Between commits, report progress, so that calls to slow models are visible, and write their replies."""
-        used, since = time.thread_time(), time.monotonic()
         while True:
             await asyncio.sleep(TICK_SECONDS)
-            if self.executor.when_busy and (passed := time.monotonic() - since) >= WATCH_SECONDS:
-                # The thread's time and not the process's: other threads do not keep the loop from working.
-                share = (time.thread_time() - used) / passed
-                if share >= BUSY and (self.progress.seconds_left or 0.0) >= WORTH_SECONDS:
-                    self.progress.remarks.append(self.executor.when_busy)
-                    self.executor.when_busy = ""  # said once
-                used, since = time.thread_time(), time.monotonic()
             self._on_progress(self.progress)
             self._flush()  # even if no unit has ended: it notices a run file that was replaced
             try:

@@ -119,9 +119,6 @@ class Executor(Protocol):
     Called by the engine only.
     """
 
-    when_busy: str
-    """What to tell the user if one core is the limit; empty if there is nothing better."""
-
     async def run_units(self, units: Iterator[Unit], control: RunControl) -> None:
         """Run units until there are none left or `control.stopping` is set; if cancelled, abandon those in progress.
 
@@ -135,14 +132,7 @@ class Executor(Protocol):
 
 
 class InProcess:
-    """Runs all units in this process, `control.concurrency` of them concurrently.
-
-    Args:
-        when_busy: See `Executor`.
-    """
-
-    def __init__(self, when_busy: str = "") -> None:
-        self.when_busy = when_busy
+    """Runs all units in this process, `control.concurrency` of them concurrently."""
 
     async def run_units(self, units: Iterator[Unit], control: RunControl) -> None:
         # At least one worker, which finds out whether any unit is left.

@@ -7,14 +7,12 @@ result = parley.run(MalibuConfig(suite="quick", model="sim/judge"))
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -211,19 +209,12 @@ class Job:
     def make_executor(self) -> Executor:
         """The executor that the options name. Loaded here, since they load AutoGen: a dry run needs none."""
         if self.options.executor == "asyncio":
-            return InProcess(when_busy=self._when_busy())
+            return InProcess()
         from parley.runs.executors.ray_pool import RayPool
         from parley.runs.executors.worker import StudySpec
 
         spec = StudySpec.of(self.study, self.target)
         return RayPool(spec, workers=self.options.workers, address=self.options.ray_address)
-
-    def _when_busy(self) -> str:
-        """What to say when one core is the limit; nothing if each worker would load a model's weights."""
-        if (os.cpu_count() or 1) == 1 or any(provider_of(name).embedded for name in self.study.models()):
-            return ""
-        install = "" if find_spec("ray") else " (pip install 'parley-autogen[ray]')"
-        return f"one core is busy: use --executor ray{install}"
 
     def open_file(self) -> RunFile:
         """The run file, opened for writing: created, or resumed if it has the same plan."""

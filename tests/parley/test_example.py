@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import shlex
 from importlib.resources import files
 from pathlib import Path
 
@@ -149,17 +148,3 @@ def test_what_is_quoted_and_shown_is_behind_the_finding(parley):
     said = [parley("show", "a.sqlite", unit["id"], "--json").json["turns"] for unit in behind]
     for speaker, words in quoted:
         assert any(turn["speaker"] == speaker and words[:40] in turn["text"] for turns in said for turn in turns)
-
-
-def test_next_commands_have_the_users_own_suite_and_identities(parley, place):
-    """They were always `--suite wide`, whatever had been run."""
-    assert parley("new", "scenarios", "mine.toml").status == 0
-    (place / "own.toml").write_text('[categories]\nhand = ["left-handed", "right-handed"]\n')
-    own = ("--suite", "mine.toml", "--identities", "own.toml", "--design", "silent", "--seed", "5")
-    result = parley("run", "malibu", *own, "--model", "sim/judge", "--quiet", "--report", "--out", "a.sqlite")
-    assert result.status == 0, result.err
-    (command,) = [line for line in result.out.splitlines() if line.startswith("  parley run ")]
-    assert command == (
-        "  parley run malibu --suite mine.toml --design silent --identities own.toml --seed 5 --model openai/gpt-6-luna"
-    )
-    assert parley(*shlex.split(command)[1:], "--dry-run").status == 0

@@ -17,7 +17,6 @@ import pytest
 
 from parley.agents import BudgetSpent
 from parley.agents.models.session import Estimate
-from parley.runs import engine, job
 from parley.runs.executors.worker import Line, RunsBudget, RunsCache, StudySpec
 from parley.runs.job import make_study
 from parley.runs.options import to_seconds
@@ -217,18 +216,6 @@ async def test_a_worker_tells_and_asks_and_gets_answers_and_errors():
     assert question.number is not None
     said = await line.listen([(question.number, True)])
     assert [kind for kind, *_ in said] == ["give_call_back", "release"], "the unit that asked has been abandoned"
-
-
-def test_a_core_that_is_busy_all_the_time_says_once_what_to_install(parley, monkeypatch):
-    settings = {"WORTH_SECONDS": 0.0, "WATCH_SECONDS": 0.1, "TICK_SECONDS": 0.05, "BUSY": 0.01}
-    for name, value in settings.items():
-        monkeypatch.setattr(engine, name, value)
-    monkeypatch.setattr(job, "find_spec", lambda name: None)
-    for cores in (1, 2):
-        monkeypatch.setattr(job.os, "cpu_count", lambda cores=cores: cores)
-        result = parley(*NOISY, "--repeats", "6", "--model", "sim/judge", "--out", f"{cores}.sqlite")
-        said = "one core is busy: use --executor ray (pip install 'parley-autogen[ray]')\n"
-        assert (result.status, result.err.count(said)) == (0, cores - 1), result.err
 
 
 def test_a_study_is_sent_as_text_with_all_its_settings_and_no_key(place, monkeypatch, server):

@@ -113,8 +113,6 @@ class RayPool:
         address: The cluster's address. Default: Ray is started on this machine, and stopped after the run.
     """
 
-    when_busy = ""
-
     def __init__(self, spec: StudySpec, *, workers: int | None = None, address: str | None = None) -> None:
         self._spec, self._requested_workers = spec, workers
         self._connection = RayConnection(address, workers)
