@@ -22,7 +22,7 @@ def test_every_package_has_an_accepted_licence_and_stands_on_the_page() -> None:
     packages, _ = licences.installed_packages()
     assert {"pydantic", "aiohttp", "autogen-core"} <= {package.name for package in packages}
     assert [f"{package.name}: '{package.licence}'" for package in packages if not package.accepted] == []
-    wrong = [package.name for package in packages if listed.get(package.name, (package.licence,))[0] != package.licence]
+    wrong = [package.name for package in packages if listed.get(package.name, package.licence) != package.licence]
     assert wrong == [], "python -m tests.dependencies.licences --write"
     extras = licences.requirements_by_extra().values()
     required = {canonicalize_name(requirement.name) for requirements in extras for requirement in requirements}

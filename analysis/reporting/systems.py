@@ -86,7 +86,7 @@ def cost_sentence(
     if units is None or not len(units):
         return []
     spent = costs(units, named).set_index("system").dropna(subset=["calls_an_item", "tokens_an_item"])
-    if spent.empty:  # an imported log has no calls
+    if spent.empty:  # a run of a team that made no calls
         return []
     first = BASELINE if BASELINE in spent.index else spent.index[0]
     dearest = spent["tokens_an_item"].idxmax()

@@ -67,7 +67,7 @@ class Line:
         verdict: What it concludes.
         margin: The distance from the reference value that still counts as none; NaN where "alike" is not asked.
         reference: The value that means "no difference"; NaN where the value is only described.
-        name: How requirements name it: "gender", "ambiguous.accuracy"; "": made from its plot, group and label.
+        name: How a program finds it: "gender", "ambiguous.accuracy"; "": made from its plot, group and label.
         values: The value of each cluster, by the cluster's name, where a check or a comparison may ask for them.
         cluster: What a cluster is called: "base".
     """

@@ -8,7 +8,7 @@ REMOVED = {
     "audit": "parley report DATASET",
     "calibrate": "python -m benchmarks.calibration, in a checkout",
     "card": "parley run malibu --design silent, whose report says first whether the model can judge",
-    "check": "a few lines on parley.report(RUN) (docs/lines.md)",
+    "check": "a few lines on parley.report(RUN) (docs/reading.md)",
     "import": "parley.bbq_scores(frame), parley.squad_scores(frame); sqlite3 RUN .recover (docs/runs.md)",
     "labels": "parley export RUN --format csv, and parley report RUN --labels FILE.csv (docs/labels.md)",
     "pack": "gzip RUN after sqlite3 RUN \"VACUUM INTO 'NEW'\" (docs/runs.md)",
@@ -21,7 +21,7 @@ REMOVED = {
     "unpack": "gunzip RUN.sqlite.gz",
     # Flags, also as settings in a config file or in Python: --some-flag stands for some_flag
     "--labels": "parley report RUN --labels FILE.csv (docs/labels.md)",
-    "--lines": "parley.report(RUN), or parley report RUN --json (docs/lines.md)",
+    "--lines": "parley.report(RUN), or parley report RUN --json (docs/reading.md)",
     "--cards": "parley compare RUN RUN",
     "control": "train on pairs in which you planted what training must change (docs/training.md)",
     "full_determinism": "resuming gives the same result; kernels on a GPU round as torch does",

@@ -167,7 +167,7 @@ def _as_stored(forest: Forest, models: Mapping[str, str]) -> Forest:
 
 
 def _blind(runs: Sequence[LoadedRun]) -> bool | None:
-    """Whether no judge heard another in round 1, in any run; None if a run does not say, such as an imported one."""
+    """Whether no judge heard another in round 1, in any run; None if a run does not say."""
     said = [run.config.get("blind") for run in runs]
     return None if None in said else all(said)
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 import sys
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from email.message import Message
 from functools import lru_cache
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
@@ -125,29 +126,30 @@ def installed_packages() -> tuple[list[Package], list[str]]:
 PAGE_HEAD = """\
 # Licences of Parley's dependencies
 
-Read from the packages' metadata by `python -m tests.dependencies.licences --write`. A test checks every installed
-package against the accepted licences (`tests/dependencies/licences.py`). Versions are in constraints.txt. Parley
+Read from the packages' metadata by `python -m tests.dependencies.licences --write`; without `--write` it prints which
+extra needs a package. A test checks every installed package. Versions are in constraints.txt. Parley
 itself is MIT. Model weights have their own licences ([models](models.md)), and so have BBQ, SQuAD v2 and
 RealToxicityPrompts, none of which is shipped; the weights of the scorer `ngrams` were trained on RealToxicityPrompts
 (Apache-2.0), and contain none of its text. On x86-64, torch
 depends on NVIDIA's CUDA libraries (nvidia-…, cuda-…), which are under NVIDIA's own terms and not part of Parley.
 
-| package | licence | needed by |
-|---|---|---|
+| licence | packages |
+|---|---|
 """
 
 
-def render_page(packages: Iterable[Package]) -> str:
-    rows = (f"| {package.name} | {package.licence} | {', '.join(package.extras)} |\n" for package in packages)
-    return PAGE_HEAD + "".join(rows)
+def render_page(licences: Mapping[str, str]) -> str:
+    """The page, with the packages of each licence, from the licence of each package."""
+    names: dict[str, list[str]] = defaultdict(list)
+    for name, licence in sorted(licences.items()):
+        names[licence].append(name)
+    return PAGE_HEAD + "".join(f"| {licence} | {', '.join(names[licence])} |\n" for licence in sorted(names))
 
 
-def read_page() -> dict[str, tuple[str, str]]:
-    """Licence and extras by package, as listed on the page."""
+def read_page() -> dict[str, str]:
+    """The licence of each package, as listed on the page."""
     rows = (line.strip("| ").split(" | ") for line in PAGE.read_text("utf-8").splitlines() if line.startswith("| "))
-    return {
-        name.strip(): (licence.strip(), extras.strip()) for name, licence, extras in rows if name.strip() != "package"
-    }
+    return {name: licence for licence, names in rows if licence != "licence" for name in names.split(", ")}
 
 
 def main(words: list[str]) -> int:
@@ -158,13 +160,8 @@ def main(words: list[str]) -> int:
     print(f"{len(packages)} packages, {len(refused)} with a licence that is not accepted")
     print(f"not installed, so not checked: {', '.join(missing) or 'none'}")
     if "--write" in words:
-        installed = {package.name for package in packages}
-        elsewhere = [  # packages of other platforms stay on the page
-            Package(name, "", licence, tuple(extras.split(", ")))
-            for name, (licence, extras) in read_page().items()
-            if name not in installed
-        ]
-        PAGE.write_text(render_page(sorted([*packages, *elsewhere])), "utf-8")
+        licences = read_page() | {package.name: package.licence for package in packages}  # others: other platforms
+        PAGE.write_text(render_page(licences), "utf-8")
     return 1 if refused else 0
 
 
