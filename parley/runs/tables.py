@@ -1,5 +1,5 @@
-"""The tables that a unit's rows are in. schema.sql is the one list of their columns: selects, inserts and the types that
-checksums know follow from it."""
+"""The tables that a unit's rows are in. schema.sql is the one list of their columns: selects, inserts and the types
+that checksums know follow from it."""
 
 from __future__ import annotations
 
