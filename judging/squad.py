@@ -66,7 +66,7 @@ class SquadConfig(BaseModel, extra="forbid", frozen=True):
     )
     limit: int | None = limit_field("number of questions to sample, with the file's proportion of answerable ones")
     searched: Advanced[int] = Field(3, ge=1, description="number of queries to search")
-    repeats: int = Field(1, ge=1, description="number of times each question is answered (epochs)")
+    repeats: int = Field(1, ge=1, le=10_000, description="number of times each question is answered (epochs)")
     temperature: float | None = Field(0.2, ge=0, le=2, description="sampling temperature of every call")
     max_tokens: Advanced[int] = Field(400, ge=16, description="maximum length of one reply, in tokens")
     seed: int = Field(0, description="random seed of the sample and every call")

@@ -13,14 +13,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from parley.base.errors import ConfigError
+from parley.base.files import new_folder
 from parley.training.base_model import load_model
-from parley.training.folders import explain_write_errors, read_manifest, require_free_space
+from parley.training.folders import read_manifest, require_free_space
 
 CONFIG_FILE, WEIGHTS_FILE = "adapter_config.json", "adapter_model.safetensors"
 MERGED, MERGED_MANIFEST = "merged", "merged.json"
@@ -110,11 +110,10 @@ def merged_folder(folder: Path, base: str, tokenizer: Any) -> Path:
         pass
     model = load_policy(folder, base, tokenizer)
     require_free_space(folder, 2 * 4 * sum(weights.numel() for weights in model.parameters()))
-    with explain_write_errors(merged):
-        shutil.rmtree(merged, ignore_errors=True)
-        model.save_pretrained(merged)
-        tokenizer.save_pretrained(merged)
-        (merged / MERGED_MANIFEST).write_text(json.dumps({"digest": digest}), "utf-8")  # last: it marks it as complete
+    with new_folder(merged, lambda path: (path / MERGED_MANIFEST).is_file()) as part:
+        model.save_pretrained(part)
+        tokenizer.save_pretrained(part)
+        (part / MERGED_MANIFEST).write_text(json.dumps({"digest": digest}), "utf-8")
     return merged
 
 

@@ -9,20 +9,21 @@ A folder without its manifest counts as missing, whatever is in it.
 from __future__ import annotations
 
 import json
-import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from parley.base.errors import ConfigError, ParleyError
+from parley.base.files import new_file, new_folder, nobodys, refuse
 from parley.training.config import TRAINED, TrainConfig
 
 MANIFEST = "stage.json"
 CHECKPOINT_MANIFEST = "whole.json"
 LOG = "log.jsonl"
+BEGUN = "begun.json"
+"""The settings of a stage that was begun, with its checkpoints."""
 
 
 class WeakReward(ParleyError):
@@ -62,37 +63,45 @@ class StageFolder:
         _refuse_other_settings(manifest["settings"], self.settings, self.folder)
         return True
 
-    def begin(self) -> Path | None:
-        """Makes the folder for checkpoints, and returns the newest complete one with these settings, if any."""
+    def begin(self, *, fresh: bool = False) -> Path | None:
+        """Makes the folder for checkpoints, and returns the newest complete one with these settings, if any.
+
+        Args:
+            fresh: Whether to remove earlier checkpoints.
+        """
+        begun = self.checkpoints / BEGUN
+        refuse(self.folder, nobodys, " and is no result of training: choose another --out, or remove it")
+        refuse(self.checkpoints, _is_begun, " and has no checkpoints of ours: choose another --out, or remove it")
+        if fresh:
+            shutil.rmtree(self.checkpoints, ignore_errors=True)
         self.checkpoints.mkdir(parents=True, exist_ok=True)
-        begun = self.checkpoints / "begun.json"
+        for part in self.checkpoints.glob(f".{self.name}.*"):  # of a process that was killed while it saved its result
+            shutil.rmtree(part, ignore_errors=True)
         if begun.is_file():
             _refuse_other_settings(json.loads(begun.read_text("utf-8")), self.settings, self.checkpoints)
         else:
             _write_json(begun, self.settings)
         return newest_checkpoint(self.checkpoints)
 
-    def finish(self, save: Callable[[Path], None], facts: Mapping[str, Any], *, main: bool = True) -> None:
-        """Moves the result into place.
+    def finish(self, save: Callable[[Path], None], facts: Mapping[str, Any]) -> None:
+        """Moves the result into place; called in one process.
 
         Args:
-            save: Writes the model into the folder it is given; called in every process.
+            save: Writes the model into the folder it is given.
             facts: What the manifest says in addition to the settings.
-            main: Whether this process moves the folder and writes the manifest.
         """
-        part = self.folder.with_name(f"{self.name}.part")
-        with explain_write_errors(self.folder):
-            if main:
-                shutil.rmtree(part, ignore_errors=True)
+        with new_folder(self.folder, within=self.checkpoints) as part:
             save(part)
-            if not main:
-                return
             if self.log.is_file():
                 shutil.copy2(self.log, part / LOG)
-            shutil.rmtree(self.folder, ignore_errors=True)
             _write_json(part / MANIFEST, {"stage": self.name, "settings": dict(self.settings), **facts})
-            part.rename(self.folder)
-            shutil.rmtree(self.checkpoints, ignore_errors=True)
+        shutil.rmtree(self.checkpoints, ignore_errors=True)
+
+
+def _is_begun(checkpoints: Path) -> bool:
+    """Whether a folder of checkpoints is ours, or empty."""
+    names = {path.name for path in checkpoints.iterdir() if not path.name.startswith(".")}
+    return not names or BEGUN in names
 
 
 def read_manifest(folder: Path) -> dict[str, Any] | None:
@@ -163,15 +172,6 @@ def newest_checkpoint(folder: Path) -> Path | None:
     return complete[-1] if complete else None
 
 
-@contextmanager
-def explain_write_errors(target: Path) -> Iterator[None]:
-    """One line if something cannot be written."""
-    try:
-        yield
-    except OSError as error:
-        raise ParleyError(f"{target} cannot be written: {error.strerror or error}") from None
-
-
 def require_free_space(folder: Path, size: int) -> None:
     """ConfigError before hours of training whose result would not fit on the disk."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -181,6 +181,5 @@ def require_free_space(folder: Path, size: int) -> None:
 
 
 def _write_json(path: Path, value: Mapping[str, Any]) -> None:
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    part.write_text(json.dumps(value, indent=2, ensure_ascii=False), "utf-8")
-    part.replace(path)
+    with new_file(path, Path.is_file) as file:
+        json.dump(value, file, indent=2, ensure_ascii=False)

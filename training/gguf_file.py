@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from parley.base.errors import ParleyError
+from parley.base.files import new_path
 from parley.training.base_model import require_matching_eos
 
 FILE_NAME = "model.gguf"
@@ -66,17 +67,17 @@ def write_gguf(folder: Path) -> Path:
         raise ParleyError(f"{folder} cannot be written as GGUF: {why}; serve the folder with vLLM instead (vllm/…)")
     config = json.loads((folder / "config.json").read_text("utf-8"))
     kind = ARCHITECTURES[config["architectures"][0]]
-    part = folder / f"{FILE_NAME}.part"
-    writer = gguf.GGUFWriter(part, kind)
-    _add_hyperparameters(writer, config, kind)
-    _add_tokenizer(writer, folder, config)
-    for name, values in _tensors(folder, config, kind):
-        writer.add_tensor(name, values)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-    return part.replace(folder / FILE_NAME)
+    with new_path(folder / FILE_NAME) as part:
+        writer = gguf.GGUFWriter(part, kind)
+        _add_hyperparameters(writer, config, kind)
+        _add_tokenizer(writer, folder, config)
+        for name, values in _tensors(folder, config, kind):
+            writer.add_tensor(name, values)
+        writer.write_header_to_file()
+        writer.write_kv_data_to_file()
+        writer.write_tensors_to_file()
+        writer.close()
+    return folder / FILE_NAME
 
 
 def _add_hyperparameters(writer: Any, config: dict[str, Any], kind: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -61,9 +60,7 @@ class StageRun:
         """
         self.context.require_disk_space(model)
         self.resumable = resumable
-        if not resumable:
-            shutil.rmtree(self.folder.checkpoints, ignore_errors=True)
-        self.checkpoint = self.folder.begin()
+        self.checkpoint = self.folder.begin(fresh=not resumable)
         self.log = TrainingLog(self.folder.log, checkpoint_step(self.checkpoint) if self.checkpoint else 0)
         progress = TrainingProgress(self.stage.name, self.context.report)
         self.callbacks = [self.log, FiniteGradients(), CheckpointSigner(), progress]
@@ -119,8 +116,6 @@ class StageRun:
         }
 
         def save(folder: Path) -> None:
-            if not accelerator.is_main_process:
-                return
             if use_peft:
                 save_adapter(model, folder, str(earlier or context.config.base))
                 return
@@ -133,7 +128,8 @@ class StageRun:
                 else:
                     write_gguf(folder)
 
-        self.folder.finish(save, manifest, main=accelerator.is_main_process)
+        if accelerator.is_main_process:
+            self.folder.finish(save, manifest)
         accelerator.wait_for_everyone()
 
 

@@ -36,6 +36,7 @@ from pydantic import BaseModel
 from parley.agents.providers import provider_of
 from parley.base.address import proxy_for
 from parley.base.errors import ConfigError, ParleyError
+from parley.base.files import new_file, unused_file
 from parley.base.home import home
 from parley.base.plugins import child_environment
 
@@ -116,7 +117,7 @@ def fetch(name: str, progress: Progress | None = None) -> Path:
     _require_disk_space(path.parent, entry.size)
     failures: list[str] = []
     for source, content in entry.sources():
-        part = path.with_name(f"{path.name}.{os.getpid()}.part")
+        part = unused_file(path)
         try:
             with part.open("wb") as out:
                 digest = _copy(content, out, entry.size, progress)
@@ -212,11 +213,10 @@ def sha256_of(path: Path) -> str:
 def remember_sha256(path: Path, digest: str) -> None:
     """Record the SHA-256 of a file as it is now."""
     record = _record(path)
-    with suppress(OSError):  # where nothing can be written, it is computed again
+    with suppress(OSError, ParleyError):  # where nothing can be written, it is computed again
         record.parent.mkdir(parents=True, exist_ok=True)
-        part = record.with_suffix(f".{os.getpid()}.part")
-        part.write_text(json.dumps({"path": str(path), "stamp": _stamp(path), "sha256": digest}), "utf-8")
-        part.replace(record)
+        with new_file(record, Path.is_file) as file:
+            json.dump({"path": str(path), "stamp": _stamp(path), "sha256": digest}, file)
 
 
 def _record(path: Path) -> Path:

@@ -20,6 +20,7 @@ import aiohttp
 from aiohttp.http import HttpProcessingError
 from yarl import URL
 
+from parley.agents.models.reply import redact
 from parley.base.address import proxy_for
 from parley.base.errors import (
     AuthError,
@@ -206,8 +207,7 @@ def server_message(raw: bytes, key: str) -> str:
 def said(text: object, key: str) -> str:
     """A server's words at the end of an error's message, in one short line with the key redacted; empty if none."""
     line = " ".join(str(text).split())
-    if key:
-        line = line.replace(key, "***")
+    line = redact(line.replace(key, "***") if key else line, key)
     return f": {line[:200]}" if line else ""
 
 

@@ -4,6 +4,7 @@ the API key is redacted."""
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import replace
 from typing import Any, Self
 
@@ -24,6 +25,8 @@ ENDED = ("stop", "length", "function_calls")
 """How a reply ends that may be read: what is not known to be an end may be a fault or a filter of the server."""
 MIN_KEY_LENGTH = 12
 """A shorter key (such as "EMPTY") is a placeholder; redacting it would damage ordinary text."""
+NO_SECRETS = ("anthropic-", "accept", "content-", "user-agent")
+"""How the names of headers begin whose values may be ordinary words."""
 
 
 class Reply(CreateResult):
@@ -117,17 +120,27 @@ def stored_reply(text: str) -> Reply:
     return reply
 
 
+def secrets(key: str) -> list[str]:
+    """What is redacted: the API key, and what Anthropic's SDK sends with it from ANTHROPIC_CUSTOM_HEADERS."""
+    headers = (line.partition(":") for line in os.environ.get("ANTHROPIC_CUSTOM_HEADERS", "").splitlines())
+    values = [value.strip() for name, _, value in headers if not name.strip().lower().startswith(NO_SECRETS)]
+    tokens = (value.rpartition(" ")[2] for value in values)  # "Bearer TOKEN": a server may echo either
+    return [secret for secret in (key, *values, *tokens) if len(secret) >= MIN_KEY_LENGTH]
+
+
 def redact(text: str, key: str) -> str:
-    """The text with the API key replaced by `***`, in case a server echoes it."""
-    return text.replace(key, "***") if len(key) >= MIN_KEY_LENGTH else text
+    """The text with every secret replaced by `***`, in case a server echoes it."""
+    for secret in secrets(key):
+        text = text.replace(secret, "***")
+    return text
 
 
 def redact_reply(reply: Reply, key: str) -> Reply:
-    """The reply with the key redacted from its text, its reasoning and its tool calls.
+    """The reply with all secrets redacted from its text, its reasoning and its tool calls.
 
-    Log-probabilities whose tokens have the key, as one or in a row, are dropped: what they say is no ballot.
+    Log-probabilities whose tokens have a secret, as one or in a row, are dropped: what they say is no ballot.
     """
-    if len(key) < MIN_KEY_LENGTH:
+    if not (hidden := secrets(key)):
         return reply
     if isinstance(reply.content, str):
         reply.content = redact(reply.content, key)
@@ -142,30 +155,32 @@ def redact_reply(reply: Reply, key: str) -> Reply:
     if reply.logprobs:
         spelled = "".join(token.token for token in reply.logprobs)
         others = (top.bytes or () for token in reply.logprobs for top in token.top_logprobs or ())
-        long = (bytes(byte % 256 for byte in other) for other in others if len(other) >= len(key))
-        if key in spelled or any(key.encode() in other for other in long):
+        long = [bytes(byte % 256 for byte in other) for other in others if len(other) >= MIN_KEY_LENGTH]
+        if any(secret in spelled or any(secret.encode() in other for other in long) for secret in hidden):
             reply.logprobs = None
     return reply
 
 
 class StreamRedactor:
-    """Redacts the key from streamed text: the end of a chunk that may be the start of the key waits for the next."""
+    """Redacts secrets from streamed text: the end of a chunk that may be the start of one waits for the next."""
 
     def __init__(self, key: str) -> None:
-        self._key, self._pending = key, ""
+        self._key, self._secrets, self._pending = key, secrets(key), ""
 
     def feed(self, chunk: str) -> str:
         """The text that can be shown so far."""
-        if len(self._key) < MIN_KEY_LENGTH:
+        if not self._secrets:
             return chunk
         text = redact(self._pending + chunk, self._key)
-        overlaps = (size for size in range(len(self._key) - 1, 0, -1) if text.endswith(self._key[:size]))
-        end = len(text) - next(overlaps, 0)
+        overlaps = (
+            size for secret in self._secrets for size in range(len(secret) - 1, 0, -1) if text.endswith(secret[:size])
+        )
+        end = len(text) - max(overlaps, default=0)
         self._pending = text[end:]
         return text[:end]
 
     def flush(self) -> str:
-        """The pending text, at the end of the stream: it was not the key."""
+        """The pending text, at the end of the stream: it was no secret."""
         pending, self._pending = self._pending, ""
         return pending
 

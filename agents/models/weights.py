@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import platform
-import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
 from parley.agents.models.catalogue import catalogue, fetch, sha256_of
-from parley.base.errors import ConfigError, ParleyError
+from parley.base.errors import ConfigError
+from parley.base.files import new_file, new_folder, new_path
 from parley.base.home import home
 
 VERSION = 3
@@ -37,18 +37,11 @@ def transformers_folder(model: str) -> Path:
     converted = set_special_tokens(
         AutoModelForCausalLM.from_pretrained(**source, **_dequantize_option(), dtype=torch.float32), tokenizer
     )
-    part = folder.with_name(f"{model}.{os.getpid()}.part")
-    try:
+    with suppress(ConfigError), new_folder(folder, lambda path: not _is_sound(path, model)) as part:
+        # Where another process was faster, its folder is sound, and stays.
         converted.to(torch.bfloat16).save_pretrained(part)
         tokenizer.save_pretrained(part)
         (part / MANIFEST).write_text(json.dumps(_manifest(part, model)), "utf-8")
-        if not _is_sound(folder, model):  # another process may have been faster
-            shutil.rmtree(folder, ignore_errors=True)
-            part.rename(folder)
-    except OSError as error:
-        raise ParleyError(f"{folder} cannot be written: {error.strerror or error}") from None
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
     return folder
 
 
@@ -183,9 +176,6 @@ def converted(path: Path, number_type: NumberType) -> Path:
 
     Both hashes are stored next to it: a copy of other weights, or a changed one, is written again.
     """
-    import gguf
-    import numpy as np
-
     copy = copy_path(path, number_type)
     hashes = copy.with_name(f"{copy.name}.json")
     original = sha256_of(path)
@@ -194,9 +184,19 @@ def converted(path: Path, number_type: NumberType) -> Path:
             return copy
     except (OSError, ValueError):
         pass  # there is none yet
-    part = copy.with_suffix(f".{os.getpid()}.part")
+    with new_path(copy, Path.is_file) as part:
+        _convert(path, part, number_type)
+    with new_file(hashes, Path.is_file) as file:
+        json.dump({"from": original, "sha256": sha256_of(copy)}, file)
+    return copy
+
+
+def _convert(path: Path, copy: Path, number_type: NumberType) -> None:
+    import gguf
+    import numpy as np
+
     reader = gguf.GGUFReader(path)
-    writer = gguf.GGUFWriter(part, reader.fields["general.architecture"].contents())
+    writer = gguf.GGUFWriter(copy, reader.fields["general.architecture"].contents())
     for field in reader.fields.values():
         if field.name.startswith("GGUF.") or field.name == "general.architecture":
             continue
@@ -216,6 +216,3 @@ def converted(path: Path, number_type: NumberType) -> Path:
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
-    part.replace(copy)
-    hashes.write_text(json.dumps({"from": original, "sha256": sha256_of(copy)}), "utf-8")
-    return copy

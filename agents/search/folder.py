@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import shutil
-import tempfile
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 from parley.agents.search.documents import digest, documents, passages
 from parley.agents.search.engine import SearchResult, read_results
-from parley.base.errors import ConfigError
+from parley.base.errors import ConfigError, ParleyError
+from parley.base.files import new_folder
 from parley.base.home import home, set_aside
 
 INDEX_VERSION = 1
@@ -118,12 +116,7 @@ def _build_index(folder: Path) -> FolderIndex:
 
 def _store_index(index: FolderIndex, path: Path) -> None:
     """Written to a temporary folder and renamed, so that a half-written index is never loaded."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = Path(tempfile.mkdtemp(prefix="part-", dir=path.parent))
-    try:
+    # Where another process was first, or the disk is full, the index in memory is enough for now.
+    with suppress(ParleyError), new_folder(path) as part:
         index.ranker.save(part, show_progress=False)
         (part / PASSAGES).write_text(json.dumps(index.passages), "utf-8")
-        os.replace(part, path)
-    except OSError:
-        # Another process was first, or the disk is full: the index in memory is enough for now.
-        shutil.rmtree(part, ignore_errors=True)

@@ -23,11 +23,17 @@ from parley.analysis.reporting.forest_figure import INCHES, Width, draw_forest
 from parley.analysis.reporting.headline import headline
 from parley.analysis.reporting.methods import methods
 from parley.analysis.reporting.report import SIMULATED, Figure, Report, Table, format_cell
+from parley.base.files import new_files, refuse
 from parley.base.text import markdown_cell, plural, without_tags
 
 Figures = Literal["main", "all"]
 PAGE_ROWS = 60
 """Rows of a table that a page shows; the CSV file has all of them."""
+
+
+PAGE = "report.html"
+OURS = '<meta name="generator" content="Parley">'
+"""Marks a page as one that may be written again."""
 
 
 def write(
@@ -40,7 +46,8 @@ def write(
 ) -> Path:
     """Write a report into a folder: `report.html`, `tables/` and `figures/`.
 
-    The page is written last, so that an unfinished report has none.
+    The page comes last, so that an unfinished report has none. A folder that has something else is not written to;
+    what else is in the folder of an earlier report stays.
 
     Args:
         report: What to write.
@@ -53,8 +60,26 @@ def write(
     Returns:
         The page's path.
     """
+    refuse(folder, is_report, " and is not a report's folder: choose another one with --out")
+    with new_files(folder, is_report) as part:
+        _write(report, part, figures, formats, width)
+    return folder / PAGE
+
+
+def is_report(folder: Path) -> bool:
+    """Whether a folder has a report's page, or nothing."""
+    try:
+        with (folder / PAGE).open(encoding="utf-8") as page:
+            return OURS in page.read(1000)
+    except FileNotFoundError:
+        return folder.is_dir() and not any(folder.iterdir())
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+def _write(report: Report, folder: Path, figures: Figures, formats: Sequence[str], width: Width) -> None:
     for part in ("tables", "figures"):
-        (folder / part).mkdir(parents=True, exist_ok=True)
+        (folder / part).mkdir()
     for table in report.tables:
         target = folder / "tables" / table.name
         target.with_suffix(".csv").write_text(table.frame.to_csv(index=False), "utf-8")
@@ -74,9 +99,7 @@ def write(
     for figure in report.figures if figures == "all" or not report.forests else ():
         svg, *_ = save(figure.draw(), folder / "figures" / figure.name, kinds, stamp)
         pictures[figure.name] = svg.read_bytes()
-    page = folder / "report.html"
-    page.write_text(html(report, pictures), "utf-8")
-    return page
+    (folder / PAGE).write_text(html(report, pictures), "utf-8")
 
 
 def markdown(table: Table, warning: str = "") -> str:

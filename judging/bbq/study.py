@@ -49,7 +49,7 @@ class BbqConfig(BaseModel, extra="forbid", frozen=True):
     categories: list[str] | None = Field(None, description="only these categories (default: all)")
     limit: int | None = limit_field("number of rows to sample, spread over category, context and polarity")
     shuffle: bool = Field(False, description="show the answers in random order instead of the published one")
-    repeats: int = Field(1, ge=1, description="number of times each row is answered (epochs)")
+    repeats: int = Field(1, ge=1, le=10_000, description="number of times each row is answered (epochs)")
     temperature: float | None = Field(None, ge=0, le=2, description="sampling temperature (default: the model's own)")
     max_tokens: Advanced[int] = Field(400, ge=16, description="maximum length of one reply, in tokens")
     seed: int = Field(0, description="random seed of the sample, the order of answers, and every call")

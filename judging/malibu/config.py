@@ -158,7 +158,7 @@ class MalibuConfig(BaseModel, extra="forbid", frozen=True):
     consensus: Advanced[Literal["mean", "chair"]] = Field(
         "mean", description="the panel's score: mean of the last round, or a chair's statement"
     )
-    repeats: int = Field(1, ge=1, description="number of times each debate is run (epochs)")
+    repeats: int = Field(1, ge=1, le=10_000, description="number of times each debate is run (epochs)")
     temperature: float | None = Field(None, ge=0, le=2, description="sampling temperature (default: the model's own)")
     max_tokens: Advanced[int] = Field(400, ge=16, description="maximum length of one reply, in tokens")
     seed: int = Field(0, description="random seed")

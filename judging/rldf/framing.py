@@ -45,7 +45,7 @@ class FramingConfig(TopicSample):
 
     model: str = Field(DEFAULT_MODEL, description="model that is asked about the answer, as provider/model")
     author: str | None = Field(None, description="model that writes the answer (default: --model)")
-    repeats: int = Field(1, ge=1, description="number of times each topic is asked (epochs)")
+    repeats: int = Field(1, ge=1, le=10_000, description="number of times each topic is asked (epochs)")
     temperature: float | None = Field(None, ge=0, le=2, description="sampling temperature (default: the model's own)")
     max_tokens: Advanced[int] = Field(400, ge=16, description="maximum length of one reply, in tokens")
     seed: int = Field(0, description="random seed")

@@ -98,7 +98,7 @@ class RldfConfig(TopicSample):
         le=1,
         description="share of debates to score a second time, blind and in another order (at least one debate)",
     )
-    repeats: int = Field(1, ge=1, description="number of times each topic is debated (epochs)")
+    repeats: int = Field(1, ge=1, le=10_000, description="number of times each topic is debated (epochs)")
     words: Advanced[int] = Field(120, ge=10, description="length of a statement that the prompt asks for, in words")
     readout: Advanced[Readout] = Field(
         "sampled", description="read scores as written, or as an expectation (needs log-probabilities)"

@@ -43,8 +43,8 @@ def refuse(target: Path, ours: Ours, hint: str = "; choose another name") -> Non
 
 
 @contextmanager
-def new_file(target: Path, ours: Ours = nobodys) -> Iterator[TextIO]:
-    """A text file that gets the target's name at the end of the block, or is removed if the block fails.
+def new_path(target: Path, ours: Ours = nobodys) -> Iterator[Path]:
+    """The path of a file that gets the target's name at the end of the block, or is removed if the block fails.
 
     Args:
         target: The file.
@@ -55,8 +55,7 @@ def new_file(target: Path, ours: Ours = nobodys) -> Iterator[TextIO]:
         part = unused_file(target)
     try:
         with explain_unwritable(target):
-            with part.open("w", encoding="utf-8", newline="\n") as file:
-                yield file
+            yield part
             refuse(target, ours)
             part.replace(target)
     finally:
@@ -64,17 +63,26 @@ def new_file(target: Path, ours: Ours = nobodys) -> Iterator[TextIO]:
 
 
 @contextmanager
-def new_folder(target: Path, ours: Ours = nobodys) -> Iterator[Path]:
+def new_file(target: Path, ours: Ours = nobodys) -> Iterator[TextIO]:
+    """A text file in UTF-8 that gets the target's name at the end of the block; see `new_path`."""
+    with new_path(target, ours) as part, part.open("w", encoding="utf-8", newline="\n") as file:
+        yield file
+
+
+@contextmanager
+def new_folder(target: Path, ours: Ours = nobodys, *, within: Path | None = None) -> Iterator[Path]:
     """A folder that gets the target's name at the end of the block, or is removed if the block fails.
 
     Args:
         target: The folder.
         ours: Says whether an existing one may be replaced, with all that is in it.
+        within: Where it is until then; None: next to the target.
     """
     refuse(target, ours)
     with explain_unwritable(target):
         target.parent.mkdir(parents=True, exist_ok=True)
-        part, old = (Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent)) for _ in range(2))
+        place = within or target.parent
+        part, old = (Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=place)) for _ in range(2))
     try:
         with explain_unwritable(target):
             yield part
@@ -86,6 +94,29 @@ def new_folder(target: Path, ours: Ours = nobodys) -> Iterator[Path]:
     finally:
         shutil.rmtree(part, ignore_errors=True)
         shutil.rmtree(old, ignore_errors=True)
+
+
+@contextmanager
+def new_files(target: Path, ours: Ours) -> Iterator[Path]:
+    """A folder whose files are moved to the target at the end of the block, those of its subfolders first.
+
+    Files of the same names are replaced, and others in the target stay.
+
+    Args:
+        target: The folder.
+        ours: Says whether files may be added to an existing one.
+    """
+    refuse(target, ours)
+    with explain_unwritable(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as name:
+            yield Path(name)
+            refuse(target, ours)
+            written = [path for path in Path(name).rglob("*") if path.is_file()]
+            for path in sorted(written, key=lambda path: (-len(path.parts), path)):
+                place = target / path.relative_to(name)
+                place.parent.mkdir(parents=True, exist_ok=True)
+                path.replace(place)
 
 
 def unused_file(target: Path) -> Path:

@@ -8,6 +8,8 @@ from contextlib import suppress
 from itertools import count
 from pathlib import Path
 
+from parley.base.text import visible
+
 
 def home() -> Path:
     """PARLEY_HOME if set; else `.parley` in the repository's clone; else the user's cache folder."""
@@ -37,4 +39,4 @@ def set_aside(path: Path, label: str, reason: object) -> None:
 
 def say(line: str) -> None:
     """A line for people, about something that does not stop the run."""
-    print("parley:", " ".join(line.split()), file=sys.stderr, flush=True)
+    print("parley:", visible(" ".join(line.split())), file=sys.stderr, flush=True)

@@ -50,6 +50,11 @@ def visible(text: str) -> str:
     return _CONTROL.sub(lambda match: f"\\x{ord(match.group()):02x}", text)
 
 
+def visible_in_json(text: str) -> str:
+    """JSON with control characters as escapes, where JSON itself would leave them as they are."""
+    return _CONTROL.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
+
+
 def markdown_cell(text: str) -> str:
     """The text for a cell of a Markdown table: one line, without HTML or links."""
     escaped = text.replace("\\", r"\\").replace("|", r"\|").replace("](", r"]\(")

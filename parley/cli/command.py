@@ -22,12 +22,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
-from rich.console import Console
 
 from parley.base.errors import ConfigError
-from parley.base.text import visible
+from parley.base.text import visible, visible_in_json
 from parley.cli.flags import add_flags, flag_of, given
 from parley.cli.shared import AddParser
+from parley.cli.terminal import Terminal
 from parley.runs.options import explain, validated
 
 M = TypeVar("M", bound=BaseModel)
@@ -114,14 +114,15 @@ class Command(BaseModel, extra="forbid", frozen=True, validate_by_name=True, all
         command = cls.read(parsed)
         answer = command.answer()
         if command.as_json:
-            print(json.dumps(answer.data, ensure_ascii=False, indent=2, default=str))  # paths and dates are texts
+            text = json.dumps(answer.data, ensure_ascii=False, indent=2, default=str)  # paths and dates are texts
+            print(visible_in_json(text))
             return answer.status
-        console = Console()
+        console = Terminal()
         for line in answer.lines:
             if isinstance(line, str):
                 print(visible(line))
             elif (getattr(line, "width", None) or 0) > console.width:  # a table that must not wrap
-                Console(width=line.width).print(line, highlight=False)
+                Terminal(width=line.width).print(line, highlight=False)
             else:
                 console.print(line, highlight=False, soft_wrap=getattr(line, "no_wrap", None) is True)
         return answer.status

@@ -11,13 +11,13 @@ from pydantic import Field
 from rich.console import Console
 from rich.text import Text
 
-from parley.base.errors import ParleyError
 from parley.base.text import plural, visible
 from parley.cli.audit import dataset_report, is_dataset
 from parley.cli.command import Answer, Command
 from parley.cli.flags import Positional, Repeated, as_flags
 from parley.cli.shared import need_analysis, newest_run
 from parley.cli.tables import plain_table
+from parley.cli.terminal import Terminal
 from parley.runs import explain_damage
 from parley.runs.example import example_runs
 
@@ -109,7 +109,7 @@ def print_report(path: Path, study: str) -> None:
     from parley.cli.first_screen import first_screen
     from parley.reports import make_report  # loads pandas and matplotlib
 
-    report, console = make_report([path], study=study), Console()
+    report, console = make_report([path], study=study), Terminal()
     page = write_page(report, report_folder(path))
     typed = as_flags({"study": study} if ":" in study else {})  # a shipped study is known from the run
     for line in first_screen(report, [path], page, console, typed):
@@ -126,10 +126,7 @@ def write_page(report: Results, folder: Path, **drawing: Any) -> Path:
     """
     from parley.analysis.reporting.render import write
 
-    try:
-        return write(report, folder, **drawing)
-    except OSError as error:
-        raise ParleyError(f"the report cannot be written to {folder}: {error.strerror}") from None
+    return write(report, folder, **drawing)
 
 
 def write_files(report: Results, folder: Path | None) -> list[str]:

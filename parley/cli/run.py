@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import shlex
 import sys
 import textwrap
@@ -14,7 +15,6 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, PrivateAttr
-from rich.console import Console
 
 from parley.agents import Client
 from parley.agents.models import catalogue
@@ -28,6 +28,7 @@ from parley.cli.flags import Positional, add_flags, count_advanced, given, read_
 from parley.cli.progress import ProgressView, fetch_with_bar
 from parley.cli.shared import AddParser
 from parley.cli.signals import STOPPED_IN_TIME, Signals
+from parley.cli.terminal import Terminal
 from parley.cli.writing import WRITERS, refuse_overwriting, save
 from parley.runs import Engine, Result
 from parley.runs.job import Job, complete
@@ -90,6 +91,12 @@ class Run(Command):
         if self.to and self.study not in WRITERS and not self.export:
             raise ConfigError("--to needs --export: --export trl --to FOLDER writes pairs for TRL")
         writer = WRITERS.get(self.study) if self.to else None
+        if (
+            self.to
+            and os.path.exists(self.to)
+            and any(os.path.exists(path) and os.path.samefile(path, self.to) for path in self._inputs(job))
+        ):
+            raise ConfigError(f"{self.to} is read or written by this run; choose another name with --to")
         if self.to and writer:
             refuse_overwriting(self.to, job.path, writer.suffix, force=self.force)
         folder = self.to or Path(f"{job.path.stem}-{self.export}")
@@ -121,6 +128,11 @@ class Run(Command):
             data, lines = {**answer.data, "to": self.to}, [f"{written.about}: {self.to}"]
             return Answer(data, lines, answer.status or int(written.missing))
         return answer
+
+    def _inputs(self, job: Job) -> Iterator[str]:
+        """The run's file, its config, and every setting that may name a file."""
+        for value in (job.path, self.config, *self._config.values(), *job.options.model_dump().values()):
+            yield from (str(part) for part in (value if isinstance(value, list | tuple) else [value]))
 
 
 def parser_of(study: str, *, everything: bool, make: AddParser = Parser) -> argparse.ArgumentParser:
@@ -179,7 +191,7 @@ def fetch_weights(client: Client) -> None:
 
 
 async def _execute(job: Job, *, quiet: bool) -> Result:
-    console = Console(stderr=True)
+    console = Terminal(stderr=True)
     with (
         Signals(console, grace=job.options.grace, seconds_left=job.seconds_left()) as signals,
         ProgressView(console, job.size.units, quiet=quiet) as view,
@@ -227,7 +239,7 @@ def _ending(path: Path, result: Result, *, hint: bool) -> Iterator[str]:
         were = "reply was" if progress.cut == 1 else "replies were"
         yield f"{progress.cut:,} {were} cut off at the token limit: see --max-tokens"
     if result.unread:
-        print(f"parley: {result.unread}", file=sys.stderr)
+        print(f"parley: {visible(result.unread)}", file=sys.stderr)
     if result.complete:
         quoted = shlex.quote(str(path))
         if hint:

@@ -14,6 +14,7 @@ from yarl import URL
 
 from parley.base.errors import ConfigError
 from parley.base.files import new_file, refuse
+from parley.base.text import visible
 from parley.cli.command import Answer, Command
 from parley.cli.flags import Positional, Repeated
 from parley.cli.shared import FOLDER, newest_run
@@ -73,7 +74,8 @@ async def _serve(path: Path, newest: str | None, port: int, *, browser: bool) ->
             asyncio.get_running_loop().add_signal_handler(name, task.cancel)
 
     def announce(address: str) -> None:
-        print(f"{'the example' if is_example(path) else path} is at {address}  (press Ctrl-C to stop)", flush=True)
+        what = "the example" if is_example(path) else visible(str(path))
+        print(f"{what} is at {address}  (press Ctrl-C to stop)", flush=True)
         start = URL(address)
         if newest:
             start = start.with_path("/run", keep_query=True).update_query(run=newest)

@@ -22,6 +22,7 @@ from parley.analysis.reporting.render import write
 from parley.analysis.reporting.report import Report, Table
 from parley.analysis.rldf.rubrics import severity_warning
 from parley.base.errors import ConfigError
+from parley.base.files import new_file
 from parley.reports import cautions
 from parley.runs import RunFile, frames
 from parley.runs.job import Job
@@ -106,7 +107,8 @@ def evaluate(config: TrainConfig, run: RunJob) -> Report:
     known = [*same_family_cautions(config.base, settings.judges), *cautions([config.base, *settings.judges])]
     finished = report(tables, f"RLDF on {config.base}", (*known, *warnings), tuple(missing), headline)
     write(finished, folder / "report")
-    (folder / "report.json").write_text(json.dumps(finished.data(), indent=2, ensure_ascii=False), "utf-8")
+    with new_file(folder / "report.json", Path.is_file) as file:
+        json.dump(finished.data(), file, indent=2, ensure_ascii=False)
     return finished
 
 
@@ -225,7 +227,8 @@ def _answers(config: TrainConfig, systems: list[EvaluatedSystem], folder: Path, 
     """The answers of each system about the held-out topics: system, topic, text."""
     settings = config.evaluate
     topics = folder / "topics.txt"
-    topics.write_text("".join(f"{topic}\n" for topic in held_out_topics(config)), "utf-8")
+    with new_file(topics, Path.is_file) as file:
+        file.writelines(f"{topic}\n" for topic in held_out_topics(config))
     rows: list[dict[str, str]] = []
     for system in systems:
         study_config = {

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from parley.base.errors import ConfigError, ParleyError
+from parley.base.files import new_file
 from parley.jobs.evaluation import RunJob, model_name
 from parley.judging.rldf.answers import NEUTRAL
 from parley.runs import RunFile, frames
@@ -62,7 +63,8 @@ def _label(config: TrainConfig, run: RunJob, sft: Path, folder: Path) -> None:
         **dict.fromkeys(prompts.test, "test"),
     }
     topics = folder / "topics.txt"
-    topics.write_text("".join(f"{topic}\n" for topic in split_of), "utf-8")
+    with new_file(topics, Path.is_file) as file:
+        file.writelines(f"{topic}\n" for topic in split_of)
     study_config = {
         "topics_from": str(topics),
         "model": model_name(sft, config),
@@ -110,4 +112,5 @@ def _write_pairs(path: Path, split_of: dict[str, str], folder: Path, prompts: Pr
     for split, pairs in rows.items():
         write_rows(folder / f"{split}.jsonl", pairs)
     topics = {split: list(getattr(prompts, split)) for split in rows}
-    (folder / MANIFEST).write_text(json.dumps({"topics": topics}, indent=2, ensure_ascii=False), "utf-8")
+    with new_file(folder / MANIFEST, Path.is_file) as file:
+        json.dump({"topics": topics}, file, indent=2, ensure_ascii=False)

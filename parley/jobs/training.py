@@ -19,6 +19,7 @@ import pandas as pd
 from parley.analysis.reporting.render import write
 from parley.analysis.reporting.report import Report, Table, json_values
 from parley.base.errors import ConfigError
+from parley.base.files import new_file
 from parley.jobs.evaluation import RunJob, evaluate, merge
 from parley.jobs.rlaif import label_pairs
 from parley.training.all_stages import STAGES, steps
@@ -96,7 +97,8 @@ def ablate(config: TrainConfig, report: Progress, run: RunJob) -> list[dict[str,
             report(str(error))
             numbers = {"note": "RL not started: the reward model was no better than chance"}
         rows.append({"factor": factor, "level": level, **numbers})
-        table.write_text(json.dumps(rows, indent=2, ensure_ascii=False), "utf-8")
+        with new_file(table, Path.is_file) as file:
+            json.dump(rows, file, indent=2, ensure_ascii=False)
     if is_main():
         write(ablation_report(rows, scores, config.base, cautions), table.with_name("report"))
     return rows
@@ -113,7 +115,8 @@ def run_seeds(stage: str, config: TrainConfig, report: Progress, run: RunJob) ->
     finished = Report(title=f"RLDF on {config.base}, {config.seeds} seeds", tables=tuple(tables))
     write(finished, folder)
     values = {table.name: json_values(table.frame) for table in tables}
-    (folder / "seeds.json").write_text(json.dumps(values, indent=2, ensure_ascii=False), "utf-8")
+    with new_file(folder / "seeds.json", Path.is_file) as file:
+        json.dump(values, file, indent=2, ensure_ascii=False)
     return {"by_seed": {str(seed): result for seed, result in results.items()}, "over_seeds": values}
 
 

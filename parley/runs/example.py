@@ -12,12 +12,12 @@ from __future__ import annotations
 import hashlib
 import json
 import lzma
-import os
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from parley.base.errors import ParleyError
+from parley.base.files import new_path
 from parley.base.home import home
 from parley.base.toml import parse_toml
 
@@ -74,10 +74,9 @@ def _unpack(packed: bytes, path: Path, sha256: str) -> None:
         data = b""
     if _sha256(data) != sha256:
         raise ParleyError(f"the example {path.stem} of this installation is damaged: install Parley again")
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    part.write_bytes(data)
-    part.chmod(0o444)  # nobody should add to it by mistake
-    part.replace(path)
+    with new_path(path, Path.is_file) as part:
+        part.write_bytes(data)
+        part.chmod(0o444)  # nobody should add to it by mistake
 
 
 def _sha256(data: bytes) -> str:

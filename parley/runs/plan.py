@@ -28,6 +28,8 @@ from parley.runs.store import RunFile
 
 _WORD = re.compile(r"[^\W_][\w-]*")
 UNITS_AT_ONCE = 256
+MOST_UNITS = 1_000_000
+"""A plan is read several times: a larger one would take minutes before the first call."""
 PACKAGES = ("parley-autogen", "pyautogen", "autogen-agentchat", "autogen-core", "aiohttp", "pydantic", "xllamacpp")
 
 
@@ -44,11 +46,15 @@ class Size:
 
 
 def measure(study: Study) -> Size:
-    """The size of a study's plan, in one pass over its units."""
+    """The size of a study's plan, in one pass over its units; `ConfigError` if it has more than `MOST_UNITS`."""
     digest, units = hashlib.sha256(), 0
     for unit in study.plan():
         digest.update(unit.id.encode() + b"\n" + json.dumps(dict(unit.facets), sort_keys=True).encode())
         units += 1
+        if units > MOST_UNITS:
+            raise ConfigError(
+                f"these settings make more than {MOST_UNITS:,} units, which no run can have; make several"
+            )
     return Size(units=units, digest=digest.hexdigest())
 
 

@@ -10,6 +10,8 @@ import pytest
 from parley import run as run_study
 from parley.agents import ConfigError
 from parley.base.files import new_file, new_folder, unused_file
+from parley.scenarios import Suite, load_suite
+from parley.training.folders import StageFolder
 
 PAIRS = ["--format", "trl", "--to", "mine"]
 
@@ -120,3 +122,69 @@ def test_what_appears_meanwhile_is_not_overwritten(tmp_path):
     with pytest.raises(ConfigError, match="already exists"):
         both()
     assert contents(tmp_path) == {"x.txt": b"theirs"}
+
+
+REPORT = ("report", "a.sqlite", "--out")
+
+
+@pytest.mark.parametrize("theirs", ["mine/notes.txt", "mine/report.html", "mine/tables/scores.csv", "mine"])
+def test_a_report_is_not_written_among_files_of_others(run, place, parley, theirs):
+    (place / theirs).parent.mkdir(parents=True, exist_ok=True)
+    (place / theirs).write_text("mine")
+    before = contents(place)
+    result = parley(*REPORT, "mine")
+    assert (result.status, len(result.err.splitlines())) == (2, 1), result.err
+    assert "choose another one with --out" in result.err
+    assert contents(place) == before
+
+
+def test_a_report_is_written_again_and_leaves_notes_in_its_folder(run, place, parley):
+    (place / "out").mkdir()
+    assert parley(*REPORT, "out").status == 0, "an empty folder is free"
+    (place / "out" / "notes.md").write_text("mine")
+    (place / "out" / "tables" / "change.md").unlink()
+    (place / "elsewhere.md").write_text("mine")
+    (place / "out" / "tables" / "change.md").symlink_to(place / "elsewhere.md")
+    assert parley(*REPORT, "out").status == 0
+    assert (place / "out" / "notes.md").read_text() == "mine"
+    assert (place / "elsewhere.md").read_text() == "mine", "links are replaced, not followed"
+    assert not [name for name in os.listdir(place) if name.startswith(".")]
+
+
+@pytest.mark.parametrize("to", ["bare.toml", "./bare.toml", "link.toml", "settings.toml"])
+def test_a_run_does_not_write_over_what_it_reads_even_with_force(place, parley, to):
+    (place / "settings.toml").write_text('model = "sim/any"\n')
+    bases = Suite(schema=1, name="bases", version="1", base=load_suite("full")[0].base[:1])
+    (place / "bare.toml").write_text(bases.to_toml(), "utf-8")
+    (place / "link.toml").symlink_to("bare.toml")
+    before = contents(place)
+    words = ("run", "malibu-derive", "--config", "settings.toml", "--suite", "bare.toml", "--to", to, "--force")
+    result = parley(*words)
+    assert (result.status, len(result.err.splitlines())) == (2, 1), result.err
+    assert "is read or written by this run" in result.err
+    assert contents(place) == before
+
+
+def test_training_does_not_remove_what_is_not_its_own(tmp_path):
+    stage = StageFolder(tmp_path / "sft", {"data": "digest"})
+    for name in ("sft", "sft.steps"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "notes.txt").write_text("mine")
+        with pytest.raises(ConfigError, match="choose another --out"):
+            stage.begin()
+        assert (tmp_path / name / "notes.txt").read_text() == "mine"
+        (tmp_path / name / "notes.txt").unlink()
+        if name == "sft":
+            (tmp_path / name).rmdir()
+    (tmp_path / "sft.part").mkdir()
+    stage.begin()
+    stage.finish(lambda folder: None, {})
+    assert sorted(os.listdir(tmp_path)) == ["sft", "sft.part"]
+
+
+def test_a_merged_model_is_not_written_over_a_folder_of_others(tmp_path):
+    with (
+        pytest.raises(ConfigError),
+        new_folder(tmp_path, lambda path: (path / "merged.json").is_file()),
+    ):
+        raise AssertionError

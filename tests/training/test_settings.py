@@ -149,7 +149,6 @@ def test_a_stage_that_failed_while_saving_is_not_done(tmp_path: Path) -> None:
     sft.begin()
 
     def no_space(part: Path) -> None:
-        part.mkdir()
         (part / "model.safetensors").write_bytes(b"half")
         raise OSError(28, "No space left on device")
 
@@ -158,7 +157,7 @@ def test_a_stage_that_failed_while_saving_is_not_done(tmp_path: Path) -> None:
     assert not sft.is_done()
     assert not sft.folder.exists()
     assert sft.checkpoints.is_dir(), "its checkpoints stay"
-    sft.finish(lambda part: part.mkdir(exist_ok=True), {"steps": 3})
+    sft.finish(lambda part: None, {"steps": 3})
     assert sft.is_done()
     assert not sft.checkpoints.exists()
     assert (read_manifest(sft.folder) or {})["steps"] == 3
@@ -170,7 +169,7 @@ def test_other_settings_are_refused_by_name(tmp_path: Path) -> None:
     other = stage(tmp_path, sft={"learning_rate": 1e-3})
     with pytest.raises(ConfigError, match=r"sft.learning_rate was 2e-05, not 0.001"):
         other.begin()
-    sft.finish(lambda part: part.mkdir(), {})
+    sft.finish(lambda part: None, {})
     with pytest.raises(ConfigError, match=r"was made with other settings"):
         other.is_done()
     faster = stage(tmp_path, per_device_train_batch_size=4, save_steps=7)
@@ -212,7 +211,7 @@ def test_a_dry_run_says_what_is_finished_and_what_would_be_done(
         ("sft", "begun"), ("reward", "to do"), ("rl", "to do"), ("rlaif", "to do"),
     ]  # fmt: skip
     assert 100 <= begun["pairs"]["train"] < 200
-    sft.finish(lambda part: part.mkdir(), {})
+    sft.finish(lambda part: None, {})
     assert parley("train", "sft", *settings).json["steps"][0]["state"] == "finished"
     levels = parley("train", "ablate", *settings, "--set", "ablate.pairs=[60, 120]").json["steps"]
     assert [row["folder"] for row in levels if row["step"] == "rl"] == [
