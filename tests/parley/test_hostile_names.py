@@ -22,7 +22,7 @@ report R --no-files; report R --all --no-files; report R --json; report R --out 
 compare R R; compare R S; compare R S --json; compare R --models sim/judge,x
 export R --to out; export R --to out2 --json; export R --format transcripts --to t.jsonl
 view R --export page.html; view R --export page.html --where f.bias=B
-power --from R; run attention --from R --model sim/judge; labels R
+power --from R; run attention --from R --model sim/judge
 """.strip()
     .replace("\n", ";")
     .split(";")
@@ -60,6 +60,12 @@ def test_no_control_character_of_a_name_is_printed(hostile, parley, command, pla
     assert printed, "it says something"
     assert not CONTROL.search(printed), repr(CONTROL.search(printed))
     assert "Traceback" not in printed
+
+
+def test_the_names_are_printed_with_their_control_characters_written_out(hostile, parley):
+    folder, unit = hostile
+    assert "\\x1b[31m" in parley("show", folder / "r.sqlite", "--list").out
+    assert "\\u009b" in parley("show", folder / "r.sqlite", unit, "--json").out
 
 
 def test_a_remark_to_standard_error_has_none_either(capsys):
