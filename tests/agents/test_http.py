@@ -20,11 +20,12 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from autogen_core.models import UserMessage
+from autogen_core.models import RequestUsage, UserMessage
 
 from parley.agents import Client, model
 from parley.agents.models.compatible import CompatibleClient
-from parley.agents.models.http import not_connected
+from parley.agents.models.http import not_connected, said
+from parley.agents.models.reply import Reply, StreamRedactor, redact, redact_reply
 from parley.base.address import proxy_for
 from parley.base.errors import ConfigError, ModelError, ServerFault, Unreachable
 from parley.cli.doctor import check_model
@@ -347,3 +348,17 @@ def test_a_server_on_this_machine_needs_no_exception(no_proxies):
     assert proxy_for("https://gpu-box:8000/v1") is None
     assert proxy_for("http://localhost:8000/v1") is None
     assert proxy_for("http://127.0.0.1:8000/v1") is None
+
+
+def test_what_custom_headers_say_is_redacted_like_a_key(monkeypatch):
+    secret = "tenant-9f3b27c1d0e84a55"
+    monkeypatch.setenv("ANTHROPIC_CUSTOM_HEADERS", f"Authorization: Bearer {secret}\nanthropic-beta: some-feature-2025")
+    echoed = f"bad header Bearer {secret}, some-feature-2025"
+    assert said(echoed, "") == ": bad header ***, some-feature-2025"
+    assert redact(f"you sent {secret}", "") == "you sent ***"
+    redactor = StreamRedactor("")
+    streamed = "".join(redactor.feed(letter) for letter in echoed) + redactor.flush()
+    assert secret not in streamed
+    assert streamed.endswith("some-feature-2025")
+    reply = redact_reply(Reply(content=secret, finish_reason="stop", usage=RequestUsage(1, 1), cached=False), "")
+    assert reply.content == "***"

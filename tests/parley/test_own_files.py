@@ -188,3 +188,17 @@ def test_a_merged_model_is_not_written_over_a_folder_of_others(tmp_path):
         new_folder(tmp_path, lambda path: (path / "merged.json").is_file()),
     ):
         raise AssertionError
+
+
+@pytest.mark.parametrize("repeats", ["100000000", "10001"])
+def test_too_many_repeats_are_one_line(place, parley, repeats):
+    result = parley("run", "malibu", "--suite", "tiny", "--model", "sim/judge", "--repeats", repeats, "--dry-run")
+    assert (result.status, len(result.err.splitlines())) == (2, 1), result.err
+    assert "10000" in result.err
+
+
+def test_too_many_units_are_one_line(place, parley, monkeypatch):
+    monkeypatch.setattr("parley.runs.plan.MOST_UNITS", 10)
+    result = parley("run", "malibu", "--suite", "tiny", "--model", "sim/judge", "--dry-run")
+    assert (result.status, len(result.err.splitlines())) == (2, 1), result.err
+    assert "more than 10 units" in result.err
