@@ -141,10 +141,6 @@ def wordings() -> list[tuple[str, str]]:
     return [(TEXT.replace(old, new, 1), message) for old, new, message in changes]
 
 
-STATEMENTS = (
-    'schema = 1\nversion = "1"\nbias = "height"\nsubject = "height"\ndefinition = "x"\nsource = "x"\n'
-    '[[topic]]\nid = "tall"\ntext = "He said: claim."\nclaims = ["a", "b", "c", "d"]\n'
-)
 ROW = bbq_row(answer_info={"ans0": ["He", "old"], "ans1": ["She", "nonOld"], "ans2": ["Unknown", "unknown"]})
 PLACES = ("ans0", "ans1", "ans2")
 OTHER = {**ROW, "example_id": 1}
