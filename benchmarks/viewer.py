@@ -169,7 +169,7 @@ def serving(path: Path) -> tuple[str, Callable[[], None]]:
 
     async def serve_here() -> None:
         running.append((asyncio.get_running_loop(), asyncio.current_task()))
-        await serve(path, 0, lambda url: (address.append(url), ready.set())[1])
+        await serve(path, "127.0.0.1", 0, lambda url: (address.append(url), ready.set())[1])
 
     def run() -> None:
         with suppress(asyncio.CancelledError):

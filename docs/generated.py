@@ -9,6 +9,7 @@ from pathlib import Path
 
 from docs.point_by_point import DATA, PAPERS, models_page, paper_page, prompts_page
 from parley.agents.models.prices import price_list
+from parley.runs.notes import SCHEMA as NOTES_SCHEMA
 from parley.scenarios.malibu import load_suite
 
 
@@ -44,9 +45,11 @@ def bases() -> Iterator[str]:
 
 def formats() -> Iterator[str]:
     yield "# File formats"
-    yield "The SQL of run files."
+    yield "The SQL of run files and of notes files."
     yield "## A run file"
     yield f"```sql\n{files('parley.runs').joinpath('schema.sql').read_text('utf-8').strip()}\n```"
+    yield "## RUN.notes.sqlite"
+    yield f"```sql\n{NOTES_SCHEMA.strip()}\n```"
 
 
 PAGES: dict[str, Callable[[], Iterator[str]]] = {

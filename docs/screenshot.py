@@ -29,7 +29,7 @@ async def take_screenshots(run: Path, out: Path) -> list[Path]:
     with tempfile.TemporaryDirectory() as folder:
         shutil.copy(run, folder)  # outside the example's folder, whose pages say that they are an example
         address: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        server = asyncio.create_task(serve(Path(folder), 0, address.set_result))
+        server = asyncio.create_task(serve(Path(folder), "127.0.0.1", 0, address.set_result))
         async with async_playwright() as playwright:
             chromium = shutil.which("chromium") or shutil.which("google-chrome")
             browser = await playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])

@@ -40,6 +40,9 @@ class View(Command):
         None, description="a run file, or a folder of run files (default: runs/, opened at the newest run)"
     )
     example: bool = Field(False, description="show the real runs that ship with Parley")
+    host: str = Field(
+        "127.0.0.1", title="ADDRESS", description="address to listen on; any but loopback requires a token"
+    )
     port: int = Field(PORT, ge=0, le=65535, description="port to listen on; 0 picks a free one")
     browser: bool = Field(True, description="do not open a browser")
     export: Path | None = Field(None, title="FILE", description="write one self-contained HTML file instead of serving")
@@ -62,11 +65,11 @@ class View(Command):
             return _export(example or self.path or newest_run(), self.export, self.where)
         newest = example.name if example else None if self.path else next(iter(RunFolder(path).names()), None)
         with suppress(asyncio.CancelledError):
-            asyncio.run(_serve(path, newest, self.port, browser=self.browser))
+            asyncio.run(_serve(path, newest, self.host, self.port, browser=self.browser))
         return Answer()
 
 
-async def _serve(path: Path, newest: str | None, port: int, *, browser: bool) -> None:
+async def _serve(path: Path, newest: str | None, host: str, port: int, *, browser: bool) -> None:
     task = asyncio.current_task()
     assert task is not None
     for name in (signal.SIGINT, signal.SIGTERM):
@@ -83,7 +86,7 @@ async def _serve(path: Path, newest: str | None, port: int, *, browser: bool) ->
         if browser:
             webbrowser.open(str(start))
 
-    await serve(path, port, announce)
+    await serve(path, host, port, announce)
 
 
 def is_page(path: Path) -> bool:

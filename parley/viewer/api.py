@@ -6,14 +6,15 @@ import asyncio
 import json
 import threading
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from aiohttp import ClientPayloadError, web
 from multidict import MultiMapping
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from parley.agents import ConfigError
 from parley.runs import RunFile, reading
+from parley.runs.notes import NotesFile
 from parley.runs.reading import NotFound
 from parley.viewer.export import config_page, export_page
 from parley.viewer.index import excerpts, search_terms
@@ -22,11 +23,13 @@ from parley.viewer.reporter import Reporter
 from parley.viewer.run_folder import RunFolder, file_stamp
 
 BODY_TIMEOUT_SECONDS = 10.0
-"""Seconds to read a request's body, which is small."""
+"""Seconds to read a request's body: notes and labels are small."""
 MAX_BALLOTS = 200
 MAX_SEARCH = 500
 BRIEF = ("headline", "also", "unavailable", "pending")
 """What a list of runs shows of each."""
+Int64 = Annotated[int, Field(ge=-(2**63), lt=2**63)]
+"""An integer that SQLite can store."""
 M = TypeVar("M", bound=BaseModel)
 routes = web.RouteTableDef()
 
@@ -139,11 +142,12 @@ async def get_run(request: web.Request) -> web.Response:
 
 @routes.get("/api/pulse")
 async def get_pulse(request: web.Request) -> web.Response:
-    """Changes with every write to the run: cheap enough to request every second."""
+    """Changes with every write to the run or its notes: cheap enough to request every second."""
     name, state = required(request), request.app[STATE]
 
     def work() -> dict[str, Any]:
-        return {"stamp": "-".join(map(str, file_stamp(state.folder.path(name))))}
+        path = state.folder.path(name)
+        return {"stamp": "-".join(map(str, file_stamp(path))), "notes": str(NotesFile(path).version())}
 
     return await respond(work)
 
@@ -215,7 +219,11 @@ async def get_ballots(request: web.Request) -> web.Response:
 async def get_unit(request: web.Request) -> web.Response:
     unit_id = required(request, "unit")
 
-    return await respond_from_file(request, lambda file: reading.read_unit(file, unit_id))
+    def work(run: OpenRun) -> dict[str, Any]:
+        with run.file() as file:
+            return reading.read_unit(file, unit_id) | {"notes": run.notes.notes(unit_id)}
+
+    return await respond_about_run(request, work)
 
 
 @routes.get("/api/texts")
@@ -229,6 +237,10 @@ async def get_tested_comparison(request: web.Request) -> web.Response:
     """Another run minus this one, with intervals and tests, as `parley compare` gives them."""
     other, state = required(request, "with"), request.app[STATE]
     return await respond_about_run(request, lambda run: run.comparison(state.folder.path(other), state.reporter))
+
+
+def download(name: str) -> dict[str, str]:
+    return {"Content-Disposition": f'attachment; filename="{name}"'}
 
 
 class NewExport(BaseModel, extra="forbid", frozen=True):

@@ -96,6 +96,8 @@ def export_page(folder: RunFolder, run: OpenRun, name: str, chosen: Sequence[str
         texts = reading.read_texts(file, text_ids)
         config = config_page(file)
         addresses = HiddenAddresses(file.info())
+    for unit in units:
+        unit["notes"] = run.notes.notes(unit["id"])
     data = {
         "name": name,
         "summary": folder.summary(name) | {"state": "exported"},

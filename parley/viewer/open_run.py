@@ -1,4 +1,4 @@
-"""A run that the viewer has open: its units, and its index, which grows in the background."""
+"""A run that the viewer has open: its units, its index, which grows in the background, and its notes."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from parley.agents import ParleyError
 from parley.runs import RunFile
 from parley.runs.diagnosis import find_damage
 from parley.runs.example import shipped_page
+from parley.runs.notes import NotesFile
 from parley.viewer.index import SearchIndex, run_identity
 from parley.viewer.reporter import FAILED, NOT_COMPARED, Reporter, comparison_key, compute, unit_counts
 from parley.viewer.run_folder import FileStamp, file_stamp
@@ -26,7 +27,7 @@ WAIT_SECONDS = 1.0
 
 
 class OpenRun:
-    """One run's units and their index.
+    """One run's units, index and notes.
 
     The run file is opened for each request and closed again, so that a run that ends while it is being viewed can
     remove its write-ahead log and become a single file.
@@ -37,6 +38,7 @@ class OpenRun:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.notes = NotesFile(path)
         self._stamp: FileStamp | None = None
         self._starting = threading.Lock()
         self._worker: threading.Thread | None = None
@@ -105,7 +107,8 @@ class OpenRun:
         known = plan == name
         last, figures = self._index.rows(after if known else 0)
         with self.file() as file:
-            new = {**progress_of(file), "plan": name, "after": last, "index_error": self._index_error}
+            new = {**progress_of(file), "plan": name, "after": last}
+        new |= {"tags": self.notes.units_by_tag(), "index_error": self._index_error}
         start = "{" if known else f"{planned[:-1]},"
         return f'{start}{json.dumps(new)[1:-1]},"figures":{figures}}}'
 
@@ -124,6 +127,7 @@ class OpenRun:
             "done": status.count("d"),
             "errors": {places[position]: error for position, error in progress["errors"].items() if position in places},
             "figures": [[places[row[0]], *row[1:]] for row in json.loads(self._index.rows()[1]) if row[0] in places],
+            "tags": self.notes.units_by_tag(),
             "index_error": "",
         }
 

@@ -47,7 +47,7 @@ class RunFolder:
     def names(self) -> list[str]:
         if not self.selected.is_dir():
             return [self.selected.name]
-        paths = [path for path in self.root.rglob("*.sqlite") if path.is_file()]
+        paths = [path for path in self.root.rglob("*.sqlite") if not path.stem.endswith(".notes") and path.is_file()]
         paths.sort(key=lambda path: path.stat().st_mtime, reverse=True)
         return [path.relative_to(self.root).as_posix() for path in paths]
 

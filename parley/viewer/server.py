@@ -1,11 +1,14 @@
-"""The viewer's server. It listens on loopback alone, and no page loads anything from other machines."""
+"""The viewer's server. It listens on loopback by default and requires a token elsewhere; no page loads anything from
+other machines."""
 
 from __future__ import annotations
 
 import asyncio
+import hmac
 import ipaddress
 import logging
 import os
+import secrets
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -13,18 +16,18 @@ from pathlib import Path
 
 from aiohttp import web
 from aiohttp.http import HttpProcessingError
+from aiohttp.typedefs import Middleware
 
 from parley.agents import ConfigError, ParleyError
 from parley.runs.diagnosis import find_damage
 from parley.runs.example import MARK, is_example
 from parley.runs.reading import NotFound
-from parley.viewer import api
+from parley.viewer import api, notes_api
 from parley.viewer.api import STATE, ViewerState
 from parley.viewer.export import content_type, static, static_names
 from parley.viewer.run_folder import RunFolder
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-HOST = "127.0.0.1"
 PAGES = ("/", "/run", "/unit", "/compare", "/pair")
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -40,6 +43,7 @@ HEADERS = {
 }
 SWITCH_INTERVAL_SECONDS = 0.0005
 """How long a thread may keep the interpreter: short, so that indexing in the background does not delay requests."""
+COOKIE = "parley_view"
 HEAD_TIMEOUT_SECONDS = 20.0
 """Seconds for a connection's next request line and headers; `api.read_body` limits the time for the body."""
 _LOG = logging.getLogger("parley.viewer")
@@ -54,18 +58,20 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def make_app(path: Path) -> web.Application:
-    """The viewer as an aiohttp application, which only answers requests to a loopback name.
+def make_app(path: Path, *, token: str | None = None) -> web.Application:
+    """The viewer as an aiohttp application.
 
     Args:
         path: a run file, or a folder of them.
+        token: required of every client; without one, only requests to a loopback name are answered.
     """
-    app = web.Application(middlewares=[_guard, _errors_as_json], client_max_size=1 << 20)
+    app = web.Application(middlewares=[_guard(token), _errors_as_json], client_max_size=1 << 20)
     app[STATE] = ViewerState(RunFolder(path))
     for page in PAGES:
         app.router.add_get(page, _page)
     app.router.add_get("/static/{name}", _static)
     app.add_routes(api.routes)
+    app.add_routes(notes_api.routes)
     app.on_cleanup.append(_close_runs)
     return app
 
@@ -74,23 +80,42 @@ async def _close_runs(app: web.Application) -> None:
     await asyncio.to_thread(app[STATE].close)
 
 
-@web.middleware
-async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
-    response = await _authorize(request, handler)
-    for name, value in HEADERS.items():
-        response.headers.setdefault(name, value)
-    return response
+def _guard(token: str | None) -> Middleware:
+    @web.middleware
+    async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
+        response = await _authorize(request, handler, token)
+        for name, value in HEADERS.items():
+            response.headers.setdefault(name, value)
+        return response
+
+    return guard
 
 
-async def _authorize(request: web.Request, handler: Handler) -> web.StreamResponse:
+def _is_token(text: str, token: str) -> bool:
+    """Compared in constant time; a header or an address may contain any bytes."""
+    return hmac.compare_digest(text.encode("utf-8", "surrogatepass"), token.encode())
+
+
+async def _authorize(request: web.Request, handler: Handler, token: str | None) -> web.StreamResponse:
     try:
         url = request.url
         host = url.host or ""  # parsed on first use, and not before
     except ValueError:
         return web.Response(status=400, text="The Host header of this request is not valid.")
-    # DNS rebinding: another site can point its own domain name at this machine.
-    if not is_loopback(host) or url.user is not None:
-        return web.Response(status=403, text="This viewer only answers requests to localhost.")
+    if token is None:
+        # DNS rebinding: another site can point its own domain name at this machine.
+        if not is_loopback(host) or url.user is not None:
+            return web.Response(status=403, text="This viewer only answers requests to localhost.")
+    else:
+        token_in_address = request.query.get("token")
+        if token_in_address is not None and request.method == "GET" and _is_token(token_in_address, token):
+            # The browser keeps the token as a cookie, and the redirect removes it from the address.
+            other_params = [(key, value) for key, value in request.query.items() if key != "token"]
+            redirect = web.Response(status=303, headers={"Location": str(request.rel_url.with_query(other_params))})
+            redirect.set_cookie(COOKIE, token, httponly=True, samesite="Strict")
+            return redirect
+        if not _is_token(request.cookies.get(COOKIE, ""), token):
+            return web.Response(status=401, text="Open the address that parley view printed, with its token.")
     # Browsers say which site a request comes from. Other sites, and other ports of this machine, may not even read.
     site = request.headers.get("Sec-Fetch-Site", "none")
     if request.path.startswith("/api/") and site not in ("same-origin", "none"):
@@ -155,16 +180,18 @@ def _quiet_logger() -> logging.Logger:
     return logger
 
 
-async def serve(path: Path, port: int, announce: Callable[[str], None]) -> None:
+async def serve(path: Path, host: str, port: int, announce: Callable[[str], None]) -> None:
     """Serve until cancelled.
 
     Args:
         path: a run file, or a folder of them.
+        host: the address to listen on; one that is not loopback requires a token, which is part of the printed address.
         port: the port; 0 takes a free one.
         announce: called with the viewer's address once it answers.
     """
+    token = None if is_loopback(host) else secrets.token_urlsafe(18)
     runner = web.AppRunner(
-        make_app(path),
+        make_app(path, token=token),
         access_log=None,
         logger=_quiet_logger(),
         shutdown_timeout=1.0,
@@ -176,10 +203,12 @@ async def serve(path: Path, port: int, announce: Callable[[str], None]) -> None:
     sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
     try:
         try:
-            await web.TCPSite(runner, HOST, port).start()
+            await web.TCPSite(runner, host, port).start()
         except OSError as error:
-            raise ConfigError(f"cannot listen on {HOST}:{port}: {error.strerror or error}; try --port 0") from None
-        announce(f"http://{HOST}:{runner.addresses[0][1]}/")
+            raise ConfigError(f"cannot listen on {host}:{port}: {error.strerror or error}; try --port 0") from None
+        actual_port = runner.addresses[0][1]
+        name = f"[{host}]" if ":" in host else host
+        announce(f"http://{name}:{actual_port}/" + (f"?token={token}" if token else ""))
         await asyncio.Event().wait()
     finally:
         sys.setswitchinterval(previous_interval)

@@ -21,6 +21,7 @@ from parley.judging.scoring.rubrics import load_rubric
 from parley.judging.search import read_list, read_summary, unknown_sources
 from parley.judging.toxicity.judge import Rating
 from parley.judging.toxicity.swaps import Swaps
+from parley.runs.notes import NotesError, NotesFile
 from parley.runs.reading import template_fields
 from parley.scenarios.bbq import match
 from parley.viewer.index import fts_query
@@ -76,6 +77,27 @@ def test_time_is_linear_in_the_length(name):
     started = time.process_time()
     parse_text(text)
     assert time.process_time() - started < HANG_SECONDS, "less than a second on an idle machine"
+
+
+NOTES_DAMAGE = {
+    "UPDATE notes SET comment = x'ff00'": ("it contains bytes in place of text", NotesFile.notes),
+    "bytes in the schema": ("its tables cannot be read", NotesFile.notes),
+    "bytes in the schema, written": ("its tables cannot be read", lambda notes: notes.withdraw(1)),
+}
+
+
+@pytest.mark.parametrize("damage", NOTES_DAMAGE)
+def test_damage_in_notes_is_reported(tmp_path, damage):
+    notes = NotesFile(tmp_path / "a.sqlite")
+    notes.add("a", None, "ann", "odd", "look at this")
+    if damage.startswith("UPDATE"):
+        with closing(sqlite3.connect(notes.path)) as db, db:
+            db.execute(damage)
+    else:
+        notes.path.write_bytes(notes.path.read_bytes().replace(b"CREATE TABLE notes", b"CREATE TABL\xff notes"))
+    problem, read = NOTES_DAMAGE[damage]
+    with pytest.raises(NotesError, match=f"a.notes.sqlite is damaged: {problem}"):
+        read(notes)
 
 
 RUBRIC = load_rubric("four")

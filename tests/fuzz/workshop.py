@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import parley
+from parley.runs.notes import NotesFile
 from tests.fuzz import seeds
 from tests.fuzz.strategies import as_jsonl, as_toml, as_yaml
 
@@ -65,5 +66,14 @@ def prepare(folder: Path) -> None:
                 study, options=parley.Options(cache=False), out=f"{name}.sqlite", model=MODEL, **config
             )
             assert finished.complete, (study, finished.first_error)
+        notes = NotesFile(Path("malibu.sqlite"))
+        notes.add(first_unit(Path("malibu.sqlite")), None, "me", "odd", "look at this")
     finally:
         os.chdir(previous)
+
+
+def first_unit(run: Path) -> str:
+    from parley.runs import RunFile
+
+    with RunFile.open(run) as file:
+        return str(file.rows("SELECT id FROM units WHERE status = 'done' ORDER BY position LIMIT 1")[1][0][0])

@@ -202,7 +202,7 @@ def runs(tmp_path: Path, malibu: Path) -> Path:
 
 
 @contextmanager
-def serving(path: Path) -> Iterator[str]:
+def serving(path: Path, host: str = "127.0.0.1") -> Iterator[str]:
     """The real server in a thread, on a free port; gives its address."""
     addresses: list[str] = []
     ready = threading.Event()
@@ -212,7 +212,7 @@ def serving(path: Path) -> Iterator[str]:
         task = asyncio.current_task()
         assert task is not None
         loops.append((asyncio.get_running_loop(), task))
-        await serve(path, 0, lambda address: (addresses.append(address), ready.set())[1])
+        await serve(path, host, 0, lambda address: (addresses.append(address), ready.set())[1])
 
     def run() -> None:
         with suppress(asyncio.CancelledError):
@@ -234,7 +234,7 @@ Viewer = Callable[..., str]
 def viewer() -> Iterator[Viewer]:
     """Starts a server and returns its address."""
     with ExitStack() as servers:
-        yield lambda path: servers.enter_context(serving(path))
+        yield lambda path, host="127.0.0.1": servers.enter_context(serving(path, host))
 
 
 @pytest.fixture(scope="session")

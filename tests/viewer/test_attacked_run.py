@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 import pytest
 
 from parley.cli import main
+from parley.runs.notes import NotesFile
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'parley-autogen[dev]'")
 expect = playwright.expect
@@ -56,6 +57,8 @@ def attack(path):
             db.execute("UPDATE run SET value = ? WHERE key = ?", (json.dumps(value), key))
         first = db.execute("SELECT id FROM units ORDER BY position").fetchone()[0]
         db.commit()
+    notes = NotesFile(path)
+    notes.add(first, 1, ATTACK[:80], ATTACK[:60], ATTACK)
     return first
 
 

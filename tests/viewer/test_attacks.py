@@ -17,7 +17,9 @@ from urllib.parse import quote, urlsplit
 
 import pytest
 
+from parley.runs.notes import NotesError, NotesFile
 from parley.viewer import api, server
+from tests.parley.test_foreign_files import journal
 
 NUMBERS = count()
 
@@ -47,7 +49,7 @@ def request(address, path, *headers, **how):
     return status, text
 
 
-UNITS_WANTED = json.dumps({"units": ["x"]}).encode()
+NOTE = json.dumps({"unit": "x", "tag": "t"}).encode()
 WRITE = (b"Content-Type: application/json",)
 
 
@@ -65,17 +67,25 @@ def run(malibu, shelf):
         file.unlink()
 
 
-def test_viewing_changes_nothing(run, shelf, address):
+def test_viewing_changes_nothing_and_notes_are_in_a_file_of_their_own(run, shelf, address):
     def get(path):
         status, text = request(address, path)
         assert status == 200, text
         return json.loads(text)
 
     before = run.read_bytes()
-    for path in ("runs", "run", "headline", "search", "pulse"):
+    for path in ("runs", "run", "headline", "search", "notes", "pulse"):
         get(f"/api/{path}?run={run.name}&q=steps")
-    get(f"/api/units?run={run.name}")
+    units = get(f"/api/units?run={run.name}")
     assert ([path.name for path in shelf.glob(f"{run.stem}*")], run.read_bytes()) == ([run.name], before)
+    note = json.dumps({"unit": units["ids"][0], "tag": "odd", "comment": '=HYPERLINK("http://example.invalid")'})
+    posted = request(address, f"/api/notes?run={run.name}", *WRITE, method=b"POST", body=note.encode())
+    assert posted[0] == 200, posted[1]
+    assert (shelf / f"{run.stem}.notes.sqlite").exists()
+    assert [name for name in get("/api/runs")["runs"] if run.stem in name] == [run.name]
+    _, head, notes = answered(address, f"/api/notes?run={run.name}&format=csv")
+    assert "Content-Type: text/csv; charset=utf-8" in head
+    assert "'=HYPERLINK" in notes, "no note is a spreadsheet's formula"
 
 
 def test_the_command_serves_the_newest_run_until_ctrl_c(runs):
@@ -89,7 +99,8 @@ def test_the_command_serves_the_newest_run_until_ctrl_c(runs):
     assert (status, json.loads(text)["runs"]) == (200, ["quick.sqlite"])
 
 
-UNITS, EXPORT = "/api/units?run=quick.sqlite", "/api/export?run=quick.sqlite"
+UNITS, NOTES = "/api/units?run=quick.sqlite", "/api/notes?run=quick.sqlite"
+WRITES = ("/api/export", "/api/notes", "/api/notes/withdraw")
 
 
 def test_other_sites_pages_may_not_read(address):
@@ -108,7 +119,7 @@ def test_other_sites_pages_may_not_read(address):
         assert "X-Content-Type-Options: nosniff" in head
 
 
-def test_other_sites_pages_may_not_write(address):
+def test_other_sites_pages_may_not_write(address, malibu):
     for headers in (
         (*WRITE, b"Origin: http://evil.example"),
         (*WRITE, b"Origin: null"),
@@ -118,7 +129,9 @@ def test_other_sites_pages_may_not_write(address):
         (b"Content-Type: application/x-www-form-urlencoded",),
         (),
     ):
-        assert request(address, EXPORT, *headers, method=b"POST", body=UNITS_WANTED)[0] == 403
+        for path in WRITES:
+            assert request(address, f"{path}?run=quick.sqlite", *headers, method=b"POST", body=NOTE)[0] == 403
+    assert not NotesFile(malibu).path.exists()
 
 
 def test_dns_rebinding_and_invalid_hosts_are_refused(address):
@@ -128,48 +141,64 @@ def test_dns_rebinding_and_invalid_hosts_are_refused(address):
         assert request(address, "/api/runs", b"Host: " + host)[0] in (400, 403)
 
 
-def test_a_slow_request_times_out(runs, viewer, monkeypatch):
+def test_beyond_loopback_a_token_is_required_and_a_slow_request_times_out(runs, viewer, monkeypatch):
     monkeypatch.setattr(server, "HEAD_TIMEOUT_SECONDS", 0.5)
     monkeypatch.setattr(api, "BODY_TIMEOUT_SECONDS", 0.3)
-    address = viewer(runs)
+    address = viewer(runs, host="0.0.0.0")
+    token = urlsplit(address).query.removeprefix("token=")
+    assert len(token) >= 20
+    for query in ("", "?token=guess", "?token=%FF%ED%A0%80"):
+        assert request(address, f"/api/runs{query}")[0] == 401
+    for cookie in (b"parley_view=\xff\xfe", b"parley_view=", b"parley_view=" + b"x" * 4000, b"\xff"):
+        assert request(address, "/api/runs", b"Cookie: " + cookie)[0] == 401
+    status, head, _ = answered(address, f"/run?run=quick.sqlite&token={token}")
+    cookie = re.search("Set-Cookie: (.*?);", head)[1].encode()
+    assert (status, "Location: /run?run=quick.sqlite\r" in head) == (303, True)
+    assert re.search("Set-Cookie: (?=.*HttpOnly).*SameSite=Strict", head)
+    assert request(address, "/api/runs", b"Cookie: " + cookie)[0] == 200
     assert send(address, b"GET / HTTP/1.1\r\nHost: {host}\r\nX-Slow: ") == b""
-    head = b"POST /api/export?run=quick.sqlite HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
-    assert send(address, head + b"Content-Length: 500\r\nConnection: close\r\n\r\n{").startswith(b"HTTP/1.1 408")
+    head = b"POST /api/notes?run=quick.sqlite HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
+    head += b"Cookie: " + cookie + b"\r\nContent-Length: 500\r\nConnection: close\r\n\r\n{"
+    assert send(address, head).startswith(b"HTTP/1.1 408")
 
 
 def test_no_name_leads_out_of_the_folder(address, malibu, shelf):
-    shutil.copy(malibu, shelf.parent / "secret.sqlite")
+    secret = Path(shutil.copy(malibu, shelf.parent / "secret.sqlite"))
     for name in (
         *("../secret.sqlite", "..%2fsecret.sqlite", "%2e%2e/secret.sqlite", "..\\secret.sqlite", "quick.sqlite%00"),
-        *("./quick.sqlite", "quick.sqlite/", "file:///etc/passwd", "//etc/passwd"),
+        *("./quick.sqlite", "quick.sqlite/", "file:///etc/passwd", "//etc/passwd", "quick.notes.sqlite"),
     ):
         run = f"?run={quote(name, safe='%')}"
-        for path in ("run", "units", "pulse", "headline", "config"):
+        for path in ("run", "units", "pulse", "headline", "config", "notes"):
             assert request(address, f"/api/{path}{run}")[0] == 404
         assert request(address, f"/api/export{run}", *WRITE, method=b"POST", body=b'{"units": []}')[0] == 404
+    assert not NotesFile(secret).path.exists()
     for name in ("../server.py", "..%2fserver.py", "%2e%2e%2fserver.py", "/etc/passwd", "app.js%00", "."):
         assert request(address, f"/static/{name}")[0] == 404
 
 
-def test_an_invalid_parameter_or_body_gets_a_one_line_error(address):
+def test_an_invalid_parameter_note_or_label_gets_a_one_line_error(address, malibu, run):
     for query in ("units?after=x", f"units?after={2**63}", "search?q=" + "x" * 501, "search?unit=a&q="):
         status, text = request(address, f"/api/{query}&run=quick.sqlite")
         assert (status, bool(re.search(r"\b(after|q)\b", json.loads(text)["error"]))) == (400, True)
     for body in (
-        *(b"", b"null", b"[]", b"{", b"\xff\xfe", b'{"units": ["\\ud800"]}', b"[" * 100_000),
-        b'{"units": ["x"], "more": 1}',
-        b'{"units": 7}',
+        *(b"", b"null", b"[]", b"{", b"\xff\xfe", b'{"unit": "\\ud800", "tag": "t"}', b"[" * 100_000),
+        b'{"unit": "x", "tag": "t", "seq": 9223372036854775808}',
+        b'{"unit": "x", "tag": "t", "more": 1}',
+        b'{"unit": 7, "tag": "t"}',
+        b'{"unit": "x", "tag": "' + b"t" * 100 + b'"}',
     ):
-        status, text = request(address, EXPORT, *WRITE, method=b"POST", body=body)
+        status, text = request(address, NOTES, *WRITE, method=b"POST", body=body)
         assert (status in (400, 403), "Traceback" in text) == (True, False)
+    assert not NotesFile(malibu).path.exists()
     odd = (b"Content-Type: application/json; charset=klingon",)
-    status, text = request(address, EXPORT, *odd, method=b"POST", body=UNITS_WANTED)
+    status, text = request(address, NOTES, *odd, method=b"POST", body=NOTE)
     assert (status, json.loads(text)["error"]) == (404, "there is no unit 'x' in this run"), "the charset is ignored"
 
 
 def test_large_requests_are_refused(address):
-    large = b'{"units": ["' + b"x" * 1_100_000 + b'"]}'
-    status, text = request(address, EXPORT, *WRITE, method=b"POST", body=large)
+    large = b'{"unit": "x", "comment": "' + b"x" * 1_100_000 + b'"}'
+    status, text = request(address, NOTES, *WRITE, method=b"POST", body=large)
     assert (status, list(json.loads(text))) == (413, ["error"])
     assert request(address, "/api/runs", b"X-Any: " + b"x" * 20_000)[0] == 400
     assert request(address, "/api/runs?q=" + "x" * 20_000)[0] == 400
@@ -204,3 +233,43 @@ def test_viewing_a_run_executes_none_of_its_code(address, run, tmp_path, monkeyp
     for path in ("headline", "config"):
         assert request(address, f"/api/{path}?run={run.name}")[0] == 200
     assert not (tmp_path / "stolen").exists()
+
+
+ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
+COLUMNS = ", ".join(
+    f"i AS {column}" for column in ("id", "unit", "seq", "author", "tag", "comment", "at", "withdrawn_at")
+)
+BROUGHT = (
+    f"DROP TABLE notes; CREATE VIEW notes AS {ENDLESS} SELECT {COLUMNS} FROM n",
+    "CREATE TRIGGER t AFTER INSERT ON notes BEGIN DELETE FROM notes; END",
+    "ALTER TABLE notes ADD COLUMN big AS/**/(zeroblob(1000000000))",
+)
+
+
+def test_notes_that_bring_sql_of_their_own_or_name_a_file_to_delete_are_refused(address, run, tmp_path):
+    noted, mine = NotesFile(run), tmp_path / "mine.txt"
+    noted.add("p1", None, "Ada", "odd", "look")
+    sound = noted.path.read_bytes()
+
+    def refused(words):
+        before = noted.path.read_bytes()
+        status, text = request(address, f"/api/notes?run={run.name}")
+        assert (status >= 400, words in json.loads(text)["error"]) == (True, True)
+        with pytest.raises(NotesError, match=words):
+            noted.add("p1", None, "Ada", "odd", "again")
+        assert noted.path.read_bytes() == before
+
+    for statements in BROUGHT:
+        noted.path.write_bytes(sound)
+        with closing(sqlite3.connect(noted.path)) as db:
+            db.executescript(statements)
+        refused("that Parley did not write")
+    noted.path.unlink()
+    with closing(sqlite3.connect(noted.path)) as db:
+        db.execute("CREATE TABLE recipes (name TEXT)")
+    refused("is not a notes file")
+    noted.path.write_bytes(sound)
+    mine.write_text("years of work")
+    noted.path.with_name(noted.path.name + "-journal").write_bytes(journal(noted.path, names=mine))
+    refused("names another file")
+    assert mine.exists()

@@ -1,11 +1,15 @@
-"""One run in a real browser: findings, units and config, a run in progress, an exported part of it, a phone."""
+"""One run in a real browser: findings, units, notes and config, a run in progress, an exported part of it, a phone."""
 
 from __future__ import annotations
 
 import math
+import shutil
 import time
+from contextlib import closing
 from decimal import ROUND_HALF_UP, Decimal
+from hashlib import sha256
 from pathlib import Path
+from sqlite3 import connect
 from urllib.parse import parse_qs, urlparse
 
 import pytest
@@ -50,6 +54,33 @@ def test_estimates_and_p_values_are_the_reports_and_open_their_units(malibu, sha
     shown = page.locator("tr[data-unit]").evaluate_all("(rows) => rows.map((row) => row.dataset.unit)")
     both = [{unit["id"] for unit in pair["units"]} for pair in pairs]
     assert [set(shown[2 * nth : 2 * nth + 2]) for nth in range(len(pairs))] == both, "the largest difference first"
+
+
+def test_notes_are_stored_beside_the_run_and_tags_are_filters(malibu, shelf, shared_viewer, open_page):
+    path = shutil.copy(malibu, shelf / "noted.sqlite")
+    before = sha256(path.read_bytes()).hexdigest()
+    with RunFile.open(path) as file:
+        unit = file.rows("SELECT id FROM units ORDER BY position")[1][0][0]
+    page = open_page(f"{shared_viewer}unit?run=noted.sqlite&unit={unit}")
+    message = page.locator("#m1")
+    message.get_by_role("button", name="note").click()
+    message.get_by_label("tag").fill("odd")
+    message.get_by_label("comment").fill("<b>Why</b> so low?")
+    message.get_by_role("button", name="Save").click()
+    expect(page.locator("#m1 .notes")).to_contain_text("<b>Why</b> so low?")
+    page.keyboard.press("u")
+    page.locator("[data-filter='d.tag'] label", has_text="odd").click()
+    expect(page.locator(".count")).to_have_text("1 of 9 units")
+    with closing(connect(shelf / "noted.notes.sqlite")) as db:
+        assert db.execute("SELECT unit, seq, tag FROM notes").fetchall() == [(unit, 1, "odd")]
+        db.execute("INSERT INTO notes (unit, author, tag, comment, at) VALUES ('', '', 'name', 'a run of 2025', 0)")
+        db.commit()  # as versions stored it that let people name runs
+    assert sha256(path.read_bytes()).hexdigest() == before
+    page.get_by_role("link", name="Notes").click()
+    expect(page.locator(".notes li")).to_have_count(1)
+    expect(page.locator(".notes li")).to_contain_text("<b>Why</b> so low?")
+    page.locator(".notes a").click()
+    expect(page.locator("#m1.linked")).to_be_visible()
 
 
 def test_a_running_run_is_followed_live(shelf, shared_viewer, open_page, build):
@@ -104,7 +135,7 @@ def test_pages_fit_a_phone_and_everybody_can_read_them(malibu, shared_viewer, op
     with RunFile.open(malibu) as file:
         unit = file.rows("SELECT id FROM units WHERE id LIKE 'p2%'")[1][0][0]
     run = "run?run=quick.sqlite"
-    for path in ("", run, f"{run}&tab=config", f"unit?run=quick.sqlite&unit={unit}"):
+    for path in ("", run, f"{run}&tab=config", f"unit?run=quick.sqlite&unit={unit}", "label?run=quick.sqlite"):
         page.goto(shared_viewer + path)
         expect(page.locator("h1")).to_be_visible()
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path

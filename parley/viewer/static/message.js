@@ -1,8 +1,8 @@
-// One message: speaker, text, what was parsed, and the calls with their exact prompts.
-import { get } from "./api.js";
+// One message: speaker, text, what was parsed, the calls with their exact prompts, and notes.
+import { get, post } from "./api.js";
 import { badge, distribution } from "./charts.js";
 import { echoInWords, hasJson, saidTexts } from "./echo.js";
-import { embedded, fill, h, integer, money, number, percent, plural, unique } from "./dom.js";
+import { embedded, fill, h, integer, money, number, percent, plural, remember, remembered, unique } from "./dom.js";
 import { button, copy, errorBox, folded, highlight, loading, permalink } from "./widgets.js";
 
 const CHARACTERS_SHOWN = 20000; // of a long text at first
@@ -69,12 +69,13 @@ function instructionView(message, query, again) {
   return details;
 }
 
-export function messageView(unit, message, { run, params, index, echo = null, again = undefined, folded = false }) {
+export function messageView(unit, message, { run, params, index, notes, changed, echo = null, again = undefined, folded = false }) {
   const narrator = message.role === "narrator";
   const query = params.get("q");
   const body = narrator && (folded || again !== undefined || isLongTask(message)) ? instructionView(message, query, again) : saidView(message, query, echo);
   const anchor = `m${message.seq}`;
   const url = permalink("/unit", { run, unit: unit.id }, anchor);
+  const form = embedded ? h("span") : noteForm(run, unit.id, message.seq, changed);
   const head = h("header", {},
     speakerName(message, index),
     stepPill(message),
@@ -85,11 +86,13 @@ export function messageView(unit, message, { run, params, index, echo = null, ag
     message.flags?.length ? h("span", { class: "pill warn", title: `${message.flags.join(", ")}; no judge sees this mark` }, "reads like an instruction") : "",
     h("span", { class: "grow" }),
     h("a", { class: "anchor", href: url, title: "copy a link to this message", "aria-label": `link to message ${message.seq}`, onclick: (event) => { event.preventDefault(); copy(url, "link"); } }, `#${message.seq}`),
-    button("copy", () => copy(message.text, "message"), { class: "plain small" }));
+    button("copy", () => copy(message.text, "message"), { class: "plain small" }),
+    embedded ? "" : button("note", () => form.open ? (form.open = false) : (form.open = true, form.querySelector("input").focus()), { class: "plain small" }));
   return h("article", { class: `message ${narrator ? "narrator" : "agent"} role-${message.role}`, id: anchor, tabindex: "-1", vars: speakerColour(message, index) },
     head,
     h("div", { class: "beside" }, h("div", { class: "reply" }, thoughtView(message.thought), body),
       parsedAside(message), verdictsAbout(unit, message)),
+    noteList(run, notes, changed), form,
     message.calls.map((call) => callView(run, call)));
 }
 
@@ -158,4 +161,25 @@ function callView(run, call) {
     } catch (error) { filled = false; fill(box, errorBox(error)); }
   };
   return h("details", { class: "call", ontoggle: open }, h("summary", {}, h("span", {}, "exact prompt"), h("span", { class: "muted" }, facts), call.cached ? h("span", { class: "pill" }, "from the reply cache") : ""), box);
+}
+
+export function noteList(run, notes, changed) {
+  return notes.length ? h("ul", { class: "notes" }, notes.map((note) => h("li", {}, note.tag ? h("span", { class: "pill tag" }, note.tag) : "", h("span", { dir: "auto" }, note.comment), h("span", { class: "muted" }, note.author ? ` — ${note.author}` : ""),
+    embedded ? "" : button("withdraw", async () => { await post("notes/withdraw", { run }, { id: note.id }); changed(); }, { class: "plain small" })))) : "";
+}
+
+export function noteForm(run, unit, seq, changed) {
+  const tag = h("input", { placeholder: "tag", "aria-label": "tag", maxlength: 60, class: "narrow-text" });
+  const comment = h("textarea", { placeholder: "comment", "aria-label": "comment", rows: 2 });
+  const author = h("input", { placeholder: "your name", "aria-label": "your name", maxlength: 80, class: "narrow-text", value: remembered("name") });
+  const problem = h("div", {});
+  const save = async (event) => {
+    event.preventDefault();
+    try {
+      remember("name", author.value);
+      await post("notes", { run }, { unit, seq, tag: tag.value, comment: comment.value, author: author.value });
+      changed();
+    } catch (error) { fill(problem, errorBox(error)); }
+  };
+  return h("details", { class: "note-form" }, h("summary", {}, seq === null ? "Add a note" : "Note on this message"), h("form", { onsubmit: save }, h("div", { class: "row" }, tag, author), comment, h("button", {}, "Save"), problem));
 }

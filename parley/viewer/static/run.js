@@ -7,14 +7,15 @@ import { announce, dateTime, embedded, fill, go, h, integer, link, money, number
 import { facetName, facetValue, GLOSSARY, inColumn, isClosed, knowFacets, unitTitle } from "./facets.js";
 import { showFindings } from "./findings.js";
 import { gridView } from "./grid.js";
+import { showNotes } from "./notes.js";
 import { searched, unitsOf } from "./units.js";
 import { breadcrumbs, button, download, errorBox, highlight, loading, mainMeasure, pager, scrollTable, setTitle, shortcuts, unindexed, watchRun } from "./widgets.js";
 
-const FILTER_NAMES = { "d.status": "status", "d.answer": "answer", "d.choice": "verdict", "d.flip": "in the other order", "d.changed": "between rounds", "d.parse": "parse status" };
+const FILTER_NAMES = { "d.status": "status", "d.answer": "answer", "d.choice": "verdict", "d.flip": "in the other order", "d.changed": "between rounds", "d.parse": "parse status", "d.tag": "tag" };
 const SORT_KEYS = [["position", "plan order"], ["difference", "difference"], ["score", "score"], ["margin", "margin A − B"], ["choice", "verdict"], ["flip", "other order"], ["parse", "parse status"], ["tokens", "tokens"], ["latency", "latency"], ["cost", "cost"], ["id", "unit"]];
 const VALUES_SHOWN = 8; // of one filter, before "more…"
 const FACET_COLUMNS = 6;
-const TABS = embedded ? ["findings", "units", "config"] : ["findings", "units", "grid", "config"];
+const TABS = embedded ? ["findings", "units", "config"] : ["findings", "units", "grid", "notes", "config"];
 const NARROW = "(max-width: 52rem)"; // where filters stand above the units, as in the style sheet
 
 // Filters, a search or an order are about units; without any, what was found comes first.
@@ -30,13 +31,13 @@ export function runPage(main, params) {
   const about = h("section", { class: "about" }, loading());
   const tabs = h("nav", { class: "tabs", "aria-label": "Parts of the run" });
   const findings = h("section", { class: "tab" }, loading("Computing the report…"));
-  const [gridBox, config] = Array.from({ length: 2 }, () => h("section", { class: "tab" }));
+  const [gridBox, notes, config] = Array.from({ length: 3 }, () => h("section", { class: "tab" }));
   const filters = h("details", { class: "filters", "aria-label": "Filters", open: !matchMedia(NARROW).matches });
   const toolbar = h("div", { class: "toolbar" });
   const list = h("div", { class: "list" }, loading());
   const state = { params, page: null, focused: -1, openFilters: new Set(), expandedFilters: new Set(), shown: null, stopped: false };
   const units = h("div", { class: "split" }, filters, h("section", { class: "units" }, toolbar, list));
-  fill(main, h("div", { class: "page" }, about, tabs, findings, units, gridBox, config));
+  fill(main, h("div", { class: "page" }, about, tabs, findings, units, gridBox, notes, config));
 
   const grid = gridView(gridBox, run, () => state.measure);
   const onGrid = () => tabOf(state.params) === "grid";
@@ -115,10 +116,11 @@ export function runPage(main, params) {
     const tab = tabOf(state.params);
     const name = (key) => key.charAt(0).toUpperCase() + key.slice(1);
     fill(tabs, ...TABS.map((key) => link("/run", tabParams(key), { "aria-current": key === tab ? "page" : null }, name(key))));
-    for (const [key, node] of Object.entries({ findings, units, grid: gridBox, config })) node.hidden = key !== tab;
+    for (const [key, node] of Object.entries({ findings, units, grid: gridBox, notes, config })) node.hidden = key !== tab;
     if (tab === "findings" && !findingsShown) refreshFindings();
     if (tab === "units") showUnits(state.page === null);
     if (tab === "grid") described.then(() => grid.show(state.params));
+    if (tab === "notes") showNotes(notes, run);
     if (tab === "config" && !config.childElementCount) showConfig(config, run);
   }
 
@@ -177,7 +179,8 @@ export function runPage(main, params) {
       const unitParams = new URLSearchParams(state.params);
       unitParams.set("run", run); unitParams.set("unit", row.id);
       const pills = [row.status === "failed" ? h("span", { class: "pill bad" }, "failed") : row.status === "planned" ? h("span", { class: "pill" }, "planned") : null,
-        ["unscored", "cut", "refused", "unparsed"].includes(row.parse) ? h("span", { class: "pill bad" }, row.parse) : row.parse === "repaired" ? h("span", { class: "pill warn" }, "repaired") : null];
+        ["unscored", "cut", "refused", "unparsed"].includes(row.parse) ? h("span", { class: "pill bad" }, row.parse) : row.parse === "repaired" ? h("span", { class: "pill warn" }, "repaired") : null,
+        row.tags.map((tag) => h("span", { class: "pill tag" }, tag))];
       return [h("tr", { "data-unit": row.id, class: row.status === "planned" ? "planned" : "" },
         h("th", { scope: "row" }, link("/unit", unitParams, { anchor: row.excerpt ? `m${row.excerpt.seq}` : "", class: "unit", title: row.id }, h("bdi", {}, unitTitle(row.facets, row.id))), " ", pills,
           row.error ? h("div", { class: "error" }, row.error) : ""),

@@ -14,7 +14,7 @@ export function listenForSwitcher(actions) {
 }
 
 function pagesOf(run) {
-  const here = run ? [["Findings", "/run", { run, tab: "findings" }], ["Units", "/run", { run, tab: "units" }], ["Config", "/run", { run, tab: "config" }], ["Grid", "/run", { run, tab: "grid" }], ["Compare", "/compare", { run }]] : [];
+  const here = run ? [["Findings", "/run", { run, tab: "findings" }], ["Units", "/run", { run, tab: "units" }], ["Config", "/run", { run, tab: "config" }], ["Grid", "/run", { run, tab: "grid" }], ["Notes", "/run", { run, tab: "notes" }], ["Compare", "/compare", { run }]] : [];
   const pages = embedded ? here.slice(0, 3) : [["Runs", "/", {}], ...here];
   return pages.map(([name, path, params]) => ({ kind: "page", name, detail: params.run || "", path, params }));
 }

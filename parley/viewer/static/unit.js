@@ -5,7 +5,7 @@ import { address, announce, currentPage, dateTime, embedded, fill, go, h, intege
 import { echoInWords, findEchoes } from "./echo.js";
 import { facetName, facetValue, knowFacets, unitTitle } from "./facets.js";
 import { draftComparisons, materialView } from "./material.js";
-import { messageView } from "./message.js";
+import { messageView, noteForm, noteList } from "./message.js";
 import { scoreMatrix } from "./scores.js";
 import { readUnit } from "./units.js";
 import { isSilent, verdictLine } from "./verdict.js";
@@ -44,8 +44,9 @@ export function unitPage(main, params) {
   function paramsOf(other) { const next = new URLSearchParams(params); next.set("unit", other); return next; }
 
   function draw() {
-    const { neighbours, messages } = unit;
+    const { neighbours, messages, notes } = unit;
     const index = speakerIndex(unique(messages.filter((message) => message.role !== "narrator").map((message) => message.speaker)));
+    const redraw = () => show(true);
     const neighbour = (other, label, key) => (other ? link("/unit", paramsOf(other), { class: "button", title: `shortcut: ${key}` }, label) : h("span", { class: "button off" }, label));
     const facets = Object.entries(unit.facets).filter(([, value]) => value !== "");
     const isLoop = messages.some((message) => message.role === "generator");
@@ -77,11 +78,13 @@ export function unitPage(main, params) {
       echoList(echoes),
       personaList(index),
       draftComparisons(unit),
+      noteList(run, notes.filter((note) => note.seq === null), redraw),
+      embedded ? "" : noteForm(run, unit.id, null, redraw),
       unique(messages.map((message) => message.round)).map((round) => {
         const inRound = messages.filter((message) => message.round === round);
         const heading = roundTitle(round, inRound);
         return h("section", { class: inRound.filter((message) => message.expected).length > 1 ? "round ballots" : "round", "aria-label": heading }, h("h2", { class: "round-title" }, heading),
-          inRound.map((message) => messageView(unit, message, { run, params, index: index(message.speaker), echo: echoes.get(message.seq) || null, again: sameAs(message), folded: Boolean(material) || round > 0 })));
+          inRound.map((message) => messageView(unit, message, { run, params, index: index(message.speaker), notes: notes.filter((note) => note.seq === message.seq), changed: redraw, echo: echoes.get(message.seq) || null, again: sameAs(message), folded: Boolean(material) || round > 0 })));
       }));
   }
 
@@ -173,10 +176,12 @@ export function unitPage(main, params) {
   }
   const openNeighbour = (which) => { if (unit?.neighbours[which]) go("/unit", paramsOf(unit.neighbours[which])); else announce(`there is no ${which} unit`); };
   const togglePrompts = () => { const calls = [...page.querySelectorAll(".call")]; const open = !calls.some((call) => call.open); for (const call of calls) call.open = open; };
+  const openNoteForm = () => { const form = page.querySelector(".message:focus .note-form") || page.querySelector(":scope > .note-form"); if (form) { form.open = true; form.querySelector("input").focus(); } };
   shortcuts({
     j: { what: "next message", run: () => moveFocus(1) }, k: { what: "previous message", run: () => moveFocus(-1) },
     "]": { what: "next unit", run: () => openNeighbour("next") }, "[": { what: "previous unit", run: () => openNeighbour("previous") },
     o: { what: "open or close all prompts", run: togglePrompts },
+    n: { what: "add a note", run: openNoteForm },
     u: { what: "back to the units", run: () => go("/run", runParams) },
   });
   show(false);

@@ -62,7 +62,7 @@ function column(values) {
   return { labels: [...numbers.keys()], codes: [codes] };
 }
 
-// Several columns as one, in which a unit can have several values: a pair's identities.
+// Several columns as one, in which a unit can have several values: a pair's identities, tags.
 function united(columns) {
   const labels = unique(columns.flatMap((one) => one.labels));
   const numbers = new Map(labels.map((label, code) => [label, code]));
@@ -84,8 +84,8 @@ export class Units {
     this.byJudge = new Map();
   }
 
-  update({ status, errors, done, figures, after, index_error: indexError }) {
-    Object.assign(this, { status, errors, done, after, indexError });
+  update({ status, errors, done, tags, figures, after, index_error: indexError }) {
+    Object.assign(this, { status, errors, done, tags, after, indexError });
     for (const [position, ...row] of figures) {
       if (!this.figures[position]) this.indexed += 1;
       this.figures[position] = row;
@@ -95,6 +95,7 @@ export class Units {
     const kinds = ANSWERS.filter((kind) => this.figures.some((row) => row?.[1].includes(kind)));
     const marked = (name, has) => ({ labels: [name], codes: [Int32Array.from(this.ids, (id, place) => (has(id, place) ? 0 : -1))] });
     this.answers = united(kinds.map((kind) => marked(kind, (_, place) => this.figures[place]?.[1].includes(kind))));
+    this.tagged = united(Object.entries(tags).map(([tag, units]) => { const own = new Set(units); return marked(tag, (id) => own.has(id)); }));
     this.statuses = sortedLabels(column([...status].map((letter) => STATUS[letter])));
   }
 
@@ -135,7 +136,7 @@ export class Units {
     const facets = Object.fromEntries([...this.facets].map(([name, own]) => [`f.${name}`, own]));
     const identities = facetsOf("identity").filter((name) => this.facets.has(name));
     if (identities.length) facets[`f.${identities[0]}`] = this.identities ??= united(identities.map((name) => this.facets.get(name)));
-    return { ...facets, "d.status": this.statuses, "d.answer": this.answers, ...this.by(judge).filters };
+    return { ...facets, "d.status": this.statuses, "d.answer": this.answers, ...this.by(judge).filters, "d.tag": this.tagged };
   }
 
   label(name, place) { const { labels, codes } = this.facets.get(name); return codes[0][place] < 0 ? undefined : labels[codes[0][place]]; }
@@ -145,7 +146,7 @@ export class Units {
   row(place, judge = PANEL) {
     const [figures, marks] = [this.by(judge), ({ labels, codes }) => codes.map((own) => labels[own[place]]).filter((label) => label !== undefined)];
     return { id: this.ids[place], position: place, facets: this.facetsAt(place), status: STATUS[this.status[place]], error: this.errors[place] ?? null,
-      ...Object.fromEntries([...this.fields, "flip"].map((field) => [field, figures[field][place]])), answers: marks(this.answers),
+      ...Object.fromEntries([...this.fields, "flip"].map((field) => [field, figures[field][place]])), answers: marks(this.answers), tags: marks(this.tagged),
       ...Object.fromEntries(this.usageFields.map((field, nth) => [field, this.figures[place]?.[2][nth] ?? null])) };
   }
 
@@ -218,7 +219,7 @@ export class Units {
     const places = this.order(params, found, matched);
     const counted = Object.entries(filters).map(([key, { labels, codes }]) => {
       const own = keys.indexOf(key);
-      if (own < 0 && (labels.length < 2 || labels.length > MOST_VALUES) && !(key === "d.status" && labels.length)) return null;
+      if (own < 0 && (labels.length < 2 || labels.length > MOST_VALUES) && !((key === "d.tag" || key === "d.status") && labels.length)) return null;
       const counts = new Int32Array(labels.length);
       for (let place = 0; place < this.size; place += 1) {
         if (!base[place] || missed[place] > 1 || (missed[place] === 1 && by[place] !== own)) continue;
@@ -251,6 +252,16 @@ export class Units {
       if (words.every((word, nth) => this.ids[place].toLowerCase().includes(word) || named[nth].some(([has, codes]) => has[codes[place]]))) found.push({ id: this.ids[place], facets: this.facetsAt(place) });
     }
     return found;
+  }
+
+  // For each tag, the panel's verdicts on the units that carry it.
+  tagTable() {
+    const { score, choice, flip } = this.by(PANEL);
+    return Object.entries(this.tags).map(([tag, units]) => {
+      const places = units.map((unit) => this.places.get(unit)).filter((place) => place !== undefined);
+      const [scores, choices] = [places.map((place) => score[place]).filter((value) => value !== null), places.map((place) => choice[place]).filter(Boolean)];
+      return { tag, units: places.length, score: scores.length ? mean(scores) : null, choices: Object.fromEntries(unique(choices).sort().map((one) => [one, choices.filter((other) => other === one).length])), flipped: places.filter((place) => flip[place] === "flipped").length };
+    });
   }
 
   // Situations by what is varied on them, a unit's score in each cell, the largest spread first. Without a natural grid

@@ -87,7 +87,7 @@ export function showHelp(own = keys) {
   dialog.showModal();
 }
 
-// Calls `changed` whenever the run was written, while the page is visible. Returns a function that stops it.
+// Calls `changed` whenever the run or its notes were written, while the page is visible. Returns a function that stops it.
 export function watchRun(run, changed, seconds = 1.5) {
   if (embedded) return () => {};
   let [last, stopped] = [null, false];
@@ -95,9 +95,10 @@ export function watchRun(run, changed, seconds = 1.5) {
     if (stopped) return;
     if (!document.hidden) {
       try {
-        const { stamp } = await get("pulse", { run });
-        if (last !== null && stamp !== last && !stopped) await changed();
-        last = stamp;
+        const { stamp, notes } = await get("pulse", { run });
+        const now = `${stamp}/${notes}`;
+        if (last !== null && now !== last && !stopped) await changed();
+        last = now;
       } catch { /* the server did not answer: try again */ }
     }
     setTimeout(check, seconds * 1000);

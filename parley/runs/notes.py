@@ -1,0 +1,182 @@
+"""Notes: tags and comments on units and messages.
+
+They are stored in RUN.notes.sqlite next to the run. The run file itself is never changed, and a copy of the folder
+contains both.
+"""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from parley.agents import ParleyError
+from parley.runs.opening import (
+    GuardedConnection,
+    NotOpened,
+    entries_of,
+    open_to_read,
+    open_to_write,
+    refuse_foreign_schema,
+)
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS notes (
+    id INTEGER PRIMARY KEY, unit TEXT NOT NULL, seq INTEGER, author TEXT NOT NULL, tag TEXT NOT NULL,
+    comment TEXT NOT NULL, at REAL NOT NULL, withdrawn_at REAL
+);
+"""
+APPLICATION_ID = 0x5041524E
+"""SQLite's application id: 'PARN'."""
+PATIENCE_SECONDS = 5.0
+"""How long a reader waits for those who write."""
+
+
+class NotesError(ParleyError):
+    """Notes that cannot be written or read."""
+
+
+class NotesFile:
+    """The notes of one run.
+
+    Args:
+        run: the run file; its notes need not exist yet.
+    """
+
+    def __init__(self, run: Path) -> None:
+        self.path = run.with_name(run.name.removesuffix(".sqlite") + ".notes.sqlite")
+
+    def version(self) -> int:
+        """Changes with every note; 0 where there are none."""
+        try:
+            return self.path.stat().st_mtime_ns
+        except OSError:
+            return 0
+
+    def _open(self, *, write: bool = False) -> GuardedConnection | None:
+        """The file, checked; None for reading where there are no notes yet, since reading creates no file."""
+        try:
+            if _is_empty(self.path):
+                if not write:
+                    return None
+                with closing(sqlite3.connect(self.path, isolation_level=None, timeout=10)) as new:
+                    new.executescript(SCHEMA)
+                    new.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            db = open_to_read(self.path)
+            _refuse_if_not_notes(db)
+            if write:
+                db.close()
+                db = open_to_write(self.path)
+            db.row_factory = sqlite3.Row
+            return db
+        except (NotOpened, sqlite3.Error, UnicodeError, OSError) as error:
+            raise self._error("written" if write else "read", error) from None
+
+    def _error(self, wanted: str, error: Exception) -> NotesError:
+        if isinstance(error, NotOpened):
+            return NotesError(f"{self.path.name} {error}")
+        if isinstance(error, UnicodeError):  # SQLite's message quotes what is damaged
+            return NotesError(f"{self.path.name} is damaged: its tables cannot be read")
+        return NotesError(f"{self.path.name} cannot be {wanted}: {error}")
+
+    def _rows(self, sql: str, values: Sequence[Any] = ()) -> list[dict[str, Any]]:
+        """The rows of a query, read again if somebody stores a note meanwhile: several people use one file."""
+        end = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            before = self.version()
+            try:
+                return self._read(sql, values)
+            except NotesError:
+                if time.monotonic() > end or (self.version() == before and not self._is_being_written()):
+                    raise
+                time.sleep(random.uniform(0, 0.02))  # not all readers at once
+
+    def _is_being_written(self) -> bool:
+        return self.path.with_name(f"{self.path.name}-journal").exists()
+
+    def _read(self, sql: str, values: Sequence[Any]) -> list[dict[str, Any]]:
+        db = self._open()
+        if db is None:
+            return []
+        try:
+            with closing(db):
+                rows = [dict(row) for row in db.execute(sql, values).fetchmany(db.size())]
+                db.refuse_if_changed()
+                if any(isinstance(value, bytes) for row in rows for value in row.values()):
+                    raise NotOpened("is damaged: it contains bytes in place of text")
+                return rows
+        except (NotOpened, sqlite3.Error, UnicodeError) as error:
+            raise self._error("read", error) from None
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        """The file, for one transaction."""
+        db = self._open(write=True)
+        assert db is not None, "opened for writing, the file is created"
+        try:
+            with closing(db), db:
+                db.execute("BEGIN IMMEDIATE")
+                yield db
+        except (sqlite3.Error, UnicodeError) as error:
+            raise self._error("written", error) from None
+
+    def add(self, unit: str, seq: int | None, author: str, tag: str, comment: str) -> int:
+        """Add a note and return its id.
+
+        Args:
+            unit: the unit's id.
+            seq: the message's number, or None for a note on the whole unit.
+            author: the author's name, or "".
+            tag: a tag, or "".
+            comment: a comment, or "".
+        """
+        with self._writing() as db:
+            cursor = db.execute(
+                "INSERT INTO notes (unit, seq, author, tag, comment, at) VALUES (?, ?, ?, ?, ?, ?)",
+                (unit, seq, author, tag, comment, time.time()),
+            )
+            return int(cursor.lastrowid or 0)
+
+    def withdraw(self, note: int) -> None:
+        """Stop showing a note. It stays in the file."""
+        with self._writing() as db:
+            db.execute("UPDATE notes SET withdrawn_at = ? WHERE id = ?", (time.time(), note))
+
+    def notes(self, unit: str | None = None) -> list[dict[str, Any]]:
+        """The notes on a unit and its messages, or all notes of the run.
+
+        Older versions stored a run's name, group and tags here, as notes without a unit.
+        """
+        return self._rows(
+            "SELECT id, unit, seq, author, tag, comment, at FROM notes "
+            "WHERE withdrawn_at IS NULL AND unit != '' AND (?1 IS NULL OR unit = ?1) ORDER BY id",
+            (unit,),
+        )
+
+    def units_by_tag(self) -> dict[str, list[str]]:
+        units: dict[str, list[str]] = {}
+        for row in self._rows(
+            "SELECT DISTINCT tag, unit FROM notes WHERE withdrawn_at IS NULL AND tag != '' AND unit != '' ORDER BY tag"
+        ):
+            units.setdefault(row["tag"], []).append(row["unit"])
+        return units
+
+
+def _is_empty(path: Path) -> bool:
+    try:
+        return path.stat().st_size == 0
+    except FileNotFoundError:
+        return True
+
+
+def _refuse_if_not_notes(db: sqlite3.Connection) -> None:
+    """Before anything is read or written: notes can come with a run from anywhere."""
+    if db.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
+        raise NotOpened("is not a notes file")
+    known = entries_of(SCHEMA)
+    if missing := {name for _, name, _, _ in known} - refuse_foreign_schema(db, known):
+        raise NotOpened(f"is damaged (no such table: {min(missing)})")
