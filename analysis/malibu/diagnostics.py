@@ -18,7 +18,7 @@ from parley.analysis.malibu.ballots import values_in_order
 from parley.analysis.malibu.panel import PanelData
 from parley.analysis.malibu.score_table import ScoreTable, tested_line
 from parley.analysis.reporting.questions import Question, answered, corrected, section
-from parley.analysis.reporting.report import ReportContext, Section
+from parley.analysis.reporting.report import Section
 from parley.analysis.stats.agreement import fleiss_kappa, krippendorff_alpha
 from parley.analysis.stats.results import Line
 from parley.analysis.stats.tables import factorize
@@ -50,17 +50,16 @@ READ_AGAIN = Question(
 )
 
 
-def further_sections(data: PanelData, heard: PanelData, context: ReportContext) -> Iterator[Section]:
+def further_sections(data: PanelData, heard: PanelData) -> Iterator[Section]:
     """What `--all` adds.
 
     Args:
         data: The verdicts.
         heard: What was said aloud where judges heard each other.
-        context: What the report is given.
     """
     noun = data.cluster_noun
     yield replace(section(replace(NO_LABEL, cluster=noun), no_label_lines(data)), words=())
-    lines = agreement_lines(heard, draws=context.draws, seed=context.seed)
+    lines = agreement_lines(heard)
     yield replace(section(replace(AGREEMENT, cluster=noun), lines), words=())
     yield replace(answered(READ_AGAIN, second_readings(data)), words=())
 
@@ -98,13 +97,11 @@ def _minus_no_label(scores: pd.DataFrame) -> pd.DataFrame:
     return labelled.assign(value=labelled["value"].to_numpy(dtype=float) - beside)
 
 
-def agreement_lines(data: PanelData, *, draws: int = 2000, seed: int = 0) -> list[Line]:
+def agreement_lines(data: PanelData) -> list[Line]:
     """Krippendorff's α of the scores and Fleiss' κ of the preferences, by model, phase and round.
 
     Args:
         data: The verdicts.
-        draws: Draws of the bootstrap over bases, or over scenarios where they have none.
-        seed: Seed of all draws.
     """
     lines: list[Line] = []
     for (model, phase, round), group in data.without_chair.groupby(["model", "phase", "round"], observed=True):
@@ -112,7 +109,7 @@ def agreement_lines(data: PanelData, *, draws: int = 2000, seed: int = 0) -> lis
             preferred = metric == "preferred"
             table, bases, repeated = _items(group[group["metric"] == metric], "text" if preferred else "value")
             coefficient = fleiss_kappa if preferred else krippendorff_alpha
-            line = coefficient(table, clusters=bases, draws=draws, seed=seed)
+            line = coefficient(table, clusters=bases)
             left_out = f"{plural(repeated, 'repeated verdict')} left out" if repeated else ""
             lines.append(
                 replace(

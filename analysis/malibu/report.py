@@ -96,7 +96,7 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
         position_section(data, places),
         yardstick_section(yardstick),
         *talk,
-        *(further_sections(data, heard, context) if context.further else ()),
+        *(further_sections(data, heard) if context.further else ()),
     ]
     aloud = {id(section) for section in talk}
     plots = [
@@ -146,7 +146,7 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
         forests=(*plots, *(lost.forests if some_unread else ())),
         blocked=_headline_blocked(data, blocked) or _no_verdict(planned, unequal),
         runs=tuple(context.runs),
-        settings={"draws": context.draws, "seed": context.seed, "margin": margin},
+        settings={"margin": margin},
         beside=(*chi_square.words[:1], *_win_rates(rates, blocked), *list(asked_words(data, talked))[:1]),
         extent=_extent(data),
         families=_families(planned),

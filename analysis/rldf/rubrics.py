@@ -57,9 +57,9 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
     sections = [
         Section(warnings=[warning] if warning else []),
         section(replace(SCORES, cluster=_cluster(verdicts), measures=_words(verdicts)), scores(verdicts)),
-        section(AGREEMENT, agreement(verdicts, draws=context.draws, seed=context.seed)),
+        section(AGREEMENT, agreement(verdicts)),
     ]
-    return assemble(sections, context, "Rubric", draws=context.draws, seed=context.seed)
+    return assemble(sections, context, "Rubric")
 
 
 def _cluster(verdicts: pd.DataFrame) -> str:
@@ -115,7 +115,7 @@ def severity_warning(verdicts: pd.DataFrame) -> str:
     )
 
 
-def agreement(verdicts: pd.DataFrame, draws: int = 2000, seed: int = 0) -> list[Line]:
+def agreement(verdicts: pd.DataFrame) -> list[Line]:
     """Fleiss' kappa on the rubric's bands and on single points, and Krippendorff's alpha, by metric."""
     verdicts = uncategorised(verdicts)
     lines: list[Line] = []
@@ -124,9 +124,9 @@ def agreement(verdicts: pd.DataFrame, draws: int = 2000, seed: int = 0) -> list[
         table = scored.pivot_table(index="item", columns="rater", values="value", aggfunc="mean", dropna=False)
         bands = table.apply(lambda column: pd.Series(np.digitize(column, BANDS), column.index).where(column.notna()))
         found = (
-            fleiss_kappa(bands, draws=draws, seed=seed),
-            fleiss_kappa(table.round(), draws=draws, seed=seed),
-            krippendorff_alpha(table, draws=draws, seed=seed),
+            fleiss_kappa(bands),
+            fleiss_kappa(table.round()),
+            krippendorff_alpha(table),
         )
         lines += [
             replace(

@@ -6,18 +6,20 @@ p-value that respects clusters (see permutation.py). Empty rows and columns are 
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.special import chdtrc
+from scipy.special import chdtrc, chndtr
 
-from parley.analysis.stats.effects import cramers_v, missing_interval_note
-from parley.analysis.stats.results import Line
+from parley.analysis.stats.results import LEVEL, Line
 from parley.analysis.stats.tables import Floats
 
+TOO_SMALL = "the groups are more alike than chance would make them: no interval for the effect size"
+TOO_LARGE = "the effect is too large relative to the noise: its interval cannot be computed"
 ASSUMES = "every count is an independent verdict"
 Table: TypeAlias = pd.DataFrame | NDArray[Any] | list[list[float]]
 
@@ -48,8 +50,49 @@ def chi_square(table: Table) -> Line:
         estimate=v,
         low=low,
         high=high,
-        note=missing_interval_note(high, small=statistic < df),
+        note="" if not math.isnan(high) else TOO_SMALL if statistic < df else TOO_LARGE,
     )
+
+
+def cramers_v(statistic: float, n: int, rows: int, columns: int) -> tuple[float, float, float]:
+    """Cramér's V with the interval of `ci.cramer` in the R package statpsych, after Smithson (2003).
+
+    The interval consists of the noncentralities that fit the statistic, as V = sqrt(ncp / (n (k - 1))). Its upper end
+    is never below the estimate. Where the statistic is so small that even a noncentrality of 0 would rarely give less,
+    there is none.
+
+    Args:
+        statistic: Chi-square without continuity correction.
+        n: Sum of the counts, which are taken as independent.
+        rows: Rows of the table that are not empty.
+        columns: Columns of the table that are not empty.
+
+    Returns:
+        The estimate, and the lower and upper end.
+    """
+    df, scale = (rows - 1) * (columns - 1), n * (min(rows, columns) - 1)
+    estimate = math.sqrt(statistic / scale)
+    if chndtr(statistic, df, 0.0) <= (1 - LEVEL) / 2:
+        return estimate, math.nan, math.nan
+    try:
+        low, high = (
+            math.sqrt(_noncentrality(statistic, df, share) / scale) for share in ((1 + LEVEL) / 2, (1 - LEVEL) / 2)
+        )
+    except ValueError:  # the distribution cannot be computed so far out
+        return estimate, math.nan, math.nan
+    return estimate, low, min(1.0, max(estimate, high))
+
+
+def _noncentrality(statistic: float, df: int, share: float) -> float:
+    """The noncentrality at which this share of statistics is smaller; 0 where it is less even without one."""
+    if chndtr(statistic, df, 0.0) <= share:
+        return 0.0
+    top = 1.0
+    while chndtr(statistic, df, top) > share:
+        top *= 2
+    from scipy.optimize import brentq  # it takes longer to load than most tables take to make
+
+    return float(brentq(lambda ncp: chndtr(statistic, df, ncp) - share, 0.0, top, xtol=1e-10))
 
 
 def _valid_counts(table: Table) -> tuple[Floats, str]:

@@ -16,7 +16,6 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from parley.analysis.stats.effects import missing_interval_note, partial_eta_squared
 from parley.analysis.stats.paired import flip_signs
 from parley.analysis.stats.resampling import arrangement_p, data_seed, half_size
 from parley.analysis.stats.results import Line
@@ -101,19 +100,17 @@ def _flip_clusters_test(means: pd.DataFrame, n: int, tests: int) -> Line:
     error_df = int(present.sum()) - count - rank
     within, note = total - between, ""
     if error_df < 1 or within <= 1e-12 * total:
-        f, note = math.nan, "identities explain every cell: there is no residual spread to compare the effect with"
+        f = eta = math.nan
+        note = "identities explain every cell: there is no residual spread to compare the effect with"
     else:
-        f = between / rank / (within / error_df)
-    eta, low, high = partial_eta_squared(f, rank, error_df)
+        f, eta = between / rank / (within / error_df), between / total
     return replace(
         unknown,
         method=f"{unknown.method}, {arranged.method}",
         statistic=f,
         p=arranged.p,
         estimate=eta,
-        low=low,
-        high=high,
-        note="; ".join(filter(None, (arranged.note, note or missing_interval_note(high, small=f < 1)))),
+        note="; ".join(filter(None, (arranged.note, note))),
     )
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import ndtr, stdtrit
 
 from parley.analysis.stats.results import LEVEL, Line
-from parley.analysis.stats.tables import Floats, Ints
+from parley.analysis.stats.tables import Floats
 
 DRAWS = 2000
 MIN_DRAWS = 40  # with fewer, the outer 2.5% are less than one draw
@@ -28,25 +28,19 @@ def words_on_draws(draws: int) -> tuple[str, ...]:
     return () if draws >= MIN_DRAWS else (f"{TOO_FEW_DRAWS[0].upper()}{TOO_FEW_DRAWS[1:]}, not {draws}: see --draws.",)
 
 
-def bootstrap_sums(units: Floats, draws: int, seed: int, counts: Ints | None = None) -> Floats:
+def bootstrap_sums(units: Floats, draws: int, seed: int) -> Floats:
     """Column sums over units drawn with replacement.
 
     Args:
         units: One row per unit.
         draws: Number of bootstrap draws.
         seed: Seed of the random generator.
-        counts: How many equal units each row represents; None: one. 250,000 items of 1,000 kinds then cost as much
-            as 1,000 items.
 
     Returns:
         One row of sums per draw.
     """
     rng = np.random.default_rng(seed)
     size = len(units)
-    if counts is not None:
-        total = int(counts.sum())
-        weighted: Floats = rng.multinomial(total, counts / total, size=draws).astype(float) @ units
-        return weighted
     block = max(1, BLOCK_SIZE // size)
     sums = np.empty((draws, units.shape[1]))
     for start in range(0, draws, block):

@@ -250,7 +250,7 @@ def test_agreement_by_hand(given: list[Any], measure: str, estimate: float) -> N
             rows += comparison("female", "male", pair, f"s{n}")
         else:
             rows += [single(f"s{n}", "female", value, judge=f"J{judge}") for judge, value in enumerate(pair)]
-    (row,) = as_table(agreement_lines, pd.DataFrame(rows), draws=50).to_dict("records")
+    (row,) = as_table(agreement_lines, pd.DataFrame(rows)).to_dict("records")
     assert (row["measure"], row["judges"], row["n"] <= 8) == (measure, 2, True)
     assert row["estimate"] == pytest.approx(estimate, nan_ok=True)
     assert np.isnan([row["low"], row["high"]]).all(), "so few scenarios have no interval"
@@ -261,7 +261,7 @@ def test_the_clusters_of_agreement_are_bases_and_a_verdict_given_twice_counts_on
     frame = study(("female",), bases=4, scenarios=3, judges=2, metrics=("Accuracy",), rounds=2)
 
     def agreement(verdicts: pd.DataFrame) -> pd.DataFrame:
-        return as_table(agreement_lines, verdicts, draws=100)
+        return as_table(agreement_lines, verdicts)
 
     once = agreement(frame)
     assert once["clusters"].tolist() == [4, 4]
