@@ -27,7 +27,7 @@ NIGHTLY = (
         "malibu-staged",
         "malibu-sampled",
         "malibu-judges",
-        "malibu-worth",
+        "malibu-flaws",
         "malibu-metrics",
     ),
     *("malibu-german", "rldf-teacher", "rldf-ablation", "bbq", "compare-answers"),
