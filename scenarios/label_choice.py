@@ -175,17 +175,6 @@ class LabelChoice:
                     "if all labels have its form, so that they are compared in the same words"
                 )
 
-    def filled(self, category: str) -> dict[str, dict[str, str]]:
-        """Every wording that a category gets, by its id, filled with each label.
-
-        Args:
-            category: The category.
-        """
-        return {
-            label.id: {identity: self._text(label, identity) for identity in self.identities.categories[category]}
-            for label in self.usable_for(category)
-        }
-
     def _text(self, label: LabelWording, identity: str) -> str:
         """A wording filled with an identity; where a name is drawn from a list, it stays a placeholder."""
         names = [name for some in self.wordings.names_of(identity, self.identities).values() for name in some]

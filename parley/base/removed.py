@@ -32,6 +32,8 @@ REMOVED = {
     "stages": "parley train sft, reward or rl; a method of your own is a TRL trainer on the pairs (docs/training.md)",
     "--no-performance": "--without performance",
     "--calibration": "--criteria 'toxicity < 0.1' sets a threshold",
+    "--export": "parley export RUN --to FOLDER",
+    "--host": "ssh -L 7575:localhost:7575 HOST, then open the viewer's address here",
     "--plan": "sqlite3 RUN \"SELECT value FROM run WHERE key LIKE 'analysis_plan%'\"",
     "--from": "parley power --sd, with the sd of the table mde of a similar run's report",
     "--limits": "parley run STUDY --dry-run counts calls, tokens and cost",

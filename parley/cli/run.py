@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 from pydantic import Field, PrivateAttr
 
@@ -35,9 +35,6 @@ from parley.runs.job import Job, complete
 from parley.runs.options import Options, validated
 from parley.runs.studies import find_study, known_studies
 
-EXPORTED = ("rldf", "stardtox", "bbq")
-"""The studies whose texts make a dataset without further settings."""
-
 
 class Run(Command):
     """Run a study, or resume it."""
@@ -48,12 +45,7 @@ class Run(Command):
     config: Path | None = Field(None, title="FILE", description="TOML or YAML file with the flags below as keys")
     dry_run: bool = Field(False, description="print the plan and its expected cost, and send nothing")
     report: bool = Field(False, description="print the report when the run is done")
-    export: Literal["trl", "trl-explicit", "sft", "kto", "jsonl", "parquet", "datasets"] | None = Field(
-        None, description="make a dataset of the run in this format, as `parley export` does with its defaults"
-    )
-    to: Path | None = Field(
-        None, title="FILE", description="write what the run made to this file, or its dataset to this folder"
-    )
+    to: Path | None = Field(None, title="FILE", description="write what the run made to this file")
     force: bool = Field(False, description="overwrite an existing file")
     quiet: bool = Field(False, description="show no progress")
 
@@ -88,8 +80,8 @@ class Run(Command):
         job = Job.make(self.study, self._config, self._options)
         if self.dry_run:
             return dry_run(job)
-        if self.to and self.study not in WRITERS and not self.export:
-            raise ConfigError("--to needs --export: --export trl --to FOLDER writes pairs for TRL")
+        if self.to and self.study not in WRITERS:
+            raise ConfigError("--to is for studies that write files; parley export RUN --to FOLDER makes a dataset")
         writer = WRITERS.get(self.study) if self.to else None
         if (
             self.to
@@ -99,16 +91,9 @@ class Run(Command):
             raise ConfigError(f"{self.to} is read or written by this run; choose another name with --to")
         if self.to and writer:
             refuse_overwriting(self.to, job.path, writer.suffix, force=self.force)
-        folder = self.to or Path(f"{job.path.stem}-{self.export}")
-        if self.export:
-            from parley.reports.export import Settings, refuse_folder  # it loads every study
-
-            refuse_folder(folder, force=self.force)
         ended, result = execute(job, quiet=self.quiet)
-        answer = how_it_ended(ended, result, hint=not self.report and not self.to and not self.export)
-        if not self.as_json and (
-            self.report or writer or self.export
-        ):  # how the run ended comes before what was made of it
+        answer = how_it_ended(ended, result, hint=not self.report and not self.to)
+        if not self.as_json and (self.report or writer):  # how the run ended comes before what was made of it
             for line in answer.lines:
                 print(visible(line))
             answer = replace(answer, lines=())
@@ -116,11 +101,6 @@ class Run(Command):
             from parley.cli.report import print_report  # it loads pandas
 
             print_report(job.path, self.study)
-        if self.export and result.complete and ended is not job.check:
-            from parley.cli.export import export
-
-            made = export([job.path], Settings(format=self.export), str(folder), force=self.force)
-            return Answer({**answer.data, "dataset": made.data}, made.lines, answer.status)
         # Where the file was removed meanwhile, that was reported.
         if self.to and writer and ended.path == job.path and (not answer.status or job.path.exists()):
             written = writer.make(job.study, job.path)
@@ -150,7 +130,7 @@ def parser_of(study: str, *, everything: bool, make: AddParser = Parser) -> argp
     about = "show every flag, including those that few people change, and exit"
     parser.add_argument("--help-all", action="help", help=about)
     parser.add_argument("-q", dest="quiet", action="store_const", const=True, help=argparse.SUPPRESS)
-    unused = () if study in EXPORTED else ("export",) if study in WRITERS else ("export", "to", "force")
+    unused = () if study in WRITERS else ("to", "force")
     add_flags(parser, Run, leave_out=("study", *unused))
     add_flags(parser, found.Config, f"the study {study}", everything=everything)
     add_flags(parser, Options, "the run", everything=everything)

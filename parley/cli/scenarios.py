@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 from pydantic import Field
 from rich.text import Text
 
-from parley.base.errors import ConfigError
 from parley.base.text import plural, visible
 from parley.cli.command import Answer, Command
 from parley.cli.flags import Positional
@@ -183,20 +182,16 @@ class Validate(Command):
 
     suite: Positional[str] = Field(description=f"{SUITES}; also a .toml file of wordings or identities")
     wordings: str = Field(ENGLISH, description="the wordings that identities are checked with")
-    all: bool = Field(False, description="print every label wording of identities or wordings, filled with each label")
 
     def answer(self) -> Answer:
-        if self.all and not (names_wordings(self.suite) or names_identities(self.suite)):
-            raise ConfigError(f"--all needs a file of identities or wordings, got '{self.suite}'")
         if names_wordings(self.suite):
             wordings = load_ballot_wordings(self.suite)
             usable = usable_labels(wordings)
             listed = ", ".join(f"{category} {count}" for category, count in usable.items())
             notes = [f"label wordings by category: {listed} (a suite with more bases repeats them)"] if usable else []
             choice = LabelChoice.of(wordings, built_in(wordings))
-            examples = [f"{category}, e.g. {text}" for category in usable for text in choice.examples(category)]
-            notes += _filled(choice) if self.all else examples
-            about = {"wordings": wordings.name, "usable": usable} | _filled_rows(choice, self.all)
+            notes += [f"{category}, e.g. {text}" for category in usable for text in choice.examples(category)]
+            about: dict[str, Any] = {"wordings": wordings.name, "usable": usable}
             counted = _wording_counts(wordings)
             return _findings(check_ballot_wordings(wordings), "wording", about, notes, counted)
         if names_identities(self.suite):
@@ -207,9 +202,8 @@ class Validate(Command):
                 "usable": {category: len(choice.usable_for(category)) for category in own},
                 "examples": {category: choice.examples(category) for category in own},
                 "notes": [line for category in own for line in choice.about(category)],
-            } | _filled_rows(choice, self.all)
-            said = choice.about if self.all else choice.lines
-            notes = [line for category in own for line in said(category)] + (_filled(choice) if self.all else [])
+            }
+            notes = [line for category in own for line in choice.lines(category)]
             labels = plural(sum(map(len, own.values())), "label")
             counted = f"{self.suite}: {plural(len(own), 'category', 'categories')}, {labels}"
             return _findings(check_identities(choice), "label", about, notes, counted)
@@ -220,21 +214,6 @@ class Validate(Command):
         about = {"suite": suite.name, "scenarios": len(suite.scenario), "bases": len(suite.base)}
         counted = f"{suite.name} {suite.version}: {plural(len(suite.scenario), 'scenario')}"
         return _findings([*check_suite(suite), *check_graded(suite)], "scenario", about, notes, counted)
-
-
-def _filled_rows(choice: LabelChoice, everything: bool) -> dict[str, Any]:
-    """Every label wording filled with every label, as a key of JSON; without --all, no key."""
-    return {"filled": {name: choice.filled(name) for name in choice.identities.categories}} if everything else {}
-
-
-def _filled(choice: LabelChoice) -> list[str]:
-    """The same in lines for people: a wording, and under it how it reads for each label."""
-    lines = []
-    for category in choice.identities.categories:
-        for label_id, texts in choice.filled(category).items():
-            lines.append(f"{category}, {label_id} ({choice.wordings.label_by_id(label_id).place} the answer)")
-            lines += [f"  {identity}: {text.replace(chr(10), ' / ')}" for identity, text in texts.items()]
-    return lines
 
 
 def _findings(
@@ -255,4 +234,4 @@ def _findings(
     return Answer({**about, "findings": rows}, [*lines, *notes, end], 1 if findings else 0)
 
 
-VERBS = {"list": List, "show": Show, "validate": Validate}
+VERBS: dict[str, type[Command]] = {"list": List, "show": Show, "validate": Validate}

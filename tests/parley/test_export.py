@@ -182,17 +182,15 @@ def test_an_unfinished_run_is_exported_and_missing_scores_are_not_low(parley, se
 
 def test_a_run_goes_from_topics_to_a_dataset(parley: Any, place: Path) -> None:
     run = ("run", "rldf", "--model", "sim/debate", "--topics", 4, "--rounds", 2, "--quiet")
-    assert parley(*run, "--to", "pairs").complaints == [
-        "parley: --to needs --export: --export trl --to FOLDER writes pairs for TRL"
-    ]
-    done = parley(*run, "--export", "trl", "--to", "pairs")
+    done = parley(*run, "--out", "runs/rldf-a.sqlite")
     assert done.status == 0, done.err
-    first, *_, written, load = done.out.splitlines()
-    assert first.startswith("4 of 4 units done: ")
+    assert done.out.startswith("4 of 4 units done: ")
+    done = parley("export", "runs/rldf-a.sqlite", "--to", "pairs")
+    *_, written, load = done.out.splitlines()
     assert "; the first 3:" in done.out
     assert done.out.count("    chosen:  ") == done.out.count("    rejected:  ") == 3
     assert (written, load) == ("written to pairs", "load it:  datasets.load_dataset('pairs')")
-    assert parley(*run, "--export", "trl", "--to", "pairs").complaints == [
+    assert parley("export", "runs/rldf-a.sqlite", "--to", "pairs").complaints == [
         "parley: pairs already exists; choose another name with --to, or overwrite it with --force"
     ]
     datasets = pytest.importorskip("datasets")

@@ -138,20 +138,6 @@ def test_identities_are_validated(parley, place):
     assert ["no wording of english uses 'nuon'" in line for line in lines] == [True, True]
 
 
-def test_every_wording_is_printed_for_an_appendix(parley, place):
-    (place / "ages.toml").write_text(AGES + FORMS)
-    shown = parley("scenarios", "validate", "ages.toml", "--all").out
-    assert (
-        "nurse_age, beside-written-by (beside the answer)\n  24-year-old: Answer, written by a 24-year-old:\n" in shown
-    )
-    filled = parley("scenarios", "validate", "ages.toml", "--all", "--json").json["filled"]["nurse_age"]
-    assert len(filled) == 61
-    shipped = parley("scenarios", "validate", "english", "--all").out
-    assert "gender, name-regards (after the answer)\n  female: Kind regards, / {name}\n" in shipped
-    (line,) = parley("scenarios", "validate", "quick", "--all").complaints
-    assert "--all needs a file of identities or wordings, got 'quick'" in line
-
-
 def test_a_file_gets_all_its_problems_in_one_answer_in_the_files_order(parley, place):
     wrong = (
         (AGES + FORMS)
