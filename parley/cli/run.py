@@ -80,8 +80,6 @@ class Run(Command):
         job = Job.make(self.study, self._config, self._options)
         if self.dry_run:
             return dry_run(job)
-        if self.to and self.study not in WRITERS:
-            raise ConfigError("--to is for studies that write files; parley export RUN --to FOLDER makes a dataset")
         writer = WRITERS.get(self.study) if self.to else None
         if (
             self.to

@@ -58,7 +58,7 @@ def test_help_has_the_settings_that_people_change_and_all_of_it_every_setting(pa
     short, whole = parley("run", study, "--help").out, parley("run", study, "--help-all").out
     own = find_study(study).Config.model_fields
     fields = {**own, **Options.model_fields, **Run.model_fields}
-    left_out = {"study"} if study == "rldf" else {"study", "export", *(() if study in WRITERS else ("to", "force"))}
+    left_out = {"study", *(() if study in WRITERS else ("to", "force"))}
     flags, every = flags_in(short), flags_in(whole)
     assert {flag_of(name, info) for name, info in fields.items() if name not in left_out} | {"--help-all"} <= every
     assert flags < every
