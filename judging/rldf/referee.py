@@ -13,13 +13,10 @@ from typing import Any
 
 from pydantic import BaseModel, create_model
 
-from parley.agents import Debate, Models, Persona, Transcript, Turn, free_text, scale
-from parley.agents.fencing import fence_judged
+from parley.agents import Persona, Turn, free_text, scale
 from parley.judging.config import shipped_personas
-from parley.judging.study import Prompt, Verdict
+from parley.judging.study import Verdict
 
-BLIND = Prompt.load("rldf/referee_blind")
-STATEMENTS = Prompt.load("rldf/statements")
 ADVICE_CHARS = 200
 AGAIN = "Referee_again"
 """The judge's name for a second, blind scoring of the same statements."""
@@ -58,44 +55,6 @@ def report_type(names: tuple[str, ...], guides: bool) -> type[BaseModel]:
         advice: dict[str, Any] = {name: (free_text(ADVICE_CHARS), ...) for name in names}
         fields["advice"] = (create_model("Advice", **advice), ...)
     return create_model("Report", **fields)
-
-
-async def read_blind(
-    persona: Persona,
-    model: str,
-    topic: str,
-    statements: Sequence[tuple[str, str]],
-    *,
-    names: tuple[str, ...],
-    trait: str,
-    models: Models,
-    **arguments: Any,
-) -> Transcript:
-    """A blind referee's report on statements.
-
-    Args:
-        persona: The referee.
-        model: The model of a referee without one of its own.
-        topic: The topic of the debate.
-        statements: Speakers and what they said, in the order to show them in; each is shown between fences.
-        names: The order in which the report names them.
-        trait: What the biases are about.
-        models: The run's models.
-        arguments: Further arguments of `Debate`.
-    """
-    form = report_format(names, guides=False)
-    instruction = BLIND(names=", ".join(names), trait=trait, last=len(names), format=form)
-    debate = Debate(
-        [persona],
-        model=models[model],
-        rounds=1,
-        instructions=lambda cue: instruction,
-        reply_type=report_type(names, False),
-        models=models,
-        **arguments,
-    )
-    fenced = (f"{name}:\n{fence_judged(text, f'WORDS OF {name}')}" for name, text in statements)
-    return await debate.converse(STATEMENTS(topic=topic, statements="\n\n".join(fenced)))
 
 
 def discordant(scores: Mapping[str, float], ranks: Mapping[str, float]) -> tuple[float | None, str | None]:

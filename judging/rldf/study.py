@@ -32,6 +32,7 @@ from parley.agents import (
     everyone,
     seed_from,
 )
+from parley.agents.fencing import fence_judged
 from parley.agents.models.registry import reads_silently
 from parley.agents.providers import provider_of
 from parley.judging.config import call_options
@@ -39,9 +40,6 @@ from parley.judging.labelled import Labelled
 from parley.judging.rldf.check import CheckConfig, RefereeCheck
 from parley.judging.rldf.referee import (
     AGAIN,
-    BLIND,
-    STATEMENTS,
-    read_blind,
     referee_persona,
     report_format,
     report_type,
@@ -58,6 +56,7 @@ Mode = Literal["self-reflection", "teacher-student", "teacher-guides"]
 KEYS = ("open", "again", "again_guided", "again_unscored", "referee", "referee_guides")
 PROMPTS = {key: Prompt.load(f"rldf/{key}") for key in KEYS}
 EXAMPLES = Prompt.load("rldf/examples")
+BLIND, STATEMENTS = Prompt.load("rldf/referee_blind"), Prompt.load("rldf/statements")
 SILENT_SCORES = Prompt.load("rldf/silent_scores")
 
 
@@ -323,17 +322,22 @@ class Rldf:
         round = statements[0].round
         mixed = list(statements)
         random.Random(seed_from("again", self.config.seed, unit.id, round)).shuffle(mixed)
-        return await read_blind(
-            Persona(AGAIN, self._referee.about, self._referee.model),
-            self._player,
-            str(unit.facets["topic"]),
-            [(turn.speaker, turn.text) for turn in mixed],
-            names=self.names,
-            trait=self.bias.trait,
-            models=models,
+        names, form = self.names, report_format(self.names, guides=False)
+        instruction = BLIND(names=", ".join(names), trait=self.bias.trait, last=len(names), format=form)
+        debate = Debate(
+            [Persona(AGAIN, self._referee.about, self._referee.model)],
+            model=models[self._player],
+            rounds=1,
+            instructions=lambda cue: instruction,
+            reply_type=report_type(names, False),
             readout=self.config.readout,
             options=self._options,
+            models=models,
         )
+        fenced = "\n\n".join(
+            f"{turn.speaker}:\n{fence_judged(turn.text, f'WORDS OF {turn.speaker}')}" for turn in mixed
+        )
+        return await debate.converse(STATEMENTS(topic=unit.facets["topic"], statements=fenced))
 
 
 def _all_but_the_scores(listener: Cue, turn: Turn) -> bool:
