@@ -58,12 +58,13 @@ def read_filters(where: Sequence[str]) -> dict[str, list[str]]:
     return filters
 
 
-def find_units(file: RunFile, filters: Mapping[str, Sequence[str]]) -> list[FoundUnit]:
+def find_units(file: RunFile, filters: Mapping[str, Sequence[str]], *, read: bool = False) -> list[FoundUnit]:
     """The units that have one of the values of every facet, in the order of the plan.
 
     Args:
         file: The run.
         filters: Accepted values by facet.
+        read: Whether to leave out units of which nothing could be read.
     """
     file.check_plan()
     info = file.info()
@@ -84,8 +85,9 @@ def find_units(file: RunFile, filters: Mapping[str, Sequence[str]]) -> list[Foun
                 VerdictRow(judge, role, round, subject, value, words, metric)
                 for _, _, judge, role, round, subject, metric, value, _, words, _ in verdicts.get(position, ())
             ]
-            score = unit_figures(given, (), measures_of(info), stored)[PANEL].score
-            units.append(FoundUnit(unit, status, facets, score))
+            figures = unit_figures(given, (), measures_of(info), stored)[PANEL]
+            if not read or figures.score is not None or figures.choice is not None:
+                units.append(FoundUnit(unit, status, facets, figures.score))
     if not units:
         raise ConfigError(_nothing_found(file, filters, known))
     return units
@@ -175,10 +177,16 @@ def units_behind(file: RunFile, report: Report, number: int, where: Sequence[str
         default=None,
     )
     filters = {name: list(values) for name, values in (line.units if line else {}).items()}
-    units = [unit for unit in find_units(file, {**filters, **read_filters(where)}) if unit.status == "done"]
+    listed = find_units(file, {**filters, **read_filters(where)}, read=line is not None and rests_on_read(line))
+    units = [unit for unit in listed if unit.status == "done"]
     above = line is None or line.estimate >= (forest.reference or 0)
     facet, compared = (line and compared_values(line.units, line.about)) or ("", ())
     return Behind(answer, line, units, above, facet, _pairs(units, facet, compared, above=above) if facet else [])
+
+
+def rests_on_read(line: Line) -> bool:
+    """Whether units of which nothing could be read are left out of a line: only measures of these have them."""
+    return "unread" not in line.measure
 
 
 def _pairs(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,17 +10,20 @@ import pytest
 
 import parley
 from parley.analysis.stats.results import Line
-from parley.cli.found_units import FoundUnit, find_units, units_behind
+from parley.cli.found_units import FoundUnit, find_units, rests_on_read, units_behind
 from parley.reports import make_report, making
 from parley.runs import RunFile
 from parley.runs.example import example_runs
+from tests.golden.data import write_data
 
 FACETS = ("phase", "stage", "control", "flaw", "dose", "identity")
 """Listed units that agree in these are left out together: without them, a line must change."""
 Key = tuple[str, ...]
 
 
-def lines_of(path: Path, ids: Collection[str] | None = None) -> dict[Key, tuple[object, ...]]:
+def lines_of(
+    path: Path, ids: Collection[str] | None = None, key: Callable[[str, Line], Key] | None = None
+) -> dict[Key, tuple[object, ...]]:
     """The numbers of every line of a report, from these units of a run alone."""
     with pytest.MonkeyPatch.context() as patch:
         if ids is not None:
@@ -36,11 +39,17 @@ def lines_of(path: Path, ids: Collection[str] | None = None) -> dict[Key, tuple[
             report = make_report([path], draws=20)
         except parley.agents.ConfigError:  # nothing is left
             return {}
-    return {key_of(plot.name, line): numbers(line) for plot in report.forests for line in plot.lines}
+    key = key or key_of
+    return {key(plot.name, line): numbers(line) for plot in report.forests for line in plot.lines}
 
 
 def key_of(plot: str, line: Line) -> Key:
     return (plot, line.group, line.label, *(str(value) for value in line.about.values()))
+
+
+def subject_of(plot: str, line: Line) -> Key:
+    """Without heading and label, which leave out what all units have in common."""
+    return (plot, line.measure, *(str(value) for value in line.about.values()))
 
 
 def numbers(line: Line) -> tuple[object, ...]:
@@ -93,6 +102,39 @@ def test_every_line_is_computed_from_exactly_the_units_that_it_lists(run: Path) 
 @pytest.mark.parametrize("name", list(example_runs()))
 def test_the_units_behind_the_lines_of_the_shipped_examples_are_all_that_they_need(name: str) -> None:
     check(Path(example_runs()[name]), others=False)
+
+
+MODEL = "sim/any?base=6&malformed=0.3&refuse=0.25"
+
+
+@pytest.fixture(scope="module", params=["bbq", "rubric"])
+def answers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run in which some units were answered in another form."""
+    folder = tmp_path_factory.mktemp("answers")
+    write_data(folder)
+    path = folder / "run.sqlite"
+    if request.param == "bbq":
+        more = {"data": str(folder / "bbq"), "categories": ["Age"], "method": ["default", "cot"]}
+        parley.run("bbq", model=MODEL, out=str(path), **more)
+    else:
+        more = {"data": str(folder / "texts.jsonl"), "by": "method", "rubrics": ["bs"]}
+        parley.run("rubric", model=MODEL, out=str(path), **more)
+    return path
+
+
+def test_units_of_which_nothing_was_read_are_not_behind_a_mean(answers: Path) -> None:
+    report, whole = make_report([answers], draws=20), lines_of(answers, key=subject_of)
+    wrong, unread = [], 0
+    with RunFile.open(answers) as file:
+        for plot in report.forests:
+            for line in plot.lines:
+                read = [unit.id for unit in find_units(file, line.units, read=rests_on_read(line))]
+                unread += len(find_units(file, line.units)) - len(read)
+                key = subject_of(plot.name, line)
+                wrong += [("too few", key)] if lines_of(answers, read, key=subject_of).get(key) != whole[key] else []
+                wrong += [("too many", key)] if line.n and not line.about.get("first") and line.n < len(read) else []
+    assert not wrong, "\n".join(map(str, wrong))
+    assert unread, "some units could not be read"
 
 
 def test_debates_are_not_behind_a_finding_of_silent_ballots(tmp_path: Path) -> None:
