@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -202,3 +205,26 @@ def test_too_many_units_are_one_line(place, parley, monkeypatch):
     result = parley("run", "malibu", "--suite", "tiny", "--model", "sim/judge", "--dry-run")
     assert (result.status, len(result.err.splitlines())) == (2, 1), result.err
     assert "more than 10 units" in result.err
+
+
+def in_clone(place: Path, *, copy: bool) -> tuple[int, str]:
+    """`python -m parley --version` in a folder with a `parley/` of its own, with another one installed or not."""
+    root = Path(__file__).parents[2]
+    (place / "parley").mkdir()
+    for name in ("__init__.py", "__main__.py", "base", "cli"):
+        (place / "parley" / name).symlink_to(root / "parley" / name)
+    if copy:
+        shutil.copytree(root / "parley" / "cli", place / "site" / "parley" / "cli")
+        (place / "site" / "parley_autogen-9.dist-info").mkdir()
+        (place / "site" / "parley_autogen-9.dist-info" / "METADATA").write_text("Name: parley-autogen\nVersion: 9\n")
+    environment = {**os.environ, "PYTHONPATH": str(place / "site")}
+    words = [sys.executable, "-m", "parley", "--version"]
+    ended = subprocess.run(words, cwd=place, env=environment, capture_output=True, text=True, check=False, timeout=120)
+    return ended.returncode, ended.stderr
+
+
+@pytest.mark.parametrize("copy", [True, False])
+def test_a_clone_says_in_one_line_that_another_parley_is_installed(tmp_path, copy):
+    status, said = in_clone(tmp_path, copy=copy)
+    assert (status, len(said.splitlines())) == (0, int(copy)), said
+    assert not copy or str(tmp_path / "site" / "parley") in said
