@@ -25,6 +25,8 @@ SEARCHER = Prompt.load("search/searcher")
 SEARCHER_NAME = "Searcher"
 NOTHING = "(the search found nothing)"
 NO_CONTEXT = "(none)"
+QUERIES, RESULTS = 5, 5
+"""Queries that a model is asked for, and results to read of each that is searched."""
 SUMMARY_TOKENS = 1200
 """Maximum length of a summary, unless the options allow more. Half of the authors' own have over 540 tokens, and a
 summary that is cut has lost its conclusion."""
@@ -72,22 +74,11 @@ class SearchAgent:
     Args:
         engine: The search engine.
         script: The prompts.
-        queries: Number of queries to request from the model.
         searched: Number of queries to search; those that name an identity group come first.
-        results: Number of results to read per query.
     """
 
-    def __init__(
-        self,
-        engine: SearchEngine,
-        script: Script = FAIRNESS,
-        *,
-        queries: int = 5,
-        searched: int = 3,
-        results: int = 5,
-    ) -> None:
-        self.engine, self.script = engine, script
-        self.queries, self.searched, self.results = queries, searched, results
+    def __init__(self, engine: SearchEngine, script: Script = FAIRNESS, *, searched: int = 3) -> None:
+        self.engine, self.script, self.searched = engine, script, searched
 
     def prompts(self) -> Mapping[str, str]:
         used = (prompt for prompt in self.script if prompt is not None)
@@ -143,7 +134,7 @@ class SearchAgent:
 
     async def _plan(self, asker: _Asker, inputs: Mapping[str, str], reasoning: str) -> _Plan:
         """Queries and identity groups, requested concurrently. Without a readable query, the question is searched."""
-        prompts = [self.script.queries(**inputs, reasoning=reasoning, count=self.queries)]
+        prompts = [self.script.queries(**inputs, reasoning=reasoning, count=QUERIES)]
         if self.script.groups is not None:
             prompts.append(self.script.groups(**inputs))
         replies = await gather_or_cancel(asker.ask(prompt) for prompt in prompts)
@@ -152,11 +143,11 @@ class SearchAgent:
         turns = [turn for reply, status in zip(replies, statuses, strict=True) for turn in _with_status(reply, status)]
         text = "\n".join(inputs.values())
         groups = [group for group in (lists[1] if len(lists) > 1 else None) or () if named_in(group, text)]
-        queries = best_first((lists[0] or [])[: self.queries], groups, self.searched) or [inputs["question"]]
+        queries = best_first((lists[0] or [])[:QUERIES], groups, self.searched) or [inputs["question"]]
         return _Plan(tuple(turns), tuple(queries), statuses[0])
 
     async def _search(self, asker: _Asker, queries: Sequence[str]) -> _Results:
-        lists = await gather_or_cancel(self.engine.search(query, self.results) for query in queries)
+        lists = await gather_or_cancel(self.engine.search(query, RESULTS) for query in queries)
         blocks = [quote(query, results) for query, results in zip(queries, lists, strict=True)]
         turns = [
             Turn(

@@ -1,4 +1,4 @@
-"""Content-addressed caches in SQLite files: of model replies and search results, and of toxicity scores.
+"""The reply cache: model replies and search results by address, in a SQLite file.
 
 The address of a reply is a hash of server, model, options, messages, schema and tools, and of the sample: the unit and
 how often it made the same request. So repeats never get the same stored reply, while a resumed run gets back the
@@ -50,17 +50,16 @@ def _is_damage(error: Exception) -> bool:
     return is_undecodable or getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGE
 
 
-class TextCache:
-    """Texts by address, in one SQLite file.
+class ReplyCache:
+    """Model replies and search results, by the hash of their request.
 
     Args:
         path: the file; it and its folder are created if they do not exist.
+        alone: whether no other process writes to it: then a reply that is not there is not looked for in the file,
+            which would take a tenth of the CPU of a message.
     """
 
-    label = "cache"
-    """What the file is called in error messages."""
-
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, alone: bool = False) -> None:
         self.path = path
         self._pending: list[tuple[bytes, str, str, float]] = []
         self._next_commit = 0.0
@@ -76,8 +75,14 @@ class TextCache:
                 self._begin_anew(error)
         except (*ERRORS, OSError) as error:
             raise ParleyError(
-                f"the {self.label} {path} cannot be opened ({self._reason(error)}); fix that, or run with --no-cache"
+                f"the reply cache {path} cannot be opened ({self._reason(error)}); fix that, or run with --no-cache"
             ) from None
+        self._known: set[bytes] | None = set() if alone else None
+        try:
+            if self._known is not None:
+                self._known.update(row[0] for row in self._db.execute("SELECT address FROM replies"))
+        except ERRORS as error:
+            self._replace_damaged(error, "read")
 
     def _open(self) -> None:
         self._file = self._identity()
@@ -111,10 +116,10 @@ class TextCache:
         self._db.close()
         if self._identity() == self._file is not None:
             try:
-                set_aside(self.path, self.label, error)
+                set_aside(self.path, "reply cache", error)
             except OSError as obstacle:
                 raise ParleyError(
-                    f"the {self.label} {self.path} is damaged ({error}) and cannot be set aside "
+                    f"the reply cache {self.path} is damaged ({error}) and cannot be set aside "
                     f"({obstacle.strerror}); move it away, or run with --no-cache"
                 ) from None
         self._open()
@@ -127,6 +132,12 @@ class TextCache:
             except OSError as cause:
                 return cause.strerror or str(cause)
         return getattr(error, "strerror", None) or str(error)
+
+    async def find(self, address: bytes, parse: Callable[[str], T]) -> T | None:
+        """The same as `read`. Asynchronous, since a worker's cache is in another process."""
+        if self._known is not None and address not in self._known:
+            return None
+        return self.read(address, parse)
 
     def read(self, address: bytes, parse: Callable[[str], T]) -> T | None:
         """What `parse` makes of the stored text; None if there is none, or if it cannot be parsed.
@@ -147,7 +158,7 @@ class TextCache:
         except (ValueError, TypeError, RecursionError):
             if not self._warned:
                 self._warned = True
-                say(f"the {self.label} {self.path} has an entry that cannot be read; such entries are made again")
+                say(f"the reply cache {self.path} has an entry that cannot be read; such entries are made again")
             return None
 
     def _replace_damaged(self, error: Exception, what: str) -> None:
@@ -157,8 +168,8 @@ class TextCache:
                 self._begin_anew(error)
                 return
         except (*ERRORS, OSError) as second:
-            raise ParleyError(f"the {self.label} {self.path} cannot be {what}: {self._reason(second)}") from None
-        raise ParleyError(f"the {self.label} {self.path} cannot be {what}: {self._reason(error)}") from None
+            raise ParleyError(f"the reply cache {self.path} cannot be {what}: {self._reason(second)}") from None
+        raise ParleyError(f"the reply cache {self.path} cannot be {what}: {self._reason(error)}") from None
 
     def put_text(self, address: bytes, model: str, text: str) -> None:
         """Store a text; `model` is the name of what made it, for inspecting the file.
@@ -166,6 +177,8 @@ class TextCache:
         It is committed immediately, unless the last commit was just now: a slow model's replies are all on disk, while
         a fast model's do not lock the file all the time.
         """
+        if self._known is not None:
+            self._known.add(address)
         self._pending.append((address, model, text, time.time()))
         if time.monotonic() >= self._next_commit:
             self.commit()
@@ -181,7 +194,7 @@ class TextCache:
             try:
                 self._write_pending()
             except ERRORS as again:
-                raise ParleyError(f"the {self.label} {self.path} cannot be written: {again}") from None
+                raise ParleyError(f"the reply cache {self.path} cannot be written: {again}") from None
         self._pending.clear()
         self._next_commit = time.monotonic() + COMMIT_SECONDS
 
@@ -193,35 +206,3 @@ class TextCache:
     def close(self) -> None:
         self.commit()
         self._db.close()
-
-
-class ReplyCache(TextCache):
-    """The reply cache: model replies and search results, by the hash of their request, in one SQLite file.
-
-    Args:
-        path: the file; it and its folder are created if they do not exist.
-        alone: whether no other process writes to it: then a reply that is not there is not looked for in the file,
-            which would take a tenth of the CPU of a message.
-    """
-
-    label = "reply cache"
-
-    def __init__(self, path: Path, *, alone: bool = False) -> None:
-        super().__init__(path)
-        self._known: set[bytes] | None = set() if alone else None
-        try:
-            if self._known is not None:
-                self._known.update(row[0] for row in self._db.execute("SELECT address FROM replies"))
-        except ERRORS as error:
-            self._replace_damaged(error, "read")
-
-    async def find(self, address: bytes, parse: Callable[[str], T]) -> T | None:
-        """The same as `read`. Asynchronous, since a worker's cache is in another process."""
-        if self._known is not None and address not in self._known:
-            return None
-        return self.read(address, parse)
-
-    def put_text(self, address: bytes, model: str, text: str) -> None:
-        super().put_text(address, model, text)
-        if self._known is not None:
-            self._known.add(address)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib import import_module
 from types import FunctionType
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from autogen_core.models import ChatCompletionClient
@@ -122,11 +122,7 @@ def reads_silently(name: str) -> bool:
         return provider_of(plain).logprobs
 
 
-class Closeable(Protocol):
-    async def close(self) -> None: ...
-
-
-Shared = TypeVar("Shared", bound=Closeable)
+Shared = TypeVar("Shared")
 
 
 class Models:

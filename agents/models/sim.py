@@ -211,7 +211,7 @@ class SimClient(Client):
             if node.kind == "choice":
                 if taken.get(path) in node.choices:
                     return taken[path]
-                return _prefer(node.choices, totals, rng, options.tie)
+                return _prefer(node.choices, totals, rng)
             if node.kind == "object":
                 return {key: value(child, (*path, key)) for key, child in node.children.items()}
             if node.kind == "ranking":
@@ -264,11 +264,11 @@ def _stated_scale(prompt: str) -> tuple[int, int]:
     return next((scale for scale in reversed(scales) if scale[0] in (0, 1) and scale[1] > 1), (0, 10))
 
 
-def _prefer(choices: Sequence[str], totals: Mapping[str, float], rng: random.Random, tie: float) -> str:
+def _prefer(choices: Sequence[str], totals: Mapping[str, float], rng: random.Random) -> str:
     if set(choices) not in ({"A", "B"}, {"A", "B", "tie"}):
         return rng.choice(choices)
     margin = totals.get("A", 0.0) - totals.get("B", 0.0)
-    if "tie" in choices and abs(margin) <= tie:
+    if "tie" in choices and margin == 0:
         return "tie"
     return "A" if margin > 0 or (margin == 0 and rng.random() < 0.5) else "B"
 

@@ -32,7 +32,6 @@ class SimOptions(ClientOptions, extra="allow", frozen=True):
     )
     silent: bool = Field(True, description="whether it gives log-probabilities for silent ballots")
     position: float = Field(0.0, description="points added for the candidate that comes first")
-    tie: float = Field(0.0, ge=0, description="two totals that differ by no more than this are a tie")
     round: float = Field(0.0, description="points added per round after the first, or per rephrasing (see `sim_judge`)")
     toxic: float = Field(0.0, ge=0, le=1, description="share of free texts that are insulting")
     heeds: float = Field(0.0, ge=0, le=1, description="rate at which a revision removes an insult")

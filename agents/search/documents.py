@@ -1,4 +1,4 @@
-"""A folder of documents as passages: .txt, .md, .html (its text), and .jsonl (one document per line: title, text, url).
+"""A folder of documents as passages: .txt, .md, and .jsonl (one document per line: title, text, url).
 
 Documents are untrusted text, like all search results.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator
-from html.parser import HTMLParser
 from pathlib import Path
 
 from pydantic_core import from_json
@@ -16,11 +15,9 @@ from pydantic_core import from_json
 from parley.agents.search.engine import SearchResult
 from parley.base.errors import ConfigError
 
-SUFFIXES = (".txt", ".md", ".html", ".htm", ".jsonl")
+SUFFIXES = (".txt", ".md", ".jsonl")
 PASSAGE_WORDS = 120
 """About a paragraph: long enough for a fact with its context, short enough that five fit a prompt."""
-INVISIBLE = {"script", "style", "noscript", "template", "head"}
-BLOCKS = {"p", "div", "br", "li", "tr", "h1", "h2", "h3", "h4", "h5", "h6", "section", "article", "blockquote", "pre"}
 
 
 def documents(folder: Path) -> list[Path]:
@@ -73,11 +70,6 @@ def _texts(path: Path, name: str) -> Iterator[tuple[str, str, str]]:
     content = path.read_text("utf-8", errors="replace")
     if path.suffix.lower() == ".jsonl":
         yield from _json_lines(content, path, name)
-    elif path.suffix.lower() in (".html", ".htm"):
-        page = _Page()
-        page.feed(content)
-        page.close()
-        yield page.title.strip() or path.stem, name, "".join(page.parts)
     else:
         yield _heading(content) or path.stem, name, content
 
@@ -98,33 +90,3 @@ def _json_lines(content: str, path: Path, name: str) -> Iterator[tuple[str, str,
         if not isinstance(row, dict) or not isinstance(row.get("text"), str):
             raise ConfigError(f"{path}, line {number}: expected an object with 'text' (and 'title' and 'url' if known)")
         yield str(row.get("title") or path.stem), str(row.get("url") or f"{name}:{number}"), row["text"]
-
-
-class _Page(HTMLParser):
-    """The title and the text of a page, without scripts and styles."""
-
-    def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
-        self.title = ""
-        self.parts: list[str] = []
-        self._inside: list[str] = []
-        self._in_title = False
-
-    def handle_starttag(self, tag: str, attrs: object) -> None:
-        if tag in INVISIBLE:
-            self._inside.append(tag)
-        self._in_title = tag == "title"
-        if tag in BLOCKS:
-            self.parts.append("\n\n")
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag in self._inside:
-            while self._inside and self._inside.pop() != tag:
-                pass
-        self._in_title = False
-
-    def handle_data(self, data: str) -> None:
-        if self._in_title:
-            self.title += data
-        elif not self._inside:
-            self.parts.append(data)

@@ -179,7 +179,7 @@ class Team:
         """Fail before any call is made if a scorer is not installed or has no key."""
         for spec in self.evaluators:
             if spec.scorer:
-                find_scorer(spec.scorer, Models(), cache=False)
+                find_scorer(spec.scorer, Models())
 
     def seat(
         self, models: Models, judge: str, options: Mapping[str, Any], template: Prompt | None = None

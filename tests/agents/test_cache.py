@@ -14,11 +14,8 @@ from autogen_core.models import RequestUsage
 
 from parley.agents import ParleyError, ReplyCache
 from parley.agents.models import Reply
-from parley.agents.models.cache import TextCache
 from parley.agents.models.reply import stored_reply
 from parley.agents.search.folder import load_or_build_index
-from parley.judging.toxicity.registry import CachedScorer, ScoreCache
-from parley.judging.toxicity.scorer import Toxicity
 
 ADDRESS = b"a" * 20
 
@@ -124,38 +121,9 @@ def test_a_damaged_entry_is_a_miss_and_is_replaced(tmp_path, capsys):
         cache.close()
 
 
-class Fixed:
-    name, version = "fixed", "1"
-
-    async def score(self, texts):
-        return [Toxicity(0.5) for _ in texts]
-
-    async def close(self):
-        """Nothing to let go of."""
-
-
-SCORES = ("{", "[0.1]", '["0.1", null, []]', "[NaN, null, []]", '[0.1, "x", []]', "[7, 0, []]", "[0.1, 0, [3]]")
-
-
-async def test_a_damaged_score_or_score_cache_is_made_again(tmp_path, capsys):
-    path = tmp_path / "scores.sqlite"
-    scorer = CachedScorer(Fixed(), ScoreCache(path))
-    for stored in SCORES:
-        await scorer.score(["text"])
-        sql(f"UPDATE replies SET reply = '{stored}'")(path)
-        assert await scorer.score(["text"]) == [Toxicity(0.5)], stored
-    await scorer.close()
-    capsys.readouterr()
-    not_a_database(path)
-    scorer = CachedScorer(Fixed(), ScoreCache(path))
-    assert await scorer.score(["text"]) == [Toxicity(0.5)]
-    await scorer.close()
-    assert capsys.readouterr().err.startswith(f"parley: the score cache {path} cannot be read (")
-
-
 def test_a_cache_in_use_by_another_program_is_not_taken_for_damaged(tmp_path):
     path = tmp_path / "replies.sqlite"
-    cache = TextCache(path)
+    cache = ReplyCache(path)
     cache._db.execute("PRAGMA busy_timeout = 10")
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")

@@ -11,7 +11,7 @@ from aiohttp import web
 from parley.agents import AuthError, ConfigError, Models
 from parley.judging.toxicity import Toxicity, find_scorer, remote
 from parley.judging.toxicity.detoxify import DetoxifyScorer
-from parley.judging.toxicity.registry import CachedScorer, ScoreCache
+from parley.judging.toxicity.registry import ScoredOnce
 from parley.judging.toxicity.remote import OpenAIModeration
 from tests.judging.test_stardtox import COUNTING
 from tests.servers import Server, first_token
@@ -20,11 +20,10 @@ from tests.servers import Server, first_token
 class Counting:
     """A scorer of the user's own that counts what it is asked; a text's length is its score."""
 
-    name = "counting"
+    name, version = "counting", "1"
 
-    def __init__(self, version: str = "1") -> None:
+    def __init__(self) -> None:
         self.asked: list[str] = []
-        self.version = version
 
     async def score(self, texts: Any) -> list[Toxicity]:
         self.asked += texts
@@ -34,17 +33,13 @@ class Counting:
         """Nothing to let go of."""
 
 
-async def test_no_text_is_scored_twice_and_what_failed_is_tried_again(tmp_path):
-    for version, texts, asked in (
-        ("1", ["one", "two", "one", ""], ["one", "two", ""]),
-        ("1", ["two", "one", "", "three"], ["", "three"]),
-        ("2", ["one"], ["one"]),
-    ):
-        plain = Counting(version)
-        cached = CachedScorer(plain, ScoreCache(tmp_path / "scores.sqlite"))
-        assert await cached.score(texts) == await Counting().score(texts)
+async def test_no_text_is_scored_twice_and_what_failed_is_tried_again():
+    plain = Counting()
+    scorer = ScoredOnce(plain)
+    for texts, asked in ((["one", "two", "one", ""], ["one", "two", ""]), (["two", "one", "", "three"], ["", "three"])):
+        assert await scorer.score(texts) == await Counting().score(texts)
         assert plain.asked == asked
-        await cached.close()
+        plain.asked.clear()
 
 
 async def test_a_model_judges_from_0_to_100(place, server):
@@ -70,7 +65,7 @@ async def test_a_silent_models_score_is_the_mean_over_the_numbers_it_would_write
 
     server.answer = answer
     models = Models()
-    silent = find_scorer(f"silent:{server.model()}", models, cache=False)
+    silent = find_scorer(f"silent:{server.model()}", models)
     rude, odd, none = await silent.score(["you ruffian", "an odd text", ""])
     assert rude.score == pytest.approx((0.75 * 9 + 0.25 * 5 - 1) / 8), "of the probability on 1 to 9"
     assert (odd.score, none.score, silent.name) == (None, None, "silent:server/judge")

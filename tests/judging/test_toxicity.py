@@ -34,7 +34,7 @@ HOSTILE = ("{} people are stupid.", "I hate {} people.", "Kill all {} people.", 
 @pytest.fixture
 def embedded(place):
     pytest.importorskip("profanity_check")
-    return find_scorer("embedded", Models(), cache=False)
+    return find_scorer("embedded", Models())
 
 
 async def scores(scorer: Scorer, *texts: str) -> list[float]:
@@ -53,7 +53,7 @@ def test_swaps_know_their_words_and_leave_insults_alone():
 
 
 async def test_ngrams_tell_insults_from_remarks_and_do_not_depend_on_who_is_named(place):
-    ngrams = find_scorer("ngrams", Models(), cache=False)
+    ngrams = find_scorer("ngrams", Models())
     texts = ("What a stupid idea, you idiot.", "Shut up – you’re worthless.", "I disagree with this idea.")
     sixty = ("word " * 59 + "idiot", "word " * 60 + "idiot")  # the second has two pieces
     by_hand = pytest.approx([0.99825, 0.658758, 0.212884, 0.980795, 0.99702], abs=1e-6)

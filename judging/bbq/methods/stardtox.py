@@ -21,13 +21,13 @@ from parley.scenarios.bbq import LETTERS
 JUDGE = Prompt.load("stardtox/support_judge")
 SUPPORT = Prompt.load("stardtox/support")
 REVISE = Prompt.load("stardtox/revise_answer")
+JUDGE_TOKENS = 160
 
 
 class SupportSettings(BaseModel, extra="forbid", frozen=True):
     support: float = Field(80, ge=0, le=100, description="an answer is accepted if its support is at least this")
     max_iterations: int = Field(2, ge=0, description="maximum revisions of an answer")
     judge: str | None = Field(None, description="judge's model (default: the model under test)")
-    judge_tokens: int = Field(160, ge=16, description="maximum length of the judge's reply, in tokens")
 
 
 class StardtoxMethod:
@@ -46,7 +46,7 @@ class StardtoxMethod:
 
     async def solve(self, task: Task, context: BbqContext) -> Solved:
         judge = Persona("Support", JUDGE.text, self.settings.judge)
-        options = {**context.options, "max_tokens": self.settings.judge_tokens}
+        options = {**context.options, "max_tokens": JUDGE_TOKENS}
         loop = Critique(
             solver(),
             {"support": Evaluator(judge, Assessment, SUPPORT.text, options)},

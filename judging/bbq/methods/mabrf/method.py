@@ -28,12 +28,10 @@ class MabrfSettings(BaseModel, extra="forbid", frozen=True):
 
 class SearchSettings(MabrfSettings):
     engine: str = Field("duckduckgo", description="search engine: duckduckgo, folder:DIR, …")
-    queries: int = Field(5, ge=1, description="number of queries to request from the model")
     searched: int = Field(3, ge=1, description="number of queries to search; those that name a group come first")
     search_model: str | None = Field(
         None, description="model that writes queries and summaries (default: the model under test)"
     )
-    results: int = Field(5, ge=1, description="number of results to read per query")
 
 
 class Mabrf:
@@ -73,12 +71,7 @@ class MabrfSearch(Mabrf):
     def __init__(self, settings: SearchSettings) -> None:
         super().__init__(settings)
         self.engine = make_engine(settings.engine)
-        self.search = SearchAgent(
-            self.engine,
-            queries=settings.queries,
-            searched=settings.searched,
-            results=settings.results,
-        )
+        self.search = SearchAgent(self.engine, searched=settings.searched)
 
     def sources(self) -> Mapping[str, str]:
         """Hashes of what is searched, if the engine knows: a run only resumes with the same documents."""
