@@ -49,7 +49,7 @@ def test_what_two_runs_found_about_the_same_identities_is_shown_side_by_side(fli
         "flips.sqlite": forest(line("black − white", 0.25, 0.1, 0.4, **both), line("black − asian", 0.5, None, None)),
         "quick.sqlite": forest(line("black − white", -0.5, None, None, **both)),
     }
-    page = open_page(shared_viewer + "label?run=flips.sqlite")
+    page = open_page(shared_viewer + "run?run=flips.sqlite&tab=config")
 
     def answer(query, json):
         page.route(f"**/api/{query}", lambda route: route.fulfill(json=json))

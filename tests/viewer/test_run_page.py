@@ -135,7 +135,7 @@ def test_pages_fit_a_phone_and_everybody_can_read_them(malibu, shared_viewer, op
     with RunFile.open(malibu) as file:
         unit = file.rows("SELECT id FROM units WHERE id LIKE 'p2%'")[1][0][0]
     run = "run?run=quick.sqlite"
-    for path in ("", run, f"{run}&tab=config", f"unit?run=quick.sqlite&unit={unit}", "label?run=quick.sqlite"):
+    for path in ("", run, f"{run}&tab=config", f"unit?run=quick.sqlite&unit={unit}"):
         page.goto(shared_viewer + path)
         expect(page.locator("h1")).to_be_visible()
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path

@@ -96,7 +96,7 @@ def test_runs_are_sorted_chosen_and_compared_by_keyboard(shelf, shared_viewer, o
 
 
 def test_the_list_shows_another_finding_where_the_main_question_has_none(flips, shared_viewer, open_page):
-    page = open_page(shared_viewer + "label?run=flips.sqlite")
+    page = open_page(shared_viewer + "run?run=flips.sqlite&tab=config")
     main = {"question": "Do scores differ?", "answer": "Undecided.", "shown": 0, "prefix": "SIMULATED. "}
     others = [{"question": f"Question {n}?", "answer": f"Answer {n}.", "shown": 1} for n in (1, 2, 3)]
     page.route("**/api/headline?*", lambda route: route.fulfill(json={"headline": main, "also": others}))
