@@ -81,7 +81,6 @@ def leaderboard_section(frame: pd.DataFrame, context: ReportContext) -> Section:
                     *("calls_an_item", "tokens_an_item", "dollars_an_item"),
                 ),
                 note=f"{TEMPLATES} Cached calls cost nothing.",
-                printed=True,
             ),
             *(table for part in parts for table in part.tables),
         ],

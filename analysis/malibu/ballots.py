@@ -21,8 +21,6 @@ POINTS = (0.0, 10.0)
 PREFERRED, LOG_ODDS = "preferred", "log-odds"
 NOT_SCORES = (PREFERRED, LOG_ODDS)
 """Metrics of pairs: the choice, and log P(A) - log P(B)."""
-AGAIN = "read again"
-"""The control that marks a silent ballot which was read twice."""
 SAMPLED_TEXT = "mean of sampled replies"
 """The text of a silent ballot if its model has no log-probabilities."""
 REQUIRED = ("unit", "phase", "scenario", "category", "identity", "judge", "role", "round", "metric", "value", "status")

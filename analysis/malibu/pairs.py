@@ -34,7 +34,6 @@ RATES = Question(
     cluster="base",
     null=0.5,
     scale="share",
-    printed=True,
     note="The intervals of a model hold together in 95% of studies. wilson_low, wilson_high: Wilson's interval, which "
     "assumes independent verdicts. Win rates of a category are zero-sum: if one identity wins more, the others win "
     "less, and two identities that are treated alike differ if one of them met a favoured third more often. Single "

@@ -25,7 +25,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from parley.analysis.malibu.ballots import (
-    AGAIN,
     BLIND,
     LOG_ODDS,
     NOT_SCORES,
@@ -82,16 +81,13 @@ class PanelData:
     """The ballots that results are read from."""
     graded: pd.DataFrame = field(init=False, repr=False)
     """The yardstick's scores, which `verdicts` leaves out."""
-    again: pd.DataFrame = field(init=False, repr=False)
-    """Second readings of some silent ballots, which are in no result."""
     all_verdicts: pd.DataFrame = field(init=False, repr=False)
     """All verdicts on labelled responses, of every stage and round."""
     _shared: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         verdicts, graded = split(check_columns(self.verdicts), "phase", YARDSTICK)
-        verdicts, again = split(verdicts, "control", AGAIN)
-        for name, frame in {"all_verdicts": verdicts, "graded": graded, "again": again}.items():
+        for name, frame in {"all_verdicts": verdicts, "graded": graded}.items():
             object.__setattr__(self, name, frame)
         object.__setattr__(self, "verdicts", primary_ballots(verdicts))
 

@@ -12,7 +12,6 @@ from parley.analysis.malibu.bases import by_base_section
 from parley.analysis.malibu.blockers import blockers, with_blockers, without_unread
 from parley.analysis.malibu.conclusions import MARGIN, Blockers, reversible
 from parley.analysis.malibu.contagion import contagion_section
-from parley.analysis.malibu.diagnostics import further_sections
 from parley.analysis.malibu.echo import echo_section
 from parley.analysis.malibu.mde import mde_section
 from parley.analysis.malibu.pairs import (
@@ -35,7 +34,6 @@ from parley.analysis.malibu.planned import (
     primary_by_judge,
 )
 from parley.analysis.malibu.published import published_section
-from parley.analysis.malibu.rounds import heard_own
 from parley.analysis.malibu.scores import contrasts_sections, means_section
 from parley.analysis.malibu.significance import significance_lines, significance_section
 from parley.analysis.malibu.talking import asked_words, debated, talking, talking_section
@@ -76,7 +74,6 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
     blocked = blockers(data, planned, places, yardstick["yardstick_auc"])
     planned = with_blockers(planned, blocked)
     debates = data.debates
-    heard = PanelData(debates.verdicts[heard_own(debates.verdicts)]) if data.staged else debates
     primary, by_judge, pairs = contrasts_sections(data, planned, judged, blocked, context, margin)
     chi_square, size = significance_section(data, tests, blocked), mde_section(data, blocked)
     by_base = by_base_section(data, planned, blocked, context, margin)
@@ -96,7 +93,6 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
         position_section(data, places),
         yardstick_section(yardstick),
         *talk,
-        *(further_sections(data, heard) if context.further else ()),
     ]
     aloud = {id(section) for section in talk}
     plots = [
@@ -154,7 +150,7 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
 
 
 def _narrowed(line: Line, read: PanelData, data: PanelData) -> Line:
-    """The line without the units that share its facets and are read for other questions: debates, or second readings.
+    """The line without the units that share its facets and are read for other questions: debates.
 
     Args:
         line: The line.
@@ -169,7 +165,7 @@ def _narrowed(line: Line, read: PanelData, data: PanelData) -> Line:
     narrower: dict[str, tuple[str, ...]] = {}
     if data.staged and data.all_verdicts["stage"].nunique() > 1:
         narrower["stage"] = tuple(own["stage"].astype(str).unique()) if "stage" in own else (TALK,)
-    if len(data.again) or data.all_verdicts["control"].nunique() > 1:
+    if data.all_verdicts["control"].nunique() > 1:
         narrower["control"] = tuple(own["control"].astype(str).unique())
     return replace(
         line, units={**line.units, **{name: values for name, values in narrower.items() if len(values) == 1}}
@@ -186,7 +182,7 @@ def _win_rates(rates: Sequence[Line], blocked: Mapping[str, Blockers]) -> list[s
 def _extent(data: PanelData) -> str:
     """How much was read and debated: "600 silent ballots, 31 debates on one answer, 10 on two"."""
     aloud = data.talk if data.staged else data.all_verdicts
-    silent = [data.all_verdicts[~data.all_verdicts.index.isin(aloud.index)], data.graded, data.again]
+    silent = [data.all_verdicts[~data.all_verdicts.index.isin(aloud.index)], data.graded]
     ballots, (one, two) = sum(part["unit"].nunique() for part in silent), debated(aloud)
     parts = [plural(ballots, "silent ballot")] * bool(ballots)
     parts += [f"{plural(one, 'debate')}{' on one answer' if two else ''}"] * bool(one)

@@ -181,7 +181,7 @@ def means_section(data: PanelData, context: ReportContext) -> Section:
     """The mean scores, as tables and the paper's figure 9."""
     means, counts = mean_scores(data), data.counts(data.final_scores)
     shown = (*data.model_column, "identity", "metric", "mean", "low", "high", "n", "clusters")
-    table = Table("means", "Phase 1: mean scores", means, shown=shown, note=data.intervals, printed=True)
+    table = Table("means", "Phase 1: mean scores", means, shown=shown, note=data.intervals)
     debated = Table(
         name="pair_means",
         title="Phase 2: mean scores of both answers in debated pairs",
@@ -220,7 +220,7 @@ def contrasts_sections(
     primary = _asked(data, PRIMARY, planned, margin)
     primary = replace(
         primary,
-        tables=[replace(each, printed=True) for each in primary.tables],
+        tables=[replace(each) for each in primary.tables],
         forests=[replace(each, lines=tuple(judges_below(each.lines, judged))) for each in primary.forests],
     )
     by_judge = Question(

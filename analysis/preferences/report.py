@@ -50,12 +50,10 @@ def preference_report(
     shown = ("predictor", "estimate", "low", "high", "p_adjusted", "words_minus")
     rows = table(lines).drop(columns="family")
     tables = [
-        Table("shortcuts", "What predicts which text was chosen", rows, shown, METHOD, printed=True),
-        Table(
-            "rounds", "Round of the chosen text, against that of the rejected one", audit.by_round(pairs), printed=True
-        ),
-        Table("speakers", "Who was chosen over whom", audit.by_speaker(pairs), printed=True),
-        Table("repetitions", "Repeated pairs and texts", repeated, printed=True),
+        Table("shortcuts", "What predicts which text was chosen", rows, shown, METHOD),
+        Table("rounds", "Round of the chosen text, against that of the rejected one", audit.by_round(pairs)),
+        Table("speakers", "Who was chosen over whom", audit.by_speaker(pairs)),
+        Table("repetitions", "Repeated pairs and texts", repeated),
         Table("features", "Strongest features of each predictor", audit.strongest(found)),
     ]
     return Report(

@@ -95,7 +95,6 @@ def compare(
             arms="side",
             scale=scale,
             note=f"{against}, on {shared}. Clusters are {kind}; p_mcnemar takes every unit as independent.",
-            printed=True,
         )
         for (name, ask, axis, scale), kind in zip(ASKED, kinds, strict=True)
     ]

@@ -143,7 +143,6 @@ def _gaps(frame: pd.DataFrame, by: tuple[str, ...], kind: str) -> tuple[list[Lin
         cluster=kind,
         facets={"identity": (("identity", "stored"),), "metric": ()},
         note=f"First minus second within each {kind}; n counts pairs of means.",
-        printed=True,
     )
     stored = frame["identity"].astype(str)
     named = frame.assign(stored=stored, identity=stored.replace("", UNNAMED))
@@ -182,7 +181,7 @@ def _means(frame: pd.DataFrame, keys: Sequence[str], kind: str) -> Section:
         (forest,) = section(Question(name="means", ask=ask, measures={"mean": metric}, cluster=kind), own).forests
         forests.append(replace(forest, name=f"means-{number}", constant=_constant(own, kind)))
     every = table([line for own in lines.values() for line in own])
-    means = Table("means", f"Means, clustered by {kind}", every, shown=(*keys, *SHOWN), printed=True)
+    means = Table("means", f"Means, clustered by {kind}", every, shown=(*keys, *SHOWN))
     return Section(tables=[means], forests=forests)
 
 

@@ -141,7 +141,7 @@ def gap_table(lines: Sequence[Line], note: str = "") -> Table:
     hidden = ("p", "related", "missing", "against")
     rows = table(lines)
     shown = tuple(name for name in rows if name not in hidden)
-    return Table("optimism_gap", title, rows, shown, f"{note} {NOTE}".strip(), printed=True)
+    return Table("optimism_gap", title, rows, shown, f"{note} {NOTE}".strip())
 
 
 def _measure(lines: Sequence[Line]) -> str:

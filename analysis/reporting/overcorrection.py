@@ -55,7 +55,7 @@ def overcorrection_section(changes: pd.DataFrame, by: Iterable[str]) -> Section:
         changes: From `by_iteration`.
         by: The columns that name a group.
     """
-    table = Table("overcorrection", "What else revisions changed (%)", changes, note=NOTE, printed=True)
+    table = Table("overcorrection", "What else revisions changed (%)", changes, note=NOTE)
     return Section(tables=[table], warnings=list(_emptied(changes, list(by))))
 
 

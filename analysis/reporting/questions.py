@@ -119,7 +119,6 @@ class Question:
         also: Further numbers of a contrast: the measure that each is for, and how it is made from the values of both
             arms: {"p_mcnemar": ("correct", mcnemar_p)}.
         note: What a reader must know about the numbers.
-        printed: Whether a terminal shows the table.
     """
 
     name: str
@@ -141,7 +140,6 @@ class Question:
     facets: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
     also: Mapping[str, tuple[str, Callable[[pd.Series, pd.Series], float]]] = field(default_factory=dict)
     note: str = ""
-    printed: bool = False
 
     @property
     def reference(self) -> float | None:
@@ -387,7 +385,7 @@ def section(question: Question, lines: Sequence[Line], say: Sentence | None = No
     speak = say or partial(_sentence, question)
     rows = table(lines)
     return Section(
-        tables=[Table(question.name, question.ask, rows, _telling(rows), note, printed=question.printed)],
+        tables=[Table(question.name, question.ask, rows, _telling(rows), note)],
         forests=list(forests.values()),
         words=[speak(line, forests[line.measure]) for line in drawn(sorted(said, key=lambda line: line.secondary))],
     )

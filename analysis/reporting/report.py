@@ -42,7 +42,6 @@ class ReportContext:
         model_cautions: Those of `cautions` that say what is known of the models as judges, by model. A report that
             measures the same leaves them out.
         runs: The runs that the verdicts are from, as `Report.runs`.
-        further: Whether to add tables that no result rests on (`--all`).
     """
 
     title: str = ""
@@ -55,7 +54,6 @@ class ReportContext:
     cautions: Sequence[str] = ()
     model_cautions: Mapping[str, str] = field(default_factory=dict)
     runs: Sequence[Mapping[str, Any]] = ()
-    further: bool = False
 
     @property
     def small_print(self) -> str:
@@ -77,7 +75,6 @@ class Table:
         frame: The rows.
         shown: Columns that a page or terminal has room for; (): all. Files always have all of them.
         note: Explanation below the table.
-        printed: Whether a terminal shows the table.
     """
 
     name: str
@@ -85,7 +82,6 @@ class Table:
     frame: pd.DataFrame
     shown: tuple[str, ...] = ()
     note: str = ""
-    printed: bool = False
 
     def view(self) -> pd.DataFrame:
         """The columns to show; `note` only if some row has one."""

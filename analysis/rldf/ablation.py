@@ -56,7 +56,6 @@ AGAINST = Question(
     family=(),
     facets=FACETS | {"setting": ()},
     note=f"{SHARED} The first referee's lines are planned; the blind one's are a second family.",
-    printed=True,
 )
 LEVELS = Question(
     name="last_round",
@@ -66,7 +65,6 @@ LEVELS = Question(
     cluster="topic",
     facets=AGAINST.facets,
     note=f"{SHARED} {CLUSTERS}",
-    printed=True,
 )
 HIGH = replace(
     LEVELS,
@@ -75,7 +73,6 @@ HIGH = replace(
     measures={"high": SHARES.measures["high"]},
     level=share,
     scale="share",
-    printed=False,
 )
 Runs = Mapping[str, tuple[Mapping[str, Any], pd.DataFrame]]
 """The config and the verdicts of each run, by its name."""

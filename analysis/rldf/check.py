@@ -55,7 +55,6 @@ RIGHT = Question(
     null=0.5,
     scale="share",
     note=f"Ties count as half. Corrected over types. A referee needs {USEFUL} with both questions.",
-    printed=True,
 )
 
 

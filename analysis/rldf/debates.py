@@ -60,7 +60,6 @@ CHANGE = Question(
     facets=FACETS,
     note="Clusters are topics; below 0 the score fell. All roles by the first referee are planned; all other lines are "
     "a second family.",
-    printed=True,
 )
 ROUNDS = Question(
     name="by_round",
@@ -70,7 +69,6 @@ ROUNDS = Question(
     cluster="topic",
     facets=FACETS,
     note=CLUSTERS,
-    printed=True,
 )
 SHARES = replace(
     ROUNDS,
@@ -79,7 +77,6 @@ SHARES = replace(
     measures={"high": f"statements with a score above {THRESHOLD:g}", "unread": "scores that could not be read"},
     level=share,
     scale="share",
-    printed=False,
 )
 
 

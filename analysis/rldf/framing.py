@@ -53,7 +53,6 @@ LEVELS = Question(
     cluster="topic",
     facets={"framing": ()},
     note="biases: the number the model gave; named: the number it listed. Unreadable replies are left out.",
-    printed=True,
 )
 ANY = replace(
     LEVELS,
@@ -63,7 +62,6 @@ ANY = replace(
     level=share,
     scale="share",
     note="Unreadable replies are left out.",
-    printed=False,
 )
 
 

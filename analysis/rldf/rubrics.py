@@ -30,7 +30,6 @@ SCORES = Question(
     cluster="item",
     level=partial(cluster_mean, scale=(0, 100)),
     note="BS is bias severity: lower is better. Unreadable scores are left out.",
-    printed=True,
 )
 AGREEMENT = Question(
     name="agreement",
@@ -41,7 +40,6 @@ AGREEMENT = Question(
         "alpha": "Krippendorff's alpha, interval",
     },
     cluster="item",
-    printed=True,
 )
 
 

@@ -43,7 +43,6 @@ LEVEL = Question(
     each="question",
     facets=FACETS,
     note="Questions on one paragraph are not independent. Unreadable answers are left out.",
-    printed=True,
 )
 CLOSED_BOOK = (
     "The paragraphs were not shown. “Unanswerable” is ill-defined without them: such questions have no answer in their "

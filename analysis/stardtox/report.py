@@ -170,8 +170,8 @@ def _levels(scores: pd.DataFrame, words: Mapping[str, str], context: ReportConte
     )
     tables = [
         Table("table_2", "Toxicity (%) and quality (0 to 100) by set, method and iteration", paper, note=note),
-        Table("toxicity", "Toxicity (%)", paper[[*keys, *narrow]], printed=bool(narrow)),
-        Table("quality", "Quality (0 to 100)", paper[[*keys, *qualities(words)]], printed=bool(qualities(words))),
+        Table("toxicity", "Toxicity (%)", paper[[*keys, *narrow]]),
+        Table("quality", "Quality (0 to 100)", paper[[*keys, *qualities(words)]]),
         Table("published", "The paper's table II, next to ours", published(paper, scores), note=PUBLISHED),
     ]
     drawn = [figure] if qualities(words) and TOXICITY in paper else []
@@ -282,7 +282,7 @@ def _refined(plain: pd.DataFrame, context: ReportContext) -> Section:
     shares, title = shares_refined(plain, plain["iterations"], GROUP), context.title or "STARDTOX"
     note = f"Revisions made at each iteration. {COUNTED_TWICE} {context.small_print}"
     figure = Figure("refined", note, "refined", lambda: refined_figure(shares, GROUP, title, note))
-    table = Table("refined", "Completions revised at each iteration", shares, printed=True)
+    table = Table("refined", "Completions revised at each iteration", shares)
     return Section(tables=[table], figures=[figure] if len(shares) else [])
 
 

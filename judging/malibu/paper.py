@@ -6,7 +6,7 @@ judges speak in a fixed order from the beginning; settings given with `--design 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from pydantic import BaseModel
 
@@ -55,9 +55,6 @@ class PaperDesign:
 
     def notes(self, models: Sequence[str], *, dry_run: bool) -> Iterator[str]:
         yield from ()
-
-    def again(self, unit: Unit, model: str) -> Iterable[Unit]:
-        return ()
 
     def units(self) -> Iterator[Unit]:
         """Every scenario's singles and pairs."""

@@ -19,7 +19,6 @@ from functools import cached_property
 from hashlib import sha256
 
 from parley.agents import Persona, SilentBallot, seed_from
-from parley.agents.providers import provider_of
 from parley.base.errors import ConfigError
 from parley.base.text import plural
 from parley.judging.ballots import PREFERRED
@@ -37,8 +36,6 @@ LOWEST, HIGHEST = 1, 9
 """The scale of scores."""
 GRADED = 3
 """The phase of graded responses."""
-REPEATED_SHARE = 0.05
-"""The share of ballots that are read twice if the model's server may answer differently the next time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,14 +208,6 @@ class SilentBallots:
         blank: dict[str, FacetValue] = {"category": "", "identity": "", "control": ""}
         return Unit(unit_id, {**self._facets(phase, scenario, None), **blank, **facets})
 
-    def again(self, units: Iterable[Unit], model: str) -> Iterator[Unit]:
-        """The units of a model that are read twice, drawn by the seed; none where the second reading is the same."""
-        if provider_of(model).in_process:  # the same ballot gives the same numbers
-            return
-        for unit in units:
-            if unit.facets["phase"] == 1 and _share(self.settings.seed, unit.id) < REPEATED_SHARE:
-                yield Unit(f"{unit.id}/again", {**unit.facets, "repeat": 1, "control": "read again"})
-
     def _facets(
         self, phase: int, scenario: Scenario, wording: LabelWording | None, category: str = ""
     ) -> dict[str, FacetValue]:
@@ -330,7 +319,3 @@ class SilentBallots:
             question=ask or self.wordings.question_by_id(str(facets["question"])),
             ties=self.settings.ties,
         )
-
-
-def _share(*parts: object) -> float:
-    return seed_from(*parts) / 2**31

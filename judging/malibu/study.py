@@ -95,11 +95,10 @@ class Malibu:
     def plan(self) -> Iterator[Unit]:
         """Models are the inner loop, so that an interrupted run has the same units for all of them."""
         several = len(self.config.model) > 1
-        for item in self.design.units():
+        for unit in self.design.units():
             for model in self.config.model:
-                for unit in (item, *self.design.again(item, model)):
-                    name = f"{unit.id}/@{model}" if several else unit.id
-                    yield Unit(name, {**unit.facets, "model": model})
+                name = f"{unit.id}/@{model}" if several else unit.id
+                yield Unit(name, {**unit.facets, "model": model})
 
     def reads_aloud(self, unit: Unit) -> bool:
         """Whether the terminal shows what is said in a unit: true for the only debate of a run."""

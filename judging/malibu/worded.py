@@ -6,7 +6,7 @@ debates a sample, and in `talk` everything.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
 from parley.agents import ConfigError, Models, Persona, seed_from
@@ -124,10 +124,6 @@ class WordedDesign:
         for repeat in range(self._config.repeats):
             units = (unit for scenario in scenarios for unit in self.talk.units(scenario, phases, repeat))
             yield from islice(units, most)
-
-    def again(self, unit: Unit, model: str) -> Iterable[Unit]:
-        """The unit read a second time, if it was drawn for that."""
-        return self.silent.again([unit], model) if unit.facets["stage"] == "silent" else ()
 
     def notes(self, models: Sequence[str], *, dry_run: bool) -> Iterator[str]:
         """Lines on sampled ballots, on wordings, and in a dry run filled wordings and what else could be asked."""

@@ -71,5 +71,5 @@ def _lines(report: Report) -> Iterator[Any]:
     for line in report.words:
         yield Text(f"- {visible(line)}")
     for table in report.tables:
-        if table.printed:
+        if table.name != "largest":
             yield plain_table(f"\n{table.title}", table.frame[list(SHOWN)])

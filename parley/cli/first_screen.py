@@ -1,7 +1,7 @@
 """The first screen of a report in the terminal: at most 28 lines, and what to type next.
 
 What was run comes first, then what invalidates results, the question and its answer, and words behind it. Everything
-else is on the page, in the viewer, and printed by `--all` and `--json`.
+else is on the page, in the viewer, and in `--json`.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def first_screen(
     example = find_example(report, paths)
     newest = newest_runs()[:1] == list(paths)
     # The newest run need not be named: the lines are shorter, and easier to type.
-    everything = shlex.join(["parley", "report", *([] if newest else map(str, paths)), *typed, "--all"])
+    everything = shlex.join(["parley", "report", *([] if newest else map(str, paths)), *typed, "--json"])
     above = [
         *_header(report, width),
         *_cautions(report.cautions, width, everything),

@@ -1,4 +1,4 @@
-"""`parley report RUN…`: the first screen in the terminal, or all of it; a page, tables and figures as files."""
+"""`parley report RUN…`: one screen in the terminal; a page, tables and figures as files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pydantic import Field
 from rich.console import Console
 from rich.text import Text
 
-from parley.base.text import plural, visible
+from parley.base.text import visible
 from parley.cli.audit import dataset_report, is_dataset
 from parley.cli.command import Answer, Command
 from parley.cli.flags import Positional, Repeated, as_flags
@@ -22,8 +22,6 @@ from parley.runs import explain_damage
 from parley.runs.example import example_runs
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from parley.analysis.reporting.report import Report as Results
 
 
@@ -47,9 +45,6 @@ class Report(Command):
         "double", description="width of forest plots: one journal column (3.5 inches) or two (7.2 inches)"
     )
     files: bool = Field(True, description="print only, write nothing")
-    all: bool = Field(
-        False, description="print every sentence and the main tables, and write tables that no result rests on"
-    )
     labels: Repeated[list[Path]] = Field(
         [],
         title="FILE",
@@ -70,7 +65,7 @@ class Report(Command):
 
         if len(self.run) == 1 and is_dataset(self.run[0]):
             dataset = dataset_report(self.run[0], self.seed)
-            return Answer(dataset.data(), chain(everything(dataset), write_files(dataset, self.out)))
+            return Answer(dataset.data(), chain(dataset_lines(dataset), write_files(dataset, self.out)))
         paths = [example_runs()["silent"]] if self.example else self.run or [newest_run()]
         with explain_damage(*paths):  # even while it is drawn
             report = make_report(
@@ -79,15 +74,14 @@ class Report(Command):
                 seed=self.seed,
                 margin=self.margin,
                 study=self.study,
-                further=self.all,
                 labels=self.labels,
             )
             written = self.files and (not self.as_json or self.out is not None)
             folder = self.out or report_folder(paths[0])
             drawing = {"figures": self.figures, "formats": self.formats, "width": self.width}
             page = write_page(report, folder, **drawing) if written else None
-            if self.all or self.as_json:
-                return Answer(report.data(), chain(everything(report), where(page)))
+            if self.as_json:
+                return Answer(report.data(), ())
             from parley.cli.first_screen import first_screen  # it loads what makes jobs, and AutoGen
 
             return Answer(None, list(first_screen(report, paths, page, Console(), self._typed())))
@@ -131,45 +125,19 @@ def write_page(report: Results, folder: Path, **drawing: Any) -> Path:
 
 def write_files(report: Results, folder: Path | None) -> list[str]:
     """Write a report's files if there is a folder for them; where they are."""
-    return where(write_page(report, folder)) if folder else []
+    if not folder:
+        return []
+    page = write_page(report, folder)
+    return [f"page: {page}    tables and figures: {page.parent}"]
 
 
-def where(page: Path | None) -> list[str]:
-    return [f"page: {page}    tables and figures: {page.parent}"] if page else []
-
-
-def everything(report: Results) -> Iterator[Any]:
-    """All sentences and the main tables of a report."""
+def dataset_lines(report: Results) -> Iterator[Any]:
+    """The sentences and tables of a dataset's report."""
     yield Text(f"\n{visible(report.title)}", style="bold")
     if report.headline:
         yield Text(visible(report.headline.text), style="bold")
-    for run in report.runs:
-        units = run["units"]
-        cost = "cost unknown" if run["cost"] is None else f"${run['cost']:.2f}"
-        if (cache := run.get("prompt_cache")) and cache["prompt_tokens"]:
-            cost += (
-                f" · {cache['cached_tokens'] / cache['prompt_tokens']:.0%} of prompt tokens were in the server's cache"
-            )
-        yield Text(
-            f"{visible(run['file'])}: {plural(units['done'], 'unit')} done, {units['failed']:,} failed, "
-            f"{units['planned']:,} not yet run · {plural(run['calls'], 'call')}, "
-            f"{plural(run['tokens'], 'token')}, {cost}"
-        )
-    for line in report.cautions:
-        yield Text.assemble(("Caution:", "bold yellow"), f" {visible(line)}")
     for table in report.tables:
-        if table.printed and len(table.frame):
-            yield plain_table(table.title, _side_by_side(table.view()))
-    for line in report.sentences:
+        if table.name != "features":
+            yield plain_table(table.title, table.view())
+    for line in report.words:
         yield Text(f"- {visible(line)}")
-
-
-def _side_by_side(frame: pd.DataFrame) -> pd.DataFrame:
-    """Metrics as columns, where there is a mean over all of them; the interval is that of this mean."""
-    if not {"identity", "metric", "mean"} <= set(frame) or not (frame["metric"] == "all").any():
-        return frame
-    keys = [name for name in ("model", "identity") if name in frame]
-    wide = frame.pivot_table(index=keys, columns="metric", values="mean", sort=False, observed=True, dropna=False)
-    metrics = [name for name in wide.columns if name != "all"]
-    overall = frame[frame["metric"] == "all"].set_index(keys)[["low", "high"]]
-    return wide[[*metrics, *(["all"] if "all" in wide else [])]].join(overall).reset_index()

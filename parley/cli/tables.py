@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 import re
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
@@ -25,9 +24,7 @@ STYLE: dict[str, Any] = {
     "padding": (0, 1, 0, 0),
     "pad_edge": False,
 }
-INTERVAL, CONTRAST = "95% interval", "difference"
-MIN_TEXT = 12
-"""A column of texts is never narrower than this, or than its longest text."""
+INTERVAL = "95% interval"
 MAX_ROWS = 24
 """Rows of a table that are printed; the files have all of them."""
 
@@ -65,20 +62,17 @@ def interval(low: float, high: float, digits: int = 1) -> str:
     return "–" if math.isnan(low) else f"{low:.{digits}f} to {high:.{digits}f}"
 
 
-def plain_table(title: str, frame: pd.DataFrame, width: int | None = None) -> Table:
-    """A frame with each interval in one column. Text may wrap, numbers may not.
-
-    Columns that the terminal has no room for are left out, and named below the table.
+def plain_table(title: str, frame: pd.DataFrame) -> Table:
+    """A frame with each interval in one column. Numbers wrap where the terminal is too narrow for them.
 
     Args:
         title: Title of the table.
         frame: The rows.
-        width: Width of the terminal in characters (default: as it is).
     """
     import pandas as pd
 
     digits = _digits(frame)
-    frame = _interval_columns(_with_contrasts(frame), digits)
+    frame = _interval_column(frame, digits)
     more = f" ({plural(len(frame) - MAX_ROWS, 'more row')} in the files)" if len(frame) > MAX_ROWS else ""
     heads = {name: visible(str(name)).replace("_", " ") for name in frame.columns}
     precision = {"estimate": digits}
@@ -86,20 +80,15 @@ def plain_table(title: str, frame: pd.DataFrame, width: int | None = None) -> Ta
         name: [visible(_cell(name, value, precision.get(name, 2))) for value in frame[name].head(MAX_ROWS)]
         for name in frame.columns
     }
-    numeric = {name for name in frame.columns if pd.api.types.is_numeric_dtype(frame[name]) or INTERVAL in str(name)}
-    needed = {name: _needed(heads[name], cells[name], name in numeric) for name in frame.columns}
-    kept, left_out = _fitting(needed, width or Console().width)
-    missing = ", ".join(heads[name] for name in left_out)
-    note = f"Not shown, for lack of width: {missing} (widen the terminal, or use --json)" if left_out else None
-    table = Table(title=escape(visible(title + more)), caption=escape(note) if note else None, **STYLE)
-    for name in kept:
-        is_number = name in numeric
-        head = "\n".join(textwrap.wrap(heads[name], needed[name])) if is_number else heads[name]
-        table.add_column(escape(head), no_wrap=is_number, overflow="fold")
-    if left_out:
-        table.add_column("…", no_wrap=True)
-    for row in zip(*(cells[name] for name in kept), strict=True):
-        table.add_row(*map(escape, row), *(["…"] if left_out else []))
+    numeric = {name for name in frame.columns if pd.api.types.is_numeric_dtype(frame[name]) or name == INTERVAL}
+    table = Table(title=escape(visible(title + more)), **STYLE)
+    for name, head in heads.items():
+        if name in numeric:  # as narrow as its numbers and the words of its heading
+            longest = max(len(text) for text in ("", *head.split(), *cells[name]))
+            head = "\n".join(textwrap.wrap(head, longest))
+        table.add_column(escape(head), overflow="fold")
+    for row in zip(*cells.values(), strict=True):
+        table.add_row(*map(escape, row))
     return table
 
 
@@ -120,61 +109,12 @@ def _cell(name: object, value: Any, digits: int = 2) -> str:
     return format_cell(value)
 
 
-def _with_contrasts(frame: pd.DataFrame) -> pd.DataFrame:
-    """What is compared as one column, "female − male", where the frame has two for it."""
-    import pandas as pd
-
-    if not {"first", "second"} <= set(frame.columns) or pd.api.types.is_numeric_dtype(frame["first"]):
-        return frame  # a comparison of runs has their two values in these columns
-    pairs = zip(frame["first"], frame["second"], strict=True)
-    compared = [" − ".join(str(name) for name in pair if name == name and name not in ("", None)) for pair in pairs]
-    place = list(frame.columns).index("first")
-    rest = frame.drop(columns=["first", "second"])
-    rest.insert(min(place, len(rest.columns)), CONTRAST, compared)
-    return rest
-
-
-def _needed(head: str, cells: Sequence[str], is_number: bool) -> int:
-    """The fewest characters for a column: numbers and words of the heading stay whole, other texts wrap."""
-    words = max(map(len, head.split()), default=1)
-    longest = max(map(len, cells), default=1)
-    return max(words, longest if is_number else min(longest, MIN_TEXT))
-
-
-def _fitting(needed: Mapping[Any, int], width: int) -> tuple[list[Any], list[Any]]:
-    """The columns that fit, and those that do not: the last ones, but never what is estimated and concluded."""
-    kept: list[Any] = list(needed)
-    left_out: list[Any] = []
-    while sum(needed[name] + 2 for name in kept) + (3 if left_out else 0) > width:
-        droppable = [name for name in kept[1:] if name not in ("estimate", INTERVAL, "verdict", CONTRAST)] or kept[1:]
-        if not droppable:
-            break
-        left_out.insert(0, droppable[-1])
-        kept.remove(droppable[-1])
-    return kept, left_out
-
-
-def _interval_columns(frame: pd.DataFrame, digits: int) -> pd.DataFrame:
-    """`low` and `high` as one column, and likewise `x_low` and `x_high`; if a mean has two, the one over scenarios."""
-    import pandas as pd
-
-    names = {str(name) for name in frame.columns}
-    if not names & {"low", "cluster_low"}:
+def _interval_column(frame: pd.DataFrame, digits: int) -> pd.DataFrame:
+    """`low` and `high` as one column."""
+    if "low" not in frame:
         return frame
-    dropped = {"n", "clusters"} | ({"low", "high"} if "cluster_low" in names else set())
-    columns: dict[str, Any] = {}
-    for name in map(str, frame.columns):
-        stem = name.removesuffix("low")
-        if name in dropped or (name.endswith("high") and f"{name.removesuffix('high')}low" in names):
-            continue
-        if stem != name and f"{stem}high" in names:
-            ends = zip(frame[name], frame[f"{stem}high"], strict=True)
-            head = INTERVAL if stem in ("", "cluster_") else f"{stem}{INTERVAL}"
-            decimals = digits if head == INTERVAL else 2
-            columns[head] = [
-                f"{_cell('', low, decimals)} to {_cell('', high, decimals)}" if high - low < math.inf else "–"
-                for low, high in ends
-            ]
-        else:
-            columns[name] = frame[name]
-    return pd.DataFrame(columns, index=frame.index)
+    intervals = [
+        f"{_cell('', low, digits)} to {_cell('', high, digits)}" if high - low < math.inf else "–"
+        for low, high in zip(frame["low"], frame["high"], strict=True)
+    ]
+    return frame.assign(low=intervals).rename(columns={"low": INTERVAL}).drop(columns="high")

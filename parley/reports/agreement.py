@@ -55,7 +55,7 @@ def with_labels(report: Report, run: Path, labels: Sequence[Path]) -> Report:
     note = (
         "difference: the judges' mean minus the people's. n: scores; clusters: bases, topics, questions or paragraphs."
     )
-    table = Table("labels", "Agreement of people with each other and with the judges", frame, SHOWN, note, printed=True)
+    table = Table("labels", "Agreement of people with each other and with the judges", frame, SHOWN, note)
     metric = scores["metric"].iloc[0]
     found = [
         f"{line.about['between']} {line.estimate:.2f} ({format_interval(line.low, line.high) or 'no interval'})"

@@ -76,7 +76,6 @@ def make_report(
     seed: int = 0,
     margin: float | None = None,
     study: str | None = None,
-    further: bool = False,
     labels: Sequence[Path] = (),
 ) -> Report:
     """One report on one or several runs of the same study.
@@ -87,7 +86,6 @@ def make_report(
         seed: The seed of the draws.
         margin: The difference that still counts as none, for reports that test equivalence (default: the planned one).
         study: A user's own study as file.py:Class, whose report to use.
-        further: Whether to add tables that no result rests on.
         labels: CSV files with people's scores of one run's texts.
     """
     check_draws(draws, seed)
@@ -98,7 +96,7 @@ def make_report(
     # Texts as Python objects, as where pyarrow is not installed: with its arrays a report takes a quarter longer.
     with explain_damage(*paths), pd.option_context("mode.string_storage", "python"):
         runs = [load_run(path) for path in different(paths)]
-        made = _report(runs, draws=draws, seed=seed, margin=margin, study=study, further=further)
+        made = _report(runs, draws=draws, seed=seed, margin=margin, study=study)
     if not labels:
         return made
     from parley.reports.agreement import with_labels  # it loads the studies, and AutoGen with them
@@ -106,9 +104,7 @@ def make_report(
     return with_labels(made, paths[0], labels)
 
 
-def _report(
-    runs: Sequence[LoadedRun], *, draws: int, seed: int, margin: float | None, study: str | None, further: bool
-) -> Report:
+def _report(runs: Sequence[LoadedRun], *, draws: int, seed: int, margin: float | None, study: str | None) -> Report:
     studies = {run.study for run in runs}
     if len(studies) > 1:
         raise ConfigError(f"a report covers one study; these runs are of {', '.join(sorted(studies))}")
@@ -130,7 +126,6 @@ def _report(
         remarks=lambda: _remarks(runs),
         cautions=(*cautions_on(runs),),
         model_cautions=judging_cautions(models),
-        further=further,
         runs=tuple(run.record() for run in runs),
     )
     verdicts = pd.concat([run.verdicts for run in runs], ignore_index=True) if len(runs) > 1 else runs[0].verdicts

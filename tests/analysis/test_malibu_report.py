@@ -176,11 +176,10 @@ def test_nothing_to_report() -> None:
     empty = reported(whole_run(scenarios=1).iloc[:0])
     assert (empty.title, empty.words) == ("MALIBU", ("No labelled answer has a verdict yet.",))
     assert all(len(table.frame) == 0 for table in empty.tables)
-    unread = reported(whole_run(scenarios=10).assign(value=np.nan, text=None, status="unparsed"), further=True)
+    unread = reported(whole_run(scenarios=10).assign(value=np.nan, text=None, status="unparsed"))
     data = unread.data()
     assert {row["mean"] for row in data["means"]} == {row["estimate"] for row in data["differences"]} == {None}
     assert all(row["p"] is None and row["note"] for row in data["tests"])
-    assert all(row["estimate"] is None and row["note"] for row in data["agreement"])
     assert "replies gave no verdict" in unread.cautions[-1]
     assert "| female | all | – | – | – | 0 | 0 |" in markdown(unread.tables[0])
     alone = reported(whole_run(("female",)))

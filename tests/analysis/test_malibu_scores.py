@@ -1,4 +1,4 @@
-"""MALIBU's phase 1 by hand: the panel's score, means, differences on the same answers, conclusions, and agreement."""
+"""MALIBU's phase 1 by hand: the panel's score, means, differences on the same answers, and conclusions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import pytest
 from scipy import stats
 
 from parley.analysis.malibu import PanelData, differences, mean_scores
-from parley.analysis.malibu.diagnostics import agreement_lines, no_label_lines
 from parley.analysis.malibu.scores import PRINTED, _means
 from parley.analysis.malibu.significance import significance_lines
 from tests.analysis.verdicts import GENDER, as_table, comparison, pair_facets, single, study
@@ -173,16 +172,6 @@ def test_differences_are_taken_within_judges_and_within_bases_that_have_both() -
     assert pair(some)["clusters"] == 18
 
 
-def test_no_label_tells_whether_one_is_raised_or_the_other_lowered() -> None:
-    def lowers_male(row: Mapping[str, Any], label: str, rng: np.random.Generator) -> float:
-        return 8.0 - (label == "male") - 0.5 * (row["base"] == "b0")
-
-    table = as_table(no_label_lines, study((*GENDER, ""), bases=8, score=lowers_male)).set_index("identity")
-    assert table["estimate"].to_dict() == {"female": 0, "male": -1}
-    assert table.loc["male", "p_adjusted"] == 2 * 2 / 2**8, "eight bases of one sign; Holm over two"
-    assert as_table(no_label_lines, study(bases=8)).empty, "there is no such control"
-
-
 def of_family(frame: pd.DataFrame, family: str) -> pd.DataFrame:
     tests = as_table(significance_lines, frame)
     return tests[tests["family"].str.startswith(family)].set_index("metric")
@@ -231,43 +220,3 @@ def test_the_papers_printed_differences_add_up() -> None:
             if (x, third) in both and (third, y) in both:
                 for direct, first, second in zip(both[x, y], both[x, third], both[third, y], strict=True):
                     assert direct == pytest.approx(first + second, abs=0.0151)
-
-
-@pytest.mark.parametrize(
-    ("given", "measure", "estimate"),
-    [
-        # agreed 3 of 4; by chance (5/8)² + (3/8)² = 34/64; κ = (3/4 - 34/64) / (30/64) = 14/30
-        (["AA", "BB", "AA", "AB"], "kappa", 14 / 30),
-        (["AA", "AA", "AA", "AA"], "kappa", math.nan),  # judges who never differ
-        # seen: 2 · 1²; by chance 2 (6 · 35 - 13²) = 82 over all 6 · 5 ordered pairs; α = 1 - 5 · 2 / 82
-        ([(1, 1), (2, 2), (3, 4)], "alpha", 1 - 10 / 82),
-    ],
-)
-def test_agreement_by_hand(given: list[Any], measure: str, estimate: float) -> None:
-    rows = []
-    for n, pair in enumerate(given):
-        if measure == "kappa":
-            rows += comparison("female", "male", pair, f"s{n}")
-        else:
-            rows += [single(f"s{n}", "female", value, judge=f"J{judge}") for judge, value in enumerate(pair)]
-    (row,) = as_table(agreement_lines, pd.DataFrame(rows)).to_dict("records")
-    assert (row["measure"], row["judges"], row["n"] <= 8) == (measure, 2, True)
-    assert row["estimate"] == pytest.approx(estimate, nan_ok=True)
-    assert np.isnan([row["low"], row["high"]]).all(), "so few scenarios have no interval"
-    assert row["note"]
-
-
-def test_the_clusters_of_agreement_are_bases_and_a_verdict_given_twice_counts_once() -> None:
-    frame = study(("female",), bases=4, scenarios=3, judges=2, metrics=("Accuracy",), rounds=2)
-
-    def agreement(verdicts: pd.DataFrame) -> pd.DataFrame:
-        return as_table(agreement_lines, verdicts)
-
-    once = agreement(frame)
-    assert once["clusters"].tolist() == [4, 4]
-    assert once["note"].iloc[0] == "4 clusters: an interval needs 8"
-    assert agreement(frame.assign(base=""))["clusters"].tolist() == [12, 12], "without a base, scenarios"
-    first = frame[frame["round"] == 1].iloc[:2], frame[frame["round"] == 2].iloc[:1]
-    twice = agreement(pd.concat([frame, *(part.assign(value=0.0) for part in first)], ignore_index=True))
-    assert twice["estimate"].tolist() == once["estimate"].tolist()
-    assert twice["note"].iloc[0].endswith("2 repeated verdicts left out")

@@ -102,7 +102,7 @@ def test_a_run_begun_without_a_plan_resumes_gets_none_and_says_so(parley, done):
 
 
 def test_a_report_gets_the_planned_margin(parley, place, done):
-    result = parley("report", "a.sqlite", "--no-files", "--all", "--margin", "0.4", "--draws", "20")
+    result = parley("report", "a.sqlite", "--no-files", "--margin", "0.4", "--draws", "20")
     assert "made with a margin of ±0.4, and ±0.1 was planned" in " ".join(result.out.split())
     plan = info("a.sqlite")["analysis_plan"]
     Path("b.sqlite").write_bytes(done.read_bytes())

@@ -120,6 +120,6 @@ def test_cached_tokens_are_recorded_priced_and_shown(parley, server, run_file, m
     assert parley(*TINY_PANEL, "--out", "a.sqlite", "--model", server.model(prices)).status == 0
     cached, cost = run_file("a.sqlite").rows("SELECT DISTINCT cached_tokens, cost FROM calls")[0]
     assert (cached, cost) == (600, pytest.approx((400 * 10 + 600 * 1) / 1e6))
-    report = parley("report", "a.sqlite", "--no-files", "--all", "--draws", "20")
-    assert "of prompt tokens were in the server's cache" in " ".join(report.out.split())
+    (run,) = parley("report", "a.sqlite", "--json", "--draws", "20").json["runs"]
+    assert run["prompt_cache"] == {"cached_tokens": 600 * run["calls"], "prompt_tokens": 1000 * run["calls"]}
     assert "in the server's cache" in " ".join(parley("show", "a.sqlite", "p2/").out.split())

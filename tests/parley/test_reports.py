@@ -91,19 +91,17 @@ def test_cautions_are_one_list_wherever_they_are_shown(parley, place, monkeypatc
     page = unescape((place / "files" / "report.html").read_text("utf-8"))
     assert re.findall('<p class="caution">(.*?)</p>', page) == cautions
     before = sorted(place.rglob("*"))
-    everything = flat(parley("report", "early.sqlite", "--all", "--no-files", *FEW).out)
-    assert (sorted(place.rglob("*")), "page:" in everything) == (before, False)
-    assert everything.count("Caution: ") == 3
+    shown = parley("report", "early.sqlite", "--no-files", *FEW).out
+    assert (sorted(place.rglob("*")), "page:" in shown) == (before, False)
+    assert "Caution: sim/judge is SIMULATED" in shown
+    assert "and 2 more cautions: parley report early.sqlite --draws 50 --json" in shown
     monkeypatch.setattr("parley.viewer.headline._pictures", lambda report, tell: [])  # they take seconds
     with RunFile.open(place / "early.sqlite") as file:
         viewed = headline(file)
     assert viewed["cautions"] == cautions
     for line in cautions:
-        assert everything.count(line) == page.count(line) == 1, "said once"
+        assert page.count(line) == 1, "said once"
         assert line not in viewed["sentences"]
-    first = parley("report", "early.sqlite", "--no-files", *FEW).out
-    assert "Caution: sim/judge is SIMULATED" in first
-    assert "and 2 more cautions: parley report early.sqlite --draws 50 --all" in first
 
     assert parley(*TINY_PANEL, "--model", "sim/judge?female=+1", "--out", "whole.sqlite").status == 0
     compared = parley("compare", "early.sqlite", "whole.sqlite", "--json").json["cautions"]
@@ -119,17 +117,16 @@ def flat(text: str) -> str:
 def test_a_report_writes_a_page_tables_and_figures_beside_the_run(parley, run, place, data):
     (place / "b.sqlite").write_bytes(run.read_bytes())
     files = ("--figures", "all", "--formats", "svg", "--width", "single")
-    result = parley("report", "b.sqlite", *FEW, "--seed", 6, "--all", *files)
+    result = parley("report", "b.sqlite", *FEW, "--seed", 6, *files)
     assert result.status == 0
     page = place / "b-report" / "report.html"
     assert "page: b-report/report.html" in result.out
     assert "Settings: draws 50, seed 6, margin 0.1." in page.read_text("utf-8")
-    assert {"means", "differences", "win_rates", "agreement"} <= {file.stem for file in page.parent.rglob("*.csv")}
+    assert {"means", "differences", "win_rates"} <= {file.stem for file in page.parent.rglob("*.csv")}
     drawings = {file.stem: file for file in (page.parent / "figures").glob("*.svg")}
     assert drawings.keys() > {"scores", "matrix", "by-base", "win-rates", "forest-win_rates-rate", "forest-echo"}
     drawing = drawings["forest-differences-score"].read_text("utf-8")
     assert 'width="252pt"' in drawing, "3.5 inches"
-    assert "Phase 1: mean scores" in result.out
 
 
 def test_models_lose_their_options_if_their_names_still_differ(parley, both):
@@ -192,25 +189,19 @@ def test_a_comparison_with_an_unfinished_run(parley, both, place):
 
 
 @pytest.mark.parametrize("width", [200, 80, 40])
-def test_a_table_is_never_cut_without_saying_so(width):
-    columns = {"estimate": [3.901, 3.934], "low": [3.67, -10.81], "high": [4.13, 10.06]}
-    against = {"against_first": [nan, -0.234], "against_low": [-inf, -0.201], "against_high": [inf, 10.267]}
-    counts = {"reports_that_were_unreadable": [12345678, 2]}
-    frame = pd.DataFrame({"run": ["two roles in the first run", "five in the second"], **columns, **against, **counts})
+def test_a_table_is_never_cut(width):
+    columns = {"estimate": [3.901, 3.934, nan], "low": [3.67, -10.81, -inf], "high": [4.13, 10.06, inf]}
+    counts = {"reports_that_were_unreadable": [12345678, 2, 0]}
+    frame = pd.DataFrame({"run": ["two roles in the first run", "five in the second", "none"], **columns, **counts})
     console = Console(width=width, record=True, file=open(os.devnull, "w"))  # noqa: SIM115
-    console.print(plain_table("A table", frame, width))
+    console.print(plain_table("A table", frame))
     text = console.export_text()
-    cells = ["3.90", "3.93", "3.67 to 4.13", "−10.81 to 10.06", "−0.23", "−0.20 to 10.27", "12345678"]
     assert max(map(len, text.splitlines())) <= width
-    missing = [cell for cell in cells if cell not in text]
     assert "∞" not in text, "an interval without ends is a dash"
-    assert ("Not shown" in text) == bool(missing) == ("…" in text)
-    assert not missing or width < 80
-    said = " ".join(text.split())
-    heads = {"−0.23": "against first", "−0.20 to 10.27": "against 95% interval", "12345678": "unreadable"}
-    for cell, head in heads.items():
-        assert cell in text or head in said.partition("Not shown")[2]
-    assert "−10.81 to 10.06" in text or width < 60, "an estimate keeps its interval"
+    assert "…" not in text
+    if width >= 80:
+        for cell in ("3.90", "3.93", "3.67 to 4.13", "−10.81 to 10.06", "12345678"):
+            assert cell in text
 
 
 DECIMALS = {0.5: "0.50", 0.1: "0.10", 0.099: "0.099", 0.015: "0.015", 0.01: "0.010", 0.0099: "0.0099", 0.0: "0.00"}
@@ -219,8 +210,8 @@ DECIMALS = {0.5: "0.50", 0.1: "0.10", 0.099: "0.099", 0.015: "0.015", 0.01: "0.0
 @pytest.mark.parametrize("largest", DECIMALS)
 def test_a_table_of_small_estimates_has_more_decimals(largest):
     console = Console(width=80, record=True, file=open(os.devnull, "w"))  # noqa: SIM115
-    frame = pd.DataFrame({"estimate": [largest], "low": [-largest], "high": [largest], "n": [3], "too_high": [12]})
-    console.print(plain_table("A table", frame, 80))
+    frame = pd.DataFrame({"estimate": [largest], "low": [-largest], "high": [largest], "too_high": [12]})
+    console.print(plain_table("A table", frame))
     *_, cells, _ = console.export_text().splitlines()
     low = f"−{DECIMALS[largest]}" if largest else DECIMALS[largest]
     assert cells.split() == [DECIMALS[largest], low, "to", DECIMALS[largest], "12"], "what is too high is no interval"

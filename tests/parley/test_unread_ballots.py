@@ -111,7 +111,7 @@ def test_a_biased_judge_is_found_out_whatever_the_steady_mass_of_its_ballots(par
 def test_ballots_off_the_scale_for_everybody_are_all_unread_and_a_caution_says_what_to_type(parley, server):
     judge(server, lambda label, refusal, draw: score(7 - 3 * (label == "female"), 0.3))
     ran = parley(*RUN, "--model", server.model(), "--out", "a.sqlite")
-    assert (ran.status, ran.complaints) == (1, ["parley: none of 64 replies could be read (64 unparsed)"])
+    assert (ran.status, ran.complaints) == (1, ["parley: none of 60 replies could be read (60 unparsed)"])
     report = make_report([Path("a.sqlite")], draws=20)
     assert not [line for line in report.cautions if line.startswith("No verdict on ")]
     assert not report.forests
@@ -237,5 +237,5 @@ def test_cut_replies_are_counted_shown_and_cautioned(parley, server):
     assert cut == 18, "nine units of two rounds"
     assert "18 replies were cut off at the token limit" in result.out
     assert " · cut" in parley("show", "a.sqlite").out
-    report = " ".join(parley("report", "a.sqlite", "--no-files", "--all", "--draws", "20").out.split())
+    report = " ".join(parley("report", "a.sqlite", "--no-files", "--draws", "20").out.split())
     assert "18 of 72 replies (25%) reached the token limit and were cut off: raise --max-tokens" in report

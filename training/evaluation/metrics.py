@@ -72,7 +72,6 @@ def bbq_tables(verdicts: pd.DataFrame, baseline: str, *, draws: int = DRAWS, see
                 "system", "context", "measure", "difference", "low", "high", "p", "p_adjusted", "n", "clusters", "note",
             ),
             note="System minus baseline; Holm correction over the table.",
-            printed=True,
         ),
     ]  # fmt: skip
 
@@ -156,7 +155,6 @@ def rubric_tables(verdicts: pd.DataFrame, baseline: str) -> list[Table]:
             title="BS, CE and LS on held-out topics, 0 to 100",
             frame=rows,
             note=LOWER_IS_BETTER,
-            printed=True,
         ),
         Table(
             name="rubric_paired",
@@ -164,7 +162,6 @@ def rubric_tables(verdicts: pd.DataFrame, baseline: str) -> list[Table]:
             frame=tests.rename(columns={"first": "system", "estimate": "difference", "clusters": "topics"}),
             shown=("system", "metric", "difference", "low", "high", "p", "p_adjusted", "topics", "note"),
             note=LOWER_IS_BETTER,
-            printed=True,
         ),
     ]
 
@@ -233,7 +230,6 @@ def answers_table(texts: pd.DataFrame) -> Table:
         frame=pd.DataFrame(rows),
         note="Words per answer with 95% intervals; `distinct` is the share of different texts. Empty answers have no "
         "scores.",
-        printed=True,
     )
 
 
