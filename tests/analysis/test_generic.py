@@ -50,9 +50,9 @@ def test_three_lines_are_enough(tmp_path: Path) -> None:
     (test,) = report.table("tests").to_dict("records")
     assert test["statistic"] == pytest.approx(stats.ttest_1samp(GAPS, 0).statistic)
     assert report.data()["settings"] == {}, "nothing was drawn"
-    page = write(report, tmp_path).read_text("utf-8")
+    page = write(report, tmp_path / "report").read_text("utf-8")
     assert "Means, clustered by cluster" in page
-    assert (tmp_path / "figures" / "forest-differences-value.svg").exists()
+    assert (tmp_path / "report" / "figures" / "forest-differences-value.svg").exists()
 
 
 UNTESTED = "The effect of identity could not be tested: "

@@ -56,7 +56,6 @@ BAD: list[tuple[str, dict[str, Any], str, str]] = [
     ("rldf", OWN_BIAS, ROLE, "own.toml: role:"),
     ("rldf", OWN_BIAS, ROLE + '[[role]]\nname = "a"\nlabel = "a a"\n', "different names"),
     ("rldf", {"bias": "own.toml", "roles": 2}, ROLE + '[[role]]\nname = "B"\nlabel = "a B"\n', "needs its own topics"),
-    ("referee", {"model": "own.py:missing"}, OTHER, "is not a referee: expected a function"),
     ("rubric", OWN_DATA, '{"txt": "a"}\n', "line 1: has no field 'text'"),
     ("rubric", OWN_DATA, '{"text": "a"}\n{"text": " "}\n', "line 2: the field 'text' contains no text"),
     ("rubric", OWN_DATA, '{"text": 5}\n', "line 1: the field 'text' contains no text"),
