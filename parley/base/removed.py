@@ -33,7 +33,6 @@ REMOVED = {
     "--no-performance": "--without performance",
     "--calibration": "--criteria 'toxicity < 0.1' sets a threshold",
     "--export": "parley export RUN --to FOLDER",
-    "--host": "ssh -L 7575:localhost:7575 HOST, then open the viewer's address here",
     "--plan": "sqlite3 RUN \"SELECT value FROM run WHERE key LIKE 'analysis_plan%'\"",
     "--from": "parley power --sd, with the sd of the table mde of a similar run's report",
     "--all": "parley report RUN --json, or its page",
