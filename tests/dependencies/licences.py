@@ -126,7 +126,7 @@ def installed_packages() -> tuple[list[Package], list[str]]:
 PAGE_HEAD = """\
 # Licences of Parley's dependencies
 
-Read from the packages' metadata by `python -m tests.dependencies.licences --write`; without `--write` it prints which
+Read from the packages' metadata by `python -m tests.dependencies.licences --write`; without this flag it prints which
 extra needs a package. A test checks every installed package. Versions are in constraints.txt. Parley
 itself is MIT. Model weights have their own licences ([models](models.md)), and so have BBQ, SQuAD v2 and
 RealToxicityPrompts, none of which is shipped; the weights of the scorer `ngrams` were trained on RealToxicityPrompts

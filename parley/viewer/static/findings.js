@@ -14,13 +14,14 @@ function picture(run, { name, caption }) {
 }
 
 // The address of the units behind an estimate, those that show it most first, as `parley show --finding` lists them.
-function unitParams(run, { units, compared, estimate, reference }) {
+function unitParams(run, { measure, units, compared, estimate, reference }) {
   const facets = Object.entries(units || {});
   if (!facets.length) return null;
   const params = new URLSearchParams({ run, tab: "units", sort: compared ? "difference" : "score" });
   if (compared) params.set("between", JSON.stringify(compared));
   if (estimate >= (reference ?? 0)) params.set("desc", "1");
   for (const [name, values] of facets) for (const value of values) params.append(/^[fd]\./.test(name) ? name : `f.${name}`, value);
+  if (!(measure || "").includes("unread")) params.append("d.read", "something"); // no mean rests on units of which nothing was read
   return params;
 }
 

@@ -124,7 +124,9 @@ export class Units {
       const own = this.figures.length ? Array.from({ length: this.size }, (_, place) => this.figures[place]?.[0][name]) : [];
       const figures = Object.fromEntries(this.fields.map((field, nth) => [field, Array.from({ length: this.size }, (_, place) => own[place]?.[nth] ?? null)]));
       figures.flip = figures.choice.map((choice, place) => (this.partner[place] < 0 ? null : flipOf(choice, figures.choice[this.partner[place]])));
-      figures.filters = { "d.choice": figures.choice, "d.flip": figures.flip, "d.changed": figures.changed.map((changed) => (changed === null ? null : changed ? "changed" : "unchanged")), "d.parse": figures.parse };
+      // A unit of which nothing was read; one that is not indexed yet may still be.
+      const unread = (place) => this.figures[place] && figures.score[place] === null && figures.choice[place] === null;
+      figures.filters = { "d.read": Array.from({ length: this.size }, (_, place) => (unread(place) ? "nothing" : "something")), "d.choice": figures.choice, "d.flip": figures.flip, "d.changed": figures.changed.map((changed) => (changed === null ? null : changed ? "changed" : "unchanged")), "d.parse": figures.parse };
       for (const [key, values] of Object.entries(figures.filters)) figures.filters[key] = sortedLabels(column(values));
       this.byJudge.set(name, figures);
     }
