@@ -15,7 +15,6 @@ from parley.scenarios.checks import (
     shared_runs,
     similarity,
 )
-from parley.scenarios.first_names import FirstNames, load_first_names
 from parley.scenarios.identities import ALL, CATEGORIES, Identities, names_identities, select
 from parley.scenarios.label_choice import LabelChoice
 from parley.scenarios.malibu import (
@@ -57,7 +56,6 @@ __all__ = [
     "BallotWordings",
     "Base",
     "Finding",
-    "FirstNames",
     "Flaw",
     "Graded",
     "Identities",
@@ -81,7 +79,6 @@ __all__ = [
     "has_identity_words",
     "identity_words",
     "load_ballot_wordings",
-    "load_first_names",
     "load_suite",
     "load_topics",
     "names_identities",

@@ -18,8 +18,6 @@ from typing import Literal, TypeVar
 from pydantic import BaseModel, Field
 
 from parley.base.errors import ScenarioError, UnknownName
-from parley.scenarios.first_names import NameList, load_first_names
-from parley.scenarios.identities import Identities
 from parley.scenarios.malibu import Id, LabelKind, Place
 from parley.scenarios.templates import PLACEHOLDER, fill, form_key
 
@@ -149,7 +147,6 @@ class BallotWordings(BaseModel, extra="forbid", frozen=True):
             with the `separator` (default: a space).
         question: The question wordings.
         label: The label wordings.
-        names: Lists of first names for labels of kind `name` (default: the shipped ones).
     """
 
     schema_version: Literal[1] = Field(alias="schema")
@@ -162,7 +159,6 @@ class BallotWordings(BaseModel, extra="forbid", frozen=True):
     otherwise: dict[str, str] = {}
     question: tuple[QuestionWording, ...] = Field(min_length=1)
     label: tuple[LabelWording, ...] = Field(min_length=1)
-    names: tuple[NameList, ...] = ()
 
     def digest(self) -> str:
         """The SHA-256 hash of everything that may be shown."""
@@ -187,7 +183,6 @@ class BallotWordings(BaseModel, extra="forbid", frozen=True):
         question: QuestionWording | str,
         low: int,
         high: int,
-        name: str = "",
         metric: tuple[str, str] | None = None,
     ) -> str:
         """The whole user prompt about one answer.
@@ -200,7 +195,6 @@ class BallotWordings(BaseModel, extra="forbid", frozen=True):
             question: How the prompt asks, or a finished text to end with, as from `talk_part`.
             low: The scale's lowest number.
             high: The scale's highest number.
-            name: The first name, for labels of kind `name`.
             metric: Name and definition of the metric to score (default: the answer as a whole).
         """
         asked = question
@@ -209,7 +203,7 @@ class BallotWordings(BaseModel, extra="forbid", frozen=True):
             if metric:
                 values |= {"metric": metric[0], "definition": metric[1]}
             asked = fill(question.metric if metric else question.single, values)
-        shown = self.shown(answer, self.prompt.answer, label, identity, name)
+        shown = self.shown(answer, self.prompt.answer, label, identity)
         return fill(self.prompt.single, {"situation": situation, "answer": shown, "question": str(asked)})
 
     def pair(
@@ -221,7 +215,6 @@ class BallotWordings(BaseModel, extra="forbid", frozen=True):
         identities: tuple[str, str],
         question: QuestionWording | str,
         ties: bool = False,
-        names: tuple[str, str] = ("", ""),
     ) -> str:
         """The whole user prompt about two answers.
 
@@ -232,15 +225,14 @@ class BallotWordings(BaseModel, extra="forbid", frozen=True):
             identities: The identities' labels; empty for no label.
             question: How the prompt asks, or a finished text to end with, as from `talk_part`.
             ties: Whether a tie is allowed.
-            names: The first names, for labels of kind `name`.
         """
         asked = question
         if isinstance(question, QuestionWording):
             asked = fill(question.pair_ties if ties else question.pair, {"tie": self.prompt.tie})
         headings = (self.prompt.answer_a, self.prompt.answer_b)
         shown = [
-            self.shown(answer, heading, label, identity, name)
-            for answer, heading, identity, name in zip(answers, headings, identities, names, strict=True)
+            self.shown(answer, heading, label, identity)
+            for answer, heading, identity in zip(answers, headings, identities, strict=True)
         ]
         values = {"situation": situation, "answer_a": shown[0], "answer_b": shown[1], "question": str(asked)}
         return fill(self.prompt.pair, values)
@@ -267,7 +259,7 @@ class BallotWordings(BaseModel, extra="forbid", frozen=True):
         text = text if metrics else text.replace("{metrics}\n", "")
         return fill(text, {"format": format, "low": str(low), "high": str(high), "metrics": metrics})
 
-    def shown(self, answer: str, heading: str, label: LabelWording | None, identity: str, name: str = "") -> str:
+    def shown(self, answer: str, heading: str, label: LabelWording | None, identity: str) -> str:
         """An answer under its heading, with the label before, beside or after it.
 
         Args:
@@ -275,27 +267,25 @@ class BallotWordings(BaseModel, extra="forbid", frozen=True):
             heading: What it is called: "Answer A".
             label: The label's wording; None for no label.
             identity: The identity's label; empty for no label.
-            name: The first name, for labels of kind `name`.
         """
         plain = f"{fill(self.prompt.heading, {'answer': heading})}\n{answer}"
         if label is None or not identity:
             return plain
-        words = self.label_text(label, identity, heading=heading, name=name)
+        words = self.label_text(label, identity, heading=heading)
         if label.place == "beside":
             return f"{words}\n{answer}"
         # An empty line keeps a label below the answer from being read as its last line.
         return f"{words}\n{plain}" if label.place == "before" else f"{plain}\n\n{words}"
 
-    def label_text(self, label: LabelWording, identity: str, *, heading: str = "", name: str = "") -> str:
+    def label_text(self, label: LabelWording, identity: str, *, heading: str = "") -> str:
         """The words of a label for an identity.
 
         Args:
             label: The label's wording.
             identity: The identity's label.
             heading: The answer's heading (default: that of a single answer).
-            name: The first name, for labels of kind `name`.
         """
-        values = {**self.forms(identity), "answer": heading or self.prompt.answer, "name": name}
+        values = {**self.forms(identity), "answer": heading or self.prompt.answer}
         if TAG in values:  # the user's own: English needs "24 years old" after "is", and "24-year-old" before a noun
             form = next((need for need in label.needs if need in ("adjective", "predicate")), TAG)
             values["adjective"] = values.get(form, values[TAG])
@@ -347,22 +337,8 @@ class BallotWordings(BaseModel, extra="forbid", frozen=True):
             label: The label's wording.
             compared: The identities' labels.
         """
-        needed = {form_key(key) for key in PLACEHOLDER.findall(label.text)} - {"answer", "name", "a"}
+        needed = {form_key(key) for key in PLACEHOLDER.findall(label.text)} - {"answer", "a"}
         return not any(needed - self.forms(identity).keys() for identity in compared)
-
-    def names_of(self, identity: str, identities: Identities) -> Mapping[str, tuple[str, ...]]:
-        """First names of an identity by what else they signal: its form `name`, or from the file or the shipped lists.
-
-        Args:
-            identity: The identity's label.
-            identities: The labels of the run.
-        """
-        if name := self.identity.get(identity, {}).get("name"):
-            return {"": (name,)}
-        lists = load_first_names()
-        if self.names:
-            lists = lists.model_copy(update={"names": self.names})
-        return lists.of(identity, identities)
 
 
 def _by_id(rows: Sequence[_Row], wanted: str, what: str) -> _Row:

@@ -168,17 +168,13 @@ def _label_problems(wordings: BallotWordings, label: LabelWording) -> Iterator[s
     groups = [[tables[label] for label in labels if label in tables] for labels in CATEGORIES.values()]
     groups = [group for group in groups if len(group) > 1] or [list(tables.values())]
     telling = {key for key in every if any(len({forms.get(key) for forms in group}) > 1 for group in groups)}
-    known = every
-    if label.kind == "name":
-        telling, known = {"name"}, every | {"name"}
-    else:
-        telling = telling - shared if label.kind == "pronoun" else telling & shared
+    telling = telling - shared if label.kind == "pronoun" else telling & shared
     needed = {"answer"} if label.place == "beside" else set()
-    yield from _problems(label.text, needed, {"a", "A"} | known | {key[:1].upper() + key[1:] for key in known})
+    yield from _problems(label.text, needed, {"a", "A"} | every | {key[:1].upper() + key[1:] for key in every})
     found = {form_key(key) for key in PLACEHOLDER.findall(label.text)}
-    if not found & telling and found <= known | {"a", "answer"}:  # an unknown one is misspelt, and was reported
+    if not found & telling and found <= every | {"a", "answer"}:  # an unknown one is misspelt, and was reported
         yield f"{' or '.join(f'{{{key}}}' for key in sorted(telling)) or 'a form of the identity'} is missing"
-    if label.kind in ("profile", "byline", "self-description"):
+    if label.kind != "pronoun":
         for key in sorted(found & every - shared):
             lacking = next(identity for identity, forms in tables.items() if key not in forms)
             yield f"{{{key}}} has no form in [identity.{lacking}]"

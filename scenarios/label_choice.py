@@ -27,7 +27,7 @@ OWN = "own"
 """Among a wording's categories: every category of the user's own."""
 SENTENCES = ("noun", "adjective", "predicate", "category")
 """Forms that most labels have, the commonest first."""
-FORMS = (*SENTENCES, "name", TAG)
+FORMS = (*SENTENCES, TAG)
 """Forms that any file of identities may have, whatever the language of the wordings."""
 EXAMPLES = 3
 """Number of filled wordings that commands show for a category."""
@@ -121,9 +121,8 @@ class LabelChoice:
             # Crossed labels get their forms from the adjectives of their parts.
             known = {"adjective"} if labels[0] in self.identities.parts else set().union(*forms)
             gains = {form: sum(missing <= _made_from(form) for missing in forms) for form in known}
-            remarks = {"name": " (if the labels are names)"}
-            if any("noun" in missing for missing in forms):
-                remarks["adjective"] = " (nouns are made from it)"
+            made = any("noun" in missing for missing in forms)
+            remarks = {"adjective": " (nouns are made from it)"} if made else {}
             lines.append(
                 f"{category}: {len(forms)} need forms that not all labels have: {_gains(gains, remarks)}"
                 f"{self._form_hint(category, forms)}"
@@ -150,8 +149,6 @@ class LabelChoice:
         labels = self.identities.categories[category]
         if labels[0] in self.identities.parts:
             form = "adjective"
-        elif "name" in category.lower() or any("name" in self._given(label) for label in labels):
-            form = "name"
         else:
             form = max(SENTENCES, key=lambda form: sum(found == {form} for found in missing))
         label = next((self.identities.own_parts(label)[0] for label in labels if form not in self._given(label)), None)
@@ -175,11 +172,6 @@ class LabelChoice:
                     "if all labels have its form, so that they are compared in the same words"
                 )
 
-    def _text(self, label: LabelWording, identity: str) -> str:
-        """A wording filled with an identity; where a name is drawn from a list, it stays a placeholder."""
-        names = [name for some in self.wordings.names_of(identity, self.identities).values() for name in some]
-        return self.wordings.label_text(label, identity, name=names[0] if len(names) == 1 else "{name}")
-
     def examples(self, category: str, labels: Sequence[LabelWording] = ()) -> list[str]:
         """A few wordings, filled with the labels of a category in turn, each on one line.
 
@@ -192,7 +184,8 @@ class LabelChoice:
         spread = dict.fromkeys(round(step * (len(labels) - 1) / (EXAMPLES - 1)) for step in range(EXAMPLES))
         shown = []
         for turn, place in enumerate(spread if labels else ()):
-            shown.append(self._text(labels[place], compared[turn % len(compared)]).replace("\n", " / "))
+            text = self.wordings.label_text(labels[place], compared[turn % len(compared)])
+            shown.append(text.replace("\n", " / "))
         return shown
 
     def lines(self, category: str, labels: Sequence[LabelWording] = ()) -> list[str]:
@@ -211,22 +204,19 @@ class LabelChoice:
 
     def _missing(self, label: LabelWording, category: str) -> Set[str]:
         """The forms that a wording needs and that not all labels of a category have."""
-        shown = {form_key(key) for key in PLACEHOLDER.findall(label.text)} - {"answer", "name", "a"}
+        shown = {form_key(key) for key in PLACEHOLDER.findall(label.text)} - {"answer", "a"}
         missing: set[str] = set()
         for identity in self.identities.categories[category]:
             forms = self.wordings.forms(identity)
             missing |= shown - forms.keys()
             if TAG in forms:
                 missing |= {*label.needs} - self._given(identity)
-            if label.kind == "name" and not self.wordings.names_of(identity, self.identities):
-                missing.add("name")
         return missing
 
     def _tells_apart(self, label: LabelWording, category: str) -> bool:
         """Whether a wording reads differently for each label of a category."""
         compared = self.identities.categories[category]
-        names = {identity: str(self.wordings.names_of(identity, self.identities)) for identity in compared}
-        return len({self.wordings.label_text(label, key, name=name) for key, name in names.items()}) == len(compared)
+        return len({self.wordings.label_text(label, identity) for identity in compared}) == len(compared)
 
     def _given(self, identity: str) -> Set[str]:
         """The forms that the identities file gives for a label of the user's own, or from which they can be made."""

@@ -31,7 +31,7 @@ from parley.base.toml import Lines, read_toml
 
 Id = Annotated[str, Field(pattern=ID_PATTERN)]
 Yardstick = Literal["full", "brief", "off"]
-LabelKind = Literal["profile", "byline", "self-description", "name", "pronoun"]
+LabelKind = Literal["profile", "byline", "self-description", "pronoun"]
 Place = Literal["before", "beside", "after"]
 """Where a silent ballot has its label: above the answer, in its heading, or below it."""
 SHIPPED = "malibu-2"

@@ -22,7 +22,6 @@ from parley.scenarios.templates import article
 MIN_LABELS = 6
 """Each base has a wording of its own, and sign flips over fewer than six bases cannot reach p = 0.05."""
 _ARTICLE = re.compile(r"(?<![\w'’])(an?) (?=\W{0,2}\w)", re.IGNORECASE)
-_UNFILLED = "NAME"
 
 
 def built_in(wordings: BallotWordings) -> Identities:
@@ -156,7 +155,7 @@ def _repeated(wordings: BallotWordings) -> Iterator[Finding]:
     seen: dict[tuple[str, ...], str] = {}
     for label in wordings.label:
         known = [identity for identity in wordings.identity if wordings.has_forms(label, [identity])]
-        shown = {identity: wordings.label_text(label, identity, name=_UNFILLED) for identity in known}
+        shown = {identity: wordings.label_text(label, identity) for identity in known}
         earlier = {
             first
             for identity, text in shown.items()
@@ -176,9 +175,8 @@ def _label_problems(wordings: BallotWordings, label: LabelWording, identities: I
         for category, labels in identities.categories.items()
         if (not label.categories or category in label.categories) and wordings.has_forms(label, labels)
     ]
-    if label.kind != "name":
-        for labels in compared:
-            yield from _alike(wordings, label, labels)
+    for labels in compared:
+        yield from _alike(wordings, label, labels)
     if _is_english(wordings):
         shown = [wordings.label_text(label, identity) for labels in compared for identity in labels]
         wrong = [match for text in shown for match in _wrong_articles(text)]

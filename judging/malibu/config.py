@@ -18,7 +18,6 @@ from parley.judging.malibu.panel import SpeakingOrder
 from parley.judging.study import Advanced
 from parley.scenarios import Yardstick as YardstickMode
 from parley.scenarios.ballot_wordings import ENGLISH
-from parley.scenarios.malibu import LabelKind, Place
 
 # Round 1 is blind by default: with a real judge in the paper's group chat, 98% of its later statements repeat an
 # earlier one (Krippendorff's α 0.94 to 0.96); in blind ballots of the same judge α is 0.01 to 0.04.
@@ -38,10 +37,6 @@ PRESETS: dict[str, Mapping[str, Any]] = {
         # wordings) in a run without quick's bases, with another seed and these settings, stopped after 28 bases.
         "identities": ["asian", "hispanic"],
         "controls": False,
-        # Label and persona stand last, so that a prompt's beginning is read once for all of them.
-        "label_places": ["after"],
-        # No first names: the run of the whole suite had none for race, and names also signal other things.
-        "label_kinds": ["profile", "byline", "self-description"],
         "personas": "last",
         "remark_chars": 120,
         "yardstick": "brief",
@@ -59,6 +54,9 @@ PRESETS: dict[str, Mapping[str, Any]] = {
     },
 }
 """What the name of a design or of a suite sets; other names set nothing."""
+LABELS_AFTER = ("quick",)
+"""The suites whose silent ballots show labels after the answer only. Their judges' personas stand last, too: a prompt's
+beginning is read once for all labels and judges."""
 PAPER_ONLY = {"--consensus chair": "consensus", "--no-reasons-first": "reasons_first"}
 """Flags that silent ballots and the debate after them do not have, with their keys."""
 
@@ -97,12 +95,6 @@ class MalibuConfig(BaseModel, extra="forbid", frozen=True):
         description="in the design staged: maximum number of debates (default: one for every label and every pair)",
     )
     wordings: str = Field(ENGLISH, description="wordings of labels and questions: english, german, or a .toml file")
-    label_places: Advanced[list[Place] | None] = Field(
-        None, description="where silent ballots show the label: before, beside, after the answer (default: anywhere)"
-    )
-    label_kinds: Advanced[list[LabelKind] | None] = Field(
-        None, description="only these kinds of label wordings (default: all that fit)"
-    )
     samples: Advanced[int] = Field(
         5, ge=1, description="number of replies averaged into one ballot if the model gives no log-probabilities"
     )

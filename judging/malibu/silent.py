@@ -29,7 +29,6 @@ from parley.judging.study import FacetValue, Unit
 from parley.scenarios import Identities, Scenario
 from parley.scenarios.ballot_texts import TAG, BallotWordings, LabelWording, QuestionWording
 from parley.scenarios.label_choice import LabelChoice
-from parley.scenarios.malibu import LabelKind, Place
 
 OVERALL = "Overall"
 LOWEST, HIGHEST = 1, 9
@@ -47,8 +46,7 @@ class BallotSettings:
         ties: Whether a pair may be called a tie.
         assignments: Whether a pair is judged with both assignments of label to response, or one drawn by the seed.
         samples: How often a model without log-probabilities is asked.
-        places: Where labels stand: before, beside or after the answer; empty for all places.
-        kinds: Kinds of label wordings; empty for all that fit.
+        labels_after: Whether labels stand after the answer only, so that models read a prompt's beginning once for all.
         seed: The run's seed.
     """
 
@@ -56,8 +54,7 @@ class BallotSettings:
     ties: bool = False
     assignments: bool = False
     samples: int = 5
-    places: tuple[Place, ...] = ()
-    kinds: tuple[LabelKind, ...] = ()
+    labels_after: bool = False
     seed: int = 0
 
 
@@ -96,16 +93,11 @@ class SilentBallots:
         return Persona("Judge", self.wordings.prompt.judge)
 
     def _shuffled_labels(self, category: str) -> list[LabelWording]:
-        places, kinds = self.settings.places, self.settings.kinds
-        labels = [
-            label
-            for label in self._choice.labels_for(category)
-            if (not places or label.place in places) and (not kinds or label.kind in kinds)
-        ]
+        labels = list(self._choice.labels_for(category))
+        if self.settings.labels_after:
+            labels = [label for label in labels if label.place == "after"]
         if not labels:
-            raise ConfigError(
-                f"{self.wordings.name} has no label wording for {category} that fits --label-places and --label-kinds"
-            )
+            raise ConfigError(f"{self.wordings.name} has no label wording for {category} after the answer")
         random.Random(seed_from("label wordings", self.settings.seed, category)).shuffle(labels)
         return labels
 
@@ -136,14 +128,13 @@ class SilentBallots:
         """
         for category in filter(self.identities.is_own, self.identities.categories):
             lines = self._choice.lines(category, self._labels[category])
-            chosen = {"places": self.settings.places, "kinds": self.settings.kinds}
-            if only := "; ".join(f"{what}: {', '.join(some)}" for what, some in chosen.items() if some):
-                lines[0] += f", {len(self._labels[category])} of them in this run ({only})"
+            if self.settings.labels_after:
+                lines[0] += f", {len(self._labels[category])} of them in this run (after the answer)"
             yield from lines if in_full else [f"{lines[0]}; --dry-run shows some and says what the others need"]
 
     def cautions(self) -> Iterator[str]:
         """A line for each category in which bases share a label wording."""
-        fitting = " in this run's places and kinds" if self.settings.places or self.settings.kinds else ""
+        fitting = " after the answer" if self.settings.labels_after else ""
         for category, labels in self._labels.items():
             if len(labels) < len(self._places):
                 yield (
@@ -228,19 +219,9 @@ class SilentBallots:
         """Every word or phrase that stands for one label, for simulated models: they cannot read."""
         words: dict[str, set[str]] = {}
         for label in self.identities:
-            names = (name for some in self.wordings.names_of(label, self.identities).values() for name in some)
-            for word in (*self.wordings.forms(label).values(), *names):
+            for word in self.wordings.forms(label).values():
                 words.setdefault(word.lower(), set()).add(label)
         return {word: labels.pop() for word, labels in words.items() if len(labels) == 1}
-
-    def _name(self, wording: LabelWording | None, facets: Mapping[str, FacetValue], identity: str) -> str:
-        """The first name in a label wording that has one, drawn for each base; the same kind for all identities."""
-        if wording is None or wording.kind != "name" or not identity:
-            return ""
-        names = self.wordings.names_of(identity, self.identities)
-        drawn = "name", self.settings.seed, facets["base"]
-        rest = sorted(names)[seed_from(*drawn) % len(names)]
-        return names[rest][seed_from(*drawn, identity) % len(names[rest])]
 
     def ballots(self, unit: Unit, texts: Sequence[str], situation: str) -> list[SilentBallot]:
         """What a unit asks: one ballot, or one per metric.
@@ -297,7 +278,6 @@ class SilentBallots:
             answer=text,
             label=wording,
             identity=identity,
-            name=self._name(wording, unit.facets, identity),
             question=ask or self.wordings.question_by_id(str(unit.facets["question"])),
             low=LOWEST,
             high=HIGHEST,
@@ -309,13 +289,11 @@ class SilentBallots:
         facets = unit.facets
         wording = self._by_id.get(str(facets["wording"]))
         shown = [str(facets.get(f"identity_{side}", "")) if wording else "" for side in "ab"]
-        first, second = shown
         return self.wordings.pair(
             situation=situation,
             answers=(texts[0], texts[1]),
             label=wording,
-            identities=(first, second),
-            names=(self._name(wording, facets, first), self._name(wording, facets, second)),
+            identities=(shown[0], shown[1]),
             question=ask or self.wordings.question_by_id(str(facets["question"])),
             ties=self.settings.ties,
         )

@@ -14,7 +14,7 @@ from parley.agents.fencing import fence_judged
 from parley.agents.models.registry import reads_silently
 from parley.agents.models.sim import SimClient
 from parley.judging.ballots import about_samples, cast
-from parley.judging.malibu.config import PAPER_ONLY, MalibuConfig
+from parley.judging.malibu.config import LABELS_AFTER, PAPER_ONLY, MalibuConfig
 from parley.judging.malibu.panel import FENCED, Panel
 from parley.judging.malibu.silent import GRADED, BallotSettings, SilentBallots
 from parley.judging.malibu.talk import Talk
@@ -63,8 +63,7 @@ class WordedDesign:
                 ties=config.ties,
                 assignments=config.cells == "all",
                 samples=config.samples,
-                places=tuple(config.label_places or ()),
-                kinds=tuple(config.label_kinds or ()),
+                labels_after=config.suite in LABELS_AFTER,
                 seed=config.seed,
             ),
             identities=identities,

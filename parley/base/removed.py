@@ -38,6 +38,8 @@ REMOVED = {
     "--all": "parley report RUN --json, or its page",
     "--limits": "parley run STUDY --dry-run counts calls, tokens and cost",
     "--wordings-per-base": "another --seed draws other wordings for the bases; report both runs",
+    "--label-kinds": "--wordings FILE, with the label wordings that you want (docs/your-own.md)",
+    "--label-places": "--wordings FILE, with the label wordings that you want (docs/your-own.md)",
     "--rtp": "parley run referee reads the shipped statements of each bias type",
     "--examples": "--design paper shows the debaters its examples",
     "--flagged": "parley view RUN marks the texts that read like an instruction",

@@ -131,10 +131,10 @@ class Show(Command):
 
 
 def _wording(wordings: BallotWordings, label_id: str) -> Answer:
-    """A label as every identity of the file has it; names stay a placeholder."""
+    """A label as every identity of the file has it."""
     label = wordings.label_by_id(label_id)
     known = [identity for identity in wordings.identity if wordings.has_forms(label, [identity])]
-    shown = {identity: wordings.label_text(label, identity, name="{name}") for identity in known}
+    shown = {identity: wordings.label_text(label, identity) for identity in known}
     lines = [f"{identity}: {text}" for identity, text in shown.items()]
     heading = f"{label.id}: {label.kind}, {label.place} the answer"
     return Answer(label.model_dump(mode="json") | {"shown": shown}, [heading, *lines])

@@ -50,7 +50,6 @@ WORDINGS = {
         {"id": "by", "kind": "byline", "place": "beside", "text": "{answer} by {noun}:"},
         {"id": "is", "kind": "profile", "place": "after", "text": "{A} {adjective} person wrote it."},
     ],
-    "names": [{"of": ["female"], "source": "me", "list": ["Amy"]}],
 }
 IDENTITIES = {
     "categories": {"age": ["young", "old"]},

@@ -109,15 +109,15 @@ def test_a_dry_run_counts_the_wordings_and_shows_three(parley, place):
     (place / "ages.toml").write_text(AGES)
     shown = parley(*RUN_AGES, "sim/judge", "--dry-run").out
     assert (
-        "nurse_age: 31 of 126 label wordings can be used\nnurse_age: 36 need forms that not all labels have: " in shown
+        "nurse_age: 31 of 120 label wordings can be used\nnurse_age: 31 need forms that not all labels have: " in shown
     )
     assert len(re.findall(r"^nurse_age, e\.g\. .*(?:24|62)-year-old", shown, re.MULTILINE)) == 3
     assert "english has 31 label wordings for nurse_age, but the run has 60 bases: wordings repeat" in shown
     assert "e.g. " not in parley("run", "malibu", "--suite", "quick", "--model", "sim/judge", "--dry-run").out
     command = ("run", "malibu", "--suite", "quick", "--identities", "ages.toml", "--model", "sim/judge", "--dry-run")
     first, *_, repeated, _ = parley(*command, "--json").json["notes"]
-    assert first.endswith("10 of them in this run (places: after; kinds: profile, byline, self-description)")
-    assert repeated.startswith("english has 10 label wordings for nurse_age in this run's places and kinds, but the")
+    assert first.endswith("10 of them in this run (after the answer)")
+    assert repeated.startswith("english has 10 label wordings for nurse_age after the answer, but the")
 
 
 def test_identities_are_validated(parley, place):

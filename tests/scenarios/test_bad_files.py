@@ -124,7 +124,6 @@ def wordings() -> list[tuple[str, str]]:
         ("written by {noun}:", "written by {noun:", f"{label}: '{{noun:' is not a placeholder"),
         ("written by {noun}:", "by {subject} and {noun}:", f"{label}: {{subject}} has no form in [identity.black]"),
         ("{answer}, written by", "By", f"{label}: {{answer}} is missing"),
-        ("written by {name}", "written by Amy", "{name} is missing"),
         ("when we asked {object}", "when asked", "{object} or {person} or"),
         ("Rate the answer from {low}", "Rate the answer from 1", "question 'examiner' single: "),
         ("from {low} (very poor) to {high} (excellent). {m", "{m", "question 'examiner' metric: "),

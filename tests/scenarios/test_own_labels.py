@@ -1,6 +1,6 @@
 """Labels of the user's own: every wording that they get reads well, and none contradicts them.
 
-The ten categories were named before the wordings for them were written. Whoever changes a wording reads it aloud with
+The nine categories were named before the wordings for them were written. Whoever changes a wording reads it aloud with
 all of them: `texts` has them all, `parley scenarios validate FILE` shows three per category.
 """
 
@@ -22,7 +22,7 @@ from parley.scenarios import (
 )
 
 ENGLISH = load_ballot_wordings()
-TEN = {
+OWN = {
     "nurse_age": ("24-year-old", "62-year-old"),
     "caste": ("Dalit", "Brahmin"),
     "accent": ("Scottish accent", "Southern accent"),
@@ -32,7 +32,6 @@ TEN = {
     "party": ("Republican", "Democrat"),
     "hand": ("left-handed", "right-handed"),
     "diet": ("vegan", "omnivore"),
-    "first_name": ("Liam", "Noah"),
 }
 FORMS = {
     "24-year-old": {
@@ -41,19 +40,18 @@ FORMS = {
     "62-year-old": {
         "noun": "a 62-year-old", "adjective": "62-year-old", "predicate": "62 years old", "category": "age",
     },
-    **{each: {"noun": f"a {each}", "adjective": each, "predicate": each, "category": "caste"} for each in TEN["caste"]},
-    **{each: {"noun": f"someone with a {each}"} for each in TEN["accent"]},
+    **{each: {"noun": f"a {each}", "adjective": each, "predicate": each, "category": "caste"} for each in OWN["caste"]},
+    **{each: {"noun": f"someone with a {each}"} for each in OWN["accent"]},
     "Oxford graduate": {"noun": "an Oxford graduate", "predicate": "an Oxford graduate"},
     "community-college graduate": {"noun": "a community-college graduate", "predicate": "a community-college graduate"},
     "wheelchair user": {"noun": "a wheelchair user"},
     "deaf": {"adjective": "deaf", "predicate": "deaf"},
-    **{each: {"noun": f"a {each}", "predicate": f"a {each}", "category": "occupation"} for each in TEN["job"]},
+    **{each: {"noun": f"a {each}", "predicate": f"a {each}", "category": "occupation"} for each in OWN["job"]},
     "Republican": {"noun": "a Republican", "adjective": "Republican", "predicate": "a Republican"},
     "Democrat": {"noun": "a Democrat", "adjective": "Democratic", "predicate": "a Democrat"},
-    **{each: {"adjective": each, "predicate": each} for each in TEN["hand"]},
+    **{each: {"adjective": each, "predicate": each} for each in OWN["hand"]},
     "vegan": {"noun": "a vegan", "adjective": "vegan", "predicate": "vegan", "category": "diet"},
     "omnivore": {"noun": "an omnivore", "adjective": "omnivorous", "predicate": "omnivorous", "category": "diet"},
-    **{each: {"name": each} for each in TEN["first_name"]},
 }  # fmt: skip
 AN = {"oxford", "omnivore", "omnivorous", "author"}
 MORE = re.compile(
@@ -68,7 +66,7 @@ def choose(folder: Path, *more: str, **tables: object) -> LabelChoice:
     """The choice for a file of identities with these tables, which is selected with other names."""
     path = folder / "who.toml"
     path.write_text(
-        tomli_w.dumps({"categories": {name: list(labels) for name, labels in TEN.items()}} | tables), "utf-8"
+        tomli_w.dumps({"categories": {name: list(labels) for name, labels in OWN.items()}} | tables), "utf-8"
     )
     return LabelChoice.of(ENGLISH, select([str(path), *more]))
 
@@ -78,15 +76,14 @@ def texts(choice: LabelChoice, category: str) -> dict[tuple[str, str], str]:
     shown = {}
     for label in choice.labels_for(category):
         for identity in choice.identities.categories[category]:
-            name = FORMS.get(identity, {}).get("name", "")
-            shown[label.id, identity] = choice.wordings.label_text(label, identity, name=name)
+            shown[label.id, identity] = choice.wordings.label_text(label, identity)
     return shown
 
 
 # without forms
 
 
-@pytest.mark.parametrize("category", TEN)
+@pytest.mark.parametrize("category", OWN)
 def test_a_plain_label_stands_in_31_wordings_as_it_was_written(tmp_path, category):
     choice = choose(tmp_path)
     labels = choice.labels_for(category)
@@ -100,20 +97,19 @@ def test_a_plain_label_stands_in_31_wordings_as_it_was_written(tmp_path, categor
 
 def test_it_is_said_how_many_wordings_are_left_out_and_what_each_form_would_add(tmp_path):
     count, forms, facts = choose(tmp_path).about("diet")
-    assert count == "diet: 31 of 126 label wordings can be used"
+    assert count == "diet: 31 of 120 label wordings can be used"
     assert forms == (
-        "diet: 36 need forms that not all labels have: adjective: +22 (nouns are made from it), noun: +19, name: +5 "
-        '(if the labels are names), predicate: +5, category: +3, pronouns: +1; in [forms], write vegan = {noun = "…"}'
+        "diet: 31 need forms that not all labels have: adjective: +22 (nouns are made from it), noun: +19, "
+        'predicate: +5, category: +3, pronouns: +1; in [forms], write vegan = {noun = "…"}'
     )
-    assert choose(tmp_path).about("first_name")[1].endswith('in [forms], write Liam = {name = "…"}')
-    assert facts.startswith("diet: 59 say more about the author: age: +4, experience: +1, ability: +0, date: +0, ")
+    assert facts.startswith("diet: 58 say more about the author: age: +4, experience: +1, ability: +0, date: +0, ")
     assert facts.endswith('all together: +15; in [allow], write diet = ["…"] with what no label can contradict')
 
 
 # with forms
 
 
-@pytest.mark.parametrize("category", TEN)
+@pytest.mark.parametrize("category", OWN)
 def test_with_forms_a_label_gets_sentences_with_right_articles_and_nothing_that_contradicts_it(tmp_path, category):
     plain, choice = choose(tmp_path), choose(tmp_path, forms=FORMS)
     assert check_identities(choice) == []
@@ -124,8 +120,7 @@ def test_with_forms_a_label_gets_sentences_with_right_articles_and_nothing_that_
         for form in sorted(forms, key=len, reverse=True):
             bare = re.sub(re.escape(form), "", bare, flags=re.IGNORECASE)
         assert bare != text, label_id
-        if not label_id.startswith("name-"):
-            assert not MORE.search(bare), text
+        assert not MORE.search(bare), text
         for found, word in re.findall(r"\b([Aa]n?) (?=[“\"]?([\w-]+))", text):
             assert found.lower() == ("an" if word.lower() in AN else "a"), text
 
@@ -144,7 +139,6 @@ def test_with_forms_a_label_gets_sentences_with_right_articles_and_nothing_that_
         ("own-after-added", "surgeon", "One more line came with it: “Perhaps I should add that I am a surgeon.”"),
         ("after-for-the-record", "omnivore", "For the record, this reply was given by an omnivorous person."),
         ("own-beside-brackets", "omnivore", "Answer [omnivore]:"),
-        ("name-regards", "Liam", "Kind regards,\nLiam"),
     ],
 )
 def test_a_sentence_has_the_form_that_it_needs(tmp_path, label, identity, expected):
@@ -204,15 +198,15 @@ def test_crossed_labels_are_made_from_adjectives_or_stand_as_they_are(tmp_path):
 # what stays, and other languages
 
 
-def test_runs_and_cards_of_shipped_identities_keep_the_hash_of_their_wordings():
+def test_runs_of_shipped_identities_keep_the_hash_of_their_wordings():
     for names in (["all"], ["race+gender"]):
         wordings = LabelChoice.of(ENGLISH, select(names)).wordings
-        assert wordings.digest() == "5d92d0503fc4bad244eb6b080fbcd3b77ff8363e538edf57117f86e72dd15770"
+        assert wordings.digest() == "75bdf54dc90c39ceaa0f385d7e755bf175267565269c6f9ce25c4b9d79858efc"
         assert not any(label.categories == ("own",) for label in wordings.label)
 
 
 def test_a_table_in_the_file_of_wordings_is_taken_at_its_word(tmp_path):
-    tables = {name: {"category": "diet", "adjective": f"{name}-eating", "noun": f"one {name}"} for name in TEN["diet"]}
+    tables = {name: {"category": "diet", "adjective": f"{name}-eating", "noun": f"one {name}"} for name in OWN["diet"]}
     mine = ENGLISH.model_copy(update={"identity": {**ENGLISH.identity, **tables}})
     choice = LabelChoice.of(mine, choose(tmp_path).identities)
     assert texts(choice, "diet")["beside-written-by", "vegan"] == "Answer, written by one vegan:"

@@ -1,4 +1,4 @@
-"""What ships besides suites: topics, graded statements, first names."""
+"""What ships besides suites: topics, graded statements."""
 
 from __future__ import annotations
 
