@@ -102,6 +102,13 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
         for section in sections
         for plot in section.forests
     ]
+    plots_of_unread = [
+        # All, and each phase, count the replies of every stage.
+        replace(
+            plot, lines=tuple(_narrowed(line, data, data) if "identity" in line.units else line for line in plot.lines)
+        )
+        for plot in lost.forests
+    ]
     # Where all was read there is nothing to draw; where nothing was, that is no answer to the study's question.
     some_unread = any(plot.lines for plot in plots) and any(
         line.estimate for plot in lost.forests for line in plot.lines
@@ -139,7 +146,7 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
         ),
         tables=tuple(tables),
         figures=tuple(sorted(drawn, key=lambda figure: FIGURES.index(figure.name))),
-        forests=(*plots, *(lost.forests if some_unread else ())),
+        forests=(*plots, *(plots_of_unread if some_unread else ())),
         blocked=_headline_blocked(data, blocked) or _no_verdict(planned, unequal),
         runs=tuple(context.runs),
         settings={"margin": margin},
@@ -161,7 +168,7 @@ def _narrowed(line: Line, read: PanelData, data: PanelData) -> Line:
         return line
     own = read.verdicts[read.verdicts["phase"].astype(str).isin(line.units["phase"])]
     if "identity" in line.units:
-        own = own[own["identity"] != ""]
+        own = own[(own["identity"] == "") == ("" in line.units["identity"])]
     narrower: dict[str, tuple[str, ...]] = {}
     if data.staged and data.all_verdicts["stage"].nunique() > 1:
         narrower["stage"] = tuple(own["stage"].astype(str).unique()) if "stage" in own else (TALK,)

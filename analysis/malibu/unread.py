@@ -138,7 +138,11 @@ def unread_shares(data: PanelData) -> list[Line]:
     each = "phase" if said["phase"].nunique() > 1 else ""
     final = prepared(about_each(replies(data)))
     by_identity = unread_lines(final, cluster=noun, by=("model", "phase"), each="identity", facets=facets)
-    whole = unread_lines(said, cluster=noun, each=each, facets=facets)
+    phases = {"phase": tuple(said["stored_phase"].unique())}  # the yardstick's replies are not counted
+    whole = [
+        replace(line, units={**phases, **line.units})
+        for line in unread_lines(said, cluster=noun, each=each, facets=facets)
+    ]
     return [*whole, *(line for line in by_identity if line.secondary)]
 
 

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 import parley
+from parley.analysis.reporting.forest import Forest
+from parley.analysis.reporting.report import Report
 from parley.analysis.stats.results import Line
 from parley.cli.found_units import FoundUnit, find_units, rests_on_read, units_behind
 from parley.reports import make_report, making
@@ -18,6 +20,7 @@ from tests.golden.data import write_data
 
 FACETS = ("phase", "stage", "control", "flaw", "dose", "identity")
 """Listed units that agree in these are left out together: without them, a line must change."""
+COUNTED = "unread-unread"
 Key = tuple[str, ...]
 
 
@@ -40,7 +43,12 @@ def lines_of(
         except parley.agents.ConfigError:  # nothing is left
             return {}
     key = key or key_of
-    return {key(plot.name, line): numbers(line) for plot in report.forests for line in plot.lines}
+    return {key(plot.name, line): numbers(line) for plot in compared(report) for line in plot.lines}
+
+
+def compared(report: Report) -> list[Forest]:
+    """All plots but the shares of unread replies: units of which all was read have no such plot."""
+    return [plot for plot in report.forests if plot.name != COUNTED]
 
 
 def key_of(plot: str, line: Line) -> Key:
@@ -76,7 +84,7 @@ def groups(units: Collection[FoundUnit]) -> dict[Key, set[str]]:
 def check(run: Path, *, others: bool) -> None:
     report, whole = make_report([run], draws=20), lines_of(run)
     by_units: dict[tuple[object, ...], list[Key]] = {}
-    for plot in report.forests:
+    for plot in compared(report):
         for line in plot.lines:
             by_units.setdefault(tuple(line.units.items()), []).append(key_of(plot.name, line))
     wrong = []
@@ -96,6 +104,20 @@ def check(run: Path, *, others: bool) -> None:
 
 def test_every_line_is_computed_from_exactly_the_units_that_it_lists(run: Path) -> None:
     check(run, others=True)
+
+
+@pytest.mark.parametrize("design", ["staged", "talk"])
+def test_unread_replies_are_counted_among_the_units_that_a_line_lists(design: str, tmp_path: Path) -> None:
+    path = tmp_path / "run.sqlite"
+    parley.run("malibu", model="sim/judge?malformed=0.3", suite="tiny", design=design, out=str(path))
+    verdicts = making.load_run(path).verdicts
+    (plot,) = (plot for plot in make_report([path], draws=20).forests if plot.name == COUNTED)
+    with RunFile.open(path) as file:
+        for line in plot.lines:
+            listed = [unit.id for unit in find_units(file, line.units)]
+            # By identity: the last reply of every judge; the others are about all rounds.
+            reply = ["unit", "judge", *([] if "identity" in line.about else ["round"])]
+            assert line.n == len(verdicts.loc[verdicts["unit"].isin(listed), reply].drop_duplicates()), line
 
 
 @pytest.mark.nightly
