@@ -40,8 +40,10 @@ def chi_square(table: Table) -> Line:
     if note:
         return replace(unknown, note=note)
     expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / counts.sum()
-    statistic, df = float(((counts - expected) ** 2 / expected).sum()), float(np.prod(np.subtract(counts.shape, 1)))
-    v, low, high = cramers_v(statistic, unknown.n, *counts.shape)
+    statistic = float(((counts - expected) ** 2 / expected).sum())
+    rows, columns = counts.shape
+    df = float((rows - 1) * (columns - 1))
+    v, low, high = cramers_v(statistic, unknown.n, rows, columns)
     return replace(
         unknown,
         statistic=statistic,
