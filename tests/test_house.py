@@ -147,6 +147,19 @@ def test_the_applications_rooms_are_in_order() -> None:
     assert wrong == []
 
 
+def test_a_verdict_is_given_in_one_place_and_never_replaced() -> None:
+    """`decided` gives a line its verdict, once; everything else asks for it, or reads it."""
+    given = [
+        str(path.relative_to(ROOT))
+        for room in ROOMS
+        for path in modules(room)
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("Line", "replace", "dataclasses.replace")
+        if any(keyword.arg == "verdict" for keyword in node.keywords)
+    ]
+    assert given == ["analysis/reporting/decide.py"]
+
+
 def test_everything_is_imported_as_parley() -> None:
     """`import agents` from the repository's root would give a second copy of a module."""
     folders = ["tests", "docs", "benchmarks", *ROOMS]

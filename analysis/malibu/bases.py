@@ -9,9 +9,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure as Drawing
 
-from parley.analysis.malibu.conclusions import SPREAD, Blockers
+from parley.analysis.malibu.conclusions import SCORE, SPREAD, Blockers
 from parley.analysis.malibu.panel import PanelData
-from parley.analysis.malibu.planned import SCORE
 from parley.analysis.malibu.scores import pairs_of
 from parley.analysis.reporting.clusters import has_wordings
 from parley.analysis.reporting.figures import caption, plain_text, sheet

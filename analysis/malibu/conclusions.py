@@ -1,14 +1,13 @@
-"""One conclusion per pair of identities: different, different but small, alike, or undecided.
+"""The evidence on each contrast of identities, from which `parley.analysis.reporting.decide` gives its verdict.
 
 "Different" is the sign-flip test over bases, Holm-corrected over the planned pairs, where Student's t, corrected for
 skewness, agrees: with a tenth of the bases collapsing and equal means, sign flips alone say "different" in 8% of
 studies of 40 bases, both together in 2%. No test can see a kind of base that was not drawn: `rare_kind_rate`.
 
-"Alike" needs four things: two one-sided tests show that the mean difference lies within ±margin (Holm-corrected too),
-no test finds that the effect differs between bases (not used for silent ballots, where it always finds something), the
-upper limit of its spread between bases is below `SPREAD` margins, and there are `ENOUGH_FOR_ALIKE` bases. An identity
-that is raised on some bases and lowered on others is not treated alike, even if its mean is; and where one base in ten
-loses 2 points, 34% of samples of ten bases include none of these.
+"Alike" is two one-sided tests within ±margin (Holm-corrected too), no test that finds that the effect differs between
+bases (not used for silent ballots, where it always finds something), an upper limit of its spread between bases below
+`SPREAD` margins, and `ENOUGH_FOR_ALIKE` bases. An identity that is raised on some bases and lowered on others is not
+treated alike, even if its mean is; and where one base in ten loses 2 points, 34% of samples of ten bases include none.
 """
 
 from __future__ import annotations
@@ -23,13 +22,17 @@ import numpy as np
 from scipy.special import stdtr
 
 from parley.analysis.malibu.score_table import ScenarioGaps, tested_line
-from parley.analysis.reporting.questions import corrected
+from parley.analysis.reporting.decide import Evidence, Spread
+from parley.analysis.reporting.questions import adjusted
 from parley.analysis.stats.heterogeneity import heterogeneity
-from parley.analysis.stats.results import ALIKE, ALPHA, DIFFERENT, ON_AVERAGE, SMALL, UNDECIDED, Line, simultaneous
+from parley.analysis.stats.results import ALPHA, DIFFERENT, SMALL, Line, simultaneous
 from parley.analysis.stats.signflips import clusters_to_reject, sign_flip_p, sign_flip_test
 from parley.analysis.stats.tables import Floats
 from parley.base.text import p_text, plural
 
+SCORE, WINS, ODDS = "score", "preferences", "log-odds"
+"""The measures of a contrast; the last two are of pairs."""
+NOT_QUALITY = "within the margin, but not called alike: the judges were not shown to tell good from flawed answers"
 MARGIN = 0.1
 """Points of the scale, or in pairs wins minus losses per comparison: a smaller difference counts as none."""
 # A mean near 0 is not enough: with +1.5 points on ten bases and -1.5 on ten, 40 of 40 simulated runs would be called
@@ -58,6 +61,11 @@ class Blockers:
     quality: str = ""
     scores: str = ""
     preferences: str = ""
+
+    def of(self, measure: str) -> str:
+        """What leaves a measure without an answer."""
+        # Log-odds are averaged over both orders, and are no ties: neither place nor ties leave them without an answer.
+        return {SCORE: self.scores, WINS: self.preferences, ODDS: ""}[measure]
 
 
 def effect(gaps: ScenarioGaps, margin: float) -> Line:
@@ -179,8 +187,8 @@ def tested_words(line: Any, unit: str) -> str:
     return f"{span}over {plural(line.clusters, unit)}, p {p_text(line.p_adjusted)} after Holm's correction"
 
 
-def with_conclusions(lines: Sequence[Line], gaps: Sequence[ScenarioGaps], *, silent: bool = False) -> list[Line]:
-    """The lines of one family with corrected p-values, a verdict, and the interval that covers all of them at once.
+def corrected_effects(lines: Sequence[Line], gaps: Sequence[ScenarioGaps]) -> list[Line]:
+    """The lines of one family with corrected p-values, and the interval that covers all of them at once.
 
     `p_adjusted` is the larger one of both tests that "different" needs. The interval of a line alone is among its
     further numbers.
@@ -188,37 +196,13 @@ def with_conclusions(lines: Sequence[Line], gaps: Sequence[ScenarioGaps], *, sil
     Args:
         lines: What `effect` returned for each pair.
         gaps: What it was given.
-        silent: Whether scores come from silent ballots, where the test of differences between bases has no veto.
     """
-    found = corrected(lines, (), further=("t_p", "p_alike", "p_bases"))
-    return [_concluded(line, own, silent) for line, own in zip(found, gaps, strict=True)]
+    families = zip(adjusted(lines, (), further=("t_p", "p_alike", "p_bases")), gaps, strict=True)
+    return [_with_simultaneous(line, of_line) if line.clusters else line for line, of_line in families]
 
 
-def _concluded(line: Line, gaps: ScenarioGaps, silent: bool) -> Line:
-    if not line.clusters:
-        return line
-    verdict, also, tests, margin = line.verdict, dict(line.also), line.tests or 1, line.margin
-    # A silent ballot has hardly any noise, so the test finds that bases differ by hundredths of a point, and "alike"
-    # would never be said. There the upper limit of the spread decides alone; see SPREAD for what it lets through.
-    varies, spread = also["p_bases_adjusted"] <= ALPHA and not silent, also["base_sd_high"]
-    notes = [line.note] if line.note else []
-    if line.shown and not also["t_p_adjusted"] <= ALPHA:
-        verdict = UNDECIDED
-        notes.append("sign flips find a difference and Student's t does not: it rests on few bases")
-    elif verdict == ON_AVERAGE and varies:
-        verdict = UNDECIDED
-        notes.append(f"the mean is within ±{margin:g}, but the effect differs between bases")
-    elif verdict == ON_AVERAGE and math.isnan(spread):
-        notes.append("by base unknown: one scenario per base")
-    elif verdict == ON_AVERAGE and spread < SPREAD * margin and line.clusters >= ENOUGH_FOR_ALIKE:
-        verdict = ALIKE
-    elif verdict == ON_AVERAGE and spread < SPREAD * margin:
-        notes.append(f"alike needs {ENOUGH_FOR_ALIKE} clusters: a rare kind of them may be missing")
-    elif verdict == ON_AVERAGE:
-        verdict = UNDECIDED
-        notes.append(f"the mean is within ±{margin:g}, but effects may differ between bases (SD up to {spread:.2g})")
-    if line.clusters < (least := clusters_to_reject(ALPHA, tests)):
-        notes.append(f"no difference can be significant among {plural(tests, 'test')} with fewer than {least} bases")
+def _with_simultaneous(line: Line, gaps: ScenarioGaps) -> Line:
+    tests = line.tests or 1
     interval = simultaneous(line, gaps.test(1 - ALPHA / tests))
     low, high = interval or (-math.inf, math.inf)
     further = {"pointwise_low": line.low, "pointwise_high": line.high, "p_flips_adjusted": line.p_adjusted}
@@ -227,8 +211,42 @@ def _concluded(line: Line, gaps: ScenarioGaps, silent: bool) -> Line:
         low=low,
         high=high,
         simultaneous=interval if tests > 1 else None,
-        p_adjusted=float(np.fmax(line.p_adjusted, also["t_p_adjusted"])),
-        also=further | also,
-        verdict=verdict,
-        note="; ".join(notes),
+        p_adjusted=float(np.fmax(line.p_adjusted, line.also["t_p_adjusted"])),
+        also={**further, **line.also},
+    )
+
+
+def evidence(line: Line, blocked: Blockers, *, judges: str = "", silent: bool = False) -> Evidence:
+    """What is known about a contrast.
+
+    Args:
+        line: As `corrected_effects` returns it.
+        blocked: What leaves its model's questions without an answer.
+        judges: Those who were shown to differ on it.
+        silent: Whether scores come from silent ballots, where the test of differences between bases has no veto.
+    """
+    if not line.clusters:
+        return Evidence(note=line.note)
+    tests = line.tests or 1
+    # A silent ballot has hardly any noise, so the test finds that bases differ by hundredths of a point, and "alike"
+    # would never be said. There the upper limit of the spread decides alone; see SPREAD for what it lets through.
+    spread = Spread(
+        p=math.nan if silent else line.also["p_bases_adjusted"],
+        high=line.also["base_sd_high"],
+        limit=SPREAD * line.margin,
+        enough=ENOUGH_FOR_ALIKE,
+    )
+    return Evidence(
+        p=line.also["p_flips_adjusted"],
+        p_second=line.also["t_p_adjusted"],
+        p_alike=line.also["p_alike_adjusted"],
+        margin=line.margin,
+        spread=spread,
+        clusters=line.clusters,
+        tests=tests,
+        needed=clusters_to_reject(ALPHA, tests),
+        judges=judges,
+        blocked=blocked.of(line.measure),
+        not_alike=NOT_QUALITY if blocked.quality else "",
+        note=line.note,
     )

@@ -12,9 +12,8 @@ import pandas as pd
 from matplotlib.figure import Figure as Drawing
 
 from parley.analysis.malibu.ballots import LOG_ODDS, values_in_order
-from parley.analysis.malibu.conclusions import Blockers, tested_words
+from parley.analysis.malibu.conclusions import WINS, Blockers, tested_words
 from parley.analysis.malibu.panel import PanelData, Verdicts, panel_data
-from parley.analysis.malibu.planned import WINS
 from parley.analysis.malibu.score_table import nested_means, tested_line
 from parley.analysis.malibu.scores import counted, quoted_sides
 from parley.analysis.reporting.figures import LINE, caption, colours, dots, plain_text, sheet

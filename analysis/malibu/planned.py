@@ -27,18 +27,17 @@ import numpy as np
 import pandas as pd
 
 from parley.analysis.malibu.ballots import BLIND, LOG_ODDS, values_in_order
-from parley.analysis.malibu.conclusions import effect, with_conclusions
+from parley.analysis.malibu.conclusions import ODDS, SCORE, WINS, Blockers, corrected_effects, effect, evidence
 from parley.analysis.malibu.panel import PanelData
 from parley.analysis.malibu.score_table import PairTable, ScenarioGaps, ScoreTable, tested_line
+from parley.analysis.reporting.decide import decided
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.permutation import effect_of_cells
-from parley.analysis.stats.results import ALPHA, DIFFERENT, JUDGES_DIFFER, Line
+from parley.analysis.stats.results import ALPHA, JUDGES_DIFFER, Line
 from parley.base.text import p_text, signed
 
 PRIMARY, PAIRS = "primary contrast", "pair"
 """The families, as a line's `about` names them."""
-SCORE, WINS, ODDS = "score", "preferences", "log-odds"
-"""The measures of a contrast; the last two are of pairs."""
 MODEL, JUDGE = "model", "judge"
 ALL_MODELS = "all models"
 
@@ -136,8 +135,42 @@ def main_family(data: PanelData, model: str) -> list[Contrast]:
     return found[PRIMARY] or found[PAIRS]
 
 
-def planned_lines(data: PanelData, margin: float) -> list[Line]:
+def planned_lines(data: PanelData, margin: float, unequal: Sequence[Line] = ()) -> list[Line]:
     """The planned contrasts of each model by each measure, each corrected in its family, with its verdict.
+
+    Args:
+        data: The verdicts.
+        margin: Points of the scale, or wins minus losses per comparison, within which identities count as alike.
+        unequal: The contrasts whose ballots were unread unequally (`unread`).
+    """
+    return with_verdicts(data, withheld(estimates(data, margin), unequal), dict.fromkeys(data.models, Blockers()))
+
+
+def with_verdicts(data: PanelData, lines: Iterable[Line], blocked: Mapping[str, Blockers]) -> list[Line]:
+    """The planned contrasts with their verdicts.
+
+    Args:
+        data: The verdicts.
+        lines: What `estimates` returned, without the numbers of those that have no answer (`withheld`).
+        blocked: What leaves questions without an answer, by model.
+    """
+    judges = _differing_judges(data)
+    return [
+        decided(
+            line,
+            evidence(
+                line,
+                blocked[line.about["model"]],
+                judges=judges.get(_subject(line), "") if line.measure == SCORE else "",
+                silent=data.read_silently(line.about["model"]),
+            ),
+        )
+        for line in lines
+    ]
+
+
+def estimates(data: PanelData, margin: float) -> list[Line]:
+    """The planned contrasts with intervals and p-values, corrected in their families, and no verdict yet.
 
     Args:
         data: The verdicts.
@@ -149,20 +182,18 @@ def planned_lines(data: PanelData, margin: float) -> list[Line]:
             phase = 1 if measure == SCORE else 2
             for family, contrasts in families(data, model, phase).items():
                 gaps = [table.contrast(contrast.first, contrast.second) for contrast in contrasts]
-                own = [
+                effects = [
                     replace(
                         # Log-odds have no margin that means the same for every model.
-                        effect(found, math.nan if measure == ODDS else margin),
+                        effect(differences, math.nan if measure == ODDS else margin),
                         **contrast.subject(data, model, phase, family=family),
                         name=_name(contrast, family, measure),
                         measure=measure,
                         secondary=measure == ODDS,
                     )
-                    for contrast, found in zip(contrasts, gaps, strict=True)
+                    for contrast, differences in zip(contrasts, gaps, strict=True)
                 ]
-                own = with_conclusions(own, gaps, silent=data.read_silently(model))
-                judged = _judged(data, model, family, contrasts) if phase == 1 else []
-                lines += with_differing_judges(own, judged)
+                lines += corrected_effects(effects, gaps)
     return lines
 
 
@@ -275,27 +306,55 @@ def _subject(line: Line) -> tuple[str, ...]:
     return tuple(line.about[name] for name in ("model", "first", "second"))
 
 
-def with_differing_judges(lines: Sequence[Line], judged: Sequence[Line]) -> list[Line]:
-    """The lines of contrasts; the verdict says where the panel's judges, or their models, differ.
+def _differing_judges(data: PanelData) -> dict[tuple[str, ...], str]:
+    """By contrast of scores: who was shown to differ on it, the panel's judges or their models."""
+    return {
+        _subject(line): f"the {line.about['by']}s"
+        for model in data.models
+        for family, contrasts in families(data, model).items()
+        for line in reversed(_differing(_judged(data, model, family, contrasts)))
+        if line.about["model"] == model
+    }
 
-    A mean that differs from 0 by more than the margin stays "different"; no other verdict is given about a panel of
-    judges who disagree.
+
+def withheld(lines: Iterable[Line], unequal: Sequence[Line]) -> list[Line]:
+    """Lines without intervals and p-values where ballots are unread unequally: they have no answer (`unread`).
 
     Args:
-        lines: What `with_conclusions` returned.
-        judged: The lines of `by_judge` on the same contrasts.
+        lines: Lines about contrasts, or about whole categories: those have none if one of its contrasts has none.
+        unequal: The contrasts without a verdict; their notes say why.
     """
-    who = {_subject(line): f"the {line.about['by']}s differ" for line in reversed(_differing(judged))}
     return [
-        replace(
-            line,
-            verdict=line.verdict if line.verdict == DIFFERENT else JUDGES_DIFFER,
-            note="; ".join(filter(None, (line.note, who[_subject(line)]))),
-        )
-        if _subject(line) in who
+        replace(line, note=why, also=_described(line.also), **UNKNOWN)
+        if (why := _reason(line.about, unequal))
         else line
         for line in lines
     ]
+
+
+UNKNOWN: dict[str, Any] = {**dict.fromkeys(("low", "high", "p", "p_adjusted"), math.nan), "simultaneous": None}
+
+
+def _inferred(name: str) -> bool:
+    """Whether a number is part of an interval or a test."""
+    return name in ("p", "t_p") or name.startswith(("p_", "t_p_")) or name.endswith(("low", "high", "_p"))
+
+
+def _described(also: Mapping[str, float]) -> dict[str, float]:
+    return {name: math.nan if _inferred(name) else value for name, value in also.items()}
+
+
+def _reason(about: Mapping[str, Any], unequal: Sequence[Line]) -> str:
+    compared = [name for name in ("first", "second") if name in about] or ["category"]
+    for line in unequal:
+        same = all(about[name] == line.about[name] for name in compared)
+        if (
+            same
+            and about.get("phase", 1) == line.about["phase"]
+            and about["model"] in (line.about["model"], ALL_MODELS)
+        ):
+            return line.note
+    return ""
 
 
 def judges_below(lines: Iterable[Line], judged: Sequence[Line]) -> Iterator[Line]:

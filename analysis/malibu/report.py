@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from parley.analysis.malibu.ballots import TALK, check_scores
 from parley.analysis.malibu.bases import by_base_section
-from parley.analysis.malibu.blockers import blockers, with_blockers, without_unread
-from parley.analysis.malibu.conclusions import MARGIN, Blockers, reversible
+from parley.analysis.malibu.blockers import blockers
+from parley.analysis.malibu.conclusions import MARGIN, SCORE, WINS, Blockers, reversible
 from parley.analysis.malibu.contagion import contagion_section
 from parley.analysis.malibu.echo import echo_section
 from parley.analysis.malibu.mde import mde_section
@@ -27,11 +27,11 @@ from parley.analysis.malibu.planned import (
     ALL_MODELS,
     PAIRS,
     PRIMARY,
-    SCORE,
-    WINS,
+    estimates,
     judges_differ,
-    planned_lines,
     primary_by_judge,
+    with_verdicts,
+    withheld,
 )
 from parley.analysis.malibu.published import published_section
 from parley.analysis.malibu.scores import contrasts_sections, means_section
@@ -61,18 +61,12 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
     context = replace(context, title=context.title or "MALIBU")
     margin = MARGIN if context.margin is None else context.margin
     lost, unequal = unread(data)
-    planned, judged, tests = (
-        without_unread(lines, unequal)
-        for lines in (
-            planned_lines(data, margin),
-            primary_by_judge(data),
-            significance_lines(data),
-        )
-    )
+    judged, tests = withheld(primary_by_judge(data), unequal), significance_lines(data, unequal)
     yardstick = yardstick_lines(data)
     places, rates = position_lines(data), win_rate_lines(data)
-    blocked = blockers(data, planned, places, yardstick["yardstick_auc"])
-    planned = with_blockers(planned, blocked)
+    effects = estimates(data, margin)
+    blocked = blockers(data, effects, places, yardstick["yardstick_auc"])
+    planned = with_verdicts(data, withheld(effects, unequal), blocked)
     debates = data.debates
     primary, by_judge, pairs = contrasts_sections(data, planned, judged, blocked, context, margin)
     chi_square, size = significance_section(data, tests, blocked), mde_section(data, blocked)

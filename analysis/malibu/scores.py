@@ -11,9 +11,19 @@ from typing import Any
 import pandas as pd
 
 from parley.analysis.malibu.ballots import POINTS, values_in_order
-from parley.analysis.malibu.conclusions import ENOUGH_FOR_ALIKE, MARGIN, SPREAD, Blockers, rarest, tested_words
+from parley.analysis.malibu.conclusions import (
+    ENOUGH_FOR_ALIKE,
+    MARGIN,
+    ODDS,
+    SCORE,
+    SPREAD,
+    WINS,
+    Blockers,
+    rarest,
+    tested_words,
+)
 from parley.analysis.malibu.panel import PanelData, Verdicts, by_metric, panel_data
-from parley.analysis.malibu.planned import ODDS, PAIRS, PRIMARY, SCORE, WINS, Contrast, judges_below, planned_lines
+from parley.analysis.malibu.planned import PAIRS, PRIMARY, Contrast, judges_below, planned_lines
 from parley.analysis.malibu.score_figures import matrix_figure, scores_figure
 from parley.analysis.malibu.score_table import ALL, tested_line
 from parley.analysis.reporting.questions import Question, section, table

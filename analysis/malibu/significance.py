@@ -16,7 +16,8 @@ import pandas as pd
 from parley.analysis.malibu.ballots import values_in_order
 from parley.analysis.malibu.conclusions import Blockers
 from parley.analysis.malibu.panel import PanelData, by_metric
-from parley.analysis.reporting.questions import corrected, table
+from parley.analysis.malibu.planned import withheld
+from parley.analysis.reporting.questions import adjusted, concluded, table
 from parley.analysis.reporting.report import Section, Table
 from parley.analysis.stats.contingency import chi_square
 from parley.analysis.stats.permutation import effect_of_cells
@@ -27,11 +28,12 @@ TINY = 1e-9
 CHI_SQUARE, FLIPS = "χ² of identity by score level (the paper's)", "identity effect, signs flipped over bases"
 
 
-def significance_lines(data: PanelData) -> list[Line]:
+def significance_lines(data: PanelData, unequal: Sequence[Line] = ()) -> list[Line]:
     """The tests of identity as a whole; p-values are Holm-corrected within each family of a model.
 
     Args:
         data: The verdicts.
+        unequal: The contrasts whose ballots were unread unequally: their categories have no answer.
     """
     lines = [
         replace(
@@ -47,7 +49,7 @@ def significance_lines(data: PanelData) -> list[Line]:
         for family, tests in ((CHI_SQUARE, _chi_squares), (FLIPS, _permutations))
         for category, metric, test in tests(data, model)
     ]
-    return corrected(lines, ("model", "family"))
+    return [concluded(line) for line in withheld(adjusted(lines, ("model", "family")), unequal)]
 
 
 def _of_model(frame: pd.DataFrame, model: str) -> pd.DataFrame:

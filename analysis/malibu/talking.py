@@ -30,7 +30,7 @@ from parley.analysis.malibu.rounds import before_and_after, heard_own
 from parley.analysis.malibu.score_table import NEEDED, ScenarioGaps, ScoreTable, nested_means, tested_line
 from parley.analysis.reporting.questions import Question, corrected, section
 from parley.analysis.reporting.report import Section
-from parley.analysis.stats.results import ALPHA, NOT_MEASURED, Line
+from parley.analysis.stats.results import ALPHA, Line
 from parley.analysis.stats.tables import Floats
 from parley.base.text import p_text, plural, signed
 
@@ -105,7 +105,7 @@ def _line(data: PanelData, model: str, phase: int, step: str, contrast: Contrast
 
 
 def _unknown(line: Line, why: str) -> Line:
-    return replace(line, low=math.nan, high=math.nan, p=math.nan, verdict=NOT_MEASURED, note=why)
+    return replace(line, low=math.nan, high=math.nan, p=math.nan, note=why)
 
 
 def steps(data: PanelData) -> Iterator[tuple[str, Contrast, str, Sequence[ScenarioGaps]]]:

@@ -15,18 +15,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
+from parley.analysis.reporting.decide import Evidence, decide, together
 from parley.analysis.reporting.forest import Forest, drawn, in_numbers, number_format
-from parley.analysis.stats.results import (
-    ALIKE,
-    DIFFERENT,
-    JUDGES_DIFFER,
-    NOT_MEASURED,
-    ON_AVERAGE,
-    SMALL,
-    UNDECIDED,
-    Line,
-    Verdict,
-)
+from parley.analysis.stats.results import ALIKE, JUDGES_DIFFER, NOT_MEASURED, ON_AVERAGE, SMALL, Line, Verdict
 from parley.base.text import p_text
 
 
@@ -78,8 +69,11 @@ def headline(forest: Forest, *, blocked: str = "", prefix: str = "") -> Headline
     def answered(verdict: Verdict, answer: str, **more: Any) -> Headline:
         return Headline(question=forest.question, answer=answer, verdict=verdict, prefix=prefix, **more)
 
+    def unanswered(why: str) -> Headline:
+        return answered(*decide(Evidence(note=why)))
+
     if blocked:
-        return answered(NOT_MEASURED, blocked)
+        return unanswered(blocked)
     plotted = zip(forest.lines, drawn(forest.lines), strict=True)
     lines = [line for line, shown in plotted if not line.secondary and shown.bounded]
     if forest.reference is None and lines:
@@ -89,11 +83,9 @@ def headline(forest: Forest, *, blocked: str = "", prefix: str = "") -> Headline
     with_test = [line for line in lines if not math.isnan(line.p_adjusted)]
     tested = [line for line in with_test if line.verdict != NOT_MEASURED]
     if not with_test:
-        return answered(
-            NOT_MEASURED, f"Not known yet: the data are too few for {'a test' if lines else 'an interval'}."
-        )
+        return unanswered(f"Not known yet: the data are too few for {'a test' if lines else 'an interval'}.")
     if not tested:
-        return answered(NOT_MEASURED, with_test[0].note)
+        return unanswered(with_test[0].note)
     shown = [line for line in tested if line.shown]
 
     def distance(line: Line) -> float:
@@ -101,13 +93,12 @@ def headline(forest: Forest, *, blocked: str = "", prefix: str = "") -> Headline
 
     largest = max(shown or tested, key=distance)
     if not shown:
-        found = {line.verdict or UNDECIDED for line in tested}
-        verdict = found.pop() if len(found) == 1 else UNDECIDED
+        verdict = together(line.verdict for line in tested)
         unshown = _unshown_in_words if forest.says else _unshown
         return answered(verdict, unshown(verdict, tested, largest, forest), tests=len(tested))
     words = _shown_in_words if forest.says else _shown
     return answered(
-        largest.verdict or DIFFERENT,
+        largest.verdict,
         words(largest, forest, len(shown), len(with_test)),  # what is not measured was corrected for too
         line=largest,
         distance=distance(largest),

@@ -23,22 +23,14 @@ from typing import Any
 
 import pandas as pd
 
+from parley.analysis.reporting.decide import Evidence, decided
 from parley.analysis.reporting.forest import Forest, Scale, drawn, number_format
 from parley.analysis.reporting.report import ReportContext, Section, Table
 from parley.analysis.stats.clustered import bootstrap_mean, cluster_mean
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.paired import paired_permutation
 from parley.analysis.stats.proportions import cluster_proportion
-from parley.analysis.stats.results import (
-    ALPHA,
-    DIFFERENT,
-    NOT_MEASURED,
-    ON_AVERAGE,
-    SMALL,
-    UNDECIDED,
-    Line,
-    simultaneous,
-)
+from parley.analysis.stats.results import ALPHA, Line, simultaneous
 from parley.analysis.stats.signflips import clusters_to_reject, equivalence_p, sign_flip_test
 from parley.base.text import p_text, plural
 
@@ -154,6 +146,17 @@ def answer(question: Question, frame: pd.DataFrame) -> list[Line]:
         question: The question.
         frame: One row per item and arm.
     """
+    correct = corrected if question.contrast is not mean_difference else corrected_differences
+    return correct(estimates(question, frame), question.family)
+
+
+def estimates(question: Question, frame: pd.DataFrame) -> list[Line]:
+    """The lines that answer a question, not yet corrected: for a report that pools them with others in one family.
+
+    Args:
+        question: The question.
+        frame: One row per item and arm.
+    """
     lines: list[Line] = []
     several = [name for name in question.by if frame[name].nunique() > 1]
     shared = several if question.arms or question.each else several[:-1]  # a level's own name is the last one
@@ -182,22 +185,27 @@ def answer(question: Question, frame: pd.DataFrame) -> list[Line]:
                     )
                     for number, measure in enumerate(question.measures)
                 ]
-    return (corrected if question.contrast is not mean_difference else corrected_differences)(lines, question.family)
+    return lines
 
 
 def corrected_differences(lines: Sequence[Line], family: Sequence[str]) -> list[Line]:
     """Lines that were tested by sign flips, corrected; planned ones get intervals that hold for all of their family.
 
     Args:
-        lines: The lines. What an earlier correction in other families gave them is replaced.
+        lines: The lines.
         family: What lines of one family have in common, as names in `Line.about`.
     """
-    return [_with_simultaneous(line) for line in corrected([replace(line, verdict="") for line in lines], family)]
+    return [concluded(line) for line in adjusted_differences(lines, family)]
+
+
+def adjusted_differences(lines: Sequence[Line], family: Sequence[str]) -> list[Line]:
+    """The same without verdicts, for lines that a report only describes."""
+    return [_with_simultaneous(line) for line in adjusted(lines, family)]
 
 
 def _with_simultaneous(line: Line) -> Line:
     if line.secondary or not line.values or line.tests is None or line.tests == 1:
-        return replace(line, simultaneous=None)
+        return line
     differences = [value - line.reference for value in line.values.values()]
     interval = simultaneous(line, sign_flip_test(differences, 1 - ALPHA / line.tests))
     return replace(line, simultaneous=interval and (interval[0] + line.reference, interval[1] + line.reference))
@@ -289,6 +297,11 @@ def _facets(question: Question, name: str) -> tuple[tuple[str, str], ...]:
 def corrected(
     lines: Sequence[Line], family: Sequence[str] = ("model",), further: Sequence[str] = ("p_alike",)
 ) -> list[Line]:
+    """The lines with p-values corrected by Holm, and with their verdicts; the arguments are those of `adjusted`."""
+    return [concluded(line) for line in adjusted(lines, family, further)]
+
+
+def adjusted(lines: Sequence[Line], family: Sequence[str], further: Sequence[str] = ("p_alike",)) -> list[Line]:
     """The lines with p-values corrected by Holm: over the planned lines of a family, and over its other lines.
 
     Args:
@@ -299,30 +312,30 @@ def corrected(
     families: dict[tuple[Any, ...], list[int]] = {}
     for place, line in enumerate(lines):
         families.setdefault((line.secondary, *(line.about.get(name) for name in family)), []).append(place)
-    found = list(lines)
+    corrected_lines = list(lines)
     for places in families.values():
         tests = sum(not math.isnan(lines[place].p) for place in places)
         others = {name: holm([lines[place].also.get(name, math.nan) for place in places]) for name in further}
         for nth, (place, p) in enumerate(zip(places, holm([lines[place].p for place in places]), strict=True)):
-            own = lines[place]
-            also = {f"{name}_adjusted": others[name][nth] for name in further if name in own.also}
-            found[place] = _concluded(
-                replace(own, p_adjusted=p, tests=None if math.isnan(p) else tests, also={**own.also, **also})
+            line = lines[place]
+            also = {f"{name}_adjusted": others[name][nth] for name in further if name in line.also}
+            corrected_lines[place] = replace(
+                line, p_adjusted=p, tests=None if math.isnan(p) else tests, also={**line.also, **also}
             )
-    return found
+    return corrected_lines
 
 
-def _concluded(line: Line) -> Line:
-    """The line with a verdict, where it has a test or should have one and none was given to it."""
-    if line.verdict or (math.isnan(line.p_adjusted) and math.isnan(line.reference)):
+def concluded(line: Line) -> Line:
+    """The line with its verdict, by its own corrected test; unchanged where it is only described.
+
+    Args:
+        line: A line with corrected p-values.
+    """
+    if math.isnan(line.p_adjusted) and math.isnan(line.reference):
         return line
-    within = line.also.get("p_alike_adjusted", math.nan) <= ALPHA
-    if math.isnan(line.p_adjusted):
-        return replace(line, verdict=NOT_MEASURED)
-    if line.shown:
-        return replace(line, verdict=SMALL if within else DIFFERENT)
-    # The mean lies within the margin. That no cluster is far from it takes more than this test.
-    return replace(line, verdict=ON_AVERAGE if within else UNDECIDED)
+    # That the mean lies within the margin says nothing about single clusters: `spread` is not given.
+    p_alike = line.also.get("p_alike_adjusted", math.nan)
+    return decided(line, Evidence(p=line.p_adjusted, p_alike=p_alike, note=line.note))
 
 
 def out_of_reach(cluster: str, *families: Sequence[Line]) -> Iterator[str]:

@@ -23,6 +23,7 @@ from parley.analysis.reporting.questions import (
     answer,
     answered,
     corrected_differences,
+    estimates,
     section,
     share,
 )
@@ -35,9 +36,9 @@ from parley.analysis.rldf.debates import (
     JUDGES,
     OVER_TOPICS,
     SHARES,
-    changes,
     scores,
     statements,
+    undecided_changes,
 )
 from parley.analysis.stats.results import Line
 from parley.base.text import plural
@@ -127,7 +128,7 @@ def differences(last: pd.DataFrame) -> list[Line]:
     question = replace(AGAINST, pairs=against(last["setting"].iloc[0]))
     lines = [
         replace(line, group=JUDGES[line.about["judge"]], secondary=line.about["judge"] == AGAIN)
-        for line in answer(question, cells[cells["judge"].isin([FIRST, AGAIN])])
+        for line in estimates(question, cells[cells["judge"].isin([FIRST, AGAIN])])
     ]
     return corrected_differences(lines, family=())
 
@@ -137,11 +138,11 @@ def levels(kept: Mapping[str, pd.DataFrame], last: pd.DataFrame) -> list[Line]:
     bias = answer(replace(LEVELS, measures=AGAINST.measures), last[last["judge"] == FIRST])
     change = [
         replace(line, measure="change", about={"setting": line.about["run"]}, secondary=True)
-        for line in changes(kept)
+        for line in undecided_changes(kept)
         if not line.secondary
     ]
     return [
-        replace(line, label=line.about["setting"], group="", p=math.nan, p_adjusted=math.nan, verdict="")
+        replace(line, label=line.about["setting"], group="", p=math.nan, p_adjusted=math.nan)
         for line in (*bias, *change)
     ]
 

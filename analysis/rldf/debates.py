@@ -19,8 +19,10 @@ from parley.analysis.reporting.figures import PALETTE, caption, legend_beside, p
 from parley.analysis.reporting.questions import (
     ALL,
     Question,
+    adjusted_differences,
     answer,
-    corrected_differences,
+    concluded,
+    estimates,
     section,
     share,
     successive,
@@ -124,6 +126,11 @@ def statements(runs: Runs) -> pd.DataFrame:
 
 def changes(runs: Runs) -> list[Line]:
     """Last round minus first, within each debate: below 0, the debate lowered the score."""
+    return [concluded(line) for line in undecided_changes(runs)]
+
+
+def undecided_changes(runs: Runs) -> list[Line]:
+    """The same without verdicts."""
     frame = statements(runs)
     rounds = frame.groupby("run")["round"]
     ends = frame[(frame["round"] == rounds.transform("min")) | (frame["round"] == rounds.transform("max"))]
@@ -132,10 +139,10 @@ def changes(runs: Runs) -> list[Line]:
     by_debate["round"] = "round " + by_debate["round"].astype(str)
     lines = [
         replace(line, label=_role(line), group=_judge(line), secondary=not _planned(line))
-        for line in answer(of_one(CHANGE, runs), by_debate)
+        for line in estimates(of_one(CHANGE, runs), by_debate)
         if line.n
     ]
-    return corrected_differences(lines, family=())
+    return adjusted_differences(lines, family=())
 
 
 def by_round(runs: Runs) -> tuple[list[Line], ...]:

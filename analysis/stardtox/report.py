@@ -30,6 +30,7 @@ from parley.analysis.reporting.questions import (
     answer,
     bootstrapped,
     corrected_differences,
+    estimates,
     section,
     successive,
 )
@@ -141,10 +142,10 @@ def changes(scores: pd.DataFrame, words: Mapping[str, str]) -> list[Line]:
 
     Toxicity, which is planned, and all other metrics are two families over all sets and systems.
     """
-    steps = answer(replace(CHANGES, measures=words), scores)
+    steps = estimates(replace(CHANGES, measures=words), scores)
     last = scores[scores["iteration"] == scores.groupby("system")["iteration"].transform("max")]
     default = replace(CHANGES, measures=words, by=("set", "model"), arms="method", pairs=against(BASELINE), facets={})
-    return corrected_differences([*steps, *answer(default, last)], family=())
+    return corrected_differences([*steps, *estimates(default, last)], family=())
 
 
 def _changes(scores: pd.DataFrame, words: Mapping[str, str]) -> Section:

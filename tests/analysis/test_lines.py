@@ -69,13 +69,13 @@ def test_a_family_is_a_model_and_planned_lines_are_corrected_apart() -> None:
     assert all(line.shown for line in lines)
 
 
-def test_lines_that_move_to_another_family_keep_nothing_of_the_first() -> None:
+def test_planned_lines_have_intervals_that_hold_for_all_of_their_family() -> None:
     """Six texts, all signs alike: p = 2 / 64, shown alone, and not where two others are planned too."""
     one, *others = (Line(p=p, values={str(n): 1.0 + n for n in range(6)}, reference=0.0) for p in (2 / 64, 0.5, 0.5))
     together = corrected_differences([one, *others], ())
     assert together[0].verdict == "undecided"
     assert together[0].simultaneous is None, "six texts cannot exclude anything at 1 - 0.05 / 3"
-    alone = corrected_differences([together[0], *(replace(line, secondary=True) for line in together[1:])], ())
+    alone = corrected_differences([one, *(replace(line, secondary=True) for line in others)], ())
     assert [(line.p_adjusted, line.verdict) for line in alone] == [
         (2 / 64, "different"),
         (1, "undecided"),
@@ -84,7 +84,8 @@ def test_lines_that_move_to_another_family_keep_nothing_of_the_first() -> None:
     many = [replace(one, p=0.001, values={str(n): 1.0 + n % 3 for n in range(20)})] * 2
     wide, _ = corrected_differences(many, ())
     assert wide.simultaneous
-    assert corrected_differences([wide], ())[0].simultaneous is None
+    with pytest.raises(AssertionError, match="is different already"):
+        corrected_differences([wide], ())
 
 
 def test_a_question_with_a_margin_can_say_small_and_alike() -> None:
@@ -107,9 +108,9 @@ def test_the_values_of_clusters_average_to_the_estimate_also_where_rows_count_eq
     assert by_cluster(values, clusters, 0.9) == {}, "another statistic"
 
 
-SMALL = Line(label="a − b", estimate=0.4, low=0.1, high=0.7, p_adjusted=0.04)
-LARGE = Line(label="b − c", estimate=-0.5, low=-0.9, high=-0.1, p_adjusted=0.01)
-UNSURE = Line(label="a − c", estimate=0.9, low=-0.3, high=2.1, p_adjusted=0.3)
+SMALL = Line(label="a − b", estimate=0.4, low=0.1, high=0.7, p_adjusted=0.04, verdict="different")
+LARGE = Line(label="b − c", estimate=-0.5, low=-0.9, high=-0.1, p_adjusted=0.01, verdict="different")
+UNSURE = Line(label="a − c", estimate=0.9, low=-0.3, high=2.1, p_adjusted=0.3, verdict="undecided")
 
 
 def plot(*lines: Line, reference: float | None = 0.0) -> Forest:

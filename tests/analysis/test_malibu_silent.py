@@ -8,8 +8,9 @@ import pytest
 
 from parley.analysis import malibu
 from parley.analysis.malibu import PanelData
+from parley.analysis.malibu.conclusions import ODDS, SCORE, WINS
 from parley.analysis.malibu.pairs import position_lines
-from parley.analysis.malibu.planned import ODDS, PAIRS, PRIMARY, SCORE, WINS, planned_lines, primary_by_judge
+from parley.analysis.malibu.planned import PAIRS, PRIMARY, planned_lines, primary_by_judge
 from parley.analysis.reporting.clusters import BASE, SET, WORDING, generalises_to
 from parley.analysis.reporting.report import Report, ReportContext
 from parley.analysis.stats.results import Line

@@ -12,7 +12,6 @@ import pandas as pd
 from autogen_core.models import ChatCompletionTokenLogprob, RequestUsage, TopLogprob
 
 from parley.agents.ballots import SilentBallot, read_token
-from parley.analysis.malibu.blockers import without_unread
 from parley.analysis.malibu.panel import PanelData
 from parley.analysis.malibu.planned import planned_lines
 from parley.analysis.malibu.unread import unread
@@ -72,7 +71,7 @@ def ballots(frame: pd.DataFrame) -> pd.DataFrame:
 def differs(frame: pd.DataFrame) -> bool:
     """Whether a report would say that the labels differ."""
     data = PanelData(frame)
-    lines = without_unread(planned_lines(data, 0.1), unread(data).unequal)
+    lines = planned_lines(data, 0.1, unread(data).unequal)
     return any(line.verdict in (DIFFERENT, SMALL) for line in lines)
 
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from itertools import combinations
 
 import numpy as np
 import pandas as pd
 
-from parley.analysis.malibu.conclusions import effect, with_conclusions
 from parley.analysis.malibu.mde import Spread
 from parley.analysis.malibu.panel import PanelData
-from parley.analysis.malibu.score_table import ScenarioGaps
+from parley.analysis.malibu.planned import planned_lines
 from parley.analysis.stats.power import detectable
 from parley.analysis.stats.results import DIFFERENT, NOT_MEASURED, SMALL
 from tests.true_sentences import cells, verdicts
@@ -50,22 +48,17 @@ def _mde_not_found(rng: np.random.Generator, bases: int) -> bool:
     compared = int(rng.integers(len(RACES) - 1))  # the first pairs are those of the label that has it
     first = PanelData(scored(rng, bases)).table("m")
     added = Spread.of(first.gaps("black", RACES[compared + 1])).mde(PAIRS).points
-    table = PanelData(scored(rng, bases, added)).table("m")
-    gaps = [table.gaps(x, y) for x, y in combinations(RACES, 2)]
-    return with_conclusions([effect(one, 0.1) for one in gaps], gaps)[compared].verdict not in (DIFFERENT, SMALL)
-
-
-def by_base(values: np.ndarray) -> ScenarioGaps:
-    codes = np.arange(len(values))
-    names = [f"b{code}" for code in codes]
-    return ScenarioGaps(values=values, clusters=codes, bases=codes, names=names, cluster_names=names)
+    lines = planned_lines(PanelData(scored(rng, bases, added)), 0.1)
+    return lines[compared].verdict not in (DIFFERENT, SMALL)
 
 
 def _collapses(rng: np.random.Generator, bases: int) -> bool:
     """A tenth of all bases fall from 10 to 1 under a label, which is a point above the other on the rest."""
     values = np.where(rng.random(bases) < 0.1, -9.0, 1.0) + rng.normal(0, 0.5, bases)
-    gaps = by_base(values)
-    (line,) = with_conclusions([effect(gaps, 0.1)], [gaps])
+    rows = [(f"b{base}", *pair) for base, value in enumerate(values) for pair in (("x", value), ("y", 0.0))]
+    frame = pd.DataFrame(rows, columns=["base", "identity", "value"])
+    unit = frame["base"] + "/" + frame["identity"]
+    (line,) = planned_lines(PanelData(verdicts(frame, unit=unit, category="kind")), 0.1)
     assert line.verdict not in ("", NOT_MEASURED)
     return line.verdict in (DIFFERENT, SMALL)
 

@@ -1,0 +1,138 @@
+"""The one place where a report decides: from the evidence on a line to its verdict and the reason.
+
+    decide(Evidence(p=0.01))                      # ("different", "")
+    decide(Evidence(p=0.3, p_alike=0.01))         # ("alike on average", "")
+
+"Different" is a test that finds a difference; where there are two tests (sign flips and Student's t), both must.
+"Alike" needs four things: the mean is shown to lie within ±margin, no test finds that the effect differs between
+clusters, the upper limit of its spread between them is low enough, and there are enough clusters to include a rare
+kind. What leaves a question without an answer is evidence too, so no verdict is given first and taken back later.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from parley.analysis.stats.results import (
+    ALIKE,
+    ALPHA,
+    DIFFERENT,
+    JUDGES_DIFFER,
+    NOT_MEASURED,
+    ON_AVERAGE,
+    SMALL,
+    UNDECIDED,
+    Line,
+    Verdict,
+)
+from parley.base.text import plural
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """How much an effect varies between clusters, for "alike".
+
+    Args:
+        p: The corrected p-value of no variation; NaN where a significant one does not matter.
+        high: Upper limit of the SD between clusters; NaN where it cannot be estimated.
+        limit: The upper limit must be below this.
+        enough: Fewest clusters among which a rare kind is likely to be.
+    """
+
+    p: float
+    high: float
+    limit: float
+    enough: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """What is known about a line. Every p-value is corrected in its family.
+
+    Args:
+        p: The p-value of no difference; NaN: there is no test, and `note` says why.
+        p_second: That of a second test, which must agree.
+        p_alike: The p-value of a difference beyond the margin; NaN: it is not asked.
+        margin: The difference that still counts as none.
+        spread: How much the effect varies between clusters; None: only the mean is asked about.
+        clusters: Number of clusters.
+        tests: Number of tests in the family.
+        needed: Fewest clusters with which that many tests can find any difference.
+        judges: Those who were shown to differ among themselves: "the judges"; "": nobody.
+        blocked: What leaves the question without an answer; "": nothing.
+        not_alike: Why nothing here is called alike; "": nothing forbids it.
+        note: What the line says already.
+    """
+
+    p: float = math.nan
+    p_second: float = 0.0
+    p_alike: float = math.nan
+    margin: float = math.nan
+    spread: Spread | None = None
+    clusters: int = 0
+    tests: int = 1
+    needed: int = 0
+    judges: str = ""
+    blocked: str = ""
+    not_alike: str = ""
+    note: str = ""
+
+
+def decide(evidence: Evidence) -> tuple[Verdict, str]:
+    """The verdict, and the reason if it needs one."""
+    if math.isnan(evidence.p):
+        return NOT_MEASURED, evidence.note
+    if evidence.blocked:
+        return NOT_MEASURED, evidence.blocked
+    within = evidence.p_alike <= ALPHA
+    verdict, why = UNDECIDED, ""
+    if evidence.p <= ALPHA and evidence.p_second <= ALPHA:
+        verdict = SMALL if within else DIFFERENT
+    elif evidence.p <= ALPHA:
+        why = "sign flips find a difference and Student's t does not: it rests on few bases"
+    elif within:
+        verdict, why = _within_margin(evidence)
+    # A mean that differs by more than the margin stays "different"; nothing else is said of judges who disagree.
+    if evidence.judges and verdict != DIFFERENT:
+        verdict = JUDGES_DIFFER
+    if evidence.not_alike and verdict in (ALIKE, ON_AVERAGE):
+        return UNDECIDED, evidence.not_alike
+    few = (
+        f"no difference can be significant among {plural(evidence.tests, 'test')} with fewer than {evidence.needed} "
+        "bases"
+        if evidence.clusters < evidence.needed
+        else ""
+    )
+    differ = f"{evidence.judges} differ" if evidence.judges else ""
+    return verdict, "; ".join(filter(None, (evidence.note, why, few, differ)))
+
+
+def _within_margin(evidence: Evidence) -> tuple[Verdict, str]:
+    """A mean near 0 is not enough: with +1.5 points on ten bases and -1.5 on ten, 40 of 40 runs would be alike."""
+    spread, close = evidence.spread, f"the mean is within ±{evidence.margin:g}, but"
+    if spread is None:
+        return ON_AVERAGE, ""
+    if spread.p <= ALPHA:
+        return UNDECIDED, f"{close} the effect differs between bases"
+    if math.isnan(spread.high):
+        return ON_AVERAGE, "by base unknown: one scenario per base"
+    if spread.high >= spread.limit:
+        return UNDECIDED, f"{close} effects may differ between bases (SD up to {spread.high:.2g})"
+    if evidence.clusters < spread.enough:
+        return ON_AVERAGE, f"alike needs {spread.enough} clusters: a rare kind of them may be missing"
+    return ALIKE, ""
+
+
+def decided(line: Line, evidence: Evidence) -> Line:
+    """The line with its verdict, which it gets once."""
+    assert not line.verdict, f"{line.label} is {line.verdict} already"
+    verdict, note = decide(evidence)
+    return replace(line, verdict=verdict, note=note)
+
+
+def together(verdicts: Iterable[Verdict]) -> Verdict:
+    """The verdict that several lines share; "undecided" where they have several."""
+    different = set(verdicts)
+    return different.pop() if len(different) == 1 else UNDECIDED
