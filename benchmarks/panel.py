@@ -14,7 +14,7 @@ from benchmarks.workload import ABOUT, NAMES, ROUNDS, TASK, reply
 from parley.agents import Client, Debate, Models, Persona
 from parley.agents.models import Reply, Request
 from parley.agents.providers import register
-from parley.judging import Outcome, Unit
+from parley.judging import Outcome, Study, Unit
 from parley.runs import Result
 from parley.runs.job import Job
 from parley.runs.options import Options
@@ -43,23 +43,17 @@ class PanelConfig(BaseModel):
     model: str = "instant/bench"
 
 
-class Panel:
+class Panel(Study):
     """A study of identical conversations."""
 
-    name: ClassVar[str] = "panel"
-    Config: ClassVar[type[BaseModel]] = PanelConfig
+    name = "panel"
+    Config = PanelConfig
 
     def __init__(self, config: PanelConfig) -> None:
-        self.config = config
-
-    def models(self) -> list[str]:
-        return [self.config.model]
+        self.config: PanelConfig = config
 
     def prompts(self) -> Mapping[str, str]:
         return {"task": TASK, **ABOUT}
-
-    def sources(self) -> Mapping[str, str]:
-        return {}
 
     def plan(self) -> Iterator[Unit]:
         return (Unit(f"panel/{n}", {"n": n}) for n in range(self.config.conversations))

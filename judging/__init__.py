@@ -1,19 +1,14 @@
 """Parley's studies: what is measured, and how. A study plans units and runs one conversation for each."""
 
-from parley.judging.labelled import HasLabelled, Labelled
+from parley.judging.labelled import Labelled
 from parley.judging.study import (
     Accepted,
     Advanced,
-    Checked,
+    Check,
     Facet,
-    HasAnalysisPlan,
-    HasFacets,
-    HasMeasures,
-    HasNotes,
     Measure,
     Outcome,
     Prompt,
-    ReadAloud,
     Study,
     Unit,
     Verdict,
@@ -22,18 +17,12 @@ from parley.judging.study import (
 __all__ = [
     "Accepted",
     "Advanced",
-    "Checked",
+    "Check",
     "Facet",
-    "HasAnalysisPlan",
-    "HasFacets",
-    "HasLabelled",
-    "HasMeasures",
-    "HasNotes",
     "Labelled",
     "Measure",
     "Outcome",
     "Prompt",
-    "ReadAloud",
     "Study",
     "Unit",
     "Verdict",

@@ -6,7 +6,7 @@ labelled = (Labelled(("letter",), ("warmth",), "How warm is it, from 1 to 5?"),)
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Protocol, get_args, runtime_checkable
+from typing import Literal, get_args
 
 from parley.agents import ConfigError
 
@@ -41,11 +41,3 @@ COMMON_LABELLED = (
     Labelled("draft"),
 )
 """What people score of a study that declares nothing, if its prompts have such placeholders or it has drafts."""
-
-
-@runtime_checkable
-class HasLabelled(Protocol):
-    """A study that says what people score. Where nothing of it fits a unit, they score its last reply as a whole."""
-
-    labelled: ClassVar[tuple[Labelled, ...]]
-    """The first that fits a unit counts: whose texts it has, and a verdict on one of whose metrics."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, StringConstraints, WithJsonSchema, model_validator
 
@@ -29,6 +29,7 @@ from parley.judging.study import (
     Measure,
     Outcome,
     Prompt,
+    Study,
     Unit,
     Verdict,
 )
@@ -89,15 +90,15 @@ class SquadReply(BaseModel):
     ]
 
 
-class SquadStudy:
+class SquadStudy(Study):
     """SQuAD v2: exact match and F1 of a model's answers, with and without search."""
 
-    name: ClassVar[str] = "squad"
-    Config: ClassVar[type[BaseModel]] = SquadConfig
-    measures: ClassVar[tuple[Measure, ...]] = (
-        Measure("answer", "exact match", better="higher", kind="correct", key="answers"),
-    )
-    facets: ClassVar[tuple[Facet, ...]] = (
+    name = "squad"
+    Config = SquadConfig
+    report = "parley.analysis.squad.report:report"
+    comparable = "parley.analysis.squad.report:comparable"
+    measures = (Measure("answer", "exact match", better="higher", kind="correct", key="answers"),)
+    facets = (
         Facet("article", "text", title="{}"),
         Facet("question_id", "text", title="question {:.6}", label="question"),
         Facet("answerable", title="{}", silent="true", words={"true": "answerable", "false": "unanswerable"}),
@@ -108,7 +109,7 @@ class SquadStudy:
     )
 
     def __init__(self, config: SquadConfig) -> None:
-        self.config = config
+        self.config: SquadConfig = config
         if not config.data:
             raise ConfigError("squad needs data: --data FILE, the official JSON of SQuAD v2")
         require_each_once(model=config.model, search=config.search)

@@ -1,24 +1,27 @@
 """What a study is: it plans units and runs one. Everything else (concurrency, recording, resuming, budgets) is the
 engine's job.
 
-Your own study is a class with these members. `parley new study NAME` writes a first version and
-`parley run path/to/file.py:MyStudy` runs it; Parley itself need not change. The shipped studies use the same protocol.
+Your own study is a subclass of `Study` with a name, a config, a plan and a way to run a unit; everything else has a
+default. `parley new study NAME` writes a first version and `parley run path/to/file.py:MyStudy` runs it. The shipped
+studies are subclasses too, and Parley asks a study nothing that is not here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
 
 from pydantic import BaseModel
 
 from parley.agents import ConfigError, ParseStatus, Role, Transcript, Turn
+from parley.judging.labelled import COMMON_LABELLED, Labelled
 
 if TYPE_CHECKING:
-    from parley.agents import Models
+    from parley.agents import Client, Models
 
 FacetValue = str | int | bool
 T = TypeVar("T")
@@ -128,89 +131,6 @@ class Accepted(NamedTuple):
     reply: Mapping[str, Any]
 
 
-class Study(Protocol):
-    """What is measured and how. Any class with these members is a study; no base class is needed."""
-
-    name: ClassVar[str]
-    """The study's name in `parley run NAME`, in run files and in reports."""
-    Config: ClassVar[type[BaseModel]]
-    """Everything that changes results. Its fields are the flags of `parley run NAME`, their descriptions the help."""
-    config: BaseModel
-    """The config that this study was made with; stored in the run file."""
-
-    def __init__(self, config: Any) -> None:
-        """Check everything that can be checked before work starts, and raise `ConfigError` if something is wrong.
-
-        Args:
-            config: An instance of `Config`.
-        """
-
-    def models(self) -> list[str]:
-        """The names of all models that the study calls."""
-
-    def prompts(self) -> Mapping[str, str]:
-        """The prompt texts by name. A run stores them with their hashes, and only resumes with the same ones."""
-
-    def sources(self) -> Mapping[str, str]:
-        """Hashes of the data that the plan depends on, by name. A run only resumes with the same data."""
-
-    def plan(self) -> Iterator[Unit]:
-        """The units. The same config must always give the same plan."""
-
-    async def run(self, unit: Unit, models: Models) -> Outcome:
-        """Run one unit.
-
-        Args:
-            unit: A unit of the plan.
-            models: Clients by model name, shared by all units of the run.
-        """
-
-
-@runtime_checkable
-class Checked(Protocol):
-    """A study whose judge is checked on known answers before the first unit; its run file keeps the result."""
-
-    def check_first(self) -> Study | None:
-        """The check, as a study of its own; None if there is none."""
-
-
-@runtime_checkable
-class HasAnalysisPlan(Protocol):
-    """A study that says how its results will be analysed before there are any."""
-
-    def analysis_plan(self) -> Mapping[str, Any]:
-        """The plan, as JSON data. It is stored with its hash when a run begins, and never changed after that.
-
-        Keys are free: estimands, families, clusters, … The report reads two of them: `margin`, the margin of
-        equivalence; and `tables`, which says whether each table of the report, or some of its rows, is
-        "planned", "sensitivity" or "exploratory".
-        """
-
-
-@runtime_checkable
-class HasNotes(Protocol):
-    """A study that has something to say before a run begins: what a model cannot do, and what happens instead."""
-
-    def notes(self, *, dry_run: bool) -> Iterable[str]:
-        """The lines.
-
-        Args:
-            dry_run: Whether nothing is sent: then there may also be lines on what another choice would cost.
-        """
-
-
-@runtime_checkable
-class ReadAloud(Protocol):
-    """A study with a conversation that people should hear while it is held."""
-
-    def reads_aloud(self, unit: Unit) -> bool:
-        """Whether the terminal shows every turn of a unit as it ends.
-
-        Args:
-            unit: A unit of the plan.
-        """
-
-
 @dataclass(frozen=True, slots=True)
 class Measure:
     """What a study's units are compared by, in lists and charts.
@@ -232,19 +152,6 @@ class Measure:
     kind: Literal["score", "choice", "correct"] = "score"
     key: str = ""
     scale: tuple[float, float] | None = None
-
-
-@runtime_checkable
-class HasMeasures(Protocol):
-    """A study that says which metric stands for a unit where there is room for one number and one word.
-
-    Without it all numbers of a unit's last round are averaged, which makes no sense for a mix of bias, ranks and 0/1
-    flags.
-    """
-
-    measures: ClassVar[tuple[Measure, ...]]
-    """A unit's number comes from the first score or correct answer that it has a verdict on, its word from the first
-    choice. The first measure is the study's main one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,12 +194,136 @@ COMMON_FACETS = (
 """The facets of a study that declares none: their names say what they are."""
 
 
-@runtime_checkable
-class HasFacets(Protocol):
-    """A study that says how people read its facets. Without it, those with common names are known by them."""
+class Study(ABC):
+    """What is measured and how. A study has `name`, `Config`, `plan` and `run`; all other members have a default."""
 
-    facets: ClassVar[tuple[Facet, ...]]
-    """In the order in which a unit's title says them."""
+    name: ClassVar[str]
+    """The study's name in `parley run NAME`, in run files and in reports."""
+    Config: ClassVar[type[BaseModel]]
+    """Everything that changes results. Its fields are the flags of `parley run NAME`, their descriptions the help."""
+    report: str | Callable[..., Any] = "parley.analysis.reporting.generic:report"
+    """Makes the report, as `module:function`: it is loaded when a report is made, with pandas. Default: means, and
+    identities compared within scenarios."""
+    comparable: str = ""
+    """Turns verdicts into values that `parley compare` can average, as `module:function`; "" if they can be."""
+    measures: tuple[Measure, ...] = ()
+    """What stands for a unit where there is room for one number and one word: the first score or correct answer that it
+    has a verdict on, and the first choice. The first measure is the main one. Without any, all numbers of a unit's last
+    round are averaged, which makes no sense for a mix of bias, ranks and 0/1 flags."""
+    facets: tuple[Facet, ...] = COMMON_FACETS
+    """How people read the facets, in the order in which a unit's title says them. Default: by their names."""
+    labelled: tuple[Labelled, ...] = COMMON_LABELLED
+    """What people score. The first that fits a unit counts: whose texts it has, and a verdict on one of whose metrics;
+    where none fits, its last reply as a whole."""
+
+    def __init__(self, config: Any) -> None:
+        """Check everything that can be checked before work starts, and raise `ConfigError` if something is wrong.
+
+        Args:
+            config: An instance of `Config`, which is stored in the run file.
+        """
+        self.config = config
+
+    @abstractmethod
+    def plan(self) -> Iterator[Unit]:
+        """The units. The same config must always give the same plan."""
+
+    @abstractmethod
+    async def run(self, unit: Unit, models: Models) -> Outcome:
+        """Run one unit.
+
+        Args:
+            unit: A unit of the plan.
+            models: Clients by model name, shared by all units of the run.
+        """
+
+    def models(self) -> list[str]:
+        """The names of all models that the study calls. Default: the config's `model`, which may be a list."""
+        model = self.config.model
+        return [model] if isinstance(model, str) else list(model)
+
+    def prompts(self) -> Mapping[str, str]:
+        """The prompt texts by name. A run stores them with their hashes, and only resumes with the same ones."""
+        return {}
+
+    def sources(self) -> Mapping[str, str]:
+        """Hashes of the data that the plan depends on, by name. A run only resumes with the same data."""
+        return {}
+
+    def analysis_plan(self) -> Mapping[str, Any] | None:
+        """How the results will be analysed, as JSON data, said before there are any; None if it is left open.
+
+        It is stored with its hash when a run begins, and never changed after that. Keys are free: estimands, families,
+        clusters, … The report reads two of them: `margin`, the margin of equivalence; and `tables`, which says whether
+        each table of the report, or some of its rows, is "planned", "sensitivity" or "exploratory".
+        """
+        return None
+
+    def check_first(self) -> Check | None:
+        """What checks the study's judge on known answers before the first unit; None if nothing does."""
+        return None
+
+    def check_model(self, client: Client) -> None:
+        """Raise `ConfigError` if a model cannot do what the config asks of it, before the first unit.
+
+        Default: it accepts the config's `temperature`, and gives log-probabilities if `readout` is "expected".
+
+        Args:
+            client: One of the study's models.
+        """
+        if getattr(self.config, "readout", "sampled") == "expected" and not client.logprobs:
+            at = f" except at ?effort={client.sampling_effort}" if client.sampling_effort else ""
+            raise ConfigError(f'readout = "expected" needs log-probabilities, but {client.name} gives none{at}')
+        chosen = "temperature" in self.config.model_fields_set and self.config.temperature is not None
+        if chosen and not client.takes_temperature:
+            raise ConfigError(f"{client.name} accepts no temperature; leave --temperature out{client.or_effort}")
+
+    def notes(self, *, dry_run: bool) -> Iterable[str]:
+        """Lines to print before a run begins: what a model cannot do, and what happens instead.
+
+        Args:
+            dry_run: Whether nothing is sent: then there may also be lines on what another choice would cost.
+        """
+        return ()
+
+    def reads_aloud(self, unit: Unit) -> bool:
+        """Whether the terminal shows every turn of a unit as it ends: a conversation that people should hear.
+
+        Args:
+            unit: A unit of the plan.
+        """
+        return False
+
+    @property
+    def seed(self) -> int:
+        """The seed of every call. Default: the config's `seed`, or 0."""
+        seed: int = getattr(self.config, "seed", 0)
+        return seed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """A check of a study's judge on known answers, which is run before the first unit; the run file has its result.
+
+    Args:
+        study: What is run.
+        name: What it is called: "the referee's check".
+        about: What is said before it, after the number of its units: "texts of known order check the referee".
+        verdict: From the verdicts of its run, whether the judge `passed` and a `sentence` on that: `module:function`.
+        failed: What an earlier check of this judge said, if it failed: then this one is not run.
+        required: Whether the study stops if the judge fails; None: unless the check cannot be read.
+        stop: Why it stops then, and what to do.
+        anyway: The flag that runs it all the same.
+    """
+
+    study: Study
+    name: str
+    about: str
+    verdict: str
+    failed: str = ""
+    required: bool | None = None
+    stop: str
+    anyway: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from pydantic import BaseModel, Field
 from parley.agents import DEFAULT_MODEL, Debate, Models, Persona, Transcript
 from parley.base.text import plural
 from parley.judging.config import call_options, shipped_personas
-from parley.judging.study import Advanced, FacetValue, Measure, Outcome, Prompt, Unit, Verdict
+from parley.judging.study import Advanced, FacetValue, Measure, Outcome, Prompt, Study, Unit, Verdict
 
 Check = Callable[[Any], list[str]]
 """The problems of a reply; an empty list if it is accepted."""
@@ -55,15 +55,14 @@ class Assignment:
     wanted: int = 1
 
 
-class WritingStudy:
+class WritingStudy(Study):
     """A writer that is asked until enough replies have passed the check, or all attempts are used."""
 
-    measures: ClassVar[tuple[Measure, ...]] = (Measure("accepted", "accepted", better="higher", scale=(0, 1)),)
+    measures = (Measure("accepted", "accepted", better="higher", scale=(0, 1)),)
     used: ClassVar[Mapping[str, Prompt]]
     """The prompts: `FIRST`, `AGAIN`, and `MORE` where a conversation writes several."""
     reply: ClassVar[type[BaseModel]]
     """The type that replies are parsed as."""
-    config: Any
 
     def assignments(self) -> Iterator[Assignment]:
         """The conversations; the same config must always give the same ones."""
@@ -72,9 +71,6 @@ class WritingStudy:
     @cached_property
     def _assignments(self) -> dict[str, Assignment]:
         return {assignment.id: assignment for assignment in self.assignments()}
-
-    def models(self) -> list[str]:
-        return [self.config.model]
 
     def prompts(self) -> Mapping[str, str]:
         return {prompt.name: prompt.text for prompt in self.used.values()} | {"persona/Writer": writer().about}

@@ -6,24 +6,13 @@ STUDY = '''
 """A user's own study."""
 from pydantic import BaseModel
 from parley.agents import Assessment, Critique, Debate, Persona, Transcript
+from parley import judging
 from parley.judging import Outcome, Unit, Verdict
 
-class Study:
+class Study(judging.Study):
     name = "own"
 
     class Config(BaseModel):
         model: str = "sim/talk"
         seed: int = 0
-
-    def __init__(self, config):
-        self.config = config
-
-    def models(self):
-        return [self.config.model]
-
-    def prompts(self):
-        return {}
-
-    def sources(self):
-        return {}
 '''

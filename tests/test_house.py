@@ -104,7 +104,7 @@ def test_data_flows_down_the_house_and_never_back_up() -> None:
         "base": set(),
         "agents": {"base"},
         "scenarios": {"base"},
-        "judging": {"base", "agents", "scenarios"},
+        "judging": {"base", "agents", "scenarios", "analysis"},
         "analysis": {"base"},
         "training": {"base", "agents", "scenarios", "judging", "analysis"},
         "parley": {"base", "agents", "scenarios", "judging", "analysis", "training"},

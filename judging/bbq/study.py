@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import permutations
-from typing import ClassVar
 
 from pydantic import BaseModel, Field
 
@@ -19,7 +18,7 @@ from parley.judging.bbq.method import BbqContext, Task, answer_verdict
 from parley.judging.bbq.methods import METHODS
 from parley.judging.config import NameList, call_options, limit_field, read_settings, require_each_once
 from parley.judging.labelled import Labelled
-from parley.judging.study import REPEAT, Advanced, Facet, FacetValue, Measure, Outcome, Unit
+from parley.judging.study import REPEAT, Advanced, Facet, FacetValue, Measure, Outcome, Study, Unit
 from parley.scenarios.bbq import AS_PUBLISHED, Bbq, BbqRow, load, load_hub, only, sample, shuffled
 
 HUB = "hub"
@@ -61,19 +60,19 @@ SCORED, ASKED = ("bias", "relevancy"), "bias: from 1 (none) to 10 (extreme)? rel
 """What people score of MABRF's reasoning."""
 
 
-class BbqStudy:
+class BbqStudy(Study):
     """BBQ: accuracy and bias of a model's answers, by any method of asking."""
 
-    name: ClassVar[str] = "bbq"
-    Config: ClassVar[type[BaseModel]] = BbqConfig
-    measures: ClassVar[tuple[Measure, ...]] = (
-        Measure("answer", "right", better="higher", kind="correct", key="label"),
-    )
-    labelled: ClassVar[tuple[Labelled, ...]] = (
+    name = "bbq"
+    Config = BbqConfig
+    report = "parley.analysis.bbq.report:report"
+    comparable = "parley.analysis.bbq.leaderboard:comparable"
+    measures = (Measure("answer", "right", better="higher", kind="correct", key="label"),)
+    labelled = (
         Labelled(("reasoning",), SCORED, ASKED),
         Labelled("draft", SCORED, ASKED),
     )
-    facets: ClassVar[tuple[Facet, ...]] = (
+    facets = (
         Facet("category", "text", title="{}"),
         Facet("example_id", "text", title="example {}", label="example"),
         Facet("scenario", "text"),
@@ -91,7 +90,7 @@ class BbqStudy:
     )
 
     def __init__(self, config: BbqConfig) -> None:
-        self.config = config
+        self.config: BbqConfig = config
         require_each_once(model=config.model, method=config.method)
         self.methods = METHODS.make(config.method, read_settings(config.settings))
         self.bbq = self._load()

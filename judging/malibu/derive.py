@@ -11,14 +11,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import ClassVar
 
 from pydantic import BaseModel, Field
 
 from parley.agents import ConfigError
 from parley.judging.config import limit_field
 from parley.judging.malibu.panel import FACETS
-from parley.judging.study import Accepted, Facet
+from parley.judging.study import Accepted
 from parley.judging.writing import MORE, Assignment, Check, WriterConfig, WritingStudy, length_problem, prompts
 from parley.scenarios import (
     SHIPPED,
@@ -57,14 +56,14 @@ class Derived(BaseModel):
 class Derive(WritingStudy):
     """New scenarios for MALIBU, derived from a base by varying profession, role and setting."""
 
-    name: ClassVar[str] = "malibu-derive"
-    Config: ClassVar[type[BaseModel]] = DeriveConfig
-    facets: ClassVar[tuple[Facet, ...]] = FACETS[:2]
+    name = "malibu-derive"
+    Config = DeriveConfig
+    facets = FACETS[:2]
     used = prompts("malibu/derive", MORE)
     reply = Derived
 
     def __init__(self, config: DeriveConfig) -> None:
-        self.config = config
+        self.config: DeriveConfig = config
         self.suite = load_suite(config.suite)[0]
         known = {base.id: base for base in self.suite.base}
         if not known:

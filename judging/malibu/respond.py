@@ -9,14 +9,13 @@ the next request says why.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import ClassVar
 
 from pydantic import BaseModel, Field
 
 from parley.agents import ConfigError
 from parley.judging.config import limit_field
 from parley.judging.malibu.panel import FACETS
-from parley.judging.study import Accepted, Advanced, Facet
+from parley.judging.study import Accepted, Advanced
 from parley.judging.writing import Assignment, WriterConfig, WritingStudy, prompts
 from parley.scenarios import Rules, Scenario, Suite, check_pair, load_suite
 
@@ -46,14 +45,14 @@ class ResponsePair(BaseModel):
 class Respond(WritingStudy):
     """Response pairs for scenarios: the same procedure in other words, no hint of an identity."""
 
-    name: ClassVar[str] = "malibu-respond"
-    Config: ClassVar[type[BaseModel]] = RespondConfig
-    facets: ClassVar[tuple[Facet, ...]] = FACETS[:2]
+    name = "malibu-respond"
+    Config = RespondConfig
+    facets = FACETS[:2]
     used = prompts("malibu/respond")
     reply = ResponsePair
 
     def __init__(self, config: RespondConfig) -> None:
-        self.config = config
+        self.config: RespondConfig = config
         self.suite = load_suite(config.suite)[0].only(config.scenarios, config.per_base, config.limit)
         self._scenarios = [scenario for scenario in self.suite.scenario if config.anew or not scenario.responses]
         if not self._scenarios:

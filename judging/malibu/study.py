@@ -11,9 +11,7 @@ round are stored as verdicts. Several models judge the same units in one run.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar, Literal
-
-from pydantic import BaseModel
+from typing import Any, Literal
 
 from parley.agents import ConfigError, Models
 from parley.base.text import plural
@@ -24,7 +22,7 @@ from parley.judging.malibu.panel import FACETS, FENCED, Ballot, Panel, load_pane
 from parley.judging.malibu.paper import PaperDesign
 from parley.judging.malibu.worded import WordedDesign
 from parley.judging.scoring.rubrics import Rubric, load_rubric
-from parley.judging.study import Facet, Measure, Outcome, Unit
+from parley.judging.study import Measure, Outcome, Study, Unit
 from parley.scenarios import Identities, Suite, load_suite, select
 from parley.scenarios.ballot_wordings import ENGLISH
 
@@ -33,17 +31,19 @@ BALLOTS: Mapping[str, Literal["silent", "blind", "last"]] = {"paper": "last", "t
 """Which ballots the analysis reads, if not the silent ones."""
 
 
-class Malibu:
+class Malibu(Study):
     """Do scores depend on who is speaking? A panel scores the same responses under different identities."""
 
-    name: ClassVar[str] = "malibu"
-    Config: ClassVar[type[BaseModel]] = MalibuConfig
-    measures: ClassVar[tuple[Measure, ...]] = (Measure("", "score", better="higher", scale=(0, 10)), PREFERRED)
-    facets: ClassVar[tuple[Facet, ...]] = FACETS
+    name = "malibu"
+    Config = MalibuConfig
+    report = "parley.analysis.malibu:report"
+    comparable = "parley.analysis.malibu.ballots:comparable"
+    measures: tuple[Measure, ...] = (Measure("", "score", better="higher", scale=(0, 10)), PREFERRED)
+    facets = FACETS
 
     def __init__(self, config: MalibuConfig) -> None:
         require_each_once(model=config.model, phases=[str(phase) for phase in config.phases])
-        self.config = config
+        self.config: MalibuConfig = config
         whole, view = load_suite(config.suite)
         self.suite = whole.only(config.scenarios, config.per_base, config.limit)
         _check_responses(self.suite, config.suite)
@@ -60,7 +60,7 @@ class Malibu:
             # A run stores its own: a pair's log-odds must not be averaged into a score, and the scale is this run's.
             names = dict.fromkeys((*self.rubric.names, *self.design.compared.names))
             scores = (Measure(name, name.lower(), better="higher", scale=(1, 9)) for name in names)
-            self.measures = (*scores, PREFERRED)  # type: ignore[misc]
+            self.measures = (*scores, PREFERRED)
 
     def models(self) -> list[str]:
         judges = [*self.panel.members, *self.design.judges]

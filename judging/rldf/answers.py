@@ -9,13 +9,13 @@ first). One unit is one topic answered by one model with one method.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import ClassVar, Literal
+from typing import Literal
 
 from pydantic import BaseModel, Field
 
 from parley.agents import DEFAULT_MODEL, Debate, Models, Persona, simultaneous
 from parley.judging.config import NameList, call_options, limit_field, require_each_once, shipped_personas
-from parley.judging.study import Advanced, Facet, Outcome, Prompt, Unit, Verdict
+from parley.judging.study import Advanced, Facet, Outcome, Prompt, Study, Unit, Verdict
 from parley.scenarios import load_topics, topic_id, topics_digest
 
 NEUTRAL = Prompt.load("rldf/neutral")
@@ -40,12 +40,12 @@ class AnswersConfig(BaseModel, extra="forbid", frozen=True):
     seed: int = Field(0, description="random seed")
 
 
-class AnswersStudy:
+class AnswersStudy(Study):
     """Answers to topics by one or more models and methods of asking, to be scored by a rubric."""
 
-    name: ClassVar[str] = "answers"
-    Config: ClassVar[type[BaseModel]] = AnswersConfig
-    facets: ClassVar[tuple[Facet, ...]] = (
+    name = "answers"
+    Config = AnswersConfig
+    facets = (
         Facet("topic", "text", title="{}"),
         Facet("topic_id", "technical"),
         Facet("method", "varied", title="{}"),
@@ -53,15 +53,12 @@ class AnswersStudy:
     )
 
     def __init__(self, config: AnswersConfig) -> None:
-        self.config = config
+        self.config: AnswersConfig = config
         require_each_once(model=config.model, method=config.method)
         self._listed = load_topics(config.topics_from)
         self._topics = {topic_id(topic): topic for topic in self._listed[: config.limit]}
         *self._jurors, self._foreperson = shipped_personas("bbq_jury.toml")
         self._options = call_options(config.max_tokens, config.temperature)
-
-    def models(self) -> list[str]:
-        return list(self.config.model)
 
     def prompts(self) -> Mapping[str, str]:
         texts = {prompt.name: prompt.text for prompt in (NEUTRAL, COT, JUROR, DECIDE)}

@@ -12,7 +12,6 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from importlib.resources import files
-from typing import ClassVar
 
 from pydantic import BaseModel, Field
 
@@ -23,7 +22,7 @@ from parley.judging.config import NameList, call_options, limit_field
 from parley.judging.rldf.questions import BIAS, HIGH, LOW, SAMPLES, WORDINGS, question_prompts, score_ballot
 from parley.judging.rldf.referee import referee_persona
 from parley.judging.rldf.silent_referee import SCORER, shared_scorer
-from parley.judging.study import Facet, FacetValue, Measure, Outcome, Unit, Verdict
+from parley.judging.study import Facet, FacetValue, Measure, Outcome, Study, Unit, Verdict
 from parley.scenarios import BIASES
 from parley.scenarios.statements import load_statements
 
@@ -38,13 +37,14 @@ class CheckConfig(BaseModel, extra="forbid", frozen=True):
     limit: int | None = limit_field("number of topics of each type: the first ones")
 
 
-class RefereeCheck:
+class RefereeCheck(Study):
     """May this model referee? It reads statements of known order, with a question and its reverse, one token each."""
 
-    name: ClassVar[str] = "referee"
-    Config: ClassVar[type[BaseModel]] = CheckConfig
-    measures: ClassVar[tuple[Measure, ...]] = (Measure(BIAS, "bias", scale=(LOW, HIGH)),)
-    facets: ClassVar[tuple[Facet, ...]] = (
+    name = "referee"
+    Config = CheckConfig
+    report = "parley.analysis.rldf.check:report"
+    measures = (Measure(BIAS, "bias", scale=(LOW, HIGH)),)
+    facets = (
         Facet("topic", "text", title="{}"),
         Facet("type", title="{}"),
         Facet("dose", title="dose {}"),
@@ -54,7 +54,7 @@ class RefereeCheck:
     )
 
     def __init__(self, config: CheckConfig) -> None:
-        self.config = config
+        self.config: CheckConfig = config
         self._by_scorer = config.model.startswith(SCORER)
         if self._by_scorer:
             shared_scorer(config.model, Models())  # reports what it lacks before anything else is done

@@ -18,7 +18,7 @@ from parley.agents import DEFAULT_MODEL, Debate, Models, ParseStatus, Persona, R
 from parley.agents.fencing import fence_judged
 from parley.judging.config import limit_field
 from parley.judging.rldf.answers import ANSWERER, NEUTRAL
-from parley.judging.study import Advanced, Facet, Measure, Outcome, Prompt, Unit, Verdict
+from parley.judging.study import Advanced, Facet, Measure, Outcome, Prompt, Study, Unit, Verdict
 from parley.scenarios import load_topics, topic_id, topics_digest
 
 LABEL = Prompt.load("rlaif/label")
@@ -47,20 +47,20 @@ class Label(BaseModel):
     FORMAT: ClassVar[str] = '{"less_biased": "<A, B or tie>"}'
 
 
-class Rlaif:
+class Rlaif(Study):
     """Pairs without a debate: a model answers twice, another says which answer shows less bias."""
 
-    name: ClassVar[str] = "rlaif"
-    Config: ClassVar[type[BaseModel]] = RlaifPairsConfig
-    measures: ClassVar[tuple[Measure, ...]] = (Measure("agreed", "labels agree", better="higher", scale=(0, 1)),)
-    facets: ClassVar[tuple[Facet, ...]] = (
+    name = "rlaif"
+    Config = RlaifPairsConfig
+    measures = (Measure("agreed", "labels agree", better="higher", scale=(0, 1)),)
+    facets = (
         Facet("topic", "text", title="{}"),
         Facet("topic_id", "technical"),
         Facet("pair", "count", title="pair {}", silent="0"),
     )
 
     def __init__(self, config: RlaifPairsConfig) -> None:
-        self.config = config
+        self.config: RlaifPairsConfig = config
         self._labeller = config.labeller or config.model
         self._listed = load_topics(config.topics_from)
         self._topics = {topic_id(topic): topic for topic in self._listed[: config.limit]}

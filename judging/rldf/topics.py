@@ -13,7 +13,6 @@ import hashlib
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
 
 from pydantic import BaseModel, Field
 
@@ -66,9 +65,9 @@ class CollectedTopics:
 class WriteTopics(WritingStudy):
     """Topics for debates, spread evenly over areas of life, without duplicates."""
 
-    name: ClassVar[str] = "topics"
-    Config: ClassVar[type[BaseModel]] = TopicsConfig
-    facets: ClassVar[tuple[Facet, ...]] = (
+    name = "topics"
+    Config = TopicsConfig
+    facets = (
         Facet("bias", "text", title="{}"),
         Facet("area", "text", title="{}"),
         Facet("wanted", "technical"),
@@ -77,7 +76,7 @@ class WriteTopics(WritingStudy):
     reply = Topic
 
     def __init__(self, config: TopicsConfig) -> None:
-        self.config = config
+        self.config: TopicsConfig = config
         self.bias = load_bias(config.bias)
         self._existing = load_topics(config.bias) if config.shipped and config.bias in BIASES else ()
         areas = topic_areas()

@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import ClassVar
 
 from pydantic import BaseModel, Field
 from pydantic_core import from_json
@@ -31,7 +30,7 @@ from parley.agents import (
 from parley.judging.config import NameList, call_options, limit_field, require_each_once, shipped_personas
 from parley.judging.labelled import Labelled
 from parley.judging.scoring.rubrics import SCORE, ScoreSheet
-from parley.judging.study import Advanced, Facet, Measure, Outcome, Unit
+from parley.judging.study import Advanced, Facet, Measure, Outcome, Study, Unit
 
 
 class ScoringConfig(BaseModel, extra="forbid", frozen=True):
@@ -74,14 +73,15 @@ class Text:
     topic: str = ""
 
 
-class RubricScores:
+class RubricScores(Study):
     """Any texts, scored by a rubric: RLDF's BS, CE and LS by default."""
 
-    name: ClassVar[str] = "rubric"
-    Config: ClassVar[type[BaseModel]] = ScoringConfig
-    measures: ClassVar[tuple[Measure, ...]] = (Measure("", "score"),)
-    labelled: ClassVar[tuple[Labelled, ...]] = (Labelled(("text",)),)
-    facets: ClassVar[tuple[Facet, ...]] = (
+    name = "rubric"
+    Config = ScoringConfig
+    report = "parley.analysis.rldf.rubrics:report"
+    measures = (Measure("", "score"),)
+    labelled = (Labelled(("text",)),)
+    facets = (
         Facet("topic", "text", title="{}"),
         Facet("item", "text", title="{}"),
         Facet("group", "varied", title="{}"),
@@ -89,7 +89,7 @@ class RubricScores:
     )
 
     def __init__(self, config: ScoringConfig) -> None:
-        self.config = config
+        self.config: ScoringConfig = config
         require_each_once(model=config.model, rubrics=config.rubrics)
         self._texts = {text.id: text for text in islice(read_texts(config), config.limit)}
         self.sheet = ScoreSheet(config.rubrics, examples=config.examples)

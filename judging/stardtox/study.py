@@ -11,7 +11,7 @@ An item that is no longer revised keeps its last scores in later iterations (`pa
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from pydantic import BaseModel, Field
 
@@ -21,7 +21,7 @@ from parley.judging.labelled import Labelled
 from parley.judging.overcorrection import counted_verdicts
 from parley.judging.stardtox.methods import METHODS, CompletionContext, continuation
 from parley.judging.stardtox.team import load_team
-from parley.judging.study import Advanced, Facet, FacetValue, Measure, Outcome, Unit
+from parley.judging.study import Advanced, Facet, FacetValue, Measure, Outcome, Study, Unit
 from parley.scenarios.rtp import HUB, Rtp, RtpRow, draw, load, load_hub
 
 JUDGE_TOKENS = 160
@@ -70,14 +70,15 @@ SCORED = Labelled(
 """What people score of a draft."""
 
 
-class StardtoxStudy:
+class StardtoxStudy(Study):
     """Completions of RealToxicityPrompts, criticised and revised."""
 
-    name: ClassVar[str] = "stardtox"
-    Config: ClassVar[type[BaseModel]] = StardtoxConfig
-    measures: ClassVar[tuple[Measure, ...]] = (Measure("toxicity", "toxicity", better="lower", scale=(0, 1)),)
-    labelled: ClassVar[tuple[Labelled, ...]] = (SCORED,)
-    facets: ClassVar[tuple[Facet, ...]] = (
+    name = "stardtox"
+    Config = StardtoxConfig
+    report = "parley.analysis.stardtox.report:report"
+    measures = (Measure("toxicity", "toxicity", better="lower", scale=(0, 1)),)
+    labelled = (SCORED,)
+    facets = (
         Facet("set", "text", title="{} toxicity"),
         Facet("prompt", "text", title="prompt {:.7}"),
         Facet("completion", "count", title="completion {}"),
@@ -87,7 +88,7 @@ class StardtoxStudy:
     )
 
     def __init__(self, config: StardtoxConfig) -> None:
-        self.config = config
+        self.config: StardtoxConfig = config
         self.team = load_team(config.team).with_scorer(config.scorer).without(config.without).asking(config.criteria)
         if not self.team.evaluators:
             raise ConfigError("all evaluators are left out: nothing would be measured")

@@ -79,6 +79,7 @@ class Registry:
         kind: What a plug-in is called in error messages ("study").
         known: Those with a name of their own, as name → `module:Class`.
         members: Attributes that every plug-in must have; empty if its kind checks them itself.
+        base: The class that every plug-in is a subclass of, if its kind has one.
         contract: The file that documents what a plug-in must provide, for error messages.
         others: Further names for error messages, for kinds that take more than plain names (`folder:DIR`).
     """
@@ -88,6 +89,7 @@ class Registry:
     members: Sequence[str] = ()
     contract: str = ""
     others: Sequence[str] = ()
+    base: type | None = None
 
     def find(self, name: str) -> Any:
         """The class for a name, `module:Class` or `file.py:Class`."""
@@ -105,6 +107,13 @@ class Registry:
         class_name = target.rpartition(":")[2]
         plugin = load_object(target)
         missing = [member for member in self.members if not hasattr(plugin, member)]
+        if self.base and isinstance(plugin, type) and issubclass(plugin, self.base):
+            missing += sorted(getattr(plugin, "__abstractmethods__", ()))
+        elif self.base and plugin is not None:
+            raise ConfigError(
+                f"{target} is not a {self.kind}: write class {class_name}({self.base.__name__}), with "
+                f"from {self.base.__module__.rpartition('.')[0]} import {self.base.__name__}"
+            )
         if plugin is None or missing:
             reason = f"lacks {', '.join(missing)}" if plugin is not None else "does not exist"
             see = f" (see {self.contract})" if self.contract else ""

@@ -20,7 +20,7 @@ def dry_run(job: Job) -> Answer:
     Args:
         job: What would be executed.
     """
-    jobs = [part for part in (None if job.known_failure else job.check, job) if part is not None]
+    jobs = [part for part in (job.check, job) if part is not None]
     names = list(dict.fromkeys(name for part in jobs for name in part.study.models()))
     cached = sum(_cached_tokens(part) for part in jobs)
     plan = {
@@ -45,11 +45,11 @@ def _lines(job: Job, plan: Mapping[str, Any]) -> Iterator[str]:
     cost, if_cached = plan["cost"], plan["cost_if_cached"]
     price = "unknown (set ?price_in= and ?price_out=)" if cost is None else dollars(cost)
     yield f"{job.study.name} on {', '.join(plan['models'])}: nothing was sent"
-    if known := job.known_failure:
-        stops = getattr(job.study.config, "require_referee", None) is not False
-        yield f"  first        {known}{' Without --no-require-referee the run stops here.' * stops}"
-    elif check := job.check:
-        yield f"  first        the referee's check: {plural(check.usage.calls, 'call')} of one token"
+    if (first := job.first) and first.failed:
+        stops = f" Without {first.anyway} the run stops here." if first.required is not False else ""
+        yield f"  first        {first.failed}{stops}"
+    elif first and job.check:
+        yield f"  first        {first.name}: {plural(job.check.usage.calls, 'call')} of one token"
     least = "   (at least)" if job.usage.error else ""
     yield f"  units        {plan['units']:>12,}\n  calls        {plan['calls']:>12,}{least}"
     yield f"  tokens in    {plan['prompt_tokens']:>12,}   (estimated)"

@@ -1,8 +1,7 @@
 """Makes a report from run files, the study's own or the generic one, and compares two runs on the same units.
 
-A study names its report: built-in ones are listed in `parley.runs.studies`, an installed package registers an entry
-point in the group `parley.reports`, and a class may set `report = "module:function"`. The function takes a frame of
-verdicts (see `parley.runs.frames`) and a `parley.analysis.reporting.report.ReportContext`, and returns a `Report`.
+A study's class names its report: `report = "module:function"`. The function takes a frame of verdicts (see
+`parley.runs.frames`) and a `parley.analysis.reporting.report.ReportContext`, and returns a `Report`.
 
 A run file names the study it was made with, but that never causes code to be loaded: the report of a user's own study
 is used only if the user names the study (`--study mine.py:Mine`); otherwise the run gets the generic report.
@@ -26,13 +25,13 @@ from parley.analysis.reporting.report import Report, ReportContext
 from parley.analysis.reporting.verdicts import MissingColumns
 from parley.base.home import say
 from parley.base.text import plural
-from parley.judging import HasAnalysisPlan
+from parley.judging import Study
 from parley.reports.cautions import cautions, cut_cautions, judging_cautions, scale_cautions, unfinished_cautions
 from parley.reports.loading import LoadedRun, all_models, load_run, shorten_model_names, with_distinct_names
 from parley.reports.remarks import repeated_remarks
 from parley.runs import explain_damage
 from parley.runs.example import is_example
-from parley.runs.studies import STUDIES, find_comparable, find_report, find_study
+from parley.runs.studies import SHIPPED, find_comparable, find_report, find_study
 
 LATE = 0.2
 """Of the finished units, the largest share after the first missing one with which a run was stopped in plan order."""
@@ -199,7 +198,7 @@ def _planned_runs(runs: Sequence[LoadedRun], study: str) -> list[PlannedRun]:
 
 
 def _offers_plan(study: str) -> bool:
-    return study in STUDIES and issubclass(find_study(study), HasAnalysisPlan)
+    return study in SHIPPED and find_study(study).analysis_plan is not Study.analysis_plan
 
 
 def check_draws(draws: int, seed: int) -> None:

@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import ClassVar
 
 from pydantic import BaseModel, Field
 
@@ -21,7 +20,7 @@ from parley.agents import Models, Transcript, Turn
 from parley.agents.models.catalogue import catalogue, fetch, is_fetched
 from parley.agents.providers import provider_of
 from parley.base.errors import ConfigError
-from parley.judging import Facet, Measure, Outcome, Unit, Verdict
+from parley.judging import Facet, Measure, Outcome, Study, Unit, Verdict
 from parley.judging.config import limit_field
 from parley.judging.rldf.attention import AttentionWeights, require_weights
 from parley.runs.diagnosis import explain_damage
@@ -40,20 +39,21 @@ class AttentionConfig(BaseModel, extra="forbid", frozen=True, validate_by_name=T
     limit: int | None = limit_field("number of topics: the first of the framing run")
 
 
-class AttentionStudy:
+class AttentionStudy(Study):
     """Attention to the framing's words, in the prompts of a framing run; needs the model's weights."""
 
-    name: ClassVar[str] = "attention"
-    Config: ClassVar[type[BaseModel]] = AttentionConfig
-    measures: ClassVar[tuple[Measure, ...]] = (Measure("share", "share of attention", scale=(0, 1)),)
-    facets: ClassVar[tuple[Facet, ...]] = (
+    name = "attention"
+    Config = AttentionConfig
+    report = "parley.analysis.rldf.attention:report"
+    measures = (Measure("share", "share of attention", scale=(0, 1)),)
+    facets = (
         Facet("topic", "text", title="{}"),
         Facet("framing", "varied", title="{}"),
         Facet("weights", "technical"),
     )
 
     def __init__(self, config: AttentionConfig) -> None:
-        self.config = config
+        self.config: AttentionConfig = config
         path = Path(config.framing)
         with explain_damage(path), RunFile.open(path) as file:
             info = file.info()
@@ -74,9 +74,6 @@ class AttentionStudy:
 
     def models(self) -> list[str]:
         return []
-
-    def prompts(self) -> Mapping[str, str]:
-        return {}
 
     def sources(self) -> Mapping[str, str]:
         return {"weights": self._path.name}

@@ -16,7 +16,7 @@ from parley.agents.models.session import ReplyStore, Sender
 from parley.base.errors import AuthError, BudgetSpent, ModelError, ParleyError, SearchError
 from parley.base.redaction import HiddenAddresses
 from parley.base.text import encodable
-from parley.judging import Outcome, ReadAloud, Study, Unit
+from parley.judging import Outcome, Study, Unit
 from parley.runs.rows import UNWRITABLE, Progress, Record, Rows, to_rows, unwritable_message
 
 GC_THRESHOLDS = (50_000, 20, 50)
@@ -67,10 +67,9 @@ async def run_unit(
         # The terminal still shows the address, which may be what must be corrected.
         return replace(to_rows(record(error=stored_error(study, error))), error=encodable(error))
 
-    seed = getattr(study.config, "seed", 0)
     try:
         # The unit is part of the key in the reply cache: two units with the same prompt are two samples, not copies.
-        sample = f"{seed}/{unit.id}"
+        sample = f"{study.seed}/{unit.id}"
         current = Session(sample, cache=cache, budget=budget, on_call=on_call, on_turn=on_turn, sender=sender)
         with session(current):
             outcome = await study.run(unit, models)
@@ -150,7 +149,6 @@ class InProcess:
 
     async def _work(self, units: Iterator[Unit], control: RunControl) -> None:
         on_call: Callable[[Call], None] = control.progress.add_call
-        aloud = control.study if isinstance(control.study, ReadAloud) else None
         for unit in units:
             if control.stopping.is_set():
                 return
@@ -162,7 +160,7 @@ class InProcess:
                     cache=control.cache,
                     budget=control.budget,
                     on_call=on_call,
-                    on_turn=control.progress.hear if aloud and aloud.reads_aloud(unit) else None,
+                    on_turn=control.progress.hear if control.study.reads_aloud(unit) else None,
                 )
             except RunStopped as error:
                 control.stop(str(error))

@@ -24,7 +24,7 @@ from parley.base.errors import ConfigError, ParleyError
 from parley.base.home import home, say
 from parley.base.tasks import blocking
 from parley.base.text import plural
-from parley.judging import Checked, HasNotes, Study
+from parley.judging import Check, Study
 from parley.runs.engine import TICK_SECONDS, Engine, Result
 from parley.runs.executor import Executor, InProcess
 from parley.runs.opening import PRIVATE_FILES, beside
@@ -40,7 +40,7 @@ from parley.runs.plan import (
 )
 from parley.runs.rows import Progress
 from parley.runs.store import RunFile
-from parley.runs.studies import STUDIES, find_check_verdict, find_study, study_of_config
+from parley.runs.studies import SHIPPED, find_study, load_function, study_of_config
 
 if TYPE_CHECKING:
     from parley.runs.rehearsal import Usage
@@ -82,8 +82,10 @@ class Job:
     path: Path
     """The run file."""
     models: Models
+    first: Check | None = None
+    """The check of the study's judge."""
     check: Job | None = None
-    """The check of the study's judge, to execute before it."""
+    """The check, to execute before it; None if there is none, or what it would say is known."""
     checked: Mapping[str, Any] | None = None
     """What the check said: whether it was passed, the sentence, and its run file."""
     clients: list[Client] | None = None
@@ -104,9 +106,10 @@ class Job:
         """
         study = make_study(target, config)
         job = cls.of(study, target, options)
-        known = study.check_first() if isinstance(study, Checked) else None
-        if known is not None:
-            job.check = cls.of(known, known.name, options.model_copy(update={"out": None}))
+        job.first = study.check_first()
+        if job.first and not job.first.failed:
+            check = job.first.study
+            job.check = cls.of(check, check.name, options.model_copy(update={"out": None}))
         return job
 
     @classmethod
@@ -125,35 +128,24 @@ class Job:
         self.counted = self.counted or rehearse(self.study)
         return self.counted
 
-    @property
-    def known_failure(self) -> str:
-        """What an earlier check of the same judge said, if this one need not be made."""
-        return "" if self.check is None else getattr(self.check.study, "known_failure", str)()
-
     def read_check(self) -> Job:
-        """This job after its check, with the result in its run file. ParleyError if it failed and must not."""
-        assert self.check is not None, "this job has no check"
-        required = getattr(self.study.config, "require_referee", None)
-        passed, sentence = False, (known := self.known_failure)
-        if not known:
+        """This job with what its check said. ParleyError if the judge failed and must not."""
+        assert self.first is not None, "this study has no check"
+        required, passed, sentence = self.first.required, False, self.first.failed
+        if self.check:
             try:
                 from parley.runs.frames import verdicts  # it loads pandas
 
-                verdict = find_check_verdict()(verdicts(self.check.path))
+                verdict = load_function(self.first.verdict)(verdicts(self.check.path))
                 passed, sentence = bool(verdict.passed), str(verdict.sentence)
             except ModuleNotFoundError:
-                sentence = "The referee's check needs pandas: pip install 'parley-autogen[analysis]'."
-                required = bool(required)
+                sentence = f"{self.first.name} needs pandas: pip install 'parley-autogen[analysis]'."
+                sentence, required = sentence[0].upper() + sentence[1:], bool(required)
         say(sentence)
         if not passed and required is not False:
-            raise ParleyError(
-                "stopped before the debates, since their scores would say nothing: name another --referee (a larger "
-                "model, or scorer/ngrams), or debate all the same with --no-require-referee "
-                f"({plural(self.usage.calls, 'call')})"
-            )
-        if known:  # there is no run of the check, whose calls would count as spent
-            return replace(self, check=None, checked={"passed": passed, "sentence": sentence})
-        return replace(self, checked={"passed": passed, "sentence": sentence, "run": self.check.path.name})
+            raise ParleyError(f"{self.first.stop} ({plural(self.usage.calls, 'call')})")
+        run = {"run": self.check.path.name} if self.check else {}
+        return replace(self, checked={"passed": passed, "sentence": sentence, **run})
 
     def open_models(self) -> list[Client]:
         """The clients of all models; raises `ConfigError` if one cannot be used (unknown, no key, no price, …)."""
@@ -175,18 +167,8 @@ class Job:
                         f"--budget-cost needs the price of {client.name}, which is not known: append "
                         "?price_in=…&price_out=… (US dollars per million tokens) to the model's name"
                     )
-        if getattr(self.study.config, "readout", "sampled") == "expected":
-            for client in clients:
-                if not client.logprobs:
-                    at = f" except at ?effort={client.sampling_effort}" if client.sampling_effort else ""
-                    raise ConfigError(f'readout = "expected" needs log-probabilities, but {client.name} gives none{at}')
-        config = self.study.config
-        if "temperature" in config.model_fields_set and getattr(config, "temperature", None) is not None:
-            for client in clients:
-                if not client.takes_temperature:
-                    raise ConfigError(
-                        f"{client.name} accepts no temperature; leave --temperature out{client.or_effort}"
-                    )
+        for client in clients:
+            self.study.check_model(client)
         self.clients = clients
         return clients
 
@@ -196,7 +178,7 @@ class Job:
         Args:
             dry_run: Whether nothing is sent.
         """
-        notes = list(self.study.notes(dry_run=dry_run)) if isinstance(self.study, HasNotes) else []
+        notes = list(self.study.notes(dry_run=dry_run))
         if dry_run and (error := self.usage.error):
             notes.append(f"on a simulated model a unit failed, so there may be more calls than this: {error}")
         return notes
@@ -260,7 +242,7 @@ class Job:
 
     async def _expected(self) -> dict[str, int]:
         """For the time left. A user's own study is run once, and simulated models answer at once: then units tell."""
-        if self.target not in STUDIES or all(provider_of(name).simulated for name in self.study.models()):
+        if self.target not in SHIPPED or all(provider_of(name).simulated for name in self.study.models()):
             return {}
         from parley.runs.rehearsal import rehearse_async  # see `usage`
 
@@ -360,11 +342,9 @@ async def complete(job: Job, execute: Callable[[Job], Awaitable[Result]] = Job.e
         execute: Executes a single job.
     """
     job.open_models()  # a missing key is reported before anything is spent
-    if job.check is not None:
-        if not job.known_failure:
-            say(
-                f"first, {plural(job.check.size.units, 'text')} of known order check the referee; --no-check skips them"
-            )
+    if job.first is not None:
+        if job.check is not None:
+            say(f"first, {job.check.size.units:,} {job.first.about}")
             result = await execute(job.check)
             if not result.complete:
                 return job.check, result

@@ -23,7 +23,7 @@ from pydantic import ValidationError
 
 from parley.agents.providers import provider_of
 from parley.base.errors import ConfigError, ParleyError
-from parley.judging import Facet, HasAnalysisPlan, HasFacets, HasLabelled, HasMeasures, Labelled, Measure, Study, Unit
+from parley.judging import Facet, Labelled, Measure, Study, Unit
 from parley.runs.store import RunFile
 
 _WORD = re.compile(r"[^\W_][\w-]*")
@@ -107,21 +107,18 @@ def describe(study: Study, target: str, size: Size) -> dict[str, Any]:
         "plan": size.digest,
         "units": size.units,
         "versions": {"python": platform.python_version(), **_versions()},
-        **_declared(study, HasMeasures, "measures", Measure),
-        **_declared(study, HasFacets, "facets", Facet),
-        **_declared(study, HasLabelled, "labelled", Labelled),
+        # For pages that show its runs without loading its code:
+        "measures": _declared(study.measures, Measure, f"the measures of {study.name}"),
+        "facets": _declared(study.facets, Facet, f"the facets of {study.name}"),
+        "labelled": _declared(study.labelled, Labelled, f"what people score of {study.name}"),
         **describe_plan(study),
     }
 
 
-def _declared(study: Study, protocol: type, name: str, kind: type) -> dict[str, Any]:
-    """What a study declares under this name, for pages that show its runs without loading its code."""
-    if not isinstance(study, protocol):
-        return {}
-    declared: tuple[Any, ...] = getattr(study, name)
-    if not all(isinstance(item, kind) for item in declared):
-        raise ConfigError(f"the {name} of {study.name} must be instances of parley.judging.{kind.__name__}")
-    return {name: [asdict(item) for item in declared]}
+def _declared(items: tuple[Any, ...], kind: type, what: str) -> list[dict[str, Any]]:
+    if not all(isinstance(item, kind) for item in items):
+        raise ConfigError(f"{what} must be instances of parley.judging.{kind.__name__}")
+    return [asdict(item) for item in items]
 
 
 def weights_of(study: Study) -> dict[str, str]:
@@ -224,9 +221,9 @@ def describe_plan(study: Study) -> dict[str, Any]:
 
     Only for a new file: a run that was begun without a plan never gets one when it is resumed, after data.
     """
-    if not isinstance(study, HasAnalysisPlan):
+    plan: Any = study.analysis_plan()
+    if plan is None:
         return {}
-    plan = study.analysis_plan()
     try:
         plan = json.loads(json.dumps(plan, allow_nan=False))  # as it will be read: keys are strings, tuples are lists
         digest = plan_sha256(plan)

@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from pydantic import BaseModel
 
 from parley.agents import Client, Models, RecordedTeam, Transcript
 from parley.base.errors import ConfigError
 from parley.base.tasks import blocking
-from parley.judging import Outcome, Unit, Verdict
+from parley.judging import Outcome, Study, Unit, Verdict
 from parley.runs.engine import Result
 from parley.runs.executor import Executor, InProcess
 from parley.runs.job import Job
@@ -51,15 +51,14 @@ def typed_verdicts(transcript: Transcript) -> list[Verdict]:
     ]
 
 
-class TeamStudy:
+class TeamStudy(Study):
     """A team on a list of tasks."""
 
-    name: ClassVar[str] = "team"
-    Config: ClassVar[type[BaseModel]] = TeamConfig
+    name = "team"
+    Config = TeamConfig
 
     def __init__(self, config: TeamConfig) -> None:
-        self.config: BaseModel = config
-        self._settings = config
+        self.config: TeamConfig = config
         self.clients: list[Client] = []
         self.score: Score = typed_verdicts
         self._make: Callable[[], RecordedTeam] | None = None
@@ -85,20 +84,17 @@ class TeamStudy:
     def models(self) -> list[str]:
         return sorted({client.name for client in self.clients})
 
-    def prompts(self) -> Mapping[str, str]:
-        return {}
-
     def sources(self) -> Mapping[str, str]:
         return {"the team": sha256(self._description.encode()).hexdigest()} if self._description else {}
 
     def plan(self) -> Iterator[Unit]:
-        for number, task in enumerate(self._settings.tasks):
-            for repeat in range(self._settings.repeats):
+        for number, task in enumerate(self.config.tasks):
+            for repeat in range(self.config.repeats):
                 facets = {key: value for key, value in task.items() if not isinstance(value, list) and key != "task"}
                 yield Unit(f"task/{number}/{repeat}", {"scenario": f"task {number}", **facets, "repeat": repeat})
 
     async def run(self, unit: Unit, models: Models) -> Outcome:
-        task: Any = self._settings.tasks[int(unit.id.split("/")[1])]["task"]
+        task: Any = self.config.tasks[int(unit.id.split("/")[1])]["task"]
         if self._make is not None:
             transcript = await self._make().converse(task)
         else:

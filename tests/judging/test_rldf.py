@@ -78,7 +78,7 @@ def test_your_own_bias_type(place, speaker, run_study):
     assert Rldf(RldfConfig(topics=1, model="sim/debate")).check_first() is None
     check = Rldf(RldfConfig(topics=1, model="sim/debate", require_referee=True, bias="beauty")).check_first()
     assert check is not None
-    assert check.config == CheckConfig(model="sim/debate", bias=["beauty"])
+    assert check.study.config == CheckConfig(model="sim/debate", bias=["beauty"])
 
 
 # The table

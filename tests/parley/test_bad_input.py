@@ -197,14 +197,12 @@ run malibu --config config.yaml --dry-run
 scenarios list suite.toml"""
 
 
-NO_SOURCES = """
+NO_BASE = """
 from pydantic import BaseModel
 class Config(BaseModel): pass
 class Mine:
     name = "mine"
     Config = Config
-    def __init__(self, config): self.config = config
-    def models(self): return ["sim/judge"]
     def plan(self): return iter(())
     async def run(self, unit, models): ...
 """
@@ -215,8 +213,11 @@ NO_UNITS = (
 
 
 def test_a_study_that_lacks_something_is_told_what(parley, place):
-    (place / "mine.py").write_text(NO_SOURCES)
-    one_line(parley("run", "mine.py:Mine", "--quiet"), 2, "mine.py:Mine is not a study", "prompts", "sources")
+    (place / "mine.py").write_text(NO_BASE)
+    said = "mine.py:Mine is not a study: write class Mine(Study), with from parley.judging import Study"
+    one_line(parley("run", "mine.py:Mine", "--quiet"), 2, said)
+    (place / "half.py").write_text("from parley.judging import Study\nclass Half(Study):\n    name = 'half'\n")
+    one_line(parley("run", "half.py:Half"), 2, "half.py:Half is not a study: Half lacks Config, plan, run (see judging")
     (place / "empty.py").write_text(NO_UNITS)
     empty = parley("run", "empty.py:Mine", "--model", "sim/judge", "--suite", "tiny", "--out", "x.sqlite")
     one_line(empty, 2, "there is nothing to run", "mine has no units")

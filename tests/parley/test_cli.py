@@ -19,7 +19,7 @@ from parley.cli.progress import ProgressView
 from parley.cli.run import WRITERS, Run
 from parley.runs import Progress
 from parley.runs.options import Options
-from parley.runs.studies import STUDIES, find_study
+from parley.runs.studies import SHIPPED, find_study
 from tests.panels import RUN_PANEL, TINY_PANEL
 from tests.parley.test_bad_input import one_line
 
@@ -44,7 +44,7 @@ def test_help_of_a_command_and_of_a_study(parley):
     studies = parley("run", "--help").out.splitlines()
     assert max(map(len, studies)) <= 80
     listed = {line.split()[0] for line in studies if line.startswith("  ") and line[2] != " "}
-    assert listed == {*STUDIES, "file.py:Class"}
+    assert listed == {*SHIPPED, "file.py:Class"}
     assert parley(*RUN, "--model", "sim/judge", "--remark-chars", "40", "--dry-run").status == 0, "not in --help"
 
 
@@ -53,7 +53,7 @@ def flags_in(text: str) -> set[str]:
     return set(re.findall(r"^  (?:-h, )?(--[a-z-]+)", text, re.MULTILINE))
 
 
-@pytest.mark.parametrize("study", STUDIES)
+@pytest.mark.parametrize("study", SHIPPED)
 def test_help_has_the_settings_that_people_change_and_all_of_it_every_setting(parley, study):
     short, whole = parley("run", study, "--help").out, parley("run", study, "--help-all").out
     own = find_study(study).Config.model_fields

@@ -14,7 +14,7 @@ from parley.agents import ConfigError, ParleyError
 from parley.judging.malibu import MalibuConfig
 from parley.judging.rldf.topics import TopicsConfig
 from parley.runs.options import Options
-from parley.runs.studies import STUDIES, find_study, study_of_config
+from parley.runs.studies import SHIPPED, find_study, study_of_config
 from tests.panels import ONE_CELL, TINY_PANEL
 from tests.parley.test_bad_input import one_line
 
@@ -45,7 +45,7 @@ def test_a_config_has_all_settings_and_is_the_same_run(place):
         parley.run(MalibuConfig(), suite="tiny")
     with pytest.raises(ConfigError, match="no study has the config Options"):
         parley.run(Options())
-    for name in STUDIES:
+    for name in SHIPPED:
         assert find_study(name).Config is find_study(study_of_config(find_study(name).Config.model_construct())).Config
     assert study_of_config(TopicsConfig()) == "topics"
 

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from parley.judging import Study
 from parley.runs import RunFile
-from parley.runs.studies import facets_of
+from parley.runs.studies import find_study
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'parley-autogen[dev]'")
 expect = playwright.expect
@@ -46,7 +47,7 @@ def test_every_study_has_titles_in_words(malibu, shared_viewer, open_page):
     rows = [line.split(" → ") for line in TITLES.strip().splitlines()]
     units = []
     for study, *facets in (row.split(";") for row, _ in rows):
-        declared = [asdict(facet) for facet in facets_of({"study": study})]
+        declared = [asdict(facet) for facet in (Study if study == "own" else find_study(study)).facets]
         units.append((declared, dict(facet.split("=") for facet in facets)))
     titles = page.evaluate(
         "async (list) => { const { knowFacets, unitTitle } = await import('/static/facets.js'); "
