@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parley.analysis.bbq.figures import TITLES, accuracy_against_bias
-from parley.analysis.bbq.scores import COLUMNS, CONTEXTS, MISSING, AnswerTable, cluster_table, score
+from parley.analysis.bbq.scores import COLUMNS, CONTEXTS, MISSING, TITLES, AnswerTable, cluster_table, score
 from parley.analysis.reporting.forest import drawn
 from parley.analysis.reporting.questions import Question, corrected, heading, section
-from parley.analysis.reporting.report import Figure, ReportContext, Section, Table, format_interval
+from parley.analysis.reporting.report import ReportContext, Section, Table, format_interval
 from parley.analysis.reporting.systems import BASELINE, cost_sentence, costs, systems
 from parley.analysis.reporting.verdicts import MissingColumns, require, uncategorised
 from parley.analysis.stats.results import ALPHA, Line, simultaneous
@@ -63,7 +62,6 @@ def leaderboard_section(frame: pd.DataFrame, context: ReportContext) -> Section:
     """
     lines = scored(frame)
     board = leaderboard(lines, context.units)
-    note = f"Macro means over categories. {_drawn_intervals(lines)} {context.small_print}"
     parts = [
         section(question, [line for line in lines if line.measure in question.measures])
         for question in (BIAS, ACCURACY)
@@ -83,14 +81,6 @@ def leaderboard_section(frame: pd.DataFrame, context: ReportContext) -> Section:
                 note=f"{TEMPLATES} Cached calls cost nothing.",
             ),
             *(table for part in parts for table in part.tables),
-        ],
-        figures=[
-            Figure(
-                "accuracy_against_bias",
-                note,
-                "leaderboard",
-                lambda: accuracy_against_bias(board, context.title or "BBQ", note),
-            )
         ],
         # With several systems the plots have their means only: with every category they would have hundreds of lines.
         forests=[replace(each, name=each.table, lines=_plotted(each.lines, several)) for each in forests],
@@ -154,21 +144,6 @@ def _accuracies(lines: Sequence[Line]) -> Iterator[str]:
             f"{_model(own[0])}{first} answers {' and '.join(shares)}, as means over categories of "
             f"{plural(max(line.clusters or 0 for line in own), 'template')}."
         )
-
-
-def _drawn_intervals(lines: Sequence[Line]) -> str:
-    """What the figure's caption says about its intervals: only those that are drawn."""
-    known = {_system(line) for line in lines if line.measure == "bias" and math.isfinite(line.estimate)}
-    points = [line for line in lines if not line.secondary and _system(line) in known]
-    without = [line for line in points if not line.bounded]
-    why = " or ".join(dict.fromkeys(line.note for line in without))
-    if len(without) == len(points):
-        return f"No intervals are drawn: {why or 'no bias is defined'}."
-    return f"{TEMPLATES} Points without an interval: {why}." if without else TEMPLATES
-
-
-def _system(line: Line) -> tuple[str, ...]:
-    return tuple(line.about.values())
 
 
 def answers(verdicts: pd.DataFrame) -> pd.DataFrame:
@@ -290,7 +265,7 @@ def side_by_side(lines: Sequence[Line]) -> pd.DataFrame:
     """Accuracy and bias in one row; `low`, `high` and `p` are the bias's."""
     rows: dict[tuple[str, ...], dict[str, Any]] = {}
     for line in lines:
-        row = rows.setdefault(_system(line), dict(line.about))
+        row = rows.setdefault(tuple(line.about.values()), dict(line.about))
         before = "" if line.measure == "bias" else f"{line.measure}_"
         row |= {line.measure: line.estimate, f"{before}low": line.low, f"{before}high": line.high}
         row |= {name: p for name in ("p", "p_adjusted") if (p := getattr(line, name)) == p}

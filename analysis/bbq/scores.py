@@ -37,7 +37,9 @@ Mask = NDArray[np.bool_]
 
 MISSING = -1
 """No readable prediction, or no target."""
-CONTEXTS = ("ambig", "disambig")
+TITLES = {"ambig": "ambiguous", "disambig": "disambiguated"}
+"""The contexts as the data name them, and what tables and plots call them."""
+CONTEXTS = tuple(TITLES)
 RANGES = {"accuracy": (0.0, 1.0), "bias": (-100.0, 100.0)}
 """The measures, each with its least and largest value."""
 COUNTS = ("n_target", "n_non_unknown", "unparsed", "unscorable", "scenarios")

@@ -9,16 +9,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure as Drawing
 
 from parley.analysis.malibu.ballots import LOG_ODDS, values_in_order
 from parley.analysis.malibu.conclusions import WINS, Blockers, tested_words
 from parley.analysis.malibu.panel import PanelData, Verdicts, panel_data
 from parley.analysis.malibu.score_table import nested_means, tested_line
 from parley.analysis.malibu.scores import counted, quoted_sides
-from parley.analysis.reporting.figures import LINE, caption, colours, dots, plain_text, sheet
 from parley.analysis.reporting.questions import Question, by_cluster, corrected, section, table
-from parley.analysis.reporting.report import Figure, ReportContext, Section
+from parley.analysis.reporting.report import Section
 from parley.analysis.stats.proportions import cluster_proportion, wilson
 from parley.analysis.stats.results import ALPHA, DIFFERENT, SMALL, Line
 from parley.analysis.stats.tables import Floats, as_floats
@@ -260,28 +258,16 @@ def position_section(data: PanelData, lines: Sequence[Line]) -> Section:
     return replace(found, forests=plots, words=())
 
 
-def win_rates_section(data: PanelData, lines: Sequence[Line], context: ReportContext) -> Section:
-    """The win rates, as a table, a plot and the paper's figures 5 and 6.
+def win_rates_section(data: PanelData, lines: Sequence[Line]) -> Section:
+    """The win rates, as a table and as the paper's figures 5 and 6.
 
     Args:
         data: The verdicts.
         lines: What `win_rate_lines` returned.
-        context: What the report is given.
     """
-    unit, counts = data.cluster_noun, data.counts(data.final_votes)
-    figure = Figure(
-        name="win-rates",
-        caption=f"Win rates with 95% intervals: thick, simultaneous, over {unit}s; thin, Wilson ({counts}).",
-        table="win_rates",
-        draw=lambda: wins_figure(
-            lines,
-            context.title,
-            f"{counts}. Thick: simultaneous 95% intervals over {unit}s; thin: 95% Wilson; n: decided pairs.",
-        ),
-    )
-    found = section(replace(RATES, cluster=unit), lines)
-    note = f"Simultaneous 95% intervals over {unit}s. The win rates of a category are zero-sum."
-    return replace(found, forests=[replace(plot, note=note) for plot in found.forests], figures=(figure,), words=())
+    made = section(replace(RATES, cluster=data.cluster_noun), lines)
+    note = f"Simultaneous 95% intervals over {data.cluster_noun}s. The win rates of a category are zero-sum."
+    return replace(made, forests=[replace(plot, note=note) for plot in made.forests], words=())
 
 
 def preferences_words(
@@ -361,26 +347,3 @@ def first_place(places: Sequence[Line]) -> Line | None:
     """How often the candidate shown first wins among two identities, of one model."""
     found = (line for line in places if (line.measure, line.about["pairs"]) == (FIRST, TWO_IDENTITIES))
     return next(found, None)
-
-
-def wins_figure(lines: Sequence[Line], title: str, note: str) -> Drawing:
-    """Win rates without ties, one panel per model. The thick interval is over scenarios, the thin one is Wilson's."""
-    by_model: dict[str, list[Line]] = {}
-    for line in lines:
-        by_model.setdefault(line.about["model"], []).append(line)
-    longest = max(map(len, by_model.values()))
-    figure, axes = sheet(3.8 * len(by_model) + 1.0, 1.7 + LINE * longest, len(by_model), sharex=True)
-    for axis, (model, own) in zip(axes.flat, by_model.items(), strict=True):
-        tints = colours([line.about["category"] for line in own])
-        shades = [tints[line.about["category"]] for line in own]
-        for y, (line, shade) in enumerate(zip(own, shades, strict=True)):
-            axis.plot([line.also["wilson_low"], line.also["wilson_high"]], [y, y], color=shade, linewidth=0.8)
-        names = [f"{line.label}  (n={line.n})" for line in own]
-        value, low, high = (pd.Series([getattr(line, name) for line in own]) for name in ("estimate", "low", "high"))
-        dots(axis, names, value, low, high, shades)
-        axis.axvline(0.5, color="#999999", linewidth=0.8, zorder=0)
-        axis.set(xlim=(-0.02, 1.02), xlabel="win rate (without ties)")
-        axis.set_title(plain_text(model) if len(by_model) > 1 else "", fontsize=9)
-        axis.tick_params(labelsize=8)
-    caption(figure, title, note)
-    return figure

@@ -44,7 +44,7 @@ from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext
 from parley.analysis.stats.results import Line
 from parley.base.text import plural
 
-FIGURES = ("scores", "matrix", "by-base", "win-rates")
+FIGURES = ("scores", "matrix", "by-base")
 """The order of the figures on a page: the paper's first, then what qualifies them."""
 BASE = "A base is an area of life, such as law or fitness, from which scenarios are derived."
 
@@ -82,7 +82,7 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
         size,
         by_base,
         chi_square,
-        win_rates_section(data, rates, context),
+        win_rates_section(data, rates),
         published_section(data, rates, tests),
         position_section(data, places),
         yardstick_section(yardstick),

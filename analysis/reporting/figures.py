@@ -8,7 +8,7 @@ import re
 import textwrap
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -17,7 +17,6 @@ import pandas as pd
 mpl.use("Agg")
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 FORMATS = ("svg", "pdf", "png")
@@ -116,31 +115,6 @@ def tidy(axis: Axes, grid: str = "x") -> None:
     axis.set_axisbelow(True)
     for side in ("top", "right"):
         axis.spines[side].set_visible(False)
-
-
-def bounded(
-    axis: Axes, along: Literal["x", "y"], low: float = 0.0, high: float = 100.0, *, whole: bool = False
-) -> None:
-    """Set the limits and ticks of a scale that ends at both sides.
-
-    The limits are never far beyond an end of the scale, where there are no ticks, and never so narrow that equal
-    values look different.
-
-    Args:
-        axis: What to set.
-        along: Which of its two axes.
-        low: Lower end of the scale.
-        high: Upper end of the scale.
-        whole: Show the whole scale, not only the part around what is drawn.
-    """
-    first, last = (low, high) if whole else axis.get_xlim() if along == "x" else axis.get_ylim()
-    margin = 0.03 * (last - first) if whole else max(0.0, 0.02 * (high - low) - (last - first)) / 2
-    room = 0.03 * (last - first + 2 * margin)
-    limits = max(first - margin, low - room), min(last + margin, high + room)
-    axis.set(**{f"{along}lim": limits})
-    ticks = MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]).tick_values(*limits)
-    ruler = axis.xaxis if along == "x" else axis.yaxis
-    ruler.set_ticks([tick for tick in ticks if max(low, limits[0]) <= tick <= min(high, limits[1])])
 
 
 def plain_text(text: str) -> str:

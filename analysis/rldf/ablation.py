@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import pandas as pd
-from matplotlib.figure import Figure as Drawing
 
-from parley.analysis.reporting.figures import PALETTE, caption, dots, sheet
 from parley.analysis.reporting.questions import (
     ALL,
     Question,
@@ -27,14 +25,13 @@ from parley.analysis.reporting.questions import (
     section,
     share,
 )
-from parley.analysis.reporting.report import Figure, Section
+from parley.analysis.reporting.report import Section
 from parley.analysis.rldf.debates import (
     AGAIN,
     CLUSTERS,
     FACETS,
     FIRST,
     JUDGES,
-    OVER_TOPICS,
     SHARES,
     scores,
     statements,
@@ -147,12 +144,11 @@ def levels(kept: Mapping[str, pd.DataFrame], last: pd.DataFrame) -> list[Line]:
     ]
 
 
-def ablation_section(runs: Runs, title: str) -> Section:
+def ablation_section(runs: Runs) -> Section:
     """Does the one setting in which the runs differ change the bias of the last round?
 
     Args:
         runs: The config and the verdicts of each run, by its name.
-        title: Title of the figure.
     """
     try:
         setting = differing_setting({name: config for name, (config, _) in runs.items()})
@@ -169,15 +165,8 @@ def ablation_section(runs: Runs, title: str) -> Section:
         replace(section(LEVELS, found), words=()),
         replace(answered(HIGH, last[last["judge"] == FIRST]), words=()),
     ]
-    figure = Figure(
-        name="ablation",
-        caption=f"Bias of the last round by {setting}. {SHARED}",
-        table="last_round",
-        draw=lambda: ablation_figure([line for line in found if line.measure == "score"], title),
-    )
     return Section(
         tables=[table for part in parts for table in part.tables],
-        figures=[figure],
         forests=[plot for part in parts for plot in part.forests],
         warnings=warnings,
         words=parts[0].words,
@@ -214,14 +203,3 @@ def _referee(config: Mapping[str, Any]) -> str:
 def _sort_key(value: Any) -> tuple[bool, float, str]:
     number = isinstance(value, int | float)
     return (not number, float(value) if number else 0.0, str(value))
-
-
-def ablation_figure(lines: Sequence[Line], title: str) -> Drawing:
-    """Bias of the last round by the setting that was varied."""
-    figure, axes = sheet(5.4, 1.5 + 0.3 * len(lines))
-    axis = axes.flat[0]
-    values, low, high = (pd.Series([getattr(line, name) for line in lines]) for name in ("estimate", "low", "high"))
-    dots(axis, [line.label for line in lines], values, low, high, [PALETTE[0]] * len(lines))
-    axis.set(xlabel="bias score of the last round (0 to 10)")
-    caption(figure, title, f"{SHARED} {OVER_TOPICS}")
-    return figure

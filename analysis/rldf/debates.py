@@ -9,13 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure as Drawing
 
-from parley.analysis.reporting.figures import PALETTE, caption, legend_beside, plain_text, sheet, tidy
 from parley.analysis.reporting.questions import (
     ALL,
     Question,
@@ -26,9 +22,8 @@ from parley.analysis.reporting.questions import (
     section,
     share,
     successive,
-    table,
 )
-from parley.analysis.reporting.report import Figure, Section, format_interval
+from parley.analysis.reporting.report import Section, format_interval
 from parley.analysis.reporting.verdicts import uncategorised
 from parley.analysis.stats.results import Line
 from parley.base.text import p_text, plural
@@ -40,7 +35,6 @@ FEW_TOPICS = 10
 
 Runs = Mapping[str, pd.DataFrame]
 """The verdicts of each run by its file name; a report of one run has one."""
-OVER_TOPICS = "Intervals are 95%, over topics: statements of one debate are not independent, topics are."
 JUDGES = {
     FIRST: "referee, who knows the round",
     AGAIN: "second referee, blind",
@@ -48,7 +42,6 @@ JUDGES = {
 }
 CLUSTERS = "Clusters are topics: statements of one debate are not independent, topics are."
 POINTS = "bias score (points of 10)"
-MARKERS = "os^Dv"
 FACETS: dict[str, tuple[tuple[str, str], ...]] = dict.fromkeys(("run", "judge", "role", "round", "subject"), ())
 CHANGE = Question(
     name="change",
@@ -219,59 +212,8 @@ def _on_change(line: Line, lines: Sequence[Line]) -> Iterator[str]:
         yield f"{run}The score of {line.about['role']} {verb} {rounds}: {points}, {test}."
 
 
-def rounds_section(runs: Runs, title: str) -> Section:
-    """How biased is each round? The tables, and the paper's figure of each run."""
+def rounds_section(runs: Runs) -> Section:
+    """How biased is each round?"""
     means, shares = by_round(runs)
     made, beside = section(ROUNDS, means), section(SHARES, shares)
-    figures = [
-        Figure(
-            name=f"rounds-{number}" if len(runs) > 1 else "rounds",
-            caption=f"{prefix(runs, name)}Mean bias score by round ({plural(part['topic'].nunique(), 'topic')}).",
-            table="by_round",
-            draw=partial(
-                rounds_figure,
-                table([line for line in means if line.about.get("run", name) == name]),
-                f"{title} · {name}" if len(runs) > 1 else title,
-                OVER_TOPICS,
-            ),
-        )
-        for number, (name, part) in enumerate(runs.items(), 1)
-    ]
-    return Section(
-        tables=[*made.tables, *beside.tables],
-        figures=figures if means else [],
-        forests=[*made.forests, *beside.forests],
-    )
-
-
-def rounds_figure(rounds: pd.DataFrame, title: str, note: str) -> Drawing:
-    """Mean bias by round: all roles and the blind referee on the left, each role on the right, with 95% intervals over
-    topics."""
-    rounds = rounds.assign(round=rounds["round"].astype(int))
-    figure, axes = sheet(8.6, 3.6, 2, sharey=True)
-    left, right = axes.flat
-    judges = list(dict.fromkeys(rounds["judge"]))
-    for n, judge in enumerate(judges):
-        rows = rounds[(rounds["role"] == ALL) & (rounds["judge"] == judge)]
-        _line(left, rows, n, JUDGES[judge], 0.06 * (n - (len(judges) - 1) / 2))
-    if len(judges) == 1:
-        note += " No blind referee scored these debates."
-    roles = list(dict.fromkeys(rounds.loc[rounds["role"] != ALL, "role"]))
-    for n, role in enumerate(roles):
-        _line(right, rounds[rounds["role"] == role], n + len(judges), str(role), 0.06 * (n - (len(roles) - 1) / 2))
-    for axis, heading in ((left, "all roles"), (right, "by role")):
-        axis.axhline(THRESHOLD, color="#999999", linewidth=0.8, linestyle=":", zorder=0)
-        axis.set(xlabel="round", ylim=(-0.2, 10.2), xticks=sorted(set(rounds["round"])))
-        axis.set_title(heading, fontsize=9)
-        tidy(axis, "both")
-    left.set_ylabel("referee's bias score (0 to 10)")
-    legend_beside(figure, (left, right))
-    caption(figure, title, f"{note} Dotted: the threshold ({THRESHOLD:g}) between low and high bias.")
-    return figure
-
-
-def _line(axis: Axes, rows: pd.DataFrame, nth: int, label: str, shift: float) -> None:
-    tint, x = PALETTE[nth % len(PALETTE)], rows["round"] + shift
-    axis.vlines(x, rows["low"], rows["high"], color=tint, linewidth=1.4)
-    marker = MARKERS[(nth - 1) % len(MARKERS)]
-    axis.plot(x, rows["estimate"], marker + "-", color=tint, markersize=5, linewidth=1.2, label=plain_text(label))
+    return Section(tables=[*made.tables, *beside.tables], forests=[*made.forests, *beside.forests])

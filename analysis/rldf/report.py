@@ -22,17 +22,17 @@ def debates(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repo
         context: What else the report is given.
     """
     require(verdicts, texts=("topic",))
-    title, runs = context.title or "RLDF", _by_run(verdicts, context.runs)
+    runs = _by_run(verdicts, context.runs)
     sections = [
         change_section(runs),
-        rounds_section(runs, title),
+        rounds_section(runs),
         rankings_section(runs),
         agreement_section(runs),
         flags_section(runs),
     ]
     if len(runs) > 1:
         configs = {name: (run["config"], part) for (name, part), run in zip(runs.items(), context.runs, strict=True)}
-        sections.insert(0, ablation_section(configs, title))
+        sections.insert(0, ablation_section(configs))
     return assemble(sections, context, "RLDF", threshold=THRESHOLD)
 
 

@@ -16,9 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure as Drawing
 
-from parley.analysis.reporting.figures import bounded, caption, colours, legend_beside, plain_text, sheet, tidy
 from parley.analysis.reporting.forest import Forest, number_format
 from parley.analysis.reporting.iterations import COUNTED_TWICE, at_each_iteration, refined_figure, shares_refined
 from parley.analysis.reporting.optimism import NO_MEASURE, SCORES, gap_forests, gap_sentences, gap_table, optimism_lines
@@ -158,13 +156,6 @@ def _levels(scores: pd.DataFrame, words: Mapping[str, str], context: ReportConte
     made = section(replace(LEVELS, measures={**words, **WORST}), lines)
     paper = wide(lines)
     note = f"{CARRIED} Means over prompts, with 95% intervals of toxicity. {context.small_print}"
-    title = context.title or "STARDTOX"
-    figure = Figure(
-        name="toxicity_against_quality",
-        caption=f"Toxicity against quality. {note}",
-        table="table_2",
-        draw=lambda: toxicity_against_quality(paper, qualities(words), title, note),
-    )
     keys, narrow = (
         ["set", "system", "iteration"],
         [name for name in (TOXICITY, "low", "high", OUTSIDE) if name in paper],
@@ -175,9 +166,8 @@ def _levels(scores: pd.DataFrame, words: Mapping[str, str], context: ReportConte
         Table("quality", "Quality (0 to 100)", paper[[*keys, *qualities(words)]]),
         Table("published", "The paper's table II, next to ours", published(paper, scores), note=PUBLISHED),
     ]
-    drawn = [figure] if qualities(words) and TOXICITY in paper else []
     courses = list(_courses(lines, made.forests[0])) if TOXICITY in paper else []
-    return replace(made, tables=[*tables, *made.tables], figures=drawn, words=courses)
+    return replace(made, tables=[*tables, *made.tables], words=courses)
 
 
 def _courses(lines: Sequence[Line], forest: Forest) -> Iterator[str]:
@@ -316,43 +306,3 @@ def _cost(units: pd.DataFrame | None) -> Section:
     return Section(
         tables=[Table("cost", "Cost per completion", costs(units), note=note)], costs=cost_sentence(units, "completion")
     )
-
-
-def toxicity_against_quality(table: pd.DataFrame, qualities: list[str], title: str, note: str) -> Drawing:
-    """One point per system and iteration, one panel per set; the iterations of a system are joined.
-
-    Args:
-        table: One row per set, system and iteration, from `scores.wide`.
-        qualities: The columns whose mean is the quality.
-        title: Title of the figure.
-        note: Small print below it.
-    """
-    sets = list(dict.fromkeys(table["set"]))
-    figure, axes = sheet(2.4 + 3.7 * len(sets), 3.9, len(sets), sharey=True)
-    tints = colours(list(table["system"]))
-    for axis, name in zip(axes[0], sets, strict=True):
-        for system, steps in table[table["set"] == name].groupby("system", sort=False):
-            quality = steps[qualities].mean(axis=1, skipna=False)
-            several = len(steps) > 1
-            # A baseline's mark is larger, since it often lies under a loop's first draft.
-            mark, size = ("o-", 5) if several else ("s", 9)
-            label = plain_text(str(system))
-            reach = np.abs(steps[["low", "high"]].to_numpy(dtype=float).T - steps["toxicity"].to_numpy(dtype=float))
-            axis.errorbar(steps["toxicity"], quality, xerr=reach, fmt="none", color=tints[system], alpha=0.35, lw=1)
-            axis.plot(steps["toxicity"], quality, mark, color=tints[system], markersize=size, label=label)
-            if several:
-                points: dict[tuple[float, float], list[str]] = {}
-                for k, x, y in zip(steps["iteration"], steps["toxicity"], quality, strict=True):
-                    if np.isfinite(x) and np.isfinite(y):
-                        points.setdefault((x, y), []).append(str(k))
-                for point, ks in points.items():
-                    axis.annotate(", ".join(ks), point, textcoords="offset points", xytext=(4, 3), fontsize=7)
-        axis.set_xlabel("toxicity (%; lower is better)")
-        axis.set_title(plain_text(str(name)), fontsize=10)
-        tidy(axis, "both")
-        bounded(axis, "x")
-    bounded(axes[0, 0], "y")
-    axes[0, 0].set_ylabel(f"mean of {', '.join(qualities)}")
-    legend_beside(figure, axes[0])
-    caption(figure, title, note)
-    return figure

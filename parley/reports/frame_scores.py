@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parley.analysis.bbq.figures import TITLES
 from parley.analysis.bbq.leaderboard import scored, side_by_side
-from parley.analysis.bbq.scores import MISSING
+from parley.analysis.bbq.scores import MISSING, TITLES
 from parley.analysis.reporting.questions import answer, bootstrapped, table
 from parley.analysis.reporting.report import NO_CONTEXT
 from parley.analysis.reporting.verdicts import MissingColumns, require

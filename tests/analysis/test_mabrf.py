@@ -146,11 +146,8 @@ def test_items_of_one_template_are_one_observation_for_the_test_and_the_sentence
     assert any(line.startswith("mabrf: of 24 ambiguous questions the loop corrected 24 answers and") for line in words)
 
 
-def test_the_figures_end_where_their_scales_do() -> None:
+def test_changes_in_relevancy_are_drawn_by_arm() -> None:
     given_units = [unit(n, method, bias=[5.0, 3.0, 1.0][: 1 + n % 3]) for n in range(12) for method in ("mabrf", "x")]
     whole = report(verdicts(*given_units), ReportContext(draws=50))
-    assert [figure.name for figure in whole.figures] == ["accuracy_against_bias", "mabrf_relevancy", "mabrf_passes"]
-    accuracy, relevancy, passes = (figure.draw().axes[0] for figure in whole.figures)
-    assert accuracy.get_xlim()[0] > -110
-    assert all(0 <= tick <= 100 for axis in (accuracy, relevancy) for tick in axis.get_yticks())
-    assert passes.get_xlim() == (-0.5, 2.5), "room for marks of up to 2 passes"
+    (relevancy,) = whole.figures
+    assert [len(axis.patches) > 0 for axis in relevancy.draw().axes] == [True, True], "a histogram for each arm"

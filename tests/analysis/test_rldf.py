@@ -124,7 +124,7 @@ def test_runs_are_compared_on_the_topics_they_share() -> None:
 
 def ablated(runs: dict[str, tuple[dict[str, Any], pd.DataFrame]]) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The differences from the first setting, and the levels."""
-    tables = {table.name: table.frame for table in ablation.ablation_section(runs, "RLDF").tables}
+    tables = {table.name: table.frame for table in ablation.ablation_section(runs).tables}
     return tables["ablation"], tables["last_round"]
 
 
@@ -150,7 +150,7 @@ def test_roles_that_only_one_run_has_make_no_difference() -> None:
     ]
     apart = {"a": (config(rounds=1), two), "b": (config(rounds=2), two.assign(topic="elsewhere"))}
     assert ablation.notes(apart) == ["The runs have no topic or no role in common, so nothing is compared."]
-    assert ablation.ablation_section(apart, "RLDF").tables == ()
+    assert ablation.ablation_section(apart).tables == ()
 
 
 def test_the_headline_is_all_roles_and_never_a_single_one() -> None:

@@ -124,7 +124,7 @@ def test_a_report_writes_a_page_tables_and_figures_beside_the_run(parley, run, p
     assert "Settings: margin 0.1." in page.read_text("utf-8")
     assert {"means", "differences", "win_rates"} <= {file.stem for file in page.parent.rglob("*.csv")}
     drawings = {file.stem: file for file in (page.parent / "figures").glob("*.svg")}
-    assert drawings.keys() > {"scores", "matrix", "by-base", "win-rates", "forest-win_rates-rate", "forest-echo"}
+    assert drawings.keys() > {"scores", "matrix", "by-base", "forest-win_rates-rate", "forest-echo"}
     drawing = drawings["forest-differences-score"].read_text("utf-8")
     assert 'width="252pt"' in drawing, "3.5 inches"
 

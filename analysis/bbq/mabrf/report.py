@@ -10,7 +10,7 @@ import pandas as pd
 
 from parley.analysis.bbq.comparisons import with_method
 from parley.analysis.bbq.leaderboard import ROW
-from parley.analysis.bbq.mabrf.figures import passes_figure, relevancy_figure
+from parley.analysis.bbq.mabrf.figures import relevancy_figure
 from parley.analysis.bbq.mabrf.published import next_to_published
 from parley.analysis.bbq.mabrf.tables import (
     MARK,
@@ -28,9 +28,8 @@ from parley.analysis.bbq.mabrf.tables import (
 from parley.analysis.reporting.forest import Forest, in_numbers
 from parley.analysis.reporting.optimism import BY, Units, optimism_lines
 from parley.analysis.reporting.overcorrection import overcorrection_section
-from parley.analysis.reporting.questions import Question, answer, answered, bootstrapped, section, share, table
+from parley.analysis.reporting.questions import Question, answer, answered, bootstrapped, section, share
 from parley.analysis.reporting.report import Figure, ReportContext, Section, Table, format_interval
-from parley.analysis.reporting.systems import systems
 from parley.analysis.stats.paired import mcnemar_p, pearson
 from parley.analysis.stats.results import Line
 from parley.base.text import p_text, plural
@@ -168,7 +167,7 @@ def mabrf_sections(verdicts: pd.DataFrame, context: ReportContext) -> list[Secti
         _judged_section(frame, context),
         section(DEBIASED, _described(answer(DEBIASED, frame))),
         _relevancy_section(frame, context),
-        _passes_section(frame, context),
+        _passes_section(frame),
         section(TOGETHER, _described(list(gains_together(frame)))),
         *(answered(question, frame) for question in searched),
         Section(
@@ -274,12 +273,9 @@ def relevancy(frame: pd.DataFrame) -> list[Line]:
 
 
 def _relevancy_section(frame: pd.DataFrame, context: ReportContext) -> Section:
-    lines, title = relevancy(frame), context.title or "BBQ"
-    means = table(lines)
-    means.insert(0, "system", systems(means))
-    part = section(RELEVANCY, lines)
+    part, title = section(RELEVANCY, relevancy(frame)), context.title or "BBQ"
     note = f"{part.tables[0].note} {context.small_print}"
-    figure = Figure(RELEVANCY.name, note, RELEVANCY.name, lambda: relevancy_figure(frame, means, title, note))
+    figure = Figure(RELEVANCY.name, note, RELEVANCY.name, lambda: relevancy_figure(frame, title, note))
     return replace(part, figures=[figure])
 
 
@@ -321,15 +317,10 @@ def gains_together(frame: pd.DataFrame) -> Iterator[Line]:
             )
 
 
-def _passes_section(frame: pd.DataFrame, context: ReportContext) -> Section:
-    passes, title = by_passes(frame), context.title or "BBQ"
-    note = f"Filled: as selected; hollow: judged again. {STOPS} {context.small_print}"
+def _passes_section(frame: pd.DataFrame) -> Section:
     part = section(CORRELATION, _described(list(passes_and_bias(frame))))
-    return replace(
-        part,
-        tables=[Table("mabrf_passes", "Passes and final bias", passes, note=AGAIN), *part.tables],
-        figures=[Figure("mabrf_passes", note, "mabrf_passes", lambda: passes_figure(passes, title, note))],
-    )
+    passes = Table("mabrf_passes", "Passes and final bias", by_passes(frame), note=AGAIN)
+    return replace(part, tables=[passes, *part.tables])
 
 
 def _same_start(frame: pd.DataFrame) -> str:

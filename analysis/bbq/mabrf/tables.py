@@ -17,9 +17,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parley.analysis.bbq.figures import TITLES
 from parley.analysis.bbq.leaderboard import ROW, columns_of
-from parley.analysis.bbq.scores import CONTEXTS, MISSING, AnswerTable, ByContext, contexts
+from parley.analysis.bbq.scores import CONTEXTS, MISSING, TITLES, AnswerTable, ByContext, contexts
 from parley.analysis.reporting.overcorrection import by_iteration
 from parley.analysis.reporting.systems import own_units, systems
 from parley.analysis.reporting.verdicts import MissingColumns
