@@ -54,6 +54,7 @@ class SquadConfig(BaseModel, extra="forbid", frozen=True):
     )
     search: NameList = Field(
         [NONE],
+        title="ENGINE",
         description="search engine: none, folder:DIR, duckduckgo, file.py:Class; several give several arms",
     )
     search_model: Advanced[str | None] = Field(
@@ -96,6 +97,7 @@ class SquadStudy(Study):
     name = "squad"
     Config = SquadConfig
     report = "parley.analysis.squad.report:report"
+    papers = ("Rajpurkar et al., 2018",)
     comparable = "parley.analysis.squad.report:comparable"
     measures = (Measure("answer", "exact match", better="higher", kind="correct", key="answers"),)
     facets = (

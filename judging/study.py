@@ -124,6 +124,23 @@ class Outcome:
     verdicts: tuple[Verdict, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """The file that a study writes.
+
+    Args:
+        text: What it has; "" if there is nothing to write.
+        remark: How to continue with it.
+        about: What was written, in words.
+        missing: Whether it has less than was asked for.
+    """
+
+    text: str
+    remark: str
+    about: str
+    missing: bool = False
+
+
 class Accepted(NamedTuple):
     """A reply that a writing study accepted: the facets of its unit, and the parsed reply."""
 
@@ -216,6 +233,13 @@ class Study(ABC):
     """What people score. The first that fits a unit counts: whose texts it has, and a verdict on one of whose metrics;
     where none fits, its last reply as a whole."""
 
+    writes: str = ""
+    """How the name of the file ends that `parley run NAME --to FILE` writes; "" if the study writes none."""
+    exported: tuple[str, float] | None = None
+    """The metric by which `parley export` chooses texts, and its threshold; None if both must be given."""
+    papers: tuple[str, ...] = ()
+    """What a report's methods section cites: "Mirza et al., 2025". CITATION.cff has the papers in full."""
+
     def __init__(self, config: Any) -> None:
         """Check everything that can be checked before work starts, and raise `ConfigError` if something is wrong.
 
@@ -293,6 +317,14 @@ class Study(ABC):
             unit: A unit of the plan.
         """
         return False
+
+    def written(self, accepted: Iterable[Accepted]) -> Written:
+        """What `--to FILE` writes when the run has ended.
+
+        Args:
+            accepted: The replies that have the verdict `accepted`.
+        """
+        raise NotImplementedError
 
     @property
     def seed(self) -> int:

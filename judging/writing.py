@@ -18,7 +18,8 @@ from pydantic import BaseModel, Field
 from parley.agents import DEFAULT_MODEL, Debate, Models, Persona, Transcript
 from parley.base.text import plural
 from parley.judging.config import call_options, shipped_personas
-from parley.judging.study import Advanced, FacetValue, Measure, Outcome, Prompt, Study, Unit, Verdict
+from parley.judging.study import Advanced, FacetValue, Measure, Outcome, Prompt, Study, Unit, Verdict, Written
+from parley.scenarios import Suite
 
 Check = Callable[[Any], list[str]]
 """The problems of a reply; an empty list if it is accepted."""
@@ -59,6 +60,7 @@ class WritingStudy(Study):
     """A writer that is asked until enough replies have passed the check, or all attempts are used."""
 
     measures = (Measure("accepted", "accepted", better="higher", scale=(0, 1)),)
+    writes = ".toml"
     used: ClassVar[Mapping[str, Prompt]]
     """The prompts: `FIRST`, `AGAIN`, and `MORE` where a conversation writes several."""
     reply: ClassVar[type[BaseModel]]
@@ -114,6 +116,16 @@ class WritingStudy(Study):
 def prompts(name: str, *parts: str) -> dict[str, Prompt]:
     """The prompts of a writer, such as malibu/derive and malibu/derive_again."""
     return {part: Prompt.load(f"{name}{part}") for part in (FIRST, AGAIN, *parts)}
+
+
+def written_suite(suite: Suite) -> Written:
+    """A suite of scenarios as a file."""
+    answered = sum(bool(scenario.responses) for scenario in suite.scenario)
+    return Written(
+        text=suite.to_toml(),
+        remark="Edit freely, then: parley scenarios validate",
+        about=f"{plural(len(suite.scenario), 'scenario')}, {answered} with responses",
+    )
 
 
 def length_problem(what: str, length: int, low: int, high: int) -> Sequence[str]:

@@ -23,16 +23,6 @@ UNUSED = {
     "paper": ("wordings",),
 }
 """Settings that a MALIBU design does not use: silent ballots write nothing, and are read from probabilities."""
-CITED = {
-    "malibu": ("Mirza et al., 2025",),
-    "rldf": ("Cheng et al., 2024",),
-    "framing": ("Cheng et al., 2024",),
-    "rubric": ("Cheng et al., 2024",),
-    "stardtox": ("Tahmasebi et al., 2025", "Gehman et al., 2020"),
-    "bbq": ("Parrish et al., 2022",),
-    "squad": ("Rajpurkar et al., 2018",),
-}
-"""The paper and the data of each study; CITATION.cff has the papers in full."""
 METHODS = {"mabrf": "Roy and Rehman, 2025", "stardtox": "Tahmasebi et al., 2025"}
 """Citations for each method of asking."""
 
@@ -43,14 +33,14 @@ def methods(report: Report) -> str:
     Args:
         report: With the runs that it was made from.
     """
-    return " ".join([*(sentence for run in report.runs for sentence in _run(run)), *_analysis(report)])
+    return " ".join([*(sentence for run in report.runs for sentence in _run(run, report.papers)), *_analysis(report)])
 
 
-def _run(run: Mapping[str, Any]) -> Iterator[str]:
+def _run(run: Mapping[str, Any], papers: Sequence[str]) -> Iterator[str]:
     units = run.get("units") or {}
     study, total, done = str(run.get("study", "unknown")), sum(units.values()), units.get("done", 0)
     models = ", ".join(run.get("models") or ("an unknown model",))
-    cited = f" ({'; '.join(papers)})" if (papers := _papers_of(run)) else ""
+    cited = f" ({'; '.join(papers)})" if (papers := _cited(run, papers)) else ""
     yield (
         f"We ran the study {study}{cited} with Parley (The Parley developers, 2026), which is built on AutoGen "
         f"(Wu et al., 2023), on {models}."
@@ -112,9 +102,9 @@ def _clusters(report: Report, table: str) -> str:
     return f" over {plural(high, 'cluster')}" if low == high else f" over {low:,} to {plural(high, 'cluster')}"
 
 
-def _papers_of(run: Mapping[str, Any]) -> list[str]:
+def _cited(run: Mapping[str, Any], papers: Sequence[str]) -> list[str]:
     """What a run's study and its methods of asking are cited by."""
     asked = (run.get("config") or {}).get("method") or ()
     named = [asked] if isinstance(asked, str) else asked
     own = [paper for method, paper in METHODS.items() if any(str(name).startswith(method) for name in named)]
-    return list(dict.fromkeys([*CITED.get(str(run.get("study")), ()), *own]))
+    return list(dict.fromkeys([*papers, *own]))

@@ -151,6 +151,7 @@ class Report:
             talking changes the answer.
         extent: How much was done, in words: "43 silent ballots, 1 debate"; "": its calls say it.
         families: How many tests of a model each family has, as an analysis plan names them.
+        papers: What the study is cited by.
     """
 
     title: str
@@ -165,6 +166,7 @@ class Report:
     beside: tuple[str, ...] = ()
     extent: str = ""
     families: Mapping[str, int] = field(default_factory=dict)
+    papers: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         words, beside, cautions = (

@@ -36,7 +36,7 @@ class BbqConfig(BaseModel, extra="forbid", frozen=True):
 
     data: str = Field(HUB, description="folder of BBQ's .jsonl files, a .csv file (BBQ-Hard), or hub (Hugging Face)")
     templates: Advanced[str | None] = Field(
-        None, description="folder with the templates or additional_metadata.csv, if not in --data"
+        None, title="FOLDER", description="folder with the templates or additional_metadata.csv, if not in --data"
     )
     model: NameList = Field(
         [DEFAULT_MODEL], description="model under test, as provider/model; several models answer the same rows"
@@ -66,7 +66,9 @@ class BbqStudy(Study):
     name = "bbq"
     Config = BbqConfig
     report = "parley.analysis.bbq.report:report"
+    papers = ("Parrish et al., 2022",)
     comparable = "parley.analysis.bbq.leaderboard:comparable"
+    exported = ("bias", 1.0)  # of MABRF's answers
     measures = (Measure("answer", "right", better="higher", kind="correct", key="label"),)
     labelled = (
         Labelled(("reasoning",), SCORED, ASKED),

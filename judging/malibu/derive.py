@@ -17,8 +17,17 @@ from pydantic import BaseModel, Field
 from parley.agents import ConfigError
 from parley.judging.config import limit_field
 from parley.judging.malibu.panel import FACETS
-from parley.judging.study import Accepted
-from parley.judging.writing import MORE, Assignment, Check, WriterConfig, WritingStudy, length_problem, prompts
+from parley.judging.study import Accepted, Written
+from parley.judging.writing import (
+    MORE,
+    Assignment,
+    Check,
+    WriterConfig,
+    WritingStudy,
+    length_problem,
+    prompts,
+    written_suite,
+)
 from parley.scenarios import (
     SHIPPED,
     Base,
@@ -93,6 +102,9 @@ class Derive(WritingStudy):
                 checks=partial(_check, base, there),
                 wanted=self.config.count,
             )
+
+    def written(self, accepted: Iterable[Accepted]) -> Written:
+        return written_suite(self.harvest(accepted))
 
     def harvest(self, accepted: Iterable[Accepted]) -> Suite:
         """A suite of the bases and the derived scenarios, without responses yet."""

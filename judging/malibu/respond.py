@@ -15,8 +15,8 @@ from pydantic import BaseModel, Field
 from parley.agents import ConfigError
 from parley.judging.config import limit_field
 from parley.judging.malibu.panel import FACETS
-from parley.judging.study import Accepted, Advanced
-from parley.judging.writing import Assignment, WriterConfig, WritingStudy, prompts
+from parley.judging.study import Accepted, Advanced, Written
+from parley.judging.writing import Assignment, WriterConfig, WritingStudy, prompts, written_suite
 from parley.scenarios import Rules, Scenario, Suite, check_pair, load_suite
 
 RULES = Rules()
@@ -69,6 +69,9 @@ class Respond(WritingStudy):
                 values={"scenario": scenario.text, "low": RULES.min_words, "high": RULES.max_words},
                 checks=lambda: lambda pair: check_pair(pair.texts(), RULES),
             )
+
+    def written(self, accepted: Iterable[Accepted]) -> Written:
+        return written_suite(self.harvest(accepted))
 
     def harvest(self, accepted: Iterable[Accepted]) -> Suite:
         """The suite with the accepted pairs; a scenario whose pairs were all rejected has no responses."""

@@ -37,6 +37,7 @@ class Malibu(Study):
     name = "malibu"
     Config = MalibuConfig
     report = "parley.analysis.malibu:report"
+    papers = ("Mirza et al., 2025",)
     comparable = "parley.analysis.malibu.ballots:comparable"
     measures: tuple[Measure, ...] = (Measure("", "score", better="higher", scale=(0, 10)), PREFERRED)
     facets = FACETS

@@ -44,7 +44,7 @@ class FramingConfig(TopicSample):
     """Everything that changes the results of a framing run."""
 
     model: str = Field(DEFAULT_MODEL, description="model that is asked about the answer, as provider/model")
-    author: str | None = Field(None, description="model that writes the answer (default: --model)")
+    author: str | None = Field(None, title="MODEL", description="model that writes the answer (default: --model)")
     repeats: int = Field(1, ge=1, le=10_000, description="number of times each topic is asked (epochs)")
     temperature: float | None = Field(None, ge=0, le=2, description="sampling temperature (default: the model's own)")
     max_tokens: Advanced[int] = Field(400, ge=16, description="maximum length of one reply, in tokens")
@@ -62,6 +62,7 @@ class Framing(Study):
     name = "framing"
     Config = FramingConfig
     report = "parley.analysis.rldf.framing:report"
+    papers = ("Cheng et al., 2024",)
     measures = (Measure("biases", "biases named"),)
     labelled = (
         Labelled("first", ("biases",), "biases: how many biases about {bias} does the answer show, from 0 to 10?"),

@@ -31,7 +31,9 @@ class RlaifPairsConfig(BaseModel, extra="forbid", frozen=True):
     topics_from: str = Field("age", description="bias type, or a .txt file of topics")
     limit: int | None = limit_field("number of topics: the first of the list")
     model: str = Field(DEFAULT_MODEL, description="model that answers, as provider/model")
-    labeller: str | None = Field(None, description="model that says which answer shows less bias (default: --model)")
+    labeller: str | None = Field(
+        None, title="MODEL", description="model that says which answer shows less bias (default: --model)"
+    )
     pairs: int = Field(1, ge=1, description="pairs of answers per topic")
     temperature: float = Field(1.0, ge=0, le=2, description="sampling temperature of the answers")
     max_tokens: Advanced[int] = Field(160, ge=16, description="maximum length of an answer, in tokens")

@@ -72,9 +72,10 @@ class RldfConfig(TopicSample):
         "(teacher-guides)",
     )
     model: str = Field(DEFAULT_MODEL, description="model that the data is for: it debates, or is the teacher's student")
-    teacher: str | None = Field(None, description="stronger model, for the teacher modes")
+    teacher: str | None = Field(None, title="MODEL", description="stronger model, for the teacher modes")
     referee: str | None = Field(
         None,
+        title="MODEL",
         description="the referee: a model, or scorer/NAME (default: set by the mode)",
     )
     design: Literal["silent", "paper"] | None = Field(
@@ -113,6 +114,8 @@ class Rldf(Study):
     name = "rldf"
     Config = RldfConfig
     report = "parley.analysis.rldf.report:debates"
+    papers = ("Cheng et al., 2024",)
+    exported = ("bias", 3.0)
     measures = (Measure("bias", "bias", better="lower", scale=(0, 10)),)
     labelled = (
         Labelled(

@@ -16,9 +16,10 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel, Field
 
+from parley.base.text import plural
 from parley.judging.config import limit_field
 from parley.judging.rldf.roles import load_bias
-from parley.judging.study import Accepted, Advanced, Facet
+from parley.judging.study import Accepted, Advanced, Facet, Written
 from parley.judging.writing import MORE, Assignment, Check, WriterConfig, WritingStudy, length_problem, prompts
 from parley.scenarios import BIASES, Known, load_topics, topic_areas, words
 
@@ -72,6 +73,7 @@ class WriteTopics(WritingStudy):
         Facet("area", "text", title="{}"),
         Facet("wanted", "technical"),
     )
+    writes = ".txt"
     used = prompts("rldf/topic", MORE)
     reply = Topic
 
@@ -105,6 +107,20 @@ class WriteTopics(WritingStudy):
                     checks=lambda: _check(Known(self._existing)),
                     wanted=size,
                 )
+
+    def written(self, accepted: Iterable[Accepted]) -> Written:
+        """The topics, one per line."""
+        collected = self.harvest(accepted)
+        total = sum(map(len, collected.topics.values()))
+        missing = f", {collected.missing} fewer than requested" if collected.missing else ""
+        areas = (f"# {area}\n" + "".join(f"{topic}\n" for topic in topics) for area, topics in collected.topics.items())
+        return Written(
+            text="".join(areas) if total else "",
+            remark="Edit freely, one topic per line.",
+            about=f"{plural(total, 'topic')} in {plural(len(collected.topics), 'area')}{missing}; "
+            f"{plural(len(collected.near), 'near-duplicate')} left out",
+            missing=collected.missing > 0,
+        )
 
     def harvest(self, accepted: Iterable[Accepted]) -> CollectedTopics:
         """The accepted topics without duplicates: each area's share, and extras of others where one has too few."""

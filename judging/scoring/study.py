@@ -38,8 +38,8 @@ class ScoringConfig(BaseModel, extra="forbid", frozen=True):
 
     data: str = Field(description="texts to score: a .jsonl file, or a .txt file with one text per line")
     field: str = Field("text", description="field of a JSON line with the text")
-    context: str | None = Field("topic", description="field with what the text answers, if there is one")
-    by: str | None = Field(None, description="field to compare groups by (a method, a model)")
+    context: str | None = Field("topic", title="FIELD", description="field with what the text answers, if there is one")
+    by: str | None = Field(None, title="FIELD", description="field to compare groups by (a method, a model)")
     limit: int | None = limit_field("number of texts: the first of the file")
     rubrics: NameList = Field(["bs", "ce", "ls"], description="rubrics by name, or .toml files")
     examples: Advanced[bool] = Field(
@@ -79,6 +79,7 @@ class RubricScores(Study):
     name = "rubric"
     Config = ScoringConfig
     report = "parley.analysis.rldf.rubrics:report"
+    papers = ("Cheng et al., 2024",)
     measures = (Measure("", "score"),)
     labelled = (Labelled(("text",)),)
     facets = (

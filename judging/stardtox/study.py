@@ -76,6 +76,8 @@ class StardtoxStudy(Study):
     name = "stardtox"
     Config = StardtoxConfig
     report = "parley.analysis.stardtox.report:report"
+    papers = ("Tahmasebi et al., 2025", "Gehman et al., 2020")
+    exported = ("toxicity", 0.1)
     measures = (Measure("toxicity", "toxicity", better="lower", scale=(0, 1)),)
     labelled = (SCORED,)
     facets = (

@@ -87,7 +87,6 @@ NEAR_WORDS = {
     **dict.fromkeys(("validate", "suites"), "parley scenarios"),
     **dict.fromkeys(("download", "fetch", "pull"), "parley models fetch NAME"),
     **dict.fromkeys(("example", "demo"), "parley view --example"),
-    **dict.fromkeys(("debate", "malibu", "rldf", "bbq", "squad", "stardtox"), "parley run STUDY"),
 }
 """What people who do not know the commands type, and what they may mean."""
 
@@ -211,8 +210,11 @@ def _refuse_unknown_command(typed: str) -> None:
         raise ConfigError(f"there is no command '{typed}': {removed}")
     if typed.lower() in NEAR_WORDS:
         raise ConfigError(f"there is no command '{typed}'; did you mean {NEAR_WORDS[typed.lower()]}?")
+    from parley.runs.studies import SHIPPED  # it loads AutoGen
+
     similar = difflib.get_close_matches(typed, COMMANDS, n=1)
-    hint = f"did you mean {similar[0]}?" if similar else f"known: {', '.join(COMMANDS)}"
+    meant = f"parley run {typed}" if typed in SHIPPED else similar[0] if similar else ""
+    hint = f"did you mean {meant}?" if meant else f"known: {', '.join(COMMANDS)}"
     raise ConfigError(f"there is no command '{typed}' ({hint})")
 
 

@@ -109,23 +109,15 @@ class HelpAll(argparse.Action):
 
 
 METAVARS = {
-    "author": "MODEL",
     "budget_cost": "USD",
-    "by": "FIELD",
-    "context": "FIELD",
     "criteria": "CRITERION",
     "data": "PATH",
     "grace": "SECONDS",
     "judge": "MODEL",
     "judges": "PANEL",
-    "labeller": "MODEL",
     "measure": "SCORER",
     "model": "MODEL",
     "out": "FILE",
-    "referee": "MODEL",
-    "search": "ENGINE",
-    "teacher": "MODEL",
-    "templates": "FOLDER",
     "topics_from": "FILE",
     "without": "EVALUATOR",
 }
@@ -150,9 +142,9 @@ def _is_list(info: FieldInfo) -> bool:
 def _metavar(name: str, info: FieldInfo) -> str:
     """The field's title, or the choices, or N for a number, or what the value is; a list ends with an ellipsis."""
     types = {info.annotation, *get_args(info.annotation)}
-    more = ",…" * _is_list(info)
+    more = ",…" * (_is_list(info) and REPEATED not in info.metadata)
     if info.title:
-        return info.title
+        return info.title + more
     if choices := _choices(info.annotation):
         return f"{{{','.join(choices)}}}{more}"
     if POSITIONAL in info.metadata:

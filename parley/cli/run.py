@@ -29,7 +29,7 @@ from parley.cli.progress import ProgressView, fetch_with_bar
 from parley.cli.shared import AddParser
 from parley.cli.signals import STOPPED_IN_TIME, Signals
 from parley.cli.terminal import Terminal
-from parley.cli.writing import WRITERS, refuse_overwriting, save
+from parley.cli.writing import refuse_overwriting, save, write
 from parley.runs import Engine, Result
 from parley.runs.job import Job, complete
 from parley.runs.options import Options, validated
@@ -80,18 +80,18 @@ class Run(Command):
         job = Job.make(self.study, self._config, self._options)
         if self.dry_run:
             return dry_run(job)
-        writer = WRITERS.get(self.study) if self.to else None
+        writes = job.study.writes if self.to else ""
         if (
             self.to
             and os.path.exists(self.to)
             and any(os.path.exists(path) and os.path.samefile(path, self.to) for path in self._inputs(job))
         ):
             raise ConfigError(f"{self.to} is read or written by this run; choose another name with --to")
-        if self.to and writer:
-            refuse_overwriting(self.to, job.path, writer.suffix, force=self.force)
+        if self.to and writes:
+            refuse_overwriting(self.to, job.path, writes, force=self.force)
         ended, result = execute(job, quiet=self.quiet)
         answer = how_it_ended(ended, result, hint=not self.report and not self.to)
-        if not self.as_json and (self.report or writer):  # how the run ended comes before what was made of it
+        if not self.as_json and (self.report or writes):  # how the run ended comes before what was made of it
             for line in answer.lines:
                 print(visible(line))
             answer = replace(answer, lines=())
@@ -100,8 +100,8 @@ class Run(Command):
 
             print_report(job.path, self.study)
         # Where the file was removed meanwhile, that was reported.
-        if self.to and writer and ended.path == job.path and (not answer.status or job.path.exists()):
-            written = writer.make(job.study, job.path)
+        if self.to and writes and ended.path == job.path and (not answer.status or job.path.exists()):
+            written = write(job.study, job.path)
             save(written, self.to, job.path, force=self.force)
             data, lines = {**answer.data, "to": self.to}, [f"{written.about}: {self.to}"]
             return Answer(data, lines, answer.status or int(written.missing))
@@ -128,7 +128,7 @@ def parser_of(study: str, *, everything: bool, make: AddParser = Parser) -> argp
     about = "show every flag, including those that few people change, and exit"
     parser.add_argument("--help-all", action="help", help=about)
     parser.add_argument("-q", dest="quiet", action="store_const", const=True, help=argparse.SUPPRESS)
-    unused = () if study in WRITERS else ("to", "force")
+    unused = () if found.writes else ("to", "force")
     add_flags(parser, Run, leave_out=("study", *unused))
     add_flags(parser, found.Config, f"the study {study}", everything=everything)
     add_flags(parser, Options, "the run", everything=everything)

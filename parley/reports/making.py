@@ -31,7 +31,7 @@ from parley.reports.loading import LoadedRun, all_models, load_run, shorten_mode
 from parley.reports.remarks import repeated_remarks
 from parley.runs import explain_damage
 from parley.runs.example import is_example
-from parley.runs.studies import SHIPPED, find_comparable, find_report, find_study
+from parley.runs.studies import find_comparable, find_report, study_class
 
 LATE = 0.2
 """Of the finished units, the largest share after the first missing one with which a run was stopped in plan order."""
@@ -135,7 +135,11 @@ def _report(runs: Sequence[LoadedRun], *, draws: int, seed: int, margin: float |
         raise ConfigError(f"{files} cannot be reported as a run of '{name}': {error}") from None
     if margin is not None and "margin" not in report.settings:
         raise ConfigError(f"--margin is only for reports that test equivalence; the report of '{name}' does not")
-    report = replace(report, forests=tuple(_as_stored(forest, facets) for forest in report.forests))
+    report = replace(
+        report,
+        forests=tuple(_as_stored(forest, facets) for forest in report.forests),
+        papers=study_class(name, study).papers,
+    )
     return with_analysis_plan(report, _planned_runs(runs, name), report.settings.get("margin"))
 
 
@@ -198,7 +202,7 @@ def _planned_runs(runs: Sequence[LoadedRun], study: str) -> list[PlannedRun]:
 
 
 def _offers_plan(study: str) -> bool:
-    return study in SHIPPED and find_study(study).analysis_plan is not Study.analysis_plan
+    return study_class(study).analysis_plan is not Study.analysis_plan
 
 
 def check_draws(draws: int, seed: int) -> None:
@@ -232,7 +236,8 @@ def compare_runs(paths: Sequence[Path], models: str | None = None) -> Report:
         report = _compare_sides(runs, sides[0][2], sides[1][2], (names[0], names[1]))
         if by_file:  # sentences name the files; which models these are is said once
             names = [f"{run.file} ({model})" for run, model, _ in sides]
-        return replace(report, title=f"{names[1]} compared with {names[0]}")
+        papers = study_class(runs[0].study).papers
+        return replace(report, title=f"{names[1]} compared with {names[0]}", papers=papers)
 
 
 def _two_sides(runs: list[LoadedRun], chosen: str | None) -> list[tuple[LoadedRun, str, pd.DataFrame]]:

@@ -71,14 +71,19 @@ def study_of_config(config: BaseModel) -> str:
     raise ConfigError(f"no study has the config {type(config).__name__}: name the study, and give its settings")
 
 
-def find_report(study: str, target: str | None = None) -> Callable[..., Any]:
-    """The report of a study, as its class names it.
+def study_class(study: str, target: str | None = None) -> type[Study]:
+    """The class of a run's study; the base class if nothing is installed under its name, so that all is the default.
 
     Args:
         study: The name in the run file. Only installed code is used for it, since a run file may come from anyone.
         target: The study as the user gave it, as file.py:Class.
     """
-    chosen = find_study(target or study) if target or study in known_studies() else Study
+    return find_study(target or study) if target or study in known_studies() else Study
+
+
+def find_report(study: str, target: str | None = None) -> Callable[..., Any]:
+    """The report of a study, as its class names it; see `study_class`."""
+    chosen = study_class(study, target)
     if target and chosen.name != study:
         raise ConfigError(f"{target} is the study '{chosen.name}', but this is a run of '{study}'")
     return load_function(chosen.report)
@@ -86,7 +91,7 @@ def find_report(study: str, target: str | None = None) -> Callable[..., Any]:
 
 def find_comparable(study: str) -> Callable[..., Any] | None:
     """The function that turns a study's verdicts into values that can be averaged, if it needs one."""
-    name = find_study(study).comparable if study in known_studies() else ""
+    name = study_class(study).comparable
     return load_function(name) if name else None
 
 

@@ -21,7 +21,7 @@ from pydantic_core import to_jsonable_python
 from parley.agents import ConfigError
 from parley.base.redaction import HiddenAddresses
 from parley.runs import RunFile, reading
-from parley.runs.studies import SHIPPED, find_study
+from parley.runs.studies import find_study, known_studies
 from parley.viewer.open_run import OpenRun
 from parley.viewer.run_folder import RunFolder
 
@@ -61,7 +61,7 @@ def config_page(file: RunFile) -> dict[str, Any]:
     meanings: dict[str, str | None] = {}
     defaults: dict[str, Any] = {}
     with suppress(ConfigError):  # a study may need a package that is not installed here
-        fields = find_study(study).Config.model_fields if study in SHIPPED else {}
+        fields = find_study(study).Config.model_fields if study in known_studies() else {}
         meanings = {name: field.description for name, field in fields.items()}
         defaults = {
             name: to_jsonable_python(field.get_default()) for name, field in fields.items() if not field.is_required()

@@ -9,13 +9,12 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 from parley.agents import ConfigError
+from parley.runs.studies import study_class
 
 Format = Literal["trl", "trl-explicit", "sft", "kto", "jsonl", "parquet", "datasets", "hub"]
 Strategy = Literal["prefer-speaker", "same-speaker", "same-round", "any", "all"]
 
 
-STUDIES: dict[str, tuple[str, float]] = {"rldf": ("bias", 3.0), "stardtox": ("toxicity", 0.1), "bbq": ("bias", 1.0)}
-"""The metric and the threshold of studies whose texts are scored; in `bbq`, MABRF's are."""
 SILENT_MARGIN = 0.5
 """Smallest difference between two expected scores of a silent referee that makes a pair, in points of 10."""
 
@@ -68,8 +67,8 @@ class Settings(BaseModel, extra="forbid", frozen=True):
         Args:
             study: The name of the runs' study.
         """
-        if study in STUDIES:
-            metric, threshold = STUDIES[study]
+        if exported := study_class(study).exported:
+            metric, threshold = exported
             if self.metric not in (None, metric) and "threshold" not in self.model_fields_set:
                 raise ConfigError(
                     f"--metric {self.metric} needs a --threshold, and --better high if high scores are good"
