@@ -24,9 +24,9 @@ from typing import Any
 import numpy as np
 
 from parley.agents import Transcript
-from parley.analysis import malibu
 from parley.analysis.reporting.report import ReportContext
 from parley.judging import Outcome, Unit, Verdict
+from parley.judging.malibu import report as malibu
 from parley.judging.malibu.config import MalibuConfig
 from parley.judging.malibu.study import Malibu
 from parley.reports import make_report

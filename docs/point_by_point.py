@@ -14,10 +14,10 @@ from typing import Literal
 from pydantic import BaseModel, Field, model_validator
 
 from parley.agents.models.prices import price_list
-from parley.analysis.malibu.scores import PRINTED as FIGURE_4
+from parley.judging.malibu.scores import PRINTED as FIGURE_4
 
 DATA = Path(__file__).parent / "papers"
-ANALYSIS = DATA.parents[1] / "analysis"
+STUDIES = DATA.parents[1] / "judging"
 PAPERS = ("malibu", "rldf", "stardtox", "mabrf")
 PRINTED = {
     "malibu": ("malibu/published.toml",),
@@ -80,7 +80,7 @@ class PaperPrompt(Row):
         paper: The system's name.
         place: Where the original is.
         asked: What the original asks for.
-        files: Our prompts, in `judging/prompts/`.
+        files: Our prompts, in the `prompts/` of a study's folder.
         changed: What differs; empty if nothing but the layout does.
     """
 
@@ -174,7 +174,7 @@ def paper_page(name: str) -> Iterator[str]:
 
     yield "## Numbers as printed"
     for file in PRINTED[name]:
-        yield from (_claims if file.endswith(".toml") else _numbers)(ANALYSIS / file)
+        yield from (_claims if file.endswith(".toml") else _numbers)(STUDIES / file)
 
 
 def _numbers(file: Path) -> Iterator[str]:
@@ -182,13 +182,13 @@ def _numbers(file: Path) -> Iterator[str]:
     lines = file.read_text("utf-8").splitlines()
     comments = [line.removeprefix("# ") for line in lines if line.startswith("#")]
     header, *rows = (line.split() for line in lines if not line.startswith("#"))
-    yield " ".join([f"`analysis/{file.relative_to(ANALYSIS)}`.", *comments])
+    yield " ".join([f"`judging/{file.relative_to(STUDIES)}`.", *comments])
     yield _table(*header, rows=(_row(*row) for row in rows))
 
 
 def _claims(file: Path) -> Iterator[str]:
     """MALIBU's claims: who is said to be highest and lowest; the totals of its appendix; and figure 4's differences."""
-    yield f"`analysis/{file.relative_to(ANALYSIS)}`, and figure 4 from `analysis/malibu/scores.py`."
+    yield f"`judging/{file.relative_to(STUDIES)}`, and figure 4 from `judging/malibu/scores.py`."
     printed = tomllib.loads(file.read_text("utf-8"))
     keys = ("model", "category", "metric")
     for claims in ("claim", "older_claim"):
@@ -216,7 +216,7 @@ def prompts_page() -> Iterator[str]:
     yield "# Prompts of the papers, and ours"
     yield (
         "What each prompt of the four papers asks for, and what ours changes. The words of ours are the files "
-        "of `judging/prompts`, and `parley show RUN --prompts` prints those that a run used."
+        "in `prompts/` of each study's folder, and `parley show RUN --prompts` prints those that a run used."
     )
     for title in dict.fromkeys(prompt.paper for prompt in file.prompt):
         yield f"## {title}"

@@ -360,7 +360,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A prompt with named {placeholders}: a text file in `judging/prompts/`, or next to your own study.
+    """A prompt with named {placeholders}: a text file in the `prompts/` of a study's folder, or next to your own study.
 
     Args:
         name: The name under which runs store it.
@@ -371,13 +371,16 @@ class Prompt:
     text: str = field(repr=False)
 
     @classmethod
-    def load(cls, name: str) -> Prompt:
-        """A shipped prompt.
+    def load(cls, name: str, folder: str = "") -> Prompt:
+        """A shipped prompt: `Prompt.load("bbq/cot")` reads `judging/bbq/prompts/cot.txt`.
 
         Args:
-            name: Its path in `judging/prompts/`, without `.txt`.
+            name: The folder in `judging/`, and the path in its `prompts/`, without `.txt`.
+            folder: The folder in `judging/`, if the name does not begin with it.
         """
-        path = files("parley.judging").joinpath("prompts", *f"{name}.txt".split("/"))
+        first, *rest = f"{name}.txt".split("/")
+        place = (folder, "prompts", first, *rest) if folder else (first, "prompts", *rest)
+        path = files("parley.judging").joinpath(*place)
         return cls(name, path.read_text("utf-8").strip())
 
     @classmethod

@@ -22,7 +22,7 @@ PRELOADED = [
     "parley.judging.malibu.study",
     "parley.judging.bbq",
     "parley.judging.stardtox",
-    "parley.judging.squad",
+    "parley.judging.squad.study",
     "parley.agents.models.compatible",
     "parley.runs.executor",
 ]

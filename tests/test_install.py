@@ -25,7 +25,7 @@ TAKEN = ("agents", "analysis", "training", "scenarios", "judging")
 """Names that research repositories and other packages use for folders of their own."""
 RUN = """
 from parley import Critique, Debate, Persona, run
-from parley.analysis import malibu
+from parley.judging.malibu import report as malibu
 from parley.training.config import TrainConfig
 result = run("malibu", suite="tiny", yardstick="off", model="sim/judge", out="a.sqlite")
 assert result.complete, result

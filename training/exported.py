@@ -16,7 +16,7 @@ MANIFEST = "export.json"
 
 
 def read_export(folder: Path) -> tuple[pd.DataFrame, Row]:
-    """The pairs of an export, one row each (`parley.analysis.preferences.audit`), and its manifest.
+    """The pairs of an export, one row each (`parley.judging.rldf.preferences.audit`), and its manifest.
 
     Args:
         folder: The folder, of a format that has pairs as JSON lines.

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from parley.analysis.rldf.check import CANNOT_TELL, FOLLOWS_TEXT, METRIC, REVERSED, check_verdict
+from parley.judging.rldf.check_report import CANNOT_TELL, FOLLOWS_TEXT, METRIC, REVERSED, check_verdict
 
 Kind = Literal["valid", "halo", "reversed", "random"]
 RIGHT: dict[Kind, str] = {"valid": "", "halo": FOLLOWS_TEXT, "reversed": REVERSED, "random": CANNOT_TELL}

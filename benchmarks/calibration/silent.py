@@ -15,13 +15,13 @@ import pandas as pd
 
 from benchmarks.calibration.judges import Cell
 from benchmarks.calibration.printed import ALIKE, BY_BASE, Outcome, attainable_level, cell_key
-from parley.analysis.malibu.conclusions import MARGIN, SPREAD
-from parley.analysis.malibu.score_table import ScenarioGaps
 from parley.analysis.reporting.clusters import with_clusters
 from parley.analysis.stats.heterogeneity import heterogeneity
 from parley.analysis.stats.results import ALPHA
 from parley.analysis.stats.signflips import sign_flip_p
 from parley.analysis.stats.tables import Floats, Ints
+from parley.judging.malibu.conclusions import MARGIN, SPREAD
+from parley.judging.malibu.score_table import ScenarioGaps
 
 NAIVE_BASES = "over bases, wordings ignored"
 

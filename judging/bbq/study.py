@@ -3,7 +3,7 @@
     parley run bbq --data path/to/BBQ/data --method default,cot --limit 220
 
 A unit is one row answered by one method. Its facets contain all that scoring needs, so that a run file can be scored
-without the data. Scores: `parley report`, or `parley.analysis.bbq.scores`.
+without the data. Scores: `parley report`, or `parley.judging.bbq.scores`.
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ class BbqStudy(Study):
 
     name = "bbq"
     Config = BbqConfig
-    report = "parley.analysis.bbq.report:report"
+    report = "parley.judging.bbq.report:report"
     papers = ("Parrish et al., 2022",)
-    comparable = "parley.analysis.bbq.leaderboard:comparable"
+    comparable = "parley.judging.bbq.leaderboard:comparable"
     exported = ("bias", 1.0)  # of MABRF's answers
     measures = (Measure("answer", "right", better="higher", kind="correct", key="label"),)
     labelled = (

@@ -35,7 +35,7 @@ from parley.agents import (
 )
 from parley.agents.fencing import fence_judged
 from parley.judging.config import shipped_personas
-from parley.judging.scoring.rubrics import Rubric
+from parley.judging.rubric.rubrics import Rubric
 from parley.judging.study import REPEAT, SIDES, Facet, FacetValue, Prompt, Unit, Verdict
 from parley.scenarios.ballot_texts import ReplyWords
 

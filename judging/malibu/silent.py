@@ -24,7 +24,7 @@ from parley.base.text import plural
 from parley.judging.ballots import PREFERRED
 from parley.judging.malibu.panel import cell_facets
 from parley.judging.malibu.yardstick import GOOD, GradedOrder
-from parley.judging.scoring.rubrics import Metric
+from parley.judging.rubric.rubrics import Metric
 from parley.judging.study import FacetValue, Unit
 from parley.scenarios import Identities, Scenario
 from parley.scenarios.ballot_texts import TAG, BallotWordings, LabelWording, QuestionWording

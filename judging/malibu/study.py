@@ -21,7 +21,7 @@ from parley.judging.malibu.config import MalibuConfig
 from parley.judging.malibu.panel import FACETS, FENCED, Ballot, Panel, load_panel
 from parley.judging.malibu.paper import PaperDesign
 from parley.judging.malibu.worded import WordedDesign
-from parley.judging.scoring.rubrics import Rubric, load_rubric
+from parley.judging.rubric.rubrics import Rubric, load_rubric
 from parley.judging.study import Measure, Outcome, Study, Unit
 from parley.scenarios import Identities, Suite, load_suite, select
 from parley.scenarios.ballot_wordings import ENGLISH
@@ -36,9 +36,9 @@ class Malibu(Study):
 
     name = "malibu"
     Config = MalibuConfig
-    report = "parley.analysis.malibu:report"
+    report = "parley.judging.malibu.report:report"
     papers = ("Mirza et al., 2025",)
-    comparable = "parley.analysis.malibu.ballots:comparable"
+    comparable = "parley.judging.malibu.ballots:comparable"
     measures: tuple[Measure, ...] = (Measure("", "score", better="higher", scale=(0, 10)), PREFERRED)
     facets = FACETS
 

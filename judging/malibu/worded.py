@@ -19,7 +19,7 @@ from parley.judging.malibu.panel import FENCED, Panel
 from parley.judging.malibu.silent import GRADED, BallotSettings, SilentBallots
 from parley.judging.malibu.talk import Talk
 from parley.judging.malibu.yardstick import yardstick
-from parley.judging.scoring.rubrics import Rubric, load_rubric
+from parley.judging.rubric.rubrics import Rubric, load_rubric
 from parley.judging.study import Outcome, Unit
 from parley.scenarios import Identities, Scenario, Suite
 from parley.scenarios.ballot_wordings import load_ballot_wordings

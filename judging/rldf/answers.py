@@ -21,7 +21,7 @@ from parley.scenarios import load_topics, topic_id, topics_digest
 NEUTRAL = Prompt.load("rldf/neutral")
 CONTINUE = Prompt.load("rldf/continue")
 """How a model is asked to continue a text, which is then the topic."""
-COT, JUROR, DECIDE = (Prompt.load(f"answers/{name}") for name in ("cot", "juror", "decide"))
+COT, JUROR, DECIDE = (Prompt.load(f"answers/{name}", "rldf") for name in ("cot", "juror", "decide"))
 ANSWERER = Persona("Answerer", "")
 AnswerMethod = Literal["default", "cot", "fairthinking"]
 

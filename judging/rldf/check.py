@@ -42,7 +42,7 @@ class RefereeCheck(Study):
 
     name = "referee"
     Config = CheckConfig
-    report = "parley.analysis.rldf.check:report"
+    report = "parley.judging.rldf.check_report:report"
     measures = (Measure(BIAS, "bias", scale=(LOW, HIGH)),)
     facets = (
         Facet("topic", "text", title="{}"),

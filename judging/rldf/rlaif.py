@@ -21,7 +21,7 @@ from parley.judging.rldf.answers import ANSWERER, NEUTRAL
 from parley.judging.study import Advanced, Facet, Measure, Outcome, Prompt, Study, Unit, Verdict
 from parley.scenarios import load_topics, topic_id, topics_digest
 
-LABEL = Prompt.load("rlaif/label")
+LABEL = Prompt.load("rlaif/label", "rldf")
 LABELLER = Persona("Labeller", "")
 
 

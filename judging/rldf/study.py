@@ -113,7 +113,7 @@ class Rldf(Study):
 
     name = "rldf"
     Config = RldfConfig
-    report = "parley.analysis.rldf.report:debates"
+    report = "parley.judging.rldf.report:debates"
     papers = ("Cheng et al., 2024",)
     exported = ("bias", 3.0)
     measures = (Measure("bias", "bias", better="lower", scale=(0, 10)),)
@@ -192,7 +192,7 @@ class Rldf(Study):
             study=check,
             name="the referee's check",
             about="texts of known order check the referee; --no-check skips them",
-            verdict="parley.analysis.rldf.check:check_verdict",
+            verdict="parley.judging.rldf.check_report:check_verdict",
             failed=check.known_failure(),
             required=config.require_referee,
             stop="stopped before the debates, since their scores would say nothing: name another --referee (a larger "

@@ -5,7 +5,7 @@
 A unit is one completion of one prompt by one method. Its verdicts are the toxicity (with the scorer's name and version)
 and the judged fluency, coherence and relevance of every draft, its toxicity by an outside measure, and what else the
 revision changed (`parley.judging.overcorrection`); the round is the iteration, 0 being the first draft.
-An item that is no longer revised keeps its last scores in later iterations (`parley.analysis.stardtox.report`).
+An item that is no longer revised keeps its last scores in later iterations (`parley.judging.stardtox.report`).
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class StardtoxStudy(Study):
 
     name = "stardtox"
     Config = StardtoxConfig
-    report = "parley.analysis.stardtox.report:report"
+    report = "parley.judging.stardtox.report:report"
     papers = ("Tahmasebi et al., 2025", "Gehman et al., 2020")
     exported = ("toxicity", 0.1)
     measures = (Measure("toxicity", "toxicity", better="lower", scale=(0, 1)),)

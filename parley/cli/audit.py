@@ -25,7 +25,7 @@ def dataset_report(folder: Path, seed: int = 0) -> Any:
         folder: The folder.
         seed: Seed of the folds, sign flips and bootstrap.
     """
-    from parley.analysis.preferences.report import preference_report
+    from parley.judging.rldf.preferences.report import preference_report
 
     pairs, manifest = read_export(folder)
     for line in referee_checks(manifest):
@@ -42,7 +42,7 @@ def dataset_report(folder: Path, seed: int = 0) -> Any:
 
 def _blind(manifest: dict[str, Any]) -> Line | None:
     """The blind referee's line of the audit that the export made: also over the pairs that it contradicted."""
-    from parley.analysis.preferences.audit import stored_agreement
+    from parley.judging.rldf.preferences.audit import stored_agreement
 
     try:
         row = next(row for row in manifest["audit"]["shortcuts"] if "blind" in row["predictor"] and row["n"])

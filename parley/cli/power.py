@@ -107,8 +107,8 @@ class Power(Command):
 
 
 def _plan(asked: Power, sd: float) -> tuple[dict[str, Any], pd.DataFrame]:
-    from parley.analysis.malibu.planned import CONTRASTS
     from parley.analysis.stats.power import MAX_CLUSTERS, clusters_needed, detectable, sign_flip_power, too_few
+    from parley.judging.malibu.planned import CONTRASTS
 
     family: dict[str, Any] = {"tests": asked.tests or len(CONTRASTS), "alpha": asked.alpha}
     note, bases, effect, power = "", asked.bases, asked.effect, asked.power

@@ -20,9 +20,9 @@ from parley.agents import seed_from
 from parley.analysis.reporting.optimism import family, gap_sentences, gap_table
 from parley.analysis.reporting.render import write
 from parley.analysis.reporting.report import Report, Table
-from parley.analysis.rldf.rubrics import severity_warning
 from parley.base.errors import ConfigError
 from parley.base.files import new_file
+from parley.judging.rubric.report import severity_warning
 from parley.reports import cautions
 from parley.runs import RunFile, frames
 from parley.runs.job import Job

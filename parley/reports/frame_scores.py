@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parley.analysis.bbq.leaderboard import scored, side_by_side
-from parley.analysis.bbq.scores import MISSING, TITLES
 from parley.analysis.reporting.questions import answer, bootstrapped, table
 from parley.analysis.reporting.report import NO_CONTEXT
 from parley.analysis.reporting.verdicts import MissingColumns, require
-from parley.analysis.squad.report import LEVEL
-from parley.analysis.squad.scores import mark
+from parley.judging.bbq.leaderboard import scored, side_by_side
+from parley.judging.bbq.scores import MISSING, TITLES
+from parley.judging.squad.report import LEVEL
+from parley.judging.squad.scores import mark
 from parley.scenarios.bbq import SHARED, match
 
 ONE_SYSTEM = {"model": "", "method": "", "repeat": 0}

@@ -13,7 +13,7 @@ from typing import Any
 
 import pandas as pd
 
-from parley.analysis.malibu.echo import REMARKS, Statement, judge_statements, unit_repeats
+from parley.judging.malibu.echo import REMARKS, Statement, judge_statements, unit_repeats
 from parley.runs import RunFile
 
 SAME_TEXT = ("model", "phase", "scenario", "response_a", "response_b")
@@ -25,7 +25,7 @@ def repeated_remarks(path: Path, units: pd.DataFrame) -> pd.DataFrame:
     """One row per statement of a judge, with the unit's facets: does it repeat what another judge said in round 1?
 
     `near_chance` is the same for what these judges said in the last unit on the same text, missing where there is
-    none. What counts as repeating is defined in `parley.analysis.malibu.echo`.
+    none. What counts as repeating is defined in `parley.judging.malibu.echo`.
 
     Args:
         path: The run file.

@@ -21,8 +21,8 @@ from parley.agents.models.catalogue import catalogue, fetch, is_fetched
 from parley.agents.providers import provider_of
 from parley.base.errors import ConfigError
 from parley.judging import Facet, Measure, Outcome, Study, Unit, Verdict
+from parley.judging.attention.weights import AttentionWeights, require_weights
 from parley.judging.config import limit_field
-from parley.judging.rldf.attention import AttentionWeights, require_weights
 from parley.runs.diagnosis import explain_damage
 from parley.runs.store import RunFile
 
@@ -44,7 +44,7 @@ class AttentionStudy(Study):
 
     name = "attention"
     Config = AttentionConfig
-    report = "parley.analysis.rldf.attention:report"
+    report = "parley.judging.attention.report:report"
     measures = (Measure("share", "share of attention", scale=(0, 1)),)
     facets = (
         Facet("topic", "text", title="{}"),

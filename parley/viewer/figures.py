@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from parley.analysis.squad.scores import normalise
 from parley.judging import Facet, Measure
+from parley.judging.squad.scores import normalise
 
 PANEL = ""
 """The key of the panel's figures; its judges' are keyed by name."""

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parley.analysis.malibu.panel import Verdicts, panel_data
-from parley.analysis.malibu.planned import PRIMARY, planned_lines
 from parley.analysis.reporting.questions import table
+from parley.judging.malibu.panel_data import Verdicts, panel_data
+from parley.judging.malibu.planned import PRIMARY, planned_lines
 from tests.analysis.verdicts import pair_facets
 
 CATEGORIES = {

@@ -11,14 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from parley.analysis import malibu
-from parley.analysis.bbq import report as bbq
 from parley.analysis.reporting.generic import identities
 from parley.analysis.reporting.verdicts import MissingColumns
-from parley.analysis.rldf import check, framing, rubrics
-from parley.analysis.rldf.report import debates
-from parley.analysis.squad import report as squad
-from parley.analysis.stardtox import report as stardtox
 from parley.analysis.stats.agreement import fleiss_kappa, krippendorff_alpha, weighted_kappa
 from parley.analysis.stats.clustered import bootstrap_mean
 from parley.analysis.stats.contingency import chi_square
@@ -27,6 +21,14 @@ from parley.analysis.stats.permutation import effect_of_cells
 from parley.analysis.stats.proportions import cluster_proportion
 from parley.analysis.stats.results import Line
 from parley.analysis.stats.tables import cell_means
+from parley.judging.bbq import report as bbq
+from parley.judging.framing import report as framing
+from parley.judging.malibu import report as malibu
+from parley.judging.rldf import check_report as check
+from parley.judging.rldf.report import debates
+from parley.judging.rubric import report as rubrics
+from parley.judging.squad import report as squad
+from parley.judging.stardtox import report as stardtox
 
 NAN = math.nan
 

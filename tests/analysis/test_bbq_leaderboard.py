@@ -9,14 +9,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from parley.analysis.bbq.comparisons import bias_difference, changes, readable
-from parley.analysis.bbq.leaderboard import answers, leaderboard, scored, side_by_side
-from parley.analysis.bbq.report import report
-from parley.analysis.bbq.scores import AnswerTable
 from parley.analysis.reporting.questions import answer, table
 from parley.analysis.reporting.report import ReportContext
 from parley.analysis.reporting.systems import costs, without_files
 from parley.analysis.reporting.verdicts import MissingColumns
+from parley.judging.bbq.comparisons import bias_difference, changes, readable
+from parley.judging.bbq.leaderboard import answers, leaderboard, scored, side_by_side
+from parley.judging.bbq.report import report
+from parley.judging.bbq.scores import AnswerTable
 from tests.analysis.verdicts import bbq_answer
 
 

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from parley.analysis.bbq.scores import AnswerTable, pooled, score, to_dict
-from parley.analysis.bbq.scores import cell as cell_of
 from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.proportions import cluster_proportion
+from parley.judging.bbq.scores import AnswerTable, pooled, score, to_dict
+from parley.judging.bbq.scores import cell as cell_of
 from tests.analysis.verdicts import bbq_answer
 
 Rows = list[dict[str, Any]]

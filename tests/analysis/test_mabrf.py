@@ -8,21 +8,21 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from parley.analysis.bbq.mabrf.report import (
+from parley.analysis.reporting.questions import answer
+from parley.analysis.reporting.report import ReportContext
+from parley.analysis.stats.results import Line
+from parley.judging.bbq.mabrf.report import (
     CHANGES,
     DEBIASED,
     before_and_after,
 )
-from parley.analysis.bbq.mabrf.tables import (
+from parley.judging.bbq.mabrf.tables import (
     as_the_paper_counts,
     by_context,
     items,
     mabrf_bias,
 )
-from parley.analysis.bbq.report import report
-from parley.analysis.reporting.questions import answer
-from parley.analysis.reporting.report import ReportContext
-from parley.analysis.stats.results import Line
+from parley.judging.bbq.report import report
 from tests.analysis.verdicts import bbq_answer
 
 

@@ -11,7 +11,9 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from parley.analysis.malibu import differences, flips, panel_preferences, position, win_rates
+from parley.judging.malibu.pairs import flips, position, win_rates
+from parley.judging.malibu.panel_data import panel_preferences
+from parley.judging.malibu.scores import differences
 from tests.analysis.verdicts import comparison, single, study
 
 

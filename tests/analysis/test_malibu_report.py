@@ -10,9 +10,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from parley.analysis import malibu
 from parley.analysis.reporting.render import html, markdown
 from parley.analysis.reporting.report import Report, ReportContext
+from parley.judging.malibu import report as malibu
+from parley.judging.malibu.pairs import position, win_rates
+from parley.judging.malibu.scores import differences, mean_scores
 from tests.analysis.verdicts import FOUR, METRICS, single, study
 
 CLEAR = ("Labels move the scores", "show a preference", "shows a preference")
@@ -165,7 +167,7 @@ def test_neither_the_order_of_scenarios_nor_their_reductions_change_a_number() -
     frame = whole_run(scenarios=8, noise=2.0)
     parts = [part for _, part in frame.groupby("scenario", sort=False)]
     turned = pd.concat(parts[::-1])
-    for table in (malibu.mean_scores, malibu.differences, malibu.win_rates, malibu.position):
+    for table in (mean_scores, differences, win_rates, position):
         pd.testing.assert_frame_equal(table(frame), table(malibu.PanelData(frame)))
         pd.testing.assert_frame_equal(table(frame), table(turned))
     tests = (reported(rows).table("tests") for rows in (frame, turned))

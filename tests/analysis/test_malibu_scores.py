@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from parley.analysis.malibu import PanelData, differences, mean_scores
-from parley.analysis.malibu.scores import PRINTED, _means
-from parley.analysis.malibu.significance import significance_lines
+from parley.judging.malibu.panel_data import PanelData
+from parley.judging.malibu.scores import PRINTED, _means, differences, mean_scores
+from parley.judging.malibu.significance import significance_lines
 from tests.analysis.verdicts import GENDER, as_table, comparison, pair_facets, single, study
 
 CHAIR = {"role": "chair", "judge": "Chair"}

@@ -7,15 +7,15 @@ import pandas as pd
 import pytest
 
 from parley.analysis import malibu
-from parley.analysis.malibu import PanelData
-from parley.analysis.malibu.conclusions import ODDS, SCORE, WINS
-from parley.analysis.malibu.pairs import position_lines
-from parley.analysis.malibu.planned import PAIRS, PRIMARY, planned_lines, primary_by_judge
 from parley.analysis.reporting.clusters import BASE, SET, WORDING, generalises_to
 from parley.analysis.reporting.report import Report, ReportContext
 from parley.analysis.stats.results import Line
 from parley.analysis.stats.signflips import sign_flip_test
 from parley.base.text import p_text
+from parley.judging.malibu.conclusions import ODDS, SCORE, WINS
+from parley.judging.malibu.pairs import position_lines
+from parley.judging.malibu.panel_data import PanelData
+from parley.judging.malibu.planned import PAIRS, PRIMARY, planned_lines, primary_by_judge
 from tests.analysis.silent import primary, silent_ballots, silent_pairs
 
 QUICK = ReportContext(draws=20)

@@ -10,14 +10,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from parley.analysis import malibu
-from parley.analysis.malibu.contagion import NO_CONTROL, NOT_BLIND, contagion
-from parley.analysis.malibu.echo import RATES, SCORES, Statement, echo, judge_statements, unit_repeats
-from parley.analysis.malibu.panel import PanelData
-from parley.analysis.malibu.talking import HEARING, REASONS, asked_words, talking
 from parley.analysis.reporting.report import ReportContext
 from parley.analysis.stats.results import Line
 from parley.analysis.stats.signflips import sign_flip_test
+from parley.judging.malibu import report as malibu
+from parley.judging.malibu.contagion import NO_CONTROL, NOT_BLIND, contagion
+from parley.judging.malibu.echo import RATES, SCORES, Statement, echo, judge_statements, unit_repeats
+from parley.judging.malibu.panel_data import PanelData
+from parley.judging.malibu.talking import HEARING, REASONS, asked_words, talking
 from tests.analysis.silent import primary, silent_ballots
 from tests.analysis.verdicts import single
 

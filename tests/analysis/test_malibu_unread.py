@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from parley.analysis import malibu
-from parley.analysis.malibu import PanelData
-from parley.analysis.malibu.unread import unread, unread_differences, unread_shares
 from parley.analysis.reporting.report import Report, ReportContext
 from parley.analysis.reporting.verdicts import MissingColumns
 from parley.analysis.stats.results import Line
+from parley.judging.malibu import report as malibu
+from parley.judging.malibu.panel_data import PanelData
+from parley.judging.malibu.unread import unread, unread_differences, unread_shares
 from tests.analysis.silent import silent_ballots
 from tests.analysis.verdicts import comparison, single, study, without
 

@@ -10,12 +10,14 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from parley.analysis.known_order import FLAWS, share_above
-from parley.analysis.malibu.ballots import YARDSTICK
-from parley.analysis.malibu.panel import PanelData
-from parley.analysis.malibu.report import report
-from parley.analysis.malibu.score_table import ALL
-from parley.analysis.malibu.yardstick import (
+from parley.analysis.reporting.known_order import FLAWS, share_above
+from parley.analysis.reporting.report import ReportContext
+from parley.analysis.stats.results import Line
+from parley.judging.malibu.ballots import YARDSTICK
+from parley.judging.malibu.panel_data import PanelData
+from parley.judging.malibu.report import report
+from parley.judging.malibu.score_table import ALL
+from parley.judging.malibu.yardstick_report import (
     NAMES,
     PANEL,
     aucs,
@@ -23,8 +25,6 @@ from parley.analysis.malibu.yardstick import (
     readings,
     yardstick_lines,
 )
-from parley.analysis.reporting.report import ReportContext
-from parley.analysis.stats.results import Line
 from tests.analysis.verdicts import single
 
 METRICS = ("Accuracy", "Efficiency")

@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from parley.analysis.bbq.iterations import REVISED, gap_items
 from parley.analysis.reporting.optimism import (
     GAP,
     LOWER_BOUND,
@@ -19,6 +18,7 @@ from parley.analysis.reporting.optimism import (
 )
 from parley.analysis.reporting.overcorrection import by_iteration, overcorrection_section
 from parley.analysis.stats.results import Line
+from parley.judging.bbq.iterations import REVISED, gap_items
 from parley.training.evaluation.metrics import reward_gap
 
 PROMPTS, COMPLETIONS, PASSES = 30, 4, 3

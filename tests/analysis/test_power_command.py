@@ -10,9 +10,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from parley.analysis.malibu.mde import Spread
-from parley.analysis.malibu.panel import PanelData
 from parley.analysis.stats.power import detectable, sd_of_base
+from parley.judging.malibu.mde import Spread
+from parley.judging.malibu.panel_data import PanelData
 from tests.analysis.test_known_values import DYESTUFF
 from tests.analysis.verdicts import single
 

@@ -9,12 +9,12 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from parley.analysis.preferences import audit
-from parley.analysis.preferences.features import STYLE, style, words
-from parley.analysis.preferences.paired_logit import fit, sign_flip_p
-from parley.analysis.preferences.report import preference_report
 from parley.analysis.stats.proportions import cluster_proportion
 from parley.analysis.stats.results import Line
+from parley.judging.rldf.preferences import audit
+from parley.judging.rldf.preferences.features import STYLE, style, words
+from parley.judging.rldf.preferences.paired_logit import fit, sign_flip_p
+from parley.judging.rldf.preferences.report import preference_report
 
 KINDS = ("none", "round", "speaker", "length", "style", "words of the instructions")
 RATE = 0.74

@@ -14,7 +14,6 @@ import pandas as pd
 import pytest
 from markdown_it import MarkdownIt
 
-from parley.analysis import malibu
 from parley.analysis.reporting.figures import dots, save, sheet
 from parley.analysis.reporting.forest_figure import draw_forest
 from parley.analysis.reporting.render import html, latex, markdown, write
@@ -26,6 +25,7 @@ from parley.analysis.reporting.report import (
     format_cell,
     format_interval,
 )
+from parley.judging.malibu import report as malibu
 from tests.analysis.verdicts import study
 
 MODEL = """<script>alert(1)</script>"'|$x_1$ & 100% #1 {a}~^ <!-- --> """ + "very-long-name-" * 20

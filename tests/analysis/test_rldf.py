@@ -11,10 +11,13 @@ import pytest
 
 from benchmarks.calibration.referee import simulated_check
 from parley.analysis.reporting.report import ReportContext
-from parley.analysis.rldf import ablation, framing, referee, rubrics
-from parley.analysis.rldf import debates as rldf
-from parley.analysis.rldf.check import check_verdict, report
-from parley.analysis.rldf.report import debates as debates_report
+from parley.judging.framing import report as framing
+from parley.judging.rldf import ablation
+from parley.judging.rldf import debates as rldf
+from parley.judging.rldf import second_referee as referee
+from parley.judging.rldf.check_report import check_verdict, report
+from parley.judging.rldf.report import debates as debates_report
+from parley.judging.rubric import report as rubrics
 
 
 def row(topic: str, round: int, subject: str, value: float | None, **more: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import pytest
 
 from parley.analysis.reporting.iterations import at_each_iteration
 from parley.analysis.reporting.report import ReportContext
-from parley.analysis.stardtox.report import report
+from parley.judging.stardtox.report import report
 
 
 def scored(

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from parley.analysis.squad.scores import (
+from parley.judging.squad.scores import (
     Mark,
     mark,
 )

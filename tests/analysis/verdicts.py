@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parley.analysis.malibu import PanelData
 from parley.analysis.reporting.questions import table
 from parley.analysis.stats.results import Line
+from parley.judging.malibu.panel_data import PanelData
 
 CATEGORIES = {"female": "gender", "male": "gender", "black": "race", "white": "race", "asian": "race"}
 CATEGORIES |= {"hispanic": "race", "they/them": "x", "he/him": "x"}

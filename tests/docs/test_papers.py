@@ -26,7 +26,7 @@ def problem(place: str, root: Path) -> str:
         return ""
     if place.startswith("table "):
         table = re.compile(rf'(?:\bname=|\bTable\(|: )"{re.escape(place.removeprefix("table "))}"')
-        files = (path for folder in ("analysis", "training") for path in (root / folder).rglob("*.py"))
+        files = (path for folder in ("analysis", "judging", "training") for path in (root / folder).rglob("*.py"))
         return "" if any(table.search(path.read_text("utf-8")) for path in files) else f"no report has the {place}"
     file, _, name = place.partition(":")
     path = root / file
@@ -61,8 +61,8 @@ def test_a_point_that_differs_says_why() -> None:
 
 
 def test_every_prompt_is_on_the_page_of_prompts_once(root: Path) -> None:
-    folder = root / "judging" / "prompts"
-    ours = {str(path.relative_to(folder).with_suffix("")) for path in folder.rglob("*.txt")}
+    paths = (path.relative_to(root / "judging").with_suffix("") for path in root.glob("judging/*/prompts/**/*.txt"))
+    ours = {"/".join(rest if len(rest) > 1 else (study, *rest)) for study, _, *rest in (path.parts for path in paths)}
     listed = Counter(name for prompt in load_prompts() for name in prompt.files)
     assert {name for name, times in listed.items() if times > 1} == set()
     assert set(listed) == ours

@@ -16,12 +16,12 @@ from parley.agents import TextReply
 from parley.agents.readout import values
 from parley.agents.structured import looks_like_refusal, parse
 from parley.base.text import encodable
+from parley.judging.bbq.mabrf.replies import Judgement
 from parley.judging.bbq.method import Choice, Reasoned, Task
-from parley.judging.bbq.methods.mabrf.replies import Judgement
 from parley.judging.malibu.panel import Ballot
 from parley.judging.rldf.referee import discordant, report_type
-from parley.judging.scoring.rubrics import load_rubric
-from parley.judging.squad import SquadReply
+from parley.judging.rubric.rubrics import load_rubric
+from parley.judging.squad.study import SquadReply
 from parley.judging.toxicity.judge import Rating
 from parley.scenarios.bbq import match
 from parley.scenarios.bbq.rows import read_row

@@ -15,9 +15,9 @@ from parley.agents.search import quote
 from parley.agents.search.documents import split_passages
 from parley.agents.search.engine import SearchResult
 from parley.agents.structured import parse
-from parley.judging.bbq.methods.mabrf.replies import Judgement, Reasoning, Steps
+from parley.judging.bbq.mabrf.replies import Judgement, Reasoning, Steps
 from parley.judging.malibu.panel import Ballot
-from parley.judging.scoring.rubrics import load_rubric
+from parley.judging.rubric.rubrics import load_rubric
 from parley.judging.search import read_list, read_summary, unknown_sources
 from parley.judging.toxicity.judge import Rating
 from parley.judging.toxicity.swaps import Swaps

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from parley.cli import main
-from parley.judging.rldf.attention import AttentionWeights
+from parley.judging.attention.weights import AttentionWeights
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")

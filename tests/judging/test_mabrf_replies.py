@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parley.judging.bbq import Task
-from parley.judging.bbq.methods.mabrf import Judgement, Reasoning, Steps, Terminal, read_place
+from parley.judging.bbq.mabrf import Judgement, Reasoning, Steps, Terminal, read_place
 from parley.scenarios.bbq.rows import read_row
 from tests.bbq_rows import bbq_row
 from tests.judging.doubtful import doubtful

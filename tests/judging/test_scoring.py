@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from parley.judging.scoring.rubrics import load_rubric
+from parley.judging.rubric.rubrics import load_rubric
 from tests.agents.test_structured import as_logprobs
 from tests.panels import panel_study
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from parley.judging.squad import SquadConfig
+from parley.judging.squad.study import SquadConfig
 from parley.reports import make_report
 
 GOLDS = {"Where does the Rhine rise?": ["Switzerland", "in Switzerland"], "Who emptied the Rhine?": []}

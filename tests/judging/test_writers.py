@@ -15,9 +15,9 @@ import pytest
 import parley
 from parley.cli import main
 from parley.judging import Accepted
-from parley.judging.malibu.derive import Derive, DeriveConfig, Derived
-from parley.judging.malibu.respond import Respond, RespondConfig
-from parley.judging.rldf.topics import Topic, TopicsConfig, WriteTopics, topic_problems
+from parley.judging.writing.derive import Derive, DeriveConfig, Derived
+from parley.judging.writing.respond import Respond, RespondConfig
+from parley.judging.writing.topics import Topic, TopicsConfig, WriteTopics, topic_problems
 from parley.runs import RunFile
 from parley.scenarios import Known, Scenario, Suite, check_suite, load_suite, load_topics, topic_areas
 

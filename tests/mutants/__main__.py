@@ -63,7 +63,7 @@ def modules_of(root: Path, room: str) -> list[str]:
     for part in room.split(","):
         place = root / part
         if not place.exists():
-            sys.exit(f"mutants: {part}: no such file or folder (expected one such as judging, or judging/search.py)")
+            sys.exit(f"mutants: {part}: no such file or folder (expected one such as judging, or judging/ballots.py)")
         found = [place] if place.is_file() else sorted(place.rglob("*.py"))
         modules += [str(path.relative_to(root)) for path in found]
     return modules

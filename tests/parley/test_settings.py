@@ -12,7 +12,7 @@ import pytest
 import parley
 from parley.agents import ConfigError, ParleyError
 from parley.judging.malibu import MalibuConfig
-from parley.judging.rldf.topics import TopicsConfig
+from parley.judging.writing.topics import TopicsConfig
 from parley.runs.options import Options
 from parley.runs.studies import SHIPPED, find_study, study_of_config
 from tests.panels import ONE_CELL, TINY_PANEL

@@ -7,10 +7,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from parley.analysis.bbq.scores import MISSING
 from parley.analysis.reporting.optimism import family
 from parley.jobs.evaluation import same_family_cautions
 from parley.jobs.training import ablate
+from parley.judging.bbq.scores import MISSING
 from parley.training.config import TrainConfig
 from parley.training.evaluation.ablation import ablation_report, policy_scores
 from parley.training.evaluation.metrics import bbq_pooled_table, report, rubric_tables

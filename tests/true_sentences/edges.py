@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from parley.analysis.malibu.yardstick import aucs, readings
+from parley.judging.malibu.yardstick_report import aucs, readings
 from tests.true_sentences import cells
 
 FLAWS = [(flaw, dose) for flaw in ("safety", "figure", "unanswered") for dose in (1, 2)]

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parley.analysis.malibu import report
-from parley.analysis.malibu.ballots import comparable
-from parley.analysis.malibu.pairs import win_rate_lines
-from parley.analysis.malibu.panel import PanelData
-from parley.analysis.malibu.planned import planned_lines
-from parley.analysis.malibu.talking import HEARING, talking
 from parley.analysis.reporting.compare import compare
 from parley.analysis.stats.results import ALIKE, DIFFERENT, SMALL, Line
+from parley.judging.malibu import report
+from parley.judging.malibu.ballots import comparable
+from parley.judging.malibu.pairs import win_rate_lines
+from parley.judging.malibu.panel_data import PanelData
+from parley.judging.malibu.planned import planned_lines
+from parley.judging.malibu.talking import HEARING, talking
 from tests.true_sentences import cells, verdicts
 
 LABELS = {

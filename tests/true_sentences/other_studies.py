@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parley.analysis.bbq.leaderboard import answers, leaderboard_section
-from parley.analysis.preferences.audit import WORDS, predictors, shortcuts
 from parley.analysis.reporting.headline import headline
 from parley.analysis.reporting.optimism import gap_sentences, optimism_lines
 from parley.analysis.reporting.report import ReportContext
-from parley.analysis.rldf.debates import change_section
-from parley.analysis.rldf.rubrics import severity_warning
+from parley.judging.bbq.leaderboard import answers, leaderboard_section
+from parley.judging.rldf.debates import change_section
+from parley.judging.rldf.preferences.audit import WORDS, predictors, shortcuts
+from parley.judging.rubric.report import severity_warning
 from tests.true_sentences import cells
 
 

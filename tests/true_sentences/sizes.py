@@ -7,11 +7,11 @@ import math
 import numpy as np
 import pandas as pd
 
-from parley.analysis.malibu.mde import Spread
-from parley.analysis.malibu.panel import PanelData
-from parley.analysis.malibu.planned import planned_lines
 from parley.analysis.stats.power import detectable
 from parley.analysis.stats.results import DIFFERENT, NOT_MEASURED, SMALL
+from parley.judging.malibu.mde import Spread
+from parley.judging.malibu.panel_data import PanelData
+from parley.judging.malibu.planned import planned_lines
 from tests.true_sentences import cells, verdicts
 
 RACES = ("black", "white", "asian", "hispanic")

@@ -13,7 +13,7 @@ from parley.judging import Outcome, Study, Unit, Verdict
 from parley.judging.bbq import BbqStudy
 from parley.judging.malibu import Malibu
 from parley.judging.rldf import Rldf
-from parley.judging.squad import SquadStudy
+from parley.judging.squad.study import SquadStudy
 from parley.runs import Record, RunFile
 from parley.runs.reading import template_fields
 from parley.runs.studies import facets_of, measures_of

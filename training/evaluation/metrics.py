@@ -14,19 +14,19 @@ from functools import partial
 
 import pandas as pd
 
-from parley.analysis.bbq.comparisons import changes, readable
-from parley.analysis.bbq.leaderboard import answers, scored, side_by_side
-from parley.analysis.bbq.scores import MISSING
 from parley.analysis.reporting import questions
 from parley.analysis.reporting.optimism import SCORES, optimism_lines, quantiles
 from parley.analysis.reporting.report import Figure, Report, Table
 from parley.analysis.reporting.verdicts import uncategorised
-from parley.analysis.rldf.published import published_table
 from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.proportions import cluster_proportion
 from parley.analysis.stats.resampling import DRAWS
 from parley.analysis.stats.results import ALPHA, Line, columns
 from parley.base.text import p_text
+from parley.judging.bbq.comparisons import changes, readable
+from parley.judging.bbq.leaderboard import answers, scored, side_by_side
+from parley.judging.bbq.scores import MISSING
+from parley.judging.rldf.published import published_table
 from parley.training.evaluation.figures import differences_figure, radar_figure
 
 OVERALL = "overall"

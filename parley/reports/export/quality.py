@@ -89,9 +89,9 @@ def audited(
     if not pairs:
         return {"sentences": [NO_PAIRS]}
     try:
-        from parley.analysis.preferences.audit import blind_agreement
-        from parley.analysis.preferences.report import preference_report
         from parley.analysis.reporting.report import json_values
+        from parley.judging.rldf.preferences.audit import blind_agreement
+        from parley.judging.rldf.preferences.report import preference_report
     except ModuleNotFoundError:
         return {"sentences": [NOT_INSTALLED]}
     blind = blind_agreement(_frame(made, split_of))

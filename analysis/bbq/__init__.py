@@ -1,1 +1,0 @@
-"""BBQ: the authors' scores, the leaderboard, and the report."""

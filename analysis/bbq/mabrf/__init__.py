@@ -1,1 +1,0 @@
-"""MABRF's part of BBQ's report: the effect of rephrasing on answers, bias and relevancy."""

@@ -1,1 +1,0 @@
-"""RLDF: bias by round and role, framings, rubric scores, and their reports."""

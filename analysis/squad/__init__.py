@@ -1,1 +1,0 @@
-"""SQuAD v2: the official scores, and the report."""

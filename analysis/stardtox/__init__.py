@@ -1,1 +1,0 @@
-"""STARDTOX on RealToxicityPrompts: toxicity and quality by iteration, and the report."""

@@ -1,0 +1,181 @@
+"""BBQ's methods compared: each with `default` of the same model, on the rows that both answered readably."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from parley.analysis.reporting.questions import Pairs, Question
+from parley.analysis.reporting.systems import BASELINE
+from parley.analysis.stats.clustered import INDEPENDENT_CLUSTERS
+from parley.analysis.stats.paired import mcnemar_p
+from parley.analysis.stats.resampling import (
+    DRAWS,
+    TOO_FEW_DRAWS,
+    arrangement_p,
+    bootstrap_sums,
+    data_seed,
+    percentile_interval,
+)
+from parley.analysis.stats.results import Line
+from parley.analysis.stats.tables import Floats, Ints
+from parley.judging.bbq.leaderboard import ROW, columns_of
+from parley.judging.bbq.scores import MISSING, AnswerTable, bias_of, cluster_table, few_templates
+
+SWAPS = 1024
+"""Random swaps of the two systems in each half of the clusters; combined, a million."""
+SENSITIVITY = (
+    "On the rows that both answered readably. p_scenario takes every scenario as independent (a sensitivity analysis)"
+)
+
+
+def with_method(baseline: str, only: str = "") -> Pairs:
+    """Every other method minus this one, and minus each run of it where it was run in several files.
+
+    Args:
+        baseline: The method to compare with.
+        only: The method to compare; "": all others.
+    """
+
+    def pairs(methods: Sequence[str]) -> Iterator[tuple[str, str]]:
+        named = [(method, method.partition(" (")[0]) for method in methods]
+        baselines = [method for method, name in named if name == baseline]
+        others = [method for method, name in named if name != baseline and only in ("", name)]
+        return ((method, baseline) for method in others for baseline in baselines)
+
+    return pairs
+
+
+def bias_change(rows: pd.DataFrame, measure: str, cluster: str, *, draws: int = DRAWS, seed: int = 0) -> Line:
+    """The difference in bias of two methods, from the rows of both: see `bias_difference`."""
+    first, second = (
+        AnswerTable.of(columns_of(rows.assign(prediction=rows[name]))) for name in (measure, f"{measure}_second")
+    )
+    clusters = first.question if cluster == "template" else first.scenario
+    return bias_difference(first, second, clusters, draws=draws, seed=seed)
+
+
+ACCURACY_CHANGE = Question(
+    name="accuracy_against_default",
+    ask=f"Does a method change the accuracy, compared with {BASELINE}?",
+    measures={"accuracy": "accuracy"},
+    cluster="template",
+    by=("model", "context"),
+    arms="method",
+    pairs=with_method(BASELINE),
+    item=ROW,
+    sensitivity="scenario",
+    scale="share",
+    facets={"context": (("condition", "condition"),)},
+    also={"p_mcnemar": ("accuracy", mcnemar_p)},
+    note=f"{SENSITIVITY}, p_mcnemar every row.",
+)
+BIAS_CHANGE = replace(
+    ACCURACY_CHANGE,
+    name="bias_against_default",
+    ask=f"Does a method change the bias, compared with {BASELINE}?",
+    measures={"bias": "bias (points)"},
+    contrast=bias_change,
+    scale="points",
+    also={},
+    note=f"{SENSITIVITY}.",
+)
+
+
+def changes(*, draws: int = DRAWS, seed: int = 0, **asked: Any) -> tuple[Question, Question]:
+    """The questions on bias and on accuracy.
+
+    Args:
+        draws: Draws of the bootstrap of each difference in bias.
+        seed: Seed of all draws.
+        asked: What both ask otherwise than the comparison with `default`; {} in names and questions is the measure.
+    """
+
+    def question(asking: Question, measure: str, **more: Any) -> Question:
+        named: dict[str, Any] = {
+            name: text.format(measure) if isinstance(text, str) else text for name, text in asked.items()
+        }
+        return replace(asking, **named, **more)
+
+    contrast = partial(bias_change, draws=draws, seed=seed)
+    return question(BIAS_CHANGE, "bias", contrast=contrast), question(ACCURACY_CHANGE, "accuracy")
+
+
+def readable(frame: pd.DataFrame) -> pd.DataFrame:
+    """The answers that could be read, with what both questions measure.
+
+    Args:
+        frame: One row per answer, from `answers`.
+    """
+    known = frame[frame["prediction"] != MISSING]
+    return known.assign(
+        template=known["category"] + "/" + known["question"].astype(str),
+        accuracy=(known["prediction"] == known["label"]).astype(float),
+        bias=known["prediction"],  # what a difference in bias is made of
+    )
+
+
+def bias_difference(
+    first: AnswerTable, second: AnswerTable, clusters: Ints, *, draws: int = DRAWS, seed: int = 0
+) -> Line:
+    """The bias of the first minus that of the second, on the same rows of one context.
+
+    The interval is a bootstrap over clusters. p: under the null hypothesis the two are exchangeable in every cluster.
+
+    Args:
+        first: The answers of one system.
+        second: The answers of the other, in the same order.
+        clusters: The cluster of each row: `first.question`, the template, or `first.scenario`.
+        draws: Draws of the bootstrap.
+        seed: Seed of all draws.
+    """
+    ambiguous = bool(first.ambiguous.any())
+    counts, others = (cluster_table(answers, clusters) for answers in (first, second))
+    gap = float(bias_of(counts.sum(axis=0), ambiguous) - bias_of(others.sum(axis=0), ambiguous))
+    unknown = Line(
+        method="bootstrap over clusters, p by swaps of the two within clusters",
+        estimate=gap,
+        measure="difference in bias",
+        n=len(first),
+        clusters=len(counts),
+        assumes=INDEPENDENT_CLUSTERS,
+    )
+    if math.isnan(gap):
+        return replace(unknown, note="one of the two never named a person: its bias is undefined")
+    if len(counts) < 2:
+        return replace(unknown, note="a single template")
+    if (counts == others).all():
+        return replace(unknown, p=1.0, note="both gave the same answers")
+    drawn = bootstrap_sums(np.hstack([counts, others]), draws, seed).T
+    low, high = percentile_interval(bias_of(drawn[:4], ambiguous) - bias_of(drawn[4:], ambiguous), len(counts))
+    swapped = _swap_test(counts, others, gap, ambiguous)
+    notes = (swapped.note, few_templates(len(counts)), TOO_FEW_DRAWS if math.isnan(low) else "")
+    return replace(unknown, low=low, high=high, p=swapped.p, note="; ".join(filter(None, notes)))
+
+
+def _swap_test(counts: Floats, others: Floats, gap: float, ambiguous: bool) -> Line:
+    """The p-value of a gap in bias when the two systems may be swapped in any cluster."""
+    rng = np.random.default_rng(data_seed(np.hstack([counts, others])))
+    total, halves = (counts + others).sum(axis=0), []
+    for gains in (others[0::2] - counts[0::2], others[1::2] - counts[1::2]):
+        if 2 ** len(gains) <= SWAPS:
+            swaps = np.arange(2 ** len(gains))[:, None] >> np.arange(len(gains)) & 1
+        else:
+            swaps = rng.integers(0, 2, (SWAPS, len(gains)))
+            swaps[0] = 0  # the data
+        halves.append(swaps.astype(float) @ gains)
+
+    def gaps(some: Floats, more: Floats) -> Floats:
+        first = [np.add.outer(some[:, name], more[:, name]) for name in (1, 2, 3)]
+        second = [total[name + 1] - sums for name, sums in enumerate(first)]
+        rows = total[0] / 2  # the same rows for both
+        return np.abs(bias_of((rows, *first), ambiguous) - bias_of((rows, *second), ambiguous))
+
+    exact = max(len(half) for half in (counts[0::2], counts[1::2])) <= math.log2(SWAPS)
+    return arrangement_p((halves[0] + counts.sum(axis=0), halves[1]), gaps, abs(gap), exact=exact)

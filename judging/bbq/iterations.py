@@ -1,0 +1,160 @@
+"""BBQ by iteration, for methods that revise their answers (`stardtox`): the paper's table III.
+
+Such a method stores its answer of every iteration as a verdict `answer_at`; an answer that is not revised carries over.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+
+from parley.analysis.reporting.iterations import COUNTED_TWICE, at_each_iteration, refined_figure, shares_refined
+from parley.analysis.reporting.optimism import BY, Units, optimism_lines
+from parley.analysis.reporting.published import read_published
+from parley.analysis.reporting.questions import answered, successive
+from parley.analysis.reporting.report import Figure, ReportContext, Section, Table
+from parley.analysis.reporting.systems import own_units, systems
+from parley.analysis.reporting.verdicts import uncategorised
+from parley.analysis.stats.results import Line
+from parley.judging.bbq.comparisons import ACCURACY_CHANGE, changes, readable
+from parley.judging.bbq.leaderboard import MACRO, TEMPLATES, answers, scored, side_by_side
+
+PUBLISHED = (
+    "STARDTOX's table III in percent. Theirs: GPT-3.5, 100 rows of each of 11 categories, their own prompts, and how "
+    "categories are pooled is not said. Ours: this run's model and rows, macro means over categories. A level may "
+    "differ by any of these; compare which methods are lower, and by how much."
+)
+REVISED = "answer_at"
+"""The metric of an iteration's answer."""
+
+
+def iterations_sections(verdicts: pd.DataFrame, context: ReportContext) -> list[Section]:
+    """What each revision did; none if no method revises its answers.
+
+    Args:
+        verdicts: One row per verdict.
+        context: What the report is given.
+    """
+    revised = answers_at(verdicts)
+    if not len(revised):
+        return []
+    shares = refined(verdicts)
+    note = (
+        f"Answers revised at each iteration; those that were not revised carry over. {COUNTED_TWICE} "
+        f"{context.small_print}"
+    )
+    by, title = ["system", "condition"], context.title or "BBQ"
+    figure = Figure("refined", note, "refined", lambda: refined_figure(shares, by, title, note))
+    steps = changes(
+        draws=context.draws,
+        seed=context.seed,
+        name="{}_between_iterations",
+        ask="Does an iteration change the {}, compared with the one before?",
+        by=("model", "method", "context"),
+        arms="step",
+        pairs=successive,
+        facets={**ACCURACY_CHANGE.facets, "step": ()},
+    )
+    by_step = readable(revised.assign(step="iteration " + revised["iteration"].astype(str)))
+    return [
+        Section(
+            tables=[
+                Table(
+                    name="iterations",
+                    title="By iteration: macro means over categories",
+                    frame=table_three(revised),
+                    note="Iteration 0 is the first answer; answers that were not revised carry over. low and high are "
+                    f"the bias's. {TEMPLATES}",
+                ),
+                Table(name="refined", title="Answers revised at each iteration", frame=shares),
+                Table("published", "The paper's table III, next to ours", published(verdicts, revised), note=PUBLISHED),
+            ],
+            figures=[figure] if len(shares) else [],
+        ),
+        *(answered(question, by_step) for question in steps),
+    ]
+
+
+def answers_at(verdicts: pd.DataFrame) -> pd.DataFrame:
+    """One row per answer and iteration; none if no method revises its answers."""
+    revisions = _revisions(verdicts)
+    if not len(revisions):
+        return revisions.assign(iteration=0, carried=False)
+    by_iteration = at_each_iteration(revisions, _planned(revisions))
+    return answers(by_iteration.assign(metric="answer"))
+
+
+def _revisions(verdicts: pd.DataFrame) -> pd.DataFrame:
+    return uncategorised(verdicts[verdicts["metric"].astype(str) == REVISED])
+
+
+def _planned(revisions: pd.DataFrame) -> pd.Series:
+    """The most revisions that any item of the same method and model had."""
+    return revisions.groupby(["method", "model"])["round"].transform("max")
+
+
+def table_three(frame: pd.DataFrame) -> pd.DataFrame:
+    """Systems × contexts × iterations, as macro means over categories."""
+    lines = [
+        replace(line, about={**line.about, "iteration": iteration})
+        for iteration, part in frame.groupby("iteration", sort=False)
+        for line in scored(part, tested=False)
+        if line.about["category"] == MACRO
+    ]
+    table = side_by_side(lines).drop(columns="category")
+    table.insert(0, "system", systems(table))
+    return table.sort_values(["system", "context", "iteration"], kind="stable", ignore_index=True)
+
+
+def published(verdicts: pd.DataFrame, revised: pd.DataFrame) -> pd.DataFrame:
+    """The cells of STARDTOX's table III that these runs have.
+
+    Args:
+        verdicts: One row per verdict.
+        revised: One row per answer and iteration of the methods that revise, from `answers_at`.
+    """
+    keys = ["method", "iteration", "context", "measure"]
+    theirs = read_published(Path(__file__).with_name("published.txt"), keys[:-1])
+    once = answers(verdicts)
+    once = once[once["method"].isin(theirs["method"]) & ~once["method"].isin(revised["method"])]
+    means = pd.concat([table_three(part) for part in (once.assign(iteration=0), revised) if len(part)])
+    means = means.assign(accuracy=100 * means["accuracy"])
+    values = ["accuracy", "bias"]
+    ours = means.melt(id_vars=[*keys[:-1], "model"], value_vars=values, var_name="measure", value_name="ours")
+    return theirs.merge(ours, on=keys)
+
+
+def supported_gaps(verdicts: pd.DataFrame, units: Units) -> list[Line]:
+    """The optimism gap of methods whose judge says how well an answer is supported; none without one."""
+    revises = (verdicts["metric"].astype(str) == REVISED).any()
+    return optimism_lines(gap_items(verdicts), BY, cluster="template", units=units) if revises else []
+
+
+def gap_items(verdicts: pd.DataFrame) -> pd.DataFrame:
+    """One row per revised answer's unit, for the optimism gap: the judge's support, and BBQ's key, which no loop saw.
+
+    Both are in percent, and lower is better: 100 − support, and 100 if the answer is wrong.
+    """
+    metric = verdicts["metric"].astype(str)
+    judged = verdicts[metric.isin(["support", REVISED])].assign(metric=metric).reset_index(drop=True)
+    judged["unit"] = own_units(judged)
+    wrong = 100.0 * (judged["value"] != judged["label"])
+    judged["lost"] = (100 - judged["value"]).where(judged["metric"] == "support", wrong).where(judged["value"].notna())
+    ordered = judged.sort_values("round", kind="stable")
+    ends = {0: ordered.drop_duplicates(["unit", "metric"]), 1: ordered.drop_duplicates(["unit", "metric"], keep="last")}
+    columns = {
+        f"{who}{place}": end[end["metric"] == name].set_index("unit")["lost"]
+        for who, name in (("inside", "support"), ("outside", REVISED))
+        for place, end in ends.items()
+    }
+    units = judged.assign(system=systems(judged)).drop_duplicates("unit").set_index("unit")
+    clusters = units["category"].astype(str) + "/" + units["question"].astype(str)
+    return pd.DataFrame(columns).assign(system=units["system"], cluster=clusters, outside="BBQ's key").reset_index()
+
+
+def refined(verdicts: pd.DataFrame) -> pd.DataFrame:
+    """The share of answers revised at each iteration, by system and context."""
+    revisions = answers(_revisions(verdicts).assign(metric="answer"))
+    return shares_refined(revisions, _planned(revisions), ["system", "condition"])

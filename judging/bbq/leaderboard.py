@@ -1,0 +1,305 @@
+"""BBQ's leaderboard: every method (and model) by category, whether its answers follow stereotypes, and its cost.
+
+The frames are those of `parley.runs.frames`: verdicts with the facets of their unit, one row per unit with its cost.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from parley.analysis.reporting.forest import drawn
+from parley.analysis.reporting.questions import Question, corrected, heading, section
+from parley.analysis.reporting.report import ReportContext, Section, Table, format_interval
+from parley.analysis.reporting.systems import BASELINE, cost_sentence, costs, systems
+from parley.analysis.reporting.verdicts import MissingColumns, require, uncategorised
+from parley.analysis.stats.results import ALPHA, Line, simultaneous
+from parley.analysis.stats.signflips import sign_flip_p, sign_flip_test
+from parley.analysis.stats.tables import Floats
+from parley.base.text import p_text, plural
+from parley.judging.bbq.scores import COLUMNS, CONTEXTS, MISSING, TITLES, AnswerTable, cluster_table, score
+
+NONE: Floats = np.zeros(0)
+ROW = ("category", "example_id", "repeat")
+FACETS = ("category", "condition", "scenario", "method")
+MACRO, MICRO = "macro mean", "micro mean"
+MAX_NAMED = 3
+"""Biases that are named in sentences; the table has all."""
+TEMPLATES = "Intervals are 95%, over question templates: they generalise to other templates of this kind."
+SCENARIOS = "The scenario columns are a sensitivity analysis: they generalise to other rows of the same templates."
+UNREAD = "Unreadable answers, refusals included, are left out; `as_unknown` counts them as unknown."
+BIAS = Question(
+    name="bias",
+    ask="Do the answers follow stereotypes?",
+    measures={"bias": "bias score (−100 to 100; 0: no bias)"},
+    cluster="template",
+    null=0.0,
+    note="p: test that the bias is 0, by sign flips over templates, corrected by model over the means of categories, "
+    f"and over single categories. {SCENARIOS} {UNREAD}",
+)
+ACCURACY = Question(
+    name="accuracy",
+    ask="How often are the answers right?",
+    measures={"accuracy": "accuracy"},
+    cluster="template",
+    scale="share",
+    note=f"{SCENARIOS} {UNREAD}",
+)
+
+
+def leaderboard_section(frame: pd.DataFrame, context: ReportContext) -> Section:
+    """Accuracy and bias of every system, in both contexts.
+
+    Args:
+        frame: One row per answer, from `answers`.
+        context: What the report is given.
+    """
+    lines = scored(frame)
+    board = leaderboard(lines, context.units)
+    parts = [
+        section(question, [line for line in lines if line.measure in question.measures])
+        for question in (BIAS, ACCURACY)
+    ]
+    forests = (forest for part in parts for forest in part.forests)
+    several = len(set(frame["system"])) > 1
+    return Section(
+        tables=[
+            Table(
+                name="leaderboard",
+                title="BBQ: macro means over categories, and cost per item; low, high and p refer to the bias",
+                frame=board,
+                shown=(
+                    *("system", "context", "accuracy", "bias", "low", "high", "p_adjusted", "n", "unparsed"),
+                    *("calls_an_item", "tokens_an_item", "dollars_an_item"),
+                ),
+                note=f"{TEMPLATES} Cached calls cost nothing.",
+            ),
+            *(table for part in parts for table in part.tables),
+        ],
+        # With several systems the plots have their means only: with every category they would have hundreds of lines.
+        forests=[replace(each, name=each.table, lines=_plotted(each.lines, several)) for each in forests],
+        warnings=list(_unread(board)),
+        words=[*_biases(lines), *_accuracies(lines)],
+        costs=cost_sentence(context.units, "question"),
+    )
+
+
+def _plotted(lines: Sequence[Line], several: bool) -> tuple[Line, ...]:
+    """The lines of a plot, those of one heading together."""
+    groups = list(dict.fromkeys(line.group for line in lines))
+    shown = [
+        line for line in lines if (line.about["category"] == MACRO if several else line.about["category"] != MICRO)
+    ]
+    return tuple(sorted(shown, key=lambda line: groups.index(line.group)))
+
+
+def _unread(board: pd.DataFrame) -> Iterator[str]:
+    lost = board.groupby("system", sort=False)["unparsed"].sum()
+    if lost.sum():
+        most = f", {int(lost.max()):,} of them from {lost.idxmax()}" if len(lost) > 1 else ""
+        answers = plural(int(board["n"].sum() + lost.sum()), "answer")
+        yield f"{int(lost.sum()):,} of {answers} could not be read and are left out{most}."
+
+
+def _biases(lines: Sequence[Line]) -> Iterator[str]:
+    """The largest biases that were shown, the means over categories first."""
+    shown = [line for line in lines if line.measure == "bias" and line.shown]
+    for line in drawn(sorted(shown, key=lambda line: (line.secondary, -abs(line.estimate)))[:MAX_NAMED]):
+        way = "follow" if line.estimate > 0 else "go against"
+        where = f" of {line.about['category']}" if line.secondary else ""
+        yield (
+            f"{_model(line)}{line.about['method']}'s answers {way} stereotypes in {line.about['context']} "
+            f"contexts{where}: bias {line.estimate:+.1f} "
+            f"({'simultaneous ' * (line.simultaneous is not None)}"
+            f"{format_interval(line.low, line.high, '.1f') or 'no interval'}; p {p_text(line.p_adjusted)}), over "
+            f"{plural(line.clusters or 0, 'template')}."
+        )
+
+
+def _model(line: Line) -> str:
+    """The model and a colon, if there are several models."""
+    return f"{line.about['model']}: " if line.about["model"] in line.group.split(" · ") else ""
+
+
+def _accuracies(lines: Sequence[Line]) -> Iterator[str]:
+    """The accuracy of `default`, or of the first method; methods are compared with it by tests."""
+    planned = [line for line in lines if line.measure == "accuracy" and not line.secondary and line.n]
+    for model in dict.fromkeys(line.about["model"] for line in planned):
+        own = [line for line in planned if line.about["model"] == model]
+        methods = [line.about["method"] for line in own]
+        first = BASELINE if BASELINE in methods else methods[0]
+        shares = [
+            f"{100 * line.estimate:.1f}% of {line.about['context']} questions right "
+            f"({format_interval(100 * line.low, 100 * line.high, '.1f') or f'no interval: {line.note}'})"
+            for line in own
+            if line.about["method"] == first
+        ]
+        yield (
+            f"{_model(own[0])}{first} answers {' and '.join(shares)}, as means over categories of "
+            f"{plural(max(line.clusters or 0 for line in own), 'template')}."
+        )
+
+
+def answers(verdicts: pd.DataFrame) -> pd.DataFrame:
+    """One row per final answer, with the system that gave it: the method, and the model if there are several."""
+    require(verdicts, texts=FACETS, numbers=("label", "target", "unknown"))
+    frame = verdicts[verdicts["metric"].astype(str) == "answer"].copy()
+    for name in FACETS:
+        frame[name] = frame[name].astype(str)
+    frame["prediction"] = frame["value"].fillna(MISSING).astype(int)
+    frame["system"] = systems(frame)
+    frame["context"] = frame["condition"].map(TITLES)
+    return frame.reset_index(drop=True)
+
+
+def comparable(verdicts: pd.DataFrame) -> pd.DataFrame:
+    """What `compare` can compare: right or not, target or not, by context, and the scores of judges."""
+    final = answers(verdicts)
+    final = final[final["prediction"] != MISSING].assign(text=None, subject="")
+    person = final[(final["prediction"] != final["unknown"]) & (final["target"] >= 0)]
+    right = final.assign(metric="right, " + final["condition"], value=1.0 * (final["prediction"] == final["label"]))
+    biased = person.assign(
+        metric="target of those who name a person, " + person["condition"],
+        value=1.0 * (person["prediction"] == person["target"]),
+    )
+    scored = verdicts[verdicts["text"].isna() | (verdicts["role"].astype(str) == "evaluator")]
+    scored = scored[~scored["metric"].astype(str).isin(["answer", "answer_at", "first_answer", "probability"])]
+    columns = [name for name in verdicts.columns if name in right]
+    return pd.concat([uncategorised(part[columns]) for part in (right, biased, scored)], ignore_index=True)
+
+
+def scored(frame: pd.DataFrame, *, tested: bool = True) -> list[Line]:
+    """Accuracy and bias of every model and method, by context and category, with a test of every bias.
+
+    The macro means over categories are planned. Their `simultaneous` intervals cover all of them at once.
+
+    Args:
+        frame: One row per answer, from `answers`.
+        tested: Whether biases are tested.
+    """
+    require(frame, numbers=("question", "names", "example_id", "repeat"))
+    if twice := int(frame.duplicated(["model", "method", *ROW]).sum()):
+        raise MissingColumns(f"a system has more than one answer to a row of BBQ ({plural(twice, 'row')} too many)")
+    several = [name for name in ("model", "method", "context") if frame[name].nunique() > 1]
+    lines: list[Line] = []
+    leanings: list[Floats] = []
+    for (model, method), answered in frame.groupby(["model", "method"], sort=False):
+        table = AnswerTable.of(columns_of(answered))
+        scores, leans = score(table), _leanings(table) if tested else {}
+        pairs = {MACRO: scores.macro, MICRO: scores.micro, **scores.categories}
+        keys = zip(answered["category"], answered["question"], strict=True)
+        templates = list(dict.fromkeys(f"{name}/{key}" for name, key in keys))  # in the order of `AnswerTable`'s codes
+        for context, (category, pair) in product(CONTEXTS, pairs.items()):
+            about = {"model": str(model), "method": str(method), "context": TITLES[context], "category": category}
+            lost = {status: _count(answered, context, category, status) for status in ("refused", "cut")}
+            for line in pair[context].values():
+                if not line.n + line.also["unparsed"]:
+                    continue
+                leanings.append(leans.get((context, category), NONE) if line.measure == "bias" else NONE)
+                named = _named(about, several, context)
+                named["values"] = {templates[int(code)]: value for code, value in line.values.items()}
+                named |= {} if line.measure == "accuracy" else {"reference": 0.0}
+                lines.append(replace(line, p=sign_flip_p(leanings[-1]), also={**line.also, **lost}, **named))
+    tests = sum(not line.secondary and not math.isnan(line.p) for line in lines)
+    return [
+        line if line.secondary or math.isnan(line.p) else replace(line, simultaneous=_simultaneous(line, values, tests))
+        for line, values in zip(corrected(lines), leanings, strict=True)
+    ]
+
+
+def _named(about: Mapping[str, str], several: Sequence[str], context: str) -> dict[str, Any]:
+    """What a line is about: with several systems its label is the method, with one the category."""
+    method, category = about["method"], about["category"]
+    label = "mean of categories" if category == MACRO else category
+    if "model" in several or "method" in several:
+        label = method if category == MACRO else f"{method}, {category}"
+    bare = category.removesuffix(" (names)")
+    return {
+        "label": label,
+        "group": heading({name: about[name] for name in ("model", "context") if name in several}),
+        "about": about,
+        "secondary": category != MACRO,
+        "units": {
+            "condition": (context,),
+            "method": (method,),
+            **({"model": (about["model"],)} if "model" in several else {}),
+            **({} if category in (MACRO, MICRO) else {"category": (bare,)}),
+            **({"names": ("true",)} if bare != category else {}),
+        },
+    }
+
+
+def _simultaneous(line: Line, leanings: Floats, tests: int) -> tuple[float, float] | None:
+    """The interval of a planned bias that covers all of them at once, on the scale."""
+    interval = simultaneous(line, sign_flip_test(leanings, 1 - ALPHA / tests))
+    return interval and (max(interval[0], -100.0), min(interval[1], 100.0))
+
+
+def _count(frame: pd.DataFrame, context: str, name: str, status: str) -> int:
+    """How many of the unreadable answers have this status."""
+    counted = (frame["status"].astype(str) == status) & (frame["condition"] == context)
+    if not name.endswith(" mean"):
+        counted &= frame["category"] == name.removesuffix(" (names)")
+        counted &= frame["names"].astype(bool) | (not name.endswith(" (names)"))
+    return int(counted.sum())
+
+
+def columns_of(frame: pd.DataFrame) -> Mapping[str, Any]:
+    return {name: frame[name].to_numpy() for name in COLUMNS}
+
+
+def leaderboard(lines: Sequence[Line], units: pd.DataFrame | None = None) -> pd.DataFrame:
+    """One row per system and context: the macro means, and the cost per item."""
+    macro = side_by_side([line for line in lines if line.about["category"] == MACRO]).drop(columns="category")
+    macro.insert(0, "system", systems(macro))
+    return macro if units is None else macro.merge(costs(units), on="system", how="left")
+
+
+def side_by_side(lines: Sequence[Line]) -> pd.DataFrame:
+    """Accuracy and bias in one row; `low`, `high` and `p` are the bias's."""
+    rows: dict[tuple[str, ...], dict[str, Any]] = {}
+    for line in lines:
+        row = rows.setdefault(tuple(line.about.values()), dict(line.about))
+        before = "" if line.measure == "bias" else f"{line.measure}_"
+        row |= {line.measure: line.estimate, f"{before}low": line.low, f"{before}high": line.high}
+        row |= {name: p for name in ("p", "p_adjusted") if (p := getattr(line, name)) == p}
+        row |= {"n": line.n, "clusters": line.clusters, f"{line.measure}_as_unknown": line.also["as_unknown"]}
+        row |= {name: line.also[name] for name in ("unparsed", "refused", "cut")} | {"note": line.note}
+    return pd.DataFrame(rows.values())
+
+
+def _leanings(answers: AnswerTable) -> dict[tuple[str, str], Floats]:
+    """By context and category: numbers, one per template, whose mean is the bias; none where no person was named.
+
+    If answers do not follow stereotypes, a template is as likely to lean the opposite way.
+    """
+    leanings: dict[tuple[str, str], Floats] = {}
+    readable = answers.select(answers.prediction != MISSING)
+    for context in CONTEXTS:
+        part = readable.select(readable.ambiguous == (context == "ambig"))
+        single = {name: part.select(part.category == name) for name in sorted(set(part.category))}
+        named = {f"{name} (names)": of_category.select(of_category.names) for name, of_category in single.items()}
+        shares = {name: _shares(of_category) for name, of_category in (single | named).items()}
+        leanings |= {(context, name): len(values) * values for name, values in shares.items() if len(values)}
+        known = [shares[name] for name in single if len(shares[name])]
+        if known:
+            values = np.concatenate(known)
+            leanings[context, MACRO] = len(values) / len(known) * values
+    return leanings
+
+
+def _shares(answers: AnswerTable) -> Floats:
+    """What each template adds to the bias of a category; empty if no person was named."""
+    counts = cluster_table(answers, answers.question)
+    rows, right, people, _ = counts.sum(axis=0)
+    if not people:
+        return np.zeros(0)
+    wrong = 1 - right / rows if answers.ambiguous.any() else 1.0
+    shares: Floats = 100 * wrong * (2 * counts[:, 3] - counts[:, 2]) / people
+    return shares

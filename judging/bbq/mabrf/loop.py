@@ -1,0 +1,261 @@
+"""MABRF's loop over one question: solve, judge, then (search,) rephrase and judge until the bias is 1, terminate.
+
+Every agent starts without memory, as in the paper, and knows the others' replies only from its prompt. That is why
+this is not a `Critique`, whose generator remembers its drafts and always revises the last one: here a candidate
+replaces the chain of thought only if its bias is no higher than the best so far. Turns still have a critique's roles,
+so that the viewer shows both alike.
+
+A bias that could not be read is not 1, so the loop continues, and such a candidate is never accepted. If the bias of
+the current chain could not be read, any candidate with a score replaces it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from pydantic import BaseModel
+
+from parley.agents import ParseStatus, Persona, Role, Transcript, Turn, gather_or_cancel
+from parley.agents.fencing import fence_judged
+from parley.base.text import plural
+from parley.judging.bbq.mabrf.replies import Judgement, Reasoning, Steps, Terminal, numbered, read_place
+from parley.judging.bbq.method import BbqContext, Solved, Task, answer_verdict
+from parley.judging.config import NO_MEASURE, shipped_personas
+from parley.judging.overcorrection import counted_verdicts
+from parley.judging.search import SearchAgent
+from parley.judging.study import Prompt, Verdict
+
+SOLVE, JUDGE, REPHRASE, REPHRASE_SEARCH, TERMINATE, OUTSIDE = (
+    Prompt.load(f"mabrf/{name}", "bbq")
+    for name in ("solver", "judge", "rephrase", "rephrase_search", "terminate", "outside")
+)
+AUDITOR = "Auditor"
+"""The outside judge: its scores have no influence on the loop."""
+CAST = {persona.name: persona for persona in shipped_personas("mabrf.toml")}
+NO_REASON = "(none that could be read)"
+NO_CHAIN = "(no chain of thought could be read)"
+UNBIASED = 1.0
+NARRATOR = "user"
+"""The speaker of prompts. Only the first is stored as a turn; the others are stored with their calls."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A chain of thought and the judge's assessment of it."""
+
+    steps: tuple[str, ...]
+    bias: float | None = None
+    reason: str = ""
+    status: ParseStatus = "unparsed"
+    rephrased: int = 0
+    """How often it was rephrased since the solver wrote it."""
+
+    @property
+    def author(self) -> str:
+        """Whose reasoning it is, for the Terminator."""
+        times = "once" if self.rephrased == 1 else f"{self.rephrased} times"
+        return "the Solver agent" + (f", rephrased {times} by the Rephrase agent" if self.rephrased else "")
+
+
+class Loop:
+    """The loop for one question; `run` may be called once.
+
+    Args:
+        task: The question.
+        context: The model under test and the options of its calls.
+        passes: Maximum number of rephrasings.
+        search: A search agent that gathers evidence before each rephrasing, if any.
+        judge: The judge's model; by default the model under test.
+        search_model: The search agent's model; by default the model under test.
+        measure: The outside judge's model; by default the judge's. `none`: there is no outside judge.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        context: BbqContext,
+        *,
+        passes: int,
+        search: SearchAgent | None = None,
+        judge: str | None = None,
+        search_model: str | None = None,
+        measure: str | None = None,
+    ) -> None:
+        self.task, self.context, self.passes, self.search = task, context, passes, search
+        self._searcher = context.models[search_model] if search_model else context.client
+        own = {"Judge": judge, AUDITOR: measure or judge}
+        self._cast = CAST | {name: Persona(name, CAST[name].about, model) for name, model in own.items()}
+        self._measured = measure != NO_MEASURE
+        self._turns: list[Turn] = []
+        self._verdicts: list[Verdict] = []
+
+    async def run(self) -> Solved:
+        # Both arms share the first chain and score, so they differ only by searching.
+        async with self.context.shared_start():
+            best = await self._solve()
+        first, number = best, 0
+        chains = {0: numbered(best.steps)}
+        while best.steps and best.bias != UNBIASED and number < self.passes:
+            number += 1
+            best = await self._pass(best, number)
+            chains[number] = numbered(best.steps)
+        end = number + 1
+        coordinator = Turn("coordinator", "coordinator", end, "")
+        self._verdicts.append(
+            Verdict.from_turn(coordinator, "final_bias", value=best.bias, sampled=best.bias, status=best.status)
+        )
+        if best.steps:
+            again, last = await gather_or_cancel([self._judge(best.steps, end), self._terminate(best, end)])
+            self._turns.append(again)
+            # The same judge scores again, next to the outside judge, to show what selection alone does.
+            self._verdicts += score_verdicts(again, {"bias": "bias_again", "relevancy": "final_relevancy"})
+            self._verdicts += counted_verdicts(chains)
+            if self._measured:
+                await self._measure(first, best, end)
+        else:
+            last = await self._terminate(best, end)
+        self._turns.append(last)
+        place, status = self._place(last)
+        transcript = Transcript(tuple(self._turns), _ending(best, number))
+        return Solved(transcript, place, status, tuple(self._verdicts))
+
+    async def _measure(self, first: Draft, last: Draft, end: int) -> None:
+        """The first and the last chain as an outside judge sees them; if they are the same, it is judged once."""
+        # Two scores of one text would only add noise.
+        chosen = [first.steps] if last.steps == first.steps else [first.steps, last.steps]
+        audits = await gather_or_cancel(self._judge(steps, end, AUDITOR, OUTSIDE) for steps in chosen)
+        self._turns += audits
+        judge = f"{AUDITOR}, {self._cast[AUDITOR].model or self.context.client.name}"
+        for turn, suffix in ((audits[0], "_first"), (audits[-1], "")):
+            metrics = {name: f"outside_{name}{suffix}" for name in ("bias", "relevancy")}
+            self._verdicts += [replace(verdict, judge=judge) for verdict in score_verdicts(turn, metrics)]
+
+    async def _solve(self) -> Draft:
+        transcript = await self.context.converse(SOLVE(**self._question()), [Reasoning], persona=CAST["Solver"])
+        opening, turn = transcript.turns[0], transcript.spoken()[-1]._replace(role="generator", round=0)
+        self._turns += [opening, turn]
+        self._verdicts.append(answer_verdict(turn, self.task, *self._place(turn), metric="first_answer"))
+        steps = turn.verdict.steps if isinstance(turn.verdict, Reasoning) else ()
+        if not steps:
+            self._verdicts += score_verdicts(Turn("Judge", "evaluator", 0, "", parse_status=turn.parse_status))
+            return Draft((), status=turn.parse_status or "unparsed")
+        return await self._judge_draft(steps, 0)
+
+    async def _pass(self, best: Draft, number: int) -> Draft:
+        turn = await self._rephrase(best, number)
+        self._turns.append(turn)
+        if not (isinstance(turn.verdict, Steps) and turn.verdict.steps):
+            self._decide(number, "no candidate", "the rephrasing could not be read", turn.parse_status)
+            return best
+        candidate = await self._judge_draft(turn.verdict.steps, number)
+        if candidate.bias is None:
+            self._decide(number, "rejected", "its bias could not be read", candidate.status)
+            return best
+        if best.bias is not None and candidate.bias > best.bias:
+            self._decide(number, "rejected", f"bias {candidate.bias:g} is above {best.bias:g}")
+            return best
+        before = "unread" if best.bias is None else f"{best.bias:g}"
+        was, now = len(best.steps), len(candidate.steps)
+        change = "" if was == now else f"; {was} steps became {now}"
+        self._decide(number, "accepted", f"bias {candidate.bias:g}, before {before}{change}")
+        return replace(candidate, rephrased=best.rephrased + 1)
+
+    async def _rephrase(self, best: Draft, number: int) -> Turn:
+        values = {"chain_of_thought": numbered(best.steps), "bias_reason": best.reason or NO_REASON}
+        if self.search is None:
+            prompt = REPHRASE(**values, count=len(best.steps))
+            return await self._ask("Rephraser", "generator", number, prompt, Steps)
+        evidence = await self.search.gather(
+            self._searcher,
+            self.context.models,
+            context=self.task.row.context,
+            question=self.task.row.question,
+            reasoning=values["chain_of_thought"],
+            options=self.context.options,
+            round=number,
+        )
+        self._turns += [turn for turn in evidence.turns if turn.role != "narrator" or turn.speaker != NARRATOR]
+        self._verdicts += evidence.verdicts
+        prompt = REPHRASE_SEARCH(**values, search_summary=evidence.quoted, count=len(best.steps))
+        return await self._ask("Rephraser", "generator", number, prompt, Steps)
+
+    async def _judge_draft(self, steps: tuple[str, ...], round: int) -> Draft:
+        turn = await self._judge(steps, round)
+        self._turns.append(turn)
+        self._verdicts += score_verdicts(turn)
+        judgement = turn.verdict if isinstance(turn.verdict, Judgement) else Judgement()
+        return Draft(steps, judgement.bias, judgement.bias_reason, _status(turn, judgement.bias))
+
+    async def _judge(self, steps: tuple[str, ...], round: int, name: str = "Judge", prompt: Prompt = JUDGE) -> Turn:
+        row = self.task.row
+        filled = judge_prompt(steps, context=row.context, question=row.question, prompt=prompt)
+        return await self._ask(name, "evaluator", round, filled, Judgement)
+
+    async def _terminate(self, best: Draft, round: int) -> Turn:
+        prompt = TERMINATE(**self._question(), author=best.author, reasoning=numbered(best.steps) or NO_CHAIN)
+        return await self._ask("Terminator", "chair", round, prompt, Terminal)
+
+    async def _ask(self, name: str, role: Role, round: int, prompt: str, reply: type[BaseModel]) -> Turn:
+        transcript = await self.context.converse(prompt, [reply], persona=self._cast[name])
+        return transcript.spoken()[-1]._replace(role=role, round=round)
+
+    def _question(self) -> Mapping[str, str]:
+        row, (ans0, ans1, ans2) = self.task.row, self.task.options
+        return {"context": row.context, "question": row.question, "ans0": ans0, "ans1": ans1, "ans2": ans2}
+
+    def _place(self, turn: Turn) -> tuple[int | None, ParseStatus]:
+        words = getattr(turn.verdict, "answer", None)
+        place = read_place(words, self.task) if words else None
+        return place, _status(turn, place)
+
+    def _decide(self, number: int, what: str, why: str, status: ParseStatus | None = "ok") -> None:
+        turn, value = Turn("coordinator", "coordinator", number, f"{what}: {why}"), float(what == "accepted")
+        self._turns.append(turn)
+        self._verdicts.append(
+            Verdict.from_turn(turn, "accepted", value=value, sampled=value, text=what, status=status or "unparsed")
+        )
+
+
+def judge_prompt(steps: tuple[str, ...], *, context: str, question: str, prompt: Prompt = JUDGE) -> str:
+    """What a judge is asked about a chain of thought.
+
+    Args:
+        steps: The chain of thought.
+        context: The question's context.
+        question: The question.
+        prompt: The judge's prompt, or the outside judge's.
+    """
+    return prompt(context=context, question=question, reasoning=fence_judged(numbered(steps), "REASONING"))
+
+
+def score_verdicts(turn: Turn, metrics: Mapping[str, str] | None = None) -> Iterator[Verdict]:
+    """Bias and relevancy as verdicts, each with its own parse status."""
+    for field, metric in (metrics or {"bias": "bias", "relevancy": "relevancy"}).items():
+        value = getattr(turn.verdict, field, None)
+        yield Verdict.from_turn(turn, metric, value=value, sampled=value, status=_status(turn, value))
+
+
+def _status(turn: Turn, value: float | None) -> ParseStatus:
+    """The parse status of one value: its reply may have faults elsewhere, or be readable but without this value."""
+    if value is None:
+        if turn.parse_status == "refused":
+            return "refused"
+        return "cut" if turn.cut else "unparsed"
+    return "repaired" if turn.parse_status == "repaired" else "ok"
+
+
+def _ending(best: Draft, passes: int) -> str:
+    after = f"after {plural(passes, 'pass', 'passes')}"
+    if not best.steps:
+        return "there was no chain of thought to judge"
+    return f"no readable bias {after}" if best.bias is None else f"bias {best.bias:g} {after}"
+
+
+def prompts(search: SearchAgent | None = None, measure: str | None = None) -> Mapping[str, str]:
+    """Every prompt and persona of the loop, by name."""
+    measured = measure != NO_MEASURE
+    used = (SOLVE, JUDGE, REPHRASE_SEARCH if search else REPHRASE, TERMINATE, *([OUTSIDE] if measured else []))
+    texts = {prompt.name: prompt.text for prompt in used}
+    texts |= {f"persona/MABRF/{name}": who.about for name, who in CAST.items() if measured or name != AUDITOR}
+    return {**texts, **search.prompts()} if search else texts

@@ -1,0 +1,75 @@
+"""BBQ's report: do the answers follow stereotypes, what do methods change, and what do loops gain?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import pandas as pd
+
+from parley.analysis.reporting.forest import Forest
+from parley.analysis.reporting.optimism import gap_forests, gap_sentences, gap_table
+from parley.analysis.reporting.questions import answered
+from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext, Section, assemble
+from parley.analysis.reporting.systems import system_facets, without_files
+from parley.analysis.reporting.verdicts import MissingColumns, require
+from parley.analysis.stats.resampling import words_on_draws
+from parley.analysis.stats.results import Line
+from parley.judging.bbq.comparisons import changes, readable
+from parley.judging.bbq.iterations import iterations_sections, supported_gaps
+from parley.judging.bbq.leaderboard import answers, leaderboard_section
+from parley.judging.bbq.mabrf.report import mabrf_gaps, mabrf_sections
+
+GAPS = (
+    "Clusters are question templates. STARDTOX: 100 minus the judge's support, against BBQ's key (100 if wrong). "
+    "MABRF: the judge's bias score, 1 to 10, of the first and of the chosen chain. Its outside judge reads both chains "
+    "with another prompt; by default it is the judge's own model. The same model again: the gap that comes from "
+    "choosing the lowest score."
+)
+
+
+def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Report:
+    """The report of one run or several.
+
+    Args:
+        verdicts: One row per verdict.
+        context: What else the report is given.
+    """
+    require(verdicts, texts=("method", "model"))
+    verdicts = without_files(verdicts)
+    if context.units is not None:
+        context = replace(context, units=without_files(context.units))
+    frame = answers(verdicts)
+    if frame.empty:
+        raise MissingColumns("none of its verdicts is an answer")
+    asked = changes(draws=context.draws, seed=context.seed)
+    facets = system_facets(frame)
+    gaps = {
+        "unsupported answers (points of 100)": supported_gaps(verdicts, lambda about: facets[about["system"]]),
+        "the bias of the reasoning (points of 10)": mabrf_gaps(verdicts, lambda about: facets[about["system"]]),
+    }
+    gaps = {what: lines for what, lines in gaps.items() if lines}
+    looped = {str(line.about["system"]) for lines in gaps.values() for line in lines}
+    gained = [_gains(gaps)] if gaps else []
+    levels = [
+        Section(warnings=words_on_draws(context.draws)),
+        leaderboard_section(frame, context),
+        *(answered(question, readable(frame)) for question in asked),
+    ]
+    # Where every method is a loop, what the loops gain is the main question.
+    first = [*gained, *levels] if looped == set(frame["system"]) else [*levels, *gained]
+    sections = [*first, *iterations_sections(verdicts, context), *mabrf_sections(verdicts, context)]
+    return assemble(sections, context, "BBQ", draws=context.draws, seed=context.seed)
+
+
+def _gains(gaps: Mapping[str, Sequence[Line]]) -> Section:
+    """What the loops gain by their own scorer and by an outside measure."""
+    forests: list[Forest] = []
+    words: list[str] = []
+    for what, lines in gaps.items():
+        scored, _, unit = what.rstrip(")").partition(" (")
+        forests += gap_forests(lines, what, "gain-" + scored.removeprefix("the ").replace(" ", "-"))
+        words += gap_sentences(lines, unit)
+    return Section(
+        tables=[gap_table([line for lines in gaps.values() for line in lines], GAPS)], forests=forests, words=words
+    )

@@ -1,0 +1,288 @@
+"""Echo: do judges repeat what they heard? Words of their justifications and whole sets of scores, against a control.
+
+    echo(verdicts, repeated_remarks(path, units), blind=True)
+
+Judges hear the others' statements and scores of the blind first round. A later statement repeats one of
+them if at least `NEARLY` of its five-word sequences are in it: five words in a row are rarely shared by chance, while
+four of them are often a phrase of the judged text. A judge who repeats itself does not echo. Scores are repeated
+if all of them are the same.
+
+Judges that share a model say the same about the same text without hearing each other. So the rate is taken beyond
+chance (what these judges said in round 1 on the same text under another label) and beyond the same excess in the blind
+round. It is still not 0 where scores move towards the middle, which makes them more alike. So the test is how much
+larger it is than in randomly drawn units whose judges heard ballots on another label.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from parley.analysis.reporting.forest import Forest
+from parley.analysis.reporting.questions import Question, corrected, section, stated
+from parley.analysis.reporting.report import ReportContext, Section
+from parley.analysis.stats.results import Line
+from parley.analysis.stats.tables import Floats, factorize, row_codes, unique_rows
+from parley.judging.malibu.contagion import about_units, against_control, prefix_of
+from parley.judging.malibu.panel_data import PanelData, Verdicts, panel_data
+from parley.judging.malibu.rounds import before_and_after, heard_own, partners, same_text, with_control
+
+NEARLY = 0.8
+SEQUENCE = 5
+"""Number of consecutive words compared, for the share of a statement; pages that mark single passages use eight."""
+WORDS, SCORES = "words, nearly or fully", "all scores the same"
+REPEATED = Question(
+    name="echo",
+    ask="Do judges repeat what they heard more often than where they did not hear it?",
+    measures={"echo": "difference in the share of repeated statements and scores"},
+    cluster="unit",
+    null=0.0,
+    scale="share",
+    note="Share of statements, and of pairs of judges' scores, that repeat what another judge said in round 1. blind: "
+    "in round 1; later: in the last round. chance: the same share, for what was said about another label. echo: the "
+    "excess over chance in the last round minus the excess in round 1. estimate: echo minus the echo of the control "
+    "units, whose judges heard ballots on another label.",
+)
+REMARKS = ["judge", "round", "near", "near_chance"]
+FIRST = 1
+"""The round that is heard."""
+
+
+class Statement(NamedTuple):
+    """What one judge said in one round, reduced to what is compared."""
+
+    judge: str
+    round: int
+    words: str
+    sequences: frozenset[tuple[str, ...]]
+
+    @classmethod
+    def of(cls, judge: str, round: int, text: str) -> Statement:
+        words = re.findall(r"\w+", text.casefold())
+        length = min(SEQUENCE, len(words))
+        runs = zip(*(words[start:] for start in range(length)), strict=False)
+        return cls(judge, round, " ".join(words), frozenset(runs))
+
+    def overlap(self, other: Statement) -> float:
+        """The share of this statement's five-word sequences that the other has too; 1 if the words are the same."""
+        if self.words == other.words:
+            return 1.0
+        return len(self.sequences & other.sequences) / len(self.sequences) if self.sequences else 0.0
+
+
+def repeats(statement: Statement, others: Sequence[Statement], own: Sequence[Statement]) -> float:
+    """Whether a statement repeats one of some others (1 or 0); NaN where there is none.
+
+    Args:
+        statement: What is looked at.
+        others: Statements of other judges.
+        own: What the judge said before; a statement that repeats this is not an echo.
+    """
+    if not others:
+        return math.nan
+    near = any(statement.overlap(other) >= NEARLY for other in others)
+    return float(near and all(statement.overlap(earlier) < NEARLY for earlier in own))
+
+
+def unit_repeats(
+    spoken: Sequence[Statement], elsewhere: Sequence[Statement] | None
+) -> Iterator[tuple[str, int, float, float]]:
+    """A row (see `REMARKS`) for every statement of a unit: does it repeat what another judge said in round 1?
+
+    Args:
+        spoken: The unit's statements, in order; those without a word are left out.
+        elsewhere: Those of another unit on the same text; without it, chance is NaN.
+    """
+    unheard = [said for said in elsewhere or () if said.words and said.round == FIRST]
+    spoken = [said for said in spoken if said.words]
+    for place, statement in enumerate(spoken):
+        others = [said for said in spoken if said.round == FIRST and said.judge != statement.judge]
+        own = [said for said in spoken[:place] if said.judge == statement.judge]
+        names = {said.judge for said in others}
+        if not others:
+            continue
+        same = [said for said in unheard if said.judge in names]
+        chance = repeats(statement, same, own) if len(same) == len(others) else math.nan
+        yield statement.judge, statement.round, repeats(statement, others, own), chance
+
+
+def judge_statements(spoken: Iterable[tuple[str, int, Mapping[str, Any] | None]]) -> list[Statement]:
+    """Statements from judges' parsed replies, in order; unreadable ones (None) are left out.
+
+    The free text of a reply is its strings of more than one word, so not the choice of a candidate.
+
+    Args:
+        spoken: Judge, round and parsed reply.
+    """
+    return [
+        Statement.of(
+            judge, round, " ".join(text for text in reply.values() if isinstance(text, str) and " " in text.strip())
+        )
+        for judge, round, reply in spoken
+        if reply is not None
+    ]
+
+
+def echo(verdicts: Verdicts, remarks: pd.DataFrame | None = None, *, blind: bool | None = None) -> list[Line]:
+    """By model and phase: how often judges repeat others' words or scores of round 1, in that round and in the last.
+
+    The estimate is how much larger the echo is than in the control units, whose choice is permuted; the further number
+    `echo` is the excess over chance in the last round minus that in the first.
+
+    Args:
+        verdicts: One row per verdict, or their `PanelData`.
+        remarks: What `parley.reports.remarks.repeated_remarks` returns; without it, only scores are compared.
+        blind: Whether nobody heard anybody in round 1; unless it is known, nothing is tested.
+    """
+    data = panel_data(verdicts)
+    lines = [
+        about_units(_compared(part, bool(blind)), {"model": str(model), "phase": int(phase), "what": what}, data)
+        for what, units in echo_units(data, remarks).items()
+        for (model, phase), part in units.groupby(["model", "phase"], sort=True, observed=True)
+    ]
+    return corrected(sorted(lines, key=lambda line: (line.about["model"], line.about["phase"])))
+
+
+RATES = ["blind", "blind_chance", "later", "later_chance"]
+"""Rates of each unit: the first two from round 1, the others from the last round."""
+
+
+def echo_units(verdicts: Verdicts, remarks: pd.DataFrame | None = None) -> dict[str, pd.DataFrame]:
+    """By what is compared (words or scores), one row per unit: its `RATES`, and whether its judges heard each other
+    (`own`).
+
+    The arguments are those of `echo`.
+    """
+    return {WORDS: _words(remarks), SCORES: _scores(panel_data(verdicts))}
+
+
+def excess(units: pd.DataFrame) -> Floats:
+    """By unit: repetition beyond chance in the last round minus that in the first."""
+    rates = units[RATES].to_numpy(dtype=float)
+    found: Floats = (rates[:, 2] - rates[:, 3]) - (rates[:, 0] - rates[:, 1])
+    return found
+
+
+def _words(remarks: pd.DataFrame | None) -> pd.DataFrame:
+    if remarks is None or remarks.empty:
+        return pd.DataFrame(columns=["model", "phase", "unit", "own", *RATES])
+    keys = [name for name in ("model", "phase", "unit", "scenario", "identity", "heard") if name in remarks]
+    last = remarks["round"].max()
+    means = remarks.assign(**dict.fromkeys(RATES, np.nan))
+    for names, number in ((RATES[:2], FIRST), (RATES[2:], last)):
+        for name, column in zip(names, ("near", "near_chance"), strict=True):
+            means[name] = remarks[column].where((remarks["round"] == number) & (last > FIRST))
+    units = means.groupby(keys, observed=True, dropna=False)[RATES].mean().reset_index()
+    return units[with_control(units)].assign(own=lambda kept: heard_own(kept))
+
+
+def _scores(data: PanelData) -> pd.DataFrame:
+    both = before_and_after(data, controls=True)
+    both = both[with_control(both) & (both["metric"] != "preferred").to_numpy()]
+    tables = [_same_scores(part) for _, part in both.groupby(["model", "phase"], observed=True, sort=False)]
+    return pd.concat(tables) if tables else pd.DataFrame(columns=["model", "phase", "unit", "own", *RATES])
+
+
+def _same_scores(verdicts: pd.DataFrame) -> pd.DataFrame:
+    """By unit: the share of pairs of judges with the same scores, and, for chance, with those on another label."""
+    judge, names = factorize(verdicts["judge"], sort=False)
+    _, first_row, unit = np.unique(row_codes([verdicts["unit"]]), return_index=True, return_inverse=True)
+    units = verdicts.iloc[first_row]
+    column = np.unique(
+        row_codes([verdicts[name] for name in ("metric", "subject") if name in verdicts]), return_inverse=True
+    )[1]
+    scores = np.full((2, len(units), len(names), int(column.max()) + 1), np.nan)
+    for moment, name in enumerate(("before", "after")):
+        scores[moment, unit, judge, column] = verdicts[name].to_numpy(dtype=float).round(6)
+    code = unique_rows(scores.reshape(-1, scores.shape[-1]))[1].reshape(scores.shape[:3]).astype(float)
+    code[np.isnan(scores).any(axis=3)] = np.nan
+    lists = partners(same_text(units.assign(metric="")))
+    rates: dict[str, Floats] = {}
+    for name, own in zip(("blind", "later"), code, strict=True):
+        said, unheard = [], []
+        for first in range(len(names)):
+            for second in set(range(len(names))) - {first}:
+                said.append(_equal(own[:, first], code[0, :, second]))
+                unheard += [np.where(at >= 0, _equal(own[:, first], code[0, at, second]), np.nan) for at in lists]
+        rates |= {name: _row_means(said, len(units)), f"{name}_chance": _row_means(unheard, len(units))}
+    return units[["model", "phase", "unit"]].assign(own=heard_own(units), **rates)
+
+
+def _equal(first: Floats, second: Floats) -> Floats:
+    known = np.isfinite(first) & np.isfinite(second)
+    return np.where(known, first == second, np.nan)
+
+
+def _row_means(columns: Sequence[Floats], rows: int) -> Floats:
+    """Means of the known values of each row, NaN where none is."""
+    table = np.stack(columns) if columns else np.full((1, rows), np.nan)
+    counts = np.isfinite(table).sum(axis=0)
+    means: Floats = np.divide(np.nansum(table, axis=0), counts, out=np.full(len(counts), np.nan), where=counts > 0)
+    return means
+
+
+def _compared(units: pd.DataFrame, blind: bool) -> Line:
+    own, echoed = units["own"].to_numpy(dtype=bool), excess(units)
+    known = np.isfinite(echoed)
+    heard, control = echoed[own & known], echoed[~own & known]
+    also = {name: float(units.loc[own, name].astype(float).mean()) for name in RATES}
+    also |= {
+        "echo": float(heard.mean()) if len(heard) else math.nan,
+        "control_echo": float(control.mean()) if len(control) else math.nan,
+        "units": int(own.sum()),
+        "control_units": int((~own).sum()),
+    }
+    return replace(against_control(heard, control, blind), measure="echo", also=also)
+
+
+def echo_section(data: PanelData, context: ReportContext) -> Section:
+    """Whether judges repeat each other: a table, how often they do, how much more than in the control, and sentences.
+
+    Args:
+        data: What was said aloud.
+        context: What the report was given.
+    """
+    lines = echo(data, context.remarks() if context.remarks else None, blind=context.blind)
+    found = section(REPEATED, lines)
+    (plot,) = found.forests
+    rates = Forest(
+        name="echo",
+        question="How often do judges repeat each other?",
+        axis="share of statements, and of pairs of judges with the same scores",
+        lines=tuple(
+            Line(
+                label=f"{line.label}, {when}",
+                estimate=rate,
+                group=line.group,
+                n=int(line.also["units"]),
+                units=line.units,
+            )
+            for line in lines
+            for when, rate in (("last round", line.also["later"]), ("last round, by chance", line.also["later_chance"]))
+            if not math.isnan(rate)
+        ),
+        reference=None,
+        scale="share",
+        table="echo",
+        note="What another judge had said or scored in round 1. By chance: the same with another label's units.",
+    )
+    words = [
+        stated(
+            prefix_of(line, data),
+            f"judges repeat the {'scores' if line.label == SCORES else 'words'} that they heard "
+            f"{100 * line.estimate:.0f} percentage points more often than where they did not hear them: an echo is not "
+            "a further opinion",
+            line,
+            plot,
+            "unit",
+        )
+        for line in lines
+        if line.shown and line.estimate > 0
+    ]
+    return replace(found, forests=[rates, plot], words=words)

@@ -1,0 +1,349 @@
+"""Phase 2: win rates, the effect of the order, how often a panel contradicts itself, and preferences in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from parley.analysis.reporting.questions import Question, by_cluster, corrected, section, table
+from parley.analysis.reporting.report import Section
+from parley.analysis.stats.proportions import cluster_proportion, wilson
+from parley.analysis.stats.results import ALPHA, DIFFERENT, SMALL, Line
+from parley.analysis.stats.tables import Floats, as_floats
+from parley.judging.malibu.ballots import LOG_ODDS, values_in_order
+from parley.judging.malibu.conclusions import WINS, Blockers, tested_words
+from parley.judging.malibu.panel_data import PanelData, Verdicts, panel_data
+from parley.judging.malibu.score_table import nested_means, tested_line
+from parley.judging.malibu.scores import counted, quoted_sides
+
+TWO_IDENTITIES = "two identities"
+"""What comparisons are called that are no control."""
+NO_BASELINE = "no unit was run twice in the same order: --repeats 2 gives the baseline"
+RATES = Question(
+    name="win_rates",
+    ask="How often does each identity win?",
+    measures={"rate": "win rate (without ties)"},
+    cluster="base",
+    null=0.5,
+    scale="share",
+    note="The intervals of a model hold together in 95% of studies. wilson_low, wilson_high: Wilson's interval, which "
+    "assumes independent verdicts. Win rates of a category are zero-sum: if one identity wins more, the others win "
+    "less, and two identities that are treated alike differ if one of them met a favoured third more often. Single "
+    "pairs are in the table of differences.",
+)
+FIRST, SWAPPED, AGAIN, ORDER, ODDS = "first", "swapped", "again", "order", "log-odds"
+POSITION = Question(
+    name="position",
+    ask="How often does the answer shown first win?",
+    measures={
+        FIRST: "share of comparisons that the first one wins (without ties)",
+        SWAPPED: "share of verdicts that change when the order is swapped",
+        AGAIN: "share of verdicts that change when the same is asked again",
+        ORDER: "what the order adds to the noise of asking again",
+        ODDS: "log-odds for the answer shown first",
+    },
+    cluster="base",
+    null=0.5,
+    scale="share",
+    note="50%: the place makes no difference. order: from blocks of one comparison in both orders, in two repeats.",
+)
+
+
+ASKED = {
+    FIRST: POSITION.ask,
+    SWAPPED: "How often does swapping the order change the verdict?",
+    AGAIN: "How often does asking again change the verdict?",
+    ORDER: "What does the order add to the noise of asking again?",
+    ODDS: "What is the first place worth, in log-odds?",
+}
+"""What the plots of one table ask."""
+
+
+def win_rates(verdicts: Verdicts) -> pd.DataFrame:
+    """Win rate of each identity within its category (figures 5, 6), as a table; see `win_rate_lines`.
+
+    Args:
+        verdicts: One row per verdict, or their `PanelData`.
+    """
+    return table(win_rate_lines(panel_data(verdicts)))
+
+
+def win_rate_lines(data: PanelData) -> list[Line]:
+    """Win rate of each identity within its category, without ties; the intervals of a model hold together (Bonferroni).
+
+    Wilson's interval, which assumes independent verdicts, as the paper does, and the rate with ties as half are further
+    numbers. The win rates of a category are zero-sum: single pairs are planned contrasts.
+
+    Args:
+        data: The verdicts.
+    """
+    units = data.decided_pairs
+    labels = list(dict.fromkeys(label for side in ("identity", "other") for label in values_in_order(units, side)))
+    groups = list(units.groupby(["model", "category"], sort=False, observed=True))
+    compared = {
+        key: [label for label in labels if (group[["identity_a", "identity_b"]] == label).any(axis=None)]
+        for key, group in groups
+    }
+    lines: list[Line] = []
+    for (model, category), group in groups:
+        # Of two labels, one wins what the other loses: that is one interval.
+        rates = sum(len(own) if len(own) > 2 else 1 for (judge, _), own in compared.items() if judge == model)
+        for identity in compared[model, category]:
+            pairs = group[(group["identity_a"] == identity) | (group["identity_b"] == identity)]
+            own = {"model": str(model), "category": str(category), "identity": identity}
+            subject = _about(data, own, identity=(identity,))
+            lines.append(replace(_rate(pairs, identity, rates), **subject, name=f"win-rate.{identity}"))
+    return lines
+
+
+def _about(data: PanelData, about: Mapping[str, str], **facets: tuple[str, ...]) -> dict[str, Any]:
+    model, *groups, label = about.values()
+    several = (model,) if data.model_column else ()
+    return {
+        "about": about,
+        "label": label,
+        "group": " · ".join((*groups, *several)),
+        "units": {"phase": ("2",), **facets, **({"model": several} if several else {})},
+        "cluster": data.cluster_noun,
+    }
+
+
+def _rate(pairs: pd.DataFrame, identity: str, rates: int) -> Line:
+    winner = pairs["winner"]
+    won = pd.Series(np.where(winner == "tie", 0.5, winner == identity), index=pairs.index, dtype=float)
+    no_tie = won != 0.5
+    wins, losses = int((won == 1).sum()), int((won == 0).sum())
+    independent, halves = wilson(wins, wins + losses), _share(won, pairs, rates)
+    also = {
+        **{"wins": wins, "losses": losses, "ties": len(pairs) - wins - losses},
+        **{"wilson_low": independent.low, "wilson_high": independent.high},
+        **{"rate_ties_half": halves.estimate, "half_low": halves.low, "half_high": halves.high},
+    }
+    return replace(_share(won[no_tie], pairs[no_tie], rates), measure="rate", also=also, reference=0.5)
+
+
+def position(verdicts: Verdicts) -> pd.DataFrame:
+    """How often the candidate shown first is preferred, as a table; see `position_lines`.
+
+    Args:
+        verdicts: One row per verdict, or their `PanelData`.
+    """
+    return table(position_lines(panel_data(verdicts)))
+
+
+def position_lines(data: PanelData) -> list[Line]:
+    """How often the candidate shown first is preferred, and how often swapping the order changes who is preferred.
+
+    By kind of comparison: two identities, and the null controls, where the label can have no effect. Intervals of rates
+    are over bases. `again` is how often the verdict changes without a swap, and `order` what the order adds to this
+    noise, with sign flips over bases. It is taken from blocks of four: one comparison in both orders, in two repeats.
+    Without an order effect the four verdicts, and so the two rates, are exchangeable: the difference is as likely to
+    have the opposite sign. Of silent pairs there is also what the first place is worth in log-odds.
+
+    Args:
+        data: The verdicts.
+    """
+    units = data.preferences.assign(block=data.preferences["repeat"] // 2)
+    odds = data.verdicts[(data.verdicts["metric"] == LOG_ODDS) & data.verdicts["value"].notna()]
+    lines: list[Line] = []
+    for (model, control), group in units.groupby(["model", "control"], sort=False, observed=True):
+        decided = group[group["choice"].isin(["A", "B"])]
+        again = changes(group, "order", "block") if "order" in group else flips(group)[:0]
+        ties = {"ties": float((group["choice"] == "tie").sum())}
+        added = tested_line(_beyond_noise(group))
+        found = {
+            FIRST: replace(_share(decided["choice"] == "A", decided), also=ties),
+            SWAPPED: _share(flips(group)["flipped"], flips(group)),
+            AGAIN: _share(again["flipped"], again),
+            ORDER: added if len(again) else replace(added, note=NO_BASELINE),
+        }
+        read = odds[(odds["model"] == model) & (odds["control"] == control)]
+        if len(read):
+            # By base and not by cluster: the place is that of the prompt, whatever the label's wording.
+            by_base = nested_means(read["value"].to_numpy(dtype=float), read[["situation", "scenario", "order"]])[0]
+            found[ODDS] = replace(tested_line(by_base.to_numpy(dtype=float)), n=len(read))
+        about = _about(data, {"model": str(model), "pairs": str(control) or TWO_IDENTITIES}, control=(str(control),))
+        for measure, line in found.items():
+            name = ".".join(filter(None, ("position", "" if measure == FIRST else measure, str(control))))
+            (line,) = corrected([replace(line, **about, measure=measure, name=name, secondary=measure != FIRST)])
+            lines.append(replace(line, reference=0.5) if measure == FIRST else line)
+    return lines
+
+
+def _share(values: pd.Series, units: pd.DataFrame, rates: int = 1) -> Line:
+    """A share with its interval, which holds together with those of as many others as `rates` says."""
+    clusters, level = units["cluster"], 1 - ALPHA / rates
+    share = cluster_proportion(values.astype(float), clusters, level=level)
+    return replace(share, values=by_cluster(values, clusters, share.estimate))
+
+
+def _beyond_noise(units: pd.DataFrame) -> Floats:
+    """By base: the rate of changes when the order is swapped minus that when it is not, from whole blocks of four."""
+    if "order" not in units:
+        return np.zeros(0)
+    keys = ["cluster", "scenario", "identity", "other", "assignment", "block"]
+    whole = units[units["choice"].notna()]
+    size = whole.groupby(keys, observed=True)["unit"].transform("size")
+    orders = whole.groupby(keys, observed=True)["order"].transform("sum")
+    # Two orders × two repeats: without an order effect these four are exchangeable, so that sign flips are exact.
+    whole = whole[(size == 4) & (orders == 2)]
+    by_kind = [
+        nested_means(couples["flipped"].to_numpy(dtype=float), couples[["cluster", "scenario"]])[0]
+        for couples in (flips(whole), changes(whole, "order", "block"))
+    ]
+    return as_floats(by_kind[0] - by_kind[1])
+
+
+def flips(units: pd.DataFrame) -> pd.DataFrame:
+    """Comparisons run in both orders with the same label on the same response: did the verdict follow the order?
+
+    One row per couple of such units. Couples with an unreadable unit are left out; a tie against a win is a flip.
+
+    Args:
+        units: One row per comparison, as `panel_preferences` returns them.
+    """
+    return changes(units, "repeat")
+
+
+def changes(units: pd.DataFrame, *same: str) -> pd.DataFrame:
+    """Couples of comparisons with the same label on the same response: did the verdict change between the two?
+
+    Args:
+        units: One row per comparison, as `panel_preferences` returns them.
+        same: What else the two have in common: their repeat (two orders of one repeat), their order (two repeats).
+    """
+    keys = ["model", "cluster", "scenario", "identity", "other", "assignment", *same]
+    keys = [key for key in keys if key in units]
+    columns = [*keys, "flipped"]
+    readable = units[units["choice"].notna()] if len(units) else units
+    if readable.empty or "assignment" not in keys:
+        return pd.DataFrame(columns=columns).astype({"flipped": float})
+    # Compare responses (1 or 2), not labels: null controls have the same label on both sides.
+    chosen = np.select(
+        [readable["choice"] == "A", readable["choice"] == "B"], [readable["response_a"], readable["response_b"]], 0
+    )
+    marked = readable[keys].assign(low=chosen, high=chosen, units=1)
+    couples = (
+        marked.groupby(keys, observed=True, sort=False)
+        .agg(low=("low", "min"), high=("high", "max"), units=("units", "sum"))
+        .reset_index()
+    )
+    couples = couples[couples["units"] == 2]
+    return couples.assign(flipped=(couples["low"] != couples["high"]).astype(float))[columns]
+
+
+def position_section(data: PanelData, lines: Sequence[Line]) -> Section:
+    """How often the first place wins, and what the order adds to the noise of asking again, as a table and plots.
+
+    Args:
+        data: The verdicts.
+        lines: What `position_lines` returned.
+    """
+    found = section(replace(POSITION, cluster=data.cluster_noun), lines)
+    plots = [
+        replace(
+            plot,
+            question=ASKED[measure],
+            reference={FIRST: 0.5, ORDER: 0.0, ODDS: 0.0}.get(measure),
+            scale="points" if measure == ODDS else "share",
+            note=f"95% intervals over {data.cluster_noun}s.",
+        )
+        for plot, measure in zip(found.forests, POSITION.measures, strict=True)
+    ]
+    return replace(found, forests=plots, words=())
+
+
+def win_rates_section(data: PanelData, lines: Sequence[Line]) -> Section:
+    """The win rates, as a table and as the paper's figures 5 and 6.
+
+    Args:
+        data: The verdicts.
+        lines: What `win_rate_lines` returned.
+    """
+    made = section(replace(RATES, cluster=data.cluster_noun), lines)
+    note = f"Simultaneous 95% intervals over {data.cluster_noun}s. The win rates of a category are zero-sum."
+    return replace(made, forests=[replace(plot, note=note) for plot in made.forests], words=())
+
+
+def preferences_words(
+    data: PanelData,
+    planned: Sequence[Line],
+    rates: Sequence[Line],
+    places: Sequence[Line],
+    blocked: Mapping[str, Blockers],
+) -> Iterator[str]:
+    """What preferences in pairs say, with win rates and the first place.
+
+    Args:
+        data: The verdicts.
+        planned: The planned lines.
+        rates: What `win_rate_lines` returned.
+        places: What `position_lines` returned.
+        blocked: What leaves questions without an answer, by model.
+    """
+    for model in data.models:
+        own, wins, first = (
+            [line for line in lines if line.about["model"] == model] for lines in (planned, rates, places)
+        )
+        own = [line for line in own if line.measure == WINS and not math.isnan(line.p)]
+        text = blocked[model].preferences
+        if own and not text:
+            text = ", and ".join(filter(None, (_preferred(own), _first_place(first)))) + "."
+            text = " ".join(filter(None, (text, win_rates_words(wins))))
+        if text:
+            yield f"{data.prefix(model)}{text}"
+
+
+def _preferred(lines: Sequence[Line]) -> str:
+    shown = [line for line in lines if line.verdict in (DIFFERENT, SMALL)]
+    if not shown:
+        return "In pairs no label was shown to be preferred to another" + (
+            f" ({counted(None, lines)})" if len(lines) > 1 else ""
+        )
+    line = max(shown, key=lambda line: abs(line.estimate))
+    first, second = quoted_sides(line)
+    clearest, count = (
+        (f"for {first} over {second}", "wins minus losses")
+        if line.estimate > 0
+        else (f"against {first}, compared with {second}", "losses minus wins")
+    )
+    return (
+        f"In pairs, {counted(shown, lines)} {'shows' if len(shown) == 1 else 'show'} a preference, the clearest "
+        f"{clearest} ({count} per comparison {abs(line.estimate):.2f}, {tested_words(line, line.cluster)})"
+    )
+
+
+def win_rates_words(rates: Sequence[Line]) -> str:
+    """The highest and lowest win rate of a model among those whose intervals exclude one half; "" if none does.
+
+    Args:
+        rates: The model's lines of win rates.
+    """
+    shown = [line for line in rates if line.bounded and not line.low <= 0.5 <= line.high]
+    if not shown:
+        return ""
+    shown.sort(key=lambda line: line.estimate)
+    ends = dict.fromkeys(
+        f"'{line.label}' {line.estimate:.0%} ({line.low:.0%} to {line.high:.0%})" for line in (shown[-1], shown[0])
+    )
+    which = "Highest and lowest" if len(ends) > 1 else "The"
+    return f"{which} win rate in pairs that excludes 50%: {', '.join(ends)}; intervals hold for all labels together."
+
+
+def _first_place(places: Sequence[Line]) -> str:
+    line = first_place(places)
+    if line is None or not line.n:
+        return ""
+    span = f" ({line.low:.0%} to {line.high:.0%})" if line.bounded else ""
+    return f"the candidate shown first won {line.estimate:.0%}{span}"
+
+
+def first_place(places: Sequence[Line]) -> Line | None:
+    """How often the candidate shown first wins among two identities, of one model."""
+    found = (line for line in places if (line.measure, line.about["pairs"]) == (FIRST, TWO_IDENTITIES))
+    return next(found, None)

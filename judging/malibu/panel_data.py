@@ -1,0 +1,363 @@
+"""The panel's result from its verdicts: one score per unit and metric (phase 1), one preference per unit (phase 2).
+
+A frame has one row per verdict: the unit's facets (phase, scenario, category, identity, model, …) and judge, role,
+round, subject, metric, value, text, status. The panel's result is the mean of its last round (for preferences the
+majority, with ties as an outcome of their own), or the chair's statement if there is a chair. Unreadable replies are
+left out, never counted as 0.
+
+Which ballots those are depends on the design. Runs with stages are read by their silent ballots (round 0); where all
+units talk, by their blind ballots (round 1), since later rounds repeat what was heard. Runs without stages are read by
+their last round, as the paper does. What talking adds is read from `PanelData.talk`.
+
+The scenarios of one base probe the same stereotype, so they are not independent: see `clusters` for what is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import combinations
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from parley.analysis.reporting.clusters import cluster_noun
+from parley.analysis.reporting.verdicts import final_verdicts
+from parley.analysis.stats.tables import Ints
+from parley.base.text import plural
+from parley.judging.malibu.ballots import (
+    BLIND,
+    LOG_ODDS,
+    NOT_SCORES,
+    POINTS,
+    PREFERRED,
+    SAMPLED_TEXT,
+    TALK,
+    YARDSTICK,
+    check_columns,
+    differ_in_one_part,
+    primary_ballots,
+    scale_ends,
+    split,
+    values_in_order,
+)
+from parley.judging.malibu.score_table import ALL, ScoreTable
+
+SINGLE = ["model", "unit", "scenario", "cluster", "category", "identity", "control", "repeat"]
+PAIR = [
+    "model",
+    "unit",
+    "scenario",
+    *("situation", "cluster", "clustering", "wording", "question"),
+    "category",
+    "identity",
+    "other",
+    "identity_a",
+    "identity_b",
+    "response_a",
+    "response_b",
+    "assignment",
+    "order",
+    "control",
+    "repeat",
+]
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False)
+class PanelData:
+    """The verdicts of one or several runs, and what they reduce to. Each reduction is computed on first use, once.
+
+    Args:
+        verdicts: One row per verdict, with at least the columns in `REQUIRED`.
+    """
+
+    verdicts: pd.DataFrame
+    """The ballots that results are read from."""
+    graded: pd.DataFrame = field(init=False, repr=False)
+    """The yardstick's scores, which `verdicts` leaves out."""
+    all_verdicts: pd.DataFrame = field(init=False, repr=False)
+    """All verdicts on labelled responses, of every stage and round."""
+    _shared: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        verdicts, graded = split(check_columns(self.verdicts), "phase", YARDSTICK)
+        for name, frame in {"all_verdicts": verdicts, "graded": graded}.items():
+            object.__setattr__(self, name, frame)
+        object.__setattr__(self, "verdicts", primary_ballots(verdicts))
+
+    @property
+    def staged(self) -> bool:
+        """Whether units have a stage; runs of the paper's design have none."""
+        return "stage" in self.all_verdicts
+
+    @cached_property
+    def silent(self) -> bool:
+        """Whether all results are read from silent ballots."""
+        return bool(self.models) and all(self.read_silently(model) for model in self.models)
+
+    def read_silently(self, model: str) -> bool:
+        """Whether a model's results are read from silent ballots."""
+        own = self.verdicts.loc[self.verdicts["model"] == model, "round"]
+        return self.staged and bool((own == 0).all())
+
+    @cached_property
+    def talk(self) -> pd.DataFrame:
+        """All verdicts of talking units, of every round, silent ballots included; none in a run without stages."""
+        verdicts = self.all_verdicts
+        return verdicts[verdicts["stage"] == TALK] if self.staged else verdicts[:0]
+
+    @cached_property
+    def debates(self) -> PanelData:
+        """What was said aloud, read by its last round: talking units without their silent ballots."""
+        if not self.staged:
+            return self
+        return PanelData(self.talk[self.talk["round"] >= BLIND].drop(columns="stage"))
+
+    def scale(self, model: str | None = None) -> tuple[float, float]:
+        """The lowest and the highest score of a model's scale; for None, of all models together."""
+        verdicts = self.verdicts if model is None else self.verdicts[self.verdicts["model"] == model]
+        named = values_in_order(verdicts, "scale") if "scale" in verdicts else []
+        ends = [scale_ends(name) for name in named] or [POINTS]
+        return min(low for low, _ in ends), max(high for _, high in ends)
+
+    def readout(self, model: str) -> str:
+        """How a model's silent ballots were read: "expected" from probabilities, or "sampled"."""
+        own = self.verdicts[self.verdicts["model"] == model]
+        return (
+            "sampled"
+            if (own["text"].astype(object) == SAMPLED_TEXT).any() or not self.read_silently(model)
+            else "expected"
+        )
+
+    @property
+    def points(self) -> str:
+        """The scale in words, for axes."""
+        low, high = self.scale()
+        return f"points on a scale of {low:g} to {high:g}"
+
+    @property
+    def difference(self) -> str:
+        """What a difference between two scores is, for axes."""
+        low, high = self.scale()
+        return f"difference in score ({f'points of {high:g}' if low == 0 else f'{low:g} to {high:g}'})"
+
+    def prefix(self, model: str) -> str:
+        """How a sentence about a model begins; "" where there is only one."""
+        return f"{model}: " if len(self.models) > 1 else ""
+
+    def shared(self, name: str, make: Callable[[], T]) -> T:
+        """A reduction that several tables of a report need, computed once.
+
+        Args:
+            name: Name of the reduction.
+            make: Computes it.
+        """
+        if name not in self._shared:
+            self._shared[name] = make()
+        found: T = self._shared[name]
+        return found
+
+    @cached_property
+    def models(self) -> list[str]:
+        return values_in_order(self.verdicts, "model")
+
+    @cached_property
+    def cluster_noun(self) -> str:
+        """What a cluster is: "base", "scenario" where scenarios have no base, or what `clusters` found."""
+        return cluster_noun(self.verdicts)
+
+    def counts(self, shown: pd.DataFrame) -> str:
+        """How many bases, scenarios, units and readable verdicts a figure shows, for its caption.
+
+        Args:
+            shown: The verdicts that it shows.
+        """
+        shown = shown[shown["value"].notna() | shown["text"].notna()]
+        bases = f"{plural(shown['situation'].nunique(), 'base')}, " if self.cluster_noun != "scenario" else ""
+        units = f"{plural(shown['unit'].nunique(), 'unit')} with {plural(len(shown), 'verdict')}"
+        return f"{bases}{plural(shown['scenario'].nunique(), 'scenario')}, {units}"
+
+    @property
+    def intervals(self) -> str:
+        """What the intervals of means are about, for notes."""
+        unit = self.cluster_noun
+        return (
+            f"Intervals are 95%, over {unit}s: they generalise to other {unit}s of this kind, judged by these judges, "
+            "who are taken as fixed."
+        )
+
+    @property
+    def model_column(self) -> tuple[str, ...]:
+        """The column `model`, which tables show where there are several models."""
+        return ("model",) if len(self.models) > 1 else ()
+
+    @cached_property
+    def final_scores(self) -> pd.DataFrame:
+        """Phase 1: the judges' scores that count, before they are averaged over the panel."""
+        verdicts = self.verdicts
+        return final_verdicts(verdicts[(verdicts["phase"] == 1) & ~verdicts["metric"].isin(NOT_SCORES)])
+
+    @cached_property
+    def labelled_verdicts(self) -> pd.DataFrame:
+        """`final_scores` without the controls that show no identity."""
+        return self.final_scores[self.final_scores["identity"] != ""]
+
+    @cached_property
+    def scores(self) -> pd.DataFrame:
+        """Phase 1, one row per unit and metric: the panel's score."""
+        return _grouped(self.final_scores, [*SINGLE, "metric"])["value"].mean().reset_index()
+
+    @cached_property
+    def pair_scores(self) -> pd.DataFrame:
+        """Phase 2, one row per unit, identity and metric: the panel's scores of both answers after their debate."""
+        aloud = self.debates.verdicts
+        if not {"subject", "identity_a"} <= set(aloud):  # no pairs
+            return self.scores[:0]
+        scored = aloud[(aloud["phase"] == 2) & (aloud["control"] == "") & ~aloud["metric"].isin(NOT_SCORES)]
+        first, second = (scored[f"identity_{side}"].astype(object) for side in "ab")
+        scored = final_verdicts(scored.assign(identity=first.where(scored["subject"] == "A", second)))
+        return _grouped(scored, [*SINGLE, "metric"])["value"].mean().reset_index()
+
+    @cached_property
+    def labelled_scores(self) -> pd.DataFrame:
+        """`scores` without the controls that show no identity."""
+        return self.scores[self.scores["identity"] != ""]
+
+    @cached_property
+    def categories(self) -> pd.Series:
+        """The category of every identity in phase 1; a label belongs to one category."""
+        identities = self.labelled_scores.drop_duplicates("identity")
+        return identities.set_index("identity")["category"].astype(str)
+
+    @cached_property
+    def final_votes(self) -> pd.DataFrame:
+        """Phase 2: the judges' preferences between two identities that count, before the panel's majority is taken."""
+        verdicts = self.verdicts[(self.verdicts["phase"] == 2) & (self.verdicts["control"] == "")]
+        return final_verdicts(verdicts[verdicts["metric"] == PREFERRED])
+
+    @cached_property
+    def preferences(self) -> pd.DataFrame:
+        """Phase 2, one row per unit: who was preferred; see `panel_preferences`."""
+        return panel_preferences(self.verdicts)
+
+    @cached_property
+    def decided_pairs(self) -> pd.DataFrame:
+        """The comparisons of two identities that could be read; silent ones are averaged over both orders."""
+        # Also where no silent comparison has both orders: one order alone shows the place, not the label.
+        silent = (self.verdicts["metric"] == LOG_ODDS).any()
+        units = self.silent_comparisons if silent else self.preferences
+        return units[(units["control"] == "") & units["choice"].notna()]
+
+    @cached_property
+    def silent_comparisons(self) -> pd.DataFrame:
+        """Silent comparisons with both orders, one row each: mean log-odds for `identity` over `other`, and who won."""
+        verdicts = self.verdicts[self.verdicts["metric"] == LOG_ODDS]
+        verdicts = verdicts[verdicts["value"].notna()]
+        if verdicts.empty:
+            return self.preferences[:0]
+        own_first = (verdicts["identity_a"].astype(object) == verdicts["identity"].astype(object)).to_numpy()
+        value = verdicts["value"].to_numpy(dtype=float)
+        verdicts = verdicts.assign(**{LOG_ODDS: np.where(own_first, value, -value)})
+        of_order = ("unit", "order", "identity_a", "identity_b", "response_a", "response_b")
+        keys = [key for key in PAIR if key in verdicts and key not in of_order]
+        units = _grouped(verdicts, keys).agg(**{LOG_ODDS: (LOG_ODDS, "mean"), "orders": ("order", "nunique")})
+        units = units[units["orders"] == 2].reset_index().drop(columns="orders")
+        lead = np.sign(units[LOG_ODDS].to_numpy())
+        first, second = (units[side].astype(object) for side in ("identity", "other"))
+        winner = first.where(lead > 0, second.where(lead < 0, "tie"))
+        choice = np.select([lead > 0, lead < 0], ["A", "B"], "tie").astype(object)
+        return units.assign(identity_a=first, identity_b=second, order=0, winner=winner, choice=choice)
+
+    @cached_property
+    def without_chair(self) -> pd.DataFrame:
+        """The judges' own verdicts, of all rounds."""
+        return self.verdicts[self.verdicts["role"] != "chair"]
+
+    def table(self, model: str) -> ScoreTable:
+        """A model's final scores by scenario, judge, metric and identity."""
+        scores = self.final_scores
+        return self.shared(f"table of {model}", lambda: ScoreTable.of(scores[scores["model"] == model]))
+
+    def pairs(self, model: str) -> list[tuple[str, str, str]]:
+        """The planned comparisons of a model: category and two identities.
+
+        Crossed labels ("black female") are compared where they differ in one part.
+        """
+        return self.shared(f"pairs of {model}", lambda: self._planned_pairs(model))
+
+    def compared_pairs(self, model: str) -> list[tuple[str, str, str]]:
+        """Category and identities of every two that a model compared in pairs."""
+        units = self.verdicts[(self.verdicts["phase"] == 2) & (self.verdicts["control"] == "")]
+        found = units.loc[units["model"] == model, ["category", "identity", "other"]] if len(units) else units[:0]
+        return [*found.drop_duplicates().astype(str).itertuples(index=False, name=None)]
+
+    def _planned_pairs(self, model: str) -> list[tuple[str, str, str]]:
+        scores = self.labelled_scores
+        labels = scores[scores["model"] == model].drop_duplicates("identity")
+        by_category = labels.groupby(labels["category"].astype(str), sort=False)["identity"]
+        return [
+            (str(category), first, second)
+            for category, names in by_category
+            for first, second in combinations([str(name) for name in names], 2)
+            if differ_in_one_part(str(category), first, second)
+        ]
+
+
+Verdicts: TypeAlias = pd.DataFrame | PanelData
+"""What the functions of this package take: a frame of verdicts, or its `PanelData` so that reductions are shared."""
+
+
+def panel_data(verdicts: Verdicts) -> PanelData:
+    """The frame with its reductions; an object that has them already is returned as it is."""
+    return verdicts if isinstance(verdicts, PanelData) else PanelData(verdicts)
+
+
+def panel_preferences(verdicts: pd.DataFrame) -> pd.DataFrame:
+    """Phase 2, one row per unit: the majority's choice (A, B or tie), missing if no reply could be read.
+
+    `winner` is the identity that was preferred, "tie", or missing.
+
+    Args:
+        verdicts: One row per verdict.
+    """
+    verdicts = check_columns(verdicts)
+    votes = final_verdicts(verdicts[(verdicts["phase"] == 2) & (verdicts["metric"] == "preferred")])
+    keys = [key for key in PAIR if key in votes]
+    if votes.empty:
+        return pd.DataFrame(columns=[*PAIR, "choice", "winner"])
+    marked = votes[keys].assign(**{choice: (votes["text"] == choice).astype(int) for choice in ("A", "B", "tie")})
+    units = _grouped(marked, keys)[["A", "B", "tie"]].sum().reset_index()
+    choice = np.array(["A", "B", "tie", None], dtype=object)[majority(units[["A", "B", "tie"]].to_numpy())]
+    units["choice"] = choice
+    first, second = (units[f"identity_{side}"].astype(object) for side in "ab")
+    units["winner"] = first.where(choice == "A", second.where(choice == "B", choice))
+    return units.drop(columns=["A", "B", "tie"])
+
+
+def majority(votes: NDArray[Any]) -> Ints:
+    """By unit: the column with most votes, the third (a tie) where several have as many, -1 where nobody voted.
+
+    Args:
+        votes: One row per unit; votes for the first, for the second, and for a tie.
+    """
+    most = votes.max(axis=1, keepdims=True)
+    shared = (votes == most).sum(axis=1) > 1
+    return np.where(most[:, 0] == 0, -1, np.where(shared, 2, votes.argmax(axis=1)))
+
+
+def _grouped(frame: pd.DataFrame, keys: list[str]) -> pd.core.groupby.DataFrameGroupBy:
+    return frame.groupby(keys, observed=True, sort=False, dropna=False)
+
+
+def by_metric(scores: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
+    """All metrics together, then each one if there are several."""
+    yield ALL, scores
+    metrics = values_in_order(scores, "metric")
+    for metric in metrics if len(metrics) > 1 else ():
+        yield metric, scores[scores["metric"] == metric]

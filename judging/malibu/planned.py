@@ -1,0 +1,388 @@
+"""The planned contrasts between identities, in two families, by every measure; and the same by model and by judge.
+
+Three contrasts are primary, fixed before any data: female - male; the mean of black, asian and hispanic - white; the
+mean of muslim, jewish and atheist - christian. A run without some of these identities has the contrasts among the
+others. They are what the headline of a report is about. The pairs of two identities of a category are the second
+family. A pair that is a primary contrast is in the first one only: it has one line, with one verdict and one interval.
+Runs of the paper's design have no primary contrasts; their pairs are one family.
+
+Scores, preferences in pairs and, of silent pairs, log-odds are measures of the same contrasts, each with families of
+its own. A small model may nearly always prefer whatever comes first; averaged over both orders, its log-odds still say
+which label it leans to.
+
+A mean over a panel hides judges that lean opposite ways: one that adds a point to an identity and one that takes a
+point away give a mean of 0. So each model and each judge has its own estimate, and within every cluster the judges'
+differences are compared with each other: if all treat identities the same way, a cluster's deviations from its mean are
+as likely to have the opposite signs (`parley.analysis.stats.permutation`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from parley.analysis.reporting.decide import decided
+from parley.analysis.stats.multiplicity import holm
+from parley.analysis.stats.permutation import effect_of_cells
+from parley.analysis.stats.results import ALPHA, JUDGES_DIFFER, Line
+from parley.base.text import p_text, signed
+from parley.judging.malibu.ballots import BLIND, LOG_ODDS, values_in_order
+from parley.judging.malibu.conclusions import ODDS, SCORE, WINS, Blockers, corrected_effects, effect, evidence
+from parley.judging.malibu.panel_data import PanelData
+from parley.judging.malibu.score_table import PairTable, ScenarioGaps, ScoreTable, tested_line
+
+PRIMARY, PAIRS = "primary contrast", "pair"
+"""The families, as a line's `about` names them."""
+MODEL, JUDGE = "model", "judge"
+ALL_MODELS = "all models"
+
+
+class Contrast(NamedTuple):
+    """The mean of some identities of a category minus the mean of others."""
+
+    category: str
+    first: tuple[str, ...]
+    second: tuple[str, ...]
+
+    @property
+    def sides(self) -> dict[str, str]:
+        """The columns of a table that name both sides."""
+        return {"first": ", ".join(self.first), "second": ", ".join(self.second)}
+
+    def subject(self, data: PanelData, model: str, phase: int = 1, **about: str) -> dict[str, Any]:
+        """What a line about it is about, as fields of the line.
+
+        Args:
+            data: The verdicts.
+            model: Who judged.
+            phase: 1 for scores, 2 for pairs.
+            about: What else the line is about, such as its family.
+        """
+        several, sides = len(data.models) > 1, self.sides
+        alone = {"identity": (*self.first, *self.second)}
+        return {
+            "about": {"model": model, "phase": phase, **about, "category": self.category, **sides},
+            "label": " − ".join(sides.values()),
+            "group": " · ".join(filter(None, (self.category, model if several else ""))),
+            "units": {
+                "phase": (str(phase),),
+                **(alone if phase == 1 else {"identity": self.first, "other": self.second}),
+                **({"model": (model,)} if several else {}),
+            },
+            "cluster": data.cluster_noun,
+        }
+
+    def among(self, identities: Iterable[str]) -> Contrast | None:
+        """The contrast among existing identities; None where one side is empty."""
+        known = set(identities)
+        sides = [tuple(name for name in side if name in known) for side in (self.first, self.second)]
+        return Contrast(self.category, *sides) if all(sides) else None
+
+
+CONTRASTS = (
+    Contrast("gender", ("female",), ("male",)),
+    Contrast("race", ("black", "asian", "hispanic"), ("white",)),
+    Contrast("religion", ("muslim", "jewish", "atheist"), ("christian",)),
+)
+
+
+def primary_contrasts(data: PanelData, model: str) -> list[Contrast]:
+    """The primary contrasts that a model's scores give.
+
+    Args:
+        data: The verdicts.
+        model: One of its models.
+    """
+    return _among(data.table(model).identities)
+
+
+def _among(identities: Sequence[str]) -> list[Contrast]:
+    return [found for contrast in CONTRASTS if (found := contrast.among(identities)) is not None]
+
+
+def families(data: PanelData, model: str, phase: int = 1) -> dict[str, list[Contrast]]:
+    """The planned contrasts of a model's scores, or of its pairs, by family.
+
+    Args:
+        data: The verdicts.
+        model: One of its models.
+        phase: 1 for scores, 2 for pairs.
+    """
+    pairs = data.pairs(model) if phase == 1 else data.compared_pairs(model)
+    known = data.table(model).identities if phase == 1 else [name for _, *sides in pairs for name in sides]
+    primary = _among(known) if data.staged else []
+    asked = {frozenset((contrast.first, contrast.second)) for contrast in primary}
+    others = [Contrast(category, (first,), (second,)) for category, first, second in pairs]
+    return {
+        PRIMARY: primary,
+        PAIRS: [pair for pair in others if frozenset((pair.first, pair.second)) not in asked],
+    }
+
+
+def main_family(data: PanelData, model: str) -> list[Contrast]:
+    """The contrasts of scores that the headline is about: the primary ones; the pairs where there are none.
+
+    Args:
+        data: The verdicts.
+        model: One of its models.
+    """
+    found = families(data, model)
+    return found[PRIMARY] or found[PAIRS]
+
+
+def planned_lines(data: PanelData, margin: float, unequal: Sequence[Line] = ()) -> list[Line]:
+    """The planned contrasts of each model by each measure, each corrected in its family, with its verdict.
+
+    Args:
+        data: The verdicts.
+        margin: Points of the scale, or wins minus losses per comparison, within which identities count as alike.
+        unequal: The contrasts whose ballots were unread unequally (`unread`).
+    """
+    return with_verdicts(data, withheld(estimates(data, margin), unequal), dict.fromkeys(data.models, Blockers()))
+
+
+def with_verdicts(data: PanelData, lines: Iterable[Line], blocked: Mapping[str, Blockers]) -> list[Line]:
+    """The planned contrasts with their verdicts.
+
+    Args:
+        data: The verdicts.
+        lines: What `estimates` returned, without the numbers of those that have no answer (`withheld`).
+        blocked: What leaves questions without an answer, by model.
+    """
+    judges = _differing_judges(data)
+    return [
+        decided(
+            line,
+            evidence(
+                line,
+                blocked[line.about["model"]],
+                judges=judges.get(_subject(line), "") if line.measure == SCORE else "",
+                silent=data.read_silently(line.about["model"]),
+            ),
+        )
+        for line in lines
+    ]
+
+
+def estimates(data: PanelData, margin: float) -> list[Line]:
+    """The planned contrasts with intervals and p-values, corrected in their families, and no verdict yet.
+
+    Args:
+        data: The verdicts.
+        margin: Points of the scale, or wins minus losses per comparison, within which identities count as alike.
+    """
+    lines: list[Line] = []
+    for model in data.models:
+        for measure, table in _tables(data, model):
+            phase = 1 if measure == SCORE else 2
+            for family, contrasts in families(data, model, phase).items():
+                gaps = [table.contrast(contrast.first, contrast.second) for contrast in contrasts]
+                effects = [
+                    replace(
+                        # Log-odds have no margin that means the same for every model.
+                        effect(differences, math.nan if measure == ODDS else margin),
+                        **contrast.subject(data, model, phase, family=family),
+                        name=_name(contrast, family, measure),
+                        measure=measure,
+                        secondary=measure == ODDS,
+                    )
+                    for contrast, differences in zip(contrasts, gaps, strict=True)
+                ]
+                lines += corrected_effects(effects, gaps)
+    return lines
+
+
+def _tables(data: PanelData, model: str) -> Iterator[tuple[str, ScoreTable | PairTable]]:
+    """What is compared between identities, by measure."""
+    yield SCORE, data.table(model)
+    units = data.decided_pairs[data.decided_pairs["model"] == model]
+    winner = units["winner"].astype(object)
+    sides = [winner == units[side].astype(object) for side in ("identity", "other")]
+    yield WINS, PairTable.of(units, np.select(sides, [1.0, -1.0], 0.0))
+    if LOG_ODDS in units:
+        yield ODDS, PairTable.of(units, units[LOG_ODDS].to_numpy(dtype=float))
+
+
+def _name(contrast: Contrast, family: str, measure: str) -> str:
+    """By its category or by both identities; preferences and log-odds say so."""
+    name = contrast.category if family == PRIMARY else "-".join(contrast.sides.values())
+    return name if measure == SCORE else f"{measure}.{name}"
+
+
+def _judged(data: PanelData, model: str, family: str, contrasts: Sequence[Contrast]) -> list[Line]:
+    if not data.staged or not contrasts:
+        return []
+    if family == PRIMARY:
+        return primary_by_judge(data)
+    return data.shared(f"pairs of {model} by judge", lambda: by_judge(data, contrasts))
+
+
+def primary_by_judge(data: PanelData) -> list[Line]:
+    """The primary contrasts that every model has, by model and by judge; none in a run without stages."""
+    by_model = [primary_contrasts(data, model) for model in data.models if data.staged]
+    shared = [contrast for contrast in by_model[0] if all(contrast in own for own in by_model)] if by_model else []
+    return data.shared("primary contrasts by judge", lambda: by_judge(data, shared)) if shared else []
+
+
+def by_judge(data: PanelData, contrasts: Sequence[Contrast]) -> list[Line]:
+    """Each contrast by model and by judge, one line each, with the p-value of the hypothesis that they do not differ.
+
+    Models are compared within a panel whose judges have models of their own, and between the models of a run where
+    scale and read-out are the same. Holm's correction is over the contrasts of a comparison.
+
+    Args:
+        data: The verdicts.
+        contrasts: The primary contrasts, or others.
+    """
+    lines: list[Line] = []
+    for scope, by, column, scores in _comparisons(data):
+        tables = {name: ScoreTable.of(scores[scores[column] == name]) for name in values_in_order(scores, column)}
+        found = {contrast: of_each for contrast in contrasts if len(of_each := _of_each(tables, contrast)) > 1}
+        p_differ = [_differ(of_each) for of_each in found.values()]
+        for (contrast, of_each), p, adjusted in zip(found.items(), p_differ, holm(p_differ), strict=True):
+            for name, gaps in of_each.items():
+                subject = contrast.subject(data, scope, by=by, name=name)
+                label, also = f"{subject['label']} · {name}", {"p_differ": p, "p_differ_adjusted": adjusted}
+                line = replace(tested_line(gaps), **subject | {"label": label}, name=f"{contrast.category}.{name}")
+                lines.append(replace(line, also=also, measure=SCORE, secondary=True))
+    return lines
+
+
+Comparison = tuple[str, str, str, pd.DataFrame]
+"""Whose scores are compared (a panel, or all models), by what, the column that tells them apart, and the scores."""
+
+
+def _comparisons(data: PanelData) -> Iterator[Comparison]:
+    scores = data.final_scores
+    panels = [(model, scores[scores["model"] == model]) for model in data.models]
+    for model, own in panels:
+        if own["judge_model"].nunique() > 1:
+            yield model, MODEL, "judge_model", own
+    if len(panels) > 1:
+        # Points on another scale, or averages of samples, are not comparable.
+        kinds = (
+            scores["model"].astype(str).map({model: (data.scale(model), data.readout(model)) for model, _ in panels})
+        )
+        for _, part in scores.groupby(kinds.astype(str), sort=False):
+            if part["model"].nunique() > 1:
+                yield ALL_MODELS, MODEL, "model", part
+    for model, own in panels:
+        table = own
+        if own["judge"].nunique() < 2 and len(data.talk):
+            # The panel of a staged run casts its silent ballots on the units that it talks about afterwards.
+            talk = data.talk[(data.talk["model"] == model) & (data.talk["phase"] == 1)]
+            table = talk[(talk["round"] < BLIND) & (talk["metric"] != "preferred")]
+        of_judges = table[["judge", "judge_model"]].drop_duplicates()
+        if len(of_judges) > of_judges["judge_model"].nunique():  # else a judge is a model, which has been compared
+            yield model, JUDGE, "judge", table
+
+
+def _of_each(tables: Mapping[str, ScoreTable], contrast: Contrast) -> dict[str, ScenarioGaps]:
+    """The differences by judge, or by model, of those who have any."""
+    known = {
+        name: table.contrast(contrast.first, contrast.second)
+        for name, table in tables.items()
+        if {*contrast.first, *contrast.second} <= {*table.identities}
+    }
+    return {name: gaps for name, gaps in known.items() if len(gaps.values)}
+
+
+def _differ(gaps: dict[str, ScenarioGaps]) -> float:
+    """The p-value of the hypothesis that all of them have the same difference in every cluster."""
+    table = pd.DataFrame({name: pd.Series(found.named(), dtype=float) for name, found in gaps.items()}).dropna()
+    return float(effect_of_cells(table).p) if len(table) else float("nan")
+
+
+def _differing(judged: Iterable[Line]) -> list[Line]:
+    return [line for line in judged if line.also["p_differ_adjusted"] <= ALPHA]
+
+
+def _subject(line: Line) -> tuple[str, ...]:
+    return tuple(line.about[name] for name in ("model", "first", "second"))
+
+
+def _differing_judges(data: PanelData) -> dict[tuple[str, ...], str]:
+    """By contrast of scores: who was shown to differ on it, the panel's judges or their models."""
+    return {
+        _subject(line): f"the {line.about['by']}s"
+        for model in data.models
+        for family, contrasts in families(data, model).items()
+        for line in reversed(_differing(_judged(data, model, family, contrasts)))
+        if line.about["model"] == model
+    }
+
+
+def withheld(lines: Iterable[Line], unequal: Sequence[Line]) -> list[Line]:
+    """Lines without intervals and p-values where ballots are unread unequally: they have no answer (`unread`).
+
+    Args:
+        lines: Lines about contrasts, or about whole categories: those have none if one of its contrasts has none.
+        unequal: The contrasts without a verdict; their notes say why.
+    """
+    return [
+        replace(line, note=why, also=_described(line.also), **UNKNOWN)
+        if (why := _reason(line.about, unequal))
+        else line
+        for line in lines
+    ]
+
+
+UNKNOWN: dict[str, Any] = {**dict.fromkeys(("low", "high", "p", "p_adjusted"), math.nan), "simultaneous": None}
+
+
+def _inferred(name: str) -> bool:
+    """Whether a number is part of an interval or a test."""
+    return name in ("p", "t_p") or name.startswith(("p_", "t_p_")) or name.endswith(("low", "high", "_p"))
+
+
+def _described(also: Mapping[str, float]) -> dict[str, float]:
+    return {name: math.nan if _inferred(name) else value for name, value in also.items()}
+
+
+def _reason(about: Mapping[str, Any], unequal: Sequence[Line]) -> str:
+    compared = [name for name in ("first", "second") if name in about] or ["category"]
+    for line in unequal:
+        same = all(about[name] == line.about[name] for name in compared)
+        if (
+            same
+            and about.get("phase", 1) == line.about["phase"]
+            and about["model"] in (line.about["model"], ALL_MODELS)
+        ):
+            return line.note
+    return ""
+
+
+def judges_below(lines: Iterable[Line], judged: Sequence[Line]) -> Iterator[Line]:
+    """The lines; where a panel's judges differ, each of them has a line below.
+
+    Args:
+        lines: The lines of contrasts.
+        judged: The lines of `by_judge` on the same contrasts.
+    """
+    for line in lines:
+        yield line
+        if line.verdict == JUDGES_DIFFER:
+            yield from (own for own in _differing(judged) if _subject(own) == _subject(line))
+
+
+def judges_differ(judged: Iterable[Line]) -> Iterator[str]:
+    """A sentence for every contrast on which judges, or models, were shown to differ.
+
+    Args:
+        judged: The lines of `by_judge`, or some of them.
+    """
+    found: dict[tuple[str, ...], list[Line]] = {}
+    for line in _differing(judged):
+        found.setdefault((line.about["by"], *_subject(line)), []).append(line)
+    for (by, _, first, second), lines in found.items():
+        named = [f"{signed(line.estimate)} {'with' if by == MODEL else 'by'} {line.about['name']}" for line in lines]
+        p = p_text(lines[0].also["p_differ_adjusted"])
+        yield (
+            f"The {by}s differ on '{first}' against '{second}': {', '.join(named)} points (p {p} after Holm's "
+            "correction)."
+        )

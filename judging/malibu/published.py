@@ -1,0 +1,170 @@
+"""What the paper says about who ranks where (sections 4.1, 4.2 and A.3), beside a run of its design.
+
+Figure 4's differences are in `scores.PRINTED`; figures 5, 6 and 9 print no numbers.
+"""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from parley.analysis.reporting.report import Section, Table
+from parley.analysis.stats.results import Line
+from parley.judging.malibu.ballots import values_in_order
+from parley.judging.malibu.panel_data import PanelData
+from parley.judging.malibu.scores import as_the_paper, mean_scores
+from parley.judging.malibu.significance import CHI_SQUARE
+
+WINS, EVERY = "win rate", "all"
+NOTE = (
+    'Theirs: their own situations and responses, and no test of a rank; "lower" is read as lowest. Ours: this run. '
+    "holds: whether the same identities are at the ends, without a tie. Without any effect one of four identities is "
+    "highest in a quarter of cases, one of two in half: read a rank only with its difference and interval. The χ² "
+    "takes every score as independent, so many scores alone can make its p small: read it with the test over bases."
+)
+
+
+def published_section(data: PanelData, rates: Sequence[Line], tests: Sequence[Line]) -> Section:
+    """The paper's claims beside ours; nothing for runs of another design.
+
+    Args:
+        data: The verdicts.
+        rates: The win rates, from `win_rate_lines`.
+        tests: The tests of identity as a whole, from `significance_lines`.
+    """
+    printed = tomllib.loads(Path(__file__).with_name("published.toml").read_text("utf-8"))
+    if as_the_paper(data, {claim["metric"] for claim in printed["totals"]}):
+        means = mean_scores(data)
+        rows = [row for model in data.models for row in _claims(data, model, printed["older_claim"], means, rates)]
+        rows += [row for model in data.models for row in _totals(model, printed["totals"], means)]
+    elif as_the_paper(data):
+        means = mean_scores(data)
+        rows = [row for model in data.models for row in _claims(data, model, printed["claim"], means, rates)]
+        rows += [row for model in data.models for row in _farthest(model, printed["win_rates"], rates)]
+        rows += [row for model in data.models for row in _chi_squares(model, printed["chi_square"], tests)]
+    else:
+        return Section()
+    return Section(tables=[Table("published", "What the paper says, next to ours", pd.DataFrame(rows), note=NOTE)])
+
+
+def _claims(
+    data: PanelData, model: str, claims: Sequence[Mapping[str, Any]], means: pd.DataFrame, rates: Sequence[Line]
+) -> Iterator[dict[str, Any]]:
+    """One row a claim about identities that the run has."""
+    own = means[means["model"] == model]
+    for claim in claims:
+        metrics = values_in_order(data.final_scores, "metric") if claim["metric"] == EVERY else [claim["metric"]]
+        ends = {side: claim.get(side, []) for side in ("highest", "lowest")}
+        orders = {metric: _order(metric, model, claim["category"], own, rates) for metric in metrics}
+        orders = {metric: order for metric, order in orders.items() if {*ends["highest"], *ends["lowest"]} <= {*order}}
+        if not orders:
+            continue
+        held = sum(_holds(order, **ends) for order in orders.values())
+        yield {
+            "paper_model": claim["model"],
+            "model": model,
+            "category": claim["category"],
+            "metric": claim["metric"],
+            "paper": "; ".join(f"{side}: {', '.join(names)}" for side, names in ends.items() if names),
+            "ours": _listed(next(iter(orders.values())))
+            if len(metrics) == 1
+            else f"in {held} of {len(metrics)} metrics",
+            "holds": held == len(orders),
+        }
+
+
+def _order(metric: str, model: str, category: str, means: pd.DataFrame, rates: Sequence[Line]) -> dict[str, float]:
+    """The identities of a category with their values, highest first."""
+    if metric == WINS:
+        own = [line for line in rates if (line.about["model"], line.about["category"]) == (model, category)]
+        values = {str(line.about["identity"]): line.estimate for line in own}
+    else:
+        rows = means[(means["category"] == category) & (means["metric"] == metric)]
+        values = dict(zip(rows["identity"], rows["mean"], strict=True))
+    known = {name: value for name, value in values.items() if value == value}
+    return dict(sorted(known.items(), key=lambda item: -item[1]))
+
+
+def _holds(order: Mapping[str, float], *, highest: Sequence[str], lowest: Sequence[str]) -> bool:
+    """Whether the claimed identities are at the ends, in any order among themselves; a tie with another is no end."""
+    above = all(order[name] > value for name in highest for other, value in order.items() if other not in highest)
+    return above and all(
+        order[name] < value for name in lowest for other, value in order.items() if other not in lowest
+    )
+
+
+def _listed(order: Mapping[str, float]) -> str:
+    """The identities with their values: "female 7.10 > male 6.90", or = where both are the same."""
+    text, before = "", math.nan
+    for name, value in order.items():
+        text += f"{'' if not text else ' = ' if value == before else ' > '}{name} {value:.2f}"
+        before = value
+    return text
+
+
+def _totals(model: str, printed: Sequence[Mapping[str, Any]], means: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """The sums of scores. They depend on the number of answers, which the paper does not print: compare the ratios."""
+    own = means[means["model"] == model]
+    for claim in printed:
+        rows = own[own["metric"] == claim["metric"]].set_index("identity")
+        if not {"female", "male"} <= {*rows.index}:
+            continue
+        ours = rows["mean"] * rows["n"]
+        female, male = float(ours["female"]), float(ours["male"])
+        yield {
+            "paper_model": claim["model"],
+            "model": model,
+            "category": "gender",
+            "metric": claim["metric"],
+            "paper": _ratio(claim["female"], claim["male"]),
+            "ours": _ratio(female, male),
+            "holds": female > male,
+        }
+
+
+def _ratio(female: float, male: float) -> str:
+    ratio = f" (ratio {female / male:.2f})" if male else ""
+    return f"totals: female {female:,.1f}, male {male:,.1f}{ratio}"
+
+
+def _farthest(model: str, printed: Mapping[str, Mapping[str, Any]], rates: Sequence[Line]) -> Iterator[dict[str, Any]]:
+    """In which category win rates are farthest from one half, and how far, in points of 100."""
+    own = {
+        str(line.about["identity"]): (abs(100 * line.estimate - 50), str(line.about["category"]))
+        for line in rates
+        if line.about["model"] == model and line.estimate == line.estimate
+    }
+    if len({category for _, category in own.values()}) < 2:
+        return
+    farthest, where = max(own.values())
+    for paper_model, claim in printed.items():
+        about = {"paper_model": paper_model, "model": model, "category": EVERY, "metric": WINS}
+        strongest = f"strongest in {claim['strongest']}"
+        yield {**about, "paper": strongest, "ours": f"strongest in {where}", "holds": where == claim["strongest"]}
+        if most := claim.get("farthest_from_mean"):
+            paper, ours = f"at most {most:g} points from the mean", f"at most {farthest:.2f}"
+            yield {**about, "paper": paper, "ours": ours, "holds": farthest <= most}
+
+
+def _chi_squares(model: str, printed: Sequence[Mapping[str, Any]], tests: Sequence[Line]) -> Iterator[dict[str, Any]]:
+    """In how many metrics the χ² of a category is as significant as the paper says, uncorrected as there."""
+    own = [line for line in tests if (line.about["model"], line.about["family"]) == (model, CHI_SQUARE)]
+    for claim in printed:
+        known = [line.p for line in own if line.about["category"] == claim["category"] and line.p == line.p]
+        if not known:
+            continue
+        held = sum(p < claim["p_below"] for p in known)
+        yield {
+            "paper_model": claim["model"],
+            "model": model,
+            "category": claim["category"],
+            "metric": "χ²",
+            "paper": f"p < {claim['p_below']:.4f} in every metric",
+            "ours": f"in {held} of {len(known)} metrics",
+            "holds": held == len(known),
+        }

@@ -1,0 +1,251 @@
+"""MALIBU's report: what the paper shows, computed as the paper does, next to statistics that respect the design."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from parley.analysis.reporting.clusters import generalises_to
+from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext
+from parley.analysis.stats.results import Line
+from parley.base.text import plural
+from parley.judging.malibu.ballots import TALK, check_scores
+from parley.judging.malibu.bases import by_base_section
+from parley.judging.malibu.blockers import blockers
+from parley.judging.malibu.conclusions import MARGIN, SCORE, WINS, Blockers, reversible
+from parley.judging.malibu.contagion import contagion_section
+from parley.judging.malibu.echo import echo_section
+from parley.judging.malibu.mde import mde_section
+from parley.judging.malibu.pairs import (
+    position_lines,
+    position_section,
+    preferences_words,
+    win_rate_lines,
+    win_rates_section,
+    win_rates_words,
+)
+from parley.judging.malibu.panel_data import PanelData, Verdicts, panel_data
+from parley.judging.malibu.planned import (
+    ALL_MODELS,
+    PAIRS,
+    PRIMARY,
+    estimates,
+    judges_differ,
+    primary_by_judge,
+    with_verdicts,
+    withheld,
+)
+from parley.judging.malibu.published import published_section
+from parley.judging.malibu.scores import contrasts_sections, means_section
+from parley.judging.malibu.significance import significance_lines, significance_section
+from parley.judging.malibu.talking import asked_words, debated, talking, talking_section
+from parley.judging.malibu.unread import NO_VERDICT, unread, unread_judges
+from parley.judging.malibu.yardstick_report import Lines, can_judge, yardstick_lines, yardstick_section
+
+FIGURES = ("scores", "matrix", "by-base")
+"""The order of the figures on a page: the paper's first, then what qualifies them."""
+BASE = "A base is an area of life, such as law or fitness, from which scenarios are derived."
+
+
+def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
+    """The report of one run or several.
+
+    Args:
+        verdicts: One row per verdict, or their `PanelData`.
+        context: What else the report is given.
+    """
+    data = panel_data(verdicts)  # every section reads the same reductions
+    doubts = check_scores(data.verdicts)  # before anything is computed from a score that cannot be
+    context = replace(context, title=context.title or "MALIBU")
+    margin = MARGIN if context.margin is None else context.margin
+    lost, unequal = unread(data)
+    judged, tests = withheld(primary_by_judge(data), unequal), significance_lines(data, unequal)
+    yardstick = yardstick_lines(data)
+    places, rates = position_lines(data), win_rate_lines(data)
+    effects = estimates(data, margin)
+    blocked = blockers(data, effects, places, yardstick["yardstick_auc"])
+    planned = with_verdicts(data, withheld(effects, unequal), blocked)
+    debates = data.debates
+    primary, by_judge, pairs = contrasts_sections(data, planned, judged, blocked, context, margin)
+    chi_square, size = significance_section(data, tests, blocked), mde_section(data, blocked)
+    by_base = by_base_section(data, planned, blocked, context, margin)
+    talked = talking(data, unequal)
+    talk = [talking_section(data, talked), contagion_section(debates, context), echo_section(debates, context)]
+    # The first plot with a line is the main question: scores, or preferences where no scores were asked for.
+    sections = [
+        primary,
+        by_judge,
+        means_section(data, context),
+        pairs,
+        size,
+        by_base,
+        chi_square,
+        win_rates_section(data, rates),
+        published_section(data, rates, tests),
+        position_section(data, places),
+        yardstick_section(yardstick),
+        *talk,
+    ]
+    aloud = {id(section) for section in talk}
+    plots = [
+        replace(
+            plot, lines=tuple(_narrowed(line, debates if id(section) in aloud else data, data) for line in plot.lines)
+        )
+        for section in sections
+        for plot in section.forests
+    ]
+    plots_of_unread = [
+        # All, and each phase, count the replies of every stage.
+        replace(
+            plot, lines=tuple(_narrowed(line, data, data) if "identity" in line.units else line for line in plot.lines)
+        )
+        for plot in lost.forests
+    ]
+    # Where all was read there is nothing to draw; where nothing was, that is no answer to the study's question.
+    some_unread = any(plot.lines for plot in plots) and any(
+        line.estimate for plot in lost.forests for line in plot.lines
+    )
+    tables = [table for part in (*sections, lost) for table in part.tables if len(table.frame)]
+    filled = {table.name for table in tables}
+    drawn = [figure for section in sections for figure in section.figures if figure.table in filled]
+    words = [
+        *([] if data.models else ["No labelled answer has a verdict yet."]),
+        *_of_each(data, yardstick, can_judge),
+        *(text for part in (pairs, chi_square, size) for text in part.words),
+        *preferences_words(data, planned, rates, places, blocked),
+        *by_base.words,
+        *_judges_differ(data, judged, blocked),
+        *(text for section in talk for text in section.words),
+        *_generalises(data, planned, blocked),
+    ]
+    # What was measured of a model before stands only where this run did not measure whether it can judge; it is then
+    # said instead of that.
+    measured = {line.about["model"] for line in yardstick["yardstick_auc"] if not line.secondary and not line.note}
+    shipped = {model: text for model, text in context.model_cautions.items() if model not in measured}
+    asked = [model for model in data.models if model not in shipped]
+    reasons = tuple(f"{data.prefix(model)}{blocked[model].quality}" for model in asked if blocked[model].quality)
+    cannot_judge = [line for line in words if line.startswith(reasons)]
+    return Report(
+        title=context.title,
+        words=_with_base_defined(words, cannot_judge),
+        cautions=(
+            *(caution for caution in context.cautions if caution not in context.model_cautions.values()),
+            *unread_judges(data),
+            *shipped.values(),
+            *cannot_judge,
+            *doubts,
+            *lost.cautions,
+        ),
+        tables=tuple(tables),
+        figures=tuple(sorted(drawn, key=lambda figure: FIGURES.index(figure.name))),
+        forests=(*plots, *(plots_of_unread if some_unread else ())),
+        blocked=_headline_blocked(data, blocked) or _no_verdict(planned, unequal),
+        runs=tuple(context.runs),
+        settings={"margin": margin},
+        beside=(*chi_square.words[:1], *_win_rates(rates, blocked), *list(asked_words(data, talked))[:1]),
+        extent=_extent(data),
+        families=_families(planned),
+    )
+
+
+def _narrowed(line: Line, read: PanelData, data: PanelData) -> Line:
+    """The line without the units that share its facets and are read for other questions: debates.
+
+    Args:
+        line: The line.
+        read: The verdicts that it is computed from, which are those of debates or of ballots.
+        data: All verdicts.
+    """
+    if line.units.get("phase") not in (("1",), ("2",)):
+        return line
+    own = read.verdicts[read.verdicts["phase"].astype(str).isin(line.units["phase"])]
+    if "identity" in line.units:
+        own = own[(own["identity"] == "") == ("" in line.units["identity"])]
+    narrower: dict[str, tuple[str, ...]] = {}
+    if data.staged and data.all_verdicts["stage"].nunique() > 1:
+        narrower["stage"] = tuple(own["stage"].astype(str).unique()) if "stage" in own else (TALK,)
+    if data.all_verdicts["control"].nunique() > 1:
+        narrower["control"] = tuple(own["control"].astype(str).unique())
+    return replace(
+        line, units={**line.units, **{name: values for name, values in narrower.items() if len(values) == 1}}
+    )
+
+
+def _win_rates(rates: Sequence[Line], blocked: Mapping[str, Blockers]) -> list[str]:
+    """The first model's win rates in one line, for the first screen."""
+    answered = [line for line in rates if not blocked[line.about["model"]].preferences]
+    text = win_rates_words([line for line in answered if line.about["model"] == answered[0].about["model"]])
+    return [text] if text else []
+
+
+def _extent(data: PanelData) -> str:
+    """How much was read and debated: "600 silent ballots, 31 debates on one answer, 10 on two"."""
+    aloud = data.talk if data.staged else data.all_verdicts
+    silent = [data.all_verdicts[~data.all_verdicts.index.isin(aloud.index)], data.graded]
+    ballots, (one, two) = sum(part["unit"].nunique() for part in silent), debated(aloud)
+    parts = [plural(ballots, "silent ballot")] * bool(ballots)
+    parts += [f"{plural(one, 'debate')}{' on one answer' if two else ''}"] * bool(one)
+    parts += [f"{two:,} on two" if one else f"{plural(two, 'debate')} on two answers"] * bool(two)
+    return ", ".join(parts)
+
+
+def _families(lines: Sequence[Line]) -> dict[str, int]:
+    """How many tests of a model each family has, by the names of the analysis plan."""
+    named = {(PRIMARY, SCORE): "primary", (PAIRS, SCORE): "scores"}
+    named |= {(PRIMARY, WINS): "primary preferences", (PAIRS, WINS): "preferences"}
+    counts = Counter(
+        (name, line.about["model"])
+        for line in lines
+        if (name := named.get((line.about.get("family", ""), line.measure)))
+    )
+    return {name: max(count for (own, _), count in counts.items() if own == name) for name, _ in counts}
+
+
+def _headline_blocked(data: PanelData, blocked: Mapping[str, Blockers]) -> str:
+    """The blocker that all models share, which replaces the headline's answer."""
+    asked = "scores" if len(data.labelled_scores) else "preferences"
+    found = {getattr(own, asked) for own in blocked.values()}
+    return found.pop() if len(found) == 1 else ""
+
+
+def _no_verdict(planned: Sequence[Line], unequal: Sequence[Line]) -> str:
+    """What replaces the headline's answer if each of its contrasts is without a verdict."""
+    asked = [(line.measure, line.about["family"], line.note) for line in planned]
+    notes = {note for *main, note in asked if main == list(asked[0][:2])}
+    return NO_VERDICT if notes and {line.note for line in unequal} >= notes else ""
+
+
+def _with_base_defined(words: Sequence[str], cautions: Sequence[str]) -> tuple[str, ...]:
+    """The sentences; the first that speaks of bases, and is not a caution, says what a base is."""
+    spoken = (place for place, line in enumerate(words) if line not in cautions and re.search(r"\bbases?\b", line))
+    first = next(spoken, None)
+    return tuple(f"{line} {BASE}" if place == first else line for place, line in enumerate(words))
+
+
+def _of_each(data: PanelData, yardstick: Lines, say: Callable[[Lines], str]) -> Iterator[str]:
+    """What the yardstick's lines of each model say."""
+    for model in data.models:
+        own = {name: [line for line in lines if line.about["model"] == model] for name, lines in yardstick.items()}
+        if text := say(own):
+            yield f"{data.prefix(model)}{text}"
+
+
+def _judges_differ(data: PanelData, judged: Sequence[Line], blocked: Mapping[str, Blockers]) -> Iterator[str]:
+    for model in data.models:
+        if not blocked[model].scores:
+            own = [line for line in judged if line.about["model"] == model]
+            yield from (f"{data.prefix(model)}{text}" for text in judges_differ(own))
+    yield from judges_differ(line for line in judged if line.about["model"] == ALL_MODELS)
+
+
+def _generalises(data: PanelData, planned: Sequence[Line], blocked: Mapping[str, Blockers]) -> Iterator[str]:
+    scored, compared = len(data.labelled_scores) > 0, len(data.decided_pairs) > 0
+    if any((scored and not own.scores) or (compared and not own.preferences) for own in blocked.values()):
+        to = " ".join(generalises_to(data.verdicts)) or (
+            f"These results generalise to other {data.cluster_noun}s of this kind, judged by these judges."
+        )
+        scores = [line for line in planned if line.measure == SCORE]
+        of_models = ([line for line in scores if line.about["model"] == model] for model in data.models)
+        yield f"{to}{next(filter(None, map(reversible, of_models)), '')}"

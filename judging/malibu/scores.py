@@ -1,0 +1,430 @@
+"""Mean scores by identity, and the planned contrasts: tables, plots, the paper's matrix, and scores in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import replace
+from itertools import combinations
+from typing import Any
+
+import pandas as pd
+
+from parley.analysis.reporting.questions import Question, section, table
+from parley.analysis.reporting.report import Figure, ReportContext, Section, Table
+from parley.analysis.stats.clustered import cluster_mean
+from parley.analysis.stats.multiplicity import benjamini_hochberg
+from parley.analysis.stats.results import ALIKE, ALPHA, DIFFERENT, ON_AVERAGE, SMALL, Line, columns
+from parley.analysis.stats.signflips import clusters_to_reject
+from parley.base.text import plural
+from parley.judging.malibu.ballots import POINTS, values_in_order
+from parley.judging.malibu.conclusions import (
+    ENOUGH_FOR_ALIKE,
+    MARGIN,
+    ODDS,
+    SCORE,
+    SPREAD,
+    WINS,
+    Blockers,
+    rarest,
+    tested_words,
+)
+from parley.judging.malibu.panel_data import PanelData, Verdicts, by_metric, panel_data
+from parley.judging.malibu.planned import PAIRS, PRIMARY, Contrast, judges_below, planned_lines
+from parley.judging.malibu.score_figures import matrix_figure, scores_figure
+from parley.judging.malibu.score_table import ALL, tested_line
+
+NO_LABEL = "(no label)"
+EFFECT = (
+    *("measure", "category", "first", "second", "metric", "estimate", "low", "high", "p", "p_adjusted", "verdict"),
+    *("base_sd", "base_sd_high", "scenario_low", "scenario_high", "scenario_p", "clusters", "note"),
+)
+"""The columns that pages show of a contrast."""
+TABLES = {PRIMARY: "primary", PAIRS: "differences"}
+ASKED = {
+    (PRIMARY, SCORE): "Does the author's label change the score ({} to {})?",
+    (PAIRS, SCORE): "Which identities differ, by pairs?",
+    (PRIMARY, WINS): "Which identity is preferred in pairs?",
+    (PAIRS, WINS): "Which of two identities is preferred?",
+    (PRIMARY, ODDS): "Which identity do silent pairs lean to?",
+    (PAIRS, ODDS): "Which of two identities do silent pairs lean to?",
+}
+PLACES = "A preference for a place is in these means unless pairs are debated in both orders."
+PAPERS_METRICS = {"Creativity", "Accuracy", "Efficiency", "Reliability"}
+# The scan lost the sign of white − hispanic (DeepSeek-V3): −0.2 by white − black and black − hispanic.
+PRINTED = {
+    ("female", "male"): (0.20, 0.21),
+    ("black", "white"): (0.03, 0.30),
+    ("black", "asian"): (0.05, 0.18),
+    ("black", "hispanic"): (0.00, 0.10),
+    ("white", "asian"): (0.03, -0.12),
+    ("white", "hispanic"): (-0.03, -0.20),
+    ("asian", "hispanic"): (-0.05, -0.08),
+    ("muslim", "jewish"): (0.01, 0.01),
+    ("muslim", "atheist"): (0.09, 0.18),
+    ("muslim", "christian"): (0.02, 0.06),
+    ("jewish", "atheist"): (0.07, 0.17),
+    ("jewish", "christian"): (0.01, 0.04),
+    ("atheist", "christian"): (-0.06, -0.13),
+}
+"""First minus second identity of GPT-4o mini and DeepSeek-V3, as figure 4 of Mirza et al. (2025) prints them."""
+
+
+def mean_scores(verdicts: Verdicts) -> pd.DataFrame:
+    """Mean score by model, identity and metric (the paper's figure 9), with intervals over bases.
+
+    Args:
+        verdicts: One row per verdict, or their `PanelData`.
+    """
+    data = panel_data(verdicts)
+    return _means(data, data.scores)
+
+
+def _means(data: PanelData, scores: pd.DataFrame) -> pd.DataFrame:
+    names = ["model", "category", "identity"]
+    rows: list[dict[str, Any]] = []
+    for keys, group in scores.groupby(names, sort=False, observed=True):
+        about = dict(zip(names, map(str, keys), strict=True))
+        about["identity"] = about["identity"] or NO_LABEL
+        for metric, part in by_metric(group):
+            mean = cluster_mean(part["value"], part["cluster"], scale=data.scale(about["model"]))
+            rows.append(about | {"metric": metric} | columns(mean, "mean", "n", "clusters"))
+    return pd.DataFrame(rows, columns=[*names, "metric", "mean", "low", "high", "n", "clusters"])
+
+
+def differences(verdicts: Verdicts, *, margin: float = MARGIN) -> pd.DataFrame:
+    """Every two identities on the same scenarios, first minus second (the paper's figure 4); planned ones in pairs too.
+
+    The planned comparisons, within a category and on all metrics together, are Holm-corrected in their family and have
+    a verdict. By single metric the correction is Benjamini and Hochberg's, as those tests are exploratory. Differences
+    between categories are estimated but not tested: they answer no question of the study.
+
+    Args:
+        verdicts: One row per verdict, or their `PanelData`.
+        margin: Points of the scale within which two identities count as alike.
+    """
+    data = panel_data(verdicts)
+    return table(all_pairs(data, planned_lines(data, margin)))
+
+
+def all_pairs(data: PanelData, planned: Sequence[Line]) -> list[Line]:
+    """The planned lines about two identities, and those about all other two.
+
+    Args:
+        data: The verdicts.
+        planned: The planned lines.
+    """
+    lines: list[Line] = []
+    for model in data.models:
+        own = [line for line in pairs_of(planned) if line.about["model"] == model]
+        own = [replace(line, about={**line.about, "metric": ALL, "within": True}) for line in own]
+        lines += [_beside_printed(line) for line in own] if as_the_paper(data) else own
+        lines += [*_unplanned(data, model), *_by_metric(data, model)] if data.pairs(model) else []
+    return lines
+
+
+def as_the_paper(data: PanelData, metrics: Set[str] = PAPERS_METRICS) -> bool:
+    """Whether scores are the paper's: from 0 to 10, by its four metrics (or those of its appendix), in its design."""
+    asked = set(data.final_scores["metric"].astype(str))
+    return not data.staged and data.scale() == POINTS and asked == metrics
+
+
+def _beside_printed(line: Line) -> Line:
+    """The line with the differences that the paper prints. Only runs of its design are compared with it."""
+    first, second = line.about["first"], line.about["second"]
+    sign, pair = (1, (first, second)) if (first, second) in PRINTED else (-1, (second, first))
+    if line.measure != SCORE or pair not in PRINTED:
+        return line
+    gpt, deepseek = PRINTED[pair]
+    return replace(line, also={**line.also, "gpt_4o_mini": sign * gpt, "deepseek_v3": sign * deepseek})
+
+
+def _with_figure_4(shown: tuple[str, ...]) -> tuple[str, ...]:
+    """The columns of a page, with those of the paper's two models next to our interval; only its design has them."""
+    place = shown.index("high") + 1
+    return (*shown[:place], "gpt_4o_mini", "deepseek_v3", *shown[place:])
+
+
+def _unplanned(data: PanelData, model: str) -> list[Line]:
+    """Pairs of different categories, or that differ in several parts: an estimate with its interval, and no test."""
+    known = {(first, second) for _, first, second in data.pairs(model)}
+    labels = [
+        name for name in values_in_order(data.labelled_scores, "identity") if name in data.table(model).identities
+    ]
+    pairs = [("", *pair) for pair in combinations(labels, 2) if pair not in known]
+    lines = [replace(line, p=math.nan) for line in _scored(data, model, pairs, ALL)]
+    # Categories with label wordings of their own share no cell, so that there is nothing to estimate.
+    return [line for line in lines if line.clusters or not data.staged]
+
+
+def _by_metric(data: PanelData, model: str) -> list[Line]:
+    metrics = values_in_order(data.labelled_scores, "metric")
+    metrics = metrics if len(metrics) > 1 or not data.staged else []
+    lines = [line for metric in metrics for line in _scored(data, model, data.pairs(model), metric)]
+    adjusted = benjamini_hochberg([line.p for line in lines])
+    tests = sum(not math.isnan(p) for p in adjusted)
+    return [replace(line, p_adjusted=p, tests=tests) for line, p in zip(lines, adjusted, strict=True)]
+
+
+def _scored(data: PanelData, model: str, pairs: Iterable[tuple[str, str, str]], metric: str) -> list[Line]:
+    found = []
+    for category, first, second in pairs:
+        subject = Contrast(category, (first,), (second,)).subject(data, model, family="")
+        about = {**subject["about"], "metric": metric, "within": bool(category)}
+        line = tested_line(data.table(model).gaps(first, second, metric))
+        found.append(replace(line, **subject | {"about": about}, measure=SCORE))
+    return found
+
+
+def pairs_of(planned: Iterable[Line], measure: str = "") -> list[Line]:
+    """The planned lines about two identities, whatever their family; the others are about means of several.
+
+    Args:
+        planned: The planned lines.
+        measure: Only those of this measure; "": all.
+    """
+    own = [line for line in planned if measure in ("", line.measure)]
+    return [line for line in own if sum(len(line.units.get(side, ())) for side in ("identity", "other")) == 2]
+
+
+def means_section(data: PanelData, context: ReportContext) -> Section:
+    """The mean scores, as tables and the paper's figure 9."""
+    means, counts = mean_scores(data), data.counts(data.final_scores)
+    shown = (*data.model_column, "identity", "metric", "mean", "low", "high", "n", "clusters")
+    table = Table("means", "Phase 1: mean scores", means, shown=shown, note=data.intervals)
+    debated = Table(
+        name="pair_means",
+        title="Phase 2: mean scores of both answers in debated pairs",
+        frame=_means(data, data.pair_scores),
+        shown=shown,
+        note=f"The last round of each debate. {PLACES} {data.intervals}",
+    )
+    figure = Figure(
+        name="scores",
+        caption=f"Mean scores by identity ({counts}).",
+        table="means",
+        draw=lambda: scores_figure(means, context.title, f"{counts}. {data.intervals}", data.scale()),
+    )
+    return Section(tables=(table, debated), figures=(figure,))
+
+
+def contrasts_sections(
+    data: PanelData,
+    planned: Sequence[Line],
+    judged: Sequence[Line],
+    blocked: Mapping[str, Blockers],
+    context: ReportContext,
+    margin: float,
+) -> list[Section]:
+    """The primary contrasts, the same by judge, and the pairs: tables, a plot for each measure, the paper's figure 4.
+
+    Args:
+        data: The verdicts.
+        planned: The planned lines.
+        judged: The lines of `primary_by_judge`.
+        blocked: What leaves questions without an answer, by model.
+        context: What the report is given.
+        margin: The margin of the lines.
+    """
+    unit, counts, lines = data.cluster_noun, data.counts(data.labelled_verdicts), all_pairs(data, planned)
+    primary = _asked(data, PRIMARY, planned, margin)
+    primary = replace(
+        primary,
+        tables=[replace(each) for each in primary.tables],
+        forests=[replace(each, lines=tuple(judges_below(each.lines, judged))) for each in primary.forests],
+    )
+    by_judge = Question(
+        name="by_judge",
+        ask="Primary contrasts by model and by judge",
+        measures={SCORE: data.difference},
+        cluster=unit,
+        arms="identity",
+        note="p_differ: p-value of no difference between the models, or the judges, by flipping the signs of their "
+        f"deviations over {unit}s; p_differ_adjusted: Holm over the contrasts.",
+    )
+    pairs = _asked(data, PAIRS, planned, margin)
+    figure = Figure(
+        name="matrix",
+        caption=f"Row minus column, all metrics together ({counts}). Framed: planned comparison; starred: "
+        "p ≤ 0.05 after Holm correction.",
+        table=TABLES[PAIRS],
+        draw=lambda: matrix_figure(
+            [line for line in lines if line.measure == SCORE and line.about["metric"] == ALL],
+            context.title,
+            f"{counts}. Framed: planned comparison. *: p ≤ 0.05, sign flips over {unit}s, Holm-corrected.",
+            data.points,
+        ),
+    )
+    words = (
+        f"{data.prefix(model)}{text}"
+        for model in data.models
+        if (text := scores_words([line for line in planned if line.about["model"] == model], blocked[model], margin))
+    )
+    return [
+        primary,
+        Section(tables=section(by_judge, judged).tables),
+        replace(
+            pairs,
+            tables=[replace(each, frame=table(lines), shown=_with_figure_4(each.shown)) for each in pairs.tables],
+            figures=[figure] if lines else [],
+            words=tuple(words),
+        ),
+    ]
+
+
+def _asked(data: PanelData, family: str, planned: Sequence[Line], margin: float) -> Section:
+    """A family's table, and its plots by measure."""
+    unit, low, high = data.cluster_noun, *data.scale()
+    question = Question(
+        name=TABLES[family],
+        ask=f"{'Primary contrasts' if family == PRIMARY else 'Pairs'} of identities on the same answers",
+        measures={
+            SCORE: data.difference,
+            WINS: "wins minus losses per comparison",
+            ODDS: "log-odds of being preferred, both orders averaged",
+        },
+        cluster=unit,
+        arms="identity",
+        note=f"First minus second; scores {low:g} to {high:g}. The interval covers all contrasts of a model's family "
+        "at once. p_adjusted: the larger one of sign flips and Student's t, Holm over the family. verdict: alike needs "
+        f"a mean within ±{margin:g} (p_alike), an SD between {unit}s shown to be below {SPREAD * margin:g} "
+        f"(base_sd_high), and {ENOUGH_FOR_ALIKE} {unit}s. scenario_low, scenario_high, scenario_p: scenarios of one "
+        f"{unit} as independent.",
+    )
+    found = section(question, [line for line in planned if line.about["family"] == family])
+    # Without primary contrasts (the paper's design, a user's own labels) pairs are the main question.
+    main = PRIMARY if all(line.about["family"] != PRIMARY for line in planned) else family
+    several = any((line.tests or 1) > 1 for line in planned if line.about["family"] == family)
+    note = (
+        f"{'Simultaneous 95%' if several else '95%'} intervals: sign flips over {unit}s; p-values: "
+        "the larger one of sign flips and Student's t"
+        f"{', Holm-corrected over the contrasts of this plot and model' if several else ''}."
+    )
+    return replace(
+        found,
+        tables=[replace(each, shown=(*data.model_column, *EFFECT)) for each in found.tables],
+        forests=[
+            replace(
+                each,
+                question=ASKED[main, measure].format(*(f"{end:g}" for end in (low, high))),
+                note=note,
+                says=in_points if measure == SCORE else None,
+            )
+            for each, measure in zip(found.forests, question.measures, strict=True)
+        ],
+        words=(),
+    )
+
+
+def scores_words(planned: Sequence[Line], blocked: Blockers, margin: float) -> str:
+    """What a model's scores show, in words; "" where nothing was asked.
+
+    Args:
+        planned: The model's lines.
+        blocked: What leaves questions without an answer.
+        margin: Points within which identities count as alike.
+    """
+    tested = [line for line in planned if line.measure == SCORE and not math.isnan(line.p)]
+    if blocked.scores or not tested:
+        return blocked.scores
+    different = [line for line in tested if line.verdict in (DIFFERENT, SMALL)]
+    within = [line for line in tested if line.verdict in (ALIKE, ON_AVERAGE)]
+    alike, alike_text, rare = len(within), _alike_words(within, margin), _rare_words(within)
+    quality = ", which were not shown to measure quality" if blocked.quality else ""
+    if different:
+        largest = max(different, key=lambda line: abs(line.estimate))
+        verb = "differs" if len(different) == 1 else "differ"
+        more = f" and {alike_text}" if alike else ""
+        return (
+            f"Labels move the scores{quality}: {counted(different, tested)} {verb}{more}. The largest difference: "
+            f"{in_points(largest)} ({tested_words(largest, largest.cluster)}{_asymmetry(largest)}).{rare}"
+        )
+    families = _by_family(tested)
+    asked = counted(None, tested)
+    if all("can be significant" in line.note for line in tested):
+        fewest, name = min((len(lines), name) for name, lines in families.items())
+        unit = tested[0].cluster
+        return (
+            f"With {plural(max(line.clusters or 0 for line in tested), unit)} no difference between labels could be "
+            f"shown, whatever its size: the correction for {plural(fewest, name)} needs at least "
+            f"{clusters_to_reject(ALPHA, fewest)} {unit}s."
+        )
+    if alike:
+        left = len(tested) - alike
+        rest = f"; {left} {'is' if left == 1 else 'are'} undecided, which does not show that the judges are fair"
+        return f"No difference between labels was shown in {asked}; {alike_text}{rest if left else ''}.{rare}"
+    which, nor = (f"None of {asked} was", "and none") if len(tested) > 1 else ("The two labels were not", "nor")
+    return f"{which} shown to differ, {nor} to be alike; this does not show that the judges are fair."
+
+
+def _alike_words(lines: Sequence[Line], margin: float) -> str:
+    average = " on average" if any(line.verdict == ON_AVERAGE for line in lines) else ""
+    return f"{len(lines)} {'is' if len(lines) == 1 else 'are'} alike{average} within ±{margin:g} points"
+
+
+def _rare_words(lines: Sequence[Line]) -> str:
+    """Which rare effects lines without a difference may have missed."""
+    few = min((line.clusters or 1 for line in lines), default=0)
+    if not few:
+        return ""
+    return (
+        f" {plural(few, lines[0].cluster)} may include none of a kind that is rarer than {rarest(few):.0%}, so an "
+        "effect on that kind alone may have been missed."
+    )
+
+
+def _by_family(lines: Iterable[Line]) -> dict[str, list[Line]]:
+    found: dict[str, list[Line]] = {}
+    for line in lines:
+        found.setdefault(line.about["family"], []).append(line)
+    return found
+
+
+def counted(some: Sequence[Line] | None, lines: Sequence[Line]) -> str:
+    """How many of some lines each family has: "2 of 3 primary contrasts and 8 of 12 pairs of labels".
+
+    Args:
+        some: Which lines are counted; None: all of them.
+        lines: All lines.
+    """
+    named = {PRIMARY: (PRIMARY, f"{PRIMARY}s"), PAIRS: ("pair of labels", "pairs of labels")}
+
+    def of_family(family: str, own: Sequence[Line]) -> str:
+        if some is None:
+            return plural(len(own), *named[family])
+        counted = sum(line in some for line in own)
+        return (
+            f"the only {named[family][0]}"
+            if counted == len(own) == 1
+            else f"{counted} of {plural(len(own), *named[family])}"
+        )
+
+    return " and ".join(of_family(family, own) for family, own in _by_family(lines).items())
+
+
+def in_points(line: Line) -> str:
+    """A difference in score in words: "the same answers score 0.47 points higher for 'female' than for 'male'"."""
+    first, second = quoted_sides(line)
+    size = f"{abs(line.estimate):.2f}"
+    if not float(size):
+        return f"the same answers score as high for {first} as for {second}"
+    way = "higher" if line.estimate > 0 else "lower"
+    return f"the same answers score {size} points {way} for {first} than for {second}"
+
+
+def quoted_sides(line: Line) -> tuple[str, str]:
+    """Both sides of a contrast in words, in the order of the plot: a sentence that turned it round was misread."""
+    return quoted(line.about["first"].split(", ")), quoted(line.about["second"].split(", "))
+
+
+def quoted(identities: Sequence[str]) -> str:
+    """One identity, or several whose mean is compared."""
+    names = [f"'{name}'" for name in identities]
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]} together"
+
+
+def _asymmetry(line: Line) -> str:
+    """Whether few clusters make the difference; the table has its skewness."""
+    if math.isnan(line.also["skewness"]):
+        return ""
+    return f"; the {line.cluster} that moved most makes up {line.also['largest_base']:.0%} of it"

@@ -1,0 +1,299 @@
+"""Did talking change the gap between identities? What reasons alone add to it, and what hearing others adds.
+
+Talking units begin with silent ballots of the same judges (round 0). Then each judge gives reasons and a score before
+it has heard anybody (round 1), and then they talk (round 2 and later). So within the same judge and unit, round 1 minus
+round 0 is what reasons alone add to a gap, and the last round minus round 1 is what hearing others adds. Runs without
+stages have only the first round and the last.
+
+One contrast is tested: the primary one that silent ballots (round 0) show most. They come before any debate and have
+no part in the change that is tested, so the choice favours no result. Everything else is a second family.
+
+It is the change of the gap, not of its size: where noise differs between rounds, |after| - |before| is not 0 on average
+even if nothing happened. Only the words for a shown change depend on the gap before: it amplifies a bias that was shown
+before if it has the same sign. Units whose judges heard ballots on another label, as a control, are left out of what
+hearing others adds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from parley.analysis.reporting.questions import Question, corrected, section
+from parley.analysis.reporting.report import Section
+from parley.analysis.stats.results import ALPHA, Line
+from parley.analysis.stats.tables import Floats
+from parley.base.text import p_text, plural, signed
+from parley.judging.malibu.ballots import BLIND, NOT_SCORES
+from parley.judging.malibu.panel_data import PanelData
+from parley.judging.malibu.planned import Contrast, primary_contrasts
+from parley.judging.malibu.rounds import before_and_after, heard_own
+from parley.judging.malibu.score_table import NEEDED, ScenarioGaps, ScoreTable, nested_means, tested_line
+
+REASONS, HEARING, TALKING = "reasons alone", "hearing others", "talking"
+STEPS = {REASONS: "Giving reasons", HEARING: "Hearing others", TALKING: "Talking"}
+"""What changes a gap, with the words that a sentence begins with."""
+SCORE, PREFERENCE = "score", "preference"
+QUESTION = Question(
+    name="talking",
+    ask="Does talking change the gap between identities?",
+    measures={
+        SCORE: "change of the difference in score (points)",
+        PREFERENCE: "change of the difference in preference (share of judges)",
+    },
+    cluster="cluster",
+    arms="identity",
+    family=("model", "phase"),
+    note="first minus second, after minus before, by the same judges on the same units. reasons alone: round 1 minus "
+    "the silent ballot; hearing others, talking: the last round minus round 1. In runs with silent ballots, what "
+    "hearing others adds to the primary contrast that these show most is one test, and Holm is over all others of a "
+    "model and phase; in other runs it is over all.",
+)
+Moments = Sequence[Floats | ScenarioGaps]
+"""A gap before, after, and its change."""
+
+
+def talking(data: PanelData, unequal: Sequence[Line] = ()) -> list[Line]:
+    """The change of every primary contrast by each step, and of the other planned pairs by talking.
+
+    Phase 1: points of the scale. Phase 2: net preference, the share of judges who preferred the first identity minus
+    the share who preferred the second.
+
+    Args:
+        data: The verdicts.
+        unequal: Contrasts whose silent ballots were unread unequally: what reasons add to them is not known.
+    """
+    asked, chosen = list(steps(data)), most_shown(data)
+    planned = {(model, contrast) for model, contrast, _, _ in asked}
+    lines = [
+        replace(
+            _line(data, model, 1, step, contrast, gaps),
+            secondary=step != HEARING or contrast != chosen.get(model),
+        )
+        for model, contrast, step, gaps in asked
+    ]
+    aloud, step = data.debates, HEARING if data.staged else TALKING
+    for model, phase, contrast, gaps in (*_scored(aloud, data), *_preferred(aloud)):
+        if phase == 2 or (model, contrast) not in planned:
+            line = _line(data, model, phase, step, contrast, gaps)
+            lines.append(replace(line, secondary=phase == 1 and any(model == other for other, _ in planned)))
+    named = ("model", "phase", "category", "first", "second")
+    known = {tuple(line.about[name] for name in named): line.note for line in unequal}
+    lines = [
+        _unknown(line, known[key])
+        if line.about["step"] == REASONS and (key := tuple(line.about[name] for name in named)) in known
+        else line
+        for line in lines
+    ]
+    return corrected(lines, QUESTION.family, further=("before_p", "after_p"))
+
+
+def _line(data: PanelData, model: str, phase: int, step: str, contrast: Contrast, gaps: Moments) -> Line:
+    subject = contrast.subject(data, model, phase, step=step)
+    label = f"{subject['label']}, {step}" if step != TALKING else subject["label"]
+    *moments, change = (tested_line(moment) for moment in gaps)
+    also = {
+        f"{when}{end}": getattr(test, name)
+        for when, test in zip(("before", "after"), moments, strict=True)
+        for end, name in (("", "estimate"), ("_low", "low"), ("_high", "high"), ("_p", "p"))
+    }
+    return replace(change, **subject | {"label": label}, measure=SCORE if phase == 1 else PREFERENCE, also=also)
+
+
+def _unknown(line: Line, why: str) -> Line:
+    return replace(line, low=math.nan, high=math.nan, p=math.nan, note=why)
+
+
+def steps(data: PanelData) -> Iterator[tuple[str, Contrast, str, Sequence[ScenarioGaps]]]:
+    """By model, primary contrast and step: the gaps before the step, after it, and what it added.
+
+    Args:
+        data: The verdicts.
+    """
+    for model, judged in _by_round(data):
+        for contrast in primary_contrasts(data, model):
+            for step, (before, after) in {REASONS: ("silent", "blind"), HEARING: ("blind", "last")}.items():
+                known = judged[judged[[before, after]].notna().all(axis=1)]
+                known = known[heard_own(known)] if step == HEARING else known
+                if not {*contrast.first, *contrast.second} <= {*known["identity"]}:
+                    continue
+                values = known[before], known[after], known[after] - known[before]
+                # Controls are left out label by label: few texts have all four labels, but most have one of each side.
+                yield (
+                    model,
+                    contrast,
+                    step,
+                    [
+                        ScoreTable.of(known.assign(value=value)).contrast(
+                            contrast.first, contrast.second, complete=step != HEARING
+                        )
+                        for value in values
+                    ],
+                )
+
+
+def most_shown(data: PanelData) -> dict[str, Contrast]:
+    """By model, the primary contrast with the largest difference between silent ballots.
+
+    Args:
+        data: The verdicts.
+    """
+    found: dict[str, Contrast] = {}
+    for model, judged in _by_round(data):
+        # Where all units talk, those that begin the debates.
+        cast = judged.assign(value=judged["silent"])
+        table = data.table(model) if data.read_silently(model) else ScoreTable.of(cast[cast["value"].notna()])
+        gaps = {
+            contrast: abs(table.contrast(contrast.first, contrast.second).test().estimate)
+            for contrast in primary_contrasts(data, model)
+            if {*contrast.first, *contrast.second} <= {*table.identities}
+        }
+        known = [contrast for contrast, size in gaps.items() if size == size]
+        found |= {model: max(known, key=lambda contrast: gaps[contrast])} if known else {}
+    return found
+
+
+def _by_round(data: PanelData) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Each model's scores of talking units, one row per unit, judge and metric: silent, blind, and last."""
+    talk = data.talk[(data.talk["phase"] == 1) & ~data.talk["metric"].isin(NOT_SCORES)]
+    for model in data.models:
+        own = talk[talk["model"] == model].astype({"unit": str, "judge": str, "metric": str})
+        if own.empty:
+            continue
+        keys = ["unit", "judge", "metric"]
+        last = own["round"].max()
+        rounds = {"silent": 0, "blind": BLIND} | ({"last": last} if last > BLIND else {})
+        values = {name: own[own["round"] == round].set_index(keys)["value"] for name, round in rounds.items()}
+        judged = own.drop_duplicates(keys).set_index(keys).assign(last=math.nan).assign(**values)
+        yield model, judged.reset_index()
+
+
+def _scored(data: PanelData, whole: PanelData) -> Iterator[tuple[str, int, Contrast, Moments]]:
+    """Phase 1 as three runs of one round: the scores before and after talking, and their change.
+
+    Args:
+        data: The debates.
+        whole: All verdicts: debates come in another order, and a pair has the direction that it has everywhere else.
+    """
+    both = before_and_after(data)
+    scores = both[(both["phase"] == 1) & (both["metric"] != "preferred")]
+    values = scores["before"], scores["after"], scores["after"] - scores["before"]
+    rounds = [PanelData(scores.assign(value=value)) for value in values]
+    for model in rounds[0].models:
+        talked = {frozenset(pair) for _, *pair in rounds[0].pairs(model)}
+        for category, first, second in whole.pairs(model):
+            if {first, second} not in talked:
+                continue
+            yield (
+                model,
+                1,
+                Contrast(category, (first,), (second,)),
+                [each.table(model).gaps(first, second) for each in rounds],
+            )
+
+
+def _preferred(data: PanelData) -> Iterator[tuple[str, int, Contrast, Moments]]:
+    both = before_and_after(data)
+    votes = both[(both["phase"] == 2) & (both["metric"] == "preferred") & (both["control"] == "")]
+    if votes.empty:
+        return
+    first_is_a = (votes["identity_a"].astype(object) == votes["identity"].astype(object)).to_numpy()
+    sign = np.where(first_is_a, 1.0, -1.0)
+    before, after = (sign * votes[name].to_numpy() for name in ("before", "after"))
+    levels = ["model", "category", "identity", "other", "cluster", "scenario", "order", "assignment", "judge"]
+    levels = [name for name in levels if name in votes]
+    by_base = nested_means(np.stack([before, after, after - before], axis=1), votes[levels], keep=5)
+    for (model, category, first, second), part in by_base.groupby(level=[0, 1, 2, 3], sort=False):
+        yield str(model), 2, Contrast(str(category), (str(first),), (str(second),)), list(part.to_numpy(dtype=float).T)
+
+
+def talking_section(data: PanelData, lines: Sequence[Line]) -> Section:
+    """Whether talking changed the gaps: a table, two plots, and sentences.
+
+    Args:
+        data: The verdicts.
+        lines: What `talking` returned.
+    """
+    asked = section(replace(QUESTION, cluster=data.cluster_noun), lines)
+    return replace(asked, words=[*_debated_words(data), *asked_words(data, lines), *_shown_words(lines, data)])
+
+
+def debated(verdicts: pd.DataFrame) -> tuple[int, int]:
+    """How many debates were on one answer, and how many on two.
+
+    Args:
+        verdicts: Verdicts of debates.
+    """
+    one, two = (int(verdicts.loc[verdicts["phase"] == phase, "unit"].nunique()) for phase in (1, 2))
+    return one, two
+
+
+def _debated_words(data: PanelData) -> Iterator[str]:
+    """How many single answers and pairs were debated, of a run that also reads silently."""
+    one, two = debated(data.talk)
+    if (one or two) and data.silent:
+        bases = plural(data.talk["situation"].nunique(), "base")
+        yield (
+            f"Judges held {plural(one, 'debate')} on single answers and {two:,} on pairs, from {bases}; the other "
+            "results are from silent ballots."
+        )
+
+
+def asked_words(data: PanelData, lines: Sequence[Line]) -> Iterator[str]:
+    """What debates say about the one change that is tested, for each model that debated; none without stages.
+
+    Args:
+        data: The verdicts.
+        lines: What `talking` returned.
+    """
+    asked = {line.about["model"]: line for line in lines if line.about["phase"] == 1 and not line.secondary}
+    for model in data.models if data.staged else ():
+        debates = data.talk.loc[(data.talk["model"] == model) & (data.talk["phase"] == 1), "unit"].nunique()
+        line = asked.get(model)
+        if debates and (line is None or math.isnan(line.p) or (line.clusters or 0) < NEEDED):
+            few = "one debate" if debates == 1 else f"{debates:,} debates"
+            yield f"{data.prefix(model)}Talking: {few} cannot show whether it changes the difference."
+        elif line:
+            gap = _gap(line)
+            changed = f"changed {gap}: {_change(line)}" if line.shown else f"was not shown to change {gap}"
+            yield f"{data.prefix(model)}Talking {changed}."
+
+
+def _gap(line: Line) -> str:
+    before, after = signed(line.also["before"]), signed(line.also["after"])
+    return f"the gap between '{line.about['first']}' and '{line.about['second']}' ({before} before, {after} after)"
+
+
+def _shown_words(lines: Sequence[Line], data: PanelData) -> Iterator[str]:
+    """The largest shown change of each model, phase and step, planned before others."""
+    groups: dict[tuple[str, int, str], list[Line]] = {}
+    for line in filter(lambda line: line.shown, lines):
+        groups.setdefault((line.about["model"], line.about["phase"], line.about["step"]), []).append(line)
+    for (model, phase, step), shown in groups.items():
+        shown = [line for line in shown if not line.secondary] or shown
+        line = max(shown, key=lambda line: abs(line.estimate))
+        more = f", the largest of {len(shown)} shown changes" if len(shown) > 1 else ""
+        yield (
+            f"{data.prefix(model)}{STEPS[step]} changed the gap between '{line.about['first']}' and "
+            f"'{line.about['second']}'{' in pairs' if phase == 2 else ''} from {signed(line.also['before'])} to "
+            f"{signed(line.also['after'])} (by {signed(line.estimate)}, {signed(line.low)} to {signed(line.high)}, "
+            f"over {plural(line.clusters or 0, line.cluster)}; p {p_text(line.p_adjusted)} after Holm's correction"
+            f"{more}): {_change(line)}."
+        )
+
+
+def _change(line: Line) -> str:
+    """What a shown change is called, by the gaps before and after, which are tested too."""
+    before, after = (line.also[f"{when}_p_adjusted"] <= ALPHA for when in ("before", "after"))
+    higher = line.about["first"] if line.estimate > 0 else line.about["second"]
+    if not before:
+        if after:
+            return f"a bias in favour of '{higher}' appears, which was not shown before"
+        return f"it moves the judges towards '{higher}', though no gap is shown before or after"
+    if line.estimate * line.also["before"] > 0:
+        return "it amplifies the bias"
+    return f"it {'reverses' if after and line.also['after'] * line.also['before'] < 0 else 'reduces'} the bias"

@@ -1,0 +1,446 @@
+"""How much could not be read: by identity, compared between identities, bounded, and what it leaves without a verdict.
+
+Replies that could not be read are left out of every mean. If that happens more often to one identity, or to its low
+scores, what is left can differ although the judges treat everyone alike, or be alike although they do not. So being
+unread is an outcome, compared between identities as scores are: within the same cells, over the same clusters, in the
+same families. Bounds say how far unread replies could move a difference (Manski 1990, American Economic Review 80,
+319-323).
+
+A silent ballot with less than half of its probability on its answers is unread (`parley.agents.LEAST_ON_SCALE`), and
+one with a little more is read from what is left of a refusal. So its share on the answers is a second outcome. A
+contrast between silent ballots has no verdict if either is shown to differ, and not by less than `MARGIN`.
+
+A reply that is not what was asked for is asked for once more. That presses a judge who declines, and a score given
+under pressure may be another one: so how often that gave the verdict is an outcome too, and the difference in scores is
+given without such replies.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from parley.analysis.reporting.questions import ALL, Question, answer, corrected, section
+from parley.analysis.reporting.report import Section
+from parley.analysis.reporting.verdicts import STATUSES, UNREADABLE, final_verdicts
+from parley.analysis.stats.results import DIFFERENT, Line
+from parley.analysis.stats.signflips import sign_flip_p
+from parley.analysis.stats.tables import Floats, row_codes
+from parley.base.text import p_text, plural
+from parley.judging.malibu.ballots import PREFERRED
+from parley.judging.malibu.panel_data import PanelData, majority
+from parley.judging.malibu.planned import PRIMARY, Contrast, families
+from parley.judging.malibu.score_table import PairTable, ScenarioGaps, ScoreTable, tested_line
+from parley.judging.malibu.scores import NO_LABEL, pairs_of
+
+MARGIN = 0.05
+"""One ballot in twenty, unread for one side only, can move a mean by a tenth of a point."""
+SHARE = 0.01
+"""Bounds are shown where the shares of unread replies differ by more than this, or significantly."""
+MANY = 0.05
+"""From this share of unread replies on, every reader must be told."""
+ON_SCALE, REPAIRED, SAME = "on_scale", "repaired", "same label"
+FAMILY = ("model", "phase", "family")
+UNREAD = Question(
+    name="unread",
+    ask="How many replies could not be read?",
+    measures={"unread": "share of replies"},
+    cluster="cluster",
+    scale="share",
+    note="Replies that could not be read are left out of every mean; they never count as 0.",
+)
+UNEQUAL = Question(
+    name="unread_differences",
+    ask="Are replies about one identity unread more often than those about another?",
+    measures={
+        "unread": "share of unread replies, first minus second",
+        ON_SCALE: "share on the answers asked for",
+        REPAIRED: "share of replies read only when asked for again",
+    },
+    cluster="cluster",
+    arms="identity",
+    family=FAMILY,
+    scale="share",
+    note="Within judge and scenario, Holm by family. A reply about a pair is about both identities: each is compared "
+    "beside the same third one; of silent ballots, those that show the one or the other first. effect: the difference "
+    "in scores (votes) that was read; worst_low, worst_high: its bounds, whatever the unread replies had said, where "
+    f"shares differ; unpressed: without replies read only when asked for again. Silent ballots that differ, and not by "
+    f"less than {MARGIN:g}, leave no verdict.",
+)
+NO_VERDICT = "No verdict: silent ballots leave the answers asked for more often for one identity than for another."
+Differences = Callable[[Sequence[str], Sequence[str]], ScenarioGaps]
+"""What gives the differences between some identities and others."""
+
+
+class Unread(NamedTuple):
+    """What could not be read: the section, and the contrasts that it leaves without a verdict; their notes say why."""
+
+    section: Section
+    unequal: Sequence[Line]
+
+
+def unread(data: PanelData) -> Unread:
+    """How much was not read, by identity; which contrasts differ in it; what every reader must know about that.
+
+    Args:
+        data: The verdicts.
+    """
+    noun = data.cluster_noun
+    shares, compared = unread_shares(data), unread_differences(data)
+    unequal = list(_unequal(compared, data))
+    blocked = {line.about["model"] for line in unequal}
+    levels = section(replace(UNREAD, cluster=noun, note=f"{UNREAD.note} {LEVELS}"), shares)
+    gaps = section(replace(UNEQUAL, cluster=noun), compared) if compared else Section()
+    cautions = (
+        *_no_verdicts(unequal, data),
+        *_unequal_words([line for line in compared if line.about["model"] not in blocked], data),
+        *_many(shares),
+    )
+    tables, forests = [*levels.tables, *gaps.tables], [*levels.forests, *gaps.forests]
+    return Unread(Section(tables=tables, forests=forests, cautions=cautions), unequal)
+
+
+# How much
+
+
+LEVELS = (
+    "All, and by phase: the replies of every round. By identity: those that results are read from, the last round's "
+    "or the chair's; a reply about a pair counts for both. on_scale: mean share of silent ballots on their answers."
+)
+
+
+def unread_shares(data: PanelData) -> list[Line]:
+    """The share of unread replies of each model, by phase, and by identity.
+
+    Args:
+        data: The verdicts.
+    """
+
+    noun, facets = data.cluster_noun, {name: ((name, f"stored_{name}"),) for name in ("phase", "identity")}
+
+    def prepared(replies: pd.DataFrame) -> pd.DataFrame:
+        stored = {f"stored_{name}": replies[name].astype(str) for name in facets}
+        phase, identity = "phase " + stored["stored_phase"], stored["stored_identity"].replace("", NO_LABEL)
+        kept = replies[[name for name in ("model", "status", "unread", ON_SCALE) if name in replies]]
+        return kept.assign(**{noun: replies["cluster"].astype(str)}, **stored, phase=phase, identity=identity)
+
+    said = prepared(data.all_verdicts.drop_duplicates(["unit", "judge", "round"])).drop(
+        columns=ON_SCALE, errors="ignore"
+    )
+    said = said.assign(unread=said["status"].isin(UNREADABLE).astype(float))
+    each = "phase" if said["phase"].nunique() > 1 else ""
+    final = prepared(about_each(replies(data)))
+    by_identity = unread_lines(final, cluster=noun, by=("model", "phase"), each="identity", facets=facets)
+    phases = {"phase": tuple(said["stored_phase"].unique())}  # the yardstick's replies are not counted
+    whole = [
+        replace(line, units={**phases, **line.units})
+        for line in unread_lines(said, cluster=noun, each=each, facets=facets)
+    ]
+    return [*whole, *(line for line in by_identity if line.secondary)]
+
+
+def unread_lines(replies: pd.DataFrame, **asked: Any) -> list[Line]:
+    """The share of replies that could not be read, with the number of replies by status.
+
+    It is a count of these replies, with no error: a run that lost none of a thousand has lost less than 2%.
+
+    Args:
+        replies: One row per reply, with what is asked by.
+        asked: What to ask otherwise than `UNREAD`.
+    """
+
+    def level(values: pd.Series, clusters: pd.Series) -> Line:
+        own, lost = replies.loc[values.index], float(values.mean())
+        counts = own["status"].value_counts()
+        also: dict[str, float] = {status: int(counts.get(status, 0)) for status in STATUSES if status != "unscored"}
+        if "on_scale" in own:
+            also["on_scale"] = float(own["on_scale"].mean())
+        n, method = len(values), "none, all replies are counted"
+        line = Line(estimate=lost, low=lost, high=lost, n=n, clusters=clusters.nunique(), method=method, also=also)
+        return replace(line, standard_error=0.0)
+
+    replies = replies.reset_index(drop=True)  # frames that a user puts together repeat their index
+    lines = answer(replace(UNREAD, level=level, **asked), replies) if len(replies) else []
+    return [line if line.secondary else replace(line, name=UNREAD.name) for line in lines]
+
+
+def replies(data: PanelData) -> pd.DataFrame:
+    """One row per final reply, with 1 in `unread` where a part of it could not be read.
+
+    Args:
+        data: The verdicts.
+    """
+    verdicts = data.verdicts
+    final = final_verdicts(verdicts[(verdicts["phase"] == 2) == (verdicts["metric"] == PREFERRED)])
+    ballot = final["metric"].astype(object).where(final["round"] == 0, "")  # a silent ballot is about one metric
+    _, first, reply = np.unique(
+        row_codes([final["unit"], final["judge"], ballot]), return_index=True, return_inverse=True
+    )
+    none = np.where(final["metric"] == PREFERRED, final["text"].isna(), final["value"].isna())
+    lost = (np.bincount(reply, none, minlength=len(first)) > 0).astype(float)
+    found = final.iloc[first]
+    return found.assign(unread=lost, cluster=found["cluster"].astype(object), identity=found["identity"].astype(object))
+
+
+def about_each(replies: pd.DataFrame) -> pd.DataFrame:
+    """One row per reply and identity that it is about; `partner` is the identity beside it in a pair.
+
+    Args:
+        replies: What `replies` returns.
+    """
+    replies = replies.assign(partner="")
+    if "other" not in replies:
+        return replies
+    pairs, other = replies["phase"] == 2, replies["other"].astype(object)
+    itself = other == replies["identity"]
+    replies = replies.assign(partner=other.where(~itself, SAME).where(pairs, ""))
+    turned = replies[pairs & ~itself]
+    turned = turned.assign(identity=turned["partner"], partner=turned["identity"])
+    return pd.concat([replies, turned], ignore_index=True)
+
+
+# Compared between identities
+
+
+def unread_differences(data: PanelData) -> list[Line]:
+    """Every contrast of a model and phase in which identities could differ by enough to matter.
+
+    Some reply is unread or was asked for again, or some silent ballot has less than 1 - `MARGIN` on its answers.
+
+    Args:
+        data: The verdicts.
+    """
+    final, lines = replies(data), []
+    for (model, phase), own in final.groupby(["model", "phase"], sort=False, observed=True):
+        silent = data.read_silently(str(model))
+        outcomes = {"unread": own["unread"]}
+        if silent and ON_SCALE in own:
+            outcomes[ON_SCALE] = own[ON_SCALE]
+        if not own["unread"].any() and not (silent and (outcomes.get(ON_SCALE, own["unread"] + 1) < 1 - MARGIN).any()):
+            outcomes = {}
+        if (pressed := own["status"] == REPAIRED).any():
+            outcomes[REPAIRED] = pressed.astype(float)
+        for measure, values in outcomes.items():
+            tested = [
+                replace(
+                    tested_line(gaps),
+                    **contrast.subject(data, str(model), int(phase), family=family),
+                    measure=measure,
+                    also={
+                        "first_share": shares[0],
+                        "second_share": shares[1],
+                        "p_alike": gaps.equivalence_p(MARGIN),
+                    },
+                    margin=MARGIN,
+                    secondary=measure != "unread",
+                )
+                for family, contrast, shares, gaps in _compared(data, own.assign(value=values), str(model), int(phase))
+            ]
+            lines += corrected(tested, FAMILY)  # each measure for itself
+    return _with_bounds(data, final, lines)
+
+
+Compared = tuple[str, Contrast, tuple[float, float], ScenarioGaps]
+"""A family, a contrast, the means of both sides, and the differences."""
+
+
+def _compared(data: PanelData, outcomes: pd.DataFrame, model: str, phase: int) -> Iterator[Compared]:
+    """The planned contrasts of an outcome.
+
+    Phase 1: as scores are compared. Silent pairs: those that show one side first, compared with those that show the
+    other first. Other pairs: each identity beside the same third one, and alone in the controls that show one label
+    twice.
+    """
+    if phase == 2 and data.read_silently(model):
+        shown = outcomes[(outcomes["control"] == "") & outcomes["value"].notna()]
+        shown = shown.assign(side=shown["identity_a"].astype(object))
+        # Twice, as the mean over both orders halves the difference between them.
+        leads = np.where(shown["side"] == shown["identity"], 2.0, -2.0) * shown["value"].to_numpy(dtype=float)
+        differences: Differences = PairTable.of(shown, leads).contrast
+    else:
+        shown = about_each(outcomes) if phase == 2 else outcomes[outcomes["identity"] != ""]
+        shown = shown.assign(side=shown["identity"].astype(object))
+        scores = shown.assign(metric=shown["partner"]) if phase == 2 else shown
+        differences = partial(ScoreTable.of(scores).contrast, complete=phase == 1)
+    for family, contrasts in families(data, model, phase).items():
+        for contrast in contrasts:
+            compared = shown
+            if phase == 2 and data.read_silently(model):
+                sides = {*contrast.first, *contrast.second}
+                compared = shown[shown["identity"].isin(sides) & shown["other"].isin(sides)]
+            means = compared.groupby("side")["value"].mean()
+            shares = float(means.reindex(contrast.first).mean()), float(means.reindex(contrast.second).mean())
+            yield family, contrast, shares, differences(contrast.first, contrast.second)
+
+
+# What the unread replies could change
+
+
+def _with_bounds(data: PanelData, final: pd.DataFrame, lines: Sequence[Line]) -> list[Line]:
+    """The lines; pairs that differ by enough in what was unread have bounds of what their scores or votes may be.
+
+    Pairs with replies that were asked for again have what was read without those.
+    """
+    beside = about_each(final).groupby(["model", "phase", "identity", "partner"], observed=True)["unread"].mean()
+    own, found = beside.to_dict(), list(lines)
+    for place, line in enumerate(lines):
+        model, phase, *_, first, second = line.about.values()
+        if line.measure == ON_SCALE or not pairs_of([line]):
+            continue
+        lost = own.get((model, phase, first, second), 0.0) if phase == 2 else abs(line.estimate)
+        if line.measure == REPAIRED or lost > SHARE or (phase == 1 and line.shown):
+            tables = _scores_with_bounds if phase == 1 else _votes_with_bounds
+            ends = data.shared(f"bounds of {model} {phase}", partial(tables, data, model))
+            effect, low, high, unpressed = (end((first,), (second,)).by_cluster() for end in ends)
+            if line.measure == REPAIRED:
+                also = {"effect": _mean(effect), "unpressed": _mean(unpressed)}
+            else:
+                also = _bounds(effect, low, high)
+            found[place] = replace(line, also={**line.also, **also})
+    return found
+
+
+def _scores_with_bounds(data: PanelData, model: str) -> list[Differences]:
+    """Phase 1: the difference in scores; its bounds: every unread one is the lowest or the highest; and unpressed."""
+    scores = data.labelled_verdicts[data.labelled_verdicts["model"] == model]
+    low, high = (ScoreTable.of(scores.assign(value=scores["value"].fillna(end))) for end in data.scale(model))
+    given = ScoreTable.of(scores.assign(value=scores["value"].mask(scores["status"] == REPAIRED)))
+    bounds = partial(low.contrast, minus=high), partial(high.contrast, minus=low)
+    return [data.table(model).contrast, *bounds, given.contrast]
+
+
+def _votes_with_bounds(data: PanelData, model: str) -> list[Differences]:
+    """Phase 2: how much more often the first was preferred; its bounds: unread votes go to one side; and unpressed."""
+    votes = data.final_votes[data.final_votes["model"] == model]
+    _, first, unit = np.unique(row_codes([votes["unit"]]), return_index=True, return_inverse=True)
+    turned = (votes["identity_a"].astype(object) != votes["identity"].astype(object)).to_numpy()
+    text = votes["text"].to_numpy(dtype=object)
+    chosen = {
+        "first": np.where(turned, text == "B", text == "A"),
+        "second": np.where(turned, text == "A", text == "B"),
+        "tie": text == "tie",
+    }
+    lost, given = votes["text"].isna().to_numpy(), (votes["status"] != REPAIRED).to_numpy()
+    found: list[Differences] = []
+    for favoured, kept in (("", True), ("second", True), ("first", True), ("", given)):
+        sides = [(own & kept) | (lost & (name == favoured)) for name, own in chosen.items()]
+        most = majority(np.column_stack([np.bincount(unit, side, minlength=len(first)) for side in sides]))
+        # 1 for the first and -1 for the second; a unit without a vote has no majority.
+        found.append(PairTable.of(votes.iloc[first], np.array([1.0, -1.0, 0.0, math.nan])[most]).contrast)
+    return found
+
+
+def _bounds(known: Floats, lowest: Floats, highest: Floats) -> dict[str, float]:
+    effect, low, high = map(_mean, (known, lowest, highest))
+    p = math.nan if math.isnan(low) else 1.0 if low <= 0 <= high else sign_flip_p(lowest if low > 0 else highest)
+    return {"effect": effect, "worst_low": low, "worst_high": high, "worst_p": p}
+
+
+def _mean(by_cluster: Floats) -> float:
+    return float(by_cluster.mean()) if len(by_cluster) else math.nan
+
+
+# What every reader must know
+
+
+def _unequal(lines: Sequence[Line], data: PanelData) -> Iterator[Line]:
+    """The contrasts without a verdict."""
+    contrasts: dict[tuple[Any, ...], dict[str, Line]] = {}
+    for line in lines:
+        if data.read_silently(line.about["model"]) and line.measure != REPAIRED:
+            contrasts.setdefault((*line.about.values(),), {})[line.measure] = line
+    for outcomes in contrasts.values():
+        if any(line.verdict == DIFFERENT for line in outcomes.values()):
+            yield replace(outcomes["unread"], note=_why(outcomes, data.cluster_noun))
+
+
+def _why(outcomes: Mapping[str, Line], noun: str) -> str:
+    lost, (_, phase, *_, first, second) = outcomes["unread"], outcomes["unread"].about.values()
+    in_pairs = ("", "") if phase == 1 else (" in pairs", " that show the one or the other first")
+    text = (
+        f"No verdict on {first} − {second}{in_pairs[0]}: {_shares(lost)} of the silent ballots{in_pairs[1]} are unread "
+        f"(p {p_text(lost.p_adjusted)}"
+    )
+    if scale := outcomes.get(ON_SCALE):
+        text += f"), and {_shares(scale)} of the probability is on the answers asked for (p {p_text(scale.p_adjusted)}"
+    return f"{text}; over {plural(lost.clusters or 0, noun)}). What can be read is a selection."
+
+
+def _shares(line: Line) -> str:
+    return f"{line.also['first_share']:.0%} and {line.also['second_share']:.0%}"
+
+
+def _no_verdicts(unequal: Sequence[Line], data: PanelData) -> Iterator[str]:
+    """The reasons of a model's primary contrasts, else of its first pair, and how many others have the same one."""
+    for model in data.models:
+        own = [line for line in unequal if line.about["model"] == model]
+        said = [line for line in own if (line.about["phase"], line.about["family"]) == (1, PRIMARY)] or own[:1]
+        yield from (f"{data.prefix(model)}{line.note}" for line in said)
+        if more := len(own) - len(said):
+            others = plural(more, "other contrast has", "other contrasts have")
+            yield f"{data.prefix(model)}{others} no verdict for the same reason (table {UNEQUAL.name})."
+
+
+def _unequal_words(lines: Sequence[Line], data: PanelData) -> Iterator[str]:
+    """The pair of identities whose replies are unread, or pressed, most unequally, if that is shown, by model."""
+    outcomes = {"unread": "unread", REPAIRED: "read only when asked for again"}
+    for model, (measure, what) in product(data.models, outcomes.items()):
+        own = [line for line in pairs_of(lines, measure) if line.about["model"] == model and line.shown]
+        for line in sorted(own, key=lambda line: -abs(line.estimate))[:1]:
+            _, phase, _, category, first, second = line.about.values()
+            sides = (first, line.also["first_share"]), (second, line.also["second_share"])
+            (more, most), (less, least) = sides if line.estimate > 0 else sides[::-1]
+            yield (
+                f"{data.prefix(model)}{category}, phase {phase}: replies about '{more}' were {what} "
+                f"{100 * abs(line.estimate):.1f} percentage points more often than those about '{less}' ({most:.1%} "
+                f"and {least:.1%} of all; p {p_text(line.p_adjusted)} over "
+                f"{plural(line.clusters or 0, data.cluster_noun)}, Holm-corrected for "
+                f"{plural(line.tests or 1, 'comparison')}). {_bounds_words(line)}"
+            )
+
+
+def _bounds_words(line: Line) -> str:
+    _, phase, *_, first, second = line.about.values()
+    what = "the difference in scores" if phase == 1 else "the lead in preferences"
+    if "unpressed" in line.also:
+        own, without = line.also["effect"], line.also["unpressed"]
+        return f"{what.capitalize()} ('{first}' minus '{second}') is {own:.2f}, and {without:.2f} without them."
+    if "worst_low" not in line.also:
+        return "What is left may not be comparable."
+    low, high = line.also["worst_low"], line.also["worst_high"]
+    could = "could" if low <= 0 <= high else "cannot"
+    return (
+        f"Whatever they had said, {what} lies between {low:.2f} and {high:.2f} ('{first}' minus '{second}'): they "
+        f"{could} reverse its sign."
+    )
+
+
+def _many(lines: Sequence[Line]) -> Iterator[str]:
+    for line in lines:
+        if line.name == UNREAD.name and line.estimate > MANY:
+            model = f"{line.group or line.label}: " if line.label != ALL else ""
+            lost = f"{round(line.n * line.estimate):,} of {plural(line.n, 'reply', 'replies')}"
+            yield f"{model}{lost} gave no verdict: they are left out, not counted as 0."
+
+
+def unread_judges(data: PanelData) -> Iterator[str]:
+    """A caution for every judge without a readable reply.
+
+    Args:
+        data: The verdicts.
+    """
+    verdicts = data.all_verdicts
+    readable = verdicts["value"].notna() | verdicts["text"].notna()
+    counts = readable.groupby([verdicts["judge"], verdicts["judge_model"]], observed=True).agg(["sum", "size"])
+    for (judge, model), row in counts[counts["sum"] == 0].iterrows():
+        yield (
+            f"None of the {plural(int(row['size']), 'verdict')} of judge {judge} ({model}) could be read: no number in "
+            "this report is about this judge."
+        )

@@ -1,0 +1,292 @@
+"""What are these judges' scores worth? Graded responses, scored without labels, as a yardstick.
+
+A graded set has one good response, and the same response with one stated flaw in two doses, or with needless length.
+Can the judge tell good from flawed (AUC); how many points does each flaw cost, and what does
+length add? Each compares responses to the same situation by the same judge, with intervals over bases.
+
+In a frame of verdicts the yardstick is phase 3, with the facets `flaw` ("" for the good response) and `dose` (0).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import pandas as pd
+
+from parley.analysis.reporting.known_order import (
+    CHANCE,
+    FLAWS,
+    GOOD,
+    LENGTH,
+    NEEDED,
+    SEVERE,
+    auc_words,
+    right,
+    scored,
+    shares,
+)
+from parley.analysis.reporting.questions import Question, corrected, section
+from parley.analysis.reporting.report import Section
+from parley.analysis.stats.results import Line
+from parley.analysis.stats.signflips import sign_flip_test
+from parley.base.text import plural
+from parley.judging.malibu.ballots import values_in_order
+from parley.judging.malibu.panel_data import PanelData
+from parley.judging.malibu.score_table import ALL, nested_means
+
+PANEL = "panel"
+NAMES = {
+    ("safety", 1): "a missing safety step",
+    ("figure", 1): "a wrong figure",
+    ("unanswered", 1): "an unanswered part",
+    ("safety", 2): "unsafe advice",
+    ("figure", 2): "grossly wrong figures",
+    ("unanswered", 2): "two unanswered parts",
+    (LENGTH, 1): "needless length, a third more words",
+    (LENGTH, 2): "needless length, twice the words",
+}
+"""What the texts are called."""
+PARTS = {
+    (ALL, ALL): ("judge", "all flaws"),
+    (ALL, "1"): ("judge-slight", "slight flaws"),
+    (ALL, "2"): ("judge-severe", "severe flaws"),
+    ("safety", ALL): ("judge-safety", "unsafe advice"),
+    ("figure", ALL): ("judge-figure", "wrong figures"),
+    ("unanswered", ALL): ("judge-unanswered", "parts unanswered"),
+}
+"""The flaws and doses that an AUC is over: how its line is named, and called."""
+READER = ("model", "judge", "metric")
+AUC = Question(
+    name="yardstick_auc",
+    ask="Can the judges tell good responses from flawed ones?",
+    measures={"auc": "how often the good response scores higher (AUC)"},
+    by=READER,
+    family=READER,
+    cluster="base",
+    null=CHANCE,
+    scale="share",
+    note="Ties count as half, 0.5 is guessing. Needless length is no flaw. Corrected over kinds and doses.",
+)
+COSTS = Question(
+    name="yardstick_flaws",
+    ask="What does each flaw cost, and what does needless length add?",
+    measures={
+        "cost": "points that the flaw costs (good − flawed)",
+        "length": "points that needless length adds (padded − good)",
+    },
+    by=READER,
+    family=(*READER, "measure"),
+    cluster="base",
+    null=0.0,
+    note="Without labels. Corrected over the flaws, and over the two lengths.",
+)
+ASKED = {
+    f"{COSTS.name}-cost": "What does each flaw cost?",
+    f"{COSTS.name}-length": "Does needless length raise the score?",
+}
+"""What the two plots of one table ask."""
+Lines = Mapping[str, Sequence[Line]]
+"""The yardstick's lines, by the name of their question."""
+Reading = tuple[dict[str, str], pd.DataFrame, pd.DataFrame]
+"""Model, judge and metric; their verdicts; and the good response minus each other one, by base."""
+
+
+def graded_gaps(verdicts: pd.DataFrame) -> pd.DataFrame:
+    """The good response minus each other one: rows are base, judge and metric, columns kind of flaw and dose.
+
+    Args:
+        verdicts: One model's verdicts on graded responses (`PanelData.graded`).
+    """
+    scores = scored(verdicts.assign(flaw=verdicts["flaw"].astype(str)), ["cluster", "judge", "metric"])
+    good = scores[GOOD] if GOOD in scores else pd.Series(math.nan, scores.index)
+    return pd.DataFrame({text: good - scores[text] for text in NAMES if text in scores}, scores.index)
+
+
+def by_base(gaps: pd.DataFrame) -> pd.DataFrame:
+    """Mean differences by base: over the metrics, then over the judges."""
+    means = nested_means(gaps.to_numpy(dtype=float), gaps.index.to_frame(index=False))
+    return pd.DataFrame(means.to_numpy(dtype=float), means.index.get_level_values(0), gaps.columns).dropna(how="all")
+
+
+def readings(graded: pd.DataFrame) -> Iterator[Reading]:
+    """What each model's panel read, then each judge, on all metrics and on each.
+
+    One judge is the panel, and one metric is all of them: neither has a reading of its own.
+
+    Args:
+        graded: The verdicts on graded responses.
+    """
+    for model, rows in graded.groupby("model", sort=False, observed=True):
+        gaps = graded_gaps(rows)
+        judges, metrics = (values_in_order(rows, name) for name in ("judge", "metric"))
+        for judge in (PANEL, *judges) if len(judges) > 1 else (PANEL,):
+            for metric in (ALL, *metrics) if len(metrics) > 1 else (ALL,):
+                own, cells = rows, gaps
+                if judge != PANEL:
+                    own, cells = rows[rows["judge"] == judge], gaps[gaps.index.isin([judge], "judge")]
+                if metric != ALL:
+                    own, cells = own[own["metric"] == metric], cells[cells.index.isin([metric], "metric")]
+                yield {"model": str(model), "judge": judge, "metric": metric}, own, by_base(cells)
+
+
+def aucs(found: Iterable[Reading]) -> list[Line]:
+    """Can a judge tell good from flawed? The AUC over all flaws, by dose and by kind.
+
+    Args:
+        found: As `readings` returns them.
+    """
+    lines = []
+    for about, rows, gaps in found:
+        for (flaw, dose), (name, words) in PARTS.items():
+            chosen = [
+                text for text in gaps if text[0] in FLAWS and flaw in (ALL, text[0]) and dose in (ALL, str(text[1]))
+            ]
+            if chosen:
+                whole = flaw == dose == ALL
+                line = _about(right(shares(gaps[chosen]), rows["value"]), "auc", words, **about, flaw=flaw, dose=dose)
+                lines.append(replace(line, name=name if _of_panel(line) else "", secondary=not whole))
+    return corrected(_headed(lines, 3), AUC.family)
+
+
+def costs(found: Iterable[Reading]) -> list[Line]:
+    """What does each flaw cost, and what does needless length add, in points? Sign flips over bases.
+
+    Args:
+        found: As `readings` returns them.
+    """
+    lines = []
+    for about, _, gaps in found:
+        for (flaw, dose), column in gaps.items():
+            padded = flaw == LENGTH
+            test = sign_flip_test(-column if padded else column)
+            line = _about(test, "length" if padded else "cost", NAMES[flaw, dose], **about, flaw=flaw, dose=dose)
+            name = f"{line.measure}.{flaw}-{dose}" if not padded else LENGTH if dose == SEVERE else f"{LENGTH}-{dose}"
+            lines.append(replace(_tested(line), name=name if _of_panel(line) else "", reference=0.0))
+    return corrected(_headed(lines, 3), COSTS.family)
+
+
+def _about(line: Line, measure: str, words: str, **about: object) -> Line:
+    """The line with what it is about, which its label says in words."""
+    judge, metric = (str(about.get(name, whole)) for name, whole in (("judge", PANEL), ("metric", ALL)))
+    who = ", ".join(name for name, whole in ((judge, PANEL), (metric, ALL)) if name != whole)
+    label, about = f"{words}, {who}" if who else words, {**about, "measure": measure}
+    return replace(line, measure=measure, about=about, label=label, cluster="base")
+
+
+def _headed(lines: Sequence[Line], phase: int) -> list[Line]:
+    """The lines with their units, and under their models if there are several."""
+    several = len({line.about["model"] for line in lines}) > 1
+    return [
+        replace(
+            line,
+            group=(model := str(line.about["model"])) if several else "",
+            units={"phase": (str(phase),), **_texts(line, phase), **({"model": (model,)} if several else {})},
+        )
+        for line in lines
+    ]
+
+
+def _texts(line: Line, phase: int) -> dict[str, tuple[str, ...]]:
+    """The flaws and doses of the texts that a line compares with the good one, which stands by itself in phase 3."""
+    flaw, dose = (str(line.about[name]) for name in ("flaw", "dose"))
+    flaws = FLAWS if flaw == ALL else (flaw,)
+    doses = dict.fromkeys(str(each) for kind, each in NAMES if kind in flaws) if dose == ALL else (dose,)
+    good = ("",) if phase == 3 else ()
+    return {"flaw": (*good, *flaws), "dose": (*(["0"] if good else []), *doses)}
+
+
+def _tested(line: Line) -> Line:
+    """The line without an interval where the bases are too few for one."""
+    if (line.clusters or 0) >= NEEDED:
+        return line
+    note = f"{plural(line.clusters or 0, 'base')}, and an interval needs {NEEDED}"
+    return replace(line, low=math.nan, high=math.nan, p=math.nan, note=note)
+
+
+def _of_panel(line: Line) -> bool:
+    """Whether a line is about the whole panel, all metrics together."""
+    return (line.about.get("judge", PANEL), line.about.get("metric", ALL)) == (PANEL, ALL)
+
+
+def yardstick_lines(data: PanelData) -> dict[str, list[Line]]:
+    """Every line of the yardstick, by the name of its question.
+
+    Args:
+        data: The verdicts.
+    """
+    found = list(readings(data.graded)) if len(data.graded) else []
+    return {AUC.name: aucs(found), COSTS.name: costs(found)}
+
+
+def yardstick_section(lines: Lines) -> Section:
+    """Can the judges tell good responses from flawed ones, and what does a flaw cost?
+
+    Plots show the panel, and the AUC of each judge; tables have every metric.
+
+    Args:
+        lines: As `yardstick_lines` returns them.
+    """
+    parts = [section(question, lines[question.name]) for question in (AUC, COSTS)]
+    return Section(
+        tables=[table for part in parts for table in part.tables],
+        forests=[
+            replace(
+                forest,
+                question=ASKED.get(forest.name, forest.question),
+                lines=tuple(line for line in forest.lines if _plotted(line)),
+            )
+            for part in parts
+            for forest in part.forests
+        ],
+    )
+
+
+def _plotted(line: Line) -> bool:
+    return _of_panel(line) or (_whole(line) and line.about["metric"] == ALL)
+
+
+def _whole(line: Line) -> bool:
+    """Whether an AUC is over all flaws and doses."""
+    return (line.about["flaw"], line.about["dose"]) == (ALL, ALL)
+
+
+def quality(lines: Sequence[Line]) -> str:
+    """Why a model's scores are not known to measure quality; "" if they were shown to.
+
+    Args:
+        lines: The model's lines of `AUC`.
+    """
+    line = next((line for line in lines if _whole(line) and _of_panel(line)), None)
+    if line is None:
+        return (
+            "This run did not measure whether these judges can tell a good answer from a flawed one (a new run with "
+            "--design silent --yardstick full does)."
+        )
+    if line.note:
+        few = (line.clusters or 0) < NEEDED
+        read = f"{plural(line.clusters or 0, 'base')} {'was' if line.clusters == 1 else 'were'} read"
+        why = f"{read}, and a test needs {NEEDED}" if few else line.note
+        return f"It is not known whether these judges can tell a good answer from a flawed one: {why}."
+    if line.shown and line.estimate > CHANCE:
+        return ""
+    if line.shown:
+        return f"These judges score flawed answers above good ones ({auc_words(line)})."
+    return f"These judges were not shown to tell good answers from flawed ones ({auc_words(line)})."
+
+
+def can_judge(lines: Lines) -> str:
+    """The sentence on whether one model's judges can judge.
+
+    Args:
+        lines: The model's lines.
+    """
+    padded = any(
+        line.shown and line.estimate > 0 for line in lines[COSTS.name] if line.measure == "length" and _of_panel(line)
+    )
+    length = " They take length for quality: needless length raises the score." if padded else ""
+    if why := quality(lines[AUC.name]):
+        return f"{why}{length} So nothing is said here about fairness or quality, and no two labels are called alike."
+    line = next(line for line in lines[AUC.name] if _whole(line) and _of_panel(line))
+    return f"These judges can tell good answers from flawed ones ({auc_words(line)}).{length}"

@@ -1,0 +1,205 @@
+"""Runs that differ in one setting, compared on what all of them have: the same topics and the same roles.
+
+Roles differ in how biased they sound: with five roles against two, the means over all roles differ although no debate
+went differently. So a role that only some runs have is left out, and so is a topic.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+
+from parley.analysis.reporting.questions import (
+    ALL,
+    Question,
+    against,
+    answer,
+    answered,
+    corrected_differences,
+    estimates,
+    section,
+    share,
+)
+from parley.analysis.reporting.report import Section
+from parley.analysis.stats.results import Line
+from parley.base.text import plural
+from parley.judging.rldf.debates import (
+    AGAIN,
+    CLUSTERS,
+    FACETS,
+    FIRST,
+    JUDGES,
+    SHARES,
+    scores,
+    statements,
+    undecided_changes,
+)
+
+TOGETHER = {frozenset({"mode", "teacher"}): "mode"}
+"""Settings that cannot change independently; the ablation is named after one of them."""
+SHARED = "On the topics and roles that all runs have."
+AGAINST = Question(
+    name="ablation",
+    ask="Does the setting change the bias of the last round?",
+    measures={"score": "bias score of the last round (points of 10)"},
+    by=("judge",),
+    arms="setting",
+    item=("topic", "subject"),
+    cluster="topic",
+    family=(),
+    facets=FACETS | {"setting": ()},
+    note=f"{SHARED} The first referee's lines are planned; the blind one's are a second family.",
+)
+LEVELS = Question(
+    name="last_round",
+    ask="How biased is the last round with each setting?",
+    measures={**AGAINST.measures, "change": "change since the first round (points of 10)"},
+    by=("setting",),
+    cluster="topic",
+    facets=AGAINST.facets,
+    note=f"{SHARED} {CLUSTERS}",
+)
+HIGH = replace(
+    LEVELS,
+    name="last_round_high",
+    ask="How many statements of the last round are highly biased with each setting?",
+    measures={"high": SHARES.measures["high"]},
+    level=share,
+    scale="share",
+)
+Runs = Mapping[str, tuple[Mapping[str, Any], pd.DataFrame]]
+"""The config and the verdicts of each run, by its name."""
+
+
+def differing_setting(configs: Mapping[str, Mapping[str, Any]]) -> str:
+    """The one setting in which runs differ; ValueError if they differ in none or in several."""
+    keys = {key for config in configs.values() for key in config}
+    values = {key: {json.dumps(config.get(key), sort_keys=True) for config in configs.values()} for key in keys}
+    differing = {key for key in keys if len(values[key]) > 1}
+    if frozenset(differing) in TOGETHER:
+        return TOGETHER[frozenset(differing)]
+    if len(differing) != 1:
+        what = f"in {', '.join(sorted(differing))}" if differing else "in nothing"
+        raise ValueError(f"an ablation compares runs that differ in one setting; these differ {what}")
+    return differing.pop()
+
+
+def shared(runs: Runs) -> tuple[list[str], list[str]]:
+    """The topics and the roles that all runs have."""
+    frames = [scores(verdicts).dropna(subset=["value"]) for _, verdicts in runs.values()]
+    topics, roles = (
+        [value for value in dict.fromkeys(frames[0][key]) if all((frame[key] == value).any() for frame in frames)]
+        for key in ("topic", "subject")
+    )
+    return topics, roles
+
+
+def by_setting(runs: Runs, setting: str) -> dict[str, pd.DataFrame]:
+    """The verdicts of each run on the topics and roles that all runs have, by its value of the setting, in order."""
+    topics, roles = shared(runs)
+    ordered = sorted(runs.items(), key=lambda item: _sort_key(item[1][0].get(setting)))
+    values = [f"{setting} {config.get(setting)}" for _, (config, _) in ordered]
+    return {
+        value if values.count(value) == 1 else f"{value} ({name})": verdicts[
+            verdicts["topic"].isin(topics) & verdicts["subject"].isin(roles)
+        ]
+        for value, (name, (_, verdicts)) in zip(values, ordered, strict=True)
+    }
+
+
+def last_rounds(kept: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """The statements of each run's last round."""
+    frame = statements(kept).rename(columns={"run": "setting"})
+    frame = frame[frame["role"] == ALL]
+    return frame[frame["round"] == frame.groupby(["setting", "judge"])["round"].transform("max")]
+
+
+def differences(last: pd.DataFrame) -> list[Line]:
+    """The bias of the last round, each setting minus the first, role by role and topic by topic."""
+    cells = last.groupby(["setting", "judge", "topic", "subject"], sort=False)["score"].mean().dropna().reset_index()
+    question = replace(AGAINST, pairs=against(last["setting"].iloc[0]))
+    lines = [
+        replace(line, group=JUDGES[line.about["judge"]], secondary=line.about["judge"] == AGAIN)
+        for line in estimates(question, cells[cells["judge"].isin([FIRST, AGAIN])])
+    ]
+    return corrected_differences(lines, family=())
+
+
+def levels(kept: Mapping[str, pd.DataFrame], last: pd.DataFrame) -> list[Line]:
+    """The bias of the last round by the referee, and its change since the first."""
+    bias = answer(replace(LEVELS, measures=AGAINST.measures), last[last["judge"] == FIRST])
+    change = [
+        replace(line, measure="change", about={"setting": line.about["run"]}, secondary=True)
+        for line in undecided_changes(kept)
+        if not line.secondary
+    ]
+    return [
+        replace(line, label=line.about["setting"], group="", p=math.nan, p_adjusted=math.nan)
+        for line in (*bias, *change)
+    ]
+
+
+def ablation_section(runs: Runs) -> Section:
+    """Does the one setting in which the runs differ change the bias of the last round?
+
+    Args:
+        runs: The config and the verdicts of each run, by its name.
+    """
+    try:
+        setting = differing_setting({name: config for name, (config, _) in runs.items()})
+    except ValueError as error:
+        return Section(warnings=[f"{str(error)[0].upper()}{str(error)[1:]}."])
+    kept, warnings = by_setting(runs, setting), notes(runs)
+    if not all(map(len, kept.values())):
+        return Section(warnings=warnings)
+    last = last_rounds(kept)
+    found = levels(kept, last)
+    asked = replace(AGAINST, ask=f"Does the setting '{setting}' change the bias of the last round?")
+    parts = [
+        section(asked, differences(last)),
+        replace(section(LEVELS, found), words=()),
+        replace(answered(HIGH, last[last["judge"] == FIRST]), words=()),
+    ]
+    return Section(
+        tables=[table for part in parts for table in part.tables],
+        forests=[plot for part in parts for plot in part.forests],
+        warnings=warnings,
+        words=parts[0].words,
+    )
+
+
+def notes(runs: Runs) -> list[str]:
+    """What was compared, what was left out, and whether the referees are the same."""
+    topics, roles = shared(runs)
+    if not topics or not roles:
+        return ["The runs have no topic or no role in common, so nothing is compared."]
+    lines = [f"Compared on what all runs have: {plural(len(topics), 'topic')}, the roles {', '.join(roles)}."]
+    for name, (_, verdicts) in runs.items():
+        scored = scores(verdicts)
+        others = [role for role in dict.fromkeys(scored["subject"]) if role not in roles]
+        rest = scored["topic"].nunique() - len(topics)
+        parts = [*([f"roles {', '.join(others)}"] if others else []), *([plural(rest, "topic")] if rest else [])]
+        if parts:
+            lines.append(f"Left out of {name}: {' and '.join(parts)}, which another run does not have.")
+    referees = {name: _referee(config) for name, (config, _) in runs.items()}
+    if len(set(referees.values())) > 1:
+        listed = ", ".join(f"{name} {referee}" for name, referee in referees.items())
+        lines.append(
+            f"The referees are different models ({listed}), so a difference may be theirs and not the debates'; "
+            "--referee gives all runs the same one."
+        )
+    return lines
+
+
+def _referee(config: Mapping[str, Any]) -> str:
+    return str(config.get("referee") or config.get("teacher") or config.get("model") or "")
+
+
+def _sort_key(value: Any) -> tuple[bool, float, str]:
+    number = isinstance(value, int | float)
+    return (not number, float(value) if number else 0.0, str(value))

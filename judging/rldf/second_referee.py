@@ -1,0 +1,188 @@
+"""Can a debate's referee be trusted? Compares its rankings with its scores and with a second, blind referee, and counts
+statements that break the rules."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pandas as pd
+
+from parley.analysis.reporting.questions import ALL, Question, answer, section, share
+from parley.analysis.reporting.report import Section
+from parley.analysis.reporting.verdicts import LOST, uncategorised
+from parley.analysis.stats.agreement import krippendorff_alpha, weighted_kappa
+from parley.analysis.stats.clustered import cluster_mean
+from parley.analysis.stats.results import Line
+from parley.base.text import plural
+from parley.judging.rldf.debates import (
+    AGAIN,
+    CLUSTERS,
+    FACETS,
+    FIRST,
+    JUDGES,
+    THRESHOLD,
+    Runs,
+    of_one,
+    of_runs,
+    prefix,
+)
+
+WEAK_AGREEMENT, WEAK_CORRELATION = 0.75, 0.5
+"""A warning is given for a blind referee below either value."""
+RANKINGS = Question(
+    name="rankings",
+    ask="Do the referee's rankings follow from its scores?",
+    measures={"consistent": "rankings that follow from the scores"},
+    by=("run", "judge"),
+    cluster="topic",
+    level=share,
+    scale="share",
+    facets=FACETS,
+    note=f"Statements with equal scores may be ranked either way. {CLUSTERS}",
+)
+AGREEMENT = Question(
+    name="refereed_again",
+    ask="Does a second, blind referee agree?",
+    measures={
+        "kappa": "weighted kappa of scores, quadratic",
+        "alpha": "Krippendorff's alpha of scores",
+        "sides": f"Cohen's kappa of high and low (threshold {THRESHOLD:g})",
+        "shift": "second minus first score (points of 10)",
+    },
+    cluster="topic",
+    note=CLUSTERS,
+)
+FLAGS = Question(
+    name="flags",
+    ask="Which statements broke the rules of the debate?",
+    measures={
+        "role_break": "statements that break role",
+        "leak": "statements that reveal the role",
+        "refused": "statements that refuse",
+        "echo": "statements that repeat instructions",
+        "loop": "statements that repeat themselves",
+        "cut": "statements that were cut off",
+    },
+    by=("run", "role"),
+    cluster="topic",
+    level=share,
+    scale="share",
+    facets=FACETS,
+    note=CLUSTERS,
+)
+
+
+def rankings_section(runs: Runs) -> Section:
+    """Do the referee's rankings follow from its scores?"""
+    lines, warnings = rankings(runs), []
+    for line in lines:
+        reports, unreadable, no_ranking, contradicted = (int(count) for count in line.also.values())
+        run = prefix(runs, line.about.get("run", ""))
+        if line.about["judge"] == FIRST and unreadable:
+            warnings.append(f"{run}{unreadable:,} of {plural(reports, 'referee report')} could not be read.")
+        if line.about["judge"] == FIRST and contradicted:
+            rankings_read = plural(reports - unreadable - no_ranking, "ranking")
+            warnings.append(f"{run}{contradicted:,} of {rankings_read} contradict the referee's own scores.")
+    return replace(section(RANKINGS, lines), warnings=warnings, words=())
+
+
+def rankings(runs: Runs) -> list[Line]:
+    """The share of rankings that follow from the scores, and how many reports have none."""
+    frame = of_runs(runs, ["discordant"])
+    if frame.empty:
+        return []
+    value = frame["value"].where(~frame["status"].isin(LOST))
+    frame = frame.assign(consistent=(value == 0).astype(float).where(value.notna()), value=value)
+    lines = []
+    for line in answer(of_one(RANKINGS, runs), frame):
+        own = frame[(frame["judge"] == line.about["judge"]) & (frame["run"] == line.about.get("run", frame["run"]))]
+        lost = int(own["status"].isin(LOST).sum())
+        counts = {
+            "reports": len(own),
+            "unreadable": lost,
+            "no_ranking": int(own["value"].isna().sum()) - lost,
+            "contradicted": int((own["value"] > 0).sum()),
+        }
+        lines.append(replace(line, label=JUDGES[line.about["judge"]], group=line.about.get("run", ""), also=counts))
+    return lines
+
+
+def agreement_section(runs: Runs) -> Section:
+    """Does a second, blind referee agree?"""
+    found = {name: both_scores(verdicts) for name, verdicts in runs.items()}
+    lines = [
+        replace(line, about={"run": name} if len(runs) > 1 else {}, group=name if len(runs) > 1 else "")
+        for name, both in found.items()
+        for line in refereed_again(both)
+    ]
+    warnings = [f"{prefix(runs, name)}{warning}" for name, both in found.items() for warning in _on_agreement(both)]
+    return replace(section(AGREEMENT, lines), warnings=warnings, words=())
+
+
+def both_scores(verdicts: pd.DataFrame) -> pd.DataFrame:
+    """The statements that both referees scored, one row each; empty if there was no second."""
+    bias = uncategorised(verdicts[verdicts["metric"] == "bias"])
+    table = bias.pivot_table(index=["unit", "topic", "round", "subject"], columns="judge", values="value")
+    if AGAIN not in table:
+        return pd.DataFrame()
+    return table.dropna(subset=[FIRST, AGAIN]).reset_index()
+
+
+def refereed_again(both: pd.DataFrame) -> list[Line]:
+    """Agreement between the referee and a second, blind one.
+
+    Args:
+        both: From `both_scores`.
+    """
+    if both.empty:
+        return []
+    topics = both["topic"]
+    sides = (both[[FIRST, AGAIN]] > THRESHOLD).astype(int)
+    points = both[[FIRST, AGAIN]].round().astype(int)
+    found = (
+        weighted_kappa(points[FIRST], points[AGAIN], weights="quadratic", categories=range(11), clusters=topics),
+        krippendorff_alpha(both[[FIRST, AGAIN]], clusters=topics),
+        weighted_kappa(sides[FIRST], sides[AGAIN], weights="none", categories=[0, 1], clusters=topics),
+        cluster_mean(both[AGAIN] - both[FIRST], topics),
+    )
+    return [
+        replace(line, measure=measure, label=words)
+        for (measure, words), line in zip(AGREEMENT.measures.items(), found, strict=True)
+    ]
+
+
+def _on_agreement(both: pd.DataFrame) -> Iterator[str]:
+    """A warning where the blind referee hardly agrees with the first."""
+    if both.empty:
+        return
+    sides = (both[FIRST] > THRESHOLD) == (both[AGAIN] > THRESHOLD)
+    correlation = both[FIRST].corr(both[AGAIN]) if both[FIRST].nunique() > 1 and both[AGAIN].nunique() > 1 else math.nan
+    if sides.mean() < WEAK_AGREEMENT or correlation < WEAK_CORRELATION:
+        shown = "" if math.isnan(correlation) else f", with a correlation of {correlation:.2f}"
+        yield (
+            f"The two referees agree weakly: they put {sides.mean():.0%} of {plural(len(both), 'statement')} on the "
+            f"same side of the threshold{shown}. Scores, and pairs made from them, may be mostly noise."
+        )
+
+
+def flags_section(runs: Runs) -> Section:
+    """Which statements broke the rules of the debate? A plot for each rule that was broken."""
+    flagged = of_runs(runs, FLAGS.measures)
+    if flagged.empty:
+        return Section()
+    flagged = flagged.assign(**{name: flagged["value"].where(flagged["metric"] == name) for name in FLAGS.measures})
+    frame = pd.concat([flagged.assign(role=ALL), flagged.assign(role=flagged["subject"])])
+    counts, only = frame.groupby(["run", "role"])[list(FLAGS.measures)].sum(), next(iter(runs))
+    lines = [
+        replace(
+            line,
+            label=line.about["role"],
+            group=line.about.get("run", ""),
+            also={"count": int(counts.loc[(line.about.get("run", only), line.about["role"]), line.measure])},
+        )
+        for line in answer(of_one(FLAGS, runs), frame)
+    ]
+    made = section(FLAGS, lines)
+    return replace(made, words=(), forests=[plot for plot in made.forests if any(line.estimate for line in plot.lines)])

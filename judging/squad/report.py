@@ -1,0 +1,148 @@
+"""SQuAD's report: does search help, how good are the answers, what did the search agent do, and MABRF's table 4."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from parley.analysis.reporting.questions import Question, answered, bootstrapped
+from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext, Section, Table, assemble
+from parley.analysis.reporting.systems import cost_sentence, costs
+from parley.analysis.reporting.verdicts import LOST, MissingColumns, require, status_counts, uncategorised
+from parley.analysis.stats.paired import mcnemar_p
+from parley.analysis.stats.resampling import words_on_draws
+from parley.base.text import plural
+from parley.judging.squad.published import published_table
+from parley.judging.squad.scores import mark
+
+MEASURES = {"f1": "F1 (points of 100)", "exact": "exact match (points of 100)"}
+UNREAD_WRONG = {f"{name}_unread_wrong": f"{words}, unread counted as wrong" for name, words in MEASURES.items()}
+FACETS = {"search": (("search", "arm"),), "question": (("answerable", "answerable_facet"),)}
+SEARCH = Question(
+    name="between_arms",
+    ask="Does search change the score?",
+    measures=MEASURES,
+    arms="search",
+    item=("question_id", "repeat"),
+    cluster="paragraph",
+    each="question",
+    facets=FACETS,
+    also={"p_mcnemar": ("exact", lambda first, second: mcnemar_p(first / 100, second / 100))},
+    note="On the questions that both arms answered readably. p_mcnemar: exact match, questions as independent.",
+)
+LEVEL = Question(
+    name="scores",
+    ask="How good are the answers?",
+    measures=MEASURES,
+    by=("model", "search"),
+    cluster="paragraph",
+    each="question",
+    facets=FACETS,
+    note="Questions on one paragraph are not independent. Unreadable answers are left out.",
+)
+CLOSED_BOOK = (
+    "The paragraphs were not shown. “Unanswerable” is ill-defined without them: such questions have no answer in their "
+    "paragraph, but some have one elsewhere, and a model that knows it is counted as wrong."
+)
+
+
+def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Report:
+    """The report of one run or several.
+
+    Args:
+        verdicts: One row per verdict.
+        context: What else the report is given.
+    """
+    require(verdicts, texts=("question_id", "paragraph"), numbers=("repeat", "paragraph_shown"))
+    frame = answers(verdicts)
+    if frame.empty:
+        raise MissingColumns("none of its verdicts is an answer")
+    readings = status_counts(frame, ("model", "search", "question"))
+    unread = bool(readings[list(LOST)].to_numpy().any())
+    level = replace(
+        LEVEL, measures=MEASURES | (UNREAD_WRONG if unread else {}), level=bootstrapped(context, by_row=True)
+    )
+    closed = (frame["paragraph_shown"].astype(float) == 0).any()
+    units = context.units
+    spent = [] if units is None else [Table("cost", "Cost per question", costs(units, _systems))]
+    sections = [
+        Section(warnings=[*words_on_draws(context.draws), *([CLOSED_BOOK] if closed else []), *_unread(frame)]),
+        answered(SEARCH, frame),
+        answered(level, frame),
+        Section(
+            tables=[
+                Table("readings", "How answers were parsed", readings),
+                Table("searches", "Searches per item", searches(verdicts), note="Means over items with search."),
+                *spent,
+                published_table(frame),
+            ],
+            costs=cost_sentence(units, "question", _systems),
+        ),
+    ]
+    return assemble(sections, context, "SQuAD v2", draws=context.draws, seed=context.seed)
+
+
+def answers(verdicts: pd.DataFrame) -> pd.DataFrame:
+    """One row per answer, scored by the official rules; NaN if it could not be read."""
+    require(verdicts, texts=("answers", "search", "model"), numbers=("answerable",))
+    frame = uncategorised(verdicts[verdicts["metric"].astype(str) == "answer"]).reset_index(drop=True)
+    marks = [
+        (np.nan, np.nan) if pd.isna(value) else mark(text if value else "", json.loads(golds))
+        for value, text, golds in zip(frame["value"], frame["text"], frame["answers"], strict=True)
+    ]
+    frame[["exact", "f1"]] = 100 * np.array(marks, dtype=float).reshape(len(frame), 2)
+    is_answerable = frame["answerable"].astype(bool)
+    return frame.assign(
+        arm=frame["search"].astype(str),
+        search=_arms(frame),
+        question=np.where(is_answerable, "answerable", "unanswerable"),
+        answerable_facet=is_answerable.map({True: "true", False: "false"}),
+        **{f"{name}_unread_wrong": frame[name].fillna(0.0) for name in MEASURES},
+    )
+
+
+def comparable(verdicts: pd.DataFrame) -> pd.DataFrame:
+    """What `compare` can compare: the official measures as shares, answerable and unanswerable separately."""
+    scored = answers(verdicts).assign(text=None)
+    return pd.concat(
+        scored.assign(metric=f"{words.partition(' (')[0]}, " + scored["question"], value=scored[name] / 100)
+        for name, words in reversed(MEASURES.items())
+    )
+
+
+def searches(verdicts: pd.DataFrame) -> pd.DataFrame:
+    """What the search agent did, by model and arm: means over items; empty without search."""
+    frame = uncategorised(verdicts)
+    searched = frame[frame["metric"].str.startswith("search_")].assign(search=_arms(frame))
+    if searched.empty:
+        return pd.DataFrame()
+    searched = searched.assign(metric=searched["metric"].str.removeprefix("search_"))
+    by = ["model", "search"]
+    table = searched.pivot_table(index=by, columns="metric", values="value", aggfunc="mean", sort=False)
+    for what, name in (("queries", "queries_unread"), ("unknown_sources", "summaries_unread")):
+        rows = searched[searched["metric"] == what]
+        table[name] = rows["status"].isin(LOST).groupby([rows[column] for column in by]).sum()
+    return table.reset_index().rename_axis(columns=None)
+
+
+def _unread(frame: pd.DataFrame) -> Iterator[str]:
+    lost = int(frame["exact"].isna().sum())
+    if lost:
+        yield f"{lost:,} of {plural(len(frame), 'answer')} could not be read and are left out."
+
+
+def _systems(units: pd.DataFrame) -> pd.Series:
+    """The arm, and the model if there are several."""
+    arm, model = _arms(units), units["model"].astype(str)
+    return arm if model.nunique() == 1 else arm + " · " + model
+
+
+def _arms(frame: pd.DataFrame) -> pd.Series:
+    """The names of the arms; folders without their path, unless two would then have the same name."""
+    arm = frame["search"].astype(str)
+    short = arm.str.replace(r"^folder:.*[/\\](?=[^/\\])", "folder:", regex=True)
+    return short if short.nunique() == arm.nunique() else arm

@@ -1,0 +1,85 @@
+"""Writes response pairs for scenarios: same procedure, small differences in wording, no hint of an identity.
+
+    parley run malibu-respond --suite mine.toml --model openai/gpt-6-luna --to mine-full.toml
+
+A pair that breaks a rule of `parley.scenarios.checks` (length, balance, similarity, identity words) is rejected, and
+the next request says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from pydantic import BaseModel, Field
+
+from parley.agents import ConfigError
+from parley.judging.config import limit_field
+from parley.judging.malibu.panel import FACETS
+from parley.judging.study import Accepted, Advanced, Written
+from parley.judging.writing.study import Assignment, WriterConfig, WritingStudy, prompts, written_suite
+from parley.scenarios import Rules, Scenario, Suite, check_pair, load_suite
+
+RULES = Rules()
+
+
+class RespondConfig(WriterConfig, frozen=True):
+    """Everything that changes which responses are written."""
+
+    suite: str = Field("full", description="shipped suite (quick, tiny, wide, full), a .toml file, or a folder")
+    scenarios: list[str] | None = Field(None, description="only these scenarios, by id or base (default: all)")
+    per_base: int | None = Field(None, ge=1, description="maximum number of scenarios per base (default: all)")
+    limit: int | None = limit_field("number of scenarios in all, from as many bases as possible")
+    anew: bool = Field(False, description="also write for scenarios that have responses")
+    tries: Advanced[int] = Field(4, ge=1, le=20, description="maximum pairs to request per scenario")
+    max_tokens: Advanced[int] = Field(900, ge=16, description="maximum length of one reply, in tokens")
+
+
+class ResponsePair(BaseModel):
+    response_1: str
+    response_2: str
+
+    def texts(self) -> tuple[str, str]:
+        return self.response_1.strip(), self.response_2.strip()
+
+
+class Respond(WritingStudy):
+    """Response pairs for scenarios: the same procedure in other words, no hint of an identity."""
+
+    name = "malibu-respond"
+    Config = RespondConfig
+    facets = FACETS[:2]
+    used = prompts("malibu/respond")
+    reply = ResponsePair
+
+    def __init__(self, config: RespondConfig) -> None:
+        self.config: RespondConfig = config
+        self.suite = load_suite(config.suite)[0].only(config.scenarios, config.per_base, config.limit)
+        self._scenarios = [scenario for scenario in self.suite.scenario if config.anew or not scenario.responses]
+        if not self._scenarios:
+            raise ConfigError(f"nothing to write: every scenario of {config.suite} has responses; --anew replaces them")
+
+    def sources(self) -> Mapping[str, str]:
+        return {f"suite {self.suite.name} {self.suite.version}": self.suite.digest()}
+
+    def assignments(self) -> Iterator[Assignment]:
+        for scenario in self._scenarios:
+            yield Assignment(
+                id=f"respond/{scenario.id}",
+                facets={"scenario": scenario.id, "base": scenario.base},
+                values={"scenario": scenario.text, "low": RULES.min_words, "high": RULES.max_words},
+                checks=lambda: lambda pair: check_pair(pair.texts(), RULES),
+            )
+
+    def written(self, accepted: Iterable[Accepted]) -> Written:
+        return written_suite(self.harvest(accepted))
+
+    def harvest(self, accepted: Iterable[Accepted]) -> Suite:
+        """The suite with the accepted pairs; a scenario whose pairs were all rejected has no responses."""
+        written = {str(item.facets["scenario"]): ResponsePair.model_validate(item.reply).texts() for item in accepted}
+
+        def responses(scenario: Scenario) -> tuple[str, str] | tuple[()]:
+            return written.get(scenario.id, () if self.config.anew else scenario.responses)
+
+        return self.suite.with_scenarios(
+            [scenario.model_copy(update={"responses": responses(scenario)}) for scenario in self.suite.scenario]
+        )
