@@ -6,12 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from parley.analysis import malibu
 from parley.analysis.reporting.clusters import BASE, SET, WORDING, generalises_to
 from parley.analysis.reporting.report import Report, ReportContext
 from parley.analysis.stats.results import Line
 from parley.analysis.stats.signflips import sign_flip_test
 from parley.base.text import p_text
+from parley.judging.malibu import report as malibu
 from parley.judging.malibu.conclusions import ODDS, SCORE, WINS
 from parley.judging.malibu.pairs import position_lines
 from parley.judging.malibu.panel_data import PanelData

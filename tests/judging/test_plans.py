@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from parley.agents import Models
+from parley.judging import Study
 from parley.runs.job import make_study
 from tests.bbq_rows import bbq_row, write_bbq
 
@@ -98,11 +99,12 @@ async def test_units_prompts_sources_and_outcomes_stay(place, study, settings, d
     (place / "docs" / "rhine.txt").write_text("The Rhine is a long river. Who forgot? The grandfather.")
     made: Any = make_study(study, {"model": "sim/any", **settings})
     units, task = list(made.plan()), getattr(made, "task", lambda unit: "")
+    declares = {name for name in dir(Study) if getattr(type(made), name) is not getattr(Study, name)}
     stays: list[Any] = [[unit.id, dict(unit.facets), task(unit)] for unit in units]
     stays += [dict(made.prompts()), dict(made.sources()), made.models()]
-    stays += [repr(getattr(made, name, ())) for name in ("measures", "labelled", "facets")]
-    stays += [list(made.notes(dry_run=True))] if hasattr(made, "notes") else []
-    stays += [made.analysis_plan()] if hasattr(made, "analysis_plan") else []
+    stays += [repr(getattr(made, name) if name in declares else ()) for name in ("measures", "labelled", "facets")]
+    stays += [list(made.notes(dry_run=True))] if "notes" in declares else []
+    stays += [made.analysis_plan()] if "analysis_plan" in declares else []
     if all(model.startswith("sim/") for model in made.models()):
         models = Models()
         for unit in units[:: len(units) // 5 or 1]:
