@@ -78,7 +78,6 @@ class AnthropicClient(RemoteClient):
     url_variable = "ANTHROPIC_BASE_URL"
     default_url = "https://api.anthropic.com"
     default_max_tokens = 8192
-    cache_minimum = 1024
     written_factor = 1.25
 
     def __init__(self, name: str, options: Mapping[str, Any] | None = None) -> None:

@@ -58,7 +58,6 @@ class GoogleClient(RemoteClient):
     url_variable = "GOOGLE_GEMINI_BASE_URL"
     default_url = "https://generativelanguage.googleapis.com"
     context_tokens = 1_048_576
-    cache_minimum = 4096
     at_once = 8
 
     def __init__(self, name: str, options: Mapping[str, Any] | None = None) -> None:

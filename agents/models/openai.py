@@ -77,7 +77,6 @@ class OpenAIClient(CompatibleClient):
     key_variables, key_needed = ("OPENAI_API_KEY",), True
     token_limit_key = "max_completion_tokens"
     vision = True
-    cache_minimum, cache_step = 1024, 128
 
     def __init__(self, name: str, options: Mapping[str, Any] | None = None) -> None:
         super().__init__(name, options)

@@ -33,7 +33,6 @@ class DeepSeekClient(CompatibleClient):
     default_url, url_variable = "https://api.deepseek.com", "DEEPSEEK_BASE_URL"
     key_variables, key_needed = ("DEEPSEEK_API_KEY",), True
     structured = "json"
-    cache_minimum = cache_step = 64
     efforts: tuple[Effort, ...] = ("none", "low", "high", "max")
 
     def _check_capabilities(self) -> None:

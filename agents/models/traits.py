@@ -53,10 +53,6 @@ class ModelTraits:
     """Whether a reply can be requested as JSON without a schema."""
     context_tokens: int = 128_000
     """The model's context window."""
-    cache_minimum: ClassVar[int | None] = None
-    """Tokens of the shortest prefix that the vendor bills as cached; None if the vendor has no such price."""
-    cache_step: ClassVar[int] = 1
-    """Beyond `cache_minimum`, cached prefixes grow in steps of this many tokens."""
     caches_by_slot: ClassVar[bool] = False
     """Whether each slot has a prompt cache of its own, as llama.cpp's have: concurrent calls then share no prefix."""
     written_factor: ClassVar[float] = 1.0
@@ -124,13 +120,6 @@ class ModelTraits:
     def reads_silently(self) -> bool:
         """Whether silent ballots are read from probabilities: the model gives them, and does not think before."""
         return self.logprobs and not self.thinks
-
-    @classmethod
-    def billed_as_cached(cls, shared: int) -> int:
-        """How many of the `shared` tokens of a repeated prefix the vendor can bill as cached."""
-        if cls.cache_minimum is None or shared < cls.cache_minimum:
-            return 0
-        return shared - shared % cls.cache_step
 
     def for_wire(self, request: Request) -> Request:
         """The request as it is sent: with room to think, and without what the model does not accept."""

@@ -43,20 +43,6 @@ LEAST_LEVEL = 1e-50
 SEED = 0
 
 
-def sd_of_base(base: float, scenario: float, residual: float, *, scenarios: int = 1, judges: int = 1) -> float:
-    """The standard deviation (SD) of a base's mean difference between two identities, over bases, in points.
-
-    Args:
-        base: SD of base × identity: how much an identity's effect on a score differs from base to base.
-        scenario: SD of scenario × identity, within a base; all judges of a scenario share it.
-        residual: SD of the rest: one judge's score in one conversation.
-        scenarios: Scenarios per base.
-        judges: Judges per scenario, times its conversations.
-    """
-    within = math.hypot(scenario, residual / math.sqrt(judges))
-    return math.sqrt(2) * math.hypot(base, within / math.sqrt(scenarios))  # √2: a difference has two scores
-
-
 def sign_flip_power(clusters: int, effect: float, sd: float, *, tests: int = 1, alpha: float = 0.05) -> float:
     """The chance to find an effect: the test is significant, in the effect's direction.
 

@@ -83,7 +83,7 @@ class Command(BaseModel, extra="forbid", frozen=True, validate_by_name=True, all
 
     @classmethod
     def flag(cls, name: str) -> str:
-        """A field as one types it: --per-base, RUN."""
+        """A field as one types it: --dry-run, RUN."""
         return flag_of(name, cls.model_fields[name])
 
     @classmethod

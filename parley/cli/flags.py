@@ -82,7 +82,7 @@ def _place(field: tuple[str, FieldInfo]) -> tuple[bool, bool]:
 
 
 def flag_of(name: str, info: FieldInfo) -> str:
-    """A field as one types it: --per-base; RUN if it is positional."""
+    """A field as one types it: --dry-run; RUN if it is positional."""
     word = (info.alias or name).replace("_", "-")
     return word.upper() if POSITIONAL in info.metadata else f"--{word}"
 

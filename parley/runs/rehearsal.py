@@ -5,7 +5,7 @@ that has few; the rest is scaled up by the facets on which the length of a unit 
 
 A conversation may end early, depending on what is said. Units are therefore rehearsed twice, with the
 lowest scores and with the highest, and the longer one counts: where they differ, calls are an upper estimate. Simulated
-models keep to the form that they are asked for; what asking once more would add is counted apart.
+models keep to the form that they are asked for; a model that does not is asked for some replies twice.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import json
 import random
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import inf
 from statistics import fmean
 from typing import Any, TypeVar
@@ -29,8 +29,6 @@ from parley.runs.executor import RunStopped, run_unit
 MOST_CALLS = 600
 """Some 0.4 s of CPU time."""
 FEW_VALUES = 16
-COMPLAINT_TOKENS = 40
-"""What is wrong with a reply, as its model is told."""
 PAGES = json.dumps([["A page", "https://example.org/page", "word " * 120]] * 5)
 """What a search finds in a rehearsal."""
 T = TypeVar("T")
@@ -45,12 +43,6 @@ class Usage:
     """Calls whose reply is one token, as a silent ballot's."""
     prompt_tokens: int = 0
     completion_tokens: int = 0
-    again: int = 0
-    """More calls if no reply has the asked form at first."""
-    again_prompt_tokens: int = 0
-    again_completion_tokens: int = 0
-    shared: dict[int, float] = field(default_factory=lambda: defaultdict(float))
-    """Length in tokens of a prompt prefix shared with an earlier call of the same unit → number of such calls."""
     error: str = ""
     """What went wrong in a rehearsal: a unit that failed may be longer than was counted."""
 
@@ -60,15 +52,7 @@ class Usage:
         return 100_000 * self.calls + self.prompt_tokens
 
 
-NUMBERS = (
-    "calls",
-    "reads",
-    "prompt_tokens",
-    "completion_tokens",
-    "again",
-    "again_prompt_tokens",
-    "again_completion_tokens",
-)
+NUMBERS = ("calls", "reads", "prompt_tokens", "completion_tokens")
 
 
 class _Counted:
@@ -76,30 +60,18 @@ class _Counted:
 
     def __init__(self, stage: Stage) -> None:
         self.usage, self._stage = Usage(), stage
-        self._answered: dict[Any, list[str]] = defaultdict(list)
 
     async def send(self, client: Any, request: Any) -> Any:
         """The reply of a stand-in, also to a client that the study made without asking for it by name."""
         known = client if self._stage.name_of(client) else self._stage[client.name]
-        text = "\n".join(message.text for message in request.prompt())
-        # Calls in progress share nothing yet; nor do calls with another schema, which providers put before the prompt.
-        answered = self._answered[tuple(getattr(request.schema, "model_fields", ()))]
-        prefix = max((_shared(text, earlier) for earlier in answered), default=0) // 4
         reply = await known.send(request)
         if UNREAD in request.prompt()[-1].text and not getattr(known, "simulated", False):
-            return reply  # a stand-in need not know the form; what could be asked again is counted at the first reply
-        answered.append(text)
-        usage, sent, written = self.usage, reply.usage.prompt_tokens, reply.usage.completion_tokens
+            return reply  # a stand-in need not know the form
+        usage, written = self.usage, reply.usage.completion_tokens
         usage.calls += 1
         usage.reads += written <= 1
-        usage.prompt_tokens += sent
+        usage.prompt_tokens += reply.usage.prompt_tokens
         usage.completion_tokens += written
-        if request.typed:
-            usage.again += 1
-            usage.again_prompt_tokens += sent + written + COMPLAINT_TOKENS
-            usage.again_completion_tokens += written
-        if prefix:
-            usage.shared[prefix] += 1
         return reply
 
     async def find(self, address: bytes, parse: Callable[[str], T]) -> T | None:
@@ -110,15 +82,6 @@ class _Counted:
 
     def commit(self) -> None:
         """Nothing is stored."""
-
-
-def _shared(text: str, other: str) -> int:
-    """How many characters two texts share at their beginning."""
-    low, high = 0, min(len(text), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if text[low:middle] == other[low:middle] else (low, middle - 1)
-    return low
 
 
 async def rehearse_async(study: Study) -> Usage:
@@ -185,8 +148,6 @@ def _scaled_up(known: Sequence[tuple[Unit, Usage]], units: Sequence[Unit], few: 
         for usage in kinds[kind]:
             for name in NUMBERS:
                 sums[name] += share * getattr(usage, name)
-            for tokens, times in usage.shared.items():
-                whole.shared[tokens] += share * times
     for name, value in sums.items():
         setattr(whole, name, round(value))
     return whole

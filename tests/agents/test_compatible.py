@@ -27,9 +27,7 @@ from parley.agents import (
     session,
     structured_reply,
 )
-from parley.agents.models.openai import OpenAIClient
 from parley.agents.models.reply import StreamRedactor, redact
-from parley.agents.models.servers import DeepSeekClient
 from parley.agents.models.throttle import Throttle
 from parley.agents.transcripts import tool_calls_as_text, tool_calls_in
 from tests.agents.common import ASK, KEY, USAGE, chunk, tool_call
@@ -333,12 +331,3 @@ async def test_a_count_that_is_no_count_is_none_and_a_long_wait_is_not_waited(se
     with pytest.raises(RateLimited, match=r"too many requests; the server asks to wait 301 s$"):
         await client.create(ASK)
     assert (client.throttle._paused_until, client.throttle.slowed, len(server.asked)) == (0.0, 1, 2)
-
-
-@given(st.integers(0, 10_000))
-def test_what_vendors_bill_as_cached(shared):
-    """OpenAI: from 1,024 tokens on, in steps of 128. DeepSeek: in blocks of 64."""
-    openai, deepseek = OpenAIClient.billed_as_cached(shared), DeepSeekClient.billed_as_cached(shared)
-    assert openai in range(0, shared + 1, 128)
-    assert (openai == 0) == (shared < 1024)
-    assert 0 <= shared - deepseek < 64

@@ -22,7 +22,6 @@ from parley.analysis.stats.permutation import effect_of_cells
 from parley.analysis.stats.power import (
     clusters_needed,
     detectable,
-    sd_of_base,
     sign_flip_power,
     too_few,
 )
@@ -318,7 +317,6 @@ VALUES: list[tuple[Callable[[], Any], Any, float]] = [
     (lambda: [clusters_needed(0.1, 0.0), clusters_needed(1.0, NAN), clusters_needed(0.0, 1.0)], [6, None, None], 0),
     (lambda: [detectable(20, NAN), sign_flip_power(20, 1.0, NAN)], [NAN] * 2, 0),
     # 2·(0.3² + (0.6² + 1²/8)/10) = 2·(0.09 + 0.0485) = 0.277
-    (lambda: sd_of_base(0.3, 0.6, 1.0, scenarios=10, judges=8) ** 2, 0.277, 1e-9),
     (lambda: too_few(5).rpartition(": ")[2], "no difference can be significant; at least 6 are needed", 0),
     (lambda: too_few(5, tests=26).rpartition("; ")[2], "at least 6 are needed, 11 for a family of 26", 0),
     (lambda: (too_few(6), too_few(11, tests=26)), ("", ""), 0),

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from parley.analysis.stats.power import detectable, sd_of_base
+from parley.analysis.stats.power import detectable
 from parley.judging.malibu.mde import Spread
 from parley.judging.malibu.panel_data import PanelData
 from tests.analysis.test_known_values import DYESTUFF
@@ -34,7 +34,6 @@ def complaint(result: Any) -> str:
 def test_the_questions_answer_each_other(parley: Parley) -> None:
     needed = parley("power", "--effect", "0.3", "--json").json
     assert needed["power"] >= 0.8
-    assert needed["scenarios"] == 10 * needed["bases"]
     assert parley("power", "--bases", needed["bases"], "--json").json["effect"] <= 0.3
     assert parley("power", "--bases", needed["bases"] - 1, "--json").json["effect"] > 0.3
     both = parley("power", "--bases", needed["bases"], "--effect", "-0.3", "--json").json
@@ -42,25 +41,23 @@ def test_the_questions_answer_each_other(parley: Parley) -> None:
 
 
 def test_the_flags_reach_the_test(parley: Parley) -> None:
-    flags = ("--sd-base", 0.3, "--sd-scenario", 0.6, "--sd-residual", 1, "--per-base", 5, "--judges", 6)
-    plan = parley("power", "--bases", 24, "--tests", 7, "--alpha", 0.1, "--power", 0.9, *flags, "--json").json
-    sd = sd_of_base(0.3, 0.6, 1.0, scenarios=5, judges=6)
-    assert plan["sd_of_base"] == pytest.approx(sd)
-    assert plan["effect"] == pytest.approx(detectable(24, sd, tests=7, alpha=0.1, power=0.9))
-    assert (plan["bases"], plan["scenarios"], plan["tests"], plan["note"]) == (24, 120, 7, "")
+    flags = ("--tests", 7, "--alpha", 0.1, "--power", 0.9, "--sd", 0.6)
+    plan = parley("power", "--bases", 24, *flags, "--json").json
+    assert plan["effect"] == pytest.approx(detectable(24, 0.6, tests=7, alpha=0.1, power=0.9))
+    assert (plan["bases"], plan["sd"], plan["tests"], plan["note"]) == (24, 0.6, 7, "")
 
 
 def test_the_standard_deviation_of_a_base(parley: Parley) -> None:
     """The paired t test of 122 scenarios had a power of 80%; so has the sign-flip test, if it is the only one."""
-    flags = ("--sd", 1.7 * math.sqrt(1.9 / 4), "--per-base", "1", "--tests", "1")
-    assert parley("power", "--effect", "0.3", *flags, "--json").json["scenarios"] == 122
+    flags = ("--sd", 1.7 * math.sqrt(1.9 / 4), "--tests", "1")
+    assert parley("power", "--effect", "0.3", *flags, "--json").json["bases"] == 122
     assert parley("power", "--bases", "122", *flags, "--json").json["effect"] == pytest.approx(0.3, abs=0.002)
     assert "one test, α 0.05" in parley("power", "--bases", "122", *flags).out
 
 
 def test_an_effect_of_zero_cannot_be_found(parley: Parley) -> None:
     plan = parley("power", "--effect", "0", "--json").json
-    assert (plan["scenarios"], plan["power"]) == (None, None)
+    assert (plan["bases"], plan["power"]) == (None, None)
     assert "cannot be detected" in plan["note"]
     assert parley("power", "--effect", "1e-9").out.startswith("More than 10,000,000 bases would be needed.")
 
@@ -70,10 +67,10 @@ def test_an_effect_of_zero_cannot_be_found(parley: Parley) -> None:
     [
         "--bases 1000000000 --tests 1000000000",
         "--bases 2 --alpha 0.99 --tests 1 --effect 1",
-        "--bases 20 --sd-base 1e308",
+        "--bases 20 --sd 1e308",
         "--bases 20 --effect 1e308",
         "--bases 400 --alpha 1e-49 --tests 1",
-        "--bases 20 --sd-base 1e-200 --sd-scenario 0 --sd-residual 0",
+        "--bases 20 --sd 1e-200",
     ],
 )
 def test_extremes_are_answered(parley: Parley, arguments: str) -> None:

@@ -38,30 +38,6 @@ def test_a_loop_that_may_end_early_is_counted_to_its_end(parley, run_file, place
     assert least * calls < run_file("a.sqlite").rows(CALLS)[0][0] <= calls
 
 
-@pytest.mark.parametrize("name", ["malibu-talk", "rldf-paper", "squad"])
-def test_what_could_be_asked_again_is_what_a_model_without_any_form_is_asked(parley, run_file, place, name):
-    write_data(place)
-    perfect, formless, real = (
-        [re.sub(r"sim/[^, ]+", model, word) for word in COMMANDS[name]]
-        for model in ("sim/any", "sim/any?malformed=1", "openai/gpt-6-luna")
-    )
-    plan, priced = (parley(*words, "--dry-run", "--json").json for words in (perfect, real))
-    parley(*formless, "--quiet", "--out", "a.sqlite")
-    assert plan["calls"] + plan["asked_again"] == run_file("a.sqlite").rows(CALLS)[0][0]
-    assert plan["asked_again"] > 0
-    assert priced["cost"] < priced["cost_if_asked_again"] < 3 * priced["cost"]
-
-
-def test_sampled_ballots_may_be_asked_for_again_too(parley, server, run_file):
-    server.answer = lambda nth, body: server.reply("I would rather talk.")
-    words = ("run", "malibu", "--design", "silent", "--limit", "1", "--phases", "1", "--identities", "gender")
-    run = (*words, "--model", f"{server.model()}&silent=false")
-    plan = parley(*run, "--dry-run", "--json").json
-    parley(*run, "--quiet", "--out", "a.sqlite")
-    assert plan["calls"] == plan["asked_again"] > 0
-    assert plan["calls"] + plan["asked_again"] == run_file("a.sqlite").rows(CALLS)[0][0]
-
-
 OWN = f"""{STUDY}
 class Own(Study):
     def plan(self):

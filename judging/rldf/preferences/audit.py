@@ -9,8 +9,7 @@ independent, so intervals are clustered by topic.
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,7 +27,6 @@ from parley.base.text import normal
 from parley.judging.rldf.preferences import features
 from parley.judging.rldf.preferences.paired_logit import (
     MIN_TOPICS,
-    fit,
     fold_inflation,
     held_out_correct,
     sign_flip_p,
@@ -37,8 +35,6 @@ from parley.judging.rldf.preferences.paired_logit import (
 WORDS, BLIND, TOGETHER = "all words of the texts", "the referee asked again, blind", "all shortcuts together"
 SHORTCUTS = ("round", "speaker", "length", "style", "words of the instructions")
 SIDES = ("chosen", "rejected")
-STRONGEST = 6
-"""Features listed for each predictor."""
 MISSING = {
     "round": "not checked: the rows have no round_chosen and round_rejected",
     "speaker": "not checked: the rows have no speaker_chosen and speaker_rejected",
@@ -49,11 +45,10 @@ MISSING = {
 
 @dataclass(frozen=True, slots=True)
 class Predictor:
-    """One way to predict which text was chosen: features of chosen minus those of rejected, and their names."""
+    """One way to predict which text was chosen: features of chosen minus those of rejected."""
 
     name: str
     differences: sparse.csr_array
-    features: tuple[str, ...]
 
 
 def shortcuts(
@@ -62,7 +57,6 @@ def shortcuts(
     instructions: str = "",
     seed: int = 0,
     blind: Line | None = None,
-    known: Sequence[Predictor] = (),
 ) -> list[Line]:
     """The accuracy of every shortcut, of a bag of words, and of the blind referee, tested against one half.
 
@@ -75,12 +69,11 @@ def shortcuts(
         seed: Seed of the folds and of the bootstrap.
         blind: The blind referee's line (`blind_agreement`), where pairs were left out because of what it said; by
             default it is computed from these pairs.
-        known: The predictors, if they have been made already.
     """
     topics, labels = factorize(pairs["topic"])
     correct: dict[str, Floats] = {}
     p: dict[str, float] = {}
-    for predictor in known or predictors(pairs, instructions):
+    for predictor in predictors(pairs, instructions):
         if predictor.differences.nnz and len(labels) >= MIN_TOPICS:
             correct[predictor.name] = held_out_correct(predictor.differences, topics, seed)
             # p names a shortcut, not its accuracy: a fold learns whichever direction the others happen to have, so
@@ -161,88 +154,33 @@ def has(pairs: pd.DataFrame, column: str) -> bool:
 def predictors(pairs: pd.DataFrame, instructions: str = "") -> Iterator[Predictor]:
     """Every predictor that the columns allow, with all shortcuts together and all words last."""
     chosen, rejected = (pairs[side].tolist() for side in SIDES)
-    found: list[Predictor] = []
+    each: list[Predictor] = []
     if has(pairs, "round"):
         gap = (pairs["round_chosen"] - pairs["round_rejected"]).fillna(0).to_numpy(dtype=float)
-        found.append(Predictor("round", sparse.csr_array(gap[:, None]), ("a later round",)))
+        each.append(Predictor("round", sparse.csr_array(gap[:, None])))
     if has(pairs, "speaker"):
         names = sorted({name for side in SIDES for name in pairs[f"speaker_{side}"].dropna()})
         sides = [pd.Categorical(pairs[f"speaker_{side}"], categories=names).codes for side in SIDES]
-        found.append(
-            Predictor("speaker", _indicators(sides[0], len(names)) - _indicators(sides[1], len(names)), tuple(names))
-        )
-    measures = (("length", features.length, ("words",)), ("style", features.style, tuple(features.STYLE)))
-    for name, measure, names_of in measures:
-        found.append(Predictor(name, sparse.csr_array(measure(chosen) - measure(rejected)), names_of))
+        each.append(Predictor("speaker", _indicators(sides[0], len(names)) - _indicators(sides[1], len(names))))
+    for name, measure in (("length", features.length), ("style", features.style)):
+        each.append(Predictor(name, sparse.csr_array(measure(chosen) - measure(rejected))))
     vocabulary = features.vocabulary([*chosen, *rejected])
     instructed = features.instruction_words(instructions)
     listed = [word for word in vocabulary if word in instructed]
     for name, kept in (("words of the instructions", listed), (WORDS, vocabulary)):
         if kept:
             gaps = features.presence(chosen, kept) - features.presence(rejected, kept)
-            found.append(Predictor(name, sparse.csr_array(gaps), tuple(kept)))
-    together = [predictor for predictor in found if predictor.name != WORDS]
+            each.append(Predictor(name, sparse.csr_array(gaps)))
+    together = [predictor for predictor in each if predictor.name != WORDS]
     stacked = sparse.csr_array(sparse.hstack([predictor.differences for predictor in together]))
     yield from together
-    yield Predictor(TOGETHER, stacked, tuple(name for predictor in together for name in predictor.features))
-    yield from (predictor for predictor in found if predictor.name == WORDS)
+    yield Predictor(TOGETHER, stacked)
+    yield from (predictor for predictor in each if predictor.name == WORDS)
 
 
 def _indicators(codes: Any, count: int) -> sparse.csr_array:
     known = np.flatnonzero(codes >= 0)
     return sparse.csr_array((np.ones(len(known)), (known, codes[known])), shape=(len(codes), count))
-
-
-def strongest(found: Iterable[Predictor]) -> pd.DataFrame:
-    """The features with the largest weights of each predictor, fitted on all pairs.
-
-    `points_to` is the side that has more of it. Weights are per standard deviation of the difference.
-
-    Args:
-        found: The predictors.
-    """
-    rows = []
-    for predictor in found:
-        if predictor.name == TOGETHER or not predictor.differences.nnz:
-            continue
-        scale = np.sqrt(np.asarray(predictor.differences.multiply(predictor.differences).mean(axis=0)).ravel())
-        weights = fit(predictor.differences) * scale
-        for place in np.argsort(-np.abs(weights), kind="stable")[:STRONGEST]:
-            if scale[place]:
-                side = SIDES[0] if weights[place] > 0 else SIDES[1]
-                feature = predictor.features[place]
-                rows.append(
-                    {"predictor": predictor.name, "feature": feature, "points_to": side, "weight": weights[place]}
-                )
-    return pd.DataFrame(rows, columns=["predictor", "feature", "points_to", "weight"])
-
-
-def by_round(pairs: pd.DataFrame) -> pd.DataFrame:
-    """How often the chosen text is of a later, the same, or an earlier round than the rejected one."""
-    if not has(pairs, "round"):
-        return pd.DataFrame()
-    gap = np.sign((pairs["round_chosen"] - pairs["round_rejected"]).dropna())
-    names = {1.0: "later", 0.0: "the same", -1.0: "earlier"}
-    rows = [
-        {"chosen_is_of": name, "pairs": int((gap == sign).sum()), "share": (gap == sign).mean()}
-        for sign, name in names.items()
-    ]
-    return pd.DataFrame(rows)
-
-
-def by_speaker(pairs: pd.DataFrame) -> pd.DataFrame:
-    """For two speakers, how often each was chosen over the other; the most one-sided first."""
-    if not has(pairs, "speaker"):
-        return pd.DataFrame()
-    counts = Counter(zip(*(pairs[f"speaker_{side}"] for side in SIDES), strict=True))
-    rows: list[dict[str, Any]] = []
-    for first, second in sorted({tuple(sorted(two, key=str)) for two in counts if two[0] != two[1]}, key=str):
-        wins, losses = counts[first, second], counts[second, first]
-        if losses > wins:
-            first, second, wins, losses = second, first, losses, wins
-        rows.append({"speaker": first, "against": second, "chosen": wins, "rejected": losses})
-    rows.sort(key=lambda row: row["rejected"] - row["chosen"])
-    return pd.DataFrame(rows, columns=["speaker", "against", "chosen", "rejected"])
 
 
 def repetitions(pairs: pd.DataFrame) -> pd.DataFrame:

@@ -44,17 +44,13 @@ def preference_report(
         blind: As in `audit.shortcuts`.
         about: Passed on to `Report` (cautions).
     """
-    found = list(audit.predictors(pairs, instructions))
-    lines = audit.shortcuts(pairs, instructions=instructions, seed=seed, blind=blind, known=found)
+    lines = audit.shortcuts(pairs, instructions=instructions, seed=seed, blind=blind)
     repeated = audit.repetitions(pairs)
     shown = ("predictor", "estimate", "low", "high", "p_adjusted", "words_minus")
     rows = table(lines).drop(columns="family")
     tables = [
         Table("shortcuts", "What predicts which text was chosen", rows, shown, METHOD),
-        Table("rounds", "Round of the chosen text, against that of the rejected one", audit.by_round(pairs)),
-        Table("speakers", "Who was chosen over whom", audit.by_speaker(pairs)),
         Table("repetitions", "Repeated pairs and texts", repeated),
-        Table("features", "Strongest features of each predictor", audit.strongest(found)),
     ]
     return Report(
         title=title,
