@@ -135,7 +135,7 @@ def test_only_the_registry_knows_a_provider_by_its_name() -> None:
 
 def test_the_applications_rooms_are_in_order() -> None:
     """Reports know nothing of the viewer, for one."""
-    order = ["runs", "reports", "viewer", "jobs", "cli"]
+    order = ["runs", "reports", "viewer", "cli"]
     assert {path.parent.name for path in (ROOT / "parley").glob("*/__init__.py")} == {*ROOMS[:-1], *order}
     wrong = [
         f"{path.relative_to(ROOT)} names {name}"

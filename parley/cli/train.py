@@ -104,7 +104,7 @@ class Train(Command):
             say(line)
         report = (lambda line: None) if self.quiet else _print_progress
         try:
-            from parley.jobs.training import run_training  # it loads pandas, which --help does without
+            from parley.cli.training.stages import run_training  # it loads pandas, which --help does without
         except ModuleNotFoundError as error:
             raise ConfigError(f"{MISSING} ('{error.name}' is missing)") from None
         results = run_training(self.stage, config, report, _run_job(self.quiet or self.as_json))

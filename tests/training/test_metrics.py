@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from parley.analysis.reporting.optimism import family
-from parley.jobs.evaluation import same_family_cautions
-from parley.jobs.training import ablate
+from parley.cli.training.evaluation import same_family_cautions
+from parley.cli.training.stages import ablate
 from parley.judging.bbq.scores import MISSING
 from parley.training.config import TrainConfig
 from parley.training.evaluation.ablation import ablation_report, policy_scores
@@ -132,7 +132,7 @@ def test_an_ablation_writes_its_report(tmp_path: Path, monkeypatch: pytest.Monke
         row = {"system": "RLDF", "metric": "BS", "bias": "age", "mean": 40.0, "low": 35.0, "high": 45.0, "topics": 8}
         return {"evaluate": {"rubric_by_bias": [row], "cautions": ["sim/judge is SIMULATED: planted."]}}
 
-    monkeypatch.setattr("parley.jobs.training.run_training", trained)
+    monkeypatch.setattr("parley.cli.training.stages.run_training", trained)
     levels = {"pairs": [60, 120], "data": {"self-reflection": "other"}}
     config = TrainConfig.model_validate({"data": "pairs", "out": str(tmp_path / "trained"), "ablate": levels})
     rows = ablate(config, lambda line: None, lambda job: None)

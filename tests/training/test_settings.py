@@ -13,7 +13,7 @@ import pytest
 from parley.agents import ConfigError, ParleyError
 from parley.cli.flags import CONFIGS, read_config
 from parley.cli.train import Train
-from parley.jobs.evaluation import evaluated_systems
+from parley.cli.training.evaluation import evaluated_systems
 from parley.judging.stardtox.study import StardtoxConfig
 from parley.training.all_stages import STAGES
 from parley.training.config import TrainConfig, tables_of

@@ -11,7 +11,7 @@ from typing import Any
 
 from parley.base.errors import ConfigError, ParleyError
 from parley.base.files import new_file
-from parley.jobs.evaluation import RunJob, model_name
+from parley.cli.training.evaluation import RunJob, model_name
 from parley.judging.rldf.answers import NEUTRAL
 from parley.runs import RunFile, frames
 from parley.runs.job import Job

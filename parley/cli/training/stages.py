@@ -20,8 +20,8 @@ from parley.analysis.reporting.render import write
 from parley.analysis.reporting.report import Report, Table, json_values
 from parley.base.errors import ConfigError
 from parley.base.files import new_file
-from parley.jobs.evaluation import RunJob, evaluate, merge
-from parley.jobs.rlaif import label_pairs
+from parley.cli.training.evaluation import RunJob, evaluate, merge
+from parley.cli.training.rlaif import label_pairs
 from parley.training.all_stages import STAGES, steps
 from parley.training.base_model import require_packages
 from parley.training.config import TrainConfig, seed_configs
