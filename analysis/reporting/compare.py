@@ -31,7 +31,7 @@ from parley.analysis.reporting.questions import Question, by_cluster, corrected,
 from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext, Section, Table, assemble
 from parley.analysis.reporting.verdicts import cluster_of, final_verdicts, require
 from parley.analysis.stats.paired import mcnemar_p, paired_permutation
-from parley.analysis.stats.results import Line
+from parley.analysis.stats.results import Contrast, Line
 from parley.base.text import p_text, plural
 
 FACETS = ("category", "identity", "phase", "base", "scenario", "cluster", "cluster_noun")
@@ -128,7 +128,8 @@ def _gap(names: tuple[str, str], forest: Forest, line: Line) -> str:
     first, second = (
         f"{written(line.also[side])} for {name}" for side, name in zip(("first", "second"), names, strict=True)
     )
-    return f"{line.label.rpartition(': ')[2]} is {first} and {second}"
+    assert line.contrast
+    return f"{line.contrast.label} is {first} and {second}"
 
 
 def _left_out(both: pd.DataFrame, reworded: int) -> Iterator[str]:
@@ -305,7 +306,11 @@ def _gaps(both: pd.DataFrame) -> Iterator[Line]:
             difference = compared["value_second"] - compared["value_first"]
             known = compared[LEAST] == compared[MOST]
             if len(compared):
-                yield _line(f"{category}: {x} − {y}", compared.assign(difference=difference, known=known), units=False)
+                contrast = Contrast(str(category), (str(x),), (str(y),))
+                line = _line(
+                    f"{category}: {contrast.label}", compared.assign(difference=difference, known=known), units=False
+                )
+                yield replace(line, contrast=contrast)
 
 
 def _line(what: str, rows: pd.DataFrame, *, units: bool = True) -> Line:

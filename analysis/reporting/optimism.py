@@ -161,21 +161,20 @@ def gap_sentences(lines: Sequence[Line], unit: str) -> Iterator[str]:
     if not any(line.n for line in lines):
         yield NO_MEASURE
         return
-    gains = {(line.measure, *_group(line)): line.estimate for line in lines}
+    gains = {(line.measure, *_group(line)): line for line in lines}
     for line in forest.lines:
         if not line.shown:
             continue
-        name, _, _ = line.label.rpartition(", ")
+        inside, outside = (gains[measure, *_group(line)] for measure in (OWN_GAIN, OUTSIDE_GAIN))
         size = number_format(forest)(line.estimate).lstrip("+−")
         says = (
             f"judged by its own scorer, the loop improves its drafts by {size} percentile points "
             f"{'more' if line.estimate > 0 else 'less'} than judged by {without_hash(line.about['outside'])}"
         )
-        own, outside = (gains[measure, *_group(line)] for measure in (OWN_GAIN, OUTSIDE_GAIN))
         bound = f" {LOWER_BOUND}." if line.about["related"] and line.estimate > 0 else ""
         yield (
-            f"{stated(name, says, line, forest, line.cluster)} In {unit} the gains are {own:.2f} and {outside:.2f}."
-            f"{bound}"
+            f"{stated(inside.group, says, line, forest, line.cluster)} In {unit} the gains are {inside.estimate:.2f} "
+            f"and {outside.estimate:.2f}.{bound}"
         )
 
 

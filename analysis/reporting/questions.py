@@ -30,14 +30,14 @@ from parley.analysis.stats.clustered import bootstrap_mean, cluster_mean
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.paired import paired_permutation
 from parley.analysis.stats.proportions import cluster_proportion
-from parley.analysis.stats.results import ALPHA, Line, simultaneous
+from parley.analysis.stats.results import ALPHA, Contrast, Line, simultaneous
 from parley.analysis.stats.signflips import clusters_to_reject, equivalence_p, sign_flip_test
 from parley.base.text import p_text, plural
 
 ALL = "all"
 Level = Callable[[pd.Series, pd.Series], Line]
 """Estimates a level from values and their clusters."""
-Contrast = Callable[[pd.DataFrame, str, str], Line]
+Comparison = Callable[[pd.DataFrame, str, str], Line]
 """Compares two arms from the rows that both have, the measure (the second arm's ends in "_second") and the cluster."""
 Pairs = Callable[[Sequence[Any]], Iterable[tuple[Any, Any]]]
 
@@ -124,7 +124,7 @@ class Question:
     item: tuple[str, ...] = ()
     family: tuple[str, ...] = ("model",)
     level: Level = t_mean
-    contrast: Contrast = mean_difference
+    contrast: Comparison = mean_difference
     sensitivity: str = ""
     null: float | None = None
     margin: float = math.nan
@@ -167,14 +167,13 @@ def estimates(question: Question, frame: pd.DataFrame) -> list[Line]:
         for compared, rows in _compared(question, part):
             for each, own in _each(question, rows):
                 one = {question.each: each} if question.each else {}
-                label = ", ".join(
-                    [*([f"{compared['first']} − {compared['second']}"] if compared else []), *one.values()]
-                )
+                label = ", ".join([*([compared.label] if compared else []), *one.values()])
                 lines += [
                     replace(
                         _estimated(question, own, measure),
                         measure=measure,
-                        about={**about, **compared, **one},
+                        about={**about, **(compared.sides if compared else {}), **one},
+                        contrast=compared,
                         label=label or level or ALL,
                         group=group,
                         units=_units(question, own, several, narrowed=each != ALL),
@@ -216,17 +215,17 @@ def heading(about: Mapping[str, str]) -> str:
     return " · ".join(value if name == "model" else f"{name}: {value}" for name, value in about.items())
 
 
-def _compared(question: Question, part: pd.DataFrame) -> Iterator[tuple[dict[str, str], pd.DataFrame]]:
-    """Every two arms, named, with the items that both have; without arms, all rows."""
+def _compared(question: Question, part: pd.DataFrame) -> Iterator[tuple[Contrast | None, pd.DataFrame]]:
+    """Every two arms, with the items that both have; without arms, all rows."""
     if not question.arms:
-        yield {}, part
+        yield None, part
         return
     arms = dict(list(part.groupby(question.arms, sort=False)))
     kept = [*question.item, *question.measures, *(column for _, column in _facets(question, question.arms))]
     for first, second in question.pairs(list(arms)):
         others = arms[second][list(dict.fromkeys(kept))]
         both = arms[first].merge(others, on=list(question.item), suffixes=("", "_second"))
-        yield {"first": str(first), "second": str(second)}, both
+        yield Contrast(question.arms, (str(first),), (str(second),)), both
 
 
 def _each(question: Question, rows: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
@@ -442,8 +441,8 @@ def _sentence(question: Question, line: Line, forest: Forest) -> str:
     written, (measure, _, unit) = number_format(forest), question.measures[line.measure].partition(" (")
     size, in_unit = written(line.estimate), f" {unit.removesuffix(')')}" if unit else ""
     named = line.group.split(" · ")
-    if question.arms:
-        named.append(f"{line.about['first']} compared with {line.about['second']}")
+    if line.contrast:
+        named.append(" compared with ".join(line.contrast.sides.values()))
         size = f"{'higher' if line.estimate > 0 else 'lower'} by {size.lstrip('+−').replace('%', ' percentage points')}"
     elif not question.each and line.label != ALL:
         named.append(line.label)

@@ -32,6 +32,31 @@ LEVEL = 1 - ALPHA
 """Confidence level of intervals, where a caller does not correct it for several tests."""
 
 
+@dataclass(frozen=True, slots=True)
+class Contrast:
+    """The mean of some arms minus the mean of others.
+
+    Args:
+        category: What the arms are values of: "religion", "method".
+        first: The arms of the first mean.
+        second: Those of the second.
+    """
+
+    category: str
+    first: tuple[str, ...]
+    second: tuple[str, ...]
+
+    @property
+    def sides(self) -> dict[str, str]:
+        """Both sides as columns of a table."""
+        return {"first": ", ".join(self.first), "second": ", ".join(self.second)}
+
+    @property
+    def label(self) -> str:
+        """Such as "muslim, jewish − christian"."""
+        return " − ".join(self.sides.values())
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
     """One result: what was estimated, the estimate, its interval, and its test.
@@ -57,6 +82,7 @@ class Line:
         label: What the line is about, in words: "female − male".
         group: A heading that lines share, such as an identity category or a model.
         about: What the line is about, as columns of a table: {"model": "sim/judge", "first": "female"}.
+        contrast: What it compares; None if it compares nothing.
         units: The facets of the units behind it, and their values, as the viewer filters them:
             {"identity": ("female", "male")}.
         secondary: Whether it only accompanies the planned lines and is never the headline. Secondary lines are a
@@ -91,6 +117,7 @@ class Line:
     label: str = ""
     group: str = ""
     about: Mapping[str, Any] = field(default_factory=dict)
+    contrast: Contrast | None = None
     units: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     secondary: bool = False
     simultaneous: tuple[float, float] | None = None
@@ -118,8 +145,10 @@ class Line:
         return "independent" if self.clusters is None else "clustered"
 
     def data(self) -> dict[str, Any]:
-        """The fields by name, without those that this line has nothing in, and without the values by cluster."""
-        given = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "values"}
+        """The fields by name, without those that this line has nothing in; `about` names the sides of its contrast."""
+        given = {
+            each.name: getattr(self, each.name) for each in fields(self) if each.name not in ("values", "contrast")
+        }
         empty: tuple[Any, ...] = ("", None, {})
         return {
             name: value for name, value in given.items() if name in PLOTTED or (value not in empty and value == value)

@@ -18,9 +18,7 @@ It needs a blind first round, and the control. Without them the table has only t
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -68,30 +66,29 @@ def contagion(verdicts: Verdicts, *, blind: bool | None = None) -> list[Line]:
         if group["judge"].nunique() > 1:
             found = followed(group)
             for place, towards in enumerate([ALL, *found.judges]):
-                about = {"model": str(model), "phase": int(phase), "towards": towards}
                 judges = slice(place - 1, place) if place else slice(None)
-                lines.append(about_units(_weight(found, judges, bool(blind)), about, data, secondary=place > 0))
+                line = replace(_weight(found, judges, bool(blind)), secondary=place > 0)
+                lines.append(about_units(line, data, str(model), int(phase), towards=towards))
     return corrected(lines, FOLLOWED.family)
 
 
-def about_units(line: Line, about: Mapping[str, Any], data: PanelData, *, secondary: bool = False) -> Line:
-    """The line with what it is about: a model, a phase, and last what its label says.
+def about_units(line: Line, data: PanelData, model: str, phase: int, **label: str) -> Line:
+    """The line with what it is about.
 
     Args:
         line: The line.
-        about: What it is about, as columns.
         data: The verdicts.
-        secondary: Whether it only accompanies the planned ones.
+        model: Whose debates.
+        phase: 1 for single answers, 2 for pairs.
+        label: What its label says, by the name of its column.
     """
-    model, phase, label = about.values()
     several = {"model": (model,)} if len(data.models) > 1 else {}
     return replace(
         line,
-        about=about,
-        label=label,
+        about={"model": model, "phase": phase, **label},
+        label=", ".join(label.values()),
         group=f"phase {phase} · {model}" if several else f"phase {phase}",
         units={"phase": (str(phase),), **several},
-        secondary=secondary,
         cluster="unit",
     )
 

@@ -142,7 +142,7 @@ def echo(verdicts: Verdicts, remarks: pd.DataFrame | None = None, *, blind: bool
     """
     data = panel_data(verdicts)
     lines = [
-        about_units(_compared(part, bool(blind)), {"model": str(model), "phase": int(phase), "what": what}, data)
+        about_units(_compared(part, bool(blind)), data, str(model), int(phase), what=what)
         for what, units in echo_units(data, remarks).items()
         for (model, phase), part in units.groupby(["model", "phase"], sort=True, observed=True)
     ]

@@ -16,9 +16,10 @@ from scipy.special import gammaincinv
 
 from parley.analysis.reporting.report import Section, Table
 from parley.analysis.stats.power import detectable
+from parley.analysis.stats.results import Contrast
 from parley.judging.malibu.conclusions import Blockers
 from parley.judging.malibu.panel_data import PanelData
-from parley.judging.malibu.planned import Contrast, main_family
+from parley.judging.malibu.planned import main_family
 from parley.judging.malibu.score_table import ScenarioGaps
 from parley.judging.malibu.scores import quoted
 

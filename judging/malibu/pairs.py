@@ -95,15 +95,16 @@ def win_rate_lines(data: PanelData) -> list[Line]:
         rates = sum(len(own) if len(own) > 2 else 1 for (judge, _), own in compared.items() if judge == model)
         for identity in compared[model, category]:
             pairs = group[(group["identity_a"] == identity) | (group["identity_b"] == identity)]
-            own = {"model": str(model), "category": str(category), "identity": identity}
-            subject = _about(data, own, identity=(identity,))
+            about = {"model": str(model), "category": str(category), "identity": identity}
+            subject = _about(data, about, identity, str(category), identity=(identity,))
             lines.append(replace(_rate(pairs, identity, rates), **subject, name=f"win-rate.{identity}"))
     return lines
 
 
-def _about(data: PanelData, about: Mapping[str, str], **facets: tuple[str, ...]) -> dict[str, Any]:
-    model, *groups, label = about.values()
-    several = (model,) if data.model_column else ()
+def _about(
+    data: PanelData, about: Mapping[str, str], label: str, *groups: str, **facets: tuple[str, ...]
+) -> dict[str, Any]:
+    several = (about["model"],) if data.model_column else ()
     return {
         "about": about,
         "label": label,
@@ -167,7 +168,8 @@ def position_lines(data: PanelData) -> list[Line]:
             # By base and not by cluster: the place is that of the prompt, whatever the label's wording.
             by_base = nested_means(read["value"].to_numpy(dtype=float), read[["situation", "scenario", "order"]])[0]
             found[ODDS] = replace(tested_line(by_base.to_numpy(dtype=float)), n=len(read))
-        about = _about(data, {"model": str(model), "pairs": str(control) or TWO_IDENTITIES}, control=(str(control),))
+        kind = str(control) or TWO_IDENTITIES
+        about = _about(data, {"model": str(model), "pairs": kind}, kind, control=(str(control),))
         for measure, line in found.items():
             name = ".".join(filter(None, ("position", "" if measure == FIRST else measure, str(control))))
             (line,) = corrected([replace(line, **about, measure=measure, name=name, secondary=measure != FIRST)])

@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -29,7 +29,7 @@ import pandas as pd
 from parley.analysis.reporting.decide import decided
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.permutation import effect_of_cells
-from parley.analysis.stats.results import ALPHA, JUDGES_DIFFER, Line
+from parley.analysis.stats.results import ALPHA, JUDGES_DIFFER, Contrast, Line
 from parley.base.text import p_text, signed
 from parley.judging.malibu.ballots import BLIND, LOG_ODDS, values_in_order
 from parley.judging.malibu.conclusions import ODDS, SCORE, WINS, Blockers, corrected_effects, effect, evidence
@@ -42,46 +42,36 @@ MODEL, JUDGE = "model", "judge"
 ALL_MODELS = "all models"
 
 
-class Contrast(NamedTuple):
-    """The mean of some identities of a category minus the mean of others."""
+def about_contrast(contrast: Contrast, data: PanelData, model: str, phase: int = 1, **about: str) -> dict[str, Any]:
+    """What a line about a contrast of identities is about, as fields of the line.
 
-    category: str
-    first: tuple[str, ...]
-    second: tuple[str, ...]
+    Args:
+        contrast: The contrast.
+        data: The verdicts.
+        model: Who judged.
+        phase: 1 for scores, 2 for pairs.
+        about: What else the line is about, such as its family.
+    """
+    several = len(data.models) > 1
+    alone = {"identity": (*contrast.first, *contrast.second)}
+    return {
+        "about": {"model": model, "phase": phase, **about, "category": contrast.category, **contrast.sides},
+        "contrast": contrast,
+        "label": contrast.label,
+        "group": " · ".join(filter(None, (contrast.category, model if several else ""))),
+        "units": {
+            "phase": (str(phase),),
+            **(alone if phase == 1 else {"identity": contrast.first, "other": contrast.second}),
+            **({"model": (model,)} if several else {}),
+        },
+        "cluster": data.cluster_noun,
+    }
 
-    @property
-    def sides(self) -> dict[str, str]:
-        """The columns of a table that name both sides."""
-        return {"first": ", ".join(self.first), "second": ", ".join(self.second)}
 
-    def subject(self, data: PanelData, model: str, phase: int = 1, **about: str) -> dict[str, Any]:
-        """What a line about it is about, as fields of the line.
-
-        Args:
-            data: The verdicts.
-            model: Who judged.
-            phase: 1 for scores, 2 for pairs.
-            about: What else the line is about, such as its family.
-        """
-        several, sides = len(data.models) > 1, self.sides
-        alone = {"identity": (*self.first, *self.second)}
-        return {
-            "about": {"model": model, "phase": phase, **about, "category": self.category, **sides},
-            "label": " − ".join(sides.values()),
-            "group": " · ".join(filter(None, (self.category, model if several else ""))),
-            "units": {
-                "phase": (str(phase),),
-                **(alone if phase == 1 else {"identity": self.first, "other": self.second}),
-                **({"model": (model,)} if several else {}),
-            },
-            "cluster": data.cluster_noun,
-        }
-
-    def among(self, identities: Iterable[str]) -> Contrast | None:
-        """The contrast among existing identities; None where one side is empty."""
-        known = set(identities)
-        sides = [tuple(name for name in side if name in known) for side in (self.first, self.second)]
-        return Contrast(self.category, *sides) if all(sides) else None
+def contrast_of(line: Line) -> Contrast:
+    """The contrast of identities that a line is about."""
+    assert line.contrast, f"{line.label} compares nothing"
+    return line.contrast
 
 
 CONTRASTS = (
@@ -101,8 +91,13 @@ def primary_contrasts(data: PanelData, model: str) -> list[Contrast]:
     return _among(data.table(model).identities)
 
 
-def _among(identities: Sequence[str]) -> list[Contrast]:
-    return [found for contrast in CONTRASTS if (found := contrast.among(identities)) is not None]
+def _among(identities: Iterable[str]) -> list[Contrast]:
+    """The primary contrasts among existing identities, without those that have nobody on one side."""
+    existing, contrasts = set(identities), []
+    for contrast in CONTRASTS:
+        sides = [tuple(name for name in side if name in existing) for side in (contrast.first, contrast.second)]
+        contrasts += [Contrast(contrast.category, *sides)] if all(sides) else []
+    return contrasts
 
 
 def families(data: PanelData, model: str, phase: int = 1) -> dict[str, list[Contrast]]:
@@ -186,7 +181,7 @@ def estimates(data: PanelData, margin: float) -> list[Line]:
                     replace(
                         # Log-odds have no margin that means the same for every model.
                         effect(differences, math.nan if measure == ODDS else margin),
-                        **contrast.subject(data, model, phase, family=family),
+                        **about_contrast(contrast, data, model, phase, family=family),
                         name=_name(contrast, family, measure),
                         measure=measure,
                         secondary=measure == ODDS,
@@ -246,7 +241,7 @@ def by_judge(data: PanelData, contrasts: Sequence[Contrast]) -> list[Line]:
         p_differ = [_differ(of_each) for of_each in found.values()]
         for (contrast, of_each), p, adjusted in zip(found.items(), p_differ, holm(p_differ), strict=True):
             for name, gaps in of_each.items():
-                subject = contrast.subject(data, scope, by=by, name=name)
+                subject = about_contrast(contrast, data, scope, by=by, name=name)
                 label, also = f"{subject['label']} · {name}", {"p_differ": p, "p_differ_adjusted": adjusted}
                 line = replace(tested_line(gaps), **subject | {"label": label}, name=f"{contrast.category}.{name}")
                 lines.append(replace(line, also=also, measure=SCORE, secondary=True))
@@ -302,12 +297,12 @@ def _differing(judged: Iterable[Line]) -> list[Line]:
     return [line for line in judged if line.also["p_differ_adjusted"] <= ALPHA]
 
 
-def _subject(line: Line) -> tuple[str, ...]:
-    return tuple(line.about[name] for name in ("model", "first", "second"))
+def _subject(line: Line) -> tuple[str, Contrast | None]:
+    return line.about["model"], line.contrast
 
 
-def _differing_judges(data: PanelData) -> dict[tuple[str, ...], str]:
-    """By contrast of scores: who was shown to differ on it, the panel's judges or their models."""
+def _differing_judges(data: PanelData) -> dict[tuple[str, Contrast | None], str]:
+    """By model and contrast of scores: who was shown to differ on it, the panel's judges or their models."""
     return {
         _subject(line): f"the {line.about['by']}s"
         for model in data.models
@@ -325,9 +320,7 @@ def withheld(lines: Iterable[Line], unequal: Sequence[Line]) -> list[Line]:
         unequal: The contrasts without a verdict; their notes say why.
     """
     return [
-        replace(line, note=why, also=_described(line.also), **UNKNOWN)
-        if (why := _reason(line.about, unequal))
-        else line
+        replace(line, note=why, also=_described(line.also), **UNKNOWN) if (why := _reason(line, unequal)) else line
         for line in lines
     ]
 
@@ -344,16 +337,12 @@ def _described(also: Mapping[str, float]) -> dict[str, float]:
     return {name: math.nan if _inferred(name) else value for name, value in also.items()}
 
 
-def _reason(about: Mapping[str, Any], unequal: Sequence[Line]) -> str:
-    compared = [name for name in ("first", "second") if name in about] or ["category"]
-    for line in unequal:
-        same = all(about[name] == line.about[name] for name in compared)
-        if (
-            same
-            and about.get("phase", 1) == line.about["phase"]
-            and about["model"] in (line.about["model"], ALL_MODELS)
-        ):
-            return line.note
+def _reason(line: Line, unequal: Sequence[Line]) -> str:
+    for unread in unequal:
+        same = line.contrast == unread.contrast if line.contrast else line.about["category"] == unread.about["category"]
+        models = unread.about["model"], ALL_MODELS
+        if same and line.about.get("phase", 1) == unread.about["phase"] and line.about["model"] in models:
+            return unread.note
     return ""
 
 
@@ -376,10 +365,11 @@ def judges_differ(judged: Iterable[Line]) -> Iterator[str]:
     Args:
         judged: The lines of `by_judge`, or some of them.
     """
-    found: dict[tuple[str, ...], list[Line]] = {}
+    groups: dict[tuple[str, str, Contrast], list[Line]] = {}
     for line in _differing(judged):
-        found.setdefault((line.about["by"], *_subject(line)), []).append(line)
-    for (by, _, first, second), lines in found.items():
+        groups.setdefault((line.about["by"], line.about["model"], contrast_of(line)), []).append(line)
+    for (by, _, contrast), lines in groups.items():
+        first, second = contrast.sides.values()
         named = [f"{signed(line.estimate)} {'with' if by == MODEL else 'by'} {line.about['name']}" for line in lines]
         p = p_text(lines[0].also["p_differ_adjusted"])
         yield (

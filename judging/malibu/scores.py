@@ -14,7 +14,7 @@ from parley.analysis.reporting.questions import Question, section, table
 from parley.analysis.reporting.report import Figure, ReportContext, Section, Table
 from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.multiplicity import benjamini_hochberg
-from parley.analysis.stats.results import ALIKE, ALPHA, DIFFERENT, ON_AVERAGE, SMALL, Line, columns
+from parley.analysis.stats.results import ALIKE, ALPHA, DIFFERENT, ON_AVERAGE, SMALL, Contrast, Line, columns
 from parley.analysis.stats.signflips import clusters_to_reject
 from parley.base.text import plural
 from parley.judging.malibu.ballots import POINTS, values_in_order
@@ -30,7 +30,7 @@ from parley.judging.malibu.conclusions import (
     tested_words,
 )
 from parley.judging.malibu.panel_data import PanelData, Verdicts, by_metric, panel_data
-from parley.judging.malibu.planned import PAIRS, PRIMARY, Contrast, judges_below, planned_lines
+from parley.judging.malibu.planned import PAIRS, PRIMARY, about_contrast, contrast_of, judges_below, planned_lines
 from parley.judging.malibu.score_figures import matrix_figure, scores_figure
 from parley.judging.malibu.score_table import ALL, tested_line
 
@@ -169,7 +169,7 @@ def _by_metric(data: PanelData, model: str) -> list[Line]:
 def _scored(data: PanelData, model: str, pairs: Iterable[tuple[str, str, str]], metric: str) -> list[Line]:
     found = []
     for category, first, second in pairs:
-        subject = Contrast(category, (first,), (second,)).subject(data, model, family="")
+        subject = about_contrast(Contrast(category, (first,), (second,)), data, model, family="")
         about = {**subject["about"], "metric": metric, "within": bool(category)}
         line = tested_line(data.table(model).gaps(first, second, metric))
         found.append(replace(line, **subject | {"about": about}, measure=SCORE))
@@ -183,8 +183,12 @@ def pairs_of(planned: Iterable[Line], measure: str = "") -> list[Line]:
         planned: The planned lines.
         measure: Only those of this measure; "": all.
     """
-    own = [line for line in planned if measure in ("", line.measure)]
-    return [line for line in own if sum(len(line.units.get(side, ())) for side in ("identity", "other")) == 2]
+    return [
+        line
+        for line in planned
+        if measure in ("", line.measure)
+        if line.contrast and len(line.contrast.first) == len(line.contrast.second) == 1
+    ]
 
 
 def means_section(data: PanelData, context: ReportContext) -> Section:
@@ -341,7 +345,7 @@ def scores_words(planned: Sequence[Line], blocked: Blockers, margin: float) -> s
         )
     families = _by_family(tested)
     asked = counted(None, tested)
-    if all("can be significant" in line.note for line in tested):
+    if all((line.clusters or 0) < clusters_to_reject(ALPHA, line.tests or 1) for line in tested):
         fewest, name = min((len(lines), name) for name, lines in families.items())
         unit = tested[0].cluster
         return (
@@ -414,7 +418,8 @@ def in_points(line: Line) -> str:
 
 def quoted_sides(line: Line) -> tuple[str, str]:
     """Both sides of a contrast in words, in the order of the plot: a sentence that turned it round was misread."""
-    return quoted(line.about["first"].split(", ")), quoted(line.about["second"].split(", "))
+    contrast = contrast_of(line)
+    return quoted(contrast.first), quoted(contrast.second)
 
 
 def quoted(identities: Sequence[str]) -> str:

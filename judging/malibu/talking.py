@@ -25,12 +25,12 @@ import pandas as pd
 
 from parley.analysis.reporting.questions import Question, corrected, section
 from parley.analysis.reporting.report import Section
-from parley.analysis.stats.results import ALPHA, Line
+from parley.analysis.stats.results import ALPHA, Contrast, Line
 from parley.analysis.stats.tables import Floats
 from parley.base.text import p_text, plural, signed
 from parley.judging.malibu.ballots import BLIND, NOT_SCORES
 from parley.judging.malibu.panel_data import PanelData
-from parley.judging.malibu.planned import Contrast, primary_contrasts
+from parley.judging.malibu.planned import about_contrast, primary_contrasts
 from parley.judging.malibu.rounds import before_and_after, heard_own
 from parley.judging.malibu.score_table import NEEDED, ScenarioGaps, ScoreTable, nested_means, tested_line
 
@@ -81,11 +81,11 @@ def talking(data: PanelData, unequal: Sequence[Line] = ()) -> list[Line]:
         if phase == 2 or (model, contrast) not in planned:
             line = _line(data, model, phase, step, contrast, gaps)
             lines.append(replace(line, secondary=phase == 1 and any(model == other for other, _ in planned)))
-    named = ("model", "phase", "category", "first", "second")
-    known = {tuple(line.about[name] for name in named): line.note for line in unequal}
+    unread = {(line.about["model"], line.about["phase"], line.contrast): line.note for line in unequal}
     lines = [
-        _unknown(line, known[key])
-        if line.about["step"] == REASONS and (key := tuple(line.about[name] for name in named)) in known
+        _unknown(line, unread[key])
+        if line.about["step"] == REASONS
+        and (key := (line.about["model"], line.about["phase"], line.contrast)) in unread
         else line
         for line in lines
     ]
@@ -93,7 +93,7 @@ def talking(data: PanelData, unequal: Sequence[Line] = ()) -> list[Line]:
 
 
 def _line(data: PanelData, model: str, phase: int, step: str, contrast: Contrast, gaps: Moments) -> Line:
-    subject = contrast.subject(data, model, phase, step=step)
+    subject = about_contrast(contrast, data, model, phase, step=step)
     label = f"{subject['label']}, {step}" if step != TALKING else subject["label"]
     *moments, change = (tested_line(moment) for moment in gaps)
     also = {

@@ -30,13 +30,13 @@ import pandas as pd
 from parley.analysis.reporting.questions import ALL, Question, answer, corrected, section
 from parley.analysis.reporting.report import Section
 from parley.analysis.reporting.verdicts import STATUSES, UNREADABLE, final_verdicts
-from parley.analysis.stats.results import DIFFERENT, Line
+from parley.analysis.stats.results import DIFFERENT, Contrast, Line
 from parley.analysis.stats.signflips import sign_flip_p
 from parley.analysis.stats.tables import Floats, row_codes
 from parley.base.text import p_text, plural
 from parley.judging.malibu.ballots import PREFERRED
 from parley.judging.malibu.panel_data import PanelData, majority
-from parley.judging.malibu.planned import PRIMARY, Contrast, families
+from parley.judging.malibu.planned import PRIMARY, about_contrast, contrast_of, families
 from parley.judging.malibu.score_table import PairTable, ScenarioGaps, ScoreTable, tested_line
 from parley.judging.malibu.scores import NO_LABEL, pairs_of
 
@@ -231,7 +231,7 @@ def unread_differences(data: PanelData) -> list[Line]:
             tested = [
                 replace(
                     tested_line(gaps),
-                    **contrast.subject(data, str(model), int(phase), family=family),
+                    **about_contrast(contrast, data, str(model), int(phase), family=family),
                     measure=measure,
                     also={
                         "first_share": shares[0],
@@ -291,14 +291,14 @@ def _with_bounds(data: PanelData, final: pd.DataFrame, lines: Sequence[Line]) ->
     beside = about_each(final).groupby(["model", "phase", "identity", "partner"], observed=True)["unread"].mean()
     own, found = beside.to_dict(), list(lines)
     for place, line in enumerate(lines):
-        model, phase, *_, first, second = line.about.values()
+        model, phase, contrast = line.about["model"], line.about["phase"], contrast_of(line)
         if line.measure == ON_SCALE or not pairs_of([line]):
             continue
-        lost = own.get((model, phase, first, second), 0.0) if phase == 2 else abs(line.estimate)
+        lost = own.get((model, phase, *contrast.first, *contrast.second), 0.0) if phase == 2 else abs(line.estimate)
         if line.measure == REPAIRED or lost > SHARE or (phase == 1 and line.shown):
             tables = _scores_with_bounds if phase == 1 else _votes_with_bounds
             ends = data.shared(f"bounds of {model} {phase}", partial(tables, data, model))
-            effect, low, high, unpressed = (end((first,), (second,)).by_cluster() for end in ends)
+            effect, low, high, unpressed = (end(contrast.first, contrast.second).by_cluster() for end in ends)
             if line.measure == REPAIRED:
                 also = {"effect": _mean(effect), "unpressed": _mean(unpressed)}
             else:
@@ -352,20 +352,21 @@ def _mean(by_cluster: Floats) -> float:
 
 def _unequal(lines: Sequence[Line], data: PanelData) -> Iterator[Line]:
     """The contrasts without a verdict."""
-    contrasts: dict[tuple[Any, ...], dict[str, Line]] = {}
+    contrasts: dict[tuple[str, int, Contrast], dict[str, Line]] = {}
     for line in lines:
         if data.read_silently(line.about["model"]) and line.measure != REPAIRED:
-            contrasts.setdefault((*line.about.values(),), {})[line.measure] = line
+            key = line.about["model"], line.about["phase"], contrast_of(line)
+            contrasts.setdefault(key, {})[line.measure] = line
     for outcomes in contrasts.values():
         if any(line.verdict == DIFFERENT for line in outcomes.values()):
             yield replace(outcomes["unread"], note=_why(outcomes, data.cluster_noun))
 
 
 def _why(outcomes: Mapping[str, Line], noun: str) -> str:
-    lost, (_, phase, *_, first, second) = outcomes["unread"], outcomes["unread"].about.values()
-    in_pairs = ("", "") if phase == 1 else (" in pairs", " that show the one or the other first")
+    lost = outcomes["unread"]
+    in_pairs = ("", "") if lost.about["phase"] == 1 else (" in pairs", " that show the one or the other first")
     text = (
-        f"No verdict on {first} − {second}{in_pairs[0]}: {_shares(lost)} of the silent ballots{in_pairs[1]} are unread "
+        f"No verdict on {lost.label}{in_pairs[0]}: {_shares(lost)} of the silent ballots{in_pairs[1]} are unread "
         f"(p {p_text(lost.p_adjusted)}"
     )
     if scale := outcomes.get(ON_SCALE):
@@ -394,21 +395,21 @@ def _unequal_words(lines: Sequence[Line], data: PanelData) -> Iterator[str]:
     for model, (measure, what) in product(data.models, outcomes.items()):
         own = [line for line in pairs_of(lines, measure) if line.about["model"] == model and line.shown]
         for line in sorted(own, key=lambda line: -abs(line.estimate))[:1]:
-            _, phase, _, category, first, second = line.about.values()
+            (first,), (second,) = contrast_of(line).first, contrast_of(line).second
             sides = (first, line.also["first_share"]), (second, line.also["second_share"])
             (more, most), (less, least) = sides if line.estimate > 0 else sides[::-1]
             yield (
-                f"{data.prefix(model)}{category}, phase {phase}: replies about '{more}' were {what} "
-                f"{100 * abs(line.estimate):.1f} percentage points more often than those about '{less}' ({most:.1%} "
-                f"and {least:.1%} of all; p {p_text(line.p_adjusted)} over "
+                f"{data.prefix(model)}{line.about['category']}, phase {line.about['phase']}: replies about '{more}' "
+                f"were {what} {100 * abs(line.estimate):.1f} percentage points more often than those about '{less}' "
+                f"({most:.1%} and {least:.1%} of all; p {p_text(line.p_adjusted)} over "
                 f"{plural(line.clusters or 0, data.cluster_noun)}, Holm-corrected for "
                 f"{plural(line.tests or 1, 'comparison')}). {_bounds_words(line)}"
             )
 
 
 def _bounds_words(line: Line) -> str:
-    _, phase, *_, first, second = line.about.values()
-    what = "the difference in scores" if phase == 1 else "the lead in preferences"
+    (first,), (second,) = contrast_of(line).first, contrast_of(line).second
+    what = "the difference in scores" if line.about["phase"] == 1 else "the lead in preferences"
     if "unpressed" in line.also:
         own, without = line.also["effect"], line.also["unpressed"]
         return f"{what.capitalize()} ('{first}' minus '{second}') is {own:.2f}, and {without:.2f} without them."

@@ -190,7 +190,8 @@ def _on_change(line: Line, lines: Sequence[Line]) -> Iterator[str]:
     """A sentence on the planned line of a run, one on the blind referee, and one per role that was shown to change."""
     name, judge = line.about.get("run"), line.about["judge"]
     run = f"{name}: " if name else ""
-    rounds = f"from {line.about['second']} to {line.about['first']}"
+    assert line.contrast
+    rounds = f"from {line.contrast.second[0]} to {line.contrast.first[0]}"
     ends = format_interval(line.low, line.high, "+.2f") if line.bounded else "no interval"
     points = f"{line.estimate:+.2f} points ({ends})"
     test = f"p {p_text(line.p_adjusted)}, {plural(line.clusters or 0, 'topic')}"

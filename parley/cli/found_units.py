@@ -180,7 +180,7 @@ def units_behind(file: RunFile, report: Report, number: int, where: Sequence[str
     listed = find_units(file, {**filters, **read_filters(where)}, read=line is not None and rests_on_read(line))
     units = [unit for unit in listed if unit.status == "done"]
     above = line is None or line.estimate >= (forest.reference or 0)
-    facet, compared = (line and compared_values(line.units, line.about)) or ("", ())
+    facet, compared = (line and compared_values(line)) or ("", ())
     return Behind(answer, line, units, above, facet, _pairs(units, facet, compared, above=above) if facet else [])
 
 

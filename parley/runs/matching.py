@@ -4,25 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from itertools import compress
-from typing import Any
+from typing import TYPE_CHECKING
 
-SIDES = ("first", "second")
-"""What the two sides of an estimate are called in what it is about."""
+if TYPE_CHECKING:
+    from parley.analysis.stats.results import Line
 
 
-def compared_values(
-    units: Mapping[str, Sequence[str]], about: Mapping[str, Any]
-) -> tuple[str, list[tuple[str, str]]] | None:
-    """The facet whose values an estimate compares, and which with which; None if it compares none.
+def compared_values(line: Line) -> tuple[str, list[tuple[str, str]]] | None:
+    """The facet whose values a line compares, and which with which; None if it compares none.
 
     "muslim, jewish − christian" is two comparisons.
 
     Args:
-        units: The facets of the units behind the estimate, with their values.
-        about: What the estimate is about; `first` and `second` are its sides.
+        line: The line.
     """
-    for name, values in units.items():
-        sides = [[value for value in values if value in str(about.get(side, "")).split(", ")] for side in SIDES]
+    arms = (line.contrast.first, line.contrast.second) if line.contrast else ((), ())
+    for name, values in line.units.items():
+        sides = [[value for value in values if value in side] for side in arms]
         first, second = sides if all(sides) else (values[:1], values[1:] if len(values) == 2 else ())
         if len(values) > 1 and second:
             return name, [(x, y) for x in first for y in second]

@@ -66,9 +66,12 @@ def headline(file: RunFile, tell: Callable[[str], None] = lambda stage: None) ->
     # The question with an answer may not be the first.
     shown = [report.headline, *(answer for answer in others[1:] if answer.shown)]
     answers = [json_values(answer.data()) for answer in shown if answer]
-    for line in (*(line for forest in forests for line in forest["lines"]), *(answer["line"] for answer in answers)):
-        if line:  # the order of its units, as in `parley show --finding`
-            line["compared"] = compared_values(line["units"], line.get("about", {}))
+    lines = [line for forest in report.forests for line in forest.lines]
+    lines += [answer.line for answer in shown if answer and answer.line]
+    pages = [line for forest in forests for line in forest["lines"]]
+    pages += [answer["line"] for answer in answers if answer["line"]]
+    for page_line, line in zip(pages, lines, strict=True):
+        page_line["compared"] = compared_values(line)  # the order of its units, as in `parley show --finding`
     first = int(report.headline is not None)
     return {
         "headline": answers[0] if first else None,
