@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Self, TypeVar
 
 from pydantic import BaseModel
 
@@ -211,6 +211,25 @@ COMMON_FACETS = (
 """The facets of a study that declares none: their names say what they are."""
 
 
+Chat = list[dict[str, str]]
+"""A prompt as it was sent: messages with `role` and `content`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EarlierRun:
+    """What a study can read of another run.
+
+    Args:
+        study: The name of its study.
+        config: The settings of its study.
+        prompts: The prompts of its finished units, by unit and speaker; the last where a speaker has several.
+    """
+
+    study: str
+    config: Mapping[str, Any]
+    prompts: Mapping[str, Mapping[str, Chat]]
+
+
 class Study(ABC):
     """What is measured and how. A study has `name`, `Config`, `plan` and `run`; all other members have a default."""
 
@@ -247,6 +266,16 @@ class Study(ABC):
             config: An instance of `Config`, which is stored in the run file.
         """
         self.config = config
+
+    @classmethod
+    def make(cls, config: Any, earlier_run: Callable[[str], EarlierRun]) -> Self:
+        """The study with its config, and with another run if it reads one.
+
+        Args:
+            config: An instance of `Config`.
+            earlier_run: Reads a run file.
+        """
+        return cls(config)
 
     @abstractmethod
     def plan(self) -> Iterator[Unit]:

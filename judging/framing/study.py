@@ -35,6 +35,8 @@ from parley.scenarios import load_topics, sample, topic_id, topics_digest
 FRAMES = ("ours", "model", "rival")
 PROMPTS = {key: Prompt.load(f"framing/{key}") for key in ("answer", "ask", *FRAMES)}
 ANSWERS = Persona("Answerer", "You are a helpful assistant.")
+ASKED = "Asked_"
+"""What the name of a framing's speaker begins with."""
 NAMED_CHARS = 300
 ANSWER_WORDS = 100
 """The length of an answer that the prompt asks for."""
@@ -115,7 +117,7 @@ class Framing(Study):
             prompt = PROMPTS[frame](
                 question=question, answer=fence_judged(answer, "ANSWER"), ask=PROMPTS["ask"](trait=self.bias.trait)
             )
-            judge = Persona(f"Asked_{frame}", ANSWERS.about)
+            judge = Persona(f"{ASKED}{frame}", ANSWERS.about)
             transcript = await self._debate(judge, self.config.model, Admitted, models).converse(prompt)
             turns += [turn._replace(round=number) for turn in transcript.turns]
             verdicts += list(_verdicts(transcript.spoken()[0]._replace(round=number), frame))

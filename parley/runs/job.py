@@ -38,6 +38,7 @@ from parley.runs.plan import (
     refuse_if_changed,
     refuse_unknown_labels,
 )
+from parley.runs.reading import earlier_run
 from parley.runs.rows import Progress
 from parley.runs.store import RunFile
 from parley.runs.studies import SHIPPED, find_study, load_function, study_of_config
@@ -57,7 +58,7 @@ def make_study(target: str, config: Mapping[str, Any]) -> Study:
         config: Its settings, as in a config file.
     """
     study_class = find_study(target)
-    return study_class(validated(study_class.Config, config))
+    return study_class.make(validated(study_class.Config, config), earlier_run)
 
 
 def default_path(study: Study, size: Size) -> Path:

@@ -9,12 +9,15 @@ import string
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from parley.agents.fencing import fenced_texts, instruction_kinds
 from parley.agents.providers import SAMPLED
 from parley.base.errors import ParleyError
 from parley.base.text import plural
+from parley.judging.study import Chat, EarlierRun
+from parley.runs.diagnosis import explain_damage
 from parley.runs.matching import matched_units
 from parley.runs.places import Given, Said, places
 from parley.runs.rows import finite
@@ -229,6 +232,24 @@ def read_texts(file: RunFile, ids: Iterable[str]) -> dict[str, str]:
         _, rows = file.rows(f"SELECT id, text FROM texts WHERE id IN ({marks})", batch)
         texts |= {str(key): text for key, text in rows}
     return texts
+
+
+def earlier_run(path: str) -> EarlierRun:
+    """What a study can read of a run, see `Study.make`."""
+    with explain_damage(Path(path)), RunFile.open(Path(path)) as file:
+        info = file.info()
+        _, rows = file.rows(
+            "SELECT m.unit, m.speaker, c.prompt FROM messages m JOIN units u ON u.id = m.unit "
+            "JOIN calls c ON c.unit = m.unit AND c.seq = m.seq AND c.nth = 0 "
+            "WHERE u.status = 'done' ORDER BY u.position, m.seq"
+        )
+        prompts: dict[str, dict[str, Chat]] = {}
+        for unit, speaker, prompt in rows:
+            parts = [(role, str(text_id)) for role, _, text_id in json.loads(prompt)]
+            texts = read_texts(file, (text_id for _, text_id in parts))
+            chat = [{"role": role, "content": texts[text_id]} for role, text_id in parts]
+            prompts.setdefault(unit, {})[speaker] = chat
+        return EarlierRun(study=info["study"], config=info["config"], prompts=prompts)
 
 
 def template_fields(text: str, templates: Sequence[str]) -> dict[str, str]:

@@ -31,7 +31,7 @@ SHIPPED: dict[str, str] = {
     "referee": "parley.judging.rldf.check:RefereeCheck",
     "topics": "parley.judging.writing.topics:WriteTopics",
     "framing": "parley.judging.framing:Framing",
-    "attention": "parley.runs.attention:AttentionStudy",
+    "attention": "parley.judging.attention.study:AttentionStudy",
     "rubric": "parley.judging.rubric:RubricScores",
     "stardtox": "parley.judging.stardtox:StardtoxStudy",
     "answers": "parley.judging.rldf.answers:AnswersStudy",

@@ -32,6 +32,7 @@ from parley.base.plugins import absolute_path
 from parley.judging import Study, Unit
 from parley.runs.executor import GC_THRESHOLDS, RunStopped, run_unit
 from parley.runs.plan import ingredients, weights_of
+from parley.runs.reading import earlier_run
 from parley.runs.rows import Rows, Tally
 from parley.runs.studies import find_study
 
@@ -75,7 +76,7 @@ class StudySpec:
         if Path(self.folder).is_dir():
             os.chdir(self.folder)
         study_class = find_study(self._local_target())
-        study = study_class(study_class.Config.model_validate_json(self.config))
+        study = study_class.make(study_class.Config.model_validate_json(self.config), earlier_run)
         if _fingerprint(study) != self.fingerprint:
             raise ConfigError(
                 f"the worker on {socket.gethostname()} differs from the machine that started the run in its version of "

@@ -9,10 +9,11 @@ on the framing's words, and what the share would be with even attention. Layers 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
+from typing import Self
 
 from pydantic import BaseModel, Field
 
@@ -20,13 +21,10 @@ from parley.agents import Models, Transcript, Turn
 from parley.agents.models.catalogue import catalogue, fetch, is_fetched
 from parley.agents.providers import provider_of
 from parley.base.errors import ConfigError
-from parley.judging import Facet, Measure, Outcome, Study, Unit, Verdict
 from parley.judging.attention.weights import AttentionWeights, require_weights
 from parley.judging.config import limit_field
-from parley.runs.diagnosis import explain_damage
-from parley.runs.store import RunFile
-
-Chat = list[dict[str, str]]
+from parley.judging.framing.study import ASKED, Framing
+from parley.judging.study import Chat, EarlierRun, Facet, Measure, Outcome, Study, Unit, Verdict
 
 
 class AttentionConfig(BaseModel, extra="forbid", frozen=True, validate_by_name=True, validate_by_alias=True):
@@ -52,21 +50,24 @@ class AttentionStudy(Study):
         Facet("weights", "technical"),
     )
 
-    def __init__(self, config: AttentionConfig) -> None:
+    def __init__(self, config: AttentionConfig, run: EarlierRun) -> None:
         self.config: AttentionConfig = config
-        path = Path(config.framing)
-        with explain_damage(path), RunFile.open(path) as file:
-            info = file.info()
-            if info["study"] != "framing":
-                raise ConfigError(f"{path} is a run of '{info['study']}'; attention needs a run of 'framing'")
-            topics = dict(islice(_prompts(file).items(), config.limit))
+        if run.study != Framing.name:
+            raise ConfigError(f"{config.framing} is a run of '{run.study}'; attention needs a run of '{Framing.name}'")
         self._prompts: dict[str, Chat] = {
-            f"{topic}/{frame}": chat for topic, frames in topics.items() for frame, chat in frames.items()
+            f"{topic}/{speaker.removeprefix(ASKED)}": chat
+            for topic, chats in islice(run.prompts.items(), config.limit)
+            for speaker, chat in chats.items()
+            if speaker.startswith(ASKED)
         }
         if not self._prompts:
-            raise ConfigError(f"{path} has no finished unit yet")
-        self._path = Path(config.weights) if config.weights else _weights_of(str(info["config"]["model"]))
+            raise ConfigError(f"{config.framing} has no finished unit yet")
+        self._path = Path(config.weights) if config.weights else _weights_of(str(run.config["model"]))
         require_weights(self._path)
+
+    @classmethod
+    def make(cls, config: AttentionConfig, earlier_run: Callable[[str], EarlierRun]) -> Self:
+        return cls(config, earlier_run(config.framing))
 
     @cached_property
     def _weights(self) -> AttentionWeights:
@@ -91,24 +92,6 @@ class AttentionStudy(Study):
         values = {"share": found.share, "even": found.even, "phrase_tokens": float(found.phrase_tokens)}
         verdicts = [Verdict.from_turn(turns[1], name, value=value, status="ok") for name, value in values.items()]
         return Outcome(Transcript(turns, "measured"), tuple(verdicts))
-
-
-def _prompts(file: RunFile) -> dict[str, dict[str, Chat]]:
-    """The prompts of the framings as they were sent, by unit and framing."""
-    _, rows = file.rows(
-        "SELECT u.id, m.speaker, c.prompt FROM messages m JOIN units u ON u.id = m.unit "
-        "JOIN calls c ON c.unit = m.unit AND c.seq = m.seq AND c.nth = 0 "
-        "WHERE u.status = 'done' AND m.speaker LIKE 'Asked_%' ORDER BY u.position, m.seq"
-    )
-
-    def text(text_id: int) -> str:
-        return str(file.rows("SELECT text FROM texts WHERE id = ?", (text_id,))[1][0][0])
-
-    topics: dict[str, dict[str, Chat]] = {}
-    for unit, speaker, prompt in rows:
-        chat = [{"role": role, "content": text(text_id)} for role, _, text_id in json.loads(prompt)]
-        topics.setdefault(unit, {})[speaker.removeprefix("Asked_")] = chat
-    return topics
 
 
 def _weights_of(model: str) -> Path:
