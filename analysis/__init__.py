@@ -1,5 +1,4 @@
 """Parley's analysis: pure functions over data frames.
 
-`stats` has the statistics, `reporting` what reports are made of, and each study a folder
-with its numbers and its report.
+`stats` has the statistics, `reporting` what reports are made of. Neither knows a study: those are in `parley.judging`.
 """
