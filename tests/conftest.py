@@ -10,9 +10,15 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from importlib.util import cache_from_source
 from pathlib import Path
 from typing import Any
 
+if sys.dont_write_bytecode:  # many images set it, and each of hundreds of interpreters would compile everything again
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
+    sys.pycache_prefix = str(Path(__file__).parents[1] / ".pytest_cache" / "bytecode")
+    os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy is imported: threads wait for each other
 
 import pytest
@@ -37,7 +43,8 @@ def pytest_xdist_setupnodes(config: pytest.Config, specs: list[Any]) -> None:
     """Compiles the tests and what they import once in a new checkout; each worker would do it for itself otherwise."""
     tests = Path(__file__).parent
     whole_suite = config.args_source is pytest.Config.ArgsSource.TESTPATHS
-    if not whole_suite or len(specs) < 2 or (tests / "analysis" / "__pycache__").exists():
+    compiled = Path(cache_from_source(str(tests / "analysis" / "conftest.py"))).parent.exists()
+    if not whole_suite or len(specs) < 2 or compiled:
         return
     collect = [sys.executable, "-m", "pytest", "-qq", "--collect-only", "-p", "no:cacheprovider"]
     folders = sorted({str(path.parent) for path in tests.glob("*/test_*.py")})
