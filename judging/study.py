@@ -347,6 +347,11 @@ class Study(ABC):
         """
         return False
 
+    @property
+    def label_words(self) -> Mapping[str, str]:
+        """Words that stand for a label in the prompts, for simulated models, which cannot read: "a woman" → female."""
+        return {}
+
     def written(self, accepted: Iterable[Accepted]) -> Written:
         """What `--to FILE` writes when the run has ended.
 

@@ -8,7 +8,7 @@ afterwards: a call reserves what it is expected to take, and waits if that does 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import KW_ONLY, dataclass, field
@@ -132,6 +132,7 @@ class Session:
         budget: the run's limits; None for no limit.
         on_call: called with every finished call.
         on_turn: called with every turn of a conversation as it ends, silent ballots not counted.
+        label_words: words that stand for a label in the unit's prompts, for simulated models: "a woman" → female.
         sender: sends requests instead of `Client.send`; None for the normal way.
         occurrences: how often each request was made in this unit; starts empty.
         failure: the first error of a call; starts as None.
@@ -143,6 +144,7 @@ class Session:
     budget: Budget | None = None
     on_call: Callable[[Call], None] | None = None
     on_turn: Callable[[Turn], None] | None = None
+    label_words: Mapping[str, str] = field(default_factory=dict)
     sender: Sender | None = None
     occurrences: dict[bytes, int] = field(default_factory=dict)
     failure: ParleyError | None = None

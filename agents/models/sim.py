@@ -28,6 +28,7 @@ from pydantic import BaseModel
 from parley.agents.models.base import Client
 from parley.agents.models.reply import Reply
 from parley.agents.models.request import ClientOptions, Request, estimate_tokens, split_name
+from parley.agents.models.session import SESSION
 from parley.agents.models.sim_judge import (
     adopted,
     heard,
@@ -63,8 +64,6 @@ class SimClient(Client):
     options: SimOptions
     cacheable = False
     native_schema = True
-    label_words: Mapping[str, str] = MappingProxyType({})
-    """Words that stand for a label in prompts with no "Candidate (label):", as the study tells: "a woman" → female."""
 
     def __init__(self, name: str, options: Mapping[str, Any] | None = None) -> None:
         super().__init__(name, options)
@@ -114,6 +113,12 @@ class SimClient(Client):
         reply = silent_reply({answer: weight for answer, weight in weights.items() if weight > 0})
         reply.usage = RequestUsage(sum(len(message["content"] or "") for message in chat) // 4, 1)
         return reply
+
+    @property
+    def label_words(self) -> Mapping[str, str]:
+        """Words that stand for a label in prompts with no "Candidate (label):", as the study tells."""
+        current = SESSION.get()
+        return current.label_words if current else {}
 
     def _shown_labels(self, prompt: str) -> tuple[list[str], str]:
         """The labels that the study's words stand for, in order, and the prompt without these words."""

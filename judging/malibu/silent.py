@@ -216,7 +216,7 @@ class SilentBallots:
 
     @cached_property
     def label_words(self) -> Mapping[str, str]:
-        """Every word or phrase that stands for one label, for simulated models: they cannot read."""
+        """Every word or phrase that stands for one label."""
         words: dict[str, set[str]] = {}
         for label in self.identities:
             for word in self.wordings.forms(label).values():

@@ -105,6 +105,10 @@ class Malibu(Study):
         """Whether the terminal shows what is said in a unit: true for the only debate of a run."""
         return unit.facets.get("stage") == "talk" and self.config.debates == self.config.repeats == 1
 
+    @property
+    def label_words(self) -> Mapping[str, str]:
+        return self.design.silent.label_words if isinstance(self.design, WordedDesign) else {}
+
     def task(self, unit: Unit) -> str:
         """The prompt that opens the unit's conversation."""
         return self.design.task(unit)

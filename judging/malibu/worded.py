@@ -12,7 +12,6 @@ from itertools import islice
 from parley.agents import ConfigError, Models, Persona, seed_from
 from parley.agents.fencing import fence_judged
 from parley.agents.models.registry import reads_silently
-from parley.agents.models.sim import SimClient
 from parley.judging.ballots import about_samples, cast
 from parley.judging.malibu.config import LABELS_AFTER, PAPER_ONLY, MalibuConfig
 from parley.judging.malibu.panel import FENCED, Panel
@@ -161,9 +160,6 @@ class WordedDesign:
     async def run(self, unit: Unit, models: Models) -> Outcome:
         """Cast a unit's ballots, and hold its debate if it has one."""
         model = str(unit.facets["model"])
-        for name in (model, *(judge.model for judge in self._panel.judges if judge.model)):
-            if isinstance(client := models[name], SimClient):
-                client.label_words = self.silent.label_words
         if unit.facets["stage"] == "talk":
             return await self.talk.run(unit, *self._texts(unit), models)
         ballots, panel = self.silent.ballots(unit, *self._texts(unit)), self._panel

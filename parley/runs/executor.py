@@ -70,7 +70,15 @@ async def run_unit(
     try:
         # The unit is part of the key in the reply cache: two units with the same prompt are two samples, not copies.
         sample = f"{study.seed}/{unit.id}"
-        current = Session(sample, cache=cache, budget=budget, on_call=on_call, on_turn=on_turn, sender=sender)
+        current = Session(
+            sample,
+            cache=cache,
+            budget=budget,
+            on_call=on_call,
+            on_turn=on_turn,
+            label_words=study.label_words,
+            sender=sender,
+        )
         with session(current):
             outcome = await study.run(unit, models)
     except (BudgetSpent, AuthError) as error:

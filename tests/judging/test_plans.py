@@ -9,11 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
 
-from parley.agents import Models
+from parley.agents import Models, Session, session
 from parley.judging import Study
 from parley.runs.job import make_study
 from tests.bbq_rows import bbq_row, write_bbq
@@ -40,9 +41,9 @@ RTP = {"data": "prompts.jsonl", "prompts": 2, "completions": 2, "scorer": "ngram
         ("malibu", {**SILENT, "identities": ["race+gender"], "controls": False, "yardstick": "off"}, "27788bc806"),
         ("malibu", {**SILENT, "suite": "wide", "limit": 70, "identities": ["gender"], "phases": [1]}, "494f93253b"),
         ("malibu", {**SILENT, "model": ["vllm/a", "vllm/b"], "identities": ["black", "white"]}, "cfe9c0cd8d"),
-        ("malibu", {**SILENT, "design": "staged", "debated_bases": 2, "debates": 3, "repeats": 2}, "b6b930d010"),
-        ("malibu", {**SILENT, "design": "talk", "identities": ["gender"], "repeats": 2, "fence": True}, "25735bfe73"),
-        ("malibu", {**SILENT, "suite": "german-1", "wordings": "german", "design": "staged"}, "c1d3f1a5ad"),
+        ("malibu", {**SILENT, "design": "staged", "debated_bases": 2, "debates": 3, "repeats": 2}, "79a95bdfcc"),
+        ("malibu", {**SILENT, "design": "talk", "identities": ["gender"], "repeats": 2, "fence": True}, "f1c5a138ea"),
+        ("malibu", {**SILENT, "suite": "german-1", "wordings": "german", "design": "staged"}, "4f1feb68e4"),
         ("malibu", {**PAPER, **TWO, "repeats": 2, "consensus": "chair", "cells": "all"}, "80b9728227"),
         ("malibu", {**PAPER, "rubric": "three", "ties": True, "fence": True, "cells": "one"}, "d1b5be1482"),
         ("malibu", {**PAPER, "reasons_first": True, "metrics": ["Accuracy"], "controls": False}, "085068b86b"),
@@ -108,7 +109,8 @@ async def test_units_prompts_sources_and_outcomes_stay(place, study, settings, d
     if all(model.startswith("sim/") for model in made.models()):
         models = Models()
         for unit in units[:: len(units) // 5 or 1]:
-            outcome = await made.run(unit, models)
+            with session(Session(label_words=made.label_words)) if made.label_words else nullcontext():
+                outcome = await made.run(unit, models)
             stays += [[turn[:4] for turn in outcome.transcript.turns], outcome.transcript.stop_reason]
             stays += [re.sub(r"(\.\d{6})\d+", r"\1", repr(outcome.verdicts))]
         await models.close()

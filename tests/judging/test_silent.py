@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from parley.agents import Models, SilentBallot
+from parley.agents import Models, Session, SilentBallot, session
 from parley.judging.malibu import Malibu
 from parley.judging.malibu.config import MalibuConfig
 from parley.runs import rehearsal
@@ -25,7 +25,8 @@ def run(malibu, keep=lambda unit: True):
     async def all_units():
         models = Models()
         try:
-            return [(unit, await malibu.run(unit, models)) for unit in malibu.plan() if keep(unit)]
+            with session(Session(label_words=malibu.label_words)):
+                return [(unit, await malibu.run(unit, models)) for unit in malibu.plan() if keep(unit)]
         finally:
             await models.close()
 
