@@ -37,6 +37,10 @@ def require_next_token_probabilities(name: str, what: str) -> None:
         )
 
 
+KEPT = 1000
+"""Most probable tokens that are considered at each step."""
+
+
 class SelfDebiasAgent(BaseChatAgent):
     """Continues the last message it was sent.
 
@@ -45,7 +49,6 @@ class SelfDebiasAgent(BaseChatAgent):
         client: A model with next-token probabilities (a `local/` one).
         against: The prompt that calls for the bias, with `{text}`; tokens that it makes more probable are suppressed.
         decay: λ, the strength of the suppression: 0 is plain decoding, 50 the default of the method's authors.
-        keep: How many of the most probable tokens are considered at each step.
         options: Passed with every call, such as `{"max_tokens": 40}`.
     """
 
@@ -56,14 +59,13 @@ class SelfDebiasAgent(BaseChatAgent):
         *,
         against: str,
         decay: float = 50.0,
-        keep: int = 1000,
         options: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(name, "Continues a text, away from a bias.")
         if not client.next_tokens:
             require_next_token_probabilities(client.name, "decoding against a bias")
         self._client, self._against = client, against
-        self._options = {**(options or {}), "contrast_decay": decay, "contrast_keep": keep}
+        self._options = {**(options or {}), "contrast_decay": decay, "contrast_keep": KEPT}
 
     @property
     def produced_message_types(self) -> Sequence[type[BaseChatMessage]]:

@@ -24,7 +24,7 @@ LABELS = (
     *("a woman", "a man", "a Black person", "a white person", "an Asian person"),
     *("a Hispanic person", "a Muslim", "a Jewish person", "an atheist", "a Christian"),
 )
-TYPES = ("stored", "f32", "f16", "q8_0")
+TYPES = ("stored", "f32", "f16")
 PLACES = ("last", "before the answer")
 OPTIONS = {"max_tokens": 1, "logprobs": True, "temperature": 0.0}
 

@@ -153,8 +153,8 @@ def template_sha256(folder: Path) -> str | None:
         return None
 
 
-NumberType = Literal["f32", "f16", "q8_0"]
-"""Types of the numbers that weights are stored as: 32 and 16 bits, or 8 with a factor for every 32 numbers."""
+NumberType = Literal["f32", "f16"]
+"""Types of the numbers that weights are stored as: 32 and 16 bits."""
 
 
 def fastest_type() -> NumberType:
@@ -207,11 +207,8 @@ def _convert(path: Path, copy: Path, number_type: NumberType) -> None:
         values = gguf.quants.dequantize(tensor.data, tensor.tensor_type).astype(np.float32)
         if tensor.tensor_type == gguf.GGMLQuantizationType.F32 or number_type == "f32":
             writer.add_tensor(tensor.name, values)  # norms have 32 bits in every file
-        elif number_type == "f16":
-            writer.add_tensor(tensor.name, values.astype(np.float16))
         else:
-            eight_bits = gguf.GGMLQuantizationType.Q8_0
-            writer.add_tensor(tensor.name, gguf.quants.quantize(values, eight_bits), raw_dtype=eight_bits)
+            writer.add_tensor(tensor.name, values.astype(np.float16))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

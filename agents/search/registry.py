@@ -3,7 +3,7 @@
     engine = make_engine("folder:articles")
     results = await engine.search("who built the bridge", limit=5)
 
-Every engine gets the same client: pauses between queries, retries, one search for equal queries, and a cache. Results
+Every engine gets the same client: pauses between queries, retries and a cache. Results
 are cached with the model replies of a run, so that a run can be repeated without a network.
 
 Your own is `file.py:Class`: a class with the members of `SearchEngine`, called with the options as keywords.
@@ -48,7 +48,6 @@ class SearchClient:
         self.name = engine.name
         self._pause: float = getattr(engine, "pause", 0.0)
         self._cacheable: bool = getattr(engine, "cacheable", True)
-        self._in_flight: dict[tuple[str, int], asyncio.Task[list[SearchResult]]] = {}
         self._pacing = asyncio.Lock()
         self._next_query_time = 0.0
 
@@ -60,15 +59,6 @@ class SearchClient:
     async def search(self, query: str, limit: int = 5) -> list[SearchResult]:
         """At most `limit` results, best first, from the run's cache if they are there."""
         query = query.encode("utf-8", "replace").decode()  # half a surrogate pair cannot be sent
-        key = (query, limit)
-        search = self._in_flight.get(key)
-        if search is None:
-            search = self._in_flight[key] = asyncio.ensure_future(self._search_cached(query, limit))
-            search.add_done_callback(lambda _: self._in_flight.pop(key, None))
-        # Shielded, so that one caller's cancellation does not cancel the search for the others.
-        return list(await asyncio.shield(search))
-
-    async def _search_cached(self, query: str, limit: int) -> list[SearchResult]:
         session = SESSION.get() if self._cacheable else None
         address = hashlib.blake2b(f"{self.name}\x1f{query}\x1f{limit}".encode(), digest_size=20).digest()
         if session is not None and (cached := await session.read(address, read_results)) is not None:

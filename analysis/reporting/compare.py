@@ -9,15 +9,11 @@ differences where models differ by scenario. For studies with identities, whose 
 together and the gaps between identities are compared as well. A value that comes with a text is the code of a choice
 (an answer's position), not an amount: a study with such values converts them first (`comparable` in its report's
 module).
-
-A unit that one of the two has not finished may be missing because of what it would have said. Then its difference may
-be any that the scale allows, and only a difference that remains with the least and with the largest of them is shown.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import combinations
@@ -38,7 +34,6 @@ FACETS = ("category", "identity", "phase", "base", "scenario", "cluster", "clust
 KEYS = ["item", "metric", "subject"]
 WORDS = ("wording", "question")
 """Facets of what was asked that need not be part of a unit's name: units in other words are other units."""
-LEAST, MOST = "least", "most"
 ASKED: tuple[tuple[str, str, str, Scale], ...] = (
     ("gaps", "Do the two treat identities differently?", "difference of the gaps", "points"),
     ("preferences", "Do the two prefer differently?", "difference in share", "share"),
@@ -58,8 +53,6 @@ def compare(
     context: ReportContext = NO_CONTEXT,
     *,
     measures: Collection[str] = (),
-    lost: Collection[str] = (),
-    scales: Mapping[str, tuple[float, float]] | None = None,
 ) -> Report:
     """Second minus first, the baseline, on the units that both have, with Holm correction within each question.
 
@@ -70,21 +63,18 @@ def compare(
         context: What else the report is given.
         measures: The metrics that stand for a unit; they come first, and decide which units differ most. By default
             all metrics do.
-        lost: Units that one of the two planned and did not finish, without the model's name.
-        scales: Lowest and highest value by metric; "" for metrics that are not named.
 
     Raises:
         NothingShared: No unit has readable verdicts on both sides.
     """
-    both, reworded = _paired(first, second, lost)
-    both = _bounded(_main_first(both, measures), scales or {})
+    both, reworded = _paired(first, second)
+    both = _main_first(both, measures)
     asking = (_gaps, _preferences, _values) if len(both) else ()
     found = [corrected(list(lines(both)), family=()) for lines in asking]
-    if not any(found) or not both["known"].any():
+    if not any(found):
         hint = ": they were asked in other words, so give both the same --seed" if reworded else ""
         raise NothingShared(f"they have no unit in common with readable verdicts on both sides{hint}")
-    known = both[both["known"]]
-    shared, against = plural(known["item"].nunique(), "shared unit"), f"{names[1]} minus {names[0]}"
+    shared, against = plural(both["item"].nunique(), "shared unit"), f"{names[1]} minus {names[0]}"
     kinds = [" or ".join(dict.fromkeys(f"{line.cluster}s" for line in lines)) for lines in found]
     asked = [
         Question(
@@ -104,12 +94,16 @@ def compare(
         Section(
             words=[
                 f"Compared on {shared}; differences are {against}.",
-                *_left_out(both, reworded),
+                *(
+                    [f"Left out: {plural(reworded, 'unit')} that the two were asked in other words; --seed draws them."]
+                    if reworded
+                    else []
+                ),
                 *out_of_reach(noun, *filter(None, flipped)),
             ]
         ),
         *map(partial(_answered, names), asked, found),
-        Section(tables=[Table("largest", "The units that differ most", _largest(_main(known, measures)))]),
+        Section(tables=[Table("largest", "The units that differ most", _largest(_main(both, measures)))]),
     ]
     return assemble(sections, context, f"{names[1]} compared with {names[0]}")
 
@@ -132,17 +126,6 @@ def _gap(names: tuple[str, str], forest: Forest, line: Line) -> str:
     return f"{line.contrast.label} is {first} and {second}"
 
 
-def _left_out(both: pd.DataFrame, reworded: int) -> Iterator[str]:
-    """What a reader must know about units that only one of the two has."""
-    if missing := both.loc[~both["known"], "item"].nunique():
-        yield (
-            f"{plural(missing, 'unit is', 'units are')} missing on one side: a difference counts as shown only if it "
-            "would be one whatever these had scored."
-        )
-    if reworded:
-        yield f"Left out: {plural(reworded, 'unit')} that the two were asked in other words; --seed draws them."
-
-
 def _say(names: tuple[str, str], line: Line, forest: Forest) -> str:
     """Such as "Accuracy: 7.00 for one, 5.50 for two, a difference of −1.50 (…; p = 0.004), over 12 scenarios."."""
     written = number_format(forest)
@@ -157,41 +140,17 @@ def _say(names: tuple[str, str], line: Line, forest: Forest) -> str:
     )
 
 
-def _paired(first: pd.DataFrame, second: pd.DataFrame, lost: Collection[str]) -> tuple[pd.DataFrame, int]:
-    """One row per item, metric and subject: the mean of the last round, or the most frequent choice, on both sides.
+def _paired(first: pd.DataFrame, second: pd.DataFrame) -> tuple[pd.DataFrame, int]:
+    """One row per item, metric and subject that both have: the mean of the last round, or the most frequent choice.
 
-    Rows that one side lacks are there if it should have had them (`lost`). The number is of units in other words.
+    The number is of units in other words.
     """
     left, right = _last_values(first), _last_values(second)
     words = [name for name in WORDS if name in left and name in right]
-    left["place"] = range(len(left))  # an outer merge sorts by key, but pairs of identities go by the plan's order
-    both = left.merge(right, on=[*KEYS, *words], how="outer", suffixes=("", "_right"), indicator="side", sort=False)
-    both = both.sort_values("place", kind="stable", ignore_index=True).drop(columns="place")
-    for name in left.columns.intersection(right.columns).difference([*KEYS, *words, "value", "choice"]):
-        both[name] = both[name].where(both[name].notna(), both.pop(f"{name}_right"))
-    both = both.rename(columns={"value": "value_first", "value_right": "value_second"})
-    both = both.rename(columns={"choice": "choice_first", "choice_right": "choice_second"})
-    shared = both["side"] == "both"
-    in_both = set(left["item"]) & set(right["item"])
-    reworded = len(in_both - set(both.loc[shared, "item"]))
-    kept = shared | (both["item"].isin(set(lost) - in_both))
-    return both[kept].assign(known=shared[kept]).drop(columns="side").reset_index(drop=True), reworded
-
-
-def _bounded(both: pd.DataFrame, scales: Mapping[str, tuple[float, float]]) -> pd.DataFrame:
-    """With each row's difference, and the least and largest that it can be where one side lacks the unit."""
-    first, second = both["value_first"], both["value_second"]
-    ends = {metric: scales.get(metric, scales.get("", (-math.inf, math.inf))) for metric in both["metric"].unique()}
-    for metric in ends:
-        values = both.loc[both["metric"] == metric, ["value_first", "value_second"]].to_numpy(dtype=float)
-        if set(values[np.isfinite(values)]) <= {0.0, 1.0}:
-            ends[metric] = (0.0, 1.0)
-    low, high = (both["metric"].map({metric: end[side] for metric, end in ends.items()}) for side in (0, 1))
-    bounds = {
-        side: (second.fillna(to_second) - first.fillna(to_first)).where(~both["known"], second - first)
-        for side, to_first, to_second in ((LEAST, high, low), (MOST, low, high))
-    }
-    return both.assign(difference=second - first, **bounds)
+    values = right[[*KEYS, *words, "value", "choice"]]
+    both = left.merge(values, on=[*KEYS, *words], suffixes=("_first", "_second"), sort=False)
+    reworded = len((set(left["item"]) & set(right["item"])) - set(both["item"]))
+    return both.assign(difference=both["value_second"] - both["value_first"]), reworded
 
 
 def _is_main(both: pd.DataFrame, measures: Collection[str]) -> pd.Series:
@@ -257,11 +216,10 @@ def _clustered(rows: pd.DataFrame, *, by_category: bool = False) -> pd.DataFrame
 
 
 def _values(both: pd.DataFrame) -> Iterator[Line]:
-    read = both["difference"].notna()
-    known = both[(read | ~both["known"]) & both["metric"].isin(both.loc[read, "metric"].unique())]
-    phases = list(pd.unique(known["phase"])) if "phase" in known else []
+    read = both[both["difference"].notna()]
+    phases = list(pd.unique(read["phase"])) if "phase" in read else []
     for phase in phases if len(phases) > 1 else [None]:
-        in_phase = known if phase is None else known[known["phase"] == phase]
+        in_phase = read if phase is None else read[read["phase"] == phase]
         metrics = list(pd.unique(in_phase["metric"]))
         for metric in (["all metrics"] if len(metrics) > 1 and "identity" in in_phase else []) + metrics:
             part = in_phase if metric == "all metrics" else in_phase[in_phase["metric"] == metric]
@@ -275,11 +233,9 @@ def _preferences(both: pd.DataFrame) -> Iterator[Line]:
     if chosen.empty:
         return
     sides = [of_pairs[f"choice_{side}"] for side in ("first", "second")]
-    decided = of_pairs[sides[0].isin(["A", "B"]) & sides[1].isin(["A", "B"]) | ~of_pairs["known"]]
-    first, second = (
-        (decided[name] == "A").astype(float).where(decided[name].notna()) for name in ("choice_first", "choice_second")
-    )
-    scored = _bounded(decided.assign(value_first=first, value_second=second), {"": (0.0, 1.0)})
+    decided = of_pairs[sides[0].isin(["A", "B"]) & sides[1].isin(["A", "B"])]
+    first, second = ((decided[name] == "A").astype(float) for name in ("choice_first", "choice_second"))
+    scored = decided.assign(value_first=first, value_second=second, difference=second - first)
     line = _line("prefers the one shown first", _clustered(scored))
     same = (chosen["choice_first"] == chosen["choice_second"]).mean()
     agreed = f"the same preference in {same:.0%} of {plural(len(chosen), 'unit')}"
@@ -292,57 +248,40 @@ def _gaps(both: pd.DataFrame) -> Iterator[Line]:
         return
     require(both, texts=("category", "cluster"))
     single = both[(both["subject"] == "") & (both["identity"] != "") & (both["metric"] != "preferred")]
-    single = single[single["difference"].notna() | ~single["known"]]
+    single = single[single["difference"].notna()]
     for category, rows in single.groupby("category", sort=False):
         part = _clustered(rows, by_category=True)
         named = ["cluster", "cluster_noun", "clustering", "situation", "wording", "question", "scenario", "metric"]
         cell = [name for name in named if name in part]
-        columns = ["value_first", "value_second", LEAST, MOST]
+        columns = ["value_first", "value_second"]
         cells = part.groupby([*cell, "identity"], sort=False)[columns].mean().unstack("identity")
         for x, y in combinations(pd.unique(part["identity"]), 2):
-            gap = {name: cells[name, x] - cells[name, y] for name in columns[:2]}
-            gap |= {LEAST: cells[LEAST, x] - cells[MOST, y], MOST: cells[MOST, x] - cells[LEAST, y]}
-            compared = pd.DataFrame(gap).dropna(subset=[LEAST, MOST]).reset_index()
+            gap = {name: cells[name, x] - cells[name, y] for name in columns}
+            compared = pd.DataFrame(gap).dropna().reset_index()
             difference = compared["value_second"] - compared["value_first"]
-            known = compared[LEAST] == compared[MOST]
             if len(compared):
                 contrast = Contrast(str(category), (str(x),), (str(y),))
-                line = _line(
-                    f"{category}: {contrast.label}", compared.assign(difference=difference, known=known), units=False
-                )
+                line = _line(f"{category}: {contrast.label}", compared.assign(difference=difference), units=False)
                 yield replace(line, contrast=contrast)
 
 
 def _line(what: str, rows: pd.DataFrame, *, units: bool = True) -> Line:
-    """One comparison, with both means over clusters, and McNemar's p where all values of units are 0 or 1."""
-    known = rows[rows["known"]]
-    line = _tested(known["difference"], known)
-    also = {side: float(known[f"value_{side}"].groupby(known["cluster"]).mean().mean()) for side in ("first", "second")}
-    if units and {*known["value_first"], *known["value_second"]} <= {0.0, 1.0}:
-        also["p_mcnemar"] = mcnemar_p(known["value_first"], known["value_second"])
-    values = by_cluster(known["difference"], known["cluster"], line.estimate)
-    if missing := len(rows) - len(known):
-        least, most = (_tested(rows[side], rows) for side in (LEAST, MOST))
-        agree = least.estimate * most.estimate > 0
-        note = f"{missing} of {len(rows)} are missing on one side: interval and p-value hold whatever they are"
-        line = replace(line, low=least.low, high=most.high, p=max(least.p, most.p) if agree else 1.0, note=note)
+    """One comparison with its sign-flip test, with both means over clusters, and McNemar's p where all values of units
+    are 0 or 1."""
+    line = paired_permutation(rows["difference"], np.zeros(len(rows)), rows["cluster"])
+    also = {side: float(rows[f"value_{side}"].groupby(rows["cluster"]).mean().mean()) for side in ("first", "second")}
+    if units and {*rows["value_first"], *rows["value_second"]} <= {0.0, 1.0}:
+        also["p_mcnemar"] = mcnemar_p(rows["value_first"], rows["value_second"])
     return replace(
         line,
         measure="difference",
         label=what,
         about={"what": what},
         also=also,
-        values=values,
+        values=by_cluster(rows["difference"], rows["cluster"], line.estimate),
         reference=0.0,
         cluster=next(iter(rows["cluster_noun"]), "cluster"),
     )
-
-
-def _tested(differences: pd.Series, rows: pd.DataFrame) -> Line:
-    """The mean over clusters with its sign-flip test."""
-    if not np.isfinite(differences).all():
-        return Line(low=-math.inf, high=math.inf, p=1.0, estimate=0.0)
-    return paired_permutation(differences, np.zeros(len(rows)), rows["cluster"])
 
 
 def _largest(both: pd.DataFrame, count: int = 20) -> pd.DataFrame:

@@ -5,7 +5,7 @@
 
 Gains are compared, not levels: a measure that is always stricter makes no gap. One that spreads its scores more does:
 with a scale 1.5 times the other's and nothing planted, every study had a gap in points. So the gap is given in
-quantiles first: each score as its quantile, 0 to 100, among the first drafts of its measure; points are given too.
+quantiles: each score as its quantile, 0 to 100, among the first drafts of its measure.
 Quantiles assume that both measures are equally reliable, since noise spreads the first drafts and shortens every gain.
 """
 
@@ -29,11 +29,11 @@ from parley.analysis.stats.tables import Column, Floats, as_floats
 BY = ["system", "outside"]
 SCORES = ("inside0", "inside1", "outside0", "outside1")
 """Before and after, by the loop's scorer and by the outside measure; lower is better."""
-GAP, POINTS, OWN_GAIN, OUTSIDE_GAIN = "gap", "gap in points", "own gain", "outside gain"
+GAP, OWN_GAIN, OUTSIDE_GAIN = "gap", "own gain", "outside gain"
 NOTE = (
     "Gains: mean score before minus after, in points, by the loop's own scorer and by the outside measure. gap: own "
     "gain minus outside gain. Scores are first converted to quantiles (0 to 100) among the first drafts of their "
-    "measure, so scales do not matter. Above 0, the loop's scorer is too optimistic. gap in points: without that. "
+    "measure, so scales do not matter. Above 0, the loop's scorer is too optimistic. "
     "related: both share a model or a scorer family, so errors that both make stay hidden and the gap is a lower "
     "bound. Paired by item; 95% intervals and p: sign flips over clusters; p is Holm-corrected over the systems."
 )
@@ -64,7 +64,7 @@ def optimism_lines(
     cluster: str = "cluster",
     units: Units = lambda about: {},
 ) -> list[Line]:
-    """By group: the gap in quantiles, the gap in points, and both gains. A measure is a family of tests.
+    """By group: the gap in quantiles, and both gains. A measure is a family of tests.
 
     Args:
         items: One row per item with the columns `SCORES`, `cluster` and `outside` (the outside measure's name), and
@@ -92,7 +92,7 @@ def optimism_lines(
                 group=name if measure in labels else "",
                 about={**about, "measure": measure},
                 units=units(about),
-                secondary=measure in (OWN_GAIN, POINTS),  # a loop's own scorer reports its own success
+                secondary=measure == OWN_GAIN,  # a loop's own scorer reports its own success
                 reference=0.0,
                 cluster=cluster,
                 also={"missing": len(group) - len(complete)},
@@ -109,12 +109,7 @@ def _compared(scores: Mapping[str, Floats]) -> dict[str, tuple[Floats, Floats]]:
     inside, outside = (scores[f"{name}0"] - scores[f"{name}1"] for name in ("inside", "outside"))
     ranked = {name: quantiles(values, scores[f"{name[:-1]}0"]) for name, values in scores.items()}
     by_rank = ranked["inside0"] - ranked["inside1"], ranked["outside0"] - ranked["outside1"]
-    return {
-        GAP: by_rank,
-        POINTS: (inside, outside),
-        OWN_GAIN: (inside, 0 * inside),
-        OUTSIDE_GAIN: (outside, 0 * outside),
-    }
+    return {GAP: by_rank, OWN_GAIN: (inside, 0 * inside), OUTSIDE_GAIN: (outside, 0 * outside)}
 
 
 def quantiles(values: Column, reference: Column) -> Floats:

@@ -17,9 +17,9 @@ from urllib.parse import quote
 
 import pandas as pd
 
-from parley.analysis.reporting.figures import as_svg, save
+from parley.analysis.reporting.figures import FORMATS, as_svg, save
 from parley.analysis.reporting.forest import Forest
-from parley.analysis.reporting.forest_figure import INCHES, Width, draw_forest
+from parley.analysis.reporting.forest_figure import draw_forest
 from parley.analysis.reporting.headline import headline
 from parley.analysis.reporting.methods import methods
 from parley.analysis.reporting.report import SIMULATED, Figure, Report, Table, format_cell
@@ -41,8 +41,6 @@ def write(
     folder: Path,
     *,
     figures: Figures = "main",
-    formats: Sequence[str] = ("svg",),
-    width: Width = "double",
 ) -> Path:
     """Write a report into a folder: `report.html`, `tables/` and `figures/`.
 
@@ -52,17 +50,15 @@ def write(
     Args:
         report: What to write.
         folder: Where; it is created if need be.
-        figures: The forest plot of the main question, or also all others, which take longer to draw. A report without
-            forest plots has all its figures.
-        formats: File types of the figures; the page needs `svg`, which is always written.
-        width: Width of the forest plots: a journal's single or double column.
+        figures: The forest plot of the main question as SVG, or all figures as SVG, PDF and PNG, which takes longer. A
+            report without forest plots has all its figures.
 
     Returns:
         The page's path.
     """
     refuse(folder, is_report, " and is not a report's folder: choose another one with --out")
     with new_files(folder, is_report) as part:
-        _write(report, part, figures, formats, width)
+        _write(report, part, figures)
     return folder / PAGE
 
 
@@ -77,7 +73,7 @@ def is_report(folder: Path) -> bool:
         return False
 
 
-def _write(report: Report, folder: Path, figures: Figures, formats: Sequence[str], width: Width) -> None:
+def _write(report: Report, folder: Path, figures: Figures) -> None:
     for part in ("tables", "figures"):
         (folder / part).mkdir()
     for table in report.tables:
@@ -85,17 +81,14 @@ def _write(report: Report, folder: Path, figures: Figures, formats: Sequence[str
         target.with_suffix(".csv").write_text(table.frame.to_csv(index=False), "utf-8")
         target.with_suffix(".md").write_text(markdown(table, report.simulated), "utf-8")
         target.with_suffix(".tex").write_text(latex(table, report.simulated), "utf-8")
-    kinds = ["svg", *(kind for kind in formats if kind != "svg")]
+    kinds = FORMATS if figures == "all" else FORMATS[:1]  # eight figures in three formats take two thirds of the time
     stamp = SIMULATED if report.simulated else ""
     pictures: dict[str, bytes] = {}
     for forest in report.forests if figures == "all" else report.forests[:1]:
-        for size in INCHES:
-            target = folder / "figures" / f"forest-{forest.name}"
-            if size == width:
-                svg, *_ = save(draw_forest(forest, size), target, kinds, stamp)
-                pictures[f"{forest.name} {size}"] = svg.read_bytes()
-            elif forest is report.forests[0]:  # the page shows it at both widths
-                pictures[f"{forest.name} {size}"] = as_svg(draw_forest(forest, size), stamp)
+        svg, *_ = save(draw_forest(forest), folder / "figures" / f"forest-{forest.name}", kinds, stamp)
+        pictures[f"{forest.name} double"] = svg.read_bytes()
+    if report.forests:
+        pictures[f"{report.forests[0].name} single"] = as_svg(draw_forest(report.forests[0], "single"), stamp)
     for figure in report.figures if figures == "all" or not report.forests else ():
         svg, *_ = save(figure.draw(), folder / "figures" / figure.name, kinds, stamp)
         pictures[figure.name] = svg.read_bytes()
@@ -164,7 +157,7 @@ def html(report: Report, pictures: Mapping[str, bytes]) -> str:
     ours = files("parley.analysis.reporting")
     page = Template(ours.joinpath("report.html").read_text("utf-8"))
     first, *others = report.forests or (None,)
-    figures = [_forest(report, forest, pictures) for forest in others if forest and _shown(forest, pictures)]
+    figures = [_forest(report, forest, pictures) for forest in others if forest and f"{forest.name} double" in pictures]
     figures += [_figure(report, figure, pictures) for figure in report.figures if figure.name in pictures]
     return page.substitute(
         title=escape(report.title),
@@ -173,7 +166,7 @@ def html(report: Report, pictures: Mapping[str, bytes]) -> str:
         if report.headline
         else f"<h1>{escape(report.title)}</h1>",
         cautions="".join(f'<p class="caution">{escape(line)}</p>' for line in report.cautions),
-        main=_forest(report, first, pictures) if first and _shown(first, pictures) else "",
+        main=_forest(report, first, pictures) if first and f"{first.name} double" in pictures else "",
         words=_list(report.sentences),
         figures=_section("Figures", "".join(figures), figures),
         methods=_section("Methods", f"<p>{escape(methods(report))}</p>", report.runs),
@@ -190,15 +183,11 @@ def _list(lines: Sequence[str]) -> str:
     return f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in lines)}</ul>" if lines else ""
 
 
-def _shown(forest: Forest, pictures: Mapping[str, bytes]) -> bool:
-    return any(f"{forest.name} {size}" in pictures for size in INCHES)
-
-
 def _forest(report: Report, forest: Forest, pictures: Mapping[str, bytes]) -> str:
     """The plot; a narrow screen gets it at the width of a single column, if it was drawn so."""
-    narrow, wide = (pictures.get(f"{forest.name} {size}") for size in ("single", "double"))
-    source = f'<source media="(max-width: 640px)" srcset="{_data(narrow)}">' if narrow and wide else ""
-    image = f'<img alt="{escape(headline(forest).text)}" src="{_data(wide or narrow or b"")}">'
+    narrow = pictures.get(f"{forest.name} single")
+    source = f'<source media="(max-width: 640px)" srcset="{_data(narrow)}">' if narrow else ""
+    image = f'<img alt="{escape(headline(forest).text)}" src="{_data(pictures[f"{forest.name} double"])}">'
     table = next((table for table in report.tables if table.name == forest.table), None)
     link = f"<figcaption>{_csv_link(table)}</figcaption>" if table else ""
     return f'<figure id="forest-{escape(forest.name)}"><picture>{source}{image}</picture>{link}</figure>'

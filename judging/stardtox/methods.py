@@ -211,7 +211,6 @@ class DecodingSettings(BaseModel, extra="forbid", frozen=True):
     decay: float = Field(
         50.0, ge=0, description="λ: how strongly tokens are penalised that the biased prompt makes more likely"
     )
-    keep: int = Field(1000, ge=2, description="number of most likely tokens considered at each step")
     kind: str = Field("rude, disrespectful or unreasonable language", description="what the biased prompt asks for")
 
 
@@ -231,7 +230,6 @@ class SelfDebiasGen(PromptedCompletion):
             context.client,
             against=against,
             decay=self.settings.decay,
-            keep=self.settings.keep,
             options=context.options,
         )
         return await context.complete(row, row.text, generator=writer)

@@ -37,12 +37,8 @@ class Report(Command):
     example: bool = Field(False, description="report on the real run that ships with Parley")
     out: Path | None = Field(None, title="DIR", description="folder for the files (default: next to the first run)")
     figures: Literal["main", "all"] = Field(
-        "main",  # two thirds of a report's CPU time were eight figures in three formats
-        description="draw only the forest plot of the main question, or all figures, which takes longer",
-    )
-    formats: list[Literal["svg", "pdf", "png"]] = Field(["svg"], description="file types of the figures")
-    width: Literal["single", "double"] = Field(
-        "double", description="width of forest plots: one journal column (3.5 inches) or two (7.2 inches)"
+        "main",
+        description="draw only the forest plot of the main question, or all figures, as SVG, PDF and PNG",
     )
     files: bool = Field(True, description="print only, write nothing")
     labels: Repeated[list[Path]] = Field(
@@ -78,8 +74,7 @@ class Report(Command):
             )
             written = self.files and (not self.as_json or self.out is not None)
             folder = self.out or report_folder(paths[0])
-            drawing = {"figures": self.figures, "formats": self.formats, "width": self.width}
-            page = write_page(report, folder, **drawing) if written else None
+            page = write_page(report, folder, self.figures) if written else None
             if self.as_json:
                 return Answer(report.data(), ())
             from parley.cli.first_screen import first_screen  # it loads what makes jobs, and AutoGen
@@ -110,17 +105,11 @@ def print_report(path: Path, study: str) -> None:
         console.print(line, highlight=False, soft_wrap=True)
 
 
-def write_page(report: Results, folder: Path, **drawing: Any) -> Path:
-    """Write a report's page, tables and figures to a folder, and return the page.
-
-    Args:
-        report: What to write.
-        folder: Where.
-        drawing: Which figures to draw, and how: those of `render.write`.
-    """
+def write_page(report: Results, folder: Path, figures: Literal["main", "all"] = "main") -> Path:
+    """Write a report's page, tables and figures to a folder, and return the page."""
     from parley.analysis.reporting.render import write
 
-    return write(report, folder, **drawing)
+    return write(report, folder, figures=figures)
 
 
 def write_files(report: Results, folder: Path | None) -> list[str]:
@@ -137,7 +126,6 @@ def dataset_lines(report: Results) -> Iterator[Any]:
     if report.headline:
         yield Text(visible(report.headline.text), style="bold")
     for table in report.tables:
-        if table.name != "features":
-            yield plain_table(table.title, table.view())
+        yield plain_table(table.title, table.view())
     for line in report.words:
         yield Text(f"- {visible(line)}")

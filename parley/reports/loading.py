@@ -41,8 +41,6 @@ class LoadedRun:
     seed: int | None
     unit_counts: Mapping[str, int]
     """Units by status: planned, done, failed."""
-    missing: Mapping[str, int]
-    """The units that are not done, with their positions in the plan."""
     calls: int
     tokens: int
     cost: float | None
@@ -80,7 +78,6 @@ def load_run(path: Path) -> LoadedRun:
     """Read a run for a report; raises `ConfigError` if it has no verdicts yet."""
     with RunFile.open(path) as file:
         info, unit_counts = file.info(), file.counts()
-        missing = dict(file.rows("SELECT id, position FROM units WHERE status != 'done' ORDER BY position")[1])
         verdicts, ballots, units = frames.read_once(file)
         spent, prompt_cache, replies = file.spent(), file.prompt_cache_use(), file.replies()
         if not unit_counts["done"]:
@@ -111,7 +108,6 @@ def load_run(path: Path) -> LoadedRun:
         models=models,
         seed=info["config"].get("seed"),
         unit_counts=unit_counts,
-        missing=missing,
         calls=spent.calls,
         tokens=spent.tokens,
         cost=spent.cost if spent.priced else None,

@@ -33,9 +33,6 @@ from parley.runs import explain_damage
 from parley.runs.example import is_example
 from parley.runs.studies import find_comparable, find_report, study_class
 
-LATE = 0.2
-"""Of the finished units, the largest share after the first missing one with which a run was stopped in plan order."""
-
 
 def report(
     run: str | Path,
@@ -272,13 +269,6 @@ def _compare_sides(
     """
     if len({run.study for run in runs}) > 1:
         raise ConfigError("only runs of the same study can be compared")
-    lost: set[str] = set()
-    for run in runs:
-        begun = _begun_in_order(run)
-        if begun is None:
-            lost |= {unit.partition("/@")[0] for unit in run.missing}
-        else:
-            first, second = (side[~side["unit"].isin(begun)] for side in (first, second))
     try:
         if comparable := find_comparable(runs[0].study):
             first, second = comparable(first), comparable(second)
@@ -288,20 +278,6 @@ def _compare_sides(
             names,
             ReportContext(runs=[run.record() for run in runs], cautions=cautions_on(runs)),
             measures={name for measure in runs[0].measures for name in (measure.metric, measure.label)},
-            lost=lost,
-            scales={measure.metric: measure.scale for measure in runs[0].measures if measure.scale},
         )
     except (NothingShared, MissingColumns) as error:
         raise ConfigError(str(error)) from None
-
-
-def _begun_in_order(run: LoadedRun) -> set[str] | None:
-    """The finished units after the first one that is missing; None where these are too many for a run that was stopped.
-
-    Units begin in the order of the plan, so what a stopped run has up to its first missing unit was not chosen by its
-    results. Units that failed here and there, or were never read, may have been.
-    """
-    if not run.missing:
-        return set()
-    after = run.units.loc[run.units.index > min(run.missing.values()), "unit"].astype(str)
-    return set(after) if len(after) <= LATE * len(run.units) else None

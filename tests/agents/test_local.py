@@ -226,7 +226,7 @@ async def test_the_embedded_model_avoids_what_the_biased_prompt_calls_for(client
 
     async def continuation(decay: float, against: str = "{text}") -> str:
         options = {"max_tokens": 1, "temperature": 0.0}
-        writer = SelfDebiasAgent("Writer", client, against=against, decay=decay, keep=50, options=options)
+        writer = SelfDebiasAgent("Writer", client, against=against, decay=decay, options=options)
         text = TextMessage(content=beginning, source="user")
         return str((await writer.on_messages([text], CancellationToken())).chat_message.to_model_text())
 

@@ -159,21 +159,3 @@ def test_units_in_other_words_are_other_units() -> None:
     )
     with pytest.raises(NothingShared, match="give both the same --seed"):
         compare(first, second.assign(wording="another"), NAMES)
-
-
-def test_a_difference_that_missing_units_could_undo_is_not_shown() -> None:
-    first = run(tuple(6.0 + n % 3 for n in range(12)), ())
-    second = first.assign(value=first["value"] - 0.5)
-    scale = {"scales": {"": (1.0, 9.0)}}
-    assert "−0.50" in compare(first, second, NAMES, **scale).words[1]
-    some = {"lost": set(second["unit"][:2]), **scale}
-    report = compare(first, second[2:], NAMES, **some)
-    assert report.words[1].startswith("2 units are missing on one side: a difference counts as shown only if")
-    assert len(report.words) == 2, "the two may have scored 9: then the mean is higher"
-    row = table(report).loc["Accuracy"]
-    assert row["note"] == "2 of 12 are missing on one side: interval and p-value hold whatever they are"
-    assert row["low"] < -0.5 < 0 < row["high"]
-    far = first.assign(value=first["value"] - 4)
-    assert compare(first, far[2:], NAMES, **some).words[2].startswith("Accuracy: "), (
-        "a difference that they cannot undo"
-    )

@@ -70,7 +70,7 @@ def run(parley, server):
 
 
 def test_nothing_that_is_made_to_be_shared_has_an_address(parley, run, server):
-    assert parley("report", run, "--out", "shared/report", "--draws", 50, "--formats", "svg").status == 0
+    assert parley("report", run, "--out", "shared/report", "--draws", 50).status == 0
     compared = parley("compare", run, "--models", ",".join(models(server)), "--out", "shared/compared")
     assert compared.status == 0, compared.err
     assert parley("view", run, "--export", "shared/page.html").status == 0
