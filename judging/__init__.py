@@ -1,5 +1,6 @@
 """Parley's studies: what is measured, and how. A study plans units and runs one conversation for each."""
 
+from parley.judging.grid import GridStudy, compared, repeats, varies
 from parley.judging.labelled import Labelled
 from parley.judging.study import (
     Accepted,
@@ -19,6 +20,7 @@ __all__ = [
     "Advanced",
     "Check",
     "Facet",
+    "GridStudy",
     "Labelled",
     "Measure",
     "Outcome",
@@ -26,4 +28,7 @@ __all__ = [
     "Study",
     "Unit",
     "Verdict",
+    "compared",
+    "repeats",
+    "varies",
 ]

@@ -2,7 +2,8 @@
 
     parley run squad --data dev-v2.0.json --search none,folder:articles --report
 
-`study` asks, `scores` marks an answer, `report` compares the arms, `published` has the paper's table.
+From the MABRF paper's table 4. Read `study` first (what is asked), then `scores` (how an answer is marked) and `report`
+(does search help; our cells beside the paper's).
 """
 
 from parley.judging.squad.study import SquadStudy

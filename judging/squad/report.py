@@ -16,7 +16,6 @@ from parley.analysis.reporting.verdicts import LOST, MissingColumns, require, st
 from parley.analysis.stats.paired import mcnemar_p
 from parley.analysis.stats.resampling import words_on_draws
 from parley.base.text import plural
-from parley.judging.squad.published import published_table
 from parley.judging.squad.scores import mark
 
 MEASURES = {"f1": "F1 (points of 100)", "exact": "exact match (points of 100)"}
@@ -47,6 +46,17 @@ LEVEL = Question(
 CLOSED_BOOK = (
     "The paragraphs were not shown. “Unanswerable” is ill-defined without them: such questions have no answer in their "
     "paragraph, but some have one elsewhere, and a model that knows it is counted as wrong."
+)
+PUBLISHED = {
+    ("deepseek", False): (36.0, 40.51),
+    ("deepseek", True): (14.0, 24.25),
+    ("gpt-4", False): (27.0, 37.76),
+    ("gpt-4", True): (45.0, 49.80),
+}
+"""Exact match and F1 in percent, by model and whether there was a search."""
+BESIDE = (
+    "Theirs: as printed. By the notebooks, DeepSeek was asked 100 questions with their paragraph, and with search "
+    "llama-3.1-8b-instant answered them; how GPT-4 was asked is not known. Ours: this run, without unread answers."
 )
 
 
@@ -127,6 +137,24 @@ def searches(verdicts: pd.DataFrame) -> pd.DataFrame:
         rows = searched[searched["metric"] == what]
         table[name] = rows["status"].isin(LOST).groupby([rows[column] for column in by]).sum()
     return table.reset_index().rename_axis(columns=None)
+
+
+def published_table(frame: pd.DataFrame) -> Table:
+    """The cells of table 4, a column for each of its models, next to those of our runs.
+
+    Args:
+        frame: One row per answer, with `exact` and `f1` in percent.
+    """
+    rows = []
+    for (model, arm), answers in frame.groupby(["model", "search"], sort=False):
+        searched = str(arm) != "none"
+        for place, measure in enumerate(("exact", "f1")):
+            theirs = {name: cell[place] for (name, other), cell in PUBLISHED.items() if other == searched}
+            ours = answers[measure]
+            rows.append(
+                {"search": arm, "measure": measure, **theirs, "ours_by": model, "ours": ours.mean(), "n": ours.count()}
+            )
+    return Table("published", "MABRF's table 4, next to ours (%)", pd.DataFrame(rows), note=BESIDE)
 
 
 def _unread(frame: pd.DataFrame) -> Iterator[str]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, StringConstraints, WithJsonSchema, model_validator
@@ -20,19 +21,9 @@ from pydantic import BaseModel, Field, StringConstraints, WithJsonSchema, model_
 from parley.agents import DEFAULT_MODEL, ConfigError, Debate, Models, Persona, Transcript, Turn
 from parley.agents.search import make_engine
 from parley.judging.config import NameList, call_options, limit_field, require_each_once
+from parley.judging.grid import GridStudy, compared, repeats, varies
 from parley.judging.search import FACTS, SearchAgent
-from parley.judging.study import (
-    REPEAT,
-    Advanced,
-    Facet,
-    FacetValue,
-    Measure,
-    Outcome,
-    Prompt,
-    Study,
-    Unit,
-    Verdict,
-)
+from parley.judging.study import Advanced, Measure, Outcome, Prompt, Verdict
 from parley.scenarios.squad import Question, load, sample
 
 NONE = "none"
@@ -91,7 +82,22 @@ class SquadReply(BaseModel):
     ]
 
 
-class SquadStudy(Study):
+@dataclass(frozen=True, kw_only=True)
+class SquadCell:
+    """One question in one arm."""
+
+    article: str = varies("text", "{}")
+    question_id: str = varies("text", "question {:.6}", label="question")
+    answerable: bool = varies(title="{}", silent="true", words={"true": "answerable", "false": "unanswerable"})
+    search: str = varies("varied", "search {}", silent="none")
+    repeat: int = repeats()
+    model: str = compared()
+    answers: str = varies("technical")
+    paragraph: str = varies("technical")
+    paragraph_shown: bool = varies("technical")
+
+
+class SquadStudy(GridStudy):
     """SQuAD v2: exact match and F1 of a model's answers, with and without search."""
 
     name = "squad"
@@ -100,15 +106,7 @@ class SquadStudy(Study):
     papers = ("Rajpurkar et al., 2018",)
     comparable = "parley.judging.squad.report:comparable"
     measures = (Measure("answer", "exact match", better="higher", kind="correct", key="answers"),)
-    facets = (
-        Facet("article", "text", title="{}"),
-        Facet("question_id", "text", title="question {:.6}", label="question"),
-        Facet("answerable", title="{}", silent="true", words={"true": "answerable", "false": "unanswerable"}),
-        Facet("search", "varied", title="search {}", silent="none"),
-        REPEAT,
-        Facet("model", "varied"),
-        *(Facet(name, "technical") for name in ("answers", "paragraph", "paragraph_shown")),
-    )
+    Cell = SquadCell
 
     def __init__(self, config: SquadConfig) -> None:
         self.config: SquadConfig = config
@@ -149,35 +147,30 @@ class SquadStudy(Study):
             sources |= agent.sources()
         return sources
 
-    def plan(self) -> Iterator[Unit]:
-        """Arms and models are the inner loops, so that an interrupted run has the same questions for all of them."""
-        several = len(self.config.model) > 1
+    def cells(self) -> Iterator[tuple[str, SquadCell]]:
+        """Arms are the inner loop, so that an interrupted run has the same questions for all of them."""
         for repeat in range(self.config.repeats):
             for question in self._questions.values():
                 for arm in self.agents:
-                    for model in self.config.model:
-                        name = f"{question.id}/{arm}/r{repeat}"
-                        facets = self._facets(question, arm, model, repeat)
-                        yield Unit(f"{name}/@{model}" if several else name, facets)
+                    yield (
+                        f"{question.id}/{arm}/r{repeat}",
+                        SquadCell(
+                            article=question.article,
+                            question_id=question.id,
+                            answerable=question.answerable,
+                            search=arm,
+                            repeat=repeat,
+                            answers=json.dumps(question.answers, ensure_ascii=False),
+                            paragraph=question.paragraph,
+                            paragraph_shown=self.config.paragraph,
+                        ),
+                    )
 
-    def _facets(self, question: Question, arm: str, model: str, repeat: int) -> dict[str, FacetValue]:
-        return {
-            "question_id": question.id,
-            "article": question.article,
-            "paragraph": question.paragraph,
-            "answerable": question.answerable,
-            "answers": json.dumps(question.answers, ensure_ascii=False),
-            "search": arm,
-            "model": model,
-            "paragraph_shown": self.config.paragraph,
-            "repeat": repeat,
-        }
-
-    async def run(self, unit: Unit, models: Models) -> Outcome:
-        question = self._questions[str(unit.facets["question_id"])]
-        agent = self.agents[str(unit.facets["search"])]
+    async def ask(self, cell: SquadCell, models: Models) -> Outcome:
+        question = self._questions[cell.question_id]
+        agent = self.agents[cell.search]
         context = question.context if self.config.paragraph else ""
-        client = models[str(unit.facets["model"])]
+        client = models[cell.model]
         given = PROMPTS["paragraph"](context=context) + "\n" if context else ""
         options = self._options(searches=agent is not None)
         turns: tuple[Turn, ...] = ()
