@@ -101,7 +101,7 @@ def measures_of(info: Mapping[str, Any]) -> tuple[Measure, ...]:
     Args:
         info: The run's description, as `RunFile.info` gives it.
     """
-    return _stored(_MEASURES, info.get("measures"), Study.measures)
+    return _stored(_MEASURES, info, "measures", lambda study: study.measures)
 
 
 def facets_of(info: Mapping[str, Any]) -> tuple[Facet, ...]:
@@ -110,7 +110,7 @@ def facets_of(info: Mapping[str, Any]) -> tuple[Facet, ...]:
     Args:
         info: The run's description, as `RunFile.info` gives it.
     """
-    return _stored(_FACETS, info.get("facets"), Study.facets)
+    return _stored(_FACETS, info, "facets", lambda study: study.facets)
 
 
 def labelled_of(info: Mapping[str, Any]) -> tuple[Labelled, ...]:
@@ -119,15 +119,22 @@ def labelled_of(info: Mapping[str, Any]) -> tuple[Labelled, ...]:
     Args:
         info: The run's description, as `RunFile.info` gives it.
     """
-    return _stored(_LABELLED, info.get("labelled"), Study.labelled)
+    return _stored(_LABELLED, info, "labelled", lambda study: study.labelled)
 
 
-def _stored(items: TypeAdapter[tuple[T, ...]], stored: Any, otherwise: tuple[T, ...]) -> tuple[T, ...]:
-    """What a study declared when the run began. No code of a user's own study is loaded for it."""
+def _stored(
+    items: TypeAdapter[tuple[T, ...]],
+    info: Mapping[str, Any],
+    name: str,
+    declared: Callable[[type[Study]], tuple[T, ...]],
+) -> tuple[T, ...]:
+    """What a study declared when the run began; if the file does not say, what the study of its name declares."""
+    if name not in info:
+        return declared(study_class(str(info.get("study"))))
     try:
-        return items.validate_python(stored)
+        return items.validate_python(info[name])
     except ValidationError:
-        return otherwise
+        return declared(study_class(""))
 
 
 def load_function(target: str | Callable[..., Any]) -> Callable[..., Any]:

@@ -18,11 +18,10 @@ from pydantic import BaseModel
 
 import parley
 from parley.agents import Call, Transcript, Turn
-from parley.judging import Outcome, Study, Unit
+from parley.judging import Outcome, Unit
 from parley.judging.malibu import Malibu
 from parley.judging.study import Verdict
 from parley.runs import Record, RunFile
-from parley.runs.studies import SHIPPED, find_study
 from parley.viewer.server import serve
 from tests.bbq_rows import bbq_row, write_bbq
 from tests.panels import ONE_CELL
@@ -119,9 +118,8 @@ def write_run(
 ) -> Path:
     """A run file with these finished units, and some that are only planned."""
     info = {"study": study, "models": ["sim/any"], "config": {}, "plan": f"plan of {path.name}", "versions": {}}
-    shipped = find_study(study) if study in SHIPPED else Study
-    info["measures"] = [asdict(measure) for measure in shipped.measures]
-    info["facets"] = [asdict(facet) for facet in (Malibu if study == "by-hand" else shipped).facets]
+    if study == "by-hand":
+        info["facets"] = [asdict(facet) for facet in Malibu.facets]
     units = [record.unit for record in records] + list(planned)
     with RunFile.create(path, info, prompts or {}, units) as file:
         file.note("started", "by hand")

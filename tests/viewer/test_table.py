@@ -207,7 +207,7 @@ def test_the_score_and_the_choice_of_a_unit(name):
         assert (figures[PANEL].parse, figures["One"].parse, figures["One"].changed) == ("repaired", "ok", True)
 
 
-def test_measures_and_facets_come_from_the_run_file(runs):
+def test_measures_and_facets_come_from_the_run_file_or_from_the_shipped_study_of_that_name(runs):
     with RunFile.open(runs / "quick.sqlite") as file:
         stored = file.info()
     assert stored["measures"][0]["label"] == "score"
@@ -215,6 +215,7 @@ def test_measures_and_facets_come_from_the_run_file(runs):
         own = getattr(Malibu, name)
         assert read(stored) == own
         assert read({**stored, "study": "mine"}) == own, "no code of a user's own study is loaded"
+        assert read({"study": "rldf"}) == getattr(Rldf, name), "the shipped example stores none"
         lies = {"study": "rldf", name: [{"metric": "x", "name": "x", "label": "y", "kind": "lies"}]}
         assert read(lies) == getattr(Study, name)
 
