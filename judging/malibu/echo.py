@@ -29,9 +29,17 @@ from parley.analysis.reporting.questions import Question, corrected, section, st
 from parley.analysis.reporting.report import ReportContext, Section
 from parley.analysis.stats.results import Line
 from parley.analysis.stats.tables import Floats, factorize, row_codes, unique_rows
-from parley.judging.malibu.contagion import about_units, against_control, prefix_of
 from parley.judging.malibu.panel_data import PanelData, Verdicts, panel_data
-from parley.judging.malibu.rounds import before_and_after, heard_own, partners, same_text, with_control
+from parley.judging.malibu.rounds import (
+    about_units,
+    against_control,
+    before_and_after,
+    heard_own,
+    partners,
+    prefix_of,
+    same_text,
+    with_control,
+)
 
 NEARLY = 0.8
 SEQUENCE = 5

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,13 +12,11 @@ import pandas as pd
 from parley.analysis.reporting.questions import Question, by_cluster, corrected, section, table
 from parley.analysis.reporting.report import Section
 from parley.analysis.stats.proportions import cluster_proportion, wilson
-from parley.analysis.stats.results import ALPHA, DIFFERENT, SMALL, Line
+from parley.analysis.stats.results import ALPHA, Line
 from parley.analysis.stats.tables import Floats, as_floats
 from parley.judging.malibu.ballots import LOG_ODDS, values_in_order
-from parley.judging.malibu.conclusions import WINS, Blockers, tested_words
 from parley.judging.malibu.panel_data import PanelData, Verdicts, panel_data
 from parley.judging.malibu.score_table import nested_means, tested_line
-from parley.judging.malibu.scores import counted, quoted_sides
 
 TWO_IDENTITIES = "two identities"
 """What comparisons are called that are no control."""
@@ -270,79 +267,6 @@ def win_rates_section(data: PanelData, lines: Sequence[Line]) -> Section:
     made = section(replace(RATES, cluster=data.cluster_noun), lines)
     note = f"Simultaneous 95% intervals over {data.cluster_noun}s. The win rates of a category are zero-sum."
     return replace(made, forests=[replace(plot, note=note) for plot in made.forests], words=())
-
-
-def preferences_words(
-    data: PanelData,
-    planned: Sequence[Line],
-    rates: Sequence[Line],
-    places: Sequence[Line],
-    blocked: Mapping[str, Blockers],
-) -> Iterator[str]:
-    """What preferences in pairs say, with win rates and the first place.
-
-    Args:
-        data: The verdicts.
-        planned: The planned lines.
-        rates: What `win_rate_lines` returned.
-        places: What `position_lines` returned.
-        blocked: What leaves questions without an answer, by model.
-    """
-    for model in data.models:
-        own, wins, first = (
-            [line for line in lines if line.about["model"] == model] for lines in (planned, rates, places)
-        )
-        own = [line for line in own if line.measure == WINS and not math.isnan(line.p)]
-        text = blocked[model].preferences
-        if own and not text:
-            text = ", and ".join(filter(None, (_preferred(own), _first_place(first)))) + "."
-            text = " ".join(filter(None, (text, win_rates_words(wins))))
-        if text:
-            yield f"{data.prefix(model)}{text}"
-
-
-def _preferred(lines: Sequence[Line]) -> str:
-    shown = [line for line in lines if line.verdict in (DIFFERENT, SMALL)]
-    if not shown:
-        return "In pairs no label was shown to be preferred to another" + (
-            f" ({counted(None, lines)})" if len(lines) > 1 else ""
-        )
-    line = max(shown, key=lambda line: abs(line.estimate))
-    first, second = quoted_sides(line)
-    clearest, count = (
-        (f"for {first} over {second}", "wins minus losses")
-        if line.estimate > 0
-        else (f"against {first}, compared with {second}", "losses minus wins")
-    )
-    return (
-        f"In pairs, {counted(shown, lines)} {'shows' if len(shown) == 1 else 'show'} a preference, the clearest "
-        f"{clearest} ({count} per comparison {abs(line.estimate):.2f}, {tested_words(line, line.cluster)})"
-    )
-
-
-def win_rates_words(rates: Sequence[Line]) -> str:
-    """The highest and lowest win rate of a model among those whose intervals exclude one half; "" if none does.
-
-    Args:
-        rates: The model's lines of win rates.
-    """
-    shown = [line for line in rates if line.bounded and not line.low <= 0.5 <= line.high]
-    if not shown:
-        return ""
-    shown.sort(key=lambda line: line.estimate)
-    ends = dict.fromkeys(
-        f"'{line.label}' {line.estimate:.0%} ({line.low:.0%} to {line.high:.0%})" for line in (shown[-1], shown[0])
-    )
-    which = "Highest and lowest" if len(ends) > 1 else "The"
-    return f"{which} win rate in pairs that excludes 50%: {', '.join(ends)}; intervals hold for all labels together."
-
-
-def _first_place(places: Sequence[Line]) -> str:
-    line = first_place(places)
-    if line is None or not line.n:
-        return ""
-    span = f" ({line.low:.0%} to {line.high:.0%})" if line.bounded else ""
-    return f"the candidate shown first won {line.estimate:.0%}{span}"
 
 
 def first_place(places: Sequence[Line]) -> Line | None:

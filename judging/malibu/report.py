@@ -12,36 +12,32 @@ from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext
 from parley.analysis.stats.results import Line
 from parley.base.text import plural
 from parley.judging.malibu.ballots import TALK, check_scores
-from parley.judging.malibu.bases import by_base_section
-from parley.judging.malibu.blockers import blockers
-from parley.judging.malibu.conclusions import MARGIN, SCORE, WINS, Blockers, reversible
-from parley.judging.malibu.contagion import contagion_section
-from parley.judging.malibu.echo import echo_section
-from parley.judging.malibu.mde import mde_section
-from parley.judging.malibu.pairs import (
-    position_lines,
-    position_section,
-    preferences_words,
-    win_rate_lines,
-    win_rates_section,
-    win_rates_words,
-)
-from parley.judging.malibu.panel_data import PanelData, Verdicts, panel_data
-from parley.judging.malibu.planned import (
+from parley.judging.malibu.bases import by_base_section, mde_section
+from parley.judging.malibu.contrasts import (
     ALL_MODELS,
     PAIRS,
     PRIMARY,
+    SCORE,
+    WINS,
     estimates,
     judges_differ,
     primary_by_judge,
-    with_verdicts,
-    withheld,
 )
-from parley.judging.malibu.published import published_section
+from parley.judging.malibu.decisions import MARGIN, Blockers, blockers, with_verdicts, withheld
+from parley.judging.malibu.echo import echo_section
+from parley.judging.malibu.pairs import (
+    position_lines,
+    position_section,
+    win_rate_lines,
+    win_rates_section,
+)
+from parley.judging.malibu.panel_data import PanelData, Verdicts, panel_data
+from parley.judging.malibu.published import published_section, significance_lines, significance_section
+from parley.judging.malibu.rounds import contagion_section
 from parley.judging.malibu.scores import contrasts_sections, means_section
-from parley.judging.malibu.significance import significance_lines, significance_section
 from parley.judging.malibu.talking import asked_words, debated, talking, talking_section
 from parley.judging.malibu.unread import NO_VERDICT, unread, unread_judges
+from parley.judging.malibu.words import preferences_words, reversible, win_rates_words
 from parley.judging.malibu.yardstick_report import Lines, can_judge, yardstick_lines, yardstick_section
 
 FIGURES = ("scores", "matrix", "by-base")

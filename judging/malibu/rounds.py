@@ -1,17 +1,57 @@
-"""Every judge's verdicts in the first and the last round: what it thought before and after talking."""
+"""Do judges follow what they hear? The weight of another judge's ballot, compared with units that did not hear it.
+
+Judges who share an opinion of a text under a label move alike when asked again, without a word: towards each other
+where scores draw nearer to the middle, apart where they grow bolder. So in a part of the units, drawn at random, the
+judges hear ballots on the same text under another label. In every unit the moves are compared with that unit's *own*
+first ballots: some units heard them and the others did not, and all else is the same. The weight is the slope where
+they were heard minus the slope where they were not; the test permutes which units heard them. (Slopes on whatever was
+heard raise false alarms in half of all studies where nobody listens.)
+
+Control units are affected too: of two labels, one lies as far above the text's mean as the other lies below, so judges
+who listen to the other label move away from their own. With K labels on a text the difference of slopes is up to K / (K
+- 1) times the weight, and is divided by that. If judges would vote differently when asked again, the weight is too
+small, by at most the same factor.
+
+It needs a blind first round, and the control. Without them the table has only the slope, which tests nothing.
+
+`before_and_after` has every judge's verdicts in the first and the last round: what it thought before and after talking.
+"""
 
 from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from parley.analysis.stats.tables import Floats, Ints, row_codes
-from parley.judging.malibu.panel_data import PanelData
+from parley.analysis.reporting.questions import ALL, Question, corrected, section, stated
+from parley.analysis.reporting.report import ReportContext, Section
+from parley.analysis.stats.results import Line
+from parley.analysis.stats.tables import Floats, Ints, factorize, row_codes
+from parley.analysis.stats.two_groups import permuted_difference
+from parley.base.text import signed
+from parley.judging.malibu.panel_data import PanelData, Verdicts, panel_data
 
 Bools = NDArray[np.bool_]
-
 VOTES = {"A": 1.0, "tie": 0.0, "B": -1.0}
+NO_CONTROL = (
+    "not tested: no unit heard ballots on another label, so listening cannot be told from opinions that judges share"
+)
+NOT_BLIND = "not tested: round 1 was not blind"
+FOLLOWED = Question(
+    name="contagion",
+    ask="Do judges follow what they hear?",
+    measures={"weight": "points moved per point of another's ballot"},
+    cluster="unit",
+    null=0.0,
+    family=("model", "phase"),
+    note="Another judge's first ballot may be higher than that judge's usual score for the text and the label. The "
+    "slopes say how many points a judge moves for each point of this surplus. heard_slope: where the ballot was "
+    "heard. control_slope: where ballots on another label were heard instead. estimate: their difference, divided by "
+    "K / (K − 1) where a text has K labels. p: permutations, since a random draw decides which units heard which.",
+)
 
 
 def before_and_after(data: PanelData, *, controls: bool = False) -> pd.DataFrame:
@@ -111,3 +151,207 @@ def partners(groups: Ints) -> list[Ints]:
         other[order] = np.where(shift < size, order[start[member] + (place + shift) % size], -1)
         lists.append(other)
     return lists
+
+
+def contagion(verdicts: Verdicts, *, blind: bool | None = None) -> list[Line]:
+    """By how many points others moved per point of a judge's first ballot, for all judges together and for each.
+
+    Args:
+        verdicts: One row per verdict, or their `PanelData`.
+        blind: Whether nobody heard anybody in round 1; unless it is known, nothing is tested.
+    """
+    data = panel_data(verdicts)
+    both = before_and_after(data, controls=True)
+    both = both[with_control(both)]
+    both = both[(both["phase"] == 1) == (both["metric"] != "preferred")]  # in pairs, the preference is the verdict
+    lines: list[Line] = []
+    for (model, phase), group in both.groupby(["model", "phase"], sort=True, observed=True):
+        if group["judge"].nunique() > 1:
+            found = followed(group)
+            for place, towards in enumerate([ALL, *found.judges]):
+                judges = slice(place - 1, place) if place else slice(None)
+                line = replace(_weight(found, judges, bool(blind)), secondary=place > 0)
+                lines.append(about_units(line, data, str(model), int(phase), towards=towards))
+    return corrected(lines, FOLLOWED.family)
+
+
+def about_units(line: Line, data: PanelData, model: str, phase: int, **label: str) -> Line:
+    """The line with what it is about.
+
+    Args:
+        line: The line.
+        data: The verdicts.
+        model: Whose debates.
+        phase: 1 for single answers, 2 for pairs.
+        label: What its label says, by the name of its column.
+    """
+    several = {"model": (model,)} if len(data.models) > 1 else {}
+    return replace(
+        line,
+        about={"model": model, "phase": phase, **label},
+        label=", ".join(label.values()),
+        group=f"phase {phase} · {model}" if several else f"phase {phase}",
+        units={"phase": (str(phase),), **several},
+        cluster="unit",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Followed:
+    """How judges moved with what each judge had said, summed by unit.
+
+    Args:
+        judges: Who was heard: the rows of both tables.
+        units: The columns.
+        own: Whether a unit's judges heard each other, and not ballots on another label.
+        products: The others' moves times what the judge said beyond expectation.
+        squares: The square of the latter, summed as often.
+        contrast: The factor by which the control can enlarge a difference of slopes.
+    """
+
+    judges: list[str]
+    units: list[str]
+    own: Bools
+    products: Floats
+    squares: Floats
+    contrast: float
+
+
+def followed(verdicts: pd.DataFrame) -> Followed:
+    """How judges moved with what they heard.
+
+    Args:
+        verdicts: What `before_and_after` returns with controls, of one model and phase.
+    """
+    judge, names = factorize(verdicts["judge"], sort=False)
+    _, first, item = np.unique(
+        row_codes([verdicts[name] for name in ("unit", "metric")]), return_index=True, return_inverse=True
+    )
+    items = verdicts.iloc[first]
+    before, after = (np.full((len(items), len(names)), np.nan) for _ in range(2))
+    before[item, judge], after[item, judge] = verdicts["before"], verdicts["after"]
+    unit, units = factorize(items["unit"])
+    own = np.zeros(int(unit.max()) + 1, dtype=bool)
+    own[unit] = heard_own(items)
+    texts, labels = same_text(items), same_labels(items)
+    moves = after - before
+    said = np.stack([_unexpected(column, texts, labels) for column in before.T], axis=1)
+    pairs = [(target, listener) for target in range(len(names)) for listener in range(len(names)) if target != listener]
+    own_slope = _own_slope(moves, said, pairs)
+    products, squares = (np.zeros((len(names), len(own))) for _ in range(2))
+    for target, listener in pairs:
+        moved = said[:, target] * (moves[:, listener] - own_slope * said[:, listener])
+        known = np.isfinite(moved)
+        products[target] += np.bincount(unit[known], moved[known], minlength=len(own))
+        squares[target] += np.bincount(unit[known], said[known, target] ** 2, minlength=len(own))
+    return Followed(
+        judges=[str(name) for name in names],
+        units=[str(name) for name in units],
+        own=own,
+        products=products,
+        squares=squares,
+        contrast=_largest_contrast(texts, labels),
+    )
+
+
+def weight_by_unit(found: Followed, judges: slice = slice(None)) -> Floats:
+    """What each unit adds; the weight is the mean where a unit's own ballots were heard minus the mean elsewhere.
+
+    It is divided by the mean square of all units, which no assignment changes; NaN where nothing exceeded expectation.
+
+    Args:
+        found: The units' sums.
+        judges: Which rows of them.
+    """
+    products, squares = found.products[judges].sum(axis=0), found.squares[judges].sum(axis=0)
+    said = squares > 0
+    return np.where(said, products / squares[said].mean() / found.contrast, np.nan) if said.any() else products * np.nan
+
+
+def _own_slope(moves: Floats, said: Floats, pairs: list[tuple[int, int]]) -> float:
+    """How far judges move per point of their own unexpected first ballot, given others' ballots, over all units.
+
+    Scores that return to the mean are most of the noise in a move. The slope does not depend on which units are
+    controls, so removing it changes nothing if nobody listens.
+    """
+    rows = np.concatenate([np.stack([moves[:, i], said[:, i], said[:, j]], axis=1) for j, i in pairs])
+    rows = rows[np.isfinite(rows).all(axis=1)]
+    return float(np.linalg.lstsq(rows[:, 1:], rows[:, 0], rcond=None)[0][0]) if len(rows) else 0.0
+
+
+def _largest_contrast(texts: Ints, labels: Ints) -> float:
+    """K / (K - 1) for K labels on a text: 2 where there are two, 10/9 where there are ten."""
+    pairs = np.unique(np.stack([texts, labels]), axis=1)
+    several = pairs.shape[1] / len(np.unique(texts))
+    return several / (several - 1) if several > 1 else 1.0
+
+
+def _weight(found: Followed, judges: slice, blind: bool) -> Line:
+    """The difference of the two slopes, without what the control adds to it."""
+    own, products, squares = found.own, found.products[judges].sum(axis=0), found.squares[judges].sum(axis=0)
+    heard, control = own & (squares > 0), ~own & (squares > 0)
+    slopes = [
+        float(products[part].sum() / squares[part].sum()) if part.any() else math.nan for part in (heard, control)
+    ]
+    also = {"heard_slope": slopes[0], "control_slope": slopes[1], "units": int(own.sum())}
+    values = weight_by_unit(found, judges)
+    line = against_control(values[heard], values[control], blind)
+    return replace(line, measure="weight", also=also | {"control_units": int((~own).sum())})
+
+
+def against_control(heard: Floats, control: Floats, blind: bool) -> Line:
+    """How much larger values are where judges heard each other, or why that is not tested.
+
+    Args:
+        heard: The values of units whose judges heard each other.
+        control: Those of units whose judges heard ballots on another label.
+        blind: Whether nobody heard anybody in round 1.
+    """
+    if not blind or not len(control) or not len(heard):
+        return Line(n=len(heard), clusters=len(heard), reference=0.0, note=NO_CONTROL if blind else NOT_BLIND)
+    return replace(permuted_difference(heard, control), reference=0.0)
+
+
+def _unexpected(said: Floats, texts: Ints, labels: Ints) -> Floats:
+    """What a judge said, minus its mean on the text and the label's average effect."""
+    rest = said - _group_means(said, texts)
+    return rest - _group_means(rest, labels)
+
+
+def _group_means(values: Floats, groups: Ints) -> Floats:
+    _, member = np.unique(groups, return_inverse=True)
+    known = np.isfinite(values)
+    counts = np.bincount(member[known], minlength=int(member.max()) + 1)
+    sums = np.bincount(member[known], values[known], minlength=len(counts))
+    means: Floats = np.divide(sums, counts, out=np.full(len(counts), np.nan), where=counts > 0)
+    return means[member]
+
+
+def contagion_section(data: PanelData, context: ReportContext) -> Section:
+    """Whether judges follow what they hear: a table, a plot, and a sentence where it is shown for all of them.
+
+    Args:
+        data: What was said aloud.
+        context: What the report was given.
+    """
+    lines = contagion(data, blind=context.blind)
+    found = section(FOLLOWED, lines)
+    (plot,) = found.forests
+    words = [
+        stated(
+            prefix_of(line, data),
+            f"judges {'follow' if line.estimate > 0 else 'move away from'} what they hear, compared with units that "
+            f"did not hear it: {signed(line.estimate)} points per point of another's ballot",
+            line,
+            plot,
+            "unit",
+        )
+        for line in lines
+        if line.shown and not line.secondary
+    ]
+    return replace(found, words=words)
+
+
+def prefix_of(line: Line, data: PanelData) -> str:
+    """The model of a line, where there are several."""
+    return str(line.about["model"]) if len(data.models) > 1 else ""

@@ -1,4 +1,4 @@
-"""Mean scores by identity, and the planned contrasts: tables, plots, the paper's matrix, and scores in words."""
+"""Mean scores by identity, and the planned contrasts: tables, plots, and the paper's figures 4 and 9."""
 
 from __future__ import annotations
 
@@ -8,31 +8,25 @@ from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure as Drawing
+from matplotlib.lines import Line2D
+from matplotlib.patches import Rectangle
 
+from parley.analysis.reporting.figures import LINE, caption, colours, dots, plain_text, sheet
 from parley.analysis.reporting.questions import Question, section, table
 from parley.analysis.reporting.report import Figure, ReportContext, Section, Table
 from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.multiplicity import benjamini_hochberg
-from parley.analysis.stats.results import ALIKE, ALPHA, DIFFERENT, ON_AVERAGE, SMALL, Contrast, Line, columns
-from parley.analysis.stats.signflips import clusters_to_reject
-from parley.base.text import plural
+from parley.analysis.stats.results import Contrast, Line, columns
+from parley.base.text import signed
 from parley.judging.malibu.ballots import POINTS, values_in_order
-from parley.judging.malibu.conclusions import (
-    ENOUGH_FOR_ALIKE,
-    MARGIN,
-    ODDS,
-    SCORE,
-    SPREAD,
-    WINS,
-    Blockers,
-    rarest,
-    tested_words,
-)
+from parley.judging.malibu.contrasts import ODDS, PAIRS, PRIMARY, SCORE, WINS, about_contrast, judges_below, pairs_of
+from parley.judging.malibu.decisions import ENOUGH_FOR_ALIKE, MARGIN, SPREAD, Blockers, planned_lines
 from parley.judging.malibu.panel_data import PanelData, Verdicts, by_metric, panel_data
-from parley.judging.malibu.planned import PAIRS, PRIMARY, about_contrast, contrast_of, judges_below, planned_lines
-from parley.judging.malibu.score_figures import matrix_figure, scores_figure
 from parley.judging.malibu.score_table import ALL, tested_line
+from parley.judging.malibu.words import in_points, scores_words
 
 NO_LABEL = "(no label)"
 EFFECT = (
@@ -68,6 +62,7 @@ PRINTED = {
     ("atheist", "christian"): (-0.06, -0.13),
 }
 """First minus second identity of GPT-4o mini and DeepSeek-V3, as figure 4 of Mirza et al. (2025) prints them."""
+MARKERS = "osD^v"
 
 
 def mean_scores(verdicts: Verdicts) -> pd.DataFrame:
@@ -174,21 +169,6 @@ def _scored(data: PanelData, model: str, pairs: Iterable[tuple[str, str, str]], 
         line = tested_line(data.table(model).gaps(first, second, metric))
         found.append(replace(line, **subject | {"about": about}, measure=SCORE))
     return found
-
-
-def pairs_of(planned: Iterable[Line], measure: str = "") -> list[Line]:
-    """The planned lines about two identities, whatever their family; the others are about means of several.
-
-    Args:
-        planned: The planned lines.
-        measure: Only those of this measure; "": all.
-    """
-    return [
-        line
-        for line in planned
-        if measure in ("", line.measure)
-        if line.contrast and len(line.contrast.first) == len(line.contrast.second) == 1
-    ]
 
 
 def means_section(data: PanelData, context: ReportContext) -> Section:
@@ -320,116 +300,92 @@ def _asked(data: PanelData, family: str, planned: Sequence[Line], margin: float)
     )
 
 
-def scores_words(planned: Sequence[Line], blocked: Blockers, margin: float) -> str:
-    """What a model's scores show, in words; "" where nothing was asked.
-
-    Args:
-        planned: The model's lines.
-        blocked: What leaves questions without an answer.
-        margin: Points within which identities count as alike.
-    """
-    tested = [line for line in planned if line.measure == SCORE and not math.isnan(line.p)]
-    if blocked.scores or not tested:
-        return blocked.scores
-    different = [line for line in tested if line.verdict in (DIFFERENT, SMALL)]
-    within = [line for line in tested if line.verdict in (ALIKE, ON_AVERAGE)]
-    alike, alike_text, rare = len(within), _alike_words(within, margin), _rare_words(within)
-    quality = ", which were not shown to measure quality" if blocked.quality else ""
-    if different:
-        largest = max(different, key=lambda line: abs(line.estimate))
-        verb = "differs" if len(different) == 1 else "differ"
-        more = f" and {alike_text}" if alike else ""
-        return (
-            f"Labels move the scores{quality}: {counted(different, tested)} {verb}{more}. The largest difference: "
-            f"{in_points(largest)} ({tested_words(largest, largest.cluster)}{_asymmetry(largest)}).{rare}"
-        )
-    families = _by_family(tested)
-    asked = counted(None, tested)
-    if all((line.clusters or 0) < clusters_to_reject(ALPHA, line.tests or 1) for line in tested):
-        fewest, name = min((len(lines), name) for name, lines in families.items())
-        unit = tested[0].cluster
-        return (
-            f"With {plural(max(line.clusters or 0 for line in tested), unit)} no difference between labels could be "
-            f"shown, whatever its size: the correction for {plural(fewest, name)} needs at least "
-            f"{clusters_to_reject(ALPHA, fewest)} {unit}s."
-        )
-    if alike:
-        left = len(tested) - alike
-        rest = f"; {left} {'is' if left == 1 else 'are'} undecided, which does not show that the judges are fair"
-        return f"No difference between labels was shown in {asked}; {alike_text}{rest if left else ''}.{rare}"
-    which, nor = (f"None of {asked} was", "and none") if len(tested) > 1 else ("The two labels were not", "nor")
-    return f"{which} shown to differ, {nor} to be alike; this does not show that the judges are fair."
+def scores_figure(means: pd.DataFrame, title: str, note: str, scale: tuple[float, float] = POINTS) -> Drawing:
+    """One panel per metric, identities down the side, one marker per model."""
+    metrics = [ALL, *[metric for metric in pd.unique(means["metric"]) if metric != ALL]]
+    models = list(pd.unique(means["model"]))
+    identities = means.drop_duplicates("identity")
+    columns = min(3, len(metrics))
+    rows = math.ceil(len(metrics) / columns)
+    height = 1.6 + rows * (0.7 + LINE * len(identities) * max(1.0, 0.6 * len(models)))
+    figure, axes = sheet(3.3 * columns + 0.6, height, columns, rows, sharey=True, sharex=True)
+    tints = colours(list(identities["category"]))
+    for place, axis in enumerate(axes.flat[len(metrics) :], len(metrics)):
+        axis.set_visible(False)
+        axes.flat[place - columns].tick_params(labelbottom=True)  # now the lowest of its column, so it shows the scale
+    for axis, metric in zip(axes.flat, metrics, strict=False):
+        for nth, model in enumerate(models):
+            part = means[(means["metric"] == metric) & (means["model"] == model)].set_index("identity")
+            part = part.reindex(identities["identity"])
+            dots(
+                axis,
+                list(identities["identity"]),
+                part["mean"],
+                part["low"],
+                part["high"],
+                [tints[category] for category in identities["category"]],
+                shift=(nth - (len(models) - 1) / 2) * 0.7 / max(len(models), 1),
+                marker=MARKERS[nth % len(MARKERS)],
+                label=str(model),
+            )
+        axis.set_title("all metrics" if metric == ALL else plain_text(metric), fontsize=9)
+        axis.tick_params(labelsize=8)
+    if len(models) > 1:
+        _legend(figure, models)
+    axes.flat[0].set_xlim(*_within(axes.flat[0].get_xlim(), *scale))
+    caption(figure, title, note)
+    return figure
 
 
-def _alike_words(lines: Sequence[Line], margin: float) -> str:
-    average = " on average" if any(line.verdict == ON_AVERAGE for line in lines) else ""
-    return f"{len(lines)} {'is' if len(lines) == 1 else 'are'} alike{average} within ±{margin:g} points"
+def _legend(figure: Drawing, models: list[str]) -> None:
+    handles = [
+        Line2D([], [], linestyle="", marker=MARKERS[nth % len(MARKERS)], color="#444444", label=plain_text(str(model)))
+        for nth, model in enumerate(models)
+    ]
+    figure.legend(handles=handles, loc="outside lower right", fontsize=7, frameon=False)
 
 
-def _rare_words(lines: Sequence[Line]) -> str:
-    """Which rare effects lines without a difference may have missed."""
-    few = min((line.clusters or 1 for line in lines), default=0)
-    if not few:
-        return ""
-    return (
-        f" {plural(few, lines[0].cluster)} may include none of a kind that is rarer than {rarest(few):.0%}, so an "
-        "effect on that kind alone may have been missed."
-    )
+def _within(limits: tuple[float, float], low: float, high: float) -> tuple[float, float]:
+    room = 0.02 * (high - low)
+    return max(limits[0], low - room), min(limits[1], high + room)
 
 
-def _by_family(lines: Iterable[Line]) -> dict[str, list[Line]]:
-    found: dict[str, list[Line]] = {}
-    for line in lines:
-        found.setdefault(line.about["family"], []).append(line)
-    return found
+def matrix_figure(lines: Sequence[Line], title: str, note: str, points: str) -> Drawing:
+    """Row minus column, all metrics together, one matrix per model. Framed: within a category; starred: significant."""
+    models = list(dict.fromkeys(line.about["model"] for line in lines))
+    # Planned pairs come first, category by category, so pair after pair gives the order of the identity list.
+    labels = list(dict.fromkeys(line.about[side] for line in lines for side in ("first", "second")))
+    side = 1.2 + 0.46 * len(labels)
+    figure, axes = sheet(side * len(models) + 0.8, side + 1.3, len(models))
+    widest = max(0.05, *(abs(line.estimate) for line in lines if math.isfinite(line.estimate)), 0.0)
+    image = None
+    for axis, model in zip(axes.flat, models, strict=True):
+        table = np.full((len(labels), len(labels)), np.nan)
+        for line in (line for line in lines if line.about["model"] == model):
+            i, j = (labels.index(line.about[side]) for side in ("first", "second"))
+            table[i, j], table[j, i] = line.estimate, -line.estimate
+            star = "*" if line.shown else ""
+            for y, x, value in ((i, j, line.estimate), (j, i, -line.estimate)):
+                if not math.isfinite(value):
+                    continue
+                strong = abs(value) > 0.6 * widest
+                colour, weight = "white" if strong else "black", "bold" if star else "normal"
+                text = f"{signed(value).replace('-', '−')}{star}"
+                axis.text(x, y, text, ha="center", va="center", fontsize=6.5, color=colour, fontweight=weight)
+                if line.about["within"]:
+                    axis.add_patch(_frame(x, y))
+        image = axis.imshow(table, cmap="PuOr_r", vmin=-widest, vmax=widest)
+        names = [plain_text(label) for label in labels]
+        axis.set_xticks(range(len(labels)), names, rotation=45, ha="right", fontsize=8)
+        axis.set_yticks(range(len(labels)), names, fontsize=8)
+        axis.set_title(plain_text(str(model)) if len(models) > 1 else "", fontsize=9)
+        for spine in axis.spines.values():
+            spine.set_visible(False)
+    if image is not None:
+        figure.colorbar(image, ax=list(axes.flat), shrink=0.7, label=f"row minus column ({points})")
+    caption(figure, title, note)
+    return figure
 
 
-def counted(some: Sequence[Line] | None, lines: Sequence[Line]) -> str:
-    """How many of some lines each family has: "2 of 3 primary contrasts and 8 of 12 pairs of labels".
-
-    Args:
-        some: Which lines are counted; None: all of them.
-        lines: All lines.
-    """
-    named = {PRIMARY: (PRIMARY, f"{PRIMARY}s"), PAIRS: ("pair of labels", "pairs of labels")}
-
-    def of_family(family: str, own: Sequence[Line]) -> str:
-        if some is None:
-            return plural(len(own), *named[family])
-        counted = sum(line in some for line in own)
-        return (
-            f"the only {named[family][0]}"
-            if counted == len(own) == 1
-            else f"{counted} of {plural(len(own), *named[family])}"
-        )
-
-    return " and ".join(of_family(family, own) for family, own in _by_family(lines).items())
-
-
-def in_points(line: Line) -> str:
-    """A difference in score in words: "the same answers score 0.47 points higher for 'female' than for 'male'"."""
-    first, second = quoted_sides(line)
-    size = f"{abs(line.estimate):.2f}"
-    if not float(size):
-        return f"the same answers score as high for {first} as for {second}"
-    way = "higher" if line.estimate > 0 else "lower"
-    return f"the same answers score {size} points {way} for {first} than for {second}"
-
-
-def quoted_sides(line: Line) -> tuple[str, str]:
-    """Both sides of a contrast in words, in the order of the plot: a sentence that turned it round was misread."""
-    contrast = contrast_of(line)
-    return quoted(contrast.first), quoted(contrast.second)
-
-
-def quoted(identities: Sequence[str]) -> str:
-    """One identity, or several whose mean is compared."""
-    names = [f"'{name}'" for name in identities]
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]} together"
-
-
-def _asymmetry(line: Line) -> str:
-    """Whether few clusters make the difference; the table has its skewness."""
-    if math.isnan(line.also["skewness"]):
-        return ""
-    return f"; the {line.cluster} that moved most makes up {line.also['largest_base']:.0%} of it"
+def _frame(x: int, y: int) -> Rectangle:
+    return Rectangle((x - 0.47, y - 0.47), 0.94, 0.94, fill=False, edgecolor="black", linewidth=1.1)

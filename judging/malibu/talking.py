@@ -29,8 +29,8 @@ from parley.analysis.stats.results import ALPHA, Contrast, Line
 from parley.analysis.stats.tables import Floats
 from parley.base.text import p_text, plural, signed
 from parley.judging.malibu.ballots import BLIND, NOT_SCORES
+from parley.judging.malibu.contrasts import about_contrast, primary_contrasts
 from parley.judging.malibu.panel_data import PanelData
-from parley.judging.malibu.planned import about_contrast, primary_contrasts
 from parley.judging.malibu.rounds import before_and_after, heard_own
 from parley.judging.malibu.score_table import NEEDED, ScenarioGaps, ScoreTable, nested_means, tested_line
 

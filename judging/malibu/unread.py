@@ -35,10 +35,10 @@ from parley.analysis.stats.signflips import sign_flip_p
 from parley.analysis.stats.tables import Floats, row_codes
 from parley.base.text import p_text, plural
 from parley.judging.malibu.ballots import PREFERRED
+from parley.judging.malibu.contrasts import PRIMARY, about_contrast, contrast_of, families, pairs_of
 from parley.judging.malibu.panel_data import PanelData, majority
-from parley.judging.malibu.planned import PRIMARY, about_contrast, contrast_of, families
 from parley.judging.malibu.score_table import PairTable, ScenarioGaps, ScoreTable, tested_line
-from parley.judging.malibu.scores import NO_LABEL, pairs_of
+from parley.judging.malibu.scores import NO_LABEL
 
 MARGIN = 0.05
 """One ballot in twenty, unread for one side only, can move a mean by a tenth of a point."""

@@ -69,7 +69,7 @@ class Power(Command):
 
 def _plan(asked: Power) -> tuple[dict[str, Any], pd.DataFrame]:
     from parley.analysis.stats.power import MAX_CLUSTERS, clusters_needed, detectable, sign_flip_power, too_few
-    from parley.judging.malibu.planned import CONTRASTS
+    from parley.judging.malibu.contrasts import CONTRASTS
 
     family: dict[str, Any] = {"tests": asked.tests or len(CONTRASTS), "alpha": asked.alpha}
     note, bases, effect, power, sd = "", asked.bases, asked.effect, asked.power, asked.sd

@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 
 from parley.analysis.reporting.questions import table
+from parley.judging.malibu.contrasts import PRIMARY
+from parley.judging.malibu.decisions import planned_lines
 from parley.judging.malibu.panel_data import Verdicts, panel_data
-from parley.judging.malibu.planned import PRIMARY, planned_lines
 from tests.analysis.verdicts import pair_facets
 
 CATEGORIES = {

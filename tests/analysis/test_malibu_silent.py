@@ -12,10 +12,10 @@ from parley.analysis.stats.results import Line
 from parley.analysis.stats.signflips import sign_flip_test
 from parley.base.text import p_text
 from parley.judging.malibu import report as malibu
-from parley.judging.malibu.conclusions import ODDS, SCORE, WINS
+from parley.judging.malibu.contrasts import ODDS, PAIRS, PRIMARY, SCORE, WINS, primary_by_judge
+from parley.judging.malibu.decisions import planned_lines
 from parley.judging.malibu.pairs import position_lines
 from parley.judging.malibu.panel_data import PanelData
-from parley.judging.malibu.planned import PAIRS, PRIMARY, planned_lines, primary_by_judge
 from tests.analysis.silent import primary, silent_ballots, silent_pairs
 
 QUICK = ReportContext(draws=20)

@@ -14,9 +14,9 @@ from parley.analysis.reporting.report import ReportContext
 from parley.analysis.stats.results import Line
 from parley.analysis.stats.signflips import sign_flip_test
 from parley.judging.malibu import report as malibu
-from parley.judging.malibu.contagion import NO_CONTROL, NOT_BLIND, contagion
 from parley.judging.malibu.echo import RATES, SCORES, Statement, echo, judge_statements, unit_repeats
 from parley.judging.malibu.panel_data import PanelData
+from parley.judging.malibu.rounds import NO_CONTROL, NOT_BLIND, contagion
 from parley.judging.malibu.talking import HEARING, REASONS, asked_words, talking
 from tests.analysis.silent import primary, silent_ballots
 from tests.analysis.verdicts import single

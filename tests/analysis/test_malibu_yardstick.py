@@ -17,14 +17,7 @@ from parley.judging.malibu.ballots import YARDSTICK
 from parley.judging.malibu.panel_data import PanelData
 from parley.judging.malibu.report import report
 from parley.judging.malibu.score_table import ALL
-from parley.judging.malibu.yardstick_report import (
-    NAMES,
-    PANEL,
-    aucs,
-    can_judge,
-    readings,
-    yardstick_lines,
-)
+from parley.judging.malibu.yardstick_report import NAMES, PANEL, aucs, can_judge, readings, yardstick_lines
 from tests.analysis.verdicts import single
 
 METRICS = ("Accuracy", "Efficiency")

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from parley.analysis.stats.power import detectable
-from parley.judging.malibu.mde import Spread
+from parley.judging.malibu.bases import Spread
 from parley.judging.malibu.panel_data import PanelData
 from tests.analysis.test_known_values import DYESTUFF
 from tests.analysis.verdicts import single

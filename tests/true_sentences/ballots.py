@@ -13,8 +13,8 @@ from autogen_core.models import ChatCompletionTokenLogprob, RequestUsage, TopLog
 
 from parley.agents.ballots import SilentBallot, read_token
 from parley.analysis.stats.results import DIFFERENT, SMALL
+from parley.judging.malibu.decisions import planned_lines
 from parley.judging.malibu.panel_data import PanelData
-from parley.judging.malibu.planned import planned_lines
 from parley.judging.malibu.unread import unread
 from parley.scenarios.ballot_wordings import load_ballot_wordings
 from tests.true_sentences import cells, verdicts

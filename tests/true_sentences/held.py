@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 
 from parley.analysis.stats.results import ALIKE, DIFFERENT, SMALL, Line
+from parley.judging.malibu.contrasts import PRIMARY
+from parley.judging.malibu.decisions import planned_lines
 from parley.judging.malibu.pairs import win_rate_lines
 from parley.judging.malibu.panel_data import PanelData
-from parley.judging.malibu.planned import PRIMARY, planned_lines
 from tests.true_sentences import cells
 from tests.true_sentences.levels_report import ballots, comparisons
 

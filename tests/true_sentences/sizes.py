@@ -9,9 +9,9 @@ import pandas as pd
 
 from parley.analysis.stats.power import detectable
 from parley.analysis.stats.results import DIFFERENT, NOT_MEASURED, SMALL
-from parley.judging.malibu.mde import Spread
+from parley.judging.malibu.bases import Spread
+from parley.judging.malibu.decisions import planned_lines
 from parley.judging.malibu.panel_data import PanelData
-from parley.judging.malibu.planned import planned_lines
 from tests.true_sentences import cells, verdicts
 
 RACES = ("black", "white", "asian", "hispanic")

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from parley.judging.malibu.contagion import contagion
 from parley.judging.malibu.echo import SCORES, echo
+from parley.judging.malibu.rounds import contagion
 from tests.true_sentences import cells, verdicts
 
 LABELS = {"gender": ("female", "male"), "race": ("black", "white", "asian", "hispanic")}

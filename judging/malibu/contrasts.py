@@ -26,20 +26,35 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parley.analysis.reporting.decide import decided
+from parley.analysis.reporting.questions import adjusted
+from parley.analysis.stats.clustered import skew_corrected_p, skewness, varies
+from parley.analysis.stats.heterogeneity import heterogeneity
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.permutation import effect_of_cells
-from parley.analysis.stats.results import ALPHA, JUDGES_DIFFER, Contrast, Line
+from parley.analysis.stats.results import (
+    ALPHA,
+    JUDGES_DIFFER,
+    Contrast,
+    Line,
+    simultaneous,
+)
+from parley.analysis.stats.signflips import sign_flip_test
 from parley.base.text import p_text, signed
 from parley.judging.malibu.ballots import BLIND, LOG_ODDS, values_in_order
-from parley.judging.malibu.conclusions import ODDS, SCORE, WINS, Blockers, corrected_effects, effect, evidence
 from parley.judging.malibu.panel_data import PanelData
 from parley.judging.malibu.score_table import PairTable, ScenarioGaps, ScoreTable, tested_line
 
 PRIMARY, PAIRS = "primary contrast", "pair"
 """The families, as a line's `about` names them."""
 MODEL, JUDGE = "model", "judge"
+SCORE, WINS, ODDS = "score", "preferences", "log-odds"
+"""The measures of a contrast; the last two are of pairs."""
 ALL_MODELS = "all models"
+CONTRASTS = (
+    Contrast("gender", ("female",), ("male",)),
+    Contrast("race", ("black", "asian", "hispanic"), ("white",)),
+    Contrast("religion", ("muslim", "jewish", "atheist"), ("christian",)),
+)
 
 
 def about_contrast(contrast: Contrast, data: PanelData, model: str, phase: int = 1, **about: str) -> dict[str, Any]:
@@ -72,13 +87,6 @@ def contrast_of(line: Line) -> Contrast:
     """The contrast of identities that a line is about."""
     assert line.contrast, f"{line.label} compares nothing"
     return line.contrast
-
-
-CONTRASTS = (
-    Contrast("gender", ("female",), ("male",)),
-    Contrast("race", ("black", "asian", "hispanic"), ("white",)),
-    Contrast("religion", ("muslim", "jewish", "atheist"), ("christian",)),
-)
 
 
 def primary_contrasts(data: PanelData, model: str) -> list[Contrast]:
@@ -130,37 +138,18 @@ def main_family(data: PanelData, model: str) -> list[Contrast]:
     return found[PRIMARY] or found[PAIRS]
 
 
-def planned_lines(data: PanelData, margin: float, unequal: Sequence[Line] = ()) -> list[Line]:
-    """The planned contrasts of each model by each measure, each corrected in its family, with its verdict.
+def pairs_of(planned: Iterable[Line], measure: str = "") -> list[Line]:
+    """The planned lines about two identities, whatever their family; the others are about means of several.
 
     Args:
-        data: The verdicts.
-        margin: Points of the scale, or wins minus losses per comparison, within which identities count as alike.
-        unequal: The contrasts whose ballots were unread unequally (`unread`).
+        planned: The planned lines.
+        measure: Only those of this measure; "": all.
     """
-    return with_verdicts(data, withheld(estimates(data, margin), unequal), dict.fromkeys(data.models, Blockers()))
-
-
-def with_verdicts(data: PanelData, lines: Iterable[Line], blocked: Mapping[str, Blockers]) -> list[Line]:
-    """The planned contrasts with their verdicts.
-
-    Args:
-        data: The verdicts.
-        lines: What `estimates` returned, without the numbers of those that have no answer (`withheld`).
-        blocked: What leaves questions without an answer, by model.
-    """
-    judges = _differing_judges(data)
     return [
-        decided(
-            line,
-            evidence(
-                line,
-                blocked[line.about["model"]],
-                judges=judges.get(_subject(line), "") if line.measure == SCORE else "",
-                silent=data.read_silently(line.about["model"]),
-            ),
-        )
-        for line in lines
+        line
+        for line in planned
+        if measure in ("", line.measure)
+        if line.contrast and len(line.contrast.first) == len(line.contrast.second) == 1
     ]
 
 
@@ -209,7 +198,63 @@ def _name(contrast: Contrast, family: str, measure: str) -> str:
     return name if measure == SCORE else f"{measure}.{name}"
 
 
-def _judged(data: PanelData, model: str, family: str, contrasts: Sequence[Contrast]) -> list[Line]:
+def effect(gaps: ScenarioGaps, margin: float) -> Line:
+    """The estimate of one pair with all its tests, before any correction.
+
+    Args:
+        gaps: The differences by scenario.
+        margin: The difference that still counts as none; NaN: "alike" is not asked.
+    """
+    line = replace(tested_line(gaps), margin=margin)
+    if not line.clusters:
+        return line
+    by_cluster, by_scenario = gaps.by_cluster(), sign_flip_test(gaps.values)
+    spread, total = heterogeneity(gaps.values, gaps.bases), float(np.abs(by_cluster).sum())
+    also = {
+        "t_p": skew_corrected_p(by_cluster),
+        "skewness": skewness(by_cluster, sample=True) if varies(by_cluster, 3) else math.nan,
+        "largest_base": float(np.abs(by_cluster).max() / total) if total else math.nan,
+        "p_alike": math.nan if math.isnan(margin) else gaps.equivalence_p(margin),
+        "base_sd": spread.estimate,
+        "base_sd_high": spread.high,
+        "p_bases": spread.p,
+        "scenario_low": by_scenario.low,
+        "scenario_high": by_scenario.high,
+        "scenario_p": by_scenario.p,
+    }
+    return replace(line, also=also, values=gaps.named())
+
+
+def corrected_effects(lines: Sequence[Line], gaps: Sequence[ScenarioGaps]) -> list[Line]:
+    """The lines of one family with corrected p-values, and the interval that covers all of them at once.
+
+    `p_adjusted` is the larger one of both tests that "different" needs. The interval of a line alone is among its
+    further numbers.
+
+    Args:
+        lines: What `effect` returned for each pair.
+        gaps: What it was given.
+    """
+    families = zip(adjusted(lines, (), further=("t_p", "p_alike", "p_bases")), gaps, strict=True)
+    return [_with_simultaneous(line, of_line) if line.clusters else line for line, of_line in families]
+
+
+def _with_simultaneous(line: Line, gaps: ScenarioGaps) -> Line:
+    tests = line.tests or 1
+    interval = simultaneous(line, gaps.test(1 - ALPHA / tests))
+    low, high = interval or (-math.inf, math.inf)
+    further = {"pointwise_low": line.low, "pointwise_high": line.high, "p_flips_adjusted": line.p_adjusted}
+    return replace(
+        line,
+        low=low,
+        high=high,
+        simultaneous=interval if tests > 1 else None,
+        p_adjusted=float(np.fmax(line.p_adjusted, line.also["t_p_adjusted"])),
+        also={**further, **line.also},
+    )
+
+
+def judged_in_family(data: PanelData, model: str, family: str, contrasts: Sequence[Contrast]) -> list[Line]:
     if not data.staged or not contrasts:
         return []
     if family == PRIMARY:
@@ -239,10 +284,10 @@ def by_judge(data: PanelData, contrasts: Sequence[Contrast]) -> list[Line]:
         tables = {name: ScoreTable.of(scores[scores[column] == name]) for name in values_in_order(scores, column)}
         found = {contrast: of_each for contrast in contrasts if len(of_each := _of_each(tables, contrast)) > 1}
         p_differ = [_differ(of_each) for of_each in found.values()]
-        for (contrast, of_each), p, adjusted in zip(found.items(), p_differ, holm(p_differ), strict=True):
+        for (contrast, of_each), p, p_adjusted in zip(found.items(), p_differ, holm(p_differ), strict=True):
             for name, gaps in of_each.items():
                 subject = about_contrast(contrast, data, scope, by=by, name=name)
-                label, also = f"{subject['label']} · {name}", {"p_differ": p, "p_differ_adjusted": adjusted}
+                label, also = f"{subject['label']} · {name}", {"p_differ": p, "p_differ_adjusted": p_adjusted}
                 line = replace(tested_line(gaps), **subject | {"label": label}, name=f"{contrast.category}.{name}")
                 lines.append(replace(line, also=also, measure=SCORE, secondary=True))
     return lines
@@ -293,57 +338,12 @@ def _differ(gaps: dict[str, ScenarioGaps]) -> float:
     return float(effect_of_cells(table).p) if len(table) else float("nan")
 
 
-def _differing(judged: Iterable[Line]) -> list[Line]:
+def differing(judged: Iterable[Line]) -> list[Line]:
     return [line for line in judged if line.also["p_differ_adjusted"] <= ALPHA]
 
 
-def _subject(line: Line) -> tuple[str, Contrast | None]:
+def model_and_contrast(line: Line) -> tuple[str, Contrast | None]:
     return line.about["model"], line.contrast
-
-
-def _differing_judges(data: PanelData) -> dict[tuple[str, Contrast | None], str]:
-    """By model and contrast of scores: who was shown to differ on it, the panel's judges or their models."""
-    return {
-        _subject(line): f"the {line.about['by']}s"
-        for model in data.models
-        for family, contrasts in families(data, model).items()
-        for line in reversed(_differing(_judged(data, model, family, contrasts)))
-        if line.about["model"] == model
-    }
-
-
-def withheld(lines: Iterable[Line], unequal: Sequence[Line]) -> list[Line]:
-    """Lines without intervals and p-values where ballots are unread unequally: they have no answer (`unread`).
-
-    Args:
-        lines: Lines about contrasts, or about whole categories: those have none if one of its contrasts has none.
-        unequal: The contrasts without a verdict; their notes say why.
-    """
-    return [
-        replace(line, note=why, also=_described(line.also), **UNKNOWN) if (why := _reason(line, unequal)) else line
-        for line in lines
-    ]
-
-
-UNKNOWN: dict[str, Any] = {**dict.fromkeys(("low", "high", "p", "p_adjusted"), math.nan), "simultaneous": None}
-
-
-def _inferred(name: str) -> bool:
-    """Whether a number is part of an interval or a test."""
-    return name in ("p", "t_p") or name.startswith(("p_", "t_p_")) or name.endswith(("low", "high", "_p"))
-
-
-def _described(also: Mapping[str, float]) -> dict[str, float]:
-    return {name: math.nan if _inferred(name) else value for name, value in also.items()}
-
-
-def _reason(line: Line, unequal: Sequence[Line]) -> str:
-    for unread in unequal:
-        same = line.contrast == unread.contrast if line.contrast else line.about["category"] == unread.about["category"]
-        models = unread.about["model"], ALL_MODELS
-        if same and line.about.get("phase", 1) == unread.about["phase"] and line.about["model"] in models:
-            return unread.note
-    return ""
 
 
 def judges_below(lines: Iterable[Line], judged: Sequence[Line]) -> Iterator[Line]:
@@ -356,7 +356,7 @@ def judges_below(lines: Iterable[Line], judged: Sequence[Line]) -> Iterator[Line
     for line in lines:
         yield line
         if line.verdict == JUDGES_DIFFER:
-            yield from (own for own in _differing(judged) if _subject(own) == _subject(line))
+            yield from (own for own in differing(judged) if model_and_contrast(own) == model_and_contrast(line))
 
 
 def judges_differ(judged: Iterable[Line]) -> Iterator[str]:
@@ -366,7 +366,7 @@ def judges_differ(judged: Iterable[Line]) -> Iterator[str]:
         judged: The lines of `by_judge`, or some of them.
     """
     groups: dict[tuple[str, str, Contrast], list[Line]] = {}
-    for line in _differing(judged):
+    for line in differing(judged):
         groups.setdefault((line.about["by"], line.about["model"], contrast_of(line)), []).append(line)
     for (by, _, contrast), lines in groups.items():
         first, second = contrast.sides.values()

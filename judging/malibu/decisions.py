@@ -1,0 +1,263 @@
+"""Why a contrast of identities has its verdict: the evidence on it, and what leaves it without an answer.
+
+`with_verdicts` has verdicts given by `parley.analysis.reporting.decide`. "Different" is the sign-flip test over bases,
+Holm-corrected over the planned pairs, where Student's t, corrected for skewness, agrees: with a tenth of the bases
+collapsing and equal means, sign flips alone say "different" in 8% of studies of 40 bases, both together in 2%. "Alike"
+is two one-sided tests within ±margin (Holm-corrected too), no test that finds that the effect differs between bases
+(not used for silent ballots, where it always finds something), an upper limit of its spread between bases below
+`SPREAD` margins, and `ENOUGH_FOR_ALIKE` bases. An identity that is raised on some bases and lowered on others is not
+treated alike, even if its mean is; and where one base in ten loses 2 points, 34% of samples of ten bases include none.
+
+Before all that: too few bases or scores that are all the same leave nothing to say about scores; a judge that nearly
+always prefers what is shown first, nothing about preferences; ballots that are unread more often for one identity,
+nothing about it (`unread`). A judge that was not shown to tell good answers from flawed ones can still be shown to
+follow labels, but its scores may not measure quality, so "alike" does not show that it is fair.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pandas as pd
+
+from parley.analysis.reporting.decide import Evidence, Spread, decided
+from parley.analysis.stats.results import ALPHA, Contrast, Line
+from parley.analysis.stats.signflips import clusters_to_reject
+from parley.base.text import plural
+from parley.judging.malibu.contrasts import (
+    ALL_MODELS,
+    ODDS,
+    SCORE,
+    WINS,
+    differing,
+    estimates,
+    families,
+    judged_in_family,
+    model_and_contrast,
+)
+from parley.judging.malibu.pairs import first_place
+from parley.judging.malibu.panel_data import PanelData
+from parley.judging.malibu.score_table import NEEDED
+from parley.judging.malibu.yardstick_report import quality
+
+NOT_QUALITY = "within the margin, but not called alike: the judges were not shown to tell good from flawed answers"
+MARGIN = 0.1
+"""Points of the scale, or in pairs wins minus losses per comparison: a smaller difference counts as none."""
+# A mean near 0 is not enough: with +1.5 points on ten bases and -1.5 on ten, 40 of 40 simulated runs would be called
+# alike within ±0.5. The price is that sampled designs have almost no chance to show "alike" at the default margin.
+# Silent ballots do: in simulated runs with an SD of 0.05 between bases "alike" is said in all, at ±1.5 in none, and at
+# an SD that is just the limit, 0.2, in 2 to 5%, as the upper limit is one of 95%
+# (`python -m benchmarks.calibration --adversarial --only "silent, alike"`).
+SPREAD = 2.0
+"""In margins: for "alike", the SD of effects between bases must be shown to be smaller."""
+ENOUGH_FOR_ALIKE = 29
+"""With this many clusters, a kind that is one in ten is missing from fewer than 5% of samples: 0.9²⁹ = 0.047."""
+NEARLY_ALL, FIRST_PLACE = 0.95, 0.9
+ENOUGH = 10
+"""Fewer verdicts than this may well be alike by chance."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blockers:
+    """Why a model's questions have no answer, in sentences; "" where they do (see `blockers`).
+
+    Args:
+        quality: Why its scores are not known to measure quality.
+        scores: Why nothing is said about scores (phase 1).
+        preferences: Why nothing is said about preferences (phase 2).
+    """
+
+    quality: str = ""
+    scores: str = ""
+    preferences: str = ""
+
+    def of(self, measure: str) -> str:
+        """What leaves a measure without an answer."""
+        # Log-odds are averaged over both orders, and are no ties: neither place nor ties leave them without an answer.
+        return {SCORE: self.scores, WINS: self.preferences, ODDS: ""}[measure]
+
+
+def planned_lines(data: PanelData, margin: float, unequal: Sequence[Line] = ()) -> list[Line]:
+    """The planned contrasts of each model by each measure, each corrected in its family, with its verdict.
+
+    Args:
+        data: The verdicts.
+        margin: Points of the scale, or wins minus losses per comparison, within which identities count as alike.
+        unequal: The contrasts whose ballots were unread unequally (`unread`).
+    """
+    return with_verdicts(data, withheld(estimates(data, margin), unequal), dict.fromkeys(data.models, Blockers()))
+
+
+def with_verdicts(data: PanelData, lines: Iterable[Line], blocked: Mapping[str, Blockers]) -> list[Line]:
+    """The planned contrasts with their verdicts.
+
+    Args:
+        data: The verdicts.
+        lines: What `estimates` returned, without the numbers of those that have no answer (`withheld`).
+        blocked: What leaves questions without an answer, by model.
+    """
+    judges = _differing_judges(data)
+    return [
+        decided(
+            line,
+            evidence(
+                line,
+                blocked[line.about["model"]],
+                judges=judges.get(model_and_contrast(line), "") if line.measure == SCORE else "",
+                silent=data.read_silently(line.about["model"]),
+            ),
+        )
+        for line in lines
+    ]
+
+
+def evidence(line: Line, blocked: Blockers, *, judges: str = "", silent: bool = False) -> Evidence:
+    """What is known about a contrast.
+
+    Args:
+        line: As `corrected_effects` returns it.
+        blocked: What leaves its model's questions without an answer.
+        judges: Those who were shown to differ on it.
+        silent: Whether scores come from silent ballots, where the test of differences between bases has no veto.
+    """
+    if not line.clusters:
+        return Evidence(note=line.note)
+    tests = line.tests or 1
+    # A silent ballot has hardly any noise, so the test finds that bases differ by hundredths of a point, and "alike"
+    # would never be said. There the upper limit of the spread decides alone; see SPREAD for what it lets through.
+    spread = Spread(
+        p=math.nan if silent else line.also["p_bases_adjusted"],
+        high=line.also["base_sd_high"],
+        limit=SPREAD * line.margin,
+        enough=ENOUGH_FOR_ALIKE,
+    )
+    return Evidence(
+        p=line.also["p_flips_adjusted"],
+        p_second=line.also["t_p_adjusted"],
+        p_alike=line.also["p_alike_adjusted"],
+        margin=line.margin,
+        spread=spread,
+        clusters=line.clusters,
+        tests=tests,
+        needed=clusters_to_reject(ALPHA, tests),
+        judges=judges,
+        blocked=blocked.of(line.measure),
+        not_alike=NOT_QUALITY if blocked.quality else "",
+        note=line.note,
+    )
+
+
+def _differing_judges(data: PanelData) -> dict[tuple[str, Contrast | None], str]:
+    """By model and contrast of scores: who was shown to differ on it, the panel's judges or their models."""
+    return {
+        model_and_contrast(line): f"the {line.about['by']}s"
+        for model in data.models
+        for family, contrasts in families(data, model).items()
+        for line in reversed(differing(judged_in_family(data, model, family, contrasts)))
+        if line.about["model"] == model
+    }
+
+
+def blockers(
+    data: PanelData, planned: Sequence[Line], places: Sequence[Line], yardstick: Sequence[Line]
+) -> dict[str, Blockers]:
+    """What blocks each model's questions.
+
+    Args:
+        data: The verdicts.
+        planned: The planned lines.
+        places: The lines of `position_lines`.
+        yardstick: The lines on whether judges tell good answers from flawed ones.
+    """
+    found, unit = {}, data.cluster_noun
+    for model in data.models:
+        own, first, graded = (
+            [line for line in lines if line.about["model"] == model] for lines in (planned, places, yardstick)
+        )
+        clusters = {
+            measure: max((line.clusters or 0 for line in own if line.measure == measure), default=0)
+            for measure in (SCORE, WINS)
+        }
+        found[model] = Blockers(
+            quality=quality(graded),
+            scores=_few(clusters[SCORE], unit, "scores") or _constant(data.scores[data.scores["model"] == model]),
+            preferences=_few(clusters[WINS], unit, "preferences") or _place(first_place(first)) or _ties(data, model),
+        )
+    return found
+
+
+def _few(clusters: int, unit: str, what: str) -> str:
+    if not clusters or clusters >= NEEDED:
+        return ""
+    return (
+        f"No verdict on {what}: {plural(clusters, unit)} cannot show a difference between labels, whatever its size; "
+        f"a test needs at least {NEEDED}."
+    )
+
+
+def _constant(scores: pd.DataFrame) -> str:
+    """A panel that gives the same score on a metric to nearly everything."""
+    known = scores[scores["value"].notna()]
+    if known["unit"].nunique() < ENOUGH:
+        return ""
+    counts = known.groupby("metric", observed=True)["value"].agg(lambda values: values.round(6).value_counts().iloc[0])
+    share = counts.sum() / len(known)
+    if share < NEARLY_ALL:
+        return ""
+    return (
+        f"No verdict on scores: {share:.0%} of them are the same, and such scores are equal for "
+        "all labels whether or not the judges are fair."
+    )
+
+
+def _place(line: Line | None) -> str:
+    for rate, place in ((line.estimate, "first"), (1 - line.estimate, "second")) if line else ():
+        if line and line.n >= ENOUGH and rate > FIRST_PLACE:
+            return (
+                f"No verdict on preferences: the candidate shown {place} won {rate:.1%} of "
+                f"{plural(line.n, 'decided comparison')}, whatever its label."
+            )
+    return ""
+
+
+def _ties(data: PanelData, model: str) -> str:
+    units = data.preferences[(data.preferences["model"] == model) & data.preferences["choice"].notna()]
+    share = float((units["choice"] == "tie").mean()) if len(units) >= ENOUGH else 0.0
+    return "" if share < NEARLY_ALL else f"No verdict on preferences: {share:.0%} of comparisons were called a tie."
+
+
+def withheld(lines: Iterable[Line], unequal: Sequence[Line]) -> list[Line]:
+    """Lines without intervals and p-values where ballots are unread unequally: they have no answer (`unread`).
+
+    Args:
+        lines: Lines about contrasts, or about whole categories: those have none if one of its contrasts has none.
+        unequal: The contrasts without a verdict; their notes say why.
+    """
+    return [
+        replace(line, note=why, also=_described(line.also), **UNKNOWN) if (why := _reason(line, unequal)) else line
+        for line in lines
+    ]
+
+
+UNKNOWN: dict[str, Any] = {**dict.fromkeys(("low", "high", "p", "p_adjusted"), math.nan), "simultaneous": None}
+
+
+def _inferred(name: str) -> bool:
+    """Whether a number is part of an interval or a test."""
+    return name in ("p", "t_p") or name.startswith(("p_", "t_p_")) or name.endswith(("low", "high", "_p"))
+
+
+def _described(also: Mapping[str, float]) -> dict[str, float]:
+    return {name: math.nan if _inferred(name) else value for name, value in also.items()}
+
+
+def _reason(line: Line, unequal: Sequence[Line]) -> str:
+    for unread in unequal:
+        same = line.contrast == unread.contrast if line.contrast else line.about["category"] == unread.about["category"]
+        models = unread.about["model"], ALL_MODELS
+        if same and line.about.get("phase", 1) == unread.about["phase"] and line.about["model"] in models:
+            return unread.note
+    return ""
