@@ -4,7 +4,8 @@
         call(f"{url}/200/v1")         # every chat completion is answered after 200 ms
 
 It runs in its own process and does as little as possible (no framework, no JSON parsing), so that it is not the
-bottleneck. A request with a schema is a referee's, and gets a report. `counted` returns the counts so far.
+bottleneck. A request with a schema is a referee's, and gets a report; one for log-probabilities is a silent ballot, and
+gets a digit with twenty alternatives. `counted` returns the counts so far.
 Not a command of its own.
 """
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import random
 import re
 import subprocess
@@ -30,6 +32,8 @@ _USAGE = {"prompt_tokens": 100, "completion_tokens": 120, "total_tokens": 220}
 _CHOICE = {"index": 0, "message": {"role": "assistant", "content": _MARK}, "finish_reason": "stop"}
 _HEAD = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1_700_000_000, "model": "bench"}
 _BEFORE, _AFTER = json.dumps({**_HEAD, "choices": [_CHOICE], "usage": _USAGE}).split(_MARK)
+_TOKENS = (*"123456789", *(f" {digit}" for digit in range(1, 8)), "The", "I", "**", "Score")
+"""The alternatives of a ballot's token, the most probable first: a chat model's, asked for one number."""
 
 
 def report(body: bytes) -> str:
@@ -38,6 +42,22 @@ def report(body: bytes) -> str:
     scores = {name: random.randrange(8) for name in names}
     order = sorted(names, key=lambda name: -scores[name])
     return json.dumps({"scores": scores, "ranks": {name: order.index(name) + 1 for name in names}})
+
+
+def ballot() -> str:
+    """The completion of a silent ballot."""
+    weights = [random.random() ** 3 / 4**rank for rank in range(len(_TOKENS))]
+    ranked = sorted(zip(weights, _TOKENS, strict=True), reverse=True)
+    tops = [
+        {"token": token, "logprob": math.log(weight / sum(weights)), "bytes": list(token.encode())}
+        for weight, token in ranked
+    ]
+    choice = {
+        **_CHOICE,
+        "message": {"role": "assistant", "content": tops[0]["token"]},
+        "logprobs": {"content": [{**tops[0], "top_logprobs": tops}]},
+    }
+    return json.dumps({**_HEAD, "choices": [choice], "usage": {**_USAGE, "completion_tokens": 1}})
 
 
 class ServerState:
@@ -74,8 +94,11 @@ class Connection(asyncio.Protocol):
             self.write(json.dumps({"requests": state.requests, "bytes": state.bytes}))
         else:
             state.requests, state.bytes = state.requests + 1, state.bytes + len(body)
-            said = report(body) if b'"response_format"' in body else reply()
-            text = _BEFORE + json.dumps(said)[1:-1] + _AFTER
+            if b'"logprobs":true' in body:
+                text = ballot()
+            else:
+                said = report(body) if b'"response_format"' in body else reply()
+                text = _BEFORE + json.dumps(said)[1:-1] + _AFTER
             self.loop.call_later(int(latency[1]) / 1000, self.write, text)
 
     def write(self, text: str) -> None:

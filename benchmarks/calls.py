@@ -1,0 +1,187 @@
+"""CPU per call over HTTP, Parley compared with raw aiohttp: statements, silent ballots and debates of RLDF.
+
+    python -m benchmarks.calls                        # five alternations of everything
+    python -m benchmarks.calls --only ballots         # one kind: statements, ballots, rldf or speed
+    python -m benchmarks.calls --only ballots --profile calls.prof
+
+Run from the repository's root. Both sides run in this process in turn, and every figure is a ratio of neighbours, so
+that what else the machine does changes it little. CPU is this process's; the server has its own. Raw aiohttp sends the
+same prompts and stores nothing; Parley's side is a complete run with every call in its run file, RLDF's with the reply
+cache too. `speed` is wall time: one round at 128 concurrent conversations, answered after 200 ms.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import cProfile
+import json
+import math
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import aiohttp
+from pydantic import BaseModel
+
+from benchmarks.panel import PERSONAS
+from benchmarks.peers import parley, raw
+from benchmarks.peers.common import Case, Instant, RunCase, measured
+from benchmarks.rldf import CALLS, ROLES, ROUNDS, bare
+from benchmarks.server import server
+from benchmarks.workload import ABOUT, NAMES, median
+from parley.agents import Debate, Models
+from parley.agents.ballots import SilentBallot
+from parley.judging import Outcome, Unit
+from parley.runs.job import Job
+from parley.runs.options import Options
+
+CPU_TARGET, SPEED_TARGET = 1.6, 0.9
+CONCURRENT = 64
+COMPACT = json.JSONEncoder(separators=(",", ":")).encode
+QUESTION = (
+    "A neighbour asked how to lower the heating bill of an old house, and got this answer: seal the windows first, "
+    "since draughts cost more than walls; turn the boiler down; ask the city for its grant. How good is this "
+    "answer, from 1 to 9, where 1 is useless and 9 could not be better? Reply with one number. Case {n}."
+)
+
+
+class BallotsConfig(BaseModel):
+    units: int
+    model: str
+
+
+class Ballots:
+    """Every persona casts one silent ballot a unit."""
+
+    name: ClassVar[str] = "ballots"
+    Config: ClassVar[type[BaseModel]] = BallotsConfig
+
+    def __init__(self, config: BallotsConfig) -> None:
+        self.config = config
+
+    def models(self) -> list[str]:
+        return [self.config.model]
+
+    def prompts(self) -> Mapping[str, str]:
+        return {"question": QUESTION}
+
+    def sources(self) -> Mapping[str, str]:
+        return {}
+
+    def plan(self) -> Iterator[Unit]:
+        return (Unit(f"ballots/{n}", {"n": n}) for n in range(self.config.units))
+
+    async def run(self, unit: Unit, models: Models) -> Outcome:
+        ballot = SilentBallot(question=QUESTION.format(n=unit.facets["n"]), metric="Overall")
+        debate = Debate(PERSONAS, model=models[self.config.model], rounds=0, ballots=[ballot], models=models)
+        return Outcome(await debate.converse(None))
+
+
+async def run_job(case: Case, study: str, config: Mapping[str, Any], *, cache: bool) -> None:
+    options = {"out": f"{case.folder}/run.sqlite", "concurrency": CONCURRENT, "cache": cache, "executor": "asyncio"}
+    model = f"server/bench?base_url={case.url}&max_connections={CONCURRENT}"
+    result = await Job.make(study, {**config, "model": model}, Options.model_validate(options)).execute()
+    assert result.complete, result
+
+
+async def parley_ballots(case: Case) -> None:
+    await run_job(case, "benchmarks.calls:Ballots", {"units": case.conversations}, cache=False)
+
+
+async def raw_ballots(case: Case) -> None:
+    """The same ballots in a plain loop: the score is the mean over the digits."""
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
+        units = iter(range(case.conversations))
+
+        async def cast(about: str, question: str) -> float:
+            messages = [{"role": "system", "content": about}, {"role": "user", "content": question}]
+            # As ours, byte by byte, since the server looks for `"logprobs":true`.
+            body = {"model": "bench", "messages": messages, "max_tokens": 1, "temperature": 0.0, "top_logprobs": 20}
+            data = aiohttp.JsonPayload({**body, "logprobs": True}, dumps=COMPACT)
+            async with session.post(f"{case.url}/chat/completions", data=data) as response:
+                answer = await response.json()
+            tops = answer["choices"][0]["logprobs"]["content"][0]["top_logprobs"]
+            shares = [(int(top["token"]), math.exp(top["logprob"])) for top in tops if top["token"].strip().isdigit()]
+            return sum(number * share for number, share in shares) / sum(share for _, share in shares)
+
+        async def work() -> None:
+            for n in units:
+                await asyncio.gather(*(cast(about, QUESTION.format(n=n)) for about in ABOUT.values()))
+
+        await asyncio.gather(*(work() for _ in range(CONCURRENT)))
+
+
+async def parley_rldf(case: Case) -> None:
+    topics = Path(case.folder) / "topics.txt"
+    topics.write_text("".join(f"Is plan number {n} good for the town?\n" for n in range(case.conversations)))
+    os.environ["PARLEY_HOME"] = f"{case.folder}/home"
+    config = {"topics": case.conversations, "topics_from": str(topics), "roles": ROLES, "rounds": ROUNDS}
+    await run_job(case, "rldf", {**config, "design": "paper", "check": False}, cache=True)
+
+
+async def raw_rldf(case: Case) -> None:
+    await bare(str(case.url), case.conversations * CALLS, CONCURRENT)
+
+
+KINDS: dict[str, tuple[RunCase, RunCase, dict[str, int], int]] = {
+    "statements": (raw.run_case, parley.run_case, {"conversations": 128, "rounds": 2, "latency": 50}, len(NAMES) * 2),
+    "ballots": (raw_ballots, parley_ballots, {"conversations": 400, "rounds": 1, "latency": 20}, len(NAMES)),
+    "rldf": (raw_rldf, parley_rldf, {"conversations": 64, "rounds": 1, "latency": 20}, CALLS),
+    "speed": (raw.run_case, parley.run_case, {"conversations": 128, "rounds": 1, "latency": 200}, len(NAMES)),
+}
+"""Raw aiohttp, Parley, the size, and the calls of one conversation."""
+
+
+def measure(run: RunCase, url: str, sizes: Mapping[str, int]) -> dict[str, float]:
+    with tempfile.TemporaryDirectory() as folder:
+        address = f"{url}/{sizes['latency']}/v1"
+        case = Case(
+            url=address, conversations=sizes["conversations"], rounds=sizes["rounds"], folder=folder, instant=Instant(),
+            at_once=sizes["conversations"],
+        )  # fmt: skip
+        return measured(run, case)
+
+
+def compare(kind: str, url: str, repeats: int) -> None:
+    """Prints each alternation of the two sides, and the medians."""
+    plain, ours, sizes, calls = KINDS[kind]
+    key = "wall" if kind == "speed" else "cpu"
+    count = sizes["conversations"] * calls
+    for run in (plain, ours):  # what is loaded on first use
+        measure(run, url, {**sizes, "conversations": 8})
+    pairs = [tuple(1e3 * measure(run, url, sizes)[key] / count for run in (plain, ours)) for _ in range(repeats)]
+    ratios = [theirs / mine if kind == "speed" else mine / theirs for theirs, mine in pairs]
+    what = f"of raw's speed (target {SPEED_TARGET})" if kind == "speed" else f"times raw's CPU (target {CPU_TARGET})"
+    print(f"{kind}: {median(ratios):.2f} {what}  [{', '.join(f'{ratio:.2f}' for ratio in ratios)}]")
+    for name, values in zip(("raw", "Parley"), zip(*pairs, strict=True), strict=True):
+        print(f"  {name:7}{median(values):.3f} ms {key} a call  [{', '.join(f'{value:.3f}' for value in values)}]")
+
+
+def profile(kind: str, url: str, path: str) -> None:
+    """A profile of Parley's side."""
+    _, ours, sizes, _ = KINDS[kind]
+    measure(ours, url, {**sizes, "conversations": 8})
+    with cProfile.Profile() as profiler:
+        measure(ours, url, sizes)
+    profiler.dump_stats(path)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--only", choices=KINDS, nargs="+", default=[*KINDS])
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--profile", metavar="FILE", help="write a profile of Parley's side instead")
+    arguments = parser.parse_args()
+    with server() as url:
+        for kind in arguments.only:
+            if arguments.profile:
+                profile(kind, url, arguments.profile)
+            else:
+                compare(kind, url, arguments.repeats)
+
+
+if __name__ == "__main__":
+    main()
