@@ -18,6 +18,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Self
 
 from autogen_core import CancellationToken
@@ -48,6 +49,8 @@ MOST_IN_DOUBT = 0.05
 """Points by which numbers that a server does not list may move a score: half of the smallest margin. Models in this
 process list all numbers; servers list 20 tokens, which is enough where nearly all of the probability is on the scale.
 """
+LONGEST_KEPT = 32
+"""Bytes of a token of which it is kept which answer it is."""
 _BLANKS = " \t\r\nĠ▁"
 _EMPHASIS = str.maketrans("", "", "\"'`*_“”‘’")
 _LABEL = re.compile(r"(?:(?:final|overall)\s+)?(?:score|rating|answer)\s*[:=]\s*", re.IGNORECASE)
@@ -86,6 +89,11 @@ class SilentBallot(BaseModel):
     def answers(self) -> tuple[str, ...]:
         """Everything that may be answered."""
         return self.choices or tuple(map(str, range(self.low, self.high + 1)))
+
+    @property
+    def form(self) -> tuple[str, tuple[str, ...], int | None]:
+        """What decides which answer a text is: the metric, the answers, and the highest score of a scale."""
+        return self.metric, self.answers, None if self.choices else self.high
 
     @property
     def asked(self) -> str:
@@ -201,10 +209,11 @@ def _doubt(probabilities: Mapping[str, float], token: ChatCompletionTokenLogprob
 
 def read_answers(token: ChatCompletionTokenLogprob, ballot: SilentBallot) -> dict[str, float]:
     """The probability of each answer at a token, whatever spaces, quotes or asterisks are around it."""
-    probabilities = dict.fromkeys(ballot.answers, 0.0)
+    probabilities, form = dict.fromkeys(ballot.answers, 0.0), ballot.form
     for top in token.top_logprobs or []:
-        answer = read_answer(bytes(top.bytes or []).decode("utf-8", "replace"), ballot)
-        if answer is not None:
+        spelled = bytes(top.bytes or ())
+        read = _answer_spelled if len(spelled) <= LONGEST_KEPT else _answer_spelled.__wrapped__
+        if (answer := read(spelled, *form)) is not None:
             probabilities[answer] += math.exp(top.logprob)
     return probabilities
 
@@ -215,17 +224,26 @@ def read_answer(text: str, ballot: SilentBallot) -> str | None:
     Full-width letters and every script's digits are the same answers as ours. Signs that would change the number, as in
     "<7", "-7", ".7" and "7½", are left where they are.
     """
+    return _answer_in(text, *ballot.form)
+
+
+@lru_cache(maxsize=4096)  # servers list the same twenty tokens for every ballot
+def _answer_spelled(token: bytes, metric: str, answers: tuple[str, ...], high: int | None) -> str | None:
+    return _answer_in(token.decode("utf-8", "replace"), metric, answers, high)
+
+
+def _answer_in(text: str, metric: str, answers: tuple[str, ...], high: int | None) -> str | None:
     if not text.isascii():
         text = "".join(str(unicodedata.decimal(sign, sign)) for sign in unicodedata.normalize("NFKC", text))
     text = text.translate(_EMPHASIS).strip()
-    text = text[label.end() :] if (label := _LABEL.match(text)) else text.removeprefix(f"{ballot.metric}:").lstrip()
+    text = text[label.end() :] if (label := _LABEL.match(text)) else text.removeprefix(f"{metric}:").lstrip()
     text = text.removesuffix(".")
-    if not ballot.choices:
-        text = re.sub(rf"\s*(?:/|out of)\s*{ballot.high}\Z", "", text)
+    if high is not None:
+        text = re.sub(rf"\s*(?:/|out of)\s*{high}\Z", "", text)
     if text.startswith("<") and text.endswith(">"):
         text = text[1:-1]
     text = text.removeprefix("(").removeprefix("[").removesuffix(")").removesuffix("]").strip()
-    return text if text in ballot.answers else None
+    return text if text in answers else None
 
 
 def _reading(ballot: SilentBallot, shares: Mapping[str, float]) -> BallotReading:

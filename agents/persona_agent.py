@@ -212,7 +212,9 @@ class PersonaAgent(BaseChatAgent):
         """
         prompt = self._prompt([UserMessage(content=ballot.question, source=NARRATOR)])
         reply = await cast(ballot, self.client, prompt, self.options, token)
-        said = TextMessage(content=reply.raw, source=self._name, models_usage=reply.usage, metadata={})
+        said = TextMessage(
+            id=new_message_id(), content=reply.raw, source=self._name, models_usage=reply.usage, metadata={}
+        )
         return self._spoken(said, reply)
 
     def _prompt(self, history: Sequence[LLMMessage]) -> list[LLMMessage]:

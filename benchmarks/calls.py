@@ -21,7 +21,7 @@ import os
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import aiohttp
 from pydantic import BaseModel
@@ -34,7 +34,7 @@ from benchmarks.server import server
 from benchmarks.workload import ABOUT, NAMES, median
 from parley.agents import Debate, Models
 from parley.agents.ballots import SilentBallot
-from parley.judging import Outcome, Unit
+from parley.judging import Outcome, Study, Unit
 from parley.runs.job import Job
 from parley.runs.options import Options
 
@@ -53,23 +53,17 @@ class BallotsConfig(BaseModel):
     model: str
 
 
-class Ballots:
+class Ballots(Study):
     """Every persona casts one silent ballot a unit."""
 
-    name: ClassVar[str] = "ballots"
-    Config: ClassVar[type[BaseModel]] = BallotsConfig
+    name = "ballots"
+    Config = BallotsConfig
 
     def __init__(self, config: BallotsConfig) -> None:
-        self.config = config
-
-    def models(self) -> list[str]:
-        return [self.config.model]
+        self.config: BallotsConfig = config
 
     def prompts(self) -> Mapping[str, str]:
         return {"question": QUESTION}
-
-    def sources(self) -> Mapping[str, str]:
-        return {}
 
     def plan(self) -> Iterator[Unit]:
         return (Unit(f"ballots/{n}", {"n": n}) for n in range(self.config.units))

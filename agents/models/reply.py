@@ -6,6 +6,8 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import replace
+from functools import lru_cache
+from itertools import chain
 from typing import Any, Self
 
 from autogen_core import FunctionCall
@@ -120,12 +122,17 @@ def stored_reply(text: str) -> Reply:
     return reply
 
 
-def secrets(key: str) -> list[str]:
+def secrets(key: str) -> tuple[str, ...]:
     """What is redacted: the API key, and what Anthropic's SDK sends with it from ANTHROPIC_CUSTOM_HEADERS."""
-    headers = (line.partition(":") for line in os.environ.get("ANTHROPIC_CUSTOM_HEADERS", "").splitlines())
+    return _secrets(key, os.environ.get("ANTHROPIC_CUSTOM_HEADERS", ""))
+
+
+@lru_cache
+def _secrets(key: str, custom_headers: str) -> tuple[str, ...]:
+    headers = (line.partition(":") for line in custom_headers.splitlines())
     values = [value.strip() for name, _, value in headers if not name.strip().lower().startswith(NO_SECRETS)]
     tokens = (value.rpartition(" ")[2] for value in values)  # "Bearer TOKEN": a server may echo either
-    return [secret for secret in (key, *values, *tokens) if len(secret) >= MIN_KEY_LENGTH]
+    return tuple(secret for secret in (key, *values, *tokens) if len(secret) >= MIN_KEY_LENGTH)
 
 
 def redact(text: str, key: str) -> str:
@@ -193,7 +200,7 @@ def _usable(token: ChatCompletionTokenLogprob) -> ChatCompletionTokenLogprob:
     if (
         not all(type(number) in (float, int) and number < 1 for number in numbers)
         or max(math.exp(numbers[0]), math.fsum(map(math.exp, numbers[1:]))) > MOST_PROBABILITY
-        or not all(map(_are_bytes, (top.bytes for top in tops)))
+        or not _are_bytes([top.bytes for top in tops if top.bytes is not None])
     ):
         return token.model_copy(update={"logprob": LEAST_LOGPROB, "top_logprobs": []})
     if min(numbers) >= LEAST_LOGPROB:
@@ -202,9 +209,12 @@ def _usable(token: ChatCompletionTokenLogprob) -> ChatCompletionTokenLogprob:
     return token.model_copy(update={"logprob": max(token.logprob, LEAST_LOGPROB), "top_logprobs": lifted})
 
 
-def _are_bytes(given: Any) -> bool:
-    """Whether a token's bytes are bytes, or not given."""
-    return given is None or (isinstance(given, list) and all(type(byte) is int and 0 <= byte < 256 for byte in given))
+def _are_bytes(given: list[Any]) -> bool:
+    """Whether what tokens have as their bytes are bytes."""
+    if not all(isinstance(part, list) for part in given):
+        return False
+    together = list(chain.from_iterable(given))
+    return set(map(type, together)) <= {int} and min(together, default=0) >= 0 and max(together, default=0) < 256
 
 
 def _token_count(count: Any) -> int:

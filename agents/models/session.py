@@ -81,7 +81,7 @@ class Budget:
 
     @property
     def limited(self) -> bool:
-        return any(limit is not None for limit in (self.max_calls, self.max_tokens, self.max_cost))
+        return (self.max_calls, self.max_tokens, self.max_cost) != (None, None, None)
 
     def refuse_if_spent(self) -> None:
         """Raise `BudgetSpent` if a limit is reached."""

@@ -291,8 +291,10 @@ def read_logprobs(entries: Sequence[dict[str, Any]] | None) -> list[ChatCompleti
 
 
 def _number(value: Any) -> float:
+    if type(value) is float:
+        return value
     with suppress(OverflowError):  # JSON's integers have no limit
-        return float(value) if type(value) in (int, float) else math.nan
+        return float(value) if type(value) is int else math.nan
     return math.nan
 
 
