@@ -219,7 +219,7 @@ class Client(ModelTraits, ChatCompletionClient):
         current: Session | None,
         on_text: OnText | None,
     ) -> Reply:
-        """The server's reply: counted, throttled, requested again where that may help, and recorded.
+        """The server's reply, requested again where that may help.
 
         Args:
             request: what to send; `for_wire` makes it what the model accepts.
@@ -227,22 +227,40 @@ class Client(ModelTraits, ChatCompletionClient):
             current: the unit, with its budget, and what sends its requests in a rehearsal.
             on_text: gets the chunks of a streamed reply; None for a reply that comes whole.
         """
-        budget, sender, order = (None, None, 0) if current is None else (current.budget, current.sender, current.order)
-        sent, attempt, began = self.for_wire(request), 0, time.perf_counter()
+        sent, attempt, began = self.for_wire(request), 1, time.perf_counter()
         while True:
-            attempt += 1
-            estimate = self._estimate(sent, prompt) if budget is not None and budget.limited else Estimate(0, 0.0)
-            if budget is not None:
-                await budget.take_call(estimate)
-            try:
-                if not self.throttle.take():
-                    await self.throttle.enter(order)
-            except BaseException:
-                if budget is not None:
-                    budget.release(estimate)
-                raise
             stream = None if on_text is None else ReplyStream(self.arriving(), on_text, self._key)
-            started, latency, delay = time.perf_counter(), None, 0.0
+            try:
+                reply = await self._attempt(sent, prompt, current, stream, attempt)
+            except ModelError as error:
+                if stream is not None and stream.began:
+                    raise
+                await asyncio.sleep(self.retries.delay(error, attempt, began))
+                attempt += 1
+                continue
+            # If only this cut reply shows that the model thinks within its answer's limit, it is asked with more room.
+            wider = self.for_wire(request) if reply.cut and reply.thinks and stream is None else sent
+            if wider.options == sent.options:
+                return reply
+            sent, attempt = wider, 1
+
+    async def _attempt(
+        self,
+        sent: Request,
+        prompt: tuple[PromptMessage, ...],
+        current: Session | None,
+        stream: ReplyStream | None,
+        attempt: int,
+    ) -> Reply:
+        """One request: counted, throttled, sent and recorded."""
+        budget, sender, order = (None, None, 0) if current is None else (current.budget, current.sender, current.order)
+        estimate = self._estimate(sent, prompt) if budget is not None and budget.limited else Estimate(0, 0.0)
+        if budget is not None:
+            await budget.take_call(estimate)
+        try:
+            if not self.throttle.take():
+                await self.throttle.enter(order)
+            started, latency = time.perf_counter(), None
             try:
                 if sender is not None:
                     reply = await sender(self, sent)
@@ -252,36 +270,41 @@ class Client(ModelTraits, ChatCompletionClient):
                     reply = await self.send(sent)
                 latency = time.perf_counter() - started
             except BaseException as error:
-                billed = error.billed if isinstance(error, ModelError) else None
-                if stream is not None and stream.began:  # what arrived is billed, even if the rest is lost
-                    billed = redact_reply(stream.so_far(prompt), self._key)
-                if billed is not None:
-                    self._record(billed, prompt, current, time.perf_counter() - started, attempt)
-                elif budget is not None and isinstance(error, ModelError):
-                    budget.give_call_back()
-                if not isinstance(error, ModelError) or (stream is not None and stream.began):
-                    raise
-                if isinstance(error, RateLimited):
-                    # A longer pause is not waited out: the call fails, and so do the others, each at once.
-                    pause = error.retry_after or 0.0
-                    self.throttle.slow_down(pause if pause <= MAX_WAIT_SECONDS else 0.0)
-                delay = self.retries.delay(error, attempt, began)
+                self._count_failure(error, prompt, current, stream, time.perf_counter() - started, attempt)
+                raise
             finally:
                 self.throttle.leave(succeeded=latency is not None)
-                if budget is not None:
-                    budget.release(estimate)
-            if latency is None:
-                await asyncio.sleep(delay)
-                continue
-            self.retries.reached = True
-            reply = redact_reply(reply, self._key)
-            self._record(reply, prompt, current, latency, attempt)
-            self.thinks = self.thinks or reply.thinks
-            # If only this cut reply shows that the model thinks within its answer's limit, it is asked with more room.
-            wider = self.for_wire(request) if reply.cut and reply.thinks and stream is None else sent
-            if wider.options == sent.options:
-                return reply
-            sent, attempt = wider, 0
+        finally:
+            if budget is not None:
+                budget.release(estimate)
+        self.retries.reached = True
+        reply = redact_reply(reply, self._key)
+        self._record(reply, prompt, current, latency, attempt)
+        self.thinks = self.thinks or reply.thinks
+        return reply
+
+    def _count_failure(
+        self,
+        error: BaseException,
+        prompt: tuple[PromptMessage, ...],
+        current: Session | None,
+        stream: ReplyStream | None,
+        seconds: float,
+        attempt: int,
+    ) -> None:
+        """Record what a failed request is billed for, and give its call back if that is nothing."""
+        began = stream is not None and stream.began
+        billed = error.billed if isinstance(error, ModelError) else None
+        if stream is not None and began:  # what arrived is billed, even if the rest is lost
+            billed = redact_reply(stream.so_far(prompt), self._key)
+        if billed is not None:
+            self._record(billed, prompt, current, seconds, attempt)
+        elif isinstance(error, ModelError) and current is not None and current.budget is not None:
+            current.budget.give_call_back()
+        if isinstance(error, RateLimited) and not began:
+            # A longer pause is not waited out: the call fails, and so do the others, each at once.
+            pause = error.retry_after or 0.0
+            self.throttle.slow_down(pause if pause <= MAX_WAIT_SECONDS else 0.0)
 
     def _estimate(self, request: Request, prompt: tuple[PromptMessage, ...]) -> Estimate:
         """What a request is expected to take: its prompt, and a reply as long as the longest so far."""
