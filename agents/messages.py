@@ -44,6 +44,8 @@ def typed_message(content: type[BaseModel]) -> type[StructuredMessage[Any]]:
 
 def as_read(message: BaseChatMessage) -> UserMessage:
     """A message as personas read it: a typed reply as it was written, where AutoGen gives its content as JSON."""
+    if type(message) is TextMessage:  # first, since `isinstance` with a class of pydantic's runs Python code
+        return UserMessage(content=message.content, source=message.source)
     if isinstance(message, StructuredMessage) and message.format_string is not None:
         return UserMessage(content=message.to_model_text(), source=message.source)
     return message.to_model_message()

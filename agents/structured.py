@@ -16,8 +16,8 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Annotated, Any, Generic, Literal, NamedTuple, Self, TypeVar, get_origin
 
 from autogen_core import CancellationToken
@@ -111,16 +111,15 @@ class TextReply(BaseModel):
         """
 
 
-@dataclass(frozen=True, slots=True)
-class StructuredReply(Generic[T]):
+class StructuredReply(NamedTuple, Generic[T]):
     """A reply, its text, and the value that was parsed from it."""
 
     value: T | None
     status: ParseStatus | None
     """None where no type was requested: the reply is plain text."""
     raw: str
-    usage: RequestUsage = field(default_factory=lambda: RequestUsage(0, 0))
-    expected: Mapping[str, float] = field(default_factory=dict)
+    usage: RequestUsage
+    expected: Mapping[str, float] = MappingProxyType({})
     """With `readout="expected"`: expected scores by field path ("A.Accuracy"), and for fields with a few choices the
     probability of each ("answer=B")."""
     thought: str = ""
@@ -292,7 +291,7 @@ def _typed_answer(client: Client, reply: Reply) -> StructuredReply[Any]:
     answer = answer_in(reply, typed=True)
     told_apart = answer.thought or reply.thinks
     if answer.cut and client.thinks and not told_apart and not _STARTS_WITH_JSON.match(answer.raw):
-        return replace(answer, raw="", thought=join_thoughts([answer.thought, answer.raw]))
+        return answer._replace(raw="", thought=join_thoughts([answer.thought, answer.raw]))
     return answer
 
 
@@ -351,7 +350,7 @@ async def structured_reply(
             value, problem = None, "it was refused" if refused else "it may not be complete"
         else:
             value, problem = parse(answer.raw, reply_type)
-        answer = replace(answer, value=value, usage=usage)
+        answer = answer._replace(value=value, usage=usage)
         # What a vendor marks as a refusal is one. Other refusals are not the form that was asked for, and are treated
         # like all that is not: they cannot be told apart in every language, and pressing only some models would move
         # their scores. A reply that was cut before it said anything would be cut again.
@@ -363,7 +362,7 @@ async def structured_reply(
     if problem:
         kept = first or answer
         refused = refused or looks_like_refusal(kept.raw)
-        return replace(kept, status="refused" if refused else "cut" if kept.cut or not ended else "unparsed")
+        return kept._replace(status="refused" if refused else "cut" if kept.cut or not ended else "unparsed")
     expected: dict[str, float] = {}
     if readout == "expected" and reply.logprobs and not plain_text:
         means = await expected_numbers(client, prompt, answer.raw, reply.logprobs, extra)
@@ -372,7 +371,7 @@ async def structured_reply(
         expected = {on_scale[path.lower()]: mean for path, mean in means.items() if path.lower() in on_scale}
         if choices := dict(_choices(schema)):
             expected |= expected_choices(answer.raw, reply.logprobs, choices)
-    return replace(answer, status="repaired" if first else "ok", expected=expected)
+    return answer._replace(status="repaired" if first else "ok", expected=expected)
 
 
 def _paths_to(high: int, schema: Mapping[str, Any], path: str = "") -> Iterator[str]:

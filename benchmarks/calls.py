@@ -29,9 +29,9 @@ from pydantic import BaseModel
 from benchmarks.panel import PERSONAS
 from benchmarks.peers import parley, raw
 from benchmarks.peers.common import Case, Instant, RunCase, measured
-from benchmarks.rldf import CALLS, ROLES, ROUNDS, bare
-from benchmarks.server import server
-from benchmarks.workload import ABOUT, NAMES, median
+from benchmarks.rldf import bare
+from benchmarks.server import counted, server
+from benchmarks.workload import ABOUT, median
 from parley.agents import Debate, Models
 from parley.agents.ballots import SilentBallot
 from parley.judging import Outcome, Study, Unit
@@ -112,21 +112,21 @@ async def parley_rldf(case: Case) -> None:
     topics = Path(case.folder) / "topics.txt"
     topics.write_text("".join(f"Is plan number {n} good for the town?\n" for n in range(case.conversations)))
     os.environ["PARLEY_HOME"] = f"{case.folder}/home"
-    config = {"topics": case.conversations, "topics_from": str(topics), "roles": ROLES, "rounds": ROUNDS}
-    await run_job(case, "rldf", {**config, "design": "paper", "check": False}, cache=True)
+    config = {"topics": case.conversations, "topics_from": str(topics), "check": False}
+    await run_job(case, "rldf", config, cache=True)
 
 
 async def raw_rldf(case: Case) -> None:
-    await bare(str(case.url), case.conversations * CALLS, CONCURRENT)
+    await bare(str(case.url), case.conversations * 100, CONCURRENT)
 
 
-KINDS: dict[str, tuple[RunCase, RunCase, dict[str, int], int]] = {
-    "statements": (raw.run_case, parley.run_case, {"conversations": 128, "rounds": 2, "latency": 50}, len(NAMES) * 2),
-    "ballots": (raw_ballots, parley_ballots, {"conversations": 400, "rounds": 1, "latency": 20}, len(NAMES)),
-    "rldf": (raw_rldf, parley_rldf, {"conversations": 64, "rounds": 1, "latency": 20}, CALLS),
-    "speed": (raw.run_case, parley.run_case, {"conversations": 128, "rounds": 1, "latency": 200}, len(NAMES)),
+KINDS: dict[str, tuple[RunCase, RunCase, dict[str, int]]] = {
+    "statements": (raw.run_case, parley.run_case, {"conversations": 128, "rounds": 2, "latency": 50}),
+    "ballots": (raw_ballots, parley_ballots, {"conversations": 400, "rounds": 1, "latency": 20}),
+    "rldf": (raw_rldf, parley_rldf, {"conversations": 8, "rounds": 1, "latency": 20}),
+    "speed": (raw.run_case, parley.run_case, {"conversations": 128, "rounds": 1, "latency": 200}),
 }
-"""Raw aiohttp, Parley, the size, and the calls of one conversation."""
+"""Raw aiohttp, Parley, and the size."""
 
 
 def measure(run: RunCase, url: str, sizes: Mapping[str, int]) -> dict[str, float]:
@@ -136,17 +136,22 @@ def measure(run: RunCase, url: str, sizes: Mapping[str, int]) -> dict[str, float
             url=address, conversations=sizes["conversations"], rounds=sizes["rounds"], folder=folder, instant=Instant(),
             at_once=sizes["conversations"],
         )  # fmt: skip
-        return measured(run, case)
+        before = counted(url)["requests"]
+        return {**measured(run, case), "calls": counted(url)["requests"] - before}
 
 
 def compare(kind: str, url: str, repeats: int) -> None:
     """Prints each alternation of the two sides, and the medians."""
-    plain, ours, sizes, calls = KINDS[kind]
+    plain, ours, sizes = KINDS[kind]
     key = "wall" if kind == "speed" else "cpu"
-    count = sizes["conversations"] * calls
+
+    def ms_a_call(run: RunCase) -> float:
+        figures = measure(run, url, sizes)
+        return 1e3 * figures[key] / figures["calls"]
+
     for run in (plain, ours):  # what is loaded on first use
-        measure(run, url, {**sizes, "conversations": 8})
-    pairs = [tuple(1e3 * measure(run, url, sizes)[key] / count for run in (plain, ours)) for _ in range(repeats)]
+        measure(run, url, {**sizes, "conversations": 4})
+    pairs = [(ms_a_call(plain), ms_a_call(ours)) for _ in range(repeats)]
     ratios = [theirs / mine if kind == "speed" else mine / theirs for theirs, mine in pairs]
     what = f"of raw's speed (target {SPEED_TARGET})" if kind == "speed" else f"times raw's CPU (target {CPU_TARGET})"
     print(f"{kind}: {median(ratios):.2f} {what}  [{', '.join(f'{ratio:.2f}' for ratio in ratios)}]")
@@ -156,7 +161,7 @@ def compare(kind: str, url: str, repeats: int) -> None:
 
 def profile(kind: str, url: str, path: str) -> None:
     """A profile of Parley's side."""
-    _, ours, sizes, _ = KINDS[kind]
+    _, ours, sizes = KINDS[kind]
     measure(ours, url, {**sizes, "conversations": 8})
     with cProfile.Profile() as profiler:
         measure(ours, url, sizes)

@@ -42,7 +42,8 @@ def breaks_role(text: str, topic: str) -> list[str]:
 
 def echoes(words: Words, instructions: Iterable[str], topic: str) -> str:
     """The first consecutive words that repeat the speaker's instructions; quoting the topic does not count."""
-    instructed = _all_ngrams(tuple(piece for instruction in instructions for piece in instruction.split(topic)))
+    pieces = (piece for instruction in instructions for piece in instruction.split(topic))
+    instructed = frozenset[tuple[str, ...]]().union(*map(_all_ngrams, pieces))
     return next((" ".join(ngram) for ngram in _ngrams(words, ECHO_WORDS) if ngram in instructed), "")
 
 
@@ -57,9 +58,9 @@ def words_of(text: str) -> Words:
     return _WORD.findall(text.replace("’", "'").lower())
 
 
-@lru_cache(maxsize=256)  # a speaker's instructions are the same in every debate, but for the topic
-def _all_ngrams(pieces: tuple[str, ...]) -> frozenset[tuple[str, ...]]:
-    return frozenset(ngram for piece in pieces for ngram in _ngrams(words_of(piece), ECHO_WORDS))
+@lru_cache(maxsize=1024)  # instructions are the same in every debate, but for the topic and the scores
+def _all_ngrams(piece: str) -> frozenset[tuple[str, ...]]:
+    return frozenset(_ngrams(words_of(piece), ECHO_WORDS))
 
 
 def _ngrams(words: Words, length: int) -> Iterator[tuple[str, ...]]:
