@@ -72,7 +72,42 @@ if TYPE_CHECKING:  # imported when first used: all of these load AutoGen, which 
     )
     from parley.base.tasks import gather_or_cancel
 else:
-    __getattr__, __dir__ = import_on_first_use(__name__)
+    __getattr__, __dir__ = import_on_first_use(
+        __name__,
+        {
+            "parley.agents.ballots": ("LOG_ODDS", "SilentBallot"),
+            "parley.agents.critique": ("Critique",),
+            "parley.agents.debate": ("Cue", "Debate", "everyone"),
+            "parley.agents.evaluation": ("Assessment", "Evaluator", "Unscored"),
+            "parley.agents.guests": ("TeamAgent",),
+            "parley.agents.models": (
+                "DEFAULT_MODEL",
+                "Budget",
+                "Client",
+                "Models",
+                "ReplyCache",
+                "Session",
+                "model",
+                "session",
+            ),
+            "parley.agents.persona_agent": ("PersonaAgent", "Placement"),
+            "parley.agents.recorded_team": ("RecordedTeam",),
+            "parley.agents.seats": ("ask",),
+            "parley.agents.self_debias_agent": ("SelfDebiasAgent", "require_next_token_probabilities"),
+            "parley.agents.speaking_order": ("Order", "round_robin", "shuffled", "simultaneous"),
+            "parley.agents.structured": (
+                "Readout",
+                "StructuredReply",
+                "TextReply",
+                "free_text",
+                "looks_like_refusal",
+                "parse",
+                "scale",
+                "structured_reply",
+            ),
+            "parley.base.tasks": ("gather_or_cancel",),
+        },
+    )
 
 __all__ = [
     "DEFAULT_MODEL",

@@ -24,7 +24,21 @@ if TYPE_CHECKING:  # imported when first used: these load AutoGen or pydantic, w
     from parley.runs.options import Options
     from parley.runs.recording import record, record_async
 else:
-    __getattr__, __dir__ = import_on_first_use(__name__)
+    __getattr__, __dir__ = import_on_first_use(
+        __name__,
+        {
+            "parley": ("agents", "judging", "runs"),
+            "parley.agents": ("Critique", "Debate", "Models", "Persona", "Transcript", "Turn", "ask"),
+            "parley.judging.stardtox": ("detox", "detox_async"),
+            "parley.reports.export.write": ("dataset",),
+            "parley.reports.frame_scores": ("bbq_scores", "squad_scores"),
+            "parley.reports.making": ("report",),
+            "parley.runs": ("frames",),
+            "parley.runs.job": ("run", "run_async"),
+            "parley.runs.options": ("Options",),
+            "parley.runs.recording": ("record", "record_async"),
+        },
+    )
 
 try:
     __version__ = version("parley-autogen")

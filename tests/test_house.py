@@ -261,7 +261,6 @@ def test_the_study_of_the_docs_runs(place: Path, parley: Callable[..., Any]) -> 
 
 @pytest.mark.parametrize("package", ["parley", "parley.agents", "parley.reports", "parley.runs"])
 def test_every_name_that_is_loaded_when_first_used_exists(package: str) -> None:
-    """`import_on_first_use` reads the names from the block for the type checker, so this tests how it reads them."""
     module = import_module(package)
     assert [name for name in module.__all__ if not hasattr(module, name)] == []
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):

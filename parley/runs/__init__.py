@@ -17,7 +17,13 @@ if TYPE_CHECKING:  # imported when first used: these load AutoGen, and what read
     from parley.runs import frames
     from parley.runs.engine import Engine, Result
 else:
-    __getattr__, __dir__ = import_on_first_use(__name__)
+    __getattr__, __dir__ = import_on_first_use(
+        __name__,
+        {
+            "parley.runs": ("frames",),
+            "parley.runs.engine": ("Engine", "Result"),
+        },
+    )
 
 __all__ = [
     "Engine",
