@@ -80,18 +80,11 @@ class Run(Command):
         job = Job.make(self.study, self._config, self._options)
         if self.dry_run:
             return dry_run(job)
-        writes = job.study.writes if self.to else ""
-        if (
-            self.to
-            and os.path.exists(self.to)
-            and any(os.path.exists(path) and os.path.samefile(path, self.to) for path in self._inputs(job))
-        ):
-            raise ConfigError(f"{self.to} is read or written by this run; choose another name with --to")
-        if self.to and writes:
-            refuse_overwriting(self.to, job.path, writes, force=self.force)
+        if self.to:
+            self._check_target(job, self.to)
         ended, result = execute(job, quiet=self.quiet)
         answer = how_it_ended(ended, result, hint=not self.report and not self.to)
-        if not self.as_json and (self.report or writes):  # how the run ended comes before what was made of it
+        if not self.as_json and (self.report or self.to):  # how the run ended comes before what was made of it
             for line in answer.lines:
                 print(visible(line))
             answer = replace(answer, lines=())
@@ -100,12 +93,22 @@ class Run(Command):
 
             print_report(job.path, self.study)
         # Where the file was removed meanwhile, that was reported.
-        if self.to and writes and ended.path == job.path and (not answer.status or job.path.exists()):
-            written = write(job.study, job.path)
-            save(written, self.to, job.path, force=self.force)
-            data, lines = {**answer.data, "to": self.to}, [f"{written.about}: {self.to}"]
-            return Answer(data, lines, answer.status or int(written.missing))
+        if self.to and ended.path == job.path and (not answer.status or job.path.exists()):
+            return self._write(job, self.to, answer)
         return answer
+
+    def _check_target(self, job: Job, target: Path) -> None:
+        """Raise `ConfigError` if what the run makes cannot be written to this file."""
+        if target.exists() and any(os.path.exists(path) and target.samefile(path) for path in self._inputs(job)):
+            raise ConfigError(f"{target} is read or written by this run; choose another name with --to")
+        refuse_overwriting(target, job.path, job.study.writes, force=self.force)
+
+    def _write(self, job: Job, target: Path, answer: Answer) -> Answer:
+        """The answer after what the run made was written to this file."""
+        written = write(job.study, job.path)
+        save(written, target, job.path, force=self.force)
+        data, lines = {**answer.data, "to": target}, [f"{written.about}: {target}"]
+        return Answer(data, lines, answer.status or int(written.missing))
 
     def _inputs(self, job: Job) -> Iterator[str]:
         """The run's file, its config, and every setting that may name a file."""
