@@ -57,7 +57,9 @@ CONTRASTS = (
 )
 
 
-def about_contrast(contrast: Contrast, data: PanelData, model: str, phase: int = 1, **about: str) -> dict[str, Any]:
+def about_contrast(
+    contrast: Contrast, data: PanelData, model: str, phase: int = 1, *, beside_others: bool = False, **about: str
+) -> dict[str, Any]:
     """What a line about a contrast of identities is about, as fields of the line.
 
     Args:
@@ -65,10 +67,11 @@ def about_contrast(contrast: Contrast, data: PanelData, model: str, phase: int =
         data: The verdicts.
         model: Who judged.
         phase: 1 for scores, 2 for pairs.
+        beside_others: Whether pairs of one side with third identities count, too.
         about: What else the line is about, such as its family.
     """
     several = len(data.models) > 1
-    alone = {"identity": (*contrast.first, *contrast.second)}
+    either = {"identity": (*contrast.first, *contrast.second)}
     return {
         "about": {"model": model, "phase": phase, **about, "category": contrast.category, **contrast.sides},
         "contrast": contrast,
@@ -76,7 +79,7 @@ def about_contrast(contrast: Contrast, data: PanelData, model: str, phase: int =
         "group": " · ".join(filter(None, (contrast.category, model if several else ""))),
         "units": {
             "phase": (str(phase),),
-            **(alone if phase == 1 else {"identity": contrast.first, "other": contrast.second}),
+            **(either if phase == 1 or beside_others else {"identity": contrast.first, "other": contrast.second}),
             **({"model": (model,)} if several else {}),
         },
         "cluster": data.cluster_noun,

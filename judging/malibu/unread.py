@@ -231,7 +231,7 @@ def unread_differences(data: PanelData) -> list[Line]:
             tested = [
                 replace(
                     tested_line(gaps),
-                    **about_contrast(contrast, data, str(model), int(phase), family=family),
+                    **about_contrast(contrast, data, str(model), int(phase), beside_others=not silent, family=family),
                     measure=measure,
                     also={
                         "first_share": shares[0],

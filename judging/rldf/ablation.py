@@ -38,6 +38,7 @@ from parley.judging.rldf.debates import (
     scores,
     statements,
     undecided_changes,
+    units_of,
 )
 
 TOGETHER = {frozenset({"mode", "teacher"}): "mode"}
@@ -124,8 +125,9 @@ def differences(last: pd.DataFrame) -> list[Line]:
     cells = last.groupby(["setting", "judge", "topic", "subject"], sort=False)["score"].mean().dropna().reset_index()
     question = replace(AGAINST, pairs=against(last["setting"].iloc[0]))
     lines = [
-        replace(line, group=JUDGES[line.about["judge"]], secondary=line.about["judge"] == AGAIN)
+        replace(line, group=JUDGES[judge], units=units_of(judge), secondary=judge == AGAIN)
         for line in estimates(question, cells[cells["judge"].isin([FIRST, AGAIN])])
+        if (judge := line.about["judge"])
     ]
     return corrected_differences(lines, family=())
 

@@ -75,6 +75,11 @@ SHARES = replace(
 )
 
 
+def units_of(judge: str) -> dict[str, tuple[str, ...]]:
+    """The facets of the debates that a referee's lines are about: a blind one may have scored only some."""
+    return {} if judge == FIRST else {"again": ("true",)}
+
+
 def of_runs(runs: Runs, metrics: Collection[str]) -> pd.DataFrame:
     """The verdicts of every run with these metrics, and the column `run`."""
     own = (
@@ -131,7 +136,13 @@ def undecided_changes(runs: Runs) -> list[Line]:
     by_debate = ends.groupby(keys, sort=False)["score"].mean().reset_index().sort_values("round", kind="stable")
     by_debate["round"] = "round " + by_debate["round"].astype(str)
     lines = [
-        replace(line, label=_role(line), group=_judge(line), secondary=not _planned(line))
+        replace(
+            line,
+            label=_role(line),
+            group=_judge(line),
+            units=units_of(line.about["judge"]),
+            secondary=not _planned(line),
+        )
         for line in estimates(of_one(CHANGE, runs), by_debate)
         if line.n
     ]
@@ -145,7 +156,12 @@ def by_round(runs: Runs) -> tuple[list[Line], ...]:
     measures = {name: words for name, words in SHARES.measures.items() if name != "unread" or frame["unread"].any()}
     means, shares = (
         [
-            replace(line, label=f"round {line.about['round']}", group=f"{_judge(line)} · {_role(line)}")
+            replace(
+                line,
+                label=f"round {line.about['round']}",
+                group=f"{_judge(line)} · {_role(line)}",
+                units=units_of(line.about["judge"]),
+            )
             for line in answer(of_one(question, runs), frame)
         ]
         for question in (ROUNDS, replace(SHARES, measures=measures))

@@ -27,6 +27,7 @@ from parley.judging.rldf.debates import (
     of_one,
     of_runs,
     prefix,
+    units_of,
 )
 
 WEAK_AGREEMENT, WEAK_CORRELATION = 0.75, 0.5
@@ -105,7 +106,10 @@ def rankings(runs: Runs) -> list[Line]:
             "no_ranking": int(own["value"].isna().sum()) - lost,
             "contradicted": int((own["value"] > 0).sum()),
         }
-        lines.append(replace(line, label=JUDGES[line.about["judge"]], group=line.about.get("run", ""), also=counts))
+        judge = line.about["judge"]
+        lines.append(
+            replace(line, label=JUDGES[judge], group=line.about.get("run", ""), units=units_of(judge), also=counts)
+        )
     return lines
 
 
@@ -148,7 +152,7 @@ def refereed_again(both: pd.DataFrame) -> list[Line]:
         cluster_mean(both[AGAIN] - both[FIRST], topics),
     )
     return [
-        replace(line, measure=measure, label=words)
+        replace(line, measure=measure, label=words, units=units_of(AGAIN))
         for (measure, words), line in zip(AGREEMENT.measures.items(), found, strict=True)
     ]
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -223,12 +224,18 @@ def published(means: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
 def _gains(scores: pd.DataFrame, plain: pd.DataFrame) -> Section:
     """What does revising gain, and does an outside measure see it?"""
     facets = system_facets(plain)
+
+    def units(about: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+        system = facets[about["system"]]
+        before = (BASELINE,) if about["against"] == BASELINE else ()
+        return {"set": (about["set"],), **system, "method": (*before, *system["method"])}
+
     lines = optimism_lines(
         gap_items(scores, plain),
         [*GROUP, "against"],
         named=GROUP,
         cluster="prompt",
-        units=lambda about: {"set": (about["set"],), **facets[about["system"]]},
+        units=units,
     )
     said = list(gap_sentences(lines, "points of toxicity"))
     return Section(

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from parley.analysis.stats.results import Line
 
 MOST_SHOWN = 20
+SIDES = ("_a", "_b")
+"""How the names of the facets end that say which identity of a pair is shown first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +72,8 @@ def find_units(file: RunFile, filters: Mapping[str, Sequence[str]], *, read: boo
     info = file.info()
     hide = HiddenAddresses(info).hide  # the facets of findings have no addresses of servers either
     identities = [facet.name for facet in facets_of(info) if facet.kind == "identity"]
-    # The first identity's filter finds a pair by either of its sides, as in the viewer.
-    meant = {name: identities if name in identities[:1] else [name] for name in filters}
+    # Which of a pair's identities is stored first says nothing: filters of both find either, as in the viewer.
+    meant = {name: identities if name in identities and not name.endswith(SIDES) else [name] for name in filters}
     verdicts = {position: list(rows) for position, rows in groupby(file.verdicts(), key=itemgetter(0))}
     units, known = [], dict[str, dict[str, None]]()
     _, rows = file.rows("SELECT position, id, status, facets FROM units ORDER BY position")
@@ -86,7 +88,7 @@ def find_units(file: RunFile, filters: Mapping[str, Sequence[str]], *, read: boo
                 for _, _, judge, role, round, subject, metric, value, _, words, _ in verdicts.get(position, ())
             ]
             figures = unit_figures(given, (), measures_of(info), stored)[PANEL]
-            if not read or figures.score is not None or figures.choice is not None:
+            if figures.read or not read:
                 units.append(FoundUnit(unit, status, facets, figures.score))
     if not units:
         raise ConfigError(_nothing_found(file, filters, known))

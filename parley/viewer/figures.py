@@ -30,6 +30,8 @@ class UnitFigures(NamedTuple):
     """Whether the first round's choice (or, without choices, its mean score) differs from the final one."""
     parse: str | None
     """The worst parse status among the replies."""
+    read: bool
+    """Whether anything that is measured could be read, in any round."""
 
 
 class UnitUsage(NamedTuple):
@@ -179,6 +181,7 @@ def _figures(rows: MeasuredRows, statuses: Sequence[str], *, panel: bool = False
         choice=choice,
         changed=changed,
         parse=min(statuses, key=_severity) if statuses else None,
+        read=any(row.value is not None for row in rows.scored) or any(row.text is not None for row in rows.chosen),
     )
 
 

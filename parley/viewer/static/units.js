@@ -125,7 +125,7 @@ export class Units {
       const figures = Object.fromEntries(this.fields.map((field, nth) => [field, Array.from({ length: this.size }, (_, place) => own[place]?.[nth] ?? null)]));
       figures.flip = figures.choice.map((choice, place) => (this.partner[place] < 0 ? null : flipOf(choice, figures.choice[this.partner[place]])));
       // A unit of which nothing was read; one that is not indexed yet may still be.
-      const unread = (place) => this.figures[place] && figures.score[place] === null && figures.choice[place] === null;
+      const unread = (place) => this.figures[place] && !figures.read[place];
       figures.filters = { "d.read": Array.from({ length: this.size }, (_, place) => (unread(place) ? "nothing" : "something")), "d.choice": figures.choice, "d.flip": figures.flip, "d.changed": figures.changed.map((changed) => (changed === null ? null : changed ? "changed" : "unchanged")), "d.parse": figures.parse };
       for (const [key, values] of Object.entries(figures.filters)) figures.filters[key] = sortedLabels(column(values));
       this.byJudge.set(name, figures);
@@ -137,7 +137,8 @@ export class Units {
   filters(judge) {
     const facets = Object.fromEntries([...this.facets].map(([name, own]) => [`f.${name}`, own]));
     const identities = facetsOf("identity").filter((name) => this.facets.has(name));
-    if (identities.length) facets[`f.${identities[0]}`] = this.identities ??= united(identities.map((name) => this.facets.get(name)));
+    // Which of a pair's identities is stored first says nothing: only its sides, A and B, have filters of their own.
+    for (const name of identities.filter((name) => !/_[ab]$/.test(name))) facets[`f.${name}`] = this.identities ??= united(identities.map((one) => this.facets.get(one)));
     return { ...facets, "d.status": this.statuses, "d.answer": this.answers, ...this.by(judge).filters, "d.tag": this.tagged };
   }
 
