@@ -58,8 +58,17 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
     ]
     # Where every method is a loop, what the loops gain is the main question.
     first = [*gained, *levels] if looped == set(frame["system"]) else [*levels, *gained]
-    sections = [*first, *iterations_sections(verdicts, context), *mabrf_sections(verdicts, context)]
-    return assemble(sections, context, "BBQ", draws=context.draws, seed=context.seed)
+    loops = [*iterations_sections(verdicts, context), *mabrf_sections(verdicts, context)]
+    if frame["method"].nunique() > 1:
+        loops = [replace(part, forests=[_of_method(plot) for plot in part.forests]) for part in loops]
+    return assemble([*first, *loops], context, "BBQ", draws=context.draws, seed=context.seed)
+
+
+def _of_method(plot: Forest) -> Forest:
+    """The plot of one or several loops in a run that has other methods, too: its lines list the loop's units."""
+    methods = [{"method": (line.about["method"],)} if "method" in line.about else {} for line in plot.lines]
+    lines = [replace(line, units={**method, **line.units}) for line, method in zip(plot.lines, methods, strict=True)]
+    return replace(plot, lines=tuple(lines))
 
 
 def _gains(gaps: Mapping[str, Sequence[Line]]) -> Section:

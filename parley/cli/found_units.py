@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from parley.analysis.stats.results import Line
 
 MOST_SHOWN = 20
+HOW_READ = ("unread", "on_scale", "repaired")
+"""What the names of measures of how replies were read contain, as in the viewer."""
 SIDES = ("_a", "_b")
 """How the names of the facets end that say which identity of a pair is shown first."""
 
@@ -187,8 +189,8 @@ def units_behind(file: RunFile, report: Report, number: int, where: Sequence[str
 
 
 def rests_on_read(line: Line) -> bool:
-    """Whether units of which nothing could be read are left out of a line: only measures of these have them."""
-    return "unread" not in line.measure
+    """Whether units of which nothing could be read are left out of a line: measures of how replies were read have them."""
+    return not any(word in line.measure for word in HOW_READ)
 
 
 def _pairs(

@@ -2,48 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import parley
+from parley.analysis.malibu import planned
 from parley.analysis.reporting.forest import Forest
 from parley.analysis.reporting.report import Report
 from parley.analysis.stats.results import Line
 from parley.cli.found_units import FoundUnit, find_units, rests_on_read, units_behind
 from parley.reports import make_report, making
+from parley.reports.loading import load_run
 from parley.runs import RunFile
 from parley.runs.example import example_runs
 from tests.golden.data import write_data
 
-FACETS = ("phase", "stage", "control", "flaw", "dose", "identity")
+JUDGE = "sim/judge?female=+0.6&item=1.5"
+FACETS = (
+    *("phase", "stage", "control", "flaw", "dose", "identity"),
+    *("method", "model", "search", "answerable", "set", "again"),
+)
 """Listed units that agree in these are left out together: without them, a line must change."""
 COUNTED, WEIGHT = "unread-unread", "contagion-weight"
+OUTCOMES = ("unread", "on_scale", "repaired")
 Key = tuple[str, ...]
+MODEL = "sim/any?base=6&malformed=0.3&refuse=0.25"
+DEBATE = "sim/debate?base=6&round=-2&noise=0.7&malformed=0.1"
+WRITER = "sim/any?toxic=0.6&heeds=0.6"
+PRESSED = "sim/judge?noise=0.7&item=0.5&malformed=0.2&refuse=0.1"
 
 
-def lines_of(
-    path: Path, ids: Collection[str] | None = None, key: Callable[[str, Line], Key] | None = None
-) -> dict[Key, tuple[object, ...]]:
-    """The numbers of every line of a report, from these units of a run alone."""
+def key_of(plot: str, line: Line) -> Key:
+    """Not by its heading and label, which leave out what all units have in common."""
+    return (plot, line.measure, *(str(value) for value in line.about.values()))
+
+
+@cache
+def load(path: Path) -> making.LoadedRun:
+    return load_run(path)
+
+
+@cache
+def lines_of(path: Path, ids: frozenset[str] | None = None) -> dict[Key, Line]:
+    """Every line of a report, from these units of a run alone; contrasts that were primary in the run still are."""
+    if ids is not None and not ids:
+        return {}
     with pytest.MonkeyPatch.context() as patch:
         if ids is not None:
-            whole = making.load_run
+            run = load(path)
+            sides = [run.verdicts[side].dropna() for side in ("identity", "other") if side in run.verdicts]
+            primary = planned._among([str(label) for side in sides for label in side.unique()])
+            parts = {name: getattr(run, name) for name in ("verdicts", "units")}
+            some = replace(run, **{name: part[part["unit"].isin(ids)] for name, part in parts.items()})
 
-            def load(path: Path) -> making.LoadedRun:
-                run = whole(path)
-                parts = {name: getattr(run, name) for name in ("verdicts", "units")}
-                return replace(run, **{name: part[part["unit"].isin(ids)] for name, part in parts.items()})
+            def among(labels: Collection[str]) -> list[planned.Contrast]:
+                return [contrast for contrast in primary if {*contrast.first, *contrast.second} <= {*labels}]
 
-            patch.setattr(making, "load_run", load)
+            patch.setattr(making, "load_run", lambda path: some)
+            patch.setattr(planned, "_among", among)
         try:
             report = make_report([path], draws=20)
         except parley.agents.ConfigError:  # nothing is left
             return {}
-    key = key or key_of
-    return {key(plot.name, line): numbers(line) for plot in compared(report) for line in plot.lines}
+    return {key_of(plot.name, line): line for plot in compared(report) for line in plot.lines}
 
 
 def compared(report: Report) -> list[Forest]:
@@ -51,31 +77,69 @@ def compared(report: Report) -> list[Forest]:
     return [plot for plot in report.forests if plot.name != COUNTED]
 
 
-def key_of(plot: str, line: Line) -> Key:
-    return (plot, line.group, line.label, *(str(value) for value in line.about.values()))
+def same(line: Line, other: Line | None) -> bool:
+    """Whether two lines have the same numbers, but for what depends on other lines or on unread units.
+
+    Corrected p-values depend on the family, and so do intervals whose level does (`level` tells). An AUC's `n` counts
+    all ratings. Further numbers count unread units where a line is about what was read; they are compared where it is
+    about what was not.
+    """
+    return other is not None and numbers(line, alike=line.level == other.level) == numbers(
+        other, alike=line.level == other.level
+    )
 
 
-def subject_of(plot: str, line: Line) -> Key:
-    """Without heading and label, which leave out what all units have in common."""
-    return (plot, line.measure, *(str(value) for value in line.about.values()))
+def numbers(line: Line, *, alike: bool) -> tuple[object, ...]:
+    more = {"p": line.p, **line.values}
+    more |= {"low": line.low, "high": line.high} if alike else {}
+    more |= {
+        f"also {name}": value
+        for name, value in line.also.items()
+        if line.measure in OUTCOMES and "adjusted" not in name
+    }
+    written = tuple(sorted((name, f"{value:.9f}") for name, value in more.items()))
+    return (f"{line.estimate:.9f}", line.n if "auc" not in line.measure else 0, line.clusters, written)
 
 
-def numbers(line: Line) -> tuple[object, ...]:
-    """What a line says of its units: corrections depend on other lines, and an AUC's `n` counts all ratings."""
-    values = sorted((name, f"{value:.9f}") for name, value in line.values.items())
-    return (f"{line.estimate:.9f}", line.n if "auc" not in line.measure else 0, line.clusters, tuple(values))
+def as_recomputed(key: Key) -> Key:
+    """What a line is called in a report on its units alone.
+
+    If all debates were scored twice, the first referee has no lines on those that were. If all answers were read,
+    counting unread ones as wrong is the score.
+    """
+    same_debates = "Referee, debates of Referee_again"
+    return tuple(part.replace(same_debates, "Referee").removesuffix("_unread_wrong") for part in key)
 
 
-def is_zero(line: tuple[object, ...]) -> bool:
-    return float(str(line[0])) == 0
-
-
-@pytest.fixture(scope="module", params=["quick", "staged", "talk", "paper"])
-def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("runs") / f"{request.param}.sqlite"
-    design = {"suite": "quick"} if request.param == "quick" else {"suite": "tiny", "design": request.param}
-    parley.run("malibu", model="sim/judge?female=+0.6&item=1.5", out=str(path), **design)
+def run_of(name: str, folder: Path) -> Path:
+    """A small run with all that the lines of a report are computed from."""
+    path = folder / f"{name}.sqlite"
+    write_data(folder)
+    squad = {"data": str(folder / "squad.json"), "search": ["none", f"folder:{folder / 'articles'}"], "paragraph": True}
+    methods = ["default", "fairness-prompt", "stardtox"]
+    prompts = {"data": str(folder / "prompts.jsonl"), "prompts": 2, "completions": 1, "method": methods}
+    bbq = {"data": str(folder / "bbq"), "categories": ["Age"], "method": ["default", "stardtox"]}
+    more: dict[str, dict[str, Any]] = {
+        "quick": {"study": "malibu", "model": JUDGE, "suite": "quick"},
+        "staged": {"study": "malibu", "model": JUDGE, "suite": "tiny", "design": "staged"},
+        "talk": {"study": "malibu", "model": JUDGE, "suite": "tiny", "design": "talk"},
+        "paper": {"study": "malibu", "model": JUDGE, "suite": "tiny", "design": "paper"},
+        "rldf": {"study": "rldf", "model": DEBATE, "design": "paper", "topics": 5, "rounds": 2, "rereferee": 0.5},
+        "framing": {"study": "framing", "model": DEBATE, "topics": 6},
+        "squad": {"study": "squad", "model": ["sim/one?malformed=0.1", "sim/two?malformed=0.1"], **squad},
+        "stardtox": {"study": "stardtox", "model": WRITER, **prompts},
+        "bbq": {"study": "bbq", "model": "sim/any", **bbq},
+    }
+    parley.run(more[name].pop("study"), out=str(path), **more[name])
     return path
+
+
+@pytest.fixture(
+    scope="module",
+    params=["quick", "staged", "talk", "paper", "rldf", "framing", "squad", "stardtox", "bbq"],
+)
+def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return run_of(request.param, tmp_path_factory.mktemp("runs"))
 
 
 def groups(units: Collection[FoundUnit]) -> dict[Key, set[str]]:
@@ -85,29 +149,45 @@ def groups(units: Collection[FoundUnit]) -> dict[Key, set[str]]:
     return found
 
 
-def check(run: Path, *, others: bool) -> None:
-    report, whole = make_report([run], draws=20), lines_of(run)
+def check(run: Path, *, others: bool, only: str = "") -> None:
+    """Compute every line again from the units that it lists; with `others`, also without any group of these."""
+    whole = {key: line for key, line in lines_of(run).items() if key[0].startswith(only)}
     by_units: dict[tuple[object, ...], list[Key]] = {}
-    for plot in compared(report):
-        for line in plot.lines:
-            by_units.setdefault(tuple(line.units.items()), []).append(key_of(plot.name, line))
+    for key, line in whole.items():
+        by_units.setdefault((rests_on_read(line), *line.units.items()), []).append(key)
+    assert by_units
     wrong = []
     with RunFile.open(run) as file:
-        for facets, keys in by_units.items():
-            listed = [unit for unit in find_units(file, dict(facets)) if unit.status == "done"]  # type: ignore[arg-type]
-            ids = {unit.id for unit in listed}
+        for (read, *facets), keys in by_units.items():
+            listed = [unit for unit in find_units(file, dict(facets), read=read) if unit.status == "done"]  # type: ignore[call-overload, arg-type]
+            ids = frozenset(unit.id for unit in listed)
             alone = lines_of(run, ids)
-            wrong += [("too few", key, len(ids)) for key in keys if alone.get(key) != whole[key]]
-            for group, own in groups(listed).items() if others else ():
-                without = lines_of(run, ids - own)
+            wrong += [
+                ("too few", key, len(ids))
+                for key in keys
+                if not same(whole[key], alone.get(key)) and not same(whole[key], alone.get(as_recomputed(key)))
+            ]
+            for group, members in groups(listed).items() if others else ():
+                without = lines_of(run, ids - members)
                 # Without one flaw, an AUC over few bases can be the same, and so can two judges that cancel each other.
-                changes = [key for key in keys if key[-1] != "auc" and not (key[0] == WEIGHT and is_zero(whole[key]))]
-                wrong += [("too many", key, group) for key in changes if without.get(key) == whole[key]]
+                changes = [
+                    key for key in keys if key[-1] != "auc" and not (key[0] == WEIGHT and not whole[key].estimate)
+                ]
+                wrong += [("too many", key, group) for key in changes if same(whole[key], without.get(key))]
     assert not wrong, "\n".join(map(str, wrong))
 
 
 def test_every_line_is_computed_from_exactly_the_units_that_it_lists(run: Path) -> None:
     check(run, others=True)
+
+
+def test_unread_replies_about_pairs_are_compared_in_exactly_the_units_that_a_line_lists(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "run.sqlite"
+    more = {"identities": ["black", "asian", "white"], "phases": [2], "yardstick": "off"}
+    parley.run("malibu", model=PRESSED, suite="tiny", design="talk", out=str(path), **more)
+    check(path, others=True, only="unread_differences")
 
 
 @pytest.mark.parametrize("design", ["staged", "talk"])
@@ -130,9 +210,6 @@ def test_the_units_behind_the_lines_of_the_shipped_examples_are_all_that_they_ne
     check(Path(example_runs()[name]), others=False)
 
 
-MODEL = "sim/any?base=6&malformed=0.3&refuse=0.25"
-
-
 @pytest.fixture(scope="module", params=["bbq", "rubric"])
 def answers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run in which some units were answered in another form."""
@@ -149,15 +226,15 @@ def answers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 
 def test_units_of_which_nothing_was_read_are_not_behind_a_mean(answers: Path) -> None:
-    report, whole = make_report([answers], draws=20), lines_of(answers, key=subject_of)
+    report, whole = make_report([answers], draws=20), lines_of(answers)
     wrong, unread = [], 0
     with RunFile.open(answers) as file:
         for plot in report.forests:
             for line in plot.lines:
                 read = [unit.id for unit in find_units(file, line.units, read=rests_on_read(line))]
                 unread += len(find_units(file, line.units)) - len(read)
-                key = subject_of(plot.name, line)
-                wrong += [("too few", key)] if lines_of(answers, read, key=subject_of).get(key) != whole[key] else []
+                key = key_of(plot.name, line)
+                wrong += [("too few", key)] if not same(whole[key], lines_of(answers, frozenset(read)).get(key)) else []
                 wrong += [("too many", key)] if line.n and not line.about.get("first") and line.n < len(read) else []
     assert not wrong, "\n".join(map(str, wrong))
     assert unread, "some units could not be read"

@@ -21,7 +21,7 @@ function unitParams(run, { measure, units, compared, estimate, reference }) {
   if (compared) params.set("between", JSON.stringify(compared));
   if (estimate >= (reference ?? 0)) params.set("desc", "1");
   for (const [name, values] of facets) for (const value of values) params.append(/^[fd]\./.test(name) ? name : `f.${name}`, value);
-  if (!(measure || "").includes("unread")) params.append("d.read", "something"); // no mean rests on units of which nothing was read
+  if (!/unread|on_scale|repaired/.test(measure || "")) params.append("d.read", "something"); // no mean rests on units of which nothing was read
   return params;
 }
 
