@@ -118,7 +118,12 @@ def run_of(name: str, folder: Path) -> Path:
     squad = {"data": str(folder / "squad.json"), "search": ["none", f"folder:{folder / 'articles'}"], "paragraph": True}
     methods = ["default", "fairness-prompt", "stardtox"]
     prompts = {"data": str(folder / "prompts.jsonl"), "prompts": 2, "completions": 1, "method": methods}
-    bbq = {"data": str(folder / "bbq"), "categories": ["Age"], "method": ["default", "stardtox"]}
+    bbq = {
+        "data": str(folder / "bbq"),
+        "categories": ["Age"],
+        "method": ["default", "stardtox"],
+        "settings": ["iterations=1"],
+    }
     more: dict[str, dict[str, Any]] = {
         "quick": {"study": "malibu", "model": JUDGE, "suite": "quick"},
         "staged": {"study": "malibu", "model": JUDGE, "suite": "tiny", "design": "staged"},
