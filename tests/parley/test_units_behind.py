@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 import parley
-from parley.analysis.malibu import planned
 from parley.analysis.reporting.forest import Forest
 from parley.analysis.reporting.report import Report
 from parley.analysis.stats.results import Line
 from parley.cli.found_units import FoundUnit, find_units, rests_on_read, units_behind
+from parley.judging.malibu import planned
 from parley.reports import make_report, making
 from parley.reports.loading import load_run
 from parley.runs import RunFile
@@ -122,7 +122,7 @@ def run_of(name: str, folder: Path) -> Path:
         "data": str(folder / "bbq"),
         "categories": ["Age"],
         "method": ["default", "stardtox"],
-        "settings": ["iterations=1"],
+        "settings": ["max_iterations=1"],
     }
     more: dict[str, dict[str, Any]] = {
         "quick": {"study": "malibu", "model": JUDGE, "suite": "quick"},
