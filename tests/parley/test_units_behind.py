@@ -80,13 +80,14 @@ def compared(report: Report) -> list[Forest]:
 def same(line: Line, other: Line | None) -> bool:
     """Whether two lines have the same numbers, but for what depends on other lines or on unread units.
 
-    Corrected p-values depend on the family, and so do intervals whose level does (`level` tells). An AUC's `n` counts
-    all ratings. Further numbers count unread units where a line is about what was read; they are compared where it is
+    Corrected p-values depend on the family, and so do the intervals of planned contrasts (`tests` tells) and others
+    whose level does (`level`). An AUC's `n` counts all ratings. Further numbers count unread units where a line is about what was read; they are compared where it is
     about what was not.
     """
-    return other is not None and numbers(line, alike=line.level == other.level) == numbers(
-        other, alike=line.level == other.level
-    )
+    if other is None:
+        return False
+    alike = (line.level, line.tests) == (other.level, other.tests)
+    return numbers(line, alike=alike) == numbers(other, alike=alike)
 
 
 def numbers(line: Line, *, alike: bool) -> tuple[object, ...]:
