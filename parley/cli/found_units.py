@@ -189,7 +189,7 @@ def units_behind(file: RunFile, report: Report, number: int, where: Sequence[str
 
 
 def rests_on_read(line: Line) -> bool:
-    """Whether units of which nothing could be read are left out of a line: measures of how replies were read have them."""
+    """Whether units of which nothing could be read are left out of a line: not where it is about being read."""
     return not any(word in line.measure for word in HOW_READ)
 
 

@@ -80,9 +80,9 @@ def compared(report: Report) -> list[Forest]:
 def same(line: Line, other: Line | None) -> bool:
     """Whether two lines have the same numbers, but for what depends on other lines or on unread units.
 
-    Corrected p-values depend on the family, and so do the intervals of planned contrasts (`tests` tells) and others
-    whose level does (`level`). An AUC's `n` counts all ratings. Further numbers count unread units where a line is about what was read; they are compared where it is
-    about what was not.
+    Corrected p-values depend on the family, and so do intervals of planned contrasts (`tests`) and of others whose
+    level does (`level`). An AUC's `n` counts all ratings. Further numbers count unread units where a line is about what
+    was read; they are compared where it is about what was not.
     """
     if other is None:
         return False
