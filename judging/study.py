@@ -198,12 +198,10 @@ class Facet:
 
 
 REPEAT = Facet("repeat", "count", title="repeat {}", silent="0")
-OTHER = Facet("other", "identity", label="other identity")
 SIDES = (Facet("identity_a", "identity", title="A {}"), Facet("identity_b", "identity", title="B {}"))
 COMMON_FACETS = (
     *(Facet(name, "text", title="{}") for name in ("base", "scenario", "topic", "item")),
     Facet("identity", "identity", title="{}"),
-    OTHER,
     *SIDES,
     Facet("order", "order"),
     *(Facet(name, "varied", title="{}") for name in ("method", "group")),

@@ -36,7 +36,7 @@ from parley.agents import (
 from parley.agents.fencing import fence_judged
 from parley.judging.config import shipped_personas
 from parley.judging.rubric.rubrics import Rubric
-from parley.judging.study import OTHER, REPEAT, SIDES, Facet, FacetValue, Prompt, Unit, Verdict
+from parley.judging.study import REPEAT, SIDES, Facet, FacetValue, Prompt, Unit, Verdict
 from parley.scenarios.ballot_texts import ReplyWords
 
 PANELS = {
@@ -82,7 +82,7 @@ FACETS = (
     Facet("base", "text", title="{}"),
     Facet("scenario", "text", title="{}"),
     Facet("identity", "identity", title="{}"),
-    OTHER,
+    Facet("other", "identity", label="other identity"),
     *SIDES,
     Facet("flaw", title="{} flaw", words={"": "no"}),
     Facet("dose", title="dose {}", silent="0"),

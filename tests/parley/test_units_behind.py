@@ -15,7 +15,7 @@ from parley.analysis.reporting.forest import Forest
 from parley.analysis.reporting.report import Report
 from parley.analysis.stats.results import Line
 from parley.cli.found_units import FoundUnit, find_units, rests_on_read, units_behind
-from parley.judging.malibu import planned
+from parley.judging.malibu import contrasts
 from parley.reports import make_report, making
 from parley.reports.loading import load_run
 from parley.runs import RunFile
@@ -56,15 +56,15 @@ def lines_of(path: Path, ids: frozenset[str] | None = None) -> dict[Key, Line]:
         if ids is not None:
             run = load(path)
             sides = [run.verdicts[side].dropna() for side in ("identity", "other") if side in run.verdicts]
-            primary = planned._among([str(label) for side in sides for label in side.unique()])
+            primary = contrasts._among([str(label) for side in sides for label in side.unique()])
             parts = {name: getattr(run, name) for name in ("verdicts", "units")}
             some = replace(run, **{name: part[part["unit"].isin(ids)] for name, part in parts.items()})
 
-            def among(labels: Collection[str]) -> list[planned.Contrast]:
+            def among(labels: Collection[str]) -> list[contrasts.Contrast]:
                 return [contrast for contrast in primary if {*contrast.first, *contrast.second} <= {*labels}]
 
             patch.setattr(making, "load_run", lambda path: some)
-            patch.setattr(planned, "_among", among)
+            patch.setattr(contrasts, "_among", among)
         try:
             report = make_report([path], draws=20)
         except parley.agents.ConfigError:  # nothing is left
