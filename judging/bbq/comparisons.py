@@ -88,18 +88,18 @@ BIAS_CHANGE = replace(
 )
 
 
-def changes(*, draws: int = DRAWS, seed: int = 0, **asked: Any) -> tuple[Question, Question]:
+def changes(*, draws: int = DRAWS, seed: int = 0, **otherwise: Any) -> tuple[Question, Question]:
     """The questions on bias and on accuracy.
 
     Args:
         draws: Draws of the bootstrap of each difference in bias.
         seed: Seed of all draws.
-        asked: What both ask otherwise than the comparison with `default`; {} in names and questions is the measure.
+        otherwise: What both ask otherwise than the comparison with `default`; {} in names and questions is the measure.
     """
 
     def question(asking: Question, measure: str, **more: Any) -> Question:
         named: dict[str, Any] = {
-            name: text.format(measure) if isinstance(text, str) else text for name, text in asked.items()
+            name: text.format(measure) if isinstance(text, str) else text for name, text in otherwise.items()
         }
         return replace(asking, **named, **more)
 
@@ -113,11 +113,11 @@ def readable(frame: pd.DataFrame) -> pd.DataFrame:
     Args:
         frame: One row per answer, from `answers`.
     """
-    known = frame[frame["prediction"] != MISSING]
-    return known.assign(
-        template=known["category"] + "/" + known["question"].astype(str),
-        accuracy=(known["prediction"] == known["label"]).astype(float),
-        bias=known["prediction"],  # what a difference in bias is made of
+    answered = frame[frame["prediction"] != MISSING]
+    return answered.assign(
+        template=answered["category"] + "/" + answered["question"].astype(str),
+        accuracy=(answered["prediction"] == answered["label"]).astype(float),
+        bias=answered["prediction"],  # what a difference in bias is made of
     )
 
 

@@ -131,18 +131,18 @@ def _accuracies(lines: Sequence[Line]) -> Iterator[str]:
     """The accuracy of `default`, or of the first method; methods are compared with it by tests."""
     planned = [line for line in lines if line.measure == "accuracy" and not line.secondary and line.n]
     for model in dict.fromkeys(line.about["model"] for line in planned):
-        own = [line for line in planned if line.about["model"] == model]
-        methods = [line.about["method"] for line in own]
+        of_model = [line for line in planned if line.about["model"] == model]
+        methods = [line.about["method"] for line in of_model]
         first = BASELINE if BASELINE in methods else methods[0]
         shares = [
             f"{100 * line.estimate:.1f}% of {line.about['context']} questions right "
             f"({format_interval(100 * line.low, 100 * line.high, '.1f') or f'no interval: {line.note}'})"
-            for line in own
+            for line in of_model
             if line.about["method"] == first
         ]
         yield (
-            f"{_model(own[0])}{first} answers {' and '.join(shares)}, as means over categories of "
-            f"{plural(max(line.clusters or 0 for line in own), 'template')}."
+            f"{_model(of_model[0])}{first} answers {' and '.join(shares)}, as means over categories of "
+            f"{plural(max(line.clusters or 0 for line in of_model), 'template')}."
         )
 
 
@@ -287,10 +287,10 @@ def _leanings(answers: AnswerTable) -> dict[tuple[str, str], Floats]:
         named = {f"{name} (names)": of_category.select(of_category.names) for name, of_category in single.items()}
         shares = {name: _shares(of_category) for name, of_category in (single | named).items()}
         leanings |= {(context, name): len(values) * values for name, values in shares.items() if len(values)}
-        known = [shares[name] for name in single if len(shares[name])]
-        if known:
-            values = np.concatenate(known)
-            leanings[context, MACRO] = len(values) / len(known) * values
+        defined = [shares[name] for name in single if len(shares[name])]
+        if defined:
+            values = np.concatenate(defined)
+            leanings[context, MACRO] = len(values) / len(defined) * values
     return leanings
 
 

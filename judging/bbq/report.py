@@ -42,7 +42,7 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
     frame = answers(verdicts)
     if frame.empty:
         raise MissingColumns("none of its verdicts is an answer")
-    asked = changes(draws=context.draws, seed=context.seed)
+    questions = changes(draws=context.draws, seed=context.seed)
     facets = system_facets(frame)
     gaps = {
         "unsupported answers (points of 100)": supported_gaps(verdicts, lambda about: facets[about["system"]]),
@@ -54,7 +54,7 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
     levels = [
         Section(warnings=words_on_draws(context.draws)),
         leaderboard_section(frame, context),
-        *(answered(question, readable(frame)) for question in asked),
+        *(answered(question, readable(frame)) for question in questions),
     ]
     # Where every method is a loop, what the loops gain is the main question.
     first = [*gained, *levels] if looped == set(frame["system"]) else [*levels, *gained]

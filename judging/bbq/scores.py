@@ -102,8 +102,8 @@ def _positions(column: Any) -> Ints:
 
 
 def _codes(keys: Any) -> Ints:
-    known: dict[Any, int] = {}
-    return np.array([known.setdefault(key, len(known)) for key in keys], dtype=np.int64)
+    codes: dict[Any, int] = {}
+    return np.array([codes.setdefault(key, len(codes)) for key in keys], dtype=np.int64)
 
 
 ByContext = dict[str, dict[str, Line]]
@@ -212,8 +212,8 @@ def cluster_table(answers: AnswerTable, clusters: Ints) -> Floats:
         clusters: The cluster of each: `answers.question`, the template, or `answers.scenario`.
     """
     code = np.unique(clusters, return_inverse=True)[1]
-    right, known = answers.prediction == answers.label, answers.target != MISSING
-    named = known & (answers.prediction != answers.unknown) & (answers.prediction != MISSING)
+    right, targeted = answers.prediction == answers.label, answers.target != MISSING
+    named = targeted & (answers.prediction != answers.unknown) & (answers.prediction != MISSING)
     columns = (None, right, named, named & (answers.prediction == answers.target))
     return np.column_stack([np.bincount(code, column).astype(float) for column in columns])
 
@@ -315,7 +315,7 @@ def _macro(measure: str, lines: list[Line]) -> Line:
     mean, low, high = _mean(measure, [(line.estimate, line.standard_error, line.clusters or 0) for line in lines])
     over = [(line.estimate, line.also["scenario_error"], int(line.also["scenarios"])) for line in lines]
     _, scenario_low, scenario_high = _mean(measure, over)
-    known = [line.also["as_unknown"] for line in lines if not math.isnan(line.also["as_unknown"])]
+    filled = [line.also["as_unknown"] for line in lines if not math.isnan(line.also["as_unknown"])]
     clusters = sum(line.clusters or 0 for line in lines)
     known_lines = [line for line in lines if not math.isnan(line.estimate)]
     # Every category has the same weight, so a template's part of the mean is larger in a category with few of them.
@@ -339,7 +339,7 @@ def _macro(measure: str, lines: list[Line]) -> Line:
         also={
             "scenario_low": scenario_low,
             "scenario_high": scenario_high,
-            "as_unknown": sum(known) / len(known) if known else math.nan,
+            "as_unknown": sum(filled) / len(filled) if filled else math.nan,
             **{name: sum(line.also[name] for line in lines) for name in COUNTS},
         },
     )
@@ -352,15 +352,15 @@ def _mean(measure: str, parts: list[tuple[float, float, int]]) -> tuple[float, f
         measure: "accuracy" or "bias".
         parts: For every category the score (NaN where undefined), its standard error, and the number of clusters.
     """
-    known = [(value, error**2, clusters) for value, error, clusters in parts if value == value]
-    if not known:
+    defined = [(value, error**2, clusters) for value, error, clusters in parts if value == value]
+    if not defined:
         return math.nan, math.nan, math.nan
-    mean = sum(value for value, _, _ in known) / len(known)
-    variance = sum(variance for _, variance, _ in known)
+    mean = sum(value for value, _, _ in defined) / len(defined)
+    variance = sum(variance for _, variance, _ in defined)
     if not variance > 0:
         return mean, math.nan, math.nan
-    df = variance**2 / sum(variance**2 / (clusters - 1) for _, variance, clusters in known)
-    half, (least, most) = _t(df) * math.sqrt(variance) / len(known), RANGES[measure]
+    df = variance**2 / sum(variance**2 / (clusters - 1) for _, variance, clusters in defined)
+    half, (least, most) = _t(df) * math.sqrt(variance) / len(defined), RANGES[measure]
     return mean, max(least, mean - half), min(most, mean + half)
 
 

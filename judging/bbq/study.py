@@ -9,6 +9,7 @@ without the data. Scores: `parley report`, or `parley.judging.bbq.scores`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import permutations
 
 from pydantic import BaseModel, Field
@@ -17,8 +18,9 @@ from parley.agents import DEFAULT_MODEL, Models
 from parley.judging.bbq.method import BbqContext, Task, answer_verdict
 from parley.judging.bbq.methods import METHODS
 from parley.judging.config import NameList, call_options, limit_field, read_settings, require_each_once
+from parley.judging.grid import GridStudy, compared, repeats, varies
 from parley.judging.labelled import Labelled
-from parley.judging.study import REPEAT, Advanced, Facet, FacetValue, Measure, Outcome, Study, Unit
+from parley.judging.study import Advanced, Measure, Outcome
 from parley.scenarios.bbq import AS_PUBLISHED, Bbq, BbqRow, load, load_hub, only, sample, shuffled
 
 HUB = "hub"
@@ -60,7 +62,27 @@ SCORED, ASKED = ("bias", "relevancy"), "bias: from 1 (none) to 10 (extreme)? rel
 """What people score of MABRF's reasoning."""
 
 
-class BbqStudy(Study):
+@dataclass(frozen=True, kw_only=True)
+class BbqCell:
+    """One row answered by one method."""
+
+    category: str = varies("text", "{}")
+    example_id: int = varies("text", "example {}", label="example")
+    scenario: str = varies("text")
+    condition: str = varies(title="{} context", words={"ambig": "ambiguous", "disambig": "disambiguated"})
+    polarity: str = varies(title="{} question", words={"neg": "negative", "nonneg": "non-negative"})
+    method: str = varies("varied", "{}")
+    repeat: int = repeats()
+    model: str = compared()
+    label: int = varies("answer", label="right", words=OPTIONS)
+    target: int = varies("answer", label="stereotyped", words=OPTIONS)
+    unknown: int = varies("answer", label="unknown", words=OPTIONS)
+    names: bool = varies("technical", label="proper names")
+    question: int = varies("technical")
+    order: str = varies("technical", words={"".join(order): _in_words(order) for order in permutations("012")})
+
+
+class BbqStudy(GridStudy):
     """BBQ: accuracy and bias of a model's answers, by any method of asking."""
 
     name = "bbq"
@@ -74,22 +96,7 @@ class BbqStudy(Study):
         Labelled(("reasoning",), SCORED, ASKED),
         Labelled("draft", SCORED, ASKED),
     )
-    facets = (
-        Facet("category", "text", title="{}"),
-        Facet("example_id", "text", title="example {}", label="example"),
-        Facet("scenario", "text"),
-        Facet("condition", title="{} context", words={"ambig": "ambiguous", "disambig": "disambiguated"}),
-        Facet("polarity", title="{} question", words={"neg": "negative", "nonneg": "non-negative"}),
-        Facet("method", "varied", title="{}"),
-        REPEAT,
-        Facet("model", "varied"),
-        Facet("label", "answer", label="right", words=OPTIONS),
-        Facet("target", "answer", label="stereotyped", words=OPTIONS),
-        Facet("unknown", "answer", label="unknown", words=OPTIONS),
-        Facet("names", "technical", label="proper names"),
-        Facet("question", "technical"),
-        Facet("order", "technical", words={"".join(order): _in_words(order) for order in permutations("012")}),
-    )
+    Cell = BbqCell
 
     def __init__(self, config: BbqConfig) -> None:
         self.config: BbqConfig = config
@@ -122,46 +129,36 @@ class BbqStudy(Study):
             sources |= getattr(method, "sources", dict)()
         return sources
 
-    def plan(self) -> Iterator[Unit]:
-        """Methods and models are the inner loops, so that an interrupted run has the same rows for all of them."""
-        several = len(self.config.model) > 1
+    def cells(self) -> Iterator[tuple[str, BbqCell]]:
+        """Methods are the inner loop, so that an interrupted run has the same rows for all of them."""
         for repeat in range(self.config.repeats):
             for row in self._rows.values():
                 for method in self.methods:
-                    for model in self.config.model:
-                        name = f"{row.category}/{row.example_id}/{method}/r{repeat}"
-                        yield Unit(f"{name}/@{model}" if several else name, self._facets(row, method, model, repeat))
-
-    def _facets(self, row: BbqRow, method: str, model: str, repeat: int) -> dict[str, FacetValue]:
-        return {
-            "category": row.category,
-            "example_id": row.example_id,
-            "question": row.question_index,
-            "polarity": row.polarity,
-            "condition": row.condition,
-            "label": row.label,
-            "target": -1 if row.target is None else row.target,
-            "unknown": row.unknown,
-            "names": row.names,
-            "scenario": row.scenario,
-            "order": "".join(map(str, self._task(row).order)),
-            "method": method,
-            "model": model,
-            "repeat": repeat,
-        }
+                    cell = BbqCell(
+                        category=row.category,
+                        example_id=row.example_id,
+                        scenario=row.scenario,
+                        condition=row.condition,
+                        polarity=row.polarity,
+                        method=method,
+                        repeat=repeat,
+                        label=row.label,
+                        target=-1 if row.target is None else row.target,
+                        unknown=row.unknown,
+                        names=row.names,
+                        question=row.question_index,
+                        order="".join(map(str, self._task(row).order)),
+                    )
+                    yield f"{row.category}/{row.example_id}/{method}/r{repeat}", cell
 
     def _task(self, row: BbqRow) -> Task:
         return Task(row, shuffled(row, self.config.seed) if self.config.shuffle else AS_PUBLISHED)
 
-    def _task_of(self, unit: Unit) -> Task:
-        return self._task(self._rows[str(unit.facets["category"]), int(unit.facets["example_id"])])
-
-    async def run(self, unit: Unit, models: Models) -> Outcome:
-        task = self._task_of(unit)
-        model, row = str(unit.facets["model"]), task.row
-        start = f"{self.config.seed}/{row.category}/{row.example_id}/start/r{unit.facets['repeat']}/@{model}"
-        context = BbqContext(client=models[model], models=models, options=self._options, start=start)
-        solved = await self.methods[str(unit.facets["method"])].solve(task, context)
+    async def ask(self, cell: BbqCell, models: Models) -> Outcome:
+        task = self._task(self._rows[cell.category, cell.example_id])
+        start = f"{self.config.seed}/{cell.category}/{cell.example_id}/start/r{cell.repeat}/@{cell.model}"
+        context = BbqContext(client=models[cell.model], models=models, options=self._options, start=start)
+        solved = await self.methods[cell.method].solve(task, context)
         answers = [turn for turn in solved.transcript.spoken() if turn.role not in ("evaluator", "coordinator")]
         final = answer_verdict(answers[-1], task, solved.choice, solved.status)
         return Outcome(solved.transcript, (*solved.verdicts, final))

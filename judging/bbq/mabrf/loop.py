@@ -84,8 +84,8 @@ class Loop:
     ) -> None:
         self.task, self.context, self.passes, self.search = task, context, passes, search
         self._searcher = context.models[search_model] if search_model else context.client
-        own = {"Judge": judge, AUDITOR: measure or judge}
-        self._cast = CAST | {name: Persona(name, CAST[name].about, model) for name, model in own.items()}
+        models = {"Judge": judge, AUDITOR: measure or judge}
+        self._cast = CAST | {name: Persona(name, CAST[name].about, model) for name, model in models.items()}
         self._measured = measure != NO_MEASURE
         self._turns: list[Turn] = []
         self._verdicts: list[Verdict] = []

@@ -6,8 +6,11 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure as Drawing
 
+from parley.analysis.reporting.figures import PALETTE, caption, plain_text, sheet, tidy
 from parley.analysis.reporting.forest import Forest, in_numbers
 from parley.analysis.reporting.optimism import BY, Units, optimism_lines
 from parley.analysis.reporting.overcorrection import overcorrection_section
@@ -18,8 +21,6 @@ from parley.analysis.stats.results import Line
 from parley.base.text import p_text, plural
 from parley.judging.bbq.comparisons import with_method
 from parley.judging.bbq.leaderboard import ROW
-from parley.judging.bbq.mabrf.figures import relevancy_figure
-from parley.judging.bbq.mabrf.published import next_to_published
 from parley.judging.bbq.mabrf.tables import (
     MARK,
     PAPER,
@@ -31,6 +32,7 @@ from parley.judging.bbq.mabrf.tables import (
     by_passes,
     gap_items,
     items,
+    next_to_published,
     overcorrection,
 )
 
@@ -145,8 +147,8 @@ TOGETHER = Question(
 
 def mabrf_gaps(verdicts: pd.DataFrame, units: Units) -> list[Line]:
     """The optimism gap by system and outside measure; none if no method of the run rephrases its reasoning."""
-    found = gap_items(items(verdicts)) if _has_loop(verdicts) else pd.DataFrame()
-    return optimism_lines(found, BY, cluster="template", units=units) if len(found) else []
+    scored = gap_items(items(verdicts)) if _has_loop(verdicts) else pd.DataFrame()
+    return optimism_lines(scored, BY, cluster="template", units=units) if len(scored) else []
 
 
 def mabrf_sections(verdicts: pd.DataFrame, context: ReportContext) -> list[Section]:
@@ -277,6 +279,29 @@ def _relevancy_section(frame: pd.DataFrame, context: ReportContext) -> Section:
     note = f"{part.tables[0].note} {context.small_print}"
     figure = Figure(RELEVANCY.name, note, RELEVANCY.name, lambda: relevancy_figure(frame, title, note))
     return replace(part, figures=[figure])
+
+
+def relevancy_figure(items: pd.DataFrame, title: str, note: str) -> Drawing:
+    """The paper's figure 4 a and b: a histogram of the changes in relevancy of each arm, all models together."""
+    arms = list(dict.fromkeys(items["method"]))
+    read = items[items["relevancy_change"].notna()]
+    figure, axes = sheet(1.0 + 2.9 * len(arms), 3.4, len(arms))
+    limits = read["relevancy_change"].agg(["min", "max"]).round() if len(read) else pd.Series([0, 0])
+    edges = np.arange(limits.iloc[0] - 0.5, limits.iloc[1] + 1)
+    for axis, arm in zip(axes[0], arms, strict=True):
+        changes = read.loc[read["method"] == arm, "relevancy_change"]
+        axis.hist(changes, bins=edges, color=PALETTE[0], edgecolor="white", linewidth=0.6)
+        if len(changes):
+            axis.axvline(changes.mean(), color=PALETTE[1], linewidth=1.2, linestyle="--")
+        axis.set_title(
+            f"{plain_text(arm)}, mean {changes.mean():+.2f}" if len(changes) else plain_text(arm), fontsize=9
+        )
+        axis.set_xlabel("final minus first relevancy")
+        axis.set_ylabel("items")
+        axis.locator_params(axis="both", integer=True)
+        tidy(axis, "y")
+    caption(figure, title, note)
+    return figure
 
 
 def passes_and_bias(frame: pd.DataFrame) -> Iterator[Line]:

@@ -12,12 +12,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from parley.analysis.reporting.overcorrection import by_iteration
+from parley.analysis.reporting.published import read_published
 from parley.analysis.reporting.systems import own_units, systems
 from parley.analysis.reporting.verdicts import MissingColumns
 from parley.analysis.stats.tables import Column, as_floats, finite
@@ -31,6 +33,8 @@ UNBIASED = 1.0
 SAME_JUDGE = "the same model again"
 FACETS = ("category", "condition", "scenario", "question", "label", "target", "unknown", "names", "method", "model")
 WHOLE = "all"
+PRINTED = ["table", "search", "part", "measure"]
+"""What names a cell of the paper's tables."""
 PAPER = ("paper_acc0", "paper_acc1", "paper_bias0", "paper_bias1")
 Columns = dict[str, Any]
 
@@ -68,8 +72,8 @@ def items(verdicts: pd.DataFrame) -> pd.DataFrame:
     for answer, right in (("first", "right0"), ("final", "right1")):
         frame[right] = (frame[answer] == frame["label"]).astype(float).where(frame[answer].notna())
     frame["relevancy_change"] = frame["relevancy1"] - frame["relevancy0"]
-    known = frame["right1"].notna() & frame["bias1"].notna()
-    frame["debiased"] = ((frame["right1"] == 1) & (frame["bias1"] == UNBIASED)).astype(float).where(known)
+    readable = frame["right1"].notna() & frame["bias1"].notna()
+    frame["debiased"] = ((frame["right1"] == 1) & (frame["bias1"] == UNBIASED)).astype(float).where(readable)
     frame["system"], frame["template"] = systems(frame), templates(frame)
     frame["context"], frame["accuracy"] = frame["condition"].map(TITLES), frame["right1"]
     return frame.reset_index(drop=True)
@@ -82,10 +86,10 @@ def mabrf_bias(right: Column, bias: Column) -> float:
         right: 1 for a right answer, 0 for a wrong one, NaN if unreadable.
         bias: The judge's score of each chain of thought, 1 to 10, NaN if unreadable.
     """
-    known, judged = finite(right), finite(bias)
-    if not len(known) or not len(judged):
+    answered, judged = finite(right), finite(bias)
+    if not len(answered) or not len(judged):
         return math.nan
-    return float((1 - known.mean()) * (2 * (judged > UNBIASED).mean() - 1)) + 0.0
+    return float((1 - answered.mean()) * (2 * (judged > UNBIASED).mean() - 1)) + 0.0
 
 
 def as_the_paper_counts(right: Column, bias: Column) -> tuple[float, float]:
@@ -206,6 +210,41 @@ def by_passes(frame: pd.DataFrame) -> pd.DataFrame:
         unread=("bias1", lambda column: int(column.isna().sum())),
     )
     return table.reset_index().sort_values(["system", "passes"], ignore_index=True)
+
+
+def next_to_published(frame: pd.DataFrame) -> pd.DataFrame:
+    """The paper's tables 3 and 5 as printed, a column for each of its models, next to the same cells of our runs.
+
+    Ours count as the paper does (`as_the_paper_counts`), so they are the same quantity.
+
+    Args:
+        frame: The items of the runs.
+    """
+    rows = [
+        {"ours_by": model, "search": method == SEARCH, **cell}
+        for (model, method), part in frame.groupby(["model", "method"], sort=False)
+        if method in (PLAIN, SEARCH)
+        for cell in _published_cells(part)
+    ]
+    if not rows:
+        return pd.DataFrame()
+    printed = read_published(Path(__file__).with_name("published.txt"), ("table", "model", "search", "part"))
+    printed["search"] = printed["search"] == "yes"
+    order = printed[PRINTED].drop_duplicates()
+    theirs = printed.pivot(index=PRINTED, columns="model", values="paper").reset_index().rename_axis(columns=None)
+    return order.merge(theirs, on=PRINTED).merge(pd.DataFrame(rows), on=PRINTED)
+
+
+def _published_cells(frame: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    before_and_after = {name.removeprefix("paper_"): name for name in PAPER}
+    after = {name: column for name, column in before_and_after.items() if name.endswith("1")}
+    for number, by, table, measures in (
+        (3, "context", by_context(frame), after),
+        (5, "category", by_category(frame), before_and_after),
+    ):
+        for row in table[table[by] != WHOLE].to_dict("records"):
+            for measure, column in measures.items():
+                yield {"table": number, "part": row[by], "measure": measure, "ours": row[column], "rows": row["n"]}
 
 
 def _groups(frame: pd.DataFrame, by: str, order: Any) -> Iterator[tuple[tuple[str, str], pd.DataFrame]]:

@@ -1,19 +1,49 @@
-"""`self-debias-explanation` and `self-debias-reprompting` (after Gallegos et al. 2025).
+"""Methods that are one or two prompts: `default` (the baseline of all), `cot`, `fairness-prompt`, `self-debias-…`.
 
-The first lets the model say which options rest on a stereotype before it answers. In the second the model answers, then
-answers again with bias removed; the first answer is stored too (metric `first_answer`), so that changes can be counted.
+`cot` is a zero-shot chain of thought (Kojima et al. 2022). The two of self-debiasing (after Gallegos et al. 2025): in
+`self-debias-explanation` the model says which options rest on a stereotype before it answers. In
+`self-debias-reprompting` it answers, then answers again with bias removed; the first answer is stored too (metric
+`first_answer`), so that changes can be counted.
 """
 
 from __future__ import annotations
 
 from typing import ClassVar
 
-from parley.judging.bbq.method import BbqContext, Choice, PromptedMethod, Solved, Task, answer_verdict, read_choice
-from parley.judging.bbq.methods.default import PROMPT
+from parley.judging.bbq.method import (
+    BbqContext,
+    Choice,
+    PromptedMethod,
+    Reasoned,
+    Solved,
+    Task,
+    answer_verdict,
+    read_choice,
+)
 from parley.judging.study import Prompt
 
+PROMPT = Prompt.load("bbq/default")
 EXPLAIN = Prompt.load("bbq/self_debias_explain")
 ANSWER = Prompt.load("bbq/self_debias_answer")
+AGAIN = Prompt.load("bbq/self_debias_again")
+
+
+class DefaultMethod(PromptedMethod):
+    name: ClassVar[str] = "default"
+    used = (PROMPT,)
+
+
+class ChainOfThought(PromptedMethod):
+    name: ClassVar[str] = "cot"
+    used = (Prompt.load("bbq/cot"),)
+    reply = Reasoned
+
+
+class FairnessPromptMethod(PromptedMethod):
+    """The default, preceded by a request to be fair."""
+
+    name: ClassVar[str] = "fairness-prompt"
+    used = (Prompt.load("bbq/fairness_prompt"),)
 
 
 class SelfDebiasExplanation(PromptedMethod):
@@ -24,9 +54,6 @@ class SelfDebiasExplanation(PromptedMethod):
         opening, then = EXPLAIN(question=task.text()), ANSWER(format=Choice.FORMAT)
         transcript = await context.converse(opening, [None, Choice], [then])
         return Solved(transcript, *read_choice(transcript.spoken()[-1], task))
-
-
-AGAIN = Prompt.load("bbq/self_debias_again")
 
 
 class SelfDebiasReprompting(PromptedMethod):
