@@ -184,8 +184,7 @@ def _conversation(
         if turn["role"] == "narrator":
             yield _text(_addressed(turn, agents) if turn["speaker"] == "user" else turn["speaker"], "dim")
         else:
-            step = f", {turn['step']}" if turn.get("step") else ""
-            yield _text(f"{turn['speaker']}  (round {turn['round']}{step})", "bold cyan")
+            yield _text(f"{turn['speaker']}  (round {turn['round']})", "bold cyan")
         for call in turn["calls"]:
             for piece in call.get("prompt", ()):
                 yield _text(f"  | {piece['role']} {piece['source']}: {piece['text']}", "dim")

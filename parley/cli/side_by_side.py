@@ -29,7 +29,7 @@ Message = Mapping[str, Any]
 def align(first: Unit, second: Unit) -> Iterator[tuple[Message | None, Message | None]]:
     """The messages of two units in rows: who spoke in which round tells what belongs together."""
     sides = first["messages"], second["messages"]
-    a, b = ([(turn["role"], turn["speaker"], turn["round"], turn.get("step")) for turn in side] for side in sides)
+    a, b = ([(turn["role"], turn["speaker"], turn["round"]) for turn in side] for side in sides)
     for kind, start, end, other_start, other_end in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
         own, others = sides[0][start:end], sides[1][other_start:other_end]
         alone = [*((turn, None) for turn in own), *((None, turn) for turn in others)]
@@ -81,11 +81,10 @@ def _lines(
         if turn["role"] == "narrator" and (texts in seen or texts[0] == texts[1]):
             continue  # the same instructions again, or on both sides
         seen.add(texts)
-        step = f", {turn['step']}" if turn.get("step") else ""
         yield Text()
         narrated = turn["role"] == "narrator"
         who = "narrator" if narrated else turn["speaker"]
-        yield _text(f"{who}  (round {turn['round']}{step})", "dim" if narrated else "bold cyan")
+        yield _text(f"{who}  (round {turn['round']})", "dim" if narrated else "bold cyan")
         yield from _texts(texts, shortened=narrated)
         for score in read:
             yield _columns(*(_text(text, "dim") for text in _score_texts(score)))

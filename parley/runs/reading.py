@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import string
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -156,27 +155,7 @@ def read_messages(file: RunFile, unit_id: str) -> list[dict[str, Any]]:
         message["expected"] = finite(json.loads(message["expected"])) if message["expected"] else None
         message["flags"] = _flags(message["role"], message["text"])
         message["calls"] = calls.get(message["seq"], [])
-    _name_steps(file, messages)
     return messages
-
-
-def _name_steps(file: RunFile, messages: Sequence[dict[str, Any]]) -> None:
-    """Say by `step` which prompt was answered, where somebody speaks several times in a round: "queries", "summary"."""
-    spoken = [message for message in messages if message["role"] != "narrator"]
-    turns = Counter((message["speaker"], message["round"]) for message in spoken)
-    several = [message for message in spoken if turns[message["speaker"], message["round"]] > 1]
-    asked = {
-        message["seq"]: [text for call in message["calls"] for role, _, text in call["prompt"] if role == "user"][-1:]
-        for message in several
-    }
-    texts = read_texts(file, (text for prompt in asked.values() for text in prompt))
-    templates = dict(file.rows("SELECT name, text FROM prompts")[1]) if several else {}
-    for message in several:
-        prompt = "".join(texts.get(text, "") for text in asked[message["seq"]])[:MAX_TASK_CHARACTERS]
-        fitting = [
-            name for name, template in templates.items() if template == prompt or _match_template(prompt, template)
-        ]
-        message["step"] = max(fitting, key=lambda name: len(templates[name]), default="").rpartition("/")[2]
 
 
 def verdicts_about(message: Mapping[str, Any], verdicts: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

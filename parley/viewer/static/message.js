@@ -40,9 +40,6 @@ export function speakerName(message, index) {
   return h("span", { class: "who" }, message.role === "narrator" ? "" : badge(index), name);
 }
 
-// Which prompt was answered, where somebody speaks several times in a round.
-export function stepPill({ step }) { return step ? h("span", { class: "pill" }, step) : ""; }
-
 // The verdicts of others on what was said: a referee's scores, and what rules found in it.
 function verdictsAbout({ verdicts = [] }, { speaker, round, role }) {
   const own = verdicts.filter((verdict) => verdict.subject === speaker && verdict.round === round && verdict.judge !== speaker && (verdict.role === "coordinator" ? verdict.value : verdict.value !== null));
@@ -78,7 +75,6 @@ export function messageView(unit, message, { run, params, index, notes, changed,
   const form = embedded ? h("span") : noteForm(run, unit.id, message.seq, changed);
   const head = h("header", {},
     speakerName(message, index),
-    stepPill(message),
     message.role !== "debater" && !narrator ? h("span", { class: "pill" }, message.role) : "",
     parseStatus(message.parse_status),
     echo ? echoInWords(echo).map((words) => h("span", { class: "pill echo" }, words)) : "",
