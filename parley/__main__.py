@@ -11,7 +11,7 @@ from parley.cli import main
 def installed_elsewhere() -> Path | None:
     """Another installed Parley: `python -m` prefers the current folder, and processes that this one starts do not."""
     here = Path(__file__).parent
-    places = (Path(str(found.locate_file("parley"))) for found in distributions(name="parley-autogen"))
+    places = (Path(str(installed.locate_file("parley"))) for installed in distributions(name="parley-autogen"))
     return next((place for place in places if (place / "cli").is_dir() and not place.samefile(here)), None)
 
 

@@ -86,10 +86,10 @@ class AttentionStudy(Study):
 
     async def run(self, unit: Unit, models: Models) -> Outcome:
         chat = self._prompts[unit.id]
-        found = self._weights.attention_to(chat, chat[-1]["content"].partition("\n")[0])
-        each = json.dumps({"by_layer": found.by_layer, "by_token": found.by_token}, ensure_ascii=False)
+        attention = self._weights.attention_to(chat, chat[-1]["content"].partition("\n")[0])
+        each = json.dumps({"by_layer": attention.by_layer, "by_token": attention.by_token}, ensure_ascii=False)
         turns = (Turn("user", "narrator", 0, chat[-1]["content"]), Turn("attention", "evaluator", 1, each))
-        values = {"share": found.share, "even": found.even, "phrase_tokens": float(found.phrase_tokens)}
+        values = {"share": attention.share, "even": attention.even, "phrase_tokens": float(attention.phrase_tokens)}
         verdicts = [Verdict.from_turn(turns[1], name, value=value, status="ok") for name, value in values.items()]
         return Outcome(Transcript(turns, "measured"), tuple(verdicts))
 

@@ -56,10 +56,10 @@ def is_loopback(url: str) -> bool:
 
 def without_password(address: str) -> str:
     """The address of a proxy without its user and password, which may contain any character."""
-    scheme, found, rest = address.partition("://")
-    if not found:
+    scheme, separator, rest = address.partition("://")
+    if not separator:
         scheme, rest = "", address
-    return f"{scheme}{found}…@{rest.rpartition('@')[2]}" if "@" in rest else address
+    return f"{scheme}{separator}…@{rest.rpartition('@')[2]}" if "@" in rest else address
 
 
 def proxy_for(url: str) -> str | None:
@@ -73,14 +73,14 @@ def proxy_for(url: str) -> str | None:
     proxy = proxies.get(address.scheme) or proxies.get("all")
     if not proxy:
         return None
-    scheme, found, _ = proxy.partition("://")
-    if found and scheme.lower() != "http":
+    scheme, separator, _ = proxy.partition("://")
+    if separator and scheme.lower() != "http":
         # Calls past the proxy would go where the user's network may not let them, or where they should not go.
         raise ConfigError(
             f"the proxy for {address.hostname} is {without_password(proxy)}, and only proxies that begin with http:// "
             f"are supported; set {address.scheme.upper()}_PROXY to one of those, or name the host in NO_PROXY"
         )
-    return proxy if found else f"http://{proxy}"
+    return proxy if separator else f"http://{proxy}"
 
 
 def require_https(name: str, url: str, hint: str = "") -> None:

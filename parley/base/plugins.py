@@ -97,11 +97,11 @@ class Registry:
         if ":" not in target:
             if removed := instead(f"{self.kind} {name}"):
                 raise ConfigError(f"there is no {self.kind} '{name}': {removed}")
-            known = [*self.known, *self.others]
-            similar = difflib.get_close_matches(name, known, n=1)
+            names = [*self.known, *self.others]
+            similar = difflib.get_close_matches(name, names, n=1)
             hint = f"did you mean {similar[0]}? " if similar else ""
             raise ConfigError(
-                f"unknown {self.kind} '{name}' ({hint}known: {', '.join(known)}; "
+                f"unknown {self.kind} '{name}' ({hint}known: {', '.join(names)}; "
                 "or your own as file.py:Class or module:Class)"
             )
         class_name = target.rpartition(":")[2]
@@ -136,11 +136,11 @@ def child_environment() -> dict[str, str]:
     `python -c`, `python -m` and an empty entry of PYTHONPATH each put the current folder first, and then anybody's
     `random.py` in it runs as code. A Parley that was itself found there, as in a checkout, is found again.
     """
-    environment, own = dict(os.environ), set(absolute_path())
+    environment, searched = dict(os.environ), set(absolute_path())
     entries = [os.path.abspath(entry) for entry in environment.pop("PYTHONPATH", "").split(os.pathsep) if entry]
     ours = str(Path(os.path.abspath(__file__)).parents[2])
-    if ours in own.difference(entries, map(sysconfig.get_path, ("purelib", "platlib"))):
+    if ours in searched.difference(entries, map(sysconfig.get_path, ("purelib", "platlib"))):
         entries.insert(0, ours)
-    if kept := [entry for entry in entries if entry in own]:
+    if kept := [entry for entry in entries if entry in searched]:
         environment["PYTHONPATH"] = os.pathsep.join(kept)
     return environment

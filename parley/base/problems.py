@@ -153,17 +153,17 @@ class UserFile:
             raise several(error, told)
 
 
-def near_key(name: str, known: Sequence[str]) -> str:
+def near_key(name: str, names: Sequence[str]) -> str:
     """What may follow an unknown key: what replaces it, the one that was probably meant, else all that are known."""
     if removed := instead(name):
         return f": {removed}"
-    near = difflib.get_close_matches(name, known, n=1)
-    return f"; did you mean '{near[0]}'?" if near else f" (known: {', '.join(known)})" if known else ""
+    near = difflib.get_close_matches(name, names, n=1)
+    return f"; did you mean '{near[0]}'?" if near else f" (known: {', '.join(names)})" if names else ""
 
 
 def _line_number(problem: str) -> int:
-    found = re.search(r"\bline (\d+):", problem)
-    return int(found[1]) if found else 0
+    match = re.search(r"\bline (\d+):", problem)
+    return int(match[1]) if match else 0
 
 
 def _keys(model: type[BaseModel]) -> Iterator[str]:

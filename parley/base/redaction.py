@@ -37,15 +37,15 @@ class HiddenAddresses:
     """
 
     def __init__(self, info: Any) -> None:
-        known = dict.fromkeys(address for text in _strings(info) for address in _OPTION.findall(text))
+        addresses = dict.fromkeys(address for text in _strings(info) for address in _OPTION.findall(text))
         # Numbered and not hashed: the hash of a host name or an IP address can be guessed.
-        self._numbers = {address: number for number, address in enumerate(known, 1)}
+        self._numbers = {address: number for number, address in enumerate(addresses, 1)}
         # A known address may be part of a longer text, such as a unit's id; the end of an unknown one is guessed.
-        longest_first = sorted(map(re.escape, known), key=len, reverse=True)
+        longest_first = sorted(map(re.escape, addresses), key=len, reverse=True)
         self._option = re.compile(
             rf"([?&][^=&?\s]+=)({'|'.join(longest_first) or '(?!)'})|(\bbase_url=)({_VALUE})", re.IGNORECASE
         )
-        self._hosts = _host_pattern(unquote(address) for address in known)
+        self._hosts = _host_pattern(unquote(address) for address in addresses)
 
     def hide(self, value: Any) -> Any:
         """The same value without addresses: a text, or lists and dicts of texts. `error` and `detail` are messages."""
@@ -73,10 +73,10 @@ class HiddenAddresses:
             text = self._option.sub(self._mark, text)
         return self._hosts.sub("…", text) if self._hosts else text
 
-    def _mark(self, found: re.Match[str]) -> str:
-        option, address = found[1] or found[3], found[2] or found[4]
+    def _mark(self, match: re.Match[str]) -> str:
+        option, address = match[1] or match[3], match[2] or match[4]
         if address.startswith("…"):  # hidden before
-            return found[0]
+            return match[0]
         number = self._numbers.setdefault(address, len(self._numbers) + 1)
         return f"{option}…{number if number > 1 else ''}"
 

@@ -63,5 +63,5 @@ def instead(typed: str) -> str | None:
         typed: A command, a command with its verb, a flag, a setting, or the kind and the name of a plug-in.
     """
     flag = "--" + typed.replace("_", "-")
-    found = next((name for name in (typed, flag) if name in REMOVED), None)
-    return f"it was removed; instead: {REMOVED[found]}" if found else None
+    removed = next((name for name in (typed, flag) if name in REMOVED), None)
+    return f"it was removed; instead: {REMOVED[removed]}" if removed else None

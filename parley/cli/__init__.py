@@ -166,15 +166,15 @@ def make_parser(arguments: Sequence[str]) -> tuple[argparse.ArgumentParser, list
     name, *words = arguments
     entry = COMMANDS[name]
     module, _, target = entry.module.partition(":")
-    found = import_module(module)
+    imported = import_module(module)
     prog = f"parley {name}"
-    if verbs := getattr(found, "VERBS", None):
+    if verbs := getattr(imported, "VERBS", None):
         verb = words[0] if words else ""
         if verb not in verbs:
             return _parser_of_verbs(name, entry, verbs, verb), words
         command, prog, words = verbs[verb], f"{prog} {verb}", words[1:]
     else:
-        command = getattr(found, target)
+        command = getattr(imported, target)
     make = partial(Parser, prog=prog)
     return command.add_to(make, words), words
 

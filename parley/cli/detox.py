@@ -63,9 +63,9 @@ class Detox(Command):
         if not text.strip():
             raise ConfigError("the text is empty")  # before a model is fetched
         result = asyncio.run(self._detox(text))
-        found = ("text", "met", "passages", "kept", "decisions")
+        fields = ("text", "met", "passages", "kept", "decisions")
         data = {
-            **{name: getattr(result, name) for name in found},
+            **{name: getattr(result, name) for name in fields},
             "model": self.model,
             "judge": self.judge or self.model,
             "cautions": [*self._cautions(), *result.cautions],

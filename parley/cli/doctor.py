@@ -116,27 +116,27 @@ class Doctor(Command):
     timeout: float = Field(SECONDS, description="seconds to wait for an answer")
 
     def answer(self) -> Answer:
-        found = asyncio.run(examine(self.model, self.timeout))
-        return Answer(asdict(found), _lines(found), 1 if found.problems else 0)
+        examined = asyncio.run(examine(self.model, self.timeout))
+        return Answer(asdict(examined), _lines(examined), 1 if examined.problems else 0)
 
 
-def _lines(found: Examination) -> Iterator[str]:
-    yield _line("parley", f"{_versions(found.packages[:6])}; Python {found.python}, {found.system}")
-    installed = [name for name, packages in found.extras.items() if all(package.fits for package in packages)]
-    yield _line("extras", ", ".join(f"{name} ({_versions(found.extras[name][:1])})" for name in installed) or "none")
-    if missing := [name for name in found.extras if name not in installed]:
+def _lines(examined: Examination) -> Iterator[str]:
+    yield _line("parley", f"{_versions(examined.packages[:6])}; Python {examined.python}, {examined.system}")
+    installed = [name for name, packages in examined.extras.items() if all(package.fits for package in packages)]
+    yield _line("extras", ", ".join(f"{name} ({_versions(examined.extras[name][:1])})" for name in installed) or "none")
+    if missing := [name for name in examined.extras if name not in installed]:
         yield _line("", f"not installed: {', '.join(missing)} (pip install '{DISTRIBUTION}[NAME]')")
     for what, wanted in (("set", True), ("not set", False)):
-        names = [key for key, is_set in found.keys.items() if is_set is wanted]
+        names = [key for key, is_set in examined.keys.items() if is_set is wanted]
         yield _line("keys" if wanted else "", f"{what}: {', '.join(names) or 'none'}")
-    for number, (state, rows) in enumerate(groupby(sorted(found.models, key=_order), lambda row: row.state)):
+    for number, (state, rows) in enumerate(groupby(sorted(examined.models, key=_order), lambda row: row.state)):
         text = ", ".join(_in_words(row) for row in rows)
         yield _line("" if number else "models", f"{state + ':':<{STATE}}{text}", hanging=STATE)
-    yield _line("GPU", ", ".join(found.gpus) or "none")
-    proxies = ", ".join(f"{scheme}: {address}" for scheme, address in found.proxies.items())
+    yield _line("GPU", ", ".join(examined.gpus) or "none")
+    proxies = ", ".join(f"{scheme}: {address}" for scheme, address in examined.proxies.items())
     yield _line("proxy", proxies or "none")
-    for number, problem in enumerate(found.problems or ["no problems found"]):
-        yield _line("problems" if found.problems and not number else "", problem)
+    for number, problem in enumerate(examined.problems or ["no problems found"]):
+        yield _line("problems" if examined.problems and not number else "", problem)
 
 
 def _order(row: Reached) -> int:
@@ -174,8 +174,8 @@ async def examine(names: Sequence[str] = (), seconds: float = SECONDS) -> Examin
     packages, extras = _packages()
     keys = {key: bool(os.environ.get(key, "").strip()) for key in _key_names()}
     # The catalogue's models are listed one by one; a server of one's own has no address to ask.
-    asked = [provider for provider, entry in PROVIDERS.items() if not entry.on_cpu and provider != "server"]
-    checks = [_check_provider(provider, seconds) for provider in asked]
+    providers = [provider for provider, entry in PROVIDERS.items() if not entry.on_cpu and provider != "server"]
+    checks = [_check_provider(provider, seconds) for provider in providers]
     models = [*_embedded(), *await asyncio.gather(*checks)]
     named = await asyncio.gather(*(check_model(name, seconds) for name in names))
     problems = [
@@ -320,7 +320,7 @@ async def _ask(client: Client, name: str, seconds: float, wanted: str | None = N
         return Reached(name=name, state="ready", detail="in this process")
     host, started = listing[0].split("/")[2], time.monotonic()
     try:
-        found = await _list(*listing, seconds)
+        models = await _list(*listing, seconds)
     except _Unexpected as answer:
         state: State = "refused" if answer.status in (401, 403) else "not reached"
         said = "the key is not accepted" if state == "refused" else "not with a list of models"
@@ -329,10 +329,10 @@ async def _ask(client: Client, name: str, seconds: float, wanted: str | None = N
         return Reached(name=name, state="not reached", detail=f"{host}: no answer in {seconds:g} s")
     except (aiohttp.ClientError, OSError):
         return Reached(name=name, state="not reached", detail=f"{host}: no connection")
-    if wanted and found and not {wanted, f"{wanted}:latest"} & set(found):
-        known = ", ".join(entry[:40] for entry in found[:3]) + ", …" * (len(found) > 3)
-        return Reached(name=name, state="not reached", detail=f"{host} has no '{wanted}' (it has: {known})")
-    count = f"{plural(len(found), 'model')}, " if found else ""
+    if wanted and models and not {wanted, f"{wanted}:latest"} & set(models):
+        listed = ", ".join(entry[:40] for entry in models[:3]) + ", …" * (len(models) > 3)
+        return Reached(name=name, state="not reached", detail=f"{host} has no '{wanted}' (it has: {listed})")
+    count = f"{plural(len(models), 'model')}, " if models else ""
     return Reached(name=name, state="ready", detail=f"{host}: {count}{time.monotonic() - started:.1f} s")
 
 

@@ -70,5 +70,5 @@ def estimated_cost(job: Job) -> float | None:
 
 
 def _total(costs: Iterable[float | None]) -> float | None:
-    known = list(costs)
-    return None if None in known else sum(cost or 0.0 for cost in known)
+    summands = list(costs)
+    return None if None in summands else sum(cost or 0.0 for cost in summands)

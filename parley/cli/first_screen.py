@@ -108,8 +108,10 @@ def find_example(report: Report, paths: Sequence[Path]) -> Example | None:
     lines = [named] if named else report.forests[0].lines if report.forests else []
     behind = [line.units for line in lines if line.units] or ([{}] if len(paths) == 1 else [])
     # Where several runs have the same model, its name has the run's.
-    own = [path for path, run in zip(paths, report.runs, strict=False) if named and f"({run['file']})" in named.group]
-    return next((example for path in own or paths if (example := _example(path, behind))), None)
+    named_runs = [
+        path for path, run in zip(paths, report.runs, strict=False) if named and f"({run['file']})" in named.group
+    ]
+    return next((example for path in named_runs or paths if (example := _example(path, behind))), None)
 
 
 def _example(path: Path, behind: Sequence[Mapping[str, Sequence[str]]]) -> Example | None:

@@ -225,8 +225,8 @@ def read_config(path: Path) -> dict[str, Any]:
             raise RecursionError
         table = parse_toml(text) if path.suffix == ".toml" else yaml.load(text, _PlainLoader)
     except OSError as error:
-        known = "" if path.suffix in SUFFIXES else f" (shipped configs: {', '.join(shipped)})"
-        raise ConfigError(f"{path}: {error.strerror}{known}") from None
+        choices = "" if path.suffix in SUFFIXES else f" (shipped configs: {', '.join(shipped)})"
+        raise ConfigError(f"{path}: {error.strerror}{choices}") from None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         place = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
@@ -251,9 +251,9 @@ def split_config(
         options: The run's options model.
         where: The name of the file, for error messages.
     """
-    known = [*study.model_fields, *options.model_fields]
-    if unknown := [str(key)[:80] for key in table if key not in known]:
-        raise several(ConfigError, (f"{where}: unknown key '{name}'{near_key(name, known)}" for name in unknown))
+    keys = [*study.model_fields, *options.model_fields]
+    if unknown := [str(key)[:80] for key in table if key not in keys]:
+        raise several(ConfigError, (f"{where}: unknown key '{name}'{near_key(name, keys)}" for name in unknown))
     return (
         {key: value for key, value in table.items() if key in study.model_fields},
         {key: value for key, value in table.items() if key in options.model_fields},

@@ -77,14 +77,14 @@ def find_units(file: RunFile, filters: Mapping[str, Sequence[str]], *, read: boo
     # Which of a pair's identities is stored first says nothing: filters of both find either, as in the viewer.
     meant = {name: identities if name in identities and not name.endswith(SIDES) else [name] for name in filters}
     verdicts = {position: list(rows) for position, rows in groupby(file.verdicts(), key=itemgetter(0))}
-    units, known = [], dict[str, dict[str, None]]()
+    units, seen = [], dict[str, dict[str, None]]()
     _, rows = file.rows("SELECT position, id, status, facets FROM units ORDER BY position")
     for position, unit, status, text in rows:
         stored = parse_facets(text)
         facets = hide(stored)
         for name, value in facets.items():
-            known.setdefault(name, {})[value] = None
-        if all(any(facets.get(own) in filters[name] for own in names) for name, names in meant.items()):
+            seen.setdefault(name, {})[value] = None
+        if all(any(facets.get(facet) in filters[name] for facet in names) for name, names in meant.items()):
             given = [
                 VerdictRow(judge, role, round, subject, value, words, metric)
                 for _, _, judge, role, round, subject, metric, value, _, words, _ in verdicts.get(position, ())
@@ -93,16 +93,16 @@ def find_units(file: RunFile, filters: Mapping[str, Sequence[str]], *, read: boo
             if figures.read or not read:
                 units.append(FoundUnit(unit, status, facets, figures.score))
     if not units:
-        raise ConfigError(_nothing_found(file, filters, known))
+        raise ConfigError(_nothing_found(file, filters, seen))
     return units
 
 
-def _nothing_found(file: RunFile, filters: Mapping[str, Sequence[str]], known: Mapping[str, Mapping[str, None]]) -> str:
+def _nothing_found(file: RunFile, filters: Mapping[str, Sequence[str]], seen: Mapping[str, Mapping[str, None]]) -> str:
     for name, accepted in filters.items():
-        if name not in known:
-            return f"no unit of {file.path} has a facet '{name}'; its facets are {', '.join(known)}"
-        if not any(value in known[name] for value in accepted):
-            values = ", ".join(value or "'' (none)" for value in list(known[name])[:MOST_SHOWN])
+        if name not in seen:
+            return f"no unit of {file.path} has a facet '{name}'; its facets are {', '.join(seen)}"
+        if not any(value in seen[name] for value in accepted):
+            values = ", ".join(value or "'' (none)" for value in list(seen[name])[:MOST_SHOWN])
             return f"no unit of {file.path} has {name}={accepted[0]}; it has {values}"
     wanted = ", ".join(f"{name}={' or '.join(accepted)}" for name, accepted in filters.items())
     return f"no unit of {file.path} has all of {wanted}"
@@ -200,8 +200,8 @@ def _pairs(
     names = dict.fromkeys(name for unit in units for name in unit.facets)
     columns = {name: [unit.facets.get(name) for unit in units] for name in names}
     places = (pair for x, y in compared for pair in matched_units(columns, facet, x, y))
-    found = ((units[first], units[second]) for first, second in places)
-    scored = [(a.score - b.score, a, b) for a, b in found if a.score is not None and b.score is not None]
+    pairs = ((units[first], units[second]) for first, second in places)
+    scored = [(a.score - b.score, a, b) for a, b in pairs if a.score is not None and b.score is not None]
     return sorted(scored, key=itemgetter(0), reverse=above)
 
 

@@ -37,11 +37,11 @@ class Models(Command):
             rows = _rows()
             return Answer(rows, _tables(rows))
         if self.name not in catalogue():
-            known = ", ".join(catalogue())
+            names = ", ".join(catalogue())
             raise ConfigError(
-                f"no model '{self.name}' can be downloaded; choose one of {known}"
+                f"no model '{self.name}' can be downloaded; choose one of {names}"
                 if self.name
-                else f"name the model to download: {known}"
+                else f"name the model to download: {names}"
             )
         fetch_with_bar(self.name)
         path = weights_path(self.name)

@@ -124,16 +124,16 @@ def parser_of(study: str, *, everything: bool, make: AddParser = Parser) -> argp
         everything: Whether its help shows the flags that few people change, too.
         make: Makes the parser.
     """
-    prog, found = f"parley run {study}", find_study(study)
-    more = "" if everything else f"{count_advanced(found.Config, Options)} more flags: {prog} --help-all"
-    parser = make(prog=prog, usage=f"{prog} [flags]", description=found.__doc__, epilog=more)
+    prog, study_class = f"parley run {study}", find_study(study)
+    more = "" if everything else f"{count_advanced(study_class.Config, Options)} more flags: {prog} --help-all"
+    parser = make(prog=prog, usage=f"{prog} [flags]", description=study_class.__doc__, epilog=more)
     parser.add_argument("study", help=argparse.SUPPRESS)
     about = "show every flag, including those that few people change, and exit"
     parser.add_argument("--help-all", action="help", help=about)
     parser.add_argument("-q", dest="quiet", action="store_const", const=True, help=argparse.SUPPRESS)
-    unused = () if found.writes else ("to", "force")
+    unused = () if study_class.writes else ("to", "force")
     add_flags(parser, Run, leave_out=("study", *unused))
-    add_flags(parser, found.Config, f"the study {study}", everything=everything)
+    add_flags(parser, study_class.Config, f"the study {study}", everything=everything)
     add_flags(parser, Options, "the run", everything=everything)
     return parser
 

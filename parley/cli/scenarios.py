@@ -133,8 +133,8 @@ class Show(Command):
 def _wording(wordings: BallotWordings, label_id: str) -> Answer:
     """A label as every identity of the file has it."""
     label = wordings.label_by_id(label_id)
-    known = [identity for identity in wordings.identity if wordings.has_forms(label, [identity])]
-    shown = {identity: wordings.label_text(label, identity) for identity in known}
+    worded = [identity for identity in wordings.identity if wordings.has_forms(label, [identity])]
+    shown = {identity: wordings.label_text(label, identity) for identity in worded}
     lines = [f"{identity}: {text}" for identity, text in shown.items()]
     heading = f"{label.id}: {label.kind}, {label.place} the answer"
     return Answer(label.model_dump(mode="json") | {"shown": shown}, [heading, *lines])
@@ -196,16 +196,16 @@ class Validate(Command):
             return _findings(check_ballot_wordings(wordings), "wording", about, notes, counted)
         if names_identities(self.suite):
             choice = read_choice(Path(self.suite), load_ballot_wordings(self.wordings))
-            own = choice.identities.categories
+            categories = choice.identities.categories
             about = {
                 "identities": self.suite,
-                "usable": {category: len(choice.usable_for(category)) for category in own},
-                "examples": {category: choice.examples(category) for category in own},
-                "notes": [line for category in own for line in choice.about(category)],
+                "usable": {category: len(choice.usable_for(category)) for category in categories},
+                "examples": {category: choice.examples(category) for category in categories},
+                "notes": [line for category in categories for line in choice.about(category)],
             }
-            notes = [line for category in own for line in choice.lines(category)]
-            labels = plural(sum(map(len, own.values())), "label")
-            counted = f"{self.suite}: {plural(len(own), 'category', 'categories')}, {labels}"
+            notes = [line for category in categories for line in choice.lines(category)]
+            labels = plural(sum(map(len, categories.values())), "label")
+            counted = f"{self.suite}: {plural(len(categories), 'category', 'categories')}, {labels}"
             return _findings(check_identities(choice), "label", about, notes, counted)
         suite, _ = load_suite(self.suite)
         notes = []

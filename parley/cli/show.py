@@ -126,10 +126,10 @@ def _find_beside(file: RunFile, unit: str, wanted: str) -> str:
         return str(_find(file, wanted)["id"])
     others = differing_in(file, unit, facet)
     if value not in others:
-        known = ", ".join(f"{facet}={other}" for other in others)
+        listed = ", ".join(f"{facet}={other}" for other in others)
         raise ConfigError(
             f"no finished unit differs from '{unit}' only by {wanted}; "
-            + (f"there are {known}" if known else "name another unit by its id")
+            + (f"there are {listed}" if listed else "name another unit by its id")
         )
     return others[value]
 

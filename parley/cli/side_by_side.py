@@ -31,22 +31,22 @@ def align(first: Unit, second: Unit) -> Iterator[tuple[Message | None, Message |
     sides = first["messages"], second["messages"]
     a, b = ([(turn["role"], turn["speaker"], turn["round"]) for turn in side] for side in sides)
     for kind, start, end, other_start, other_end in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
-        own, others = sides[0][start:end], sides[1][other_start:other_end]
-        alone = [*((turn, None) for turn in own), *((None, turn) for turn in others)]
-        yield from zip(own, others, strict=True) if kind == "equal" else alone
+        left, others = sides[0][start:end], sides[1][other_start:other_end]
+        alone = [*((turn, None) for turn in left), *((None, turn) for turn in others)]
+        yield from zip(left, others, strict=True) if kind == "equal" else alone
 
 
 def scores(first: Unit, second: Unit, row: Sequence[Message | None]) -> list[dict[str, Any]]:
     """The numbers that were read from the messages of a row, side by side."""
-    found: dict[tuple[str, str, str], list[float | None]] = {}
+    table: dict[tuple[str, str, str], list[float | None]] = {}
     for side, (unit, message) in enumerate(zip((first, second), row, strict=True)):
         for verdict in unit["verdicts"] if message else ():
             if message and verdict["seq"] == message["seq"] and verdict["value"] is not None:
                 judge = "" if verdict["judge"] == message["speaker"] else verdict["judge"]
-                found.setdefault((judge, verdict["subject"], verdict["metric"]), [None, None])[side] = verdict["value"]
+                table.setdefault((judge, verdict["subject"], verdict["metric"]), [None, None])[side] = verdict["value"]
     return [
         {"judge": judge, "subject": subject, "metric": metric, "values": values}
-        for (judge, subject, metric), values in found.items()
+        for (judge, subject, metric), values in table.items()
     ]
 
 
@@ -126,8 +126,8 @@ def marked(first: str, second: str, *, shortened: bool = False) -> tuple[Text, T
         return _text(first), _text(second)
     sides = Text(), Text()
     for place, (kind, *ends) in enumerate(matches):
-        for side, own, (start, end) in zip(sides, words, (ends[:2], ends[2:]), strict=True):
-            piece = own[start:end]
+        for side, said, (start, end) in zip(sides, words, (ends[:2], ends[2:]), strict=True):
+            piece = said[start:end]
             if kind != "equal" and piece:
                 side.append(f"[{''.join(piece)}]", "bold")
             elif shortened and len(piece) > 2 * CONTEXT:

@@ -108,8 +108,8 @@ def _labels(lines: Sequence[Line]) -> list[str]:
         return [line.label for line in lines]
     headings = [line.group.split(" · ") for line in lines]
     same = {part for part in headings[0] if all(part in heading for heading in headings)}
-    own = [" · ".join(part for part in heading if part not in same) for heading in headings]
-    return [f"{heading}: {line.label}" if heading else line.label for heading, line in zip(own, lines, strict=True)]
+    shown = [" · ".join(part for part in heading if part not in same) for heading in headings]
+    return [f"{heading}: {line.label}" if heading else line.label for heading, line in zip(shown, lines, strict=True)]
 
 
 def _cut(text: str, marks: Marks, most: int = LABEL_WIDTH) -> str:

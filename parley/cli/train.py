@@ -95,8 +95,8 @@ class Train(Command):
         return validated(TrainConfig, config)
 
     def answer(self) -> Answer:
-        if self.stage not in (known := [*STAGES, *JOBS]):
-            raise ConfigError(f"unknown training stage '{self.stage}'{near_key(self.stage, known)}")
+        if self.stage not in (stages := [*STAGES, *JOBS]):
+            raise ConfigError(f"unknown training stage '{self.stage}'{near_key(self.stage, stages)}")
         config = self.settings()
         if self.dry_run:
             return _dry_run(self.stage, config)
@@ -193,15 +193,15 @@ def _value(text: str) -> Any:
 def _refuse_unknown_keys(config: dict[str, Any]) -> None:
     """One line for the first key that does not exist, with what to do instead or the one most like it."""
     tables = tables_of()
-    known = [name for name in TrainConfig.model_fields if name not in tables]
-    known += [f"{table}.{name}" for table, fields in tables.items() for name in fields.model_fields]
+    keys = [name for name in TrainConfig.model_fields if name not in tables]
+    keys += [f"{table}.{name}" for table, fields in tables.items() for name in fields.model_fields]
     for key, value in config.items():
-        is_table = isinstance(value, dict) and key not in known
+        is_table = isinstance(value, dict) and key not in keys
         for name in [f"{key}.{inner}" for inner in value] if is_table else [str(key)]:
-            if name not in known:
+            if name not in keys:
                 if removed := instead(name):
                     raise ConfigError(f"there is no key '{name}': {removed}")
-                similar = difflib.get_close_matches(name[:80], known, n=1)
+                similar = difflib.get_close_matches(name[:80], keys, n=1)
                 hint = f"did you mean '{similar[0]}'?" if similar else "`parley train --help-all` lists all keys"
                 raise ConfigError(f"unknown key '{name[:80]}' ({hint})")
 

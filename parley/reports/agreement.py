@@ -57,13 +57,13 @@ def with_labels(report: Report, run: Path, labels: Sequence[Path]) -> Report:
     )
     table = Table("labels", "Agreement of people with each other and with the judges", frame, SHOWN, note)
     metric = scores["metric"].iloc[0]
-    found = [
+    agreements = [
         f"{line.about['between']} {line.estimate:.2f} ({format_interval(line.low, line.high) or 'no interval'})"
         for line in lines
         if (line.about["metric"], line.about["measure"]) == (metric, ALPHA)
     ]
     people, texts = plural(scores["rater"].nunique(), "person", "people"), scores["item"].nunique()
-    words = f"{people} scored {texts:,} of {plural(len(items), 'text')}. {ALPHA} of {metric}: {', '.join(found)}."
+    words = f"{people} scored {texts:,} of {plural(len(items), 'text')}. {ALPHA} of {metric}: {', '.join(agreements)}."
     return replace(report, words=(*report.words, words), tables=(*report.tables, table), beside=(*report.beside, words))
 
 
@@ -105,8 +105,8 @@ def _agreement(metric: str, scores: pd.DataFrame, items: Mapping[str, LabelItem]
         clusters = facets[next((name for name in TOPICS if name in facets), "unit")]
 
     def line(coefficient: Line, between: str, measure: str, mean: pd.Series) -> Line:
-        known = judges.notna() & mean.notna()
-        also = {"texts": int(mean.notna().sum()), "difference": float((judges - mean)[known].mean())}
+        both = judges.notna() & mean.notna()
+        also = {"texts": int(mean.notna().sum()), "difference": float((judges - mean)[both].mean())}
         return replace(coefficient, about={"metric": metric, "between": between, "measure": measure}, also=also)
 
     mean = people.mean(axis=1)

@@ -68,8 +68,8 @@ def label_items(file: RunFile) -> dict[str, LabelItem]:
         fields = {name: (fenced_texts(text) or [text])[0] for name, text in fields.items()}
         row, metrics, texts = next(_fitting(declared, unit, fields))
         hide = _hider(unit)
-        asked = "\n\n".join(fields[name] for name in TASKS if name in fields)
-        task = hide(asked or _opening(unit) if isinstance(row.shown, str) else asked)
+        filled = "\n\n".join(fields[name] for name in TASKS if name in fields)
+        task = hide(filled or _opening(unit) if isinstance(row.shown, str) else filled)
         question = hide(_filled(row.question, unit["facets"]))
         for text, round_, subject in texts:
             item = LabelItem(task, hide(text), question, unit["facets"] | {"unit": unit_id}, {})

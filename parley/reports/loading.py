@@ -70,8 +70,8 @@ class LoadedRun:
     def record(self) -> dict[str, Any]:
         """The run as plain values: an entry of a report's `runs`."""
         digest = self.analysis_plan.sha256 if self.analysis_plan else None
-        own = {name: getattr(self, name) for name in RECORDED}
-        return own | {"path": str(self.path), "units": self.unit_counts, "analysis_plan_sha256": digest}
+        recorded = {name: getattr(self, name) for name in RECORDED}
+        return recorded | {"path": str(self.path), "units": self.unit_counts, "analysis_plan_sha256": digest}
 
 
 def load_run(path: Path) -> LoadedRun:

@@ -169,9 +169,9 @@ def _blind(runs: Sequence[LoadedRun]) -> bool | None:
 
 def _remarks(runs: Sequence[LoadedRun]) -> pd.DataFrame:
     """Which statements repeat another judge's, in units with verdicts; units and models as the runs name them now."""
-    found = [repeated_remarks(run.path, run.units) for run in runs]
-    judged = [remarks["unit"].isin(run.verdicts["unit"].unique()) for remarks, run in zip(found, runs, strict=True)]
-    return pd.concat([remarks[known] for remarks, known in zip(found, judged, strict=True)], ignore_index=True)
+    repeated = [repeated_remarks(run.path, run.units) for run in runs]
+    judged = [remarks["unit"].isin(run.verdicts["unit"].unique()) for remarks, run in zip(repeated, runs, strict=True)]
+    return pd.concat([remarks[among] for remarks, among in zip(repeated, judged, strict=True)], ignore_index=True)
 
 
 def _intact_plan(run: LoadedRun) -> Mapping[str, Any]:
@@ -248,9 +248,9 @@ def _two_sides(runs: list[LoadedRun], chosen: str | None) -> list[tuple[LoadedRu
         models = [runs[0].addresses.hide(name.strip()) for name in chosen.split(",")]
         sides = [side for name in models for side in sides if name in (side[1], side[1].partition("?")[0])]
     if len(sides) != 2:
-        known = ", ".join(dict.fromkeys(model for _, model, _ in sides)) or "none"
+        listed = ", ".join(dict.fromkeys(model for _, model, _ in sides)) or "none"
         raise ConfigError(
-            f"compare needs two models or runs, got {len(sides)} ({known}): name a second run file, or choose with "
+            f"compare needs two models or runs, got {len(sides)} ({listed}): name a second run file, or choose with "
             "--models A,B"
         )
     return sides

@@ -35,8 +35,8 @@ def repeated_remarks(path: Path, units: pd.DataFrame) -> pd.DataFrame:
     rows: list[tuple[Any, ...]] = []
     with RunFile.open(path) as file:
         names = [name for name in SAME_TEXT if name in units]
-        known = units[names].astype(object).where(units[names].notna(), None)  # NaN is not equal to itself
-        texts = dict(zip(units.index, known.itertuples(index=False, name=None), strict=True))
+        values = units[names].astype(object).where(units[names].notna(), None)  # NaN is not equal to itself
+        texts = dict(zip(units.index, values.itertuples(index=False, name=None), strict=True))
         remembered: dict[tuple[Any, ...], list[Statement]] = {}
         for position, spoken in _spoken(file):
             if position not in texts:  # the unit ended after the units were read

@@ -76,9 +76,9 @@ def _with_words(file: RunFile, facets: pd.DataFrame, verdicts: pd.DataFrame) -> 
     """The verdicts with `seq` and `words`; both are missing where a verdict was read from no message."""
     given = list(map(Given._make, zip(*(verdicts[name].tolist() for name in Given._fields), strict=True)))
     starts = np.searchsorted(verdicts["unit"].cat.codes, np.arange(len(facets) + 1)).tolist()
-    own = dict(zip(facets.index.tolist(), pairwise(starts), strict=True))
+    spans = dict(zip(facets.index.tolist(), pairwise(starts), strict=True))
     seqs = np.full(len(given), np.nan)
-    words, known = np.full(len(given), -1), dict[str, int]()
+    words, numbers = np.full(len(given), -1), dict[str, int]()
     messages = file.stream(
         f"SELECT u.position, t.text, {', '.join(f'm.{name}' for name in Said._fields)} FROM units u "
         "JOIN messages m ON m.unit = u.id LEFT JOIN texts t ON t.id = m.text "
@@ -87,14 +87,14 @@ def _with_words(file: RunFile, facets: pd.DataFrame, verdicts: pd.DataFrame) -> 
     for position, group in groupby(messages, key=itemgetter(0)):
         rows = list(group)
         texts = {row[2]: row[1] for row in rows}
-        start, end = own.get(position, (0, 0))  # none of a unit that has ended since the verdicts were read
+        start, end = spans.get(position, (0, 0))  # none of a unit that has ended since the verdicts were read
         for nth, seq in enumerate(places(given[start:end], [Said(*row[2:]) for row in rows]), start):
             if seq is not None:
                 seqs[nth] = seq
-                words[nth] = known.setdefault(texts[seq], len(known)) if texts[seq] is not None else -1
+                words[nth] = numbers.setdefault(texts[seq], len(numbers)) if texts[seq] is not None else -1
     return verdicts.assign(
         seq=pd.array(seqs, dtype="Int64"),
-        words=pd.Categorical.from_codes(words, categories=pd.Index(list(known), dtype=object)),
+        words=pd.Categorical.from_codes(words, categories=pd.Index(list(numbers), dtype=object)),
     )
 
 
@@ -121,11 +121,11 @@ def _read_ballots(verdicts: pd.DataFrame, ballots: pd.DataFrame) -> pd.DataFrame
         return verdicts
     of_pairs = verdicts["metric"].astype(object).replace("log-odds", "preferred")  # both are of one ballot
     frames = verdicts.assign(metric=of_pairs), ballots
-    keys, known = (
+    keys, ballot_keys = (
         pd.MultiIndex.from_frame(frame[["unit", "judge", "round", "metric"]].astype(str)) for frame in frames
     )
-    once = ~known.duplicated(keep=False)  # RLDF's referee casts several ballots for one verdict
-    places = known[once].get_indexer(keys)
+    once = ~ballot_keys.duplicated(keep=False)  # RLDF's referee casts several ballots for one verdict
+    places = ballot_keys[once].get_indexer(keys)
     verdicts["on_scale"] = np.append(ballots["on_scale"].to_numpy()[once], np.nan)[places]
     unread = (places >= 0) & ~(verdicts["on_scale"] >= LEAST_ON_SCALE)
     if unread.any():
@@ -207,9 +207,9 @@ def _with_facets(facets: pd.DataFrame, columns: Sequence[str], table: Iterable[R
     for name in facets.columns.drop("unit"):
         if name not in frame:
             frame[name] = _repeated(facets[name], rows)
-    whole, known = pd.DataFrame(frame), rows >= 0
+    whole, has_unit = pd.DataFrame(frame), rows >= 0
     # A unit of a running study may have ended after the units were read.
-    return whole if known.all() else whole[known].reset_index(drop=True)
+    return whole if has_unit.all() else whole[has_unit].reset_index(drop=True)
 
 
 def _repeated(facet: pd.Series, rows: np.ndarray) -> Any:
@@ -237,10 +237,10 @@ def _columns(columns: Sequence[str], rows: Iterator[Row]) -> tuple[np.ndarray, d
             if name in numbers:
                 numbers[name].extend([missing if value is None else value for value in values])
             else:
-                known = code_of[name]
+                place_of = code_of[name]
                 for value in dict.fromkeys(values):
-                    known.setdefault(value, len(known) - 1)
-                codes[name].extend(map(known.__getitem__, values))
+                    place_of.setdefault(value, len(place_of) - 1)
+                codes[name].extend(map(place_of.__getitem__, values))
     data: dict[str, Any] = {}
     for name in columns:
         if name in numbers:

@@ -43,7 +43,7 @@ def matched_units(
     others = [values for name, values in columns.items() if name != facet and not _determines(columns[facet], values)]
     keys = list(zip(*others, strict=True)) if others else [()] * len(columns[facet])
     sides = [
-        {keys[place]: place for place in compress(range(len(keys)), (own == value for own in columns[facet]))}
+        {keys[place]: place for place in compress(range(len(keys)), (each == value for each in columns[facet]))}
         for value in (x, y)
     ]
     return [(place, sides[1][key]) for key, place in sides[0].items() if key in sides[1]]

@@ -177,6 +177,6 @@ def _refuse_if_not_notes(db: sqlite3.Connection) -> None:
     """Before anything is read or written: notes can come with a run from anywhere."""
     if db.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
         raise NotOpened("is not a notes file")
-    known = entries_of(SCHEMA)
-    if missing := {name for _, name, _, _ in known} - refuse_foreign_schema(db, known):
+    entries = entries_of(SCHEMA)
+    if missing := {name for _, name, _, _ in entries} - refuse_foreign_schema(db, entries):
         raise NotOpened(f"is damaged (no such table: {min(missing)})")

@@ -257,14 +257,14 @@ def _stamp(path: Path) -> tuple[int, int] | None:
     return state.st_mtime_ns, state.st_size
 
 
-def refuse_foreign_schema(db: sqlite3.Connection, known: Collection[SchemaEntry]) -> set[str]:
+def refuse_foreign_schema(db: sqlite3.Connection, allowed: Collection[SchemaEntry]) -> set[str]:
     """Raise unless every table, index and view is one of ours, word for word; returns their names.
 
     A trigger, a view or a computed column of someone else's would run their SQL within our queries.
     """
     entries = schema_entries(db)
     for kind, name, table, sql in entries:
-        if (kind, name, table, sql) not in known:
+        if (kind, name, table, sql) not in allowed:
             raise NotOpened(f"has a {kind} '{name}' that Parley did not write, and is not opened")
     return {name for _, name, _, _ in entries}
 

@@ -50,14 +50,14 @@ def places(verdicts: Sequence[Given], messages: Sequence[Said]) -> Iterator[int 
     alike, before = Counter((verdict.judge, verdict.round, verdict.metric) for verdict in verdicts), Counter[object]()
     for verdict in verdicts:
         key = (verdict.judge, verdict.round, verdict.metric)
-        own = said.get((verdict.judge, verdict.round)) or _unspoken(verdict, said, messages)
-        if len(own) > 1:
-            cast = [message for message in own if _asks_for(message, verdict.metric)]
+        spoken = said.get((verdict.judge, verdict.round)) or _unspoken(verdict, said, messages)
+        if len(spoken) > 1:
+            cast = [message for message in spoken if _asks_for(message, verdict.metric)]
             # Several ballots can make one verdict, in the same order: four wordings, or two orders of a pair.
             first = before[key] * len(cast) // alike[key]
-            own = cast[first:] or (own if verdict.metric in FIRST else own[-1:])
+            spoken = cast[first:] or (spoken if verdict.metric in FIRST else spoken[-1:])
         before[key] += 1
-        yield own[0].seq if own else None
+        yield spoken[0].seq if spoken else None
 
 
 def _asks_for(message: Said, metric: str) -> bool:

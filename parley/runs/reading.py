@@ -184,8 +184,8 @@ def differing_in(file: RunFile, unit_id: str, facet: str) -> dict[str, str]:
     swaps = any(declared.name == facet and declared.kind == "order" for declared in facets_of(file.info()))
     _, rows = file.rows("SELECT id, facets FROM units WHERE status = 'done' OR id = ? ORDER BY position", (unit_id,))
     ids, facets = [unit for unit, _ in rows], [parse_facets(text) for _, text in rows]
-    names = {name for own in facets for name in own if not (swaps and name.endswith(("_a", "_b")))}
-    columns = {name: [own.get(name, "") for own in facets] for name in (facet, *names)}
+    names = {name for each in facets for name in each if not (swaps and name.endswith(("_a", "_b")))}
+    columns = {name: [each.get(name, "") for each in facets] for name in (facet, *names)}
     place = ids.index(unit_id)
     pairs = (
         (value, pair)

@@ -63,9 +63,9 @@ class _Counted:
 
     async def send(self, client: Any, request: Any) -> Any:
         """The reply of a stand-in, also to a client that the study made without asking for it by name."""
-        known = client if self._stage.name_of(client) else self._stage[client.name]
-        reply = await known.send(request)
-        if UNREAD in request.prompt()[-1].text and not getattr(known, "simulated", False):
+        stand_in = client if self._stage.name_of(client) else self._stage[client.name]
+        reply = await stand_in.send(request)
+        if UNREAD in request.prompt()[-1].text and not getattr(stand_in, "simulated", False):
             return reply  # a stand-in need not know the form
         usage, written = self.usage, reply.usage.completion_tokens
         usage.calls += 1
@@ -92,7 +92,7 @@ async def rehearse_async(study: Study) -> Usage:
     stages = [Stage(LOWEST), *([] if simulated else [Stage(HIGHEST)])]
     units = list(study.plan())
     random.Random(0).shuffle(units)  # the first units with a value are then like the others with it
-    known: list[tuple[Unit, Usage]] = []
+    rehearsed: list[tuple[Unit, Usage]] = []
     calls = 0
     few = _few(units)
     cover = {place for values in few.values() for place in values.values()}
@@ -101,8 +101,8 @@ async def rehearse_async(study: Study) -> Usage:
             break
         tried = [await rehearse_unit(study, units[unit], stage) for stage in stages]
         calls += sum(usage.calls for usage in tried)
-        known.append((units[unit], max(tried, key=lambda usage: usage.length)))
-    return _scaled_up(known, units, list(few))
+        rehearsed.append((units[unit], max(tried, key=lambda usage: usage.length)))
+    return _scaled_up(rehearsed, units, list(few))
 
 
 rehearse = blocking(rehearse_async)
@@ -123,26 +123,27 @@ async def rehearse_unit(study: Study, unit: Unit, stage: Stage) -> Usage:
 
 def _few(units: Sequence[Unit]) -> Mapping[str, Mapping[Any, int]]:
     """The facets with few values, and the first unit with each value."""
-    found: dict[str, dict[Any, int]] = defaultdict(dict)
+    by_name: dict[str, dict[Any, int]] = defaultdict(dict)
     for place, unit in enumerate(units):
         for name, value in unit.facets.items():
-            if len(values := found[name]) <= FEW_VALUES:
+            if len(values := by_name[name]) <= FEW_VALUES:
                 values.setdefault(value, place)
-    return {name: values for name, values in found.items() if 1 < len(values) <= FEW_VALUES}
+    return {name: values for name, values in by_name.items() if 1 < len(values) <= FEW_VALUES}
 
 
-def _scaled_up(known: Sequence[tuple[Unit, Usage]], units: Sequence[Unit], few: Sequence[str]) -> Usage:
-    """The usage of all units: each counts as the mean of the known ones of its kind."""
-    names = list(_telling(known, few)) if len(known) < len(units) else []
+def _scaled_up(rehearsed: Sequence[tuple[Unit, Usage]], units: Sequence[Unit], few: Sequence[str]) -> Usage:
+    """The usage of all units: each counts as the mean of the rehearsed ones of its kind."""
+    names = list(_telling(rehearsed, few)) if len(rehearsed) < len(units) else []
     kinds: dict[tuple[Any, ...], list[Usage]] = defaultdict(list)
-    for unit, usage in known:
+    for unit, usage in rehearsed:
         for depth in range(len(names) + 1):
             kinds[_kind(unit, names[:depth])].append(usage)
     weights: Counter[tuple[Any, ...]] = Counter()
     for unit in units:
         depths = range(len(names), -1, -1)
         weights[next(kind for depth in depths if (kind := _kind(unit, names[:depth])) in kinds)] += 1
-    whole, sums = Usage(error=next((usage.error for _, usage in known if usage.error), "")), dict.fromkeys(NUMBERS, 0.0)
+    error = next((usage.error for _, usage in rehearsed if usage.error), "")
+    whole, sums = Usage(error=error), dict.fromkeys(NUMBERS, 0.0)
     for kind, number in weights.items():
         share = number / len(kinds[kind])
         for usage in kinds[kind]:
@@ -157,17 +158,17 @@ def _kind(unit: Unit, names: Sequence[str]) -> tuple[Any, ...]:
     return tuple(unit.facets.get(name) for name in names)
 
 
-def _telling(known: Sequence[tuple[Unit, Usage]], names: Sequence[str]) -> Iterator[str]:
+def _telling(rehearsed: Sequence[tuple[Unit, Usage]], names: Sequence[str]) -> Iterator[str]:
     """The facets by which the length of units differs, the most telling first."""
 
     def spread(by: Sequence[str]) -> float:
         groups: dict[tuple[Any, ...], list[int]] = defaultdict(list)
-        for unit, usage in known:
+        for unit, usage in rehearsed:
             groups[_kind(unit, by)].append(usage.length)
         means = {kind: fmean(group) for kind, group in groups.items()}
         squares = sum((length - means[kind]) ** 2 for kind, group in groups.items() for length in group)
         # As in generalised cross-validation, with twice the penalty: many small groups differ less by chance.
-        return squares / (len(known) - 2 * len(groups)) ** 2 if len(known) > 2 * len(groups) else inf
+        return squares / (len(rehearsed) - 2 * len(groups)) ** 2 if len(rehearsed) > 2 * len(groups) else inf
 
     chosen: list[str] = []
     left = spread(chosen)

@@ -353,9 +353,9 @@ class Progress(Tally):
         if sent < FEW_CALLS and any(pace.sent < min(FIRST_CALLS, left) for pace, left in planned):
             return None
         mean = self.seconds / sent
-        own = self.done - self.before
+        done_now = self.done - self.before
         share = 0.5 if self.expected_calls else 1.0
-        under_way = share * unfinished * self.stored.calls / own if own else 0.0
+        under_way = share * unfinished * self.stored.calls / done_now if done_now else 0.0
         # In calls of the mean length so far.
         calls_left = sum(left * (pace.mean / mean if pace.sent and mean else 1) for pace, left in planned)
         return self.elapsed / sent * max(calls_left, under_way, 1.0)

@@ -197,7 +197,7 @@ def _written(parts: Iterable[Checked]) -> int | None:
     for rows, types in parts:
         columns = zip(types, zip(*rows, strict=True), strict=False)
         text = _text_of(rows)
-        if not all(known.issuperset(map(type, values)) for known, values in columns) or "nan" in text or "-0.0" in text:
+        if not all(kinds.issuperset(map(type, values)) for kinds, values in columns) or "nan" in text or "-0.0" in text:
             return None
         crc = crc32(text.encode(), crc)
     return crc

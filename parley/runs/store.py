@@ -285,8 +285,8 @@ class RunFile:
             for key, share in expected.items():
                 metric = key.removesuffix(f" {ON_SCALE}").removesuffix(f" {READ}")
                 if metric != key:
-                    known = share < LEAST_ON_SCALE or any(name.startswith(f"{metric}=") for name in expected)
-                    yield position, judge, round, metric, share if known else None
+                    is_read = share < LEAST_ON_SCALE or any(name.startswith(f"{metric}=") for name in expected)
+                    yield position, judge, round, metric, share if is_read else None
 
     def refuse_if_replaced(self) -> None:
         """Raise if the file was removed, replaced or overwritten since it was opened for writing.

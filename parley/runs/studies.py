@@ -63,9 +63,9 @@ def find_study(name: str) -> type[Study]:
 def study_of_config(config: BaseModel) -> str:
     """The name of the study that a config is for; ConfigError if no shipped or installed one has it."""
     module = type(config).__module__
-    known = known_studies()
+    targets = known_studies()
     # The likely ones first: every further one imports another study.
-    for name in sorted(known, key=lambda name: not module.startswith(known[name].split(":")[0])):
+    for name in sorted(targets, key=lambda name: not module.startswith(targets[name].split(":")[0])):
         if find_study(name).Config is type(config):
             return name
     raise ConfigError(f"no study has the config {type(config).__name__}: name the study, and give its settings")

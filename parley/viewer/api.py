@@ -158,8 +158,8 @@ async def get_headline(request: web.Request) -> web.Response:
     reporter, brief = request.app[STATE].reporter, bool(request.query.get("brief"))
 
     def work(run: OpenRun) -> dict[str, Any]:
-        found = run.headline(reporter, first=not brief)
-        return {key: found.get(key) for key in BRIEF} if brief else found
+        headline = run.headline(reporter, first=not brief)
+        return {key: headline.get(key) for key in BRIEF} if brief else headline
 
     return await respond_about_run(request, work)
 

@@ -91,8 +91,8 @@ def unit_figures(
     rows = measured_rows(verdicts, measures, facets or {})
     figures = {PANEL: _figures(rows, all_statuses, panel=True)}
     for judge in dict.fromkeys([*(row.judge for row in verdicts), *statuses]):
-        own = MeasuredRows(*([row for row in part if row.judge == judge] for part in rows))
-        figures[judge] = _figures(own, statuses.get(judge, []))
+        judged = MeasuredRows(*([row for row in part if row.judge == judge] for part in rows))
+        figures[judge] = _figures(judged, statuses.get(judge, []))
     return figures
 
 
@@ -125,14 +125,16 @@ def measured_rows(
     scored: list[VerdictRow] = []
     chosen: list[VerdictRow] = []
     for measure in measures:
-        own = [row for row in verdicts if row.metric == measure.metric] if measure.metric else _plain_scores(verdicts)
+        measured = (
+            [row for row in verdicts if row.metric == measure.metric] if measure.metric else _plain_scores(verdicts)
+        )
         if measure.kind == "correct":
-            chosen = chosen or own
-            own = [row._replace(value=is_right(row, facets.get(measure.key))) for row in own]
+            chosen = chosen or measured
+            measured = [row._replace(value=is_right(row, facets.get(measure.key))) for row in measured]
         if measure.kind == "choice":
-            chosen = chosen or own
+            chosen = chosen or measured
         else:
-            scored = scored or own
+            scored = scored or measured
     return MeasuredRows(scored, chosen)
 
 

@@ -81,8 +81,8 @@ class SearchIndex:
             db.execute("BEGIN IMMEDIATE")
             if _format(db) != FORMAT:  # unless another connection has created the tables meanwhile
                 names = ("about", "figures", "words")
-                found = db.execute(f"SELECT name FROM sqlite_master WHERE name IN {names}").fetchall()
-                for (name,) in found:  # fetched before: sqlite_master is locked while it is being read
+                tables = db.execute(f"SELECT name FROM sqlite_master WHERE name IN {names}").fetchall()
+                for (name,) in tables:  # fetched before: sqlite_master is locked while it is being read
                     db.execute(f"DROP TABLE {name}")
                 for statement in filter(str.strip, SCHEMA.split(";")):
                     db.execute(statement)

@@ -104,12 +104,12 @@ class OpenRun:
         """
         name, planned = self._planned  # before the index: two threads would share one interpreter
         self.wait_until_indexed(WAIT_SECONDS)
-        known = plan == name
-        last, figures = self._index.rows(after if known else 0)
+        same_plan = plan == name
+        last, figures = self._index.rows(after if same_plan else 0)
         with self.file() as file:
             new = {**progress_of(file), "plan": name, "after": last}
         new |= {"tags": self.notes.units_by_tag(), "index_error": self._index_error}
-        start = "{" if known else f"{planned[:-1]},"
+        start = "{" if same_plan else f"{planned[:-1]},"
         return f'{start}{json.dumps(new)[1:-1]},"figures":{figures}}}'
 
     def exported_units(self, units: Sequence[str]) -> dict[str, Any]:

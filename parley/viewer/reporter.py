@@ -80,10 +80,10 @@ def compute_comparison(path: Path, other: Path, index: SearchIndex) -> None:
     """
     units = unit_counts(path, other)
     try:
-        found = comparison(path, other)
+        compared = comparison(path, other)
     except Exception:  # as above
-        found = {"unavailable": NOT_COMPARED}
-    index.store(comparison_key(other), {"version": __version__, "units": units, "found": found})
+        compared = {"unavailable": NOT_COMPARED}
+    index.store(comparison_key(other), {"version": __version__, "units": units, "found": compared})
 
 
 Job = tuple[Path, ...]

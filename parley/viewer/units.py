@@ -30,8 +30,8 @@ def planned_units(rows: Sequence[tuple[str, str]]) -> dict[str, Any]:
         for name, value in parse_facets(text).items():
             if name not in codes:
                 labels[name], codes[name] = {}, array("i", [-1]) * len(rows)
-            known = labels[name]
-            codes[name][position] = known.setdefault(value, len(known))
+            numbers = labels[name]
+            codes[name][position] = numbers.setdefault(value, len(numbers))
     facets = {name: {"labels": list(labels[name]), "codes": column.tolist()} for name, column in codes.items()}
     return {"ids": [unit for unit, _ in rows], "facets": facets}
 

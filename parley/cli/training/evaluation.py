@@ -104,8 +104,8 @@ def evaluate(config: TrainConfig, run: RunJob) -> Report:
     missing += [f"{name} (not in evaluate.systems)" for name in SYSTEMS if name not in settings.systems]
     if RLAIF in settings.systems and RLAIF not in [system.name for system in systems]:
         missing.append("RLAIF (its policy is not trained: parley train rlaif)")
-    known = [*same_family_cautions(config.base, settings.judges), *cautions([config.base, *settings.judges])]
-    finished = report(tables, f"RLDF on {config.base}", (*known, *warnings), tuple(missing), headline)
+    caution_lines = [*same_family_cautions(config.base, settings.judges), *cautions([config.base, *settings.judges])]
+    finished = report(tables, f"RLDF on {config.base}", (*caution_lines, *warnings), tuple(missing), headline)
     write(finished, folder / "report")
     with new_file(folder / "report.json", Path.is_file) as file:
         json.dump(finished.data(), file, indent=2, ensure_ascii=False)

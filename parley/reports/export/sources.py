@@ -182,7 +182,7 @@ def judged(run: Opened, settings: Settings) -> Iterator[Statement]:
     )[1]:
         scores.setdefault((unit, round, subject), []).append(value)
     scored_units = {unit for unit, _, _ in scores}
-    found = False
+    any_score = False
     for unit, facets in run.units():
         if unit not in scored_units:
             continue
@@ -198,8 +198,8 @@ def judged(run: Opened, settings: Settings) -> Iterator[Statement]:
             values = scores.get((unit, round, speaker)) or (scores.get((unit, round, "")) if alone else None)
             if values is None:
                 continue
-            known = [value for value in values if value is not None]
-            found = found or bool(known)
+            scored = [value for value in values if value is not None]
+            any_score = any_score or bool(scored)
             yield run.statement(
                 unit,
                 facets,
@@ -208,9 +208,9 @@ def judged(run: Opened, settings: Settings) -> Iterator[Statement]:
                 speaker=speaker,
                 round=round,
                 model=run.addresses.hide(model or ""),
-                score=statistics.fmean(known) if known else None,
+                score=statistics.fmean(scored) if scored else None,
             )
-    if not found:
+    if not any_score:
         metrics = [row[0] for row in run.file.rows("SELECT DISTINCT metric FROM verdicts ORDER BY metric")[1]]
         raise ConfigError(
             f"{run.file.path}: no text by a debater or generator has a score '{settings.metric}'; "

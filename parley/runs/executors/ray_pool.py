@@ -54,8 +54,8 @@ def _actor_class() -> type:
 
             # Another machine may have its Python elsewhere: its own entries stay, except the folders Ray has added.
             added = {folder, os.getcwd()}
-            own = [entry for entry in sys.path if entry not in path and os.path.abspath(entry) not in added]
-            sys.path[:] = [*filter(os.path.exists, path), *own]
+            kept = [entry for entry in sys.path if entry not in path and os.path.abspath(entry) not in added]
+            sys.path[:] = [*filter(os.path.exists, path), *kept]
             worker, *rest = pickle.loads(arguments)
             self._worker = worker(*rest)
 
