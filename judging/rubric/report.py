@@ -78,8 +78,8 @@ def scores(verdicts: pd.DataFrame) -> list[Line]:
     return [
         replace(
             line,
-            label=line.measure,
-            group=line.group.removeprefix("group: "),
+            label=", ".join(filter(None, (line.measure, line.about["group"]))),
+            group="",
             secondary=False,  # every metric of a rubric is planned
             also={"unreadable": int(unread.get((line.about["group"], line.measure), 0))},
         )
