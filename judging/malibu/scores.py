@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure as Drawing
-from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
-from parley.analysis.reporting.figures import LINE, caption, colours, dots, plain_text, sheet
+from parley.analysis.reporting.figures import LINE, caption, colours, dots, legend_beside, plain_text, sheet
 from parley.analysis.reporting.questions import Question, section, table
 from parley.analysis.reporting.report import Figure, ReportContext, Section, Table
 from parley.analysis.stats.clustered import cluster_mean
@@ -331,18 +330,10 @@ def scores_figure(means: pd.DataFrame, title: str, note: str, scale: tuple[float
         axis.set_title("all metrics" if metric == ALL else plain_text(metric), fontsize=9)
         axis.tick_params(labelsize=8)
     if len(models) > 1:
-        _legend(figure, models)
+        legend_beside(figure, axes.flat[:1])
     axes.flat[0].set_xlim(*_within(axes.flat[0].get_xlim(), *scale))
     caption(figure, title, note)
     return figure
-
-
-def _legend(figure: Drawing, models: list[str]) -> None:
-    handles = [
-        Line2D([], [], linestyle="", marker=MARKERS[nth % len(MARKERS)], color="#444444", label=plain_text(str(model)))
-        for nth, model in enumerate(models)
-    ]
-    figure.legend(handles=handles, loc="outside lower right", fontsize=7, frameon=False)
 
 
 def _within(limits: tuple[float, float], low: float, high: float) -> tuple[float, float]:
