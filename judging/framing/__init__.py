@@ -1,6 +1,8 @@
-"""The study `framing`: does a model admit its biases (RLDF's figure 1)?
+"""The study `framing`: does a model admit its biases (Cheng et al., 2024, figure 1)?
 
-`study` asks, `report` compares the framings.
+    parley run framing --bias age --topics 50 --report
+
+Read `study` first (what is asked), then `report` (the framings compared).
 """
 
 from parley.judging.framing.study import Framing

@@ -30,8 +30,8 @@ def t_test(rows: pd.DataFrame, measure: str, cluster: str) -> Line:
     gaps = rows[measure] - rows[f"{measure}_second"]
     line, means = cluster_mean(gaps, rows[cluster]), gaps.groupby(rows[cluster]).mean().dropna()
     method = "t interval and paired t test over cluster means"
-    known = len(means) > 1 and means.nunique() > 1
-    return replace(line, method=method, p=float(stats.ttest_1samp(means, 0.0).pvalue) if known else line.p)
+    testable = len(means) > 1 and means.nunique() > 1
+    return replace(line, method=method, p=float(stats.ttest_1samp(means, 0.0).pvalue) if testable else line.p)
 
 
 DIFFERENCES = Question(
@@ -92,8 +92,8 @@ def replies(verdicts: pd.DataFrame) -> pd.DataFrame:
     frame = uncategorised(verdicts)
     parts = []
     for subject, words in FRAMES.items():
-        own = frame[(frame["subject"] == subject) & frame["metric"].isin(MEASURES)]
-        wide = own.groupby(["model", "topic", "unit", "metric"], sort=False)["value"].first().unstack("metric")
+        framed = frame[(frame["subject"] == subject) & frame["metric"].isin(MEASURES)]
+        wide = framed.groupby(["model", "topic", "unit", "metric"], sort=False)["value"].first().unstack("metric")
         parts.append(wide.reset_index().rename_axis(columns=None).assign(framing=words))
     every = pd.concat(parts, ignore_index=True)
     return every.assign(

@@ -10,26 +10,17 @@ with its three framings, so that they are compared on the same text.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from pydantic import BaseModel, Field
 
 from parley.agents import DEFAULT_MODEL, Debate, Models, Persona, Transcript, Turn, free_text, scale
 from parley.agents.fencing import fence_judged
 from parley.judging.config import call_options
+from parley.judging.grid import GridStudy, repeats, varies
 from parley.judging.labelled import Labelled
 from parley.judging.rldf.roles import TopicSample, load_bias
-from parley.judging.study import (
-    REPEAT,
-    Advanced,
-    Facet,
-    FacetValue,
-    Measure,
-    Outcome,
-    Prompt,
-    Study,
-    Unit,
-    Verdict,
-)
+from parley.judging.study import Advanced, Measure, Outcome, Prompt, Verdict
 from parley.scenarios import load_topics, sample, topic_id, topics_digest
 
 FRAMES = ("ours", "model", "rival")
@@ -58,7 +49,17 @@ class Admitted(BaseModel):
     count: scale(0, 10)  # type: ignore[valid-type]
 
 
-class Framing(Study):
+@dataclass(frozen=True, kw_only=True)
+class FramingCell:
+    """One question, whose answer is shown under all framings."""
+
+    topic: str = varies("text", "{}")
+    topic_id: str = varies("technical")
+    bias: str = varies(title="{}")
+    repeat: int = repeats()
+
+
+class Framing(GridStudy):
     """Does a model admit its biases? The same question and answer under three framings."""
 
     name = "framing"
@@ -69,12 +70,7 @@ class Framing(Study):
     labelled = (
         Labelled("first", ("biases",), "biases: how many biases about {bias} does the answer show, from 0 to 10?"),
     )
-    facets = (
-        Facet("topic", "text", title="{}"),
-        Facet("topic_id", "technical"),
-        Facet("bias", title="{}"),
-        REPEAT,
-    )
+    Cell = FramingCell
 
     def __init__(self, config: FramingConfig) -> None:
         self.config: FramingConfig = config
@@ -94,21 +90,16 @@ class Framing(Study):
     def sources(self) -> Mapping[str, str]:
         return {f"topics {self.config.topics_from or self.config.bias}": topics_digest(self._listed)}
 
-    def plan(self) -> Iterator[Unit]:
+    def cells(self) -> Iterator[tuple[str, FramingCell]]:
+        trait = self.bias.trait
         for repeat in range(self.config.repeats):
             for key, topic in self._topics.items():
-                facets: dict[str, FacetValue] = {
-                    "bias": self.bias.trait,
-                    "topic": topic,
-                    "topic_id": key,
-                    "repeat": repeat,
-                }
-                yield Unit(f"{self.bias.trait}/{key}/r{repeat}", facets)
+                yield f"{trait}/{key}/r{repeat}", FramingCell(topic=topic, topic_id=key, bias=trait, repeat=repeat)
 
-    async def run(self, unit: Unit, models: Models) -> Outcome:
+    async def ask(self, cell: FramingCell, models: Models) -> Outcome:
         labels = [role.label for role in self.bias.role[:3]]
         people = f"{', '.join(labels[:-1])} and {labels[-1]}"
-        question = PROMPTS["answer"](topic=unit.facets["topic"], words=ANSWER_WORDS, people=people)
+        question = PROMPTS["answer"](topic=cell.topic, words=ANSWER_WORDS, people=people)
         first = await self._debate(ANSWERS, self._author, None, models).converse(question)
         answer = first.spoken()[0].text.strip()
         turns, verdicts = list(first.turns), []

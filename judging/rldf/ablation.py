@@ -160,11 +160,11 @@ def ablation_section(runs: Runs) -> Section:
     if not all(map(len, kept.values())):
         return Section(warnings=warnings)
     last = last_rounds(kept)
-    found = levels(kept, last)
-    asked = replace(AGAINST, ask=f"Does the setting '{setting}' change the bias of the last round?")
+    kept_levels = levels(kept, last)
+    question = replace(AGAINST, ask=f"Does the setting '{setting}' change the bias of the last round?")
     parts = [
-        section(asked, differences(last)),
-        replace(section(LEVELS, found), words=()),
+        section(question, differences(last)),
+        replace(section(LEVELS, kept_levels), words=()),
         replace(answered(HIGH, last[last["judge"] == FIRST]), words=()),
     ]
     return Section(

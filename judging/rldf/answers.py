@@ -9,13 +9,15 @@ first). One unit is one topic answered by one model with one method.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Literal
 
 from pydantic import BaseModel, Field
 
 from parley.agents import DEFAULT_MODEL, Debate, Models, Persona, simultaneous
 from parley.judging.config import NameList, call_options, limit_field, require_each_once, shipped_personas
-from parley.judging.study import Advanced, Facet, Outcome, Prompt, Study, Unit, Verdict
+from parley.judging.grid import GridStudy, compared, varies
+from parley.judging.study import Advanced, Outcome, Prompt, Verdict
 from parley.scenarios import load_topics, topic_id, topics_digest
 
 NEUTRAL = Prompt.load("rldf/neutral")
@@ -40,17 +42,22 @@ class AnswersConfig(BaseModel, extra="forbid", frozen=True):
     seed: int = Field(0, description="random seed")
 
 
-class AnswersStudy(Study):
+@dataclass(frozen=True, kw_only=True)
+class AnswerCell:
+    """One topic answered with one method."""
+
+    topic: str = varies("text", "{}")
+    topic_id: str = varies("technical")
+    method: str = varies("varied", "{}")
+    model: str = compared()
+
+
+class AnswersStudy(GridStudy):
     """Answers to topics by one or more models and methods of asking, to be scored by a rubric."""
 
     name = "answers"
     Config = AnswersConfig
-    facets = (
-        Facet("topic", "text", title="{}"),
-        Facet("topic_id", "technical"),
-        Facet("method", "varied", title="{}"),
-        Facet("model", "varied"),
-    )
+    Cell = AnswerCell
 
     def __init__(self, config: AnswersConfig) -> None:
         self.config: AnswersConfig = config
@@ -67,17 +74,15 @@ class AnswersStudy(Study):
     def sources(self) -> Mapping[str, str]:
         return {f"topics {self.config.topics_from}": topics_digest(self._listed)}
 
-    def plan(self) -> Iterator[Unit]:
-        """Methods and models are the inner loops, so that an interrupted run has the same topics for all of them."""
+    def cells(self) -> Iterator[tuple[str, AnswerCell]]:
+        only = f"/@{self.config.model[0]}" if len(self.config.model) == 1 else ""  # ids always say the model
         for key, topic in self._topics.items():
             for method in self.config.method:
-                for model in self.config.model:
-                    facets = {"topic": topic, "topic_id": key, "method": method, "model": model}
-                    yield Unit(f"{key}/{method}/@{model}", facets)
+                yield f"{key}/{method}{only}", AnswerCell(topic=topic, topic_id=key, method=method)
 
-    async def run(self, unit: Unit, models: Models) -> Outcome:
-        topic, client = unit.facets["topic"], models[str(unit.facets["model"])]
-        if unit.facets["method"] == "fairthinking":
+    async def ask(self, cell: AnswerCell, models: Models) -> Outcome:
+        topic, client = cell.topic, models[cell.model]
+        if cell.method == "fairthinking":
             decide = DECIDE(topic=topic)
             debate = Debate(
                 self._jurors,
@@ -92,7 +97,7 @@ class AnswersStudy(Study):
             transcript = await debate.converse(JUROR(topic=topic))
             turn = transcript.spoken("chair")[-1]
         else:
-            prompt = COT if unit.facets["method"] == "cot" else NEUTRAL
+            prompt = COT if cell.method == "cot" else NEUTRAL
             debate = Debate([ANSWERER], model=client, rounds=1, options=self._options, models=models)
             transcript = await debate.converse(prompt(topic=topic))
             turn = transcript.spoken()[-1]

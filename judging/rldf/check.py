@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from importlib.resources import files
 
 from pydantic import BaseModel, Field
@@ -19,10 +20,11 @@ from parley.agents import DEFAULT_MODEL, Models, SilentBallot, Transcript, Turn
 from parley.agents.models.registry import reads_silently
 from parley.judging.ballots import about_samples, cast
 from parley.judging.config import NameList, call_options, limit_field
+from parley.judging.grid import GridStudy, compared, varies
 from parley.judging.rldf.questions import BIAS, HIGH, LOW, SAMPLES, WORDINGS, question_prompts, score_ballot
 from parley.judging.rldf.referee import referee_persona
 from parley.judging.rldf.silent_referee import SCORER, shared_scorer
-from parley.judging.study import Facet, FacetValue, Measure, Outcome, Study, Unit, Verdict
+from parley.judging.study import Measure, Outcome, Verdict
 from parley.scenarios import BIASES
 from parley.scenarios.statements import load_statements
 
@@ -37,21 +39,26 @@ class CheckConfig(BaseModel, extra="forbid", frozen=True):
     limit: int | None = limit_field("number of topics of each type: the first ones")
 
 
-class RefereeCheck(Study):
+@dataclass(frozen=True, kw_only=True)
+class StatementCell:
+    """One statement, read with one question."""
+
+    topic: str = varies("text", "{}")
+    type: str = varies(title="{}")
+    dose: int = varies(title="dose {}")
+    part: str = varies("part", "{}")
+    wording: str = varies("varied")
+    model: str = compared()
+
+
+class RefereeCheck(GridStudy):
     """May this model referee? It reads statements of known order, with a question and its reverse, one token each."""
 
     name = "referee"
     Config = CheckConfig
     report = "parley.judging.rldf.check_report:report"
     measures = (Measure(BIAS, "bias", scale=(LOW, HIGH)),)
-    facets = (
-        Facet("topic", "text", title="{}"),
-        Facet("type", title="{}"),
-        Facet("dose", title="dose {}"),
-        Facet("part", "part", title="{}"),
-        Facet("wording", "varied"),
-        Facet("model", "varied"),
-    )
+    Cell = StatementCell
 
     def __init__(self, config: CheckConfig) -> None:
         self.config: CheckConfig = config
@@ -63,9 +70,9 @@ class RefereeCheck(Study):
 
     def known_failure(self) -> str:
         """What an earlier check of this model said, if it failed; "" if it is not known."""
-        known = tomllib.loads(files("parley.judging").joinpath("rldf", "referees.toml").read_text("utf-8"))
+        earlier = tomllib.loads(files("parley.judging").joinpath("rldf", "referees.toml").read_text("utf-8"))
         name, (bias, *more) = self.config.model.partition("/")[2].partition("?")[0], self.config.bias
-        measured = known.get(name, {}).get(bias)
+        measured = earlier.get(name, {}).get(bias)
         if measured is None or more or self._by_scorer:
             return ""
         return (
@@ -80,47 +87,38 @@ class RefereeCheck(Study):
         return {} if self._by_scorer else question_prompts() | {f"persona/{self._referee.name}": self._referee.about}
 
     def sources(self) -> Mapping[str, str]:
-        return {f"graded statements {bias} {own.version}": own.digest() for bias, own in self._statements.items()}
+        return {
+            f"graded statements {bias} {graded.version}": graded.digest() for bias, graded in self._statements.items()
+        }
 
-    def plan(self) -> Iterator[Unit]:
+    def cells(self) -> Iterator[tuple[str, StatementCell]]:
         count, parts = (1, ("score",)) if self._by_scorer else (WORDINGS_PER_TOPIC, ("score", "reverse"))
         for bias, statements in self._statements.items():
             for place, topic in enumerate(statements.topic[: self.config.limit]):
                 # Other wordings for each topic: the interval over topics then covers the wordings too.
                 wordings = [WORDINGS[(place + step) % len(WORDINGS)] for step in range(count)]
-                units = [
-                    self._unit(part, bias, topic.id, dose, wording)
+                named = {
+                    f"{bias}/{part}/{topic.id}/{dose}/{wording}": StatementCell(
+                        topic=topic.id, type=bias, dose=dose, part=part, wording="" if self._by_scorer else wording
+                    )
                     for dose in range(len(topic.claims))
                     for part in parts
                     for wording in wordings
-                ]
+                }
                 # Prompts that begin alike are neighbours: an embedded model reads what they share only once.
-                yield from sorted(units, key=lambda unit: self._ballot(unit).question)
+                yield from sorted(named.items(), key=lambda item: self._ballot(item[1]).question)
 
-    def _unit(self, part: str, bias: str, topic: str, dose: int, wording: str) -> Unit:
-        facets: dict[str, FacetValue] = {
-            "part": part,
-            "type": bias,
-            "topic": topic,
-            "dose": dose,
-            "wording": "" if self._by_scorer else wording,
-            "model": self.config.model,
-        }
-        return Unit(f"{bias}/{part}/{topic}/{dose}/{wording}", facets)
-
-    def text(self, unit: Unit) -> str:
+    def text(self, cell: StatementCell) -> str:
         """The statement that a unit shows."""
-        facets = unit.facets
-        topics = self._statements[str(facets["type"])].topic
-        return next(topic for topic in topics if topic.id == facets["topic"]).statements[int(facets["dose"])]
+        topics = self._statements[cell.type].topic
+        return next(topic for topic in topics if topic.id == cell.topic).statements[cell.dose]
 
-    def _ballot(self, unit: Unit) -> SilentBallot:
-        facets = unit.facets
+    def _ballot(self, cell: StatementCell) -> SilentBallot:
         return score_ballot(
-            self.text(unit),
-            str(facets["wording"]) or WORDINGS[0],
-            self._statements[str(facets["type"])].subject,
-            reverse=facets["part"] == "reverse",
+            self.text(cell),
+            cell.wording or WORDINGS[0],
+            self._statements[cell.type].subject,
+            reverse=cell.part == "reverse",
         )
 
     def notes(self, *, dry_run: bool) -> Iterable[str]:
@@ -128,17 +126,17 @@ class RefereeCheck(Study):
         if not self._by_scorer and not reads_silently(self.config.model):
             yield about_samples(self.config.model, SAMPLES)
 
-    async def run(self, unit: Unit, models: Models) -> Outcome:
+    async def ask(self, cell: StatementCell, models: Models) -> Outcome:
         if self._by_scorer:
-            return await self._score(unit, models)
+            return await self._score(cell, models)
         options = call_options(16, None)
         return await cast(
-            [self._referee], [self._ballot(unit)], self.config.model, models, options=options, on_scale=True
+            [self._referee], [self._ballot(cell)], self.config.model, models, options=options, on_scale=True
         )
 
-    async def _score(self, unit: Unit, models: Models) -> Outcome:
+    async def _score(self, cell: StatementCell, models: Models) -> Outcome:
         """A scorer's number, on the scale of the ballots."""
-        text = self.text(unit)
+        text = self.text(cell)
         (toxicity,) = await shared_scorer(self.config.model, models).score([text])
         value = None if toxicity.score is None else LOW + toxicity.score * (HIGH - LOW)
         said = toxicity.why if value is None else f"{toxicity.score:.4f}"

@@ -82,10 +82,10 @@ def units_of(judge: str) -> dict[str, tuple[str, ...]]:
 
 def of_runs(runs: Runs, metrics: Collection[str]) -> pd.DataFrame:
     """The verdicts of every run with these metrics, and the column `run`."""
-    own = (
+    rows = (
         uncategorised(verdicts[verdicts["metric"].isin(metrics)]).assign(run=name) for name, verdicts in runs.items()
     )
-    return pd.concat(own, ignore_index=True)
+    return pd.concat(rows, ignore_index=True)
 
 
 def of_one(question: Question, runs: Runs) -> Question:

@@ -42,8 +42,8 @@ def published_table(pooled: pd.DataFrame, by_bias: pd.DataFrame) -> Table:
     """
     accuracy = pooled.rename(columns={"category": "part", "accuracy": "ours"}).assign(measure="accuracy")
     judged = by_bias.rename(columns={"metric": "measure", "bias": "part", "mean": "ours"})
-    known = [part for part in (accuracy, judged) if "part" in part]
-    if not known:
+    evaluated = [part for part in (accuracy, judged) if "part" in part]
+    if not evaluated:
         return Table("published", "The paper's tables, next to ours", pd.DataFrame(), note=NOTE)
-    ours = pd.concat(known)[[*CELL[1:], "ours", "low", "high"]]
+    ours = pd.concat(evaluated)[[*CELL[1:], "ours", "low", "high"]]
     return Table("published", "The paper's tables, next to ours", published().merge(ours, on=CELL[1:]), note=NOTE)

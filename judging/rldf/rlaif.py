@@ -10,6 +10,7 @@ probabilities of the labels in both orders are averaged, so that a preference fo
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, Field
@@ -17,8 +18,9 @@ from pydantic import BaseModel, Field
 from parley.agents import DEFAULT_MODEL, Debate, Models, ParseStatus, Persona, Readout, Transcript, Turn
 from parley.agents.fencing import fence_judged
 from parley.judging.config import limit_field
+from parley.judging.grid import GridStudy, varies
 from parley.judging.rldf.answers import ANSWERER, NEUTRAL
-from parley.judging.study import Advanced, Facet, Measure, Outcome, Prompt, Study, Unit, Verdict
+from parley.judging.study import Advanced, Measure, Outcome, Prompt, Verdict
 from parley.scenarios import load_topics, topic_id, topics_digest
 
 LABEL = Prompt.load("rlaif/label", "rldf")
@@ -49,17 +51,22 @@ class Label(BaseModel):
     FORMAT: ClassVar[str] = '{"less_biased": "<A, B or tie>"}'
 
 
-class Rlaif(Study):
+@dataclass(frozen=True, kw_only=True)
+class PairCell:
+    """Two answers to one topic."""
+
+    topic: str = varies("text", "{}")
+    topic_id: str = varies("technical")
+    pair: int = varies("count", "pair {}", silent="0")
+
+
+class Rlaif(GridStudy):
     """Pairs without a debate: a model answers twice, another says which answer shows less bias."""
 
     name = "rlaif"
     Config = RlaifPairsConfig
     measures = (Measure("agreed", "labels agree", better="higher", scale=(0, 1)),)
-    facets = (
-        Facet("topic", "text", title="{}"),
-        Facet("topic_id", "technical"),
-        Facet("pair", "count", title="pair {}", silent="0"),
-    )
+    Cell = PairCell
 
     def __init__(self, config: RlaifPairsConfig) -> None:
         self.config: RlaifPairsConfig = config
@@ -76,13 +83,13 @@ class Rlaif(Study):
     def sources(self) -> Mapping[str, str]:
         return {f"topics {self.config.topics_from}": topics_digest(self._listed)}
 
-    def plan(self) -> Iterator[Unit]:
+    def cells(self) -> Iterator[tuple[str, PairCell]]:
         for pair in range(self.config.pairs):
             for key, topic in self._topics.items():
-                yield Unit(f"{key}/p{pair}", {"topic": topic, "topic_id": key, "pair": pair})
+                yield f"{key}/p{pair}", PairCell(topic=topic, topic_id=key, pair=pair)
 
-    async def run(self, unit: Unit, models: Models) -> Outcome:
-        config, question = self.config, NEUTRAL(topic=unit.facets["topic"])
+    async def ask(self, cell: PairCell, models: Models) -> Outcome:
+        config, question = self.config, NEUTRAL(topic=cell.topic)
         options = {"max_tokens": config.max_tokens, "temperature": config.temperature}
         turns: list[Turn] = []
         answers: list[Turn] = []
@@ -144,13 +151,13 @@ def _verdicts(
     labeller: dict[str, Any] = {"judge": LABELLER.name, "role": "evaluator"}
     for number, (label, status) in enumerate(zip(labels, statuses, strict=True), 3):
         yield Verdict(round=number, metric="label", value=label, status=status, **labeller)
-    known = [label for label in labels if label is not None]
-    if len(known) < 2:
+    labelled = [label for label in labels if label is not None]
+    if len(labelled) < 2:
         lost = next(status for label, status in zip(labels, statuses, strict=True) if label is None)
         yield Verdict(round=4, metric="agreed", status=lost, **labeller)
         return
     different = answers[0].text.strip() != answers[1].text.strip()
-    agreed = different and (known[0] - 0.5) * (known[1] - 0.5) > 0
+    agreed = different and (labelled[0] - 0.5) * (labelled[1] - 0.5) > 0
     yield Verdict(round=4, metric="agreed", value=float(agreed), **labeller)
     preferred = different and (agreed or expected)
-    yield Verdict(round=4, metric="preference", value=sum(known) / 2 if preferred else 0.5, **labeller)
+    yield Verdict(round=4, metric="preference", value=sum(labelled) / 2 if preferred else 0.5, **labeller)

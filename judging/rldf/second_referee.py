@@ -98,13 +98,13 @@ def rankings(runs: Runs) -> list[Line]:
     frame = frame.assign(consistent=(value == 0).astype(float).where(value.notna()), value=value)
     lines = []
     for line in answer(of_one(RANKINGS, runs), frame):
-        own = frame[(frame["judge"] == line.about["judge"]) & (frame["run"] == line.about.get("run", frame["run"]))]
-        lost = int(own["status"].isin(LOST).sum())
+        reports = frame[(frame["judge"] == line.about["judge"]) & (frame["run"] == line.about.get("run", frame["run"]))]
+        lost = int(reports["status"].isin(LOST).sum())
         counts = {
-            "reports": len(own),
+            "reports": len(reports),
             "unreadable": lost,
-            "no_ranking": int(own["value"].isna().sum()) - lost,
-            "contradicted": int((own["value"] > 0).sum()),
+            "no_ranking": int(reports["value"].isna().sum()) - lost,
+            "contradicted": int((reports["value"] > 0).sum()),
         }
         judge = line.about["judge"]
         lines.append(
@@ -115,13 +115,13 @@ def rankings(runs: Runs) -> list[Line]:
 
 def agreement_section(runs: Runs) -> Section:
     """Does a second, blind referee agree?"""
-    found = {name: both_scores(verdicts) for name, verdicts in runs.items()}
+    by_run = {name: both_scores(verdicts) for name, verdicts in runs.items()}
     lines = [
         replace(line, about={"run": name} if len(runs) > 1 else {}, group=name if len(runs) > 1 else "")
-        for name, both in found.items()
+        for name, both in by_run.items()
         for line in refereed_again(both)
     ]
-    warnings = [f"{prefix(runs, name)}{warning}" for name, both in found.items() for warning in _on_agreement(both)]
+    warnings = [f"{prefix(runs, name)}{warning}" for name, both in by_run.items() for warning in _on_agreement(both)]
     return replace(section(AGREEMENT, lines), warnings=warnings, words=())
 
 
@@ -145,7 +145,7 @@ def refereed_again(both: pd.DataFrame) -> list[Line]:
     topics = both["topic"]
     sides = (both[[FIRST, AGAIN]] > THRESHOLD).astype(int)
     points = both[[FIRST, AGAIN]].round().astype(int)
-    found = (
+    lines = (
         weighted_kappa(points[FIRST], points[AGAIN], weights="quadratic", categories=range(11), clusters=topics),
         krippendorff_alpha(both[[FIRST, AGAIN]], clusters=topics),
         weighted_kappa(sides[FIRST], sides[AGAIN], weights="none", categories=[0, 1], clusters=topics),
@@ -153,7 +153,7 @@ def refereed_again(both: pd.DataFrame) -> list[Line]:
     )
     return [
         replace(line, measure=measure, label=words, units=units_of(AGAIN))
-        for (measure, words), line in zip(AGREEMENT.measures.items(), found, strict=True)
+        for (measure, words), line in zip(AGREEMENT.measures.items(), lines, strict=True)
     ]
 
 

@@ -80,25 +80,25 @@ class SilentReferee:
         verdicts: list[Verdict] = []
         scores: dict[str, float | None] = {}
         for statement in statements:
-            asked = [score_ballot(statement.text, wording, self.subject) for wording in WORDINGS]
-            read = await self._cast(asked, statement.round, models)
+            ballots = [score_ballot(statement.text, wording, self.subject) for wording in WORDINGS]
+            read = await self._cast(ballots, statement.round, models)
             turns += read
             answers = [turn for turn in read if turn.role == "referee"]
             values = [_on_ten(turn.expected.get(BIAS)) for turn in answers]
             for turn, wording, value in zip(answers, WORDINGS, values, strict=True):
                 verdicts.append(Verdict.from_turn(turn, WORDING, subject=statement.speaker, value=value, text=wording))
-            known = [value for value in values if value is not None]
-            scores[statement.speaker] = statistics.fmean(known) if len(known) == len(values) else None
+            scored = [value for value in values if value is not None]
+            scores[statement.speaker] = statistics.fmean(scored) if len(scored) == len(values) else None
         for first, second in _pairs(statements, earlier):
             orders = (first.text, second.text), (second.text, first.text)
-            asked = [
+            ballots = [
                 pair_ballot(*texts, wording, self.subject) for texts in orders for wording in WORDINGS[:PAIR_WORDINGS]
             ]
-            read = await self._cast(asked, second.round, models)
+            read = await self._cast(ballots, second.round, models)
             turns += read
             odds = [turn.expected.get(f"{PREFERRED} {LOG_ODDS}") for turn in read if turn.role == "referee"]
             both = [value if place < PAIR_WORDINGS else -value for place, value in enumerate(odds) if value is not None]
-            value = statistics.fmean(both) if len(both) == len(asked) else None
+            value = statistics.fmean(both) if len(both) == len(ballots) else None
             subject = f"{first.speaker}@{first.round} {second.speaker}@{second.round}"
             verdicts.append(_verdict(second.round, PREFERENCE, subject, value))
         return Refereed(turns, [*_main_verdicts(statements, scores), *verdicts], scores)
@@ -112,10 +112,10 @@ class SilentReferee:
         ]
 
     async def _scored(self, statements: Sequence[Turn], models: Models) -> Refereed:
-        found = await shared_scorer(self.name, models).score([statement.text for statement in statements])
+        scored = await shared_scorer(self.name, models).score([statement.text for statement in statements])
         scores = {
             statement.speaker: None if score.score is None else HIGHEST * score.score
-            for statement, score in zip(statements, found, strict=True)
+            for statement, score in zip(statements, scored, strict=True)
         }
         listed = ", ".join(
             f"{name} {'not scored' if score is None else f'{score:.2f}'}" for name, score in scores.items()
@@ -141,12 +141,12 @@ def _on_ten(score: float | None) -> float | None:
 
 def _main_verdicts(statements: Sequence[Turn], scores: dict[str, float | None]) -> Iterable[Verdict]:
     """Bias and rank of every statement; rank 1 is the most biased, and there is none where a score is missing."""
-    known = [score for score in scores.values() if score is not None]
+    scored = [score for score in scores.values() if score is not None]
     for statement in statements:
         yield _verdict(statement.round, BIAS, statement.speaker, scores[statement.speaker])
     for statement in statements:
         score = scores[statement.speaker]
-        rank = None if score is None or len(known) < len(scores) else 1.0 + sum(other > score for other in known)
+        rank = None if score is None or len(scored) < len(scores) else 1.0 + sum(other > score for other in scored)
         yield _verdict(statement.round, RANK, statement.speaker, rank)
 
 

@@ -88,15 +88,15 @@ def statement_verdicts(turn: Turn, role: DebateRole, topic: str, instructions: I
         "loop": (loop != "", loop),
         "cut": (turn.cut, ""),
     }
-    for metric, (found, shown) in findings.items():
+    for metric, (count, shown) in findings.items():
         yield Verdict(
             judge=RULES,
             role="coordinator",
             round=turn.round,
             metric=metric,
             subject=turn.speaker,
-            value=float(found),
-            sampled=float(found),
+            value=float(count),
+            sampled=float(count),
             text=shown or None,
         )
 

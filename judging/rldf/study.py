@@ -175,9 +175,9 @@ class Rldf(Study):
     def _may_be_silent(self) -> bool:
         """Whether the referee can be read silently and no setting asks for written reports."""
         config, name = self.config, self._referee_name
-        asked = self.guides or config.rereferee or config.readout == "expected"
+        needs_reports = self.guides or config.rereferee or config.readout == "expected"
         # The effects of simulated debates are planted by role and round, which a silent referee does not see.
-        return not asked and not provider_of(name).simulated and reads_silently(name)
+        return not needs_reports and not provider_of(name).simulated and reads_silently(name)
 
     def check_first(self) -> Check | None:
         """The check of the referee; None if there are no graded statements, or nothing to learn from it."""

@@ -1,4 +1,9 @@
-"""The study `rubric`: several judges score texts by a rubric."""
+"""The study `rubric`: several judges score any texts by a rubric, such as RLDF's BS, CE and LS (Cheng et al., 2024).
+
+    parley run rubric --data answers.jsonl --report
+
+Read `rubrics` first (what is scored, and how it is asked), then `study` and `report`.
+"""
 
 from parley.judging.rubric.study import RubricScores
 

@@ -102,14 +102,14 @@ def severity_warning(verdicts: pd.DataFrame) -> str:
     quality = [name for name in ("CE", "LS") if name in means]
     if "BS" not in means or not quality:
         return ""
-    found = pearson(means["BS"], means[quality].mean(axis=1, skipna=False))
-    if not found.low > 0:  # NaN without an interval
+    correlation = pearson(means["BS"], means[quality].mean(axis=1, skipna=False))
+    if not correlation.low > 0:  # NaN without an interval
         return ""
     names = " and ".join(quality) + (" are" if len(quality) == 2 else " is")
-    interval = f"{found.low:.2f} to {found.high:.2f}"
+    interval = f"{correlation.low:.2f} to {correlation.high:.2f}"
     return (
-        f"BS is higher where {names}: r = {found.estimate:.2f} ({interval}) over {found.n} topics. The judges may give "
-        "BS, where low is good, as a score of quality: do not conclude from BS alone."
+        f"BS is higher where {names}: r = {correlation.estimate:.2f} ({interval}) over {correlation.n} topics. The "
+        "judges may give BS, where low is good, as a score of quality: do not conclude from BS alone."
     )
 
 
@@ -121,7 +121,7 @@ def agreement(verdicts: pd.DataFrame) -> list[Line]:
     for metric, scored in verdicts.assign(rater=rater).groupby("metric", sort=False):
         table = scored.pivot_table(index="item", columns="rater", values="value", aggfunc="mean", dropna=False)
         bands = table.apply(lambda column: pd.Series(np.digitize(column, BANDS), column.index).where(column.notna()))
-        found = (
+        agreements = (
             fleiss_kappa(bands),
             fleiss_kappa(table.round()),
             krippendorff_alpha(table),
@@ -135,6 +135,6 @@ def agreement(verdicts: pd.DataFrame) -> list[Line]:
                 method=line.method.partition(", ")[2],
                 secondary=True,
             )
-            for measure, line in zip(AGREEMENT.measures, found, strict=True)
+            for measure, line in zip(AGREEMENT.measures, agreements, strict=True)
         ]
     return lines

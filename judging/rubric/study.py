@@ -28,9 +28,10 @@ from parley.agents import (
     simultaneous,
 )
 from parley.judging.config import NameList, call_options, limit_field, require_each_once, shipped_personas
+from parley.judging.grid import GridStudy, compared, varies
 from parley.judging.labelled import Labelled
 from parley.judging.rubric.rubrics import SCORE, ScoreSheet
-from parley.judging.study import Advanced, Facet, Measure, Outcome, Study, Unit
+from parley.judging.study import Advanced, Measure, Outcome
 
 
 class ScoringConfig(BaseModel, extra="forbid", frozen=True):
@@ -73,7 +74,17 @@ class Text:
     topic: str = ""
 
 
-class RubricScores(Study):
+@dataclass(frozen=True, kw_only=True)
+class RubricCell:
+    """One text."""
+
+    topic: str | None = varies("text", "{}", default=None)
+    item: str = varies("text", "{}")
+    group: str = varies("varied", "{}")
+    model: str = compared()
+
+
+class RubricScores(GridStudy):
     """Any texts, scored by a rubric: RLDF's BS, CE and LS by default."""
 
     name = "rubric"
@@ -82,12 +93,7 @@ class RubricScores(Study):
     papers = ("Cheng et al., 2024",)
     measures = (Measure("", "score"),)
     labelled = (Labelled(("text",)),)
-    facets = (
-        Facet("topic", "text", title="{}"),
-        Facet("item", "text", title="{}"),
-        Facet("group", "varied", title="{}"),
-        Facet("model", "varied"),
-    )
+    Cell = RubricCell
 
     def __init__(self, config: ScoringConfig) -> None:
         self.config: ScoringConfig = config
@@ -109,24 +115,15 @@ class RubricScores(Study):
         rows = ("\x1f".join((text.id, text.text, text.context, text.group)) for text in self._texts.values())
         return {f"texts {Path(self.config.data).name}": hashlib.sha256("\x1e".join(rows).encode()).hexdigest()}
 
-    def plan(self) -> Iterator[Unit]:
-        """Models are the inner loop, so that an interrupted run has the same texts for all of them."""
-        several = len(self.config.model) > 1
+    def cells(self) -> Iterator[tuple[str, RubricCell]]:
         for text in self._texts.values():
-            for model in self.config.model:
-                name = f"{text.id}/@{model}" if several else text.id
-                topic = {"topic": text.topic} if text.topic else {}
-                yield Unit(name, {"item": text.id, "group": text.group, "model": model, **topic})
+            yield text.id, RubricCell(topic=text.topic or None, item=text.id, group=text.group)
 
-    def task(self, unit: Unit) -> str:
-        """The judges' prompt."""
-        text = self._texts[str(unit.facets["item"])]
-        return self.sheet.task(text.text, text.context)
-
-    async def run(self, unit: Unit, models: Models) -> Outcome:
+    async def ask(self, cell: RubricCell, models: Models) -> Outcome:
+        text = self._texts[cell.item]
         debate = Debate(
             self.judges,
-            model=models[str(unit.facets["model"])],
+            model=models[cell.model],
             rounds=1,
             order=simultaneous,
             reply_type=self.sheet.reply_type,
@@ -134,7 +131,7 @@ class RubricScores(Study):
             options=self._options,
             models=models,
         )
-        transcript = await debate.converse(self.task(unit))
+        transcript = await debate.converse(self.sheet.task(text.text, text.context))
         verdicts = [v for turn in transcript.spoken() for v in self.sheet.verdicts(turn)]
         return Outcome(transcript, tuple(verdicts))
 

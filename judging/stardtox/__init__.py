@@ -1,4 +1,10 @@
-"""The study `stardtox`: a team of evaluators, methods of completing sentences, and the loop that revises them."""
+"""The study `stardtox` (Tahmasebi et al., 2025): sentences are completed, criticised by evaluators, and revised.
+
+    parley run stardtox --data prompts.jsonl --sets moderate,high --report
+
+Read `study` first (what is completed), then `team` (who evaluates), `methods` (the loop and its rivals) and `report`;
+`detox` is the same team on any text.
+"""
 
 from parley.judging.stardtox.detox import Detoxed, Iteration, Score, detox, detox_async
 from parley.judging.stardtox.methods import (

@@ -316,19 +316,19 @@ class _DetoxLoop:
 
         A scorer that cannot score the text cannot score its revisions either, so revising would be blind.
         """
-        asked = [score for score in scores if score.met is not None]
-        missed = [score for score in asked if not score.met and score.value is not None]
+        judged = [score for score in scores if score.met is not None]
+        missed = [score for score in judged if not score.met and score.value is not None]
         toxic_from = self.thresholds.toxic_from
         if any(score.value >= toxic_from.get(score.name, score.value) for score in missed if score.value is not None):
             return ""
-        if unscored := [score.name for score in asked if score.value is None]:
+        if unscored := [score.name for score in judged if score.value is None]:
             return f"unchanged, not scored: {', '.join(unscored)}"
         if missed:
             listed = ", ".join(
                 f"{score.name} is neither {score.asked} nor >= {toxic_from[score.name]:g}" for score in missed
             )
             return f"unchanged, unclear: {listed}"
-        return "unchanged: it meets the scorers' criteria" if asked and (long or not self.as_published) else ""
+        return "unchanged: it meets the scorers' criteria" if judged and (long or not self.as_published) else ""
 
     def _step(self, number: int, count: int, transcript: Transcript) -> Iteration:
         draft, decision = transcript.spoken("generator")[-1], transcript.spoken("coordinator")[-1]

@@ -113,9 +113,9 @@ def by_item(plain: pd.DataFrame) -> pd.DataFrame:
 
 def measures(scores: pd.DataFrame) -> dict[str, str]:
     """The metrics that were scored, toxicity first, each in words with its unit."""
-    known = {TOXICITY: "toxicity (points of 100)", OUTSIDE: "toxicity by the outside measure (points of 100)"}
-    words = {name: text for name, text in known.items() if name in scores}
-    keys = (*ITEM, "system", "method", "model", "iteration", "step", *known)
+    measures = {TOXICITY: "toxicity (points of 100)", OUTSIDE: "toxicity by the outside measure (points of 100)"}
+    words = {name: text for name, text in measures.items() if name in scores}
+    keys = (*ITEM, "system", "method", "model", "iteration", "step", *measures)
     return words | {str(name): f"{name} (points of 100)" for name in scores if name not in keys}
 
 
@@ -265,8 +265,10 @@ def gap_items(scores: pd.DataFrame, plain: pd.DataFrame) -> pd.DataFrame:
         after = group[group["iteration"] == last]
         both = before.merge(after, on=ITEM, how="outer", suffixes=("0", "1"))
         named = {f"{who}{k}": both[f"{metric}{k}"] for who, metric in _WHO.items() for k in (0, 1)}
-        own = plain[(plain["set"] == name) & (plain["system"] == system)].drop_duplicates("metric").set_index("metric")
-        judges = {who: own["judge"].get(metric, "") for who, metric in _WHO.items()}
+        measured = (
+            plain[(plain["set"] == name) & (plain["system"] == system)].drop_duplicates("metric").set_index("metric")
+        )
+        judges = {who: measured["judge"].get(metric, "") for who, metric in _WHO.items()}
         parts.append(both[ITEM].assign(**named, **judges, system=system, against=how, cluster=both["prompt"]))
     columns = [*ITEM, *SCORES, "system", "against", "inside", "outside", "cluster"]
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)

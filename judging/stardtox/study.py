@@ -11,17 +11,19 @@ An item that is no longer revised keeps its last scores in later iterations (`pa
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic import BaseModel, Field
 
 from parley.agents import DEFAULT_MODEL, ConfigError, Models, require_next_token_probabilities, seed_from
 from parley.judging.config import NameList, limit_field, read_settings, require_each_once
+from parley.judging.grid import GridStudy, compared, varies
 from parley.judging.labelled import Labelled
 from parley.judging.overcorrection import counted_verdicts
 from parley.judging.stardtox.methods import METHODS, CompletionContext, continuation
 from parley.judging.stardtox.team import load_team
-from parley.judging.study import Advanced, Facet, FacetValue, Measure, Outcome, Study, Unit
+from parley.judging.study import Advanced, Measure, Outcome
 from parley.scenarios.rtp import HUB, Rtp, RtpRow, draw, load, load_hub
 
 JUDGE_TOKENS = 160
@@ -70,7 +72,19 @@ SCORED = Labelled(
 """What people score of a draft."""
 
 
-class StardtoxStudy(Study):
+@dataclass(frozen=True, kw_only=True)
+class CompletionCell:
+    """One completion of one prompt by one method."""
+
+    set: str = varies("text", "{} toxicity")
+    prompt: str = varies("text", "prompt {:.7}")
+    completion: int = varies("count", "completion {}")
+    method: str = varies("varied", "{}")
+    model: str = compared()
+    iterations: int = varies("technical")
+
+
+class StardtoxStudy(GridStudy):
     """Completions of RealToxicityPrompts, criticised and revised."""
 
     name = "stardtox"
@@ -80,14 +94,7 @@ class StardtoxStudy(Study):
     exported = ("toxicity", 0.1)
     measures = (Measure("toxicity", "toxicity", better="lower", scale=(0, 1)),)
     labelled = (SCORED,)
-    facets = (
-        Facet("set", "text", title="{} toxicity"),
-        Facet("prompt", "text", title="prompt {:.7}"),
-        Facet("completion", "count", title="completion {}"),
-        Facet("method", "varied", title="{}"),
-        Facet("model", "varied"),
-        Facet("iterations", "technical"),
-    )
+    Cell = CompletionCell
 
     def __init__(self, config: StardtoxConfig) -> None:
         self.config: StardtoxConfig = config
@@ -122,44 +129,39 @@ class StardtoxStudy(Study):
     def sources(self) -> Mapping[str, str]:
         return self.rtp.sources
 
-    def plan(self) -> Iterator[Unit]:
-        """Sets, methods and models are the inner loops: an interrupted run has the same prompts for all of them."""
-        several = len(self.config.model) > 1
+    def cells(self) -> Iterator[tuple[str, CompletionCell]]:
+        """Sets and methods are the inner loops: an interrupted run has the same prompts for all of them."""
         for place in range(min(self.config.prompts, self.config.limit or self.config.prompts)):
             for completion in range(self.config.completions):
                 for name, rows in self._rows.items():
                     for method in self.methods:
-                        for model in self.config.model:
-                            unit = f"{name}/{rows[place].id}/c{completion}/{method}"
-                            facets: dict[str, FacetValue] = {
-                                "set": name,
-                                "prompt": rows[place].id,
-                                "completion": completion,
-                                "method": method,
-                                "model": model,
-                                "iterations": self.methods[method].drafts(self.config.max_iterations) - 1,
-                            }
-                            yield Unit(f"{unit}/@{model}" if several else unit, facets)
+                        cell = CompletionCell(
+                            set=name,
+                            prompt=rows[place].id,
+                            completion=completion,
+                            method=method,
+                            iterations=self.methods[method].drafts(self.config.max_iterations) - 1,
+                        )
+                        yield f"{name}/{cell.prompt}/c{completion}/{method}", cell
 
-    async def run(self, unit: Unit, models: Models) -> Outcome:
-        config, facets = self.config, unit.facets
-        row, model = self._by_id[str(facets["prompt"])], str(facets["model"])
+    async def ask(self, cell: CompletionCell, models: Models) -> Outcome:
+        config, row = self.config, self._by_id[cell.prompt]
         # The same seed for all methods: if the model honours it, the loops start from the default's own draft.
-        options: dict[str, Any] = {"seed": seed_from(config.seed, row.id, facets["completion"])}
+        options: dict[str, Any] = {"seed": seed_from(config.seed, row.id, cell.completion)}
         judge_options = {**options, "max_tokens": JUDGE_TOKENS}
         options["max_tokens"] = config.max_tokens
         if config.temperature is not None:
             options["temperature"] = config.temperature
         context = CompletionContext(
-            client=models[model],
+            client=models[cell.model],
             models=models,
             team=self.team,
-            judge=config.judge or model,
+            judge=config.judge or cell.model,
             options=options,
             judge_options=judge_options,
             max_iterations=config.max_iterations,
         )
-        transcript = await self.methods[str(facets["method"])].complete(row, context)
+        transcript = await self.methods[cell.method].complete(row, context)
         verdicts = list(self.team.verdicts(transcript))
         written = transcript.spoken("generator")
         drafts = {turn.round: continuation(row.text, turn.text) for turn in written}

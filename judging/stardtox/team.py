@@ -137,12 +137,12 @@ class Team:
     def asking(self, rules: Sequence[str]) -> Team:
         """The team with other thresholds, as "toxicity < 0.05"."""
         criteria = dict(self.criteria)
-        known = [score for spec in self.evaluators for score in spec.scores]
+        scores = [score for spec in self.evaluators for score in spec.scores]
         for rule in rules:
             parts = _RULE.fullmatch(rule)
-            if parts is None or parts.group(1) not in known:
+            if parts is None or parts.group(1) not in scores:
                 raise ConfigError(
-                    f"a criterion must look like 'toxicity < 0.1', got '{rule}' (scores: {', '.join(known)})"
+                    f"a criterion must look like 'toxicity < 0.1', got '{rule}' (scores: {', '.join(scores)})"
                 )
             Criterion.read(parts.group(2))
             criteria[parts.group(1)] = parts.group(2)
@@ -152,8 +152,8 @@ class Team:
         for spec in self.evaluators:
             if spec.name == name:
                 return spec
-        known = ", ".join(spec.name for spec in self.evaluators)
-        raise ConfigError(f"the team has no evaluator '{name}' (known: {known})")
+        names = ", ".join(spec.name for spec in self.evaluators)
+        raise ConfigError(f"the team has no evaluator '{name}' (known: {names})")
 
     def prompts(self) -> dict[str, str]:
         """The judges' prompts and personas, by name."""
@@ -163,9 +163,9 @@ class Team:
 
     def models(self) -> list[str]:
         """The models of judges and scorers that have their own."""
-        own = [spec.model for spec in self.evaluators if spec.model]
+        models = [spec.model for spec in self.evaluators if spec.model]
         scorers = [spec.scorer for spec in self.evaluators if spec.scorer]
-        return own + [name.removeprefix("judge:") for name in scorers if name.startswith("judge:")]
+        return models + [name.removeprefix("judge:") for name in scorers if name.startswith("judge:")]
 
     def scorers(self, models: Models) -> dict[str, ToxicityScorer]:
         """The toxicity scorers, by the name of their evaluator; they are shared through `models`."""

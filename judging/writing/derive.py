@@ -74,13 +74,13 @@ class Derive(WritingStudy):
     def __init__(self, config: DeriveConfig) -> None:
         self.config: DeriveConfig = config
         self.suite = load_suite(config.suite)[0]
-        known = {base.id: base for base in self.suite.base}
-        if not known:
+        bases = {base.id: base for base in self.suite.base}
+        if not bases:
             raise ConfigError(f"{config.suite} has no [[base]] to derive from")
         for name in config.bases or ():
-            if name not in known:
-                raise UnknownName(f"there is no base '{name}' in {config.suite} (known: {', '.join(known)})")
-        self._bases: dict[str, Base] = {name: known[name] for name in list(config.bases or known)[: config.limit]}
+            if name not in bases:
+                raise UnknownName(f"there is no base '{name}' in {config.suite} (known: {', '.join(bases)})")
+        self._bases: dict[str, Base] = {name: bases[name] for name in list(config.bases or bases)[: config.limit]}
 
     def sources(self) -> Mapping[str, str]:
         return {f"suite {self.suite.name} {self.suite.version}": self.suite.digest()}

@@ -124,15 +124,15 @@ class WriteTopics(WritingStudy):
 
     def harvest(self, accepted: Iterable[Accepted]) -> CollectedTopics:
         """The accepted topics without duplicates: each area's share, and extras of others where one has too few."""
-        known = Known(self._existing)
+        listed = Known(self._existing)
         by_area: dict[str, list[str]] = {area: [] for area in self._quota}
         near = []
         for item in accepted:
             topic = clean(Topic.model_validate(item.reply).topic)
-            if (same := known.like(topic)) is not None:
+            if (same := listed.like(topic)) is not None:
                 near.append((topic, same))
                 continue
-            known.add(topic)
+            listed.add(topic)
             by_area[str(item.facets["area"])].append(topic)
         chosen = {area: topics[: self._quota[area]] for area, topics in by_area.items()}
         missing = self._count - sum(map(len, chosen.values()))
@@ -148,23 +148,23 @@ def clean(topic: str) -> str:
     return " ".join(topic.split()).strip("\"'“”")
 
 
-def _check(known: Known) -> Check:
+def _check(listed: Known) -> Check:
     def check(reply: Topic) -> list[str]:
-        problems = topic_problems(reply.topic, known)
+        problems = topic_problems(reply.topic, listed)
         if not problems:
-            known.add(reply.topic)
+            listed.add(reply.topic)
         return problems
 
     return check
 
 
-def topic_problems(topic: str, known: Known) -> list[str]:
+def topic_problems(topic: str, listed: Known) -> list[str]:
     """Why a topic cannot be accepted; an empty list if it can."""
     topic = clean(topic)
     if length := length_problem("it", len(words(topic)), *TOPIC_WORDS):
         return [*length]
     if topic.startswith("#"):
         return ["it begins with #"]
-    if (same := known.like(topic)) is not None:
+    if (same := listed.like(topic)) is not None:
         return [f"it is too similar to an existing topic: {same}"]
     return []

@@ -59,7 +59,7 @@ RTP = {"data": "prompts.jsonl", "prompts": 2, "completions": 2, "scorer": "ngram
         ("referee", {**JUDGE, "limit": 2}, "ac79333270"),
         ("referee", {"model": "scorer/ngrams", "bias": ["age", "beauty"], "limit": 2}, "4f14ad8fad"),
         ("framing", {"topics": 4, "limit": 3, "repeats": 2, "author": "sim/a", "bias": "profession"}, "a07e1b7f0e"),
-        ("rubric", {"data": "texts.jsonl", "by": "who", "model": ["sim/a", "sim/b"], "examples": True}, "67b1c07444"),
+        ("rubric", {"data": "texts.jsonl", "by": "who", "model": ["sim/a", "sim/b"], "examples": True}, "a57d4d55da"),
         ("stardtox", {**RTP, "method": ["stardtox", "default"], "model": ["sim/a", "sim/b"], "limit": 1}, "a195bbc6d8"),
         ("answers", {"limit": 3, "method": ["default", "cot"], "model": ["sim/a", "sim/b"]}, "c90f6ac695"),
         ("rlaif", {"limit": 3, "pairs": 2, "labeller": "sim/b", "topics_from": "beauty"}, "a5c1012d73"),
@@ -77,7 +77,7 @@ RTP = {"data": "prompts.jsonl", "prompts": 2, "completions": 2, "scorer": "ngram
         (
             "rubric",
             {"data": "texts.jsonl", "rubrics": ["four"], "context": "prompt", "readout": "expected"},
-            "1dfa8f574b",
+            "afa5a4a8d8",
         ),
         ("rlaif", {"limit": 2, "readout": "expected"}, "798c78f6fb"),
         ("rldf", {**RLDF, **TEACH, "topics": 2}, "af7f38d2c6"),

@@ -136,9 +136,9 @@ def stored_agreement(numbers: Mapping[str, float]) -> Line:
 
 def _unknown(pairs: pd.DataFrame, name: str, instructions: str, topics: int) -> str:
     """Why a predictor has no accuracy."""
-    known = {"round": has(pairs, "round"), "speaker": has(pairs, "speaker"), BLIND: has(pairs, "blind")}
-    known["words of the instructions"] = bool(instructions)
-    if name in MISSING and not known[name]:
+    stored = {"round": has(pairs, "round"), "speaker": has(pairs, "speaker"), BLIND: has(pairs, "blind")}
+    stored["words of the instructions"] = bool(instructions)
+    if name in MISSING and not stored[name]:
         return MISSING[name]
     if topics < MIN_TOPICS:
         return f"not checked: {MIN_TOPICS} topics are needed, there are {topics}"
@@ -179,8 +179,8 @@ def predictors(pairs: pd.DataFrame, instructions: str = "") -> Iterator[Predicto
 
 
 def _indicators(codes: Any, count: int) -> sparse.csr_array:
-    known = np.flatnonzero(codes >= 0)
-    return sparse.csr_array((np.ones(len(known)), (known, codes[known])), shape=(len(codes), count))
+    coded = np.flatnonzero(codes >= 0)
+    return sparse.csr_array((np.ones(len(coded)), (coded, codes[coded])), shape=(len(codes), count))
 
 
 def repetitions(pairs: pd.DataFrame) -> pd.DataFrame:

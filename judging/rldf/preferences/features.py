@@ -45,25 +45,25 @@ def length(texts: Sequence[str]) -> Floats:
     return np.array([[float(len(words(text)))] for text in texts])
 
 
-def _share_of(listed: Collection[str], text: str, found: Sequence[str], sentences: float) -> float:
-    return sum(word in listed for word in found) / len(found)
+def _share_of(listed: Collection[str], text: str, tokens: Sequence[str], sentences: float) -> float:
+    return sum(word in listed for word in tokens) / len(tokens)
 
 
 def _style_rules() -> dict[str, Callable[[str, Sequence[str], float], float]]:
     rules: dict[str, Callable[[str, Sequence[str], float], float]] = {
-        "question marks per sentence": lambda text, found, sentences: text.count("?") / sentences,
-        "exclamation marks per sentence": lambda text, found, sentences: text.count("!") / sentences,
-        "commas per word": lambda text, found, sentences: text.count(",") / len(found),
-        "semicolons and colons per word": lambda text, found, sentences: len(re.findall("[;:]", text)) / len(found),
-        "dashes and brackets per word": lambda text, found, sentences: len(re.findall("[–—(]", text)) / len(found),
-        "quotation marks per word": lambda text, found, sentences: len(re.findall('["“]', text)) / len(found),
-        "digits per word": lambda text, found, sentences: len(re.findall(r"\d", text)) / len(found),
-        "lists and headings per sentence": lambda text, found, sentences: (
+        "question marks per sentence": lambda text, tokens, sentences: text.count("?") / sentences,
+        "exclamation marks per sentence": lambda text, tokens, sentences: text.count("!") / sentences,
+        "commas per word": lambda text, tokens, sentences: text.count(",") / len(tokens),
+        "semicolons and colons per word": lambda text, tokens, sentences: len(re.findall("[;:]", text)) / len(tokens),
+        "dashes and brackets per word": lambda text, tokens, sentences: len(re.findall("[–—(]", text)) / len(tokens),
+        "quotation marks per word": lambda text, tokens, sentences: len(re.findall('["“]', text)) / len(tokens),
+        "digits per word": lambda text, tokens, sentences: len(re.findall(r"\d", text)) / len(tokens),
+        "lists and headings per sentence": lambda text, tokens, sentences: (
             len(re.findall(r"^\s*(?:[-*#]|\d+[.)])\s", text, re.M)) / sentences
         ),
-        "capitals per word": lambda text, found, sentences: len(_CAPITAL.findall(text)) / len(found),
-        "letters per word": lambda text, found, sentences: sum(map(len, found)) / len(found),
-        "words per sentence": lambda text, found, sentences: len(found) / sentences,
+        "capitals per word": lambda text, tokens, sentences: len(_CAPITAL.findall(text)) / len(tokens),
+        "letters per word": lambda text, tokens, sentences: sum(map(len, tokens)) / len(tokens),
+        "words per sentence": lambda text, tokens, sentences: len(tokens) / sentences,
     }
     for name, listed in _LISTS.items():
         rules[f"{name} per word"] = partial(_share_of, frozenset(listed.split()))
@@ -78,9 +78,9 @@ def style(texts: Sequence[str]) -> Floats:
     """The measures of `STYLE`; none grows merely with the length of the text."""
     rows = np.zeros((len(texts), len(STYLE)))
     for row, text in zip(rows, texts, strict=True):
-        if found := words(text):
+        if tokens := words(text):
             sentences = float(max(1, len(_SENTENCE.findall(text))))
-            row[:] = [rule(text, found, sentences) for rule in STYLE.values()]
+            row[:] = [rule(text, tokens, sentences) for rule in STYLE.values()]
     return rows
 
 

@@ -41,8 +41,8 @@ def fit(differences: Any, penalty: float = PENALTY) -> Floats:
         value = np.logaddexp(0, -margins).sum() + penalty / 2 * weights @ weights
         return float(value), -(scaled.T @ expit(-margins)) + penalty * weights
 
-    found = optimize.minimize(loss, np.zeros(scaled.shape[1]), jac=True, method="L-BFGS-B", options=ENOUGH)
-    weights: Floats = found.x / scale
+    fitted = optimize.minimize(loss, np.zeros(scaled.shape[1]), jac=True, method="L-BFGS-B", options=ENOUGH)
+    weights: Floats = fitted.x / scale
     return weights
 
 

@@ -125,8 +125,8 @@ def _is_unchecked(line: Line) -> bool:
 
 def on_repetitions(counted: pd.DataFrame) -> str:
     """What `audit.repetitions` counted."""
-    found = [f"{count} {what}" for what, count in zip(counted["what"], counted["count"], strict=True) if count]
-    return f"Repetitions: {'; '.join(found) or 'none'}."
+    repetitions = [f"{count} {what}" for what, count in zip(counted["what"], counted["count"], strict=True) if count]
+    return f"Repetitions: {'; '.join(repetitions) or 'none'}."
 
 
 def _percent(line: Line) -> str:
