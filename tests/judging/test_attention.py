@@ -6,11 +6,12 @@ import json
 
 import pytest
 
+import parley
+from parley.base.errors import ConfigError
 from parley.cli import main
-from parley.judging.attention.weights import AttentionWeights
-
-torch = pytest.importorskip("torch")
-transformers = pytest.importorskip("transformers")
+from parley.judging.attention import study
+from parley.judging.attention.weights import AttentionWeights, PhraseAttention
+from parley.runs import frames
 
 TEMPLATE = "{% for m in messages %}[ {{ m['content'] }} ] {% endfor %}reply :"
 
@@ -18,6 +19,7 @@ TEMPLATE = "{% for m in messages %}[ {{ m['content'] }} ] {% endfor %}reply :"
 @pytest.fixture(scope="module")
 def even(tmp_path_factory):
     """A Llama of two layers that looks at everything alike: its queries are zero, so every score is the same."""
+    torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
     from tokenizers import Tokenizer, models, pre_tokenizers
 
     folder = tmp_path_factory.mktemp("even")
@@ -58,3 +60,31 @@ def test_attention_is_measured_on_the_prompts_of_a_framing_run(even, place, caps
     assert {row["answers"] for row in rows.values()} == {2}
     assert rows["ours"]["tokens"] < rows["model"]["tokens"] < rows["rival"]["tokens"], "each is longer than the last"
     assert [row["ratio"] for row in rows.values()] == pytest.approx([1, 1, 1])
+
+
+class Halves:
+    """Weights that give half of the attention to any phrase, and note what they were asked about."""
+
+    def __init__(self):
+        self.asked = []
+
+    def attention_to(self, chat, phrase):
+        self.asked.append((chat, phrase))
+        return PhraseAttention(tokens=9, phrase_tokens=3, share=0.5, even=0.3, by_layer=(0.5,), by_token=(("Q", 0.5),))
+
+
+def test_its_units_are_the_prompts_that_a_framing_run_sent(place, monkeypatch):
+    parley.run("framing", topics=2, model="sim/x", out="f.sqlite")
+    parley.run("topics", count=1, model="sim/x", out="t.sqlite")
+    halves = Halves()
+    monkeypatch.setattr(study, "require_weights", lambda path: None)
+    monkeypatch.setattr(AttentionWeights, "load", lambda path: halves)
+    with pytest.raises(ConfigError, match="is a run of 'topics'; attention needs a run of 'framing'"):
+        parley.run("attention", framing="t.sqlite", weights="any.gguf")
+    assert parley.run("attention", framing="f.sqlite", weights="any.gguf", limit=1, out="a.sqlite").complete
+    verdicts = frames.verdicts("a.sqlite")
+    assert list(verdicts.loc[verdicts["metric"] == "share", "framing"]) == ["ours", "model", "rival"]
+    for chat, phrase in halves.asked:
+        assert [message["role"] for message in chat] == ["system", "user"]
+        assert chat[-1]["content"].startswith(phrase)
+    assert [phrase.split()[-1] for _, phrase in halves.asked] == ["Q&A.", "model.", "you."]
