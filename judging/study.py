@@ -291,8 +291,8 @@ class Study(ABC):
         """
 
     def models(self) -> list[str]:
-        """The names of all models that the study calls. Default: the config's `model`, which may be a list."""
-        model = self.config.model
+        """The names of all models that the study calls. Default: the config's `model`, which may be a list, if any."""
+        model = getattr(self.config, "model", [])
         return [model] if isinstance(model, str) else list(model)
 
     def prompts(self) -> Mapping[str, str]:
