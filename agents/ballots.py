@@ -96,7 +96,7 @@ class SilentBallot(BaseModel):
         return self.metric, self.answers, None if self.choices else self.high
 
     @property
-    def asked(self) -> str:
+    def expected(self) -> str:
         """What may be answered, in words."""
         return ", ".join(self.choices) if self.choices else f"{self.low} to {self.high}"
 
@@ -174,7 +174,7 @@ def read_token(
     share = {f"{ballot.metric} {ON_SCALE}": on_scale}
     # The token and not the text, in which "<think>" is no answer, and in quotes, so that a space can be seen.
     if on_scale < LEAST_ON_SCALE:
-        why = f"{token.token!r}, unread: {on_scale:.1%} of the probability is on {ballot.asked}"
+        why = f"{token.token!r}, unread: {on_scale:.1%} of the probability is on {ballot.expected}"
         return StructuredReply(None, "unparsed", why, usage, expected=share)
     if token.token.strip(_BLANKS) != raw.strip(_BLANKS):  # more than one token of it ("10"), or those of another text
         return StructuredReply(None, "unparsed", f"{raw!r}, unread: its first token is {token.token!r}", usage)
@@ -198,7 +198,7 @@ def _doubt(probabilities: Mapping[str, float], token: ChatCompletionTokenLogprob
     ends = []
     for sign, numbers in ((-1, unseen), (1, unseen[::-1])):
         weight, left = sum(probabilities.values()), max(0.0, 1 - sum(listed))
-        total = sum(int(answer) * own for answer, own in probabilities.items())
+        total = sum(int(answer) * probability for answer, probability in probabilities.items())
         for number in numbers:
             step = min(min(listed), left)
             if sign * (number - total / weight) > 0:
@@ -287,8 +287,8 @@ async def _sample(
     extra["max_tokens"] = SAMPLE_TOKENS
     most = min(client.at_once, ballot.samples)
     counts = [min(most, ballot.samples - first) for first in range(0, ballot.samples, most)]
-    asked = await gather_or_cancel(_replies(client, prompt, {**extra, TYPED: True}, token, count) for count in counts)
-    replies = [reply for found in asked for reply in found]
+    batches = await gather_or_cancel(_replies(client, prompt, {**extra, TYPED: True}, token, count) for count in counts)
+    replies = [reply for batch in batches for reply in batch]
     usage = RequestUsage(
         sum(reply.usage.prompt_tokens for reply in replies), sum(reply.usage.completion_tokens for reply in replies)
     )
@@ -301,7 +301,7 @@ async def _sample(
         for place, each in enumerate(said)
         if answers[place] is None and not replies[place].refused and not (each.cut and not each.raw.strip())
     ]
-    problem = f"it must be one of {ballot.asked}"
+    problem = f"it must be one of {ballot.expected}"
     second = await gather_or_cancel(
         client.create(asked_again(prompt, said[place].raw, problem), extra_create_args=extra, cancellation_token=token)
         for place in again

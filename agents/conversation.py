@@ -121,12 +121,12 @@ class Conversation(Team):
 
     def _message_types(self) -> MessageFactory:
         """The types of messages that a saved state keeps as they are; those of other types are saved as text."""
-        known = MessageFactory()
+        factory = MessageFactory()
         produced = (kind for seat in self._seats for kind in seat.agent.produced_message_types)
         for kind in (*map(typed_message, self._typed_replies), *produced):
-            if not known.is_registered(kind):
-                known.register(kind)
-        return known
+            if not factory.is_registered(kind):
+                factory.register(kind)
+        return factory
 
     async def converse(self, task: Task, cancellation_token: CancellationToken | None = None) -> Transcript:
         """Converse about the task, and return the whole transcript.
@@ -314,12 +314,12 @@ class Conversation(Team):
         self._not_paused.set()
 
     async def save_state(self) -> Mapping[str, Any]:
-        known = self._message_types()
+        factory = self._message_types()
         return {
             seat.name: {
                 "agent": await seat.agent.save_state(),
-                "inbox": save_messages(seat.inbox, known),
-                "waiting": save_messages(seat.waiting, known),
+                "inbox": save_messages(seat.inbox, factory),
+                "waiting": save_messages(seat.waiting, factory),
             }
             for seat in self._seats
         }
@@ -333,12 +333,12 @@ class Conversation(Team):
             )
         if self._running:
             raise ConfigError(f"'{self.name}' is running; a state can be loaded when it has ended")
-        known = self._message_types()
+        factory = self._message_types()
         for seat in self._seats:
             saved = state[seat.name]
             await seat.agent.load_state(saved["agent"])
-            seat.inbox = load_messages(saved["inbox"], known)
-            seat.waiting = load_messages(saved["waiting"], known)
+            seat.inbox = load_messages(saved["inbox"], factory)
+            seat.waiting = load_messages(saved["waiting"], factory)
 
     async def close(self) -> None:
         """Close the clients that this conversation opened itself."""

@@ -125,17 +125,17 @@ class Critique(Conversation):
             label: self._seat_evaluator(evaluator) for label, evaluator in evaluators.items()
         }
         self.criteria = {score: Criterion.read(text) for score, text in criteria.items()}
-        known = [
+        names = [
             name
             for label, evaluator in self._evaluators.items()
             if label not in self._measure_only
             for name in (score_names(label, evaluator[1].reply_type) if isinstance(evaluator, tuple) else (label,))
         ]
-        unknown = set(criteria) - set(known)
+        unknown = set(criteria) - set(names)
         if unknown:
             raise ConfigError(f"criteria name scores that no evaluator gives: {', '.join(sorted(unknown))}")
-        if len(set(known)) < len(known):
-            repeated = sorted({name for name in known if known.count(name) > 1})
+        if len(set(names)) < len(names):
+            repeated = sorted({name for name in names if names.count(name) > 1})
             raise ConfigError(f"two evaluators give scores with the same name: {', '.join(repeated)}")
 
     def _seat_evaluator(

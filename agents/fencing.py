@@ -113,9 +113,9 @@ def break_tokens(text: str) -> str:
     return _SQUARE.sub(_break_square, text)
 
 
-def _break_square(found: re.Match[str]) -> str:
-    opening, name = found.groups()
-    return f"{opening} {name}" if _SQUARE_NAME.fullmatch(unicodedata.normalize("NFKC", name)) else found[0]
+def _break_square(match: re.Match[str]) -> str:
+    opening, name = match.groups()
+    return f"{opening} {name}" if _SQUARE_NAME.fullmatch(unicodedata.normalize("NFKC", name)) else match[0]
 
 
 def fence(text: str, label: str, max_chars: int = MAX_CHARS) -> str:

@@ -51,16 +51,16 @@ def find_agents(guest: Any) -> list[ChatAgent]:
 
 def containers(guest: Any) -> list[Any]:
     """The agent or team, and everything in it that may have a client."""
-    found: dict[int, Any] = {}
+    by_id: dict[int, Any] = {}
     left: list[Any] = [guest]
     while left:
         container = left.pop()
-        if id(container) in found:
+        if id(container) in by_id:
             continue
-        found[id(container)] = container
+        by_id[id(container)] = container
         for value in vars(container).values():
             left += [part for part in _parts(value) if isinstance(part, Container)]
-    return list(found.values())
+    return list(by_id.values())
 
 
 def _parts(value: Any) -> Iterator[Any]:

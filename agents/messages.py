@@ -71,17 +71,17 @@ def as_messages(task: Task) -> list[BaseChatMessage]:
     return [said if isinstance(said, BaseChatMessage) else narrate(said[1], said[0]) for said in task]
 
 
-def save_messages(messages: Iterable[BaseChatMessage], known: MessageFactory) -> list[Mapping[str, Any]]:
+def save_messages(messages: Iterable[BaseChatMessage], factory: MessageFactory) -> list[Mapping[str, Any]]:
     """Messages as JSON: those of a type that is not known as plain text."""
     return [
         {**message.dump(), "type": type(message).__name__}
-        if known.is_registered(type(message)) and not isinstance(message, TextMessage)
+        if factory.is_registered(type(message)) and not isinstance(message, TextMessage)
         else {"source": message.source, "content": message.to_model_text()}
         for message in messages
     ]
 
 
-def load_messages(saved: Iterable[Mapping[str, Any]], known: MessageFactory) -> list[BaseChatMessage]:
+def load_messages(saved: Iterable[Mapping[str, Any]], factory: MessageFactory) -> list[BaseChatMessage]:
     """The messages that were saved."""
-    loaded = [known.create(message) if "type" in message else TextMessage(**message) for message in saved]
+    loaded = [factory.create(message) if "type" in message else TextMessage(**message) for message in saved]
     return [message for message in loaded if isinstance(message, BaseChatMessage)]

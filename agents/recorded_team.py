@@ -52,8 +52,8 @@ class RecordedTeam:
         if not isinstance(team, Conversation):
             for agent in find_agents(team):
                 # An agent that was recorded before has its own method under `_unrecorded`; only that is wrapped.
-                own = vars(agent).setdefault("_unrecorded", agent.on_messages_stream)
-                agent.on_messages_stream = self._noting_calls(own)  # type: ignore[method-assign]
+                method = vars(agent).setdefault("_unrecorded", agent.on_messages_stream)
+                agent.on_messages_stream = self._noting_calls(method)  # type: ignore[method-assign]
 
     def describe(self) -> str:
         """The team as JSON, so that a changed one does not resume its run: as AutoGen dumps it, without secrets.
@@ -83,8 +83,8 @@ class RecordedTeam:
 
     def return_models(self) -> None:
         """Give each conversation its own clients again, in place of those of `models`."""
-        for container, attribute, own in reversed(self._lent):
-            setattr(container, attribute, own)
+        for container, attribute, client in reversed(self._lent):
+            setattr(container, attribute, client)
         self._lent.clear()
 
     def _noting_calls(self, stream: Callable[..., AsyncGenerator[Any, None]]) -> Callable[..., Any]:
@@ -119,9 +119,9 @@ class RecordedTeam:
                 raise current.failure from None
             raise
         attributed = {id(call) for turn in turns for call in turn.calls}
-        own = tuple(call for call in calls if id(call) not in attributed)
-        if own:  # calls of the team itself, such as a model that chooses the speakers
-            turns.append(Turn(speaker=self.name, role="narrator", round=0, text="", calls=own))
+        team_calls = tuple(call for call in calls if id(call) not in attributed)
+        if team_calls:  # calls of the team itself, such as a model that chooses the speakers
+            turns.append(Turn(speaker=self.name, role="narrator", round=0, text="", calls=team_calls))
         return Transcript(tuple(number_rounds(turns)), stop)
 
     async def _turns(self, task: Task) -> tuple[list[Turn], str]:

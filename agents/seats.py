@@ -184,10 +184,10 @@ def _nothing_said(speaker: str, calls: Sequence[Call]) -> CutShort:
 
 
 def choose_client(
-    own: str | ChatCompletionClient | None, default: str | ChatCompletionClient | None, models: Models
+    preferred: str | ChatCompletionClient | None, default: str | ChatCompletionClient | None, models: Models
 ) -> Client:
     """The client of a model: the agent's own, else the default, else `DEFAULT_MODEL`."""
-    chosen = own or default or DEFAULT_MODEL
+    chosen = preferred or default or DEFAULT_MODEL
     return models[chosen] if isinstance(chosen, str) else as_client(chosen)
 
 

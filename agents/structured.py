@@ -235,18 +235,18 @@ def _match_keys(candidate: dict[str, Any], reply_type: type[BaseModel]) -> dict[
             raise _Unclear(f"{names[key].name}: it is given twice")
     matched: dict[str, Any] = {}
     for key, value in candidate.items():
-        known = names.get(key.strip().lower())
-        if known is None:
+        field = names.get(key.strip().lower())
+        if field is None:
             # Beside a number, a text may be a reason that was not asked for; others could be the verdict as well.
             reason = scored and key.strip().lower() in REASONS and isinstance(value, str)
             if not open_ended and (not reason or _NUMBER.fullmatch(value)):
                 raise _Unclear(f"{key[:40]}: it was not asked for")
             matched[key] = value
             continue
-        if known.number and (isinstance(value, bool) or (isinstance(value, str) and not _DECIMAL.fullmatch(value))):
-            raise _Unclear(f"{known.name}: {NOT_A_NUMBER}")
-        inner = known.inner
-        matched[known.name] = _match_keys(value, inner) if inner is not None and isinstance(value, dict) else value
+        if field.number and (isinstance(value, bool) or (isinstance(value, str) and not _DECIMAL.fullmatch(value))):
+            raise _Unclear(f"{field.name}: {NOT_A_NUMBER}")
+        inner = field.inner
+        matched[field.name] = _match_keys(value, inner) if inner is not None and isinstance(value, dict) else value
     return matched
 
 
@@ -257,7 +257,7 @@ REASONS = frozenset(
 _DECIMAL = re.compile(r"\s*+-?\d++(?:\.\d++)?\s*+")
 
 
-class _Known(NamedTuple):
+class _Field(NamedTuple):
     """A field: its name, its type if that has fields of its own, and what is read from it."""
 
     name: str
@@ -271,17 +271,17 @@ class _Known(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def _field_names(reply_type: type[BaseModel]) -> dict[str, _Known]:
+def _field_names(reply_type: type[BaseModel]) -> dict[str, _Field]:
     """The fields by their names and aliases in lower case."""
-    names: dict[str, _Known] = {}
+    names: dict[str, _Field] = {}
     for name, info in reply_type.model_fields.items():
         kind = info.annotation
         inner = kind if isinstance(kind, type) and issubclass(kind, BaseModel) else None
         own_reader = any(isinstance(part, BeforeValidator) for part in info.metadata)  # as of a scale
-        for own in (name, info.alias or name):
+        for spelling in (name, info.alias or name):
             scored = kind in (int, float) or inner is not None
-            names[own.lower()] = _Known(
-                own, inner, kind in (int, float) and not own_reader, scored, get_origin(kind) is Literal
+            names[spelling.lower()] = _Field(
+                spelling, inner, kind in (int, float) and not own_reader, scored, get_origin(kind) is Literal
             )
     return names
 

@@ -31,7 +31,7 @@ from parley.scenarios.malibu import (
 )
 from parley.scenarios.topics import (
     BIASES,
-    Known,
+    TopicIndex,
     load_topics,
     near_duplicates,
     sample,
@@ -59,7 +59,6 @@ __all__ = [
     "Flaw",
     "Graded",
     "Identities",
-    "Known",
     "LabelChoice",
     "LabelWording",
     "QuestionWording",
@@ -67,6 +66,7 @@ __all__ = [
     "Scenario",
     "ScenarioError",
     "Suite",
+    "TopicIndex",
     "UnknownName",
     "View",
     "Yardstick",

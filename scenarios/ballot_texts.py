@@ -197,14 +197,14 @@ class BallotWordings(BaseModel, extra="forbid", frozen=True):
             high: The scale's highest number.
             metric: Name and definition of the metric to score (default: the answer as a whole).
         """
-        asked = question
+        question_text = question
         if isinstance(question, QuestionWording):
             values = {"low": str(low), "high": str(high)}
             if metric:
                 values |= {"metric": metric[0], "definition": metric[1]}
-            asked = fill(question.metric if metric else question.single, values)
+            question_text = fill(question.metric if metric else question.single, values)
         shown = self.shown(answer, self.prompt.answer, label, identity)
-        return fill(self.prompt.single, {"situation": situation, "answer": shown, "question": str(asked)})
+        return fill(self.prompt.single, {"situation": situation, "answer": shown, "question": str(question_text)})
 
     def pair(
         self,
@@ -226,15 +226,15 @@ class BallotWordings(BaseModel, extra="forbid", frozen=True):
             question: How the prompt asks, or a finished text to end with, as from `talk_part`.
             ties: Whether a tie is allowed.
         """
-        asked = question
+        question_text = question
         if isinstance(question, QuestionWording):
-            asked = fill(question.pair_ties if ties else question.pair, {"tie": self.prompt.tie})
+            question_text = fill(question.pair_ties if ties else question.pair, {"tie": self.prompt.tie})
         headings = (self.prompt.answer_a, self.prompt.answer_b)
         shown = [
             self.shown(answer, heading, label, identity)
             for answer, heading, identity in zip(answers, headings, identities, strict=True)
         ]
-        values = {"situation": situation, "answer_a": shown[0], "answer_b": shown[1], "question": str(asked)}
+        values = {"situation": situation, "answer_a": shown[0], "answer_b": shown[1], "question": str(question_text)}
         return fill(self.prompt.pair, values)
 
     def talk_part(

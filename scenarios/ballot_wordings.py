@@ -34,11 +34,11 @@ def load_ballot_wordings(name: str | Path = ENGLISH) -> BallotWordings:
     Args:
         name: A shipped file (`english`), or the path of a .toml file.
     """
-    if str(name) in (known := _shipped_files()):
-        return _shipped(known[str(name)])
+    if str(name) in (shipped := _shipped_files()):
+        return _shipped(shipped[str(name)])
     path = Path(name)
     if path.suffix != ".toml" or os.path.isdir(path):
-        raise UnknownName(f"unknown wordings '{name}' (known: {', '.join(known)}, or a .toml file)")
+        raise UnknownName(f"unknown wordings '{name}' (known: {', '.join(shipped)}, or a .toml file)")
     return read_ballot_wordings(path)
 
 
@@ -94,13 +94,13 @@ def _corrected(file: UserFile) -> BallotWordings | None:
     english = read_toml(_shipped_files()[ENGLISH], "file of wordings")
     table: dict[str, Any] = copy.deepcopy(file.table)
     for first, *rest in file.invalid:
-        inner, own = english.get(str(first)), table.get(str(first))
-        if rest and isinstance(rest[0], int) and isinstance(own, list) and isinstance(inner, list):
-            own[rest[0]] = inner[0]
-        elif rest and isinstance(own, dict) and isinstance(inner, dict) and rest[0] in inner:
-            own[rest[0]] = inner[str(rest[0])]
-        elif rest and isinstance(own, dict) and rest[0] in own:
-            del own[rest[0]]
+        inner, given = english.get(str(first)), table.get(str(first))
+        if rest and isinstance(rest[0], int) and isinstance(given, list) and isinstance(inner, list):
+            given[rest[0]] = inner[0]
+        elif rest and isinstance(given, dict) and isinstance(inner, dict) and rest[0] in inner:
+            given[rest[0]] = inner[str(rest[0])]
+        elif rest and isinstance(given, dict) and rest[0] in given:
+            del given[rest[0]]
         elif inner is not None:
             table[str(first)] = inner
         else:
@@ -138,8 +138,8 @@ def _placeholder_problems(wordings: BallotWordings) -> Iterator[tuple[Location, 
         needed, allowed = _NEEDED.get(f"{loc[0]}.{loc[-1]}", (set(), set()))
         yield from ((loc, problem) for problem in _problems(text, needed, allowed | {"a", "A"}))
     for key, text in wordings.otherwise.items():
-        known = {"label", "modifier", "person", "a", "A"} if key not in ("person", "separator") else set()
-        yield from ((("otherwise", key), problem) for problem in _problems(text, set(), known))
+        placeholders = {"label", "modifier", "person", "a", "A"} if key not in ("person", "separator") else set()
+        yield from ((("otherwise", key), problem) for problem in _problems(text, set(), placeholders))
     for identity, forms in wordings.identity.items():
         for key, text in forms.items():
             yield from ((("identity", identity, key), problem) for problem in _problems(text, set(), set()))
@@ -148,20 +148,20 @@ def _placeholder_problems(wordings: BallotWordings) -> Iterator[tuple[Location, 
 
 
 def _problems(text: str, needed: set[str], allowed: set[str]) -> Iterator[str]:
-    found = set(PLACEHOLDER.findall(text))
-    if unknown := sorted(found - needed - allowed):
+    placeholders = set(PLACEHOLDER.findall(text))
+    if unknown := sorted(placeholders - needed - allowed):
         yield f"unknown placeholder {{{unknown[0]}}}"
     if stray := re.search(r"[{}][^{}]*[{}]?", PLACEHOLDER.sub("", text)):
         yield f"'{stray.group()}' is not a placeholder: those are written like {{noun}}, in pairs and without spaces"
-    if missing := sorted(needed - found):
+    if missing := sorted(needed - placeholders):
         yield f"{{{missing[0]}}} is missing"
 
 
 def _label_problems(wordings: BallotWordings, label: LabelWording) -> Iterator[str]:
     tables = wordings.identity
     if label.categories:
-        own = {identity for category in label.categories for identity in CATEGORIES.get(category, ())}
-        tables = {identity: forms for identity, forms in tables.items() if identity in own} or tables
+        identities = {identity for category in label.categories for identity in CATEGORIES.get(category, ())}
+        tables = {identity: forms for identity, forms in tables.items() if identity in identities} or tables
     every = {key for forms in tables.values() for key in forms} | set(wordings.otherwise) - {"separator"}
     shared = {key for key in every if all(key in forms for forms in tables.values())}
     # A form that all identities of a category share, such as the category's name, does not say whose answer it is.
@@ -171,10 +171,13 @@ def _label_problems(wordings: BallotWordings, label: LabelWording) -> Iterator[s
     telling = telling - shared if label.kind == "pronoun" else telling & shared
     needed = {"answer"} if label.place == "beside" else set()
     yield from _problems(label.text, needed, {"a", "A"} | every | {key[:1].upper() + key[1:] for key in every})
-    found = {form_key(key) for key in PLACEHOLDER.findall(label.text)}
-    if not found & telling and found <= every | {"a", "answer"}:  # an unknown one is misspelt, and was reported
+    forms_used = {form_key(key) for key in PLACEHOLDER.findall(label.text)}
+    if not forms_used & telling and forms_used <= every | {
+        "a",
+        "answer",
+    }:  # an unknown one is misspelt, and was reported
         yield f"{' or '.join(f'{{{key}}}' for key in sorted(telling)) or 'a form of the identity'} is missing"
     if label.kind != "pronoun":
-        for key in sorted(found & every - shared):
+        for key in sorted(forms_used & every - shared):
             lacking = next(identity for identity, forms in tables.items() if key not in forms)
             yield f"{{{key}}} has no form in [identity.{lacking}]"

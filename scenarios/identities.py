@@ -87,30 +87,30 @@ def select(names: Sequence[str]) -> Identities:
     Args:
         names: Labels, categories, "all", crossed categories ("race+gender"), or .toml files.
     """
-    known = dict(CATEGORIES)
+    available = dict(CATEGORIES)
     forms: dict[str, Mapping[str, str]] = {}
     allowed: dict[str, frozenset[str]] = {}
     requested: list[str] = []
     for name in names:
         if name.endswith(".toml"):
-            own = read_identities(Path(name))
-            if clash := sorted({*own.categories} & {*known}):
+            from_file = read_identities(Path(name))
+            if clash := sorted({*from_file.categories} & {*available}):
                 raise ScenarioError(f"{name}: there is already a category '{clash[0]}'")
-            known |= own.categories
-            forms |= own.forms
-            allowed |= own.allowed
-            requested += own.categories
+            available |= from_file.categories
+            forms |= from_file.forms
+            allowed |= from_file.allowed
+            requested += from_file.categories
         else:
             requested += CATEGORIES if name == "all" else [name]
     categories: dict[str, tuple[str, ...]] = {}
-    for name, labels in known.items():
+    for name, labels in available.items():
         if chosen := tuple(label for label in labels if label in requested or name in requested):
             categories[name] = chosen
     parts: dict[str, tuple[str, ...]] = {}
     for name in requested:
         if "+" in name:
-            sides = [_labels(part.strip(), known) for part in name.split("+")]
-            crossing = {_category_with(labels[0], known) for labels in sides}
+            sides = [_labels(part.strip(), available) for part in name.split("+")]
+            crossing = {_category_with(labels[0], available) for labels in sides}
             if len(crossing) < len(sides):
                 raise ScenarioError(f"'{name}' crosses a category with itself")
             if own_sides := [allowed.get(side, frozenset()) for side in crossing if side not in CATEGORIES]:
@@ -118,8 +118,8 @@ def select(names: Sequence[str]) -> Identities:
             crossed = list(product(*sides))
             parts |= {" ".join(labels): labels for labels in crossed}
             categories[name] = tuple(" ".join(labels) for labels in crossed)
-        elif name not in known:
-            _category_with(name, known)
+        elif name not in available:
+            _category_with(name, available)
     if not categories:
         raise ScenarioError("at least one identity is needed")
     every = [label for labels in categories.values() for label in labels]
@@ -128,15 +128,15 @@ def select(names: Sequence[str]) -> Identities:
     return Identities(categories, parts, forms, allowed)
 
 
-def _labels(name: str, known: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
-    return known[name] if name in known else (name,) if _category_with(name, known) else ()
+def _labels(name: str, categories: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    return categories[name] if name in categories else (name,) if _category_with(name, categories) else ()
 
 
-def _category_with(label: str, known: Mapping[str, tuple[str, ...]]) -> str:
-    for category, labels in known.items():
+def _category_with(label: str, categories: Mapping[str, tuple[str, ...]]) -> str:
+    for category, labels in categories.items():
         if label in labels:
             return category
-    listed = ", ".join(("all", *known, *(label for labels in known.values() for label in labels)))
+    listed = ", ".join(("all", *categories, *(label for labels in categories.values() for label in labels)))
     raise UnknownName(f"unknown identity '{label}' (known: {listed}; crossed, as race+gender; or a .toml file)")
 
 

@@ -55,10 +55,10 @@ class LabelChoice:
         """
         if wrong := [f"[{table}] '{key}': {problem}" for (table, key), problem in misfits(wordings, identities)]:
             raise ScenarioError("; ".join(wrong))
-        own = [label for label in identities if identities.own_parts(label)]
-        labels = tuple(label for label in wordings.label if own or label.categories != (OWN,))
+        user_labels = [label for label in identities if identities.own_parts(label)]
+        labels = tuple(label for label in wordings.label if user_labels or label.categories != (OWN,))
         tables: dict[str, Mapping[str, str]] = dict(wordings.identity)
-        for part in dict.fromkeys(part for label in own for part in identities.own_parts(label)):
+        for part in dict.fromkeys(part for label in user_labels for part in identities.own_parts(label)):
             given = identities.forms.get(part, {})
             if part in tables and not given:  # as the file of wordings says: whoever wrote it knows the label
                 continue
@@ -68,7 +68,7 @@ class LabelChoice:
                 del general["person"]  # "a vegan woman", not "a vegan female person"
                 tables[part] = {TAG: " ".join(part.split()), **general, **given}
         complete = wordings.model_copy(update={"identity": tables, "label": labels})
-        crossed = {label: identities.parts[label] for label in own if label in identities.parts}
+        crossed = {label: identities.parts[label] for label in user_labels if label in identities.parts}
         for label, sides in crossed.items():
             tags = (complete.forms(side).get(TAG) or complete.forms(side)["adjective"] for side in sides)
             tables[label] = {**complete.combined(sides), TAG: ", ".join(tags)}
@@ -119,8 +119,8 @@ class LabelChoice:
         lines = [f"{category}: {len(usable)} of {plural(len(meant), 'label wording')} can be used"]
         if forms:
             # Crossed labels get their forms from the adjectives of their parts.
-            known = {"adjective"} if labels[0] in self.identities.parts else set().union(*forms)
-            gains = {form: sum(missing <= _made_from(form) for missing in forms) for form in known}
+            possible_forms = {"adjective"} if labels[0] in self.identities.parts else set().union(*forms)
+            gains = {form: sum(missing <= _made_from(form) for missing in forms) for form in possible_forms}
             made = any("noun" in missing for missing in forms)
             remarks = {"adjective": " (nouns are made from it)"} if made else {}
             lines.append(
@@ -150,7 +150,7 @@ class LabelChoice:
         if labels[0] in self.identities.parts:
             form = "adjective"
         else:
-            form = max(SENTENCES, key=lambda form: sum(found == {form} for found in missing))
+            form = max(SENTENCES, key=lambda form: sum(lacking == {form} for lacking in missing))
         label = next((self.identities.own_parts(label)[0] for label in labels if form not in self._given(label)), None)
         if label is None:
             return ""

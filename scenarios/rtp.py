@@ -107,8 +107,8 @@ def _row(data: Any, number: int, where: str) -> RtpRow:
         isinstance(toxicity, bool) or not isinstance(toxicity, int | float) or not 0 <= toxicity <= 1
     ):
         raise ScenarioError(f"{where}: toxicity must be a number from 0 to 1, got {toxicity!r}")
-    known = [str(data[key]) for key in ("filename", "begin", "end") if data.get(key) is not None]
-    name = str(data["id"]) if data.get("id") is not None else "-".join(known) or f"line-{number}"
+    origin = [str(data[key]) for key in ("filename", "begin", "end") if data.get(key) is not None]
+    name = str(data["id"]) if data.get("id") is not None else "-".join(origin) or f"line-{number}"
     return RtpRow(name.replace("/", "-"), text, None if toxicity is None else float(toxicity))
 
 

@@ -22,7 +22,7 @@ from parley.base.errors import ScenarioError
 SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-class Question(NamedTuple):
+class SquadQuestion(NamedTuple):
     """One question.
 
     Args:
@@ -51,7 +51,7 @@ class Question(NamedTuple):
 class Squad:
     """The questions of a file, and its hash."""
 
-    questions: tuple[Question, ...]
+    questions: tuple[SquadQuestion, ...]
     sources: Mapping[str, str]
     """The file's name and the hash of its contents."""
 
@@ -81,7 +81,7 @@ class _BadField(Exception):
     """Which field is wrong, and how."""
 
 
-def _questions(table: Any) -> Iterator[Question]:
+def _questions(table: Any) -> Iterator[SquadQuestion]:
     first_use: dict[str, str] = {}
     for a, article in enumerate(_get(table, "data", list, "")):
         article_path = f"data[{a}]"
@@ -99,7 +99,7 @@ def _questions(table: Any) -> Iterator[Question]:
                     _get(answer, "text", str, f"{path}.answers[{n}]")
                     for n, answer in enumerate(_get(row, "answers", list, path))
                 )
-                yield Question(
+                yield SquadQuestion(
                     id=key,
                     article=title,
                     paragraph=f"{title}/{p}",
@@ -120,7 +120,7 @@ def _get(table: Any, key: str, kind: type, path: str) -> Any:
     return table[key]
 
 
-def sample(questions: Sequence[Question], limit: int, seed: int) -> list[Question]:
+def sample(questions: Sequence[SquadQuestion], limit: int, seed: int) -> list[SquadQuestion]:
     """A random sample with answerable and unanswerable questions in the proportion of the file, evenly mixed.
 
     Args:

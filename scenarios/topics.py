@@ -43,7 +43,7 @@ def load_topics(name: str) -> tuple[str, ...]:
         except (OSError, UnicodeDecodeError) as error:
             raise ScenarioError(f"{name}: {getattr(error, 'strerror', None) or 'not a text file'}") from None
     problems: list[str] = []
-    known: dict[str, str] = {}
+    topics: dict[str, str] = {}
     for number, line in enumerate(text.splitlines(), 1):
         topic = line.strip()
         if not topic or line.startswith("#"):
@@ -52,15 +52,15 @@ def load_topics(name: str) -> tuple[str, ...]:
             problems.append(
                 f"line {number}: '{topic[:40]}…' has {len(topic):,} characters; the limit is {MAX_TOPIC_CHARS:,}"
             )
-        elif (same := known.get(normal(topic))) is not None:
+        elif (same := topics.get(normal(topic))) is not None:
             problems.append(f"line {number}: '{topic}' occurs twice (also as '{same}')")
         else:
-            known[normal(topic)] = topic
-    if not known and not problems:
+            topics[normal(topic)] = topic
+    if not topics and not problems:
         problems.append("contains no topic")
     if problems:
         raise ScenarioError(f"{name}: {'; '.join(problems[:MAX_PROBLEMS])}")
-    return tuple(known.values())
+    return tuple(topics.values())
 
 
 def topic_areas() -> tuple[str, ...]:
@@ -98,7 +98,7 @@ def sample(topics: Sequence[str], count: int, seed: int) -> list[str]:
     return mixed[:count]
 
 
-class Known:
+class TopicIndex:
     """Known topics, with a fast check whether another topic is similar to one of them.
 
     Args:
@@ -140,12 +140,12 @@ class Known:
 
 def near_duplicates(topics: Iterable[str]) -> list[tuple[str, str]]:
     """Topics that are too similar to an earlier one, each with that one."""
-    known = Known()
+    earlier = TopicIndex()
     duplicates = []
     for topic in topics:
-        if (same := known.like(topic)) is not None:
+        if (same := earlier.like(topic)) is not None:
             duplicates.append((topic, same))
-        known.add(topic)
+        earlier.add(topic)
     return duplicates
 
 

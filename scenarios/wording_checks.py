@@ -26,11 +26,11 @@ _ARTICLE = re.compile(r"(?<![\w'’])(an?) (?=\W{0,2}\w)", re.IGNORECASE)
 
 def built_in(wordings: BallotWordings) -> Identities:
     """The built-in identities that a file has forms of, by category."""
-    known = {
+    categories = {
         category: tuple(label for label in labels if label in wordings.identity)
         for category, labels in CATEGORIES.items()
     }
-    return Identities({category: labels for category, labels in known.items() if labels})
+    return Identities({category: labels for category, labels in categories.items() if labels})
 
 
 def usable_labels(wordings: BallotWordings) -> dict[str, int]:
@@ -154,8 +154,8 @@ def _repeated(wordings: BallotWordings) -> Iterator[Finding]:
     """Wordings that read the same as an earlier one."""
     seen: dict[tuple[str, ...], str] = {}
     for label in wordings.label:
-        known = [identity for identity in wordings.identity if wordings.has_forms(label, [identity])]
-        shown = {identity: wordings.label_text(label, identity) for identity in known}
+        identities = [identity for identity in wordings.identity if wordings.has_forms(label, [identity])]
+        shown = {identity: wordings.label_text(label, identity) for identity in identities}
         earlier = {
             first
             for identity, text in shown.items()

@@ -27,7 +27,7 @@ def read_export(folder: Path) -> tuple[pd.DataFrame, Row]:
 
     splits = read_splits(folder / "pairs" if (folder / "pairs").is_dir() else folder)
     rows = [
-        {"topic": pair.topic, "split": split, "chosen": pair.chosen.text, "rejected": pair.rejected.text, **pair.known}
+        {"topic": pair.topic, "split": split, "chosen": pair.chosen.text, "rejected": pair.rejected.text, **pair.meta}
         for split, pairs in splits.items()
         for pair in pairs
     ]

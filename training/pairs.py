@@ -31,7 +31,7 @@ SHARES = (0.8, 0.1, 0.1)
 Part = TypeVar("Part")
 NOT_A_ROW = (ValueError, KeyError, TypeError, IndexError, AttributeError, StopIteration, OverflowError)
 """What reading a malformed row raises."""
-KNOWN = tuple(f"{what}_{side}" for what in ("round", "speaker", "blind") for side in ("chosen", "rejected"))
+META = tuple(f"{what}_{side}" for what in ("round", "speaker", "blind") for side in ("chosen", "rejected"))
 """What a row's `meta` may say of its sides; `blind` is a second referee's score."""
 
 
@@ -55,8 +55,8 @@ class PreferencePair:
     rejected: Side
     topic: str
     bias: str = ""
-    known: Row = field(default_factory=dict, repr=False)  # no part of the digest, which is made of this text
-    """What the row says in `KNOWN`; None if it does not say it."""
+    meta: Row = field(default_factory=dict, repr=False)  # no part of the digest, which is made of this text
+    """What the row's `meta` says of `META`; None if it does not say it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ def _pair(line: str, where: str) -> PreferencePair:
         meta = row.get("meta") or {}
         chosen, rejected = (_side(row, meta, name) for name in ("chosen", "rejected"))
         topic, bias = str(meta.get("topic") or prompt), str(meta.get("bias", ""))
-        known = {name: _known(name, meta.get(name)) for name in KNOWN}
+        of_sides = {name: _meta_value(name, meta.get(name)) for name in META}
     except NOT_A_ROW:
         raise ConfigError(f"{where}: not a row of chosen and rejected as TRL reads them (docs/datasets.md)") from None
     if chosen.text == rejected.text:
@@ -131,11 +131,11 @@ def _pair(line: str, where: str) -> PreferencePair:
         rejected=rejected,
         topic=topic,
         bias=bias,
-        known=known,
+        meta=of_sides,
     )
 
 
-def _known(name: str, value: Any) -> str | float | None:
+def _meta_value(name: str, value: Any) -> str | float | None:
     if value in (None, ""):
         return None
     return str(value) if name.startswith("speaker") else float(value)

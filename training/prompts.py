@@ -32,11 +32,11 @@ def read_prompts(config: TrainConfig, pairs: Pairs) -> PromptSplits:
         pairs: The pairs of the same config, whose topics keep their splits.
     """
     prompts: dict[str, dict[str, str]] = {split: {} for split in SPLITS}
-    known: set[str] = set()
+    topics_seen: set[str] = set()
 
     def add(split: str, topic: str, prompt: str) -> None:
-        if normal(topic) not in known:
-            known.add(normal(topic))
+        if normal(topic) not in topics_seen:
+            topics_seen.add(normal(topic))
             prompts[split][topic] = prompt
 
     for split in SPLITS:
@@ -61,9 +61,9 @@ def read_prompts(config: TrainConfig, pairs: Pairs) -> PromptSplits:
 
 def biases_of(topics: Iterable[str], pairs: Pairs) -> dict[str, str]:
     """The bias type of each topic: that of its pairs, else of the shipped list that has it, else "other"."""
-    known = {normal(topic): bias for bias in BIASES for topic in load_topics(bias)}
-    known |= {normal(pair.topic): pair.bias for split in SPLITS for pair in getattr(pairs, split) if pair.bias}
-    return {topic: known.get(normal(topic), "other") for topic in topics}
+    bias_by_topic = {normal(topic): bias for bias in BIASES for topic in load_topics(bias)}
+    bias_by_topic |= {normal(pair.topic): pair.bias for split in SPLITS for pair in getattr(pairs, split) if pair.bias}
+    return {topic: bias_by_topic.get(normal(topic), "other") for topic in topics}
 
 
 def _exported_topics(data: Path) -> tuple[Prompt, dict[str, list[str]]]:

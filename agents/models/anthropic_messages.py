@@ -74,9 +74,9 @@ class ClaudeRules:
 
 def rules_for(model: str) -> ClaudeRules:
     """The rules of a model: `claude-haiku-5-5`, `claude-opus-4-5-20251101`, `claude-3-haiku-20240307`."""
-    found = next(filter(None, (name.search(model) for name in _NAMES)), None)
-    line = found["line"] if found else ""
-    version = (int(found["major"]), int(found["minor"] or 0)) if found else NEWEST
+    match = next(filter(None, (name.search(model) for name in _NAMES)), None)
+    line = match["line"] if match else ""
+    version = (int(match["major"]), int(match["minor"] or 0)) if match else NEWEST
     always = line in ("", "fable", "mythos") or (line == "opus" and version >= (5, 5))
     off: dict[str, Any] | None = {}
     if always:

@@ -49,10 +49,10 @@ def efforts_of(model: str) -> tuple[Effort, ...]:
 
     Looked up on 16 November 2026; docs/models.md says where.
     """
-    found = _NAME.search(model)
-    if found is None:
+    match = _NAME.search(model)
+    if match is None:
         return ("low", "medium", "high") if re.search(r"gemini-(pro|flash).*latest", model) else ()
-    version, kind = (int(found.group(1)), int(found.group(2) or 0)), found.group(3)
+    version, kind = (int(match.group(1)), int(match.group(2) or 0)), match.group(3)
     if version < (3, 0):
         return ()
     if version == (3, 0) and kind.startswith("pro"):

@@ -77,8 +77,8 @@ def _weights_file(name: str, path: Path) -> Path:
         if not path.is_file():
             raise ConfigError(f"'{name}' is a folder without model.gguf, which `parley train` writes")
     if path.suffix != ".gguf":
-        known = ", ".join(f"local/{model}" for model in catalogue())
-        raise ConfigError(f"'{name}' is neither in the catalogue ({known}) nor a .gguf file or a folder with one")
+        listed = ", ".join(f"local/{model}" for model in catalogue())
+        raise ConfigError(f"'{name}' is neither in the catalogue ({listed}) nor a .gguf file or a folder with one")
     if not path.is_file():
         raise ConfigError(f"there is no file {path}")
     with path.open("rb") as file:

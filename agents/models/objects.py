@@ -47,7 +47,7 @@ def objects_in(text: str) -> list[tuple[int, int]]:
     Each failed attempt costs the characters that were read for it, and the total is limited: otherwise a text of
     nothing but opening braces would take quadratic time.
     """
-    found: list[tuple[int, int]] = []
+    spans: list[tuple[int, int]] = []
     budget = 4 * len(text) + MAX_WASTED_CHARS
     start = text.find("{")
     while start >= 0 and budget > 0:
@@ -55,11 +55,11 @@ def objects_in(text: str) -> list[tuple[int, int]]:
         if _OBJECT_START.match(text, start):
             try:
                 _, end = decoded(text, start)
-                found.append((start, end))
+                spans.append((start, end))
             except json.JSONDecodeError as error:
                 # The exception counts the lines before its position, which takes time as well: hence start // 64.
                 budget -= error.pos - start + start // 64 + 64
             except (ValueError, RecursionError):  # a number of thousands of digits; brackets nested too deeply
                 budget -= NESTING_COST
         start = text.find("{", end)
-    return found
+    return spans

@@ -146,7 +146,7 @@ class Models:
 
     def name_of(self, client: object) -> str | None:
         """The name that a client was opened by; None if it is not one of these."""
-        return next((name for name, known in self._open.items() if known is client), None)
+        return next((name for name, opened in self._open.items() if opened is client), None)
 
     def share(self, name: str, make: Callable[[], Shared]) -> Shared:
         """Something else that a run opens once, such as a scorer.

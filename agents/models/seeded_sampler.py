@@ -58,9 +58,9 @@ class SeededSampler(transformers.LogitsProcessor):  # type: ignore[misc]
 
     def alternatives(self) -> list[list[tuple[float, list[int], list[float]]]]:
         """For each call and token: its own log-probability, and the most likely tokens with theirs."""
-        steps = [(own.tolist(), ids.tolist(), values.tolist()) for own, ids, values in self.steps]
+        steps = [(token_logprobs.tolist(), ids.tolist(), values.tolist()) for token_logprobs, ids, values in self.steps]
         rows = range(len(self.seeds)) if steps else ()
-        return [[(own[row], ids[row], values[row]) for own, ids, values in steps] for row in rows]
+        return [[(token_logprobs[row], ids[row], values[row]) for token_logprobs, ids, values in steps] for row in rows]
 
 
 GOLDEN = -0x61C8864680B583EB

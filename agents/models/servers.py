@@ -80,11 +80,11 @@ class OwnServerClient(CompatibleClient):
     async def prepare(self) -> None:
         models = await self._list_models()
         names = [redact(str(entry["id"]), self._key) for entry in models]
-        own = next((entry for name, entry in zip(names, models, strict=True) if self._is_served_as(name)), None)
-        if models and own is None:
-            known = ", ".join(name[:80] for name in names[:8]) + (", …" if len(names) > 8 else "")
-            raise ConfigError(f"{self.name}: {self.base_url} does not serve '{self.model}' (it has: {known})")
-        if own is not None and (context := self.context_in(own)):
+        served = next((entry for name, entry in zip(names, models, strict=True) if self._is_served_as(name)), None)
+        if models and served is None:
+            listed = ", ".join(name[:80] for name in names[:8]) + (", …" if len(names) > 8 else "")
+            raise ConfigError(f"{self.name}: {self.base_url} does not serve '{self.model}' (it has: {listed})")
+        if served is not None and (context := self.context_in(served)):
             self.context_tokens = context
 
     def _is_served_as(self, name: str) -> bool:
@@ -191,5 +191,5 @@ class LlamaCppClient(TemplateClient):
         about = await self._get(f"{self.base_url.removesuffix('/v1')}/props")
         abilities = about.get("chat_template_caps") if isinstance(about, dict) else None
         if isinstance(abilities, dict) and abilities.get("supports_reasoning_effort") is False:
-            known = "thinking can only be switched off: effort=none"
-            raise ConfigError(f"{self.name}: effort={self.options.effort} is not supported ({known})")
+            reason = "thinking can only be switched off: effort=none"
+            raise ConfigError(f"{self.name}: effort={self.options.effort} is not supported ({reason})")

@@ -127,8 +127,8 @@ class SimClient(Client):
         lowered = prompt.lower()
         # Looked for one by one first: an expression of some hundred names took most of a ballot's time.
         pattern = _words_pattern(tuple(word for word in self.label_words if word in lowered))
-        found = dict.fromkeys(self.label_words[words.lower()] for words in pattern.findall(prompt))
-        return list(found), pattern.sub("", prompt) if found else prompt
+        labels = dict.fromkeys(self.label_words[words.lower()] for words in pattern.findall(prompt))
+        return list(labels), pattern.sub("", prompt) if labels else prompt
 
     def _ballot(self, chat: list[dict[str, Any]], options: SimOptions) -> dict[str, float]:
         """The probabilities of a silent ballot's answers."""
@@ -191,18 +191,18 @@ class SimClient(Client):
         self, request: Request, schema: type[BaseModel], prompt: str, rng: random.Random, options: SimOptions
     ) -> Any:
         """A reply to the schema: scores with the planted effects, a preference that follows from them, remarks."""
-        found = _LABEL.findall(prompt)
-        labels = {side or "A": label or "" for side, label in found}
+        stated_labels = _LABEL.findall(prompt)
+        labels = {side or "A": label or "" for side, label in stated_labels}
         texts = [str(message.content) for message in request.messages]
         in_system = isinstance(request.messages[0], SystemMessage)
         task, persona = (texts[min(1, len(texts) - 1)], texts[0]) if in_system else (texts[0], texts[-1])
         unlabelled = _LABEL.sub("", task)
-        if not found:
+        if not stated_labels:
             shown, unlabelled = self._shown_labels(task)
             labels = dict(zip("AB", shown, strict=False))
         shared = self._shift("item", options.item, unlabelled) if options.item else 0.0
         shared += self._shift("judge", options.judge, persona)
-        first = found[0][0] if found else "A"
+        first = stated_labels[0][0] if stated_labels else "A"
         if options.round:
             shared += options.round * (int((_ROUND.findall(prompt) or ["1"])[-1]) - 1)
         planted = bool(options.model_extra)
@@ -358,11 +358,11 @@ def refuse_unknown_effects(
     if not provider_of(plain).simulated:
         return
     options = SimClient.parse_options(plain, query)
-    known = {label.strip().lower() for label in labels}
+    valid = {label.strip().lower() for label in labels}
     for label in options.labels():
-        if label not in known:
+        if label not in valid:
             raise ConfigError(
-                f"{plain}: there is no label '{label}' in {place}{hint_for(label, known | {*SimOptions.model_fields})}"
+                f"{plain}: there is no label '{label}' in {place}{hint_for(label, valid | {*SimOptions.model_fields})}"
             )
     for judge in options.judges():
         if not any(is_named(judge, about) for about in speakers.values()):

@@ -58,10 +58,10 @@ def is_named(judge: str, persona: str) -> bool:
 def heard(messages: Sequence[LLMMessage], leader: str) -> list[Statement]:
     """The readable statements of other judges in a prompt, in order; only those of the leader, if there is one."""
     # With the description last, a judge's own turns are there by name too; otherwise they are the assistant's.
-    own = "" if isinstance(messages[0], SystemMessage) else persona_of(messages)
+    persona = "" if isinstance(messages[0], SystemMessage) else persona_of(messages)
     statements = []
     for message in messages:
-        if not isinstance(message, UserMessage) or message.source == NARRATOR or is_named(message.source, own):
+        if not isinstance(message, UserMessage) or message.source == NARRATOR or is_named(message.source, persona):
             continue
         if leader and message.source.lower() != leader.lower():
             continue

@@ -77,12 +77,12 @@ class SimOptions(ClientOptions, extra="allow", frozen=True):
 
     def of_judge(self, persona: str) -> SimOptions:
         """The options of the judge with this description."""
-        own: dict[str, Any] = {}
+        judge_options: dict[str, Any] = {}
         for key, value in (self.model_extra or {}).items():
             judge, option = _split_key(key)
             if judge and is_named(judge, persona):
-                own[option] = value
-        return self.model_copy(update=own) if own else self
+                judge_options[option] = value
+        return self.model_copy(update=judge_options) if judge_options else self
 
     def effect(self, label: str) -> float:
         """The points that a label adds."""
@@ -115,7 +115,7 @@ def _split_key(key: str) -> tuple[str, str]:
     return (judge, option) if dot and option and judge.isidentifier() else ("", key)
 
 
-def hint_for(name: str, known: Iterable[str]) -> str:
+def hint_for(name: str, names: Iterable[str]) -> str:
     """The end of a message about a name that is not known: the known one that looks most like it, if any does."""
-    near = difflib.get_close_matches(name, sorted(word.lower() for word in known), n=1, cutoff=0.7)
+    near = difflib.get_close_matches(name, sorted(word.lower() for word in names), n=1, cutoff=0.7)
     return f"; did you mean '{near[0]}'?" if near else ""

@@ -63,7 +63,7 @@ class StandIn(SimClient):
         )
         if _OWN_TEXTS.match(text):
             return text[:length].ljust(length, ".")
-        return _OWN_TEXTS.sub(lambda own: own[0].ljust(length, "."), text)
+        return _OWN_TEXTS.sub(lambda match: match[0].ljust(length, "."), text)
 
 
 @lru_cache(maxsize=256)

@@ -87,8 +87,8 @@ class ModelTraits:
             first = error.errors()[0]
             key = ".".join(map(str, first["loc"]))
             if first["type"] == "extra_forbidden":
-                known = ", ".join(cls.OptionsType.model_fields)
-                raise ConfigError(f"{name}: unknown option '{key}' (known: {known})") from None
+                names = ", ".join(cls.OptionsType.model_fields)
+                raise ConfigError(f"{name}: unknown option '{key}' (known: {names})") from None
             which = f"option '{key}': " if key else ""
             raise ConfigError(
                 f"{name}: {which}{first['msg'].removeprefix('Value error, ').replace('Input should be', 'must be')}"
@@ -104,8 +104,8 @@ class ModelTraits:
         """ConfigError if an option was set that this model does not have."""
         options, plain = self.options, self.name
         if options.effort is not None and options.effort not in self.efforts:
-            known = f"supported: {', '.join(self.efforts)}" if self.efforts else "this model has no such option"
-            raise ConfigError(f"{plain}: effort={options.effort} is not supported ({known})")
+            supported = f"supported: {', '.join(self.efforts)}" if self.efforts else "this model has no such option"
+            raise ConfigError(f"{plain}: effort={options.effort} is not supported ({supported})")
         if not self.takes_temperature:
             for key in ("temperature", "top_p"):
                 if getattr(options, key) is not None:

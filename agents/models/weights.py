@@ -145,10 +145,10 @@ def _sha256(text: str) -> str:
 def template_sha256(folder: Path) -> str | None:
     """The SHA-256 of a transformers folder's chat template."""
     try:
-        if (own := folder / "chat_template.jinja").is_file():
-            return _sha256(own.read_text("utf-8"))
-        found = json.loads((folder / "tokenizer_config.json").read_text("utf-8")).get("chat_template")
-        return _sha256(found) if isinstance(found, str) else None
+        if (template_file := folder / "chat_template.jinja").is_file():
+            return _sha256(template_file.read_text("utf-8"))
+        template = json.loads((folder / "tokenizer_config.json").read_text("utf-8")).get("chat_template")
+        return _sha256(template) if isinstance(template, str) else None
     except (OSError, ValueError, AttributeError):
         return None
 

@@ -67,18 +67,18 @@ class WrappedClient(Client):
     def __init__(
         self, inner: ChatCompletionClient, name: str | None = None, options: Mapping[str, Any] | None = None
     ) -> None:
-        found, settings, self._key = described(inner)
+        class_name, settings, self._key = described(inner)
         self.inner = inner
         self.speaks_openai = type(inner).__module__.startswith("autogen_ext.models.openai")
         self.speaks_ollama = type(inner).__module__.startswith("autogen_ext.models.ollama")
-        super().__init__(name or found, {"retries": 0, **(options or {})})
+        super().__init__(name or class_name, {"retries": 0, **(options or {})})
         # Its name may be like one of our providers', but only what AutoGen's client can do counts.
         self.logprobs, self.continues = self.speaks_openai, False
-        own = getattr(getattr(inner, "_client", None), "max_retries", 0)  # as the vendors' packages call it
-        if self.options.retries and isinstance(own, int) and own > 0:
+        client_retries = getattr(getattr(inner, "_client", None), "max_retries", 0)  # as the vendors' packages call it
+        if self.options.retries and isinstance(client_retries, int) and client_retries > 0:
             raise ConfigError(
-                f"{self.name}: retries={self.options.retries} would multiply with the client's own ({own}); create the "
-                f"client with max_retries=0, or leave retries out"
+                f"{self.name}: retries={self.options.retries} would multiply with the client's own ({client_retries}); "
+                f"create the client with max_retries=0, or leave retries out"
             )
         self.native_schema = bool(inner.model_info.get("structured_output"))
         self.identity = f"{self.name} {json.dumps(settings, sort_keys=True, default=str)}"

@@ -80,10 +80,10 @@ def rank(index: FolderIndex, query: str, limit: int) -> list[SearchResult]:
     """Passages that share a word with the query, best first; equal scores in the order of the documents."""
     import numpy as np  # comes with bm25s, which is optional
 
-    known = [word for word in _tokens([query])[0] if word in index.ranker.vocab_dict]
-    if not known:
+    words = [word for word in _tokens([query])[0] if word in index.ranker.vocab_dict]
+    if not words:
         return []
-    scores = index.ranker.get_scores(known)
+    scores = index.ranker.get_scores(words)
     order = np.argsort(-scores, kind="stable")[:limit]
     return [index.passages[position] for position in order if scores[position] > 0]
 

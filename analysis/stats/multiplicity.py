@@ -54,9 +54,9 @@ def _benjamini_hochberg(p: Floats) -> Floats:
 
 def _adjusted(p: Column, correct: Callable[[Floats], Floats]) -> list[float]:
     given = as_floats(p)
-    known = np.isfinite(given)
+    finite = np.isfinite(given)
     adjusted = np.full(len(given), np.nan)
-    if known.any():
-        adjusted[known] = correct(given[known])
+    if finite.any():
+        adjusted[finite] = correct(given[finite])
     values: list[float] = adjusted.tolist()
     return values

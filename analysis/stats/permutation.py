@@ -120,9 +120,9 @@ def _flipped_clusters(cells: Floats, matrix: Floats, observed: float, scale: flo
     (first, all_first), (second, all_second) = (_half_sums(half, size, rng) for half in (cells[0::2], cells[1::2]))
 
     def quadratic_forms(some: Floats, others: Floats) -> Floats:
-        own, theirs = (((sums @ matrix) * sums).sum(axis=1, keepdims=True) for sums in (some, others))
-        left = np.hstack([2 * some @ matrix, own, np.ones_like(own)])
-        forms: Floats = left @ np.hstack([others, np.ones_like(theirs), theirs]).T
+        some_squares, other_squares = (((sums @ matrix) * sums).sum(axis=1, keepdims=True) for sums in (some, others))
+        left = np.hstack([2 * some @ matrix, some_squares, np.ones_like(some_squares)])
+        forms: Floats = left @ np.hstack([others, np.ones_like(other_squares), other_squares]).T
         return forms
 
     return arrangement_p((first, second), quadratic_forms, observed, exact=all_first and all_second, scale=scale)

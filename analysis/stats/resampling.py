@@ -64,11 +64,11 @@ def percentile_interval(draws: Floats, units: int) -> tuple[float, float]:
     Returns:
         Lower and upper end; NaN for fewer than two units or 40 draws.
     """
-    known = draws[np.isfinite(draws)]
-    if units < 2 or len(draws) < MIN_DRAWS or 2 * len(known) <= len(draws):
+    finite = draws[np.isfinite(draws)]
+    if units < 2 or len(draws) < MIN_DRAWS or 2 * len(finite) <= len(draws):
         return math.nan, math.nan
     tail = float(ndtr(math.sqrt(units / (units - 1)) * stdtrit(units - 1, (1 - LEVEL) / 2)))
-    low, high = np.quantile(known, [tail, 1 - tail])
+    low, high = np.quantile(finite, [tail, 1 - tail])
     return float(low), float(high)
 
 

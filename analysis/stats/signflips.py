@@ -138,8 +138,8 @@ def _subset_sums(values: Floats) -> Floats:
 def _share_below(first: Floats, second: Floats, limit: float) -> float:
     """The share of pairs, one number from each list, whose sum is at most the limit."""
     second = np.sort(second)
-    found = np.searchsorted(second, np.sort(limit - first), side="right")
-    return float(found.sum() / (len(first) * len(second)))
+    counts = np.searchsorted(second, np.sort(limit - first), side="right")
+    return float(counts.sum() / (len(first) * len(second)))
 
 
 def _grid_tail(values: Floats) -> float:

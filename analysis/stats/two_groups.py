@@ -39,10 +39,10 @@ def permuted_difference(first: Column, second: Column) -> Line:
         return Line(low=-math.inf, high=math.inf, n=sum(sizes), clusters=sum(sizes), method="an empty group")
     values = np.concatenate(groups)
     weights, exact = _divisions(*sizes, seed=data_seed(values))
-    own = np.concatenate([np.ones(sizes[0]), np.zeros(sizes[1])])
+    in_first = np.concatenate([np.ones(sizes[0]), np.zeros(sizes[1])])
     differences = weights @ values
     # A shift of the first group changes a division's difference by that group's share of its first side.
-    moved = weights @ own
+    moved = weights @ in_first
     estimate, scale = float(differences[0]), float(np.abs(values).max()) + 1e-300
 
     def p_of(shift: float) -> float:
@@ -61,9 +61,9 @@ def _divisions(first: int, second: int, seed: int) -> tuple[Floats, bool]:
     count = first + second
     if math.comb(count, first) <= MAX_COUNTED:
         return _all_divisions(first, second), True
-    own = np.arange(count) < first
-    drawn = np.random.default_rng(seed).permuted(np.tile(own, (DRAWS, 1)), axis=1)
-    return np.where(np.vstack([own, drawn]), 1 / first, -1 / second), False
+    in_first = np.arange(count) < first
+    drawn = np.random.default_rng(seed).permuted(np.tile(in_first, (DRAWS, 1)), axis=1)
+    return np.where(np.vstack([in_first, drawn]), 1 / first, -1 / second), False
 
 
 @lru_cache(maxsize=8)

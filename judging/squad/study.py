@@ -24,7 +24,7 @@ from parley.judging.config import NameList, call_options, limit_field, require_e
 from parley.judging.grid import GridStudy, compared, repeats, varies
 from parley.judging.search import FACTS, SearchAgent
 from parley.judging.study import Advanced, Measure, Outcome, Prompt, Verdict
-from parley.scenarios.squad import Question, load, sample
+from parley.scenarios.squad import SquadQuestion, load, sample
 
 NONE = "none"
 AS_PUBLISHED = {"paragraph": True, "limit": 100, "searched": 5, "temperature": None}
@@ -118,7 +118,7 @@ class SquadStudy(GridStudy):
             for name in config.search
         }
         self.squad = load(config.data)
-        questions: Sequence[Question] = self.squad.questions
+        questions: Sequence[SquadQuestion] = self.squad.questions
         if config.as_published:
             questions = questions[: config.limit]
         elif config.limit:

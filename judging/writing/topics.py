@@ -21,7 +21,7 @@ from parley.judging.config import limit_field
 from parley.judging.rldf.roles import load_bias
 from parley.judging.study import Accepted, Advanced, Facet, Written
 from parley.judging.writing.study import MORE, Assignment, Check, WriterConfig, WritingStudy, length_problem, prompts
-from parley.scenarios import BIASES, Known, load_topics, topic_areas, words
+from parley.scenarios import BIASES, TopicIndex, load_topics, topic_areas, words
 
 TOPIC_WORDS = (4, 24)
 SPARE = 0.1
@@ -104,7 +104,7 @@ class WriteTopics(WritingStudy):
                     id=f"{trait}/{area.replace(' ', '-')}/{part}",
                     facets={"bias": trait, "area": area, "wanted": size},
                     values={"trait": trait, "roster": roster, "low": low, "high": high, "area": area, "there": there},
-                    checks=lambda: _check(Known(self._existing)),
+                    checks=lambda: _check(TopicIndex(self._existing)),
                     wanted=size,
                 )
 

@@ -77,7 +77,7 @@ class Registry:
 
     Args:
         kind: What a plug-in is called in error messages ("study").
-        known: Those with a name of their own, as name → `module:Class`.
+        shipped: Those that Parley brings, as name → `module:Class`.
         members: Attributes that every plug-in must have; empty if its kind checks them itself.
         base: The class that every plug-in is a subclass of, if its kind has one.
         contract: The file that documents what a plug-in must provide, for error messages.
@@ -85,7 +85,7 @@ class Registry:
     """
 
     kind: str
-    known: Mapping[str, str]
+    shipped: Mapping[str, str]
     members: Sequence[str] = ()
     contract: str = ""
     others: Sequence[str] = ()
@@ -93,7 +93,7 @@ class Registry:
 
     def find(self, name: str) -> Any:
         """The class for a name, `module:Class` or `file.py:Class`."""
-        target = self.known.get(name, name)
+        target = self.shipped.get(name, name)
         if ":" not in target:
             if removed := instead(f"{self.kind} {name}"):
                 raise ConfigError(f"there is no {self.kind} '{name}': {removed}")

@@ -42,7 +42,7 @@ class Detox(Command):
         None, description="the model that judges fluency, coherence and relevance (default: --model)"
     )
     scorer: str | None = Field(
-        None, description=f"toxicity scorer: {', '.join(SCORERS.known)}, judge:provider/model or file.py:Class"
+        None, description=f"toxicity scorer: {', '.join(SCORERS.shipped)}, judge:provider/model or file.py:Class"
     )
     measure: str = Field(
         "ngrams", description="scorer that measures every draft but whose scores the loop never sees, or none"

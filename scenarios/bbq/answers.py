@@ -162,13 +162,13 @@ def _joined(bare: tuple[str, ...]) -> str:
 
 
 def _inside(words: tuple[str, ...], answers: Sequence[str], unknown: int, question: str) -> Match:
-    vocabulary, asked = set(words), set(_words(question))
+    vocabulary, question_words = set(words), set(_words(question))
     spots = _spots(words, [_bare(_words(answer)) for answer in answers], vocabulary)
     for phrase in _UNKNOWN_PHRASES:
         if vocabulary.issuperset(phrase):
             spots += [(unknown, start, start + len(phrase)) for start in _starts(words, phrase)]
     if not spots:
-        return _by_words(vocabulary, answers, unknown, asked)
+        return _by_words(vocabulary, answers, unknown, question_words)
     if any(words[start - 1 : start + 2] in _DECLINES for _, start, _ in spots if start):
         return Match(None, "refused")
     mentions = Counter(place for place, _, _ in spots)
@@ -181,33 +181,36 @@ def _inside(words: tuple[str, ...], answers: Sequence[str], unknown: int, questi
     before = {
         words[place] for _, start, _ in spots for place in range(max(0, start - 4), start) if place not in covered
     }
-    plain = _says_nothing(rest - _EXPLAINS if said_unknown else rest, asked)
+    plain = _says_nothing(rest - _EXPLAINS if said_unknown else rest, question_words)
     if not plain or before & _NEGATIONS or len(set(mentions.values())) > 1:
         return Match(None, "ambiguous")
     return Match(unknown, "unknown") if said_unknown else Match(mentions.popitem()[0], "inside")
 
 
-def _says_nothing(rest: set[str], asked: set[str]) -> bool:
+def _says_nothing(rest: set[str], question_words: set[str]) -> bool:
     """Whether the words beside an answer leave it as it is: they say nothing, or repeat the question.
 
     Args:
         rest: The words.
         asked: The question's.
     """
-    repeats = bool((rest & asked) - _FILLERS - _NEGATIONS)
-    return not rest - _FILLERS - asked and rest & _NEGATIONS == (asked & _NEGATIONS if repeats else set())
+    repeats = bool((rest & question_words) - _FILLERS - _NEGATIONS)
+    return not rest - _FILLERS - question_words and rest & _NEGATIONS == (
+        question_words & _NEGATIONS if repeats else set()
+    )
 
 
-def _by_words(words: set[str], answers: Sequence[str], unknown: int, asked: set[str]) -> Match:
+def _by_words(words: set[str], answers: Sequence[str], unknown: int, question_words: set[str]) -> Match:
     """Matches words of one person's answer only; others must come from that answer, or leave it as it is."""
-    own = [set(_bare(_words(answer))) for answer in answers]
+    answer_words = [set(_bare(_words(answer))) for answer in answers]
     distinctive = [
-        own[place] - set().union(*(own[other] for other in range(3) if other != place)) for place in range(3)
+        answer_words[place] - set().union(*(answer_words[other] for other in range(3) if other != place))
+        for place in range(3)
     ]
     people = [place for place in range(3) if place != unknown and words & distinctive[place]]
     if len(people) != 1 or words & distinctive[unknown] - _FILLERS:
         return Match(None, "ambiguous" if len(people) > 1 else "none")
-    if words & _NEGATIONS or not _says_nothing(words - own[people[0]], asked):
+    if words & _NEGATIONS or not _says_nothing(words - answer_words[people[0]], question_words):
         return Match(None, "none")
     return Match(people[0], "words")
 

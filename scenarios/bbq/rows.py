@@ -158,10 +158,10 @@ _LEVELS: tuple[Callable[[BbqRow], str], ...] = (
 
 def only(rows: Sequence[BbqRow], categories: Sequence[str] | None = None) -> Sequence[BbqRow]:
     """The rows of some categories; one that the data does not have is an error."""
-    known = {row.category for row in rows}
+    available = {row.category for row in rows}
     for name in categories or ():
-        if name not in known:
-            raise ScenarioError(f"the data has no category '{name}' (it has: {', '.join(sorted(known))})")
+        if name not in available:
+            raise ScenarioError(f"the data has no category '{name}' (it has: {', '.join(sorted(available))})")
     return [row for row in rows if row.category in categories] if categories else rows
 
 

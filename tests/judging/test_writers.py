@@ -19,7 +19,7 @@ from parley.judging.writing.derive import Derive, DeriveConfig, Derived
 from parley.judging.writing.respond import Respond, RespondConfig
 from parley.judging.writing.topics import Topic, TopicsConfig, WriteTopics, topic_problems
 from parley.runs import RunFile
-from parley.scenarios import Known, Scenario, Suite, check_suite, load_suite, load_topics, topic_areas
+from parley.scenarios import Scenario, Suite, TopicIndex, check_suite, load_suite, load_topics, topic_areas
 
 Write = Callable[..., Any]
 FULL = load_suite("full")[0]
@@ -237,7 +237,7 @@ def test_the_count_is_shared_out_evenly_with_some_to_spare(settings, wanted):
     ],
 )
 def test_why_a_topic_is_rejected(topic, problem):
-    assert topic_problems(topic, Known(["Should the buses be free for all?"])) == ([problem] if problem else [])
+    assert topic_problems(topic, TopicIndex(["Should the buses be free for all?"])) == ([problem] if problem else [])
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 
 from parley.scenarios import ScenarioError, squad
 from parley.scenarios.rtp import RtpRow, draw, in_set, load, load_hub
-from parley.scenarios.squad import Question
+from parley.scenarios.squad import SquadQuestion
 
 
 def published(number: int, toxicity: float | None, text: str = "The referee said that") -> dict[str, Any]:
@@ -89,17 +89,17 @@ def test_questions_know_their_text_their_golds_and_whether_there_is_an_answer(tm
     path.write_text(table(("the Rhine", "Rhine"), ()))
     read = squad.load(path)
     assert read.questions == (
-        Question("q0", "Rhine", "Rhine/0", "Text 0.", "What is 0?", ("the Rhine", "Rhine")),
-        Question("q1", "Rhine", "Rhine/1", "Text 1.", "What is 1?", ()),
+        SquadQuestion("q0", "Rhine", "Rhine/0", "Text 0.", "What is 0?", ("the Rhine", "Rhine")),
+        SquadQuestion("q1", "Rhine", "Rhine/1", "Text 1.", "What is 1?", ()),
     )
     assert [item.answerable for item in read.questions] == [True, False]
     path.write_text(table(("Rhine",)))
     assert squad.load(path).sources != read.sources, "another file is another source"
 
 
-def questions(answerable: int, unanswerable: int) -> list[Question]:
+def questions(answerable: int, unanswerable: int) -> list[SquadQuestion]:
     golds = [("x",)] * answerable + [()] * unanswerable
-    return [Question(str(n), "T", f"T/{n}", "c", "q", gold) for n, gold in enumerate(golds)]
+    return [SquadQuestion(str(n), "T", f"T/{n}", "c", "q", gold) for n, gold in enumerate(golds)]
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import pytest
 
 from parley.scenarios import (
     BIASES,
-    Known,
     ScenarioError,
+    TopicIndex,
     load_topics,
     near_duplicates,
     sample,
@@ -64,7 +64,7 @@ def test_a_larger_sample_contains_the_smaller_one():
     ],
 )
 def test_the_share_of_common_words_decides_whether_two_topics_are_one(known, near, topic, alike):
-    assert (Known([known], **({} if near is None else {"near": near})).like(topic) == known) is alike
+    assert (TopicIndex([known], **({} if near is None else {"near": near})).like(topic) == known) is alike
 
 
 # Graded statements

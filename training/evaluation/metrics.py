@@ -49,8 +49,8 @@ def bbq_tables(verdicts: pd.DataFrame, baseline: str, *, draws: int = DRAWS, see
         seed: Seed of the draws.
     """
     frame = answers(verdicts).assign(system=_systems_of_answers(verdicts))
-    asked = changes(draws=draws, seed=seed, by=("context",), arms="system", pairs=questions.against(baseline))
-    lines = [line for question in asked for line in questions.estimates(question, readable(frame))]
+    contrasts = changes(draws=draws, seed=seed, by=("context",), arms="system", pairs=questions.against(baseline))
+    lines = [line for question in contrasts for line in questions.estimates(question, readable(frame))]
     tests = questions.table(questions.corrected(lines, ()))  # bias and accuracy are one family here
     named = scored(frame.assign(method=frame["system"], model=""), tested=False)
     shown = ("system", "context", "category", "accuracy", "accuracy_low", "accuracy_high", "bias", "low", "high", "n")

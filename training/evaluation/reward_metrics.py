@@ -50,9 +50,12 @@ def quality(held_out: pd.DataFrame, train: pd.DataFrame) -> pd.DataFrame:
         (AGREES, np.where(correct == by_length, 1.0, 0.0), by_length != 0.5),
         (MASKED, masked, every),
     ]
-    found = [(name, cluster_proportion(values[included], topics[included])) for name, values, included in rows]
+    accuracies = [(name, cluster_proportion(values[included], topics[included])) for name, values, included in rows]
     frame = pd.DataFrame(
-        [{"control": name, **columns(line, "accuracy", "n", topics="clusters", note="note")} for name, line in found]
+        [
+            {"control": name, **columns(line, "accuracy", "n", topics="clusters", note="note")}
+            for name, line in accuracies
+        ]
     )
     changed = int(held_out["changed"].sum())
     frame.loc[frame["control"] == MASKED, "note"] = f"masking changed {changed} of {len(held_out)} pairs"
