@@ -124,7 +124,7 @@ class WriteTopics(WritingStudy):
 
     def harvest(self, accepted: Iterable[Accepted]) -> CollectedTopics:
         """The accepted topics without duplicates: each area's share, and extras of others where one has too few."""
-        listed = Known(self._existing)
+        listed = TopicIndex(self._existing)
         by_area: dict[str, list[str]] = {area: [] for area in self._quota}
         near = []
         for item in accepted:
@@ -148,7 +148,7 @@ def clean(topic: str) -> str:
     return " ".join(topic.split()).strip("\"'“”")
 
 
-def _check(listed: Known) -> Check:
+def _check(listed: TopicIndex) -> Check:
     def check(reply: Topic) -> list[str]:
         problems = topic_problems(reply.topic, listed)
         if not problems:
@@ -158,7 +158,7 @@ def _check(listed: Known) -> Check:
     return check
 
 
-def topic_problems(topic: str, listed: Known) -> list[str]:
+def topic_problems(topic: str, listed: TopicIndex) -> list[str]:
     """Why a topic cannot be accepted; an empty list if it can."""
     topic = clean(topic)
     if length := length_problem("it", len(words(topic)), *TOPIC_WORDS):

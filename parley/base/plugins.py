@@ -97,7 +97,7 @@ class Registry:
         if ":" not in target:
             if removed := instead(f"{self.kind} {name}"):
                 raise ConfigError(f"there is no {self.kind} '{name}': {removed}")
-            names = [*self.known, *self.others]
+            names = [*self.shipped, *self.others]
             similar = difflib.get_close_matches(name, names, n=1)
             hint = f"did you mean {similar[0]}? " if similar else ""
             raise ConfigError(
