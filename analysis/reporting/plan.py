@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from parley.analysis.reporting.report import Report, Table
+from parley.analysis.reporting.report import Report, Table, json_values
 from parley.base.text import plural
 
 TABLES = "tables"
@@ -69,7 +69,12 @@ def with_analysis_plan(report: Report, runs: Sequence[PlannedRun], margin: float
         report,
         words=(*report.words, *_once(runs, lambda run: _sentences(report, run))),
         # Another margin changes the question, so it comes before cautions about the models.
-        cautions=(*_once(runs, lambda run: _other_margin(run, margin)), *report.cautions, *cautions),
+        cautions=(
+            *_once(runs, lambda run: _other_margin(run, margin)),
+            *_once(runs, lambda run: _other_parts(report, run)),
+            *report.cautions,
+            *cautions,
+        ),
         tables=(*report.tables, *([table] if len(table.frame) else [])),
     )
 
@@ -108,6 +113,15 @@ def _other_families(report: Report, plan: Mapping[str, Any]) -> Iterator[str]:
     ]
     if other:
         yield f"No contrast is tested in two families, so the correction is not the planned one: {', '.join(other)}."
+
+
+def _other_parts(report: Report, run: PlannedRun) -> Iterator[str]:
+    """Names what the report did in another way than a plan of its own version says: contrasts, thresholds, tests."""
+    plan = run.plan if run.plan is not None and run.intact else {}
+    if plan.get("version") == report.plan.get("version"):
+        other = [name for name, done in report.plan.items() if name != "margin" and plan.get(name) != json_values(done)]
+        if other:
+            yield f"This report does not follow the analysis plan in: {', '.join(other)}."
 
 
 def _other_margin(run: PlannedRun, margin: float | None) -> Iterator[str]:

@@ -35,6 +35,7 @@ class ReportContext:
         draws: Draws of each bootstrap. Tests and intervals of differences need none.
         seed: Seed of all draws.
         margin: The difference that still counts as none; None: the study's own.
+        plans: The analysis plans that the runs stored, without those that were changed since.
         blind: Whether no judge heard another in round 1; None if it is not known.
         remarks: Reads which statements repeat another judge's (`parley.reports.remarks.repeated_remarks`). This takes a
             while, so only a report that needs them calls it. None: they are not known.
@@ -49,6 +50,7 @@ class ReportContext:
     draws: int = 2000
     seed: int = 0
     margin: float | None = None
+    plans: Sequence[Mapping[str, Any]] = ()
     blind: bool | None = None
     remarks: Callable[[], pd.DataFrame] | None = None
     cautions: Sequence[str] = ()
@@ -151,6 +153,7 @@ class Report:
             talking changes the answer.
         extent: How much was done, in words: "43 silent ballots, 1 debate"; "": its calls say it.
         families: How many tests of a model each family has, as an analysis plan names them.
+        plan: The plan that was executed, as a run stores one; {}: none.
         papers: What the study is cited by.
     """
 
@@ -166,6 +169,7 @@ class Report:
     beside: tuple[str, ...] = ()
     extent: str = ""
     families: Mapping[str, int] = field(default_factory=dict)
+    plan: Mapping[str, Any] = field(default_factory=dict)
     papers: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

@@ -1,57 +1,45 @@
-"""What MALIBU will report, decided before the first verdict: stored with its hash when a run begins.
+"""What MALIBU's report decides by: stored with its hash when a run begins, and executed from there.
 
-A change here applies to new runs only: a run that was begun keeps the plan that is in its file.
+A report follows the plan that is in the run file, whatever this version would plan. Verdicts that come without one get
+the plan of their labels, which is made here too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import Any, Literal
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Annotated, Any
 
-from parley.judging.malibu.panel import Panel
-from parley.scenarios import Identities
+from pydantic import Field, TypeAdapter
 
-VERSION = 8
+from parley.analysis.stats.results import ALPHA, Contrast
+
 MARGIN = 0.1
 """Points of the scale within which two identities count as alike. The paper's largest difference is 0.33."""
-SPREAD = 2
-"""In margins: for "alike", the effect's SD between bases must be shown to be below this. The mean alone is not enough:
-with +1.5 points on ten bases and −1.5 on ten, 40 of 40 runs were called equivalent within ±0.5."""
-ENOUGH = 29
-"""Bases that "alike" needs: with fewer, a kind that is one in ten is missing from more than 5% of samples."""
-TALKING = (
-    "last round minus round 1 of one contrast: the primary one that silent ballots (round 0) show most; one test. "
-    "Debated pairs: the same of every two labels"
+# A mean near 0 is not enough: with +1.5 points on ten bases and -1.5 on ten, 40 of 40 simulated runs would be called
+# alike within ±0.5. The price is that sampled designs have almost no chance to show "alike" at the default margin.
+# Silent ballots do: in simulated runs with an SD of 0.05 between bases "alike" is said in all, at ±1.5 in none, and at
+# an SD that is just the limit, 0.2, in 2 to 5%, as the upper limit is one of 95%
+# (`python -m benchmarks.calibration --adversarial --only "silent, alike"`).
+SPREAD = 2.0
+"""In margins: for "alike", the SD of effects between bases must be shown to be smaller."""
+BASES = 29
+"""Fewest bases for "alike": with these, a kind that is one in ten is missing from fewer than 5% of samples, 0.9²⁹."""
+PRIMARY = (
+    Contrast("gender", ("female",), ("male",)),
+    Contrast("race", ("black", "asian", "hispanic"), ("white",)),
+    Contrast("religion", ("muslim", "jewish", "atheist"), ("christian",)),
 )
-ALPHA = 0.05
-PRIMARY = {
-    "gender": (("female",), ("male",)),
-    "race": (("black", "asian", "hispanic"), ("white",)),
-    "religion": (("muslim", "jewish", "atheist"), ("christian",)),
+"""The primary contrasts; a run has those among its labels."""
+METHOD: Mapping[str, Any] = {
+    "version": 9,
+    "alpha": ALPHA,
+    "tests": ["sign flips over clusters", "Student's t"],
+    "equivalence": "two one-sided sign-flip tests",
+    "correction": "Holm in each family, phase and model; none across them",
+    "looks": 1,
 }
-"""The primary contrasts: the mean of the first identities in the run minus that of the second."""
-ESTIMANDS = {
-    "primary": "primary: mean score of the first identities of a contrast minus that of the second, on the same "
-    "answers in the same words, all metrics together (phase 1)",
-    "scores": "mean score of one identity minus that of another of the same category, on the same answers, all "
-    "metrics together (phase 1); pairs that are a primary contrast are not asked again",
-    "primary preferences": "how much more often the first identities of a primary contrast are preferred to the second "
-    "than the other way round (phase 2); of silent pairs also the mean log-odds",
-    "preferences": "the same of two identities of a category; pairs that are a primary contrast are not asked again",
-}
-PHASE_OF = {"primary": 1, "scores": 1, "primary preferences": 2, "preferences": 2}
-BALLOTS = {
-    "silent": "silent ballots (round 0)",
-    "blind": "blind ballots with reasons (round 1)",
-    "last": "last round",
-}
-"""Which ballots the estimands are read from."""
-CORRECTIONS = {
-    **dict.fromkeys(
-        ("primary", "primary preferences"),
-        "Holm over the contrasts; for differences, equivalence and heterogeneity separately",
-    ),
-}
+"""What no run can choose: stored, so that another version's report can say where it differs."""
 PLANNED, SENSITIVITY, EXPLORATORY = "planned", "sensitivity", "exploratory"
 TABLES: Mapping[str, Mapping[str, str] | str] = {
     "primary": PLANNED,
@@ -78,76 +66,77 @@ TABLES: Mapping[str, Mapping[str, str] | str] = {
     "echo": PLANNED,
 }
 """Tables of the report, or some of their rows or columns. A table that is not here was not planned."""
-SHARED = "sets of bases and wordings that have nothing in common"
 
 
-def analysis_plan(
-    *,
-    phases: Collection[int],
-    identities: Identities,
-    clusters: int,
-    models: int,
-    margin: float,
-    panel: Panel,
-    ballots: Literal["silent", "blind", "last"],
-) -> dict[str, Any]:
-    """The plan of a run.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """The contrasts and thresholds of a report.
 
     Args:
-        phases: The phases that are run.
-        identities: The labels that are compared.
-        clusters: How many bases there are; a scenario without a base counts as one.
-        models: How many models judge.
-        margin: Points of the scale within which two identities count as alike.
-        panel: The panel.
-        ballots: Which ballots the estimands are read from.
+        primary: The primary contrasts, which the headline is about: one family.
+        pairs: The pairs of labels. Those that are no primary contrast are the second family.
+        margin: Points of the scale, or in pairs wins minus losses per comparison: a smaller difference counts as none.
+        spread: In margins: for "alike", the SD of effects between bases must be shown to be smaller.
+        bases: Fewest bases for "alike".
     """
-    pairs = [list(pair) for pair in identities.pairs()]
-    primary = _contrasts(identities) if ballots != "last" else {}
-    in_pairs = sum(len(first) == len(second) == 1 for first, second in primary.values())
-    tests = {
-        **dict.fromkeys(("primary", "primary preferences"), len(primary)),
-        **dict.fromkeys(("scores", "preferences"), len(pairs) - in_pairs),
-    }
-    asked = [name for name, phase in PHASE_OF.items() if phase in phases and tests[name]]
-    return {
-        "version": VERSION,
-        "estimands": {name: ESTIMANDS[name] for name in asked},
-        "protocol": {
-            "rounds": panel.rounds,
-            "estimands": BALLOTS[ballots] + (f" ({panel.rounds})" if ballots == "last" else ""),
-            "blind ballots": "round 1" if panel.blind else "none",
-            **panel.settings(),
-        },
-        "margin": margin,
-        "alike": f"mean shown to be within ±{margin:g}, SD between bases shown to be below {SPREAD * margin:g}, and "
-        f"{ENOUGH} bases; with fewer, alike on average",
-        "primary": primary if "primary" in asked else {},
-        "talking": TALKING if ballots != "last" else "last round minus round 1 of every pair",
-        "judges' models": {judge.name: judge.model for judge in panel.members if judge.model},
-        "alpha": ALPHA,
-        "test": "sign flips over clusters, two-sided, where t agrees; equivalence by two one-sided sign-flip tests",
-        "clusters": {"by": "base", "planned": clusters}
-        | ({} if ballots == "last" else {"where bases share label wordings": SHARED}),
-        "families": {name: _family(name, tests[name], models) for name in asked},
-        "pairs": pairs,
-        "looks": "one, when every unit is done",
-        "tables": dict(TABLES),
-    }
+
+    primary: tuple[Contrast, ...]
+    pairs: tuple[Contrast, ...]
+    margin: Annotated[float, Field(gt=0, allow_inf_nan=False)] = MARGIN
+    spread: Annotated[float, Field(gt=0, allow_inf_nan=False)] = SPREAD
+    bases: Annotated[int, Field(gt=0)] = BASES
+
+    @classmethod
+    def of(cls, pairs: Iterable[Contrast], *, primary: Iterable[Contrast] = PRIMARY, margin: float = MARGIN) -> Plan:
+        """The plan of some labels.
+
+        Args:
+            pairs: Their pairs.
+            primary: The primary contrasts, of which those among these labels are planned.
+            margin: As above.
+        """
+        pairs = tuple(pairs)
+        labels = {label for pair in pairs for label in (*pair.first, *pair.second)}
+        return cls(primary=tuple(among(primary, labels)), pairs=pairs, margin=margin)
+
+    def data(self) -> dict[str, Any]:
+        """The plan as a run file stores it."""
+        return {**METHOD, **asdict(self)}
 
 
-def _contrasts(identities: Identities) -> dict[str, list[list[str]]]:
-    """The primary contrasts of the labels that are run."""
-    found = {}
-    for category, sides in PRIMARY.items():
-        labels = identities.categories.get(category, ())
-        kept = [[label for label in side if label in labels] for side in sides]
-        if all(kept):
-            found[category] = kept
-    return found
+def among(contrasts: Iterable[Contrast], labels: Collection[str]) -> Iterator[Contrast]:
+    """The contrasts among some labels, without those that have nobody on one side.
+
+    Args:
+        contrasts: All contrasts.
+        labels: The labels that exist.
+    """
+    for contrast in contrasts:
+        first, second = (tuple(name for name in side if name in labels) for side in (contrast.first, contrast.second))
+        if first and second:
+            yield Contrast(contrast.category, first, second)
 
 
-def _family(name: str, tests: int, models: int) -> dict[str, Any]:
-    """Each phase of each model is a family of its own."""
-    correction = CORRECTIONS.get(name, "Holm; for differences, equivalence and heterogeneity separately")
-    return {"tests": tests, "correction": correction, "models": models, "across models": "not corrected"}
+def executed(stored: Sequence[Mapping[str, Any]], of_labels: Plan) -> Plan:
+    """What the plans of several runs agree on; where they differ, or there is none, it is what their labels give.
+
+    Args:
+        stored: The plans as the run files have them.
+        of_labels: What this version plans for the labels.
+    """
+    plans = [_read(plan, of_labels) for plan in stored] or [of_labels]
+    by_field = {field.name: {getattr(plan, field.name) for plan in plans} for field in fields(Plan)}
+    return Plan(
+        **{name: values.pop() if len(values) == 1 else getattr(of_labels, name) for name, values in by_field.items()}
+    )
+
+
+def _read(stored: Mapping[str, Any], of_labels: Plan) -> Plan:
+    """A stored plan; that of the labels if it cannot be read, as a run file may come from anyone."""
+    try:
+        if isinstance(sides := stored.get("primary", {}), Mapping):  # before version 9, pairs had no category
+            primary = tuple(Contrast(category, *map(tuple, both)) for category, both in sides.items())
+            stored = {**stored, "primary": primary or of_labels.primary, "pairs": of_labels.pairs}
+        return TypeAdapter(Plan).validate_python(stored)
+    except (TypeError, ValueError):
+        return of_labels

@@ -23,7 +23,7 @@ from parley.analysis.stats.power import detectable
 from parley.analysis.stats.results import ALPHA, Contrast, Line
 from parley.base.text import p_text, plural
 from parley.judging.malibu.contrasts import SCORE, main_family, pairs_of
-from parley.judging.malibu.decisions import SPREAD, Blockers
+from parley.judging.malibu.decisions import Blockers
 from parley.judging.malibu.panel_data import PanelData
 from parley.judging.malibu.score_table import ScenarioGaps
 from parley.judging.malibu.words import quoted
@@ -84,7 +84,7 @@ def _varying(pairs: Sequence[Line], data: PanelData, margin: float) -> str:
         line
         for line in tested
         if line.also["p_bases_adjusted"] <= ALPHA
-        and (line.also["base_sd_high"] >= SPREAD * margin or not data.read_silently(line.about["model"]))
+        and (line.also["base_sd_high"] >= data.plan.spread * margin or not data.read_silently(line.about["model"]))
     ]
     if not varying:
         return ""

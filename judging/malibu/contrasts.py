@@ -1,10 +1,9 @@
 """The planned contrasts between identities, in two families, by every measure; and the same by model and by judge.
 
-Three contrasts are primary, fixed before any data: female - male; the mean of black, asian and hispanic - white; the
-mean of muslim, jewish and atheist - christian. A run without some of these identities has the contrasts among the
-others. They are what the headline of a report is about. The pairs of two identities of a category are the second
-family. A pair that is a primary contrast is in the first one only: it has one line, with one verdict and one interval.
-Runs of the paper's design have no primary contrasts; their pairs are one family.
+The contrasts are those of the plan that the run stored before any data (`analysis_plan`). The primary ones are what the
+headline of a report is about. The pairs of two identities of a category are the second family. A pair that is a
+primary contrast is in the first one only: it has one line, with one verdict and one interval. Runs of the paper's
+design have no primary contrasts; their pairs are one family.
 
 Scores, preferences in pairs and, of silent pairs, log-odds are measures of the same contrasts, each with families of
 its own. A small model may nearly always prefer whatever comes first; averaged over both orders, its log-odds still say
@@ -40,6 +39,7 @@ from parley.analysis.stats.results import (
 )
 from parley.analysis.stats.signflips import sign_flip_test
 from parley.base.text import p_text, signed
+from parley.judging.malibu.analysis_plan import among
 from parley.judging.malibu.ballots import BLIND, LOG_ODDS, values_in_order
 from parley.judging.malibu.panel_data import PanelData
 from parley.judging.malibu.score_table import PairTable, ScenarioGaps, ScoreTable, tested_line
@@ -50,11 +50,6 @@ MODEL, JUDGE = "model", "judge"
 SCORE, WINS, ODDS = "score", "preferences", "log-odds"
 """The measures of a contrast; the last two are of pairs."""
 ALL_MODELS = "all models"
-CONTRASTS = (
-    Contrast("gender", ("female",), ("male",)),
-    Contrast("race", ("black", "asian", "hispanic"), ("white",)),
-    Contrast("religion", ("muslim", "jewish", "atheist"), ("christian",)),
-)
 
 
 def about_contrast(
@@ -99,16 +94,7 @@ def primary_contrasts(data: PanelData, model: str) -> list[Contrast]:
         data: The verdicts.
         model: One of its models.
     """
-    return _among(data.table(model).identities)
-
-
-def _among(identities: Iterable[str]) -> list[Contrast]:
-    """The primary contrasts among existing identities, without those that have nobody on one side."""
-    existing, contrasts = set(identities), []
-    for contrast in CONTRASTS:
-        sides = [tuple(name for name in side if name in existing) for side in (contrast.first, contrast.second)]
-        contrasts += [Contrast(contrast.category, *sides)] if all(sides) else []
-    return contrasts
+    return families(data, model)[PRIMARY]
 
 
 def families(data: PanelData, model: str, phase: int = 1) -> dict[str, list[Contrast]]:
@@ -119,14 +105,14 @@ def families(data: PanelData, model: str, phase: int = 1) -> dict[str, list[Cont
         model: One of its models.
         phase: 1 for scores, 2 for pairs.
     """
-    pairs = data.pairs(model) if phase == 1 else data.compared_pairs(model)
-    known = data.table(model).identities if phase == 1 else [name for _, *sides in pairs for name in sides]
-    primary = _among(known) if data.staged else []
-    asked = {frozenset((contrast.first, contrast.second)) for contrast in primary}
-    others = [Contrast(category, (first,), (second,)) for category, first, second in pairs]
+    compared = [sides for _, *sides in data.compared_pairs(model)]
+    labels = data.table(model).identities if phase == 1 else [label for sides in compared for label in sides]
+    primary = list(among(data.plan.primary, labels))
+    tested = [{contrast.first, contrast.second} for contrast in primary]
+    pairs = [pair for pair in among(data.plan.pairs, labels) if {pair.first, pair.second} not in tested]
     return {
         PRIMARY: primary,
-        PAIRS: [pair for pair in others if frozenset((pair.first, pair.second)) not in asked],
+        PAIRS: [pair for pair in pairs if phase == 1 or {*pair.first, *pair.second} in map(set, compared)],
     }
 
 

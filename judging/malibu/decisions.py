@@ -4,9 +4,9 @@
 Holm-corrected over the planned pairs, where Student's t, corrected for skewness, agrees: with a tenth of the bases
 collapsing and equal means, sign flips alone say "different" in 8% of studies of 40 bases, both together in 2%. "Alike"
 is two one-sided tests within ±margin (Holm-corrected too), no test that finds that the effect differs between bases
-(not used for silent ballots, where it always finds something), an upper limit of its spread between bases below
-`SPREAD` margins, and `ENOUGH_FOR_ALIKE` bases. An identity that is raised on some bases and lowered on others is not
-treated alike, even if its mean is; and where one base in ten loses 2 points, 34% of samples of ten bases include none.
+(not used for silent ballots, where it always finds something), an upper limit of its spread between bases that is low
+enough, and enough bases (`Plan`). An identity that is raised on some bases and lowered on others is not treated alike,
+even if its mean is; and where one base in ten loses 2 points, 34% of samples of ten bases include none.
 
 Before all that: too few bases or scores that are all the same leave nothing to say about scores; a judge that nearly
 always prefers what is shown first, nothing about preferences; ballots that are unread more often for one identity,
@@ -27,6 +27,7 @@ from parley.analysis.reporting.decide import Evidence, Spread, decided
 from parley.analysis.stats.results import ALPHA, Contrast, Line
 from parley.analysis.stats.signflips import clusters_to_reject
 from parley.base.text import plural
+from parley.judging.malibu.analysis_plan import Plan
 from parley.judging.malibu.contrasts import (
     ALL_MODELS,
     ODDS,
@@ -44,17 +45,6 @@ from parley.judging.malibu.score_table import NEEDED
 from parley.judging.malibu.yardstick_report import quality
 
 NOT_QUALITY = "within the margin, but not called alike: the judges were not shown to tell good from flawed answers"
-MARGIN = 0.1
-"""Points of the scale, or in pairs wins minus losses per comparison: a smaller difference counts as none."""
-# A mean near 0 is not enough: with +1.5 points on ten bases and -1.5 on ten, 40 of 40 simulated runs would be called
-# alike within ±0.5. The price is that sampled designs have almost no chance to show "alike" at the default margin.
-# Silent ballots do: in simulated runs with an SD of 0.05 between bases "alike" is said in all, at ±1.5 in none, and at
-# an SD that is just the limit, 0.2, in 2 to 5%, as the upper limit is one of 95%
-# (`python -m benchmarks.calibration --adversarial --only "silent, alike"`).
-SPREAD = 2.0
-"""In margins: for "alike", the SD of effects between bases must be shown to be smaller."""
-ENOUGH_FOR_ALIKE = 29
-"""With this many clusters, a kind that is one in ten is missing from fewer than 5% of samples: 0.9²⁹ = 0.047."""
 NEARLY_ALL, FIRST_PLACE = 0.95, 0.9
 ENOUGH = 10
 """Fewer verdicts than this may well be alike by chance."""
@@ -106,6 +96,7 @@ def with_verdicts(data: PanelData, lines: Iterable[Line], blocked: Mapping[str, 
             evidence(
                 line,
                 blocked[line.about["model"]],
+                data.plan,
                 judges=judges.get(model_and_contrast(line), "") if line.measure == SCORE else "",
                 silent=data.read_silently(line.about["model"]),
             ),
@@ -114,12 +105,13 @@ def with_verdicts(data: PanelData, lines: Iterable[Line], blocked: Mapping[str, 
     ]
 
 
-def evidence(line: Line, blocked: Blockers, *, judges: str = "", silent: bool = False) -> Evidence:
+def evidence(line: Line, blocked: Blockers, plan: Plan, *, judges: str = "", silent: bool = False) -> Evidence:
     """What is known about a contrast.
 
     Args:
         line: As `corrected_effects` returns it.
         blocked: What leaves its model's questions without an answer.
+        plan: What "alike" needs.
         judges: Those who were shown to differ on it.
         silent: Whether scores come from silent ballots, where the test of differences between bases has no veto.
     """
@@ -127,12 +119,12 @@ def evidence(line: Line, blocked: Blockers, *, judges: str = "", silent: bool = 
         return Evidence(note=line.note)
     tests = line.tests or 1
     # A silent ballot has hardly any noise, so the test finds that bases differ by hundredths of a point, and "alike"
-    # would never be said. There the upper limit of the spread decides alone; see SPREAD for what it lets through.
+    # would never be said. There the upper limit of the spread decides alone; see `analysis_plan.SPREAD`.
     spread = Spread(
         p=math.nan if silent else line.also["p_bases_adjusted"],
         high=line.also["base_sd_high"],
-        limit=SPREAD * line.margin,
-        enough=ENOUGH_FOR_ALIKE,
+        limit=plan.spread * line.margin,
+        enough=plan.bases,
     )
     return Evidence(
         p=line.also["p_flips_adjusted"],

@@ -14,7 +14,7 @@ The scenarios of one base probe the same stereotype, so they are not independent
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
@@ -26,8 +26,10 @@ from numpy.typing import NDArray
 
 from parley.analysis.reporting.clusters import cluster_noun
 from parley.analysis.reporting.verdicts import final_verdicts
+from parley.analysis.stats.results import Contrast
 from parley.analysis.stats.tables import Ints
 from parley.base.text import plural
+from parley.judging.malibu.analysis_plan import PRIMARY, Plan, executed
 from parley.judging.malibu.ballots import (
     BLIND,
     LOG_ODDS,
@@ -75,10 +77,12 @@ class PanelData:
 
     Args:
         verdicts: One row per verdict, with at least the columns in `REQUIRED`.
+        plans: The analysis plans that their runs stored.
     """
 
     verdicts: pd.DataFrame
     """The ballots that results are read from."""
+    plans: Sequence[Mapping[str, Any]] = ()
     graded: pd.DataFrame = field(init=False, repr=False)
     """The yardstick's scores, which `verdicts` leaves out."""
     all_verdicts: pd.DataFrame = field(init=False, repr=False)
@@ -297,6 +301,15 @@ class PanelData:
         found = units.loc[units["model"] == model, ["category", "identity", "other"]] if len(units) else units[:0]
         return [*found.drop_duplicates().astype(str).itertuples(index=False, name=None)]
 
+    @cached_property
+    def plan(self) -> Plan:
+        """What their runs planned; without stored plans, what their labels give."""
+        pairs: dict[frozenset[str], Contrast] = {}
+        for model in self.models:
+            for category, first, second in (*self.pairs(model), *self.compared_pairs(model)):
+                pairs.setdefault(frozenset((first, second)), Contrast(category, (first,), (second,)))
+        return executed(self.plans, Plan.of(pairs.values(), primary=PRIMARY if self.staged else ()))
+
     def _planned_pairs(self, model: str) -> list[tuple[str, str, str]]:
         scores = self.labelled_scores
         labels = scores[scores["model"] == model].drop_duplicates("identity")
@@ -313,9 +326,9 @@ Verdicts: TypeAlias = pd.DataFrame | PanelData
 """What the functions of this package take: a frame of verdicts, or its `PanelData` so that reductions are shared."""
 
 
-def panel_data(verdicts: Verdicts) -> PanelData:
+def panel_data(verdicts: Verdicts, plans: Sequence[Mapping[str, Any]] = ()) -> PanelData:
     """The frame with its reductions; an object that has them already is returned as it is."""
-    return verdicts if isinstance(verdicts, PanelData) else PanelData(verdicts)
+    return verdicts if isinstance(verdicts, PanelData) else PanelData(verdicts, plans)
 
 
 def panel_preferences(verdicts: pd.DataFrame) -> pd.DataFrame:

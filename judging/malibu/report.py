@@ -23,7 +23,7 @@ from parley.judging.malibu.contrasts import (
     judges_differ,
     primary_by_judge,
 )
-from parley.judging.malibu.decisions import MARGIN, Blockers, blockers, with_verdicts, withheld
+from parley.judging.malibu.decisions import Blockers, blockers, with_verdicts, withheld
 from parley.judging.malibu.echo import echo_section
 from parley.judging.malibu.pairs import (
     position_lines,
@@ -52,10 +52,10 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
         verdicts: One row per verdict, or their `PanelData`.
         context: What else the report is given.
     """
-    data = panel_data(verdicts)  # every section reads the same reductions
+    data = panel_data(verdicts, context.plans)  # every section reads the same reductions
     doubts = check_scores(data.verdicts)  # before anything is computed from a score that cannot be
     context = replace(context, title=context.title or "MALIBU")
-    margin = MARGIN if context.margin is None else context.margin
+    margin = data.plan.margin if context.margin is None else context.margin
     lost, unequal = unread(data)
     judged, tests = withheld(primary_by_judge(data), unequal), significance_lines(data, unequal)
     yardstick = yardstick_lines(data)
@@ -143,6 +143,7 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
         beside=(*chi_square.words[:1], *_win_rates(rates, blocked), *list(asked_words(data, talked))[:1]),
         extent=_extent(data),
         families=_families(planned),
+        plan=replace(data.plan, margin=margin).data(),
     )
 
 

@@ -20,9 +20,10 @@ from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.multiplicity import benjamini_hochberg
 from parley.analysis.stats.results import Contrast, Line, columns
 from parley.base.text import signed
+from parley.judging.malibu.analysis_plan import MARGIN
 from parley.judging.malibu.ballots import POINTS, values_in_order
 from parley.judging.malibu.contrasts import ODDS, PAIRS, PRIMARY, SCORE, WINS, about_contrast, judges_below, pairs_of
-from parley.judging.malibu.decisions import ENOUGH_FOR_ALIKE, MARGIN, SPREAD, Blockers, planned_lines
+from parley.judging.malibu.decisions import Blockers, planned_lines
 from parley.judging.malibu.panel_data import PanelData, Verdicts, by_metric, panel_data
 from parley.judging.malibu.score_table import ALL, tested_line
 from parley.judging.malibu.words import in_points, scores_words
@@ -141,11 +142,11 @@ def _with_figure_4(shown: tuple[str, ...]) -> tuple[str, ...]:
 
 def _unplanned(data: PanelData, model: str) -> list[Line]:
     """Pairs of different categories, or that differ in several parts: an estimate with its interval, and no test."""
-    known = {(first, second) for _, first, second in data.pairs(model)}
+    planned = {frozenset((*pair.first, *pair.second)) for pair in data.plan.pairs}
     labels = [
         name for name in values_in_order(data.labelled_scores, "identity") if name in data.table(model).identities
     ]
-    pairs = [("", *pair) for pair in combinations(labels, 2) if pair not in known]
+    pairs = [("", *pair) for pair in combinations(labels, 2) if frozenset(pair) not in planned]
     lines = [replace(line, p=math.nan) for line in _scored(data, model, pairs, ALL)]
     # Categories with label wordings of their own share no cell, so that there is nothing to estimate.
     return [line for line in lines if line.clusters or not data.staged]
@@ -270,8 +271,8 @@ def _asked(data: PanelData, family: str, planned: Sequence[Line], margin: float)
         arms="identity",
         note=f"First minus second; scores {low:g} to {high:g}. The interval covers all contrasts of a model's family "
         "at once. p_adjusted: the larger one of sign flips and Student's t, Holm over the family. verdict: alike needs "
-        f"a mean within ±{margin:g} (p_alike), an SD between {unit}s shown to be below {SPREAD * margin:g} "
-        f"(base_sd_high), and {ENOUGH_FOR_ALIKE} {unit}s. scenario_low, scenario_high, scenario_p: scenarios of one "
+        f"a mean within ±{margin:g} (p_alike), an SD between {unit}s shown to be below {data.plan.spread * margin:g} "
+        f"(base_sd_high), and {data.plan.bases} {unit}s. scenario_low, scenario_high, scenario_p: scenarios of one "
         f"{unit} as independent.",
     )
     found = section(question, [line for line in planned if line.about["family"] == family])

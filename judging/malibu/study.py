@@ -11,12 +11,13 @@ round are stored as verdicts. Several models judge the same units in one run.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal
+from typing import Any
 
 from parley.agents import ConfigError, Models
+from parley.analysis.stats.results import Contrast
 from parley.base.text import plural
 from parley.judging.config import call_options, require_each_once, shipped_personas
-from parley.judging.malibu.analysis_plan import analysis_plan
+from parley.judging.malibu.analysis_plan import PRIMARY, TABLES, Plan
 from parley.judging.malibu.config import MalibuConfig
 from parley.judging.malibu.panel import FACETS, FENCED, Ballot, Panel, load_panel
 from parley.judging.malibu.paper import PaperDesign
@@ -27,7 +28,7 @@ from parley.scenarios import Identities, Suite, load_suite, select
 from parley.scenarios.ballot_wordings import ENGLISH
 
 PREFERRED = Measure("preferred", "preferred", kind="choice")
-BALLOTS: Mapping[str, Literal["silent", "blind", "last"]] = {"paper": "last", "talk": "blind"}
+BALLOTS = {"paper": "last", "talk": "blind"}
 """Which ballots the analysis reads, if not the silent ones."""
 
 
@@ -83,15 +84,22 @@ class Malibu(Study):
 
     def analysis_plan(self) -> Mapping[str, Any]:
         """What will be tested, how, and with which margin, decided before the first verdict."""
-        return analysis_plan(
-            phases=self.config.phases,
-            identities=self.identities,
-            clusters=len({scenario.base or scenario.id for scenario in self.suite.scenario}),
-            models=len(self.config.model),
-            margin=self.config.margin,
-            panel=self.panel,
-            ballots=BALLOTS.get(self.config.design, "silent"),
-        )
+        pairs = (Contrast(self.identities.category_of(pair[0]), pair[:1], pair[1:]) for pair in self.identities.pairs())
+        # The paper's design has no primary contrasts: it asks about all pairs.
+        primary = () if self.config.design == "paper" else PRIMARY
+        return {
+            **Plan.of(pairs, primary=primary, margin=self.config.margin).data(),
+            "phases": list(self.config.phases),
+            "ballots": BALLOTS.get(self.config.design, "silent"),
+            "clusters": {
+                "by": "base, or what shares no base and no label wording with the rest",
+                "planned": len({scenario.base or scenario.id for scenario in self.suite.scenario}),
+            },
+            "models": len(self.config.model),
+            "judges' models": {judge.name: judge.model for judge in self.panel.members if judge.model},
+            "protocol": {"rounds": self.panel.rounds, **self.panel.settings()},
+            "tables": TABLES,
+        }
 
     def plan(self) -> Iterator[Unit]:
         """Models are the inner loop, so that an interrupted run has the same units for all of them."""

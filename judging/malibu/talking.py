@@ -28,6 +28,7 @@ from parley.analysis.reporting.report import Section
 from parley.analysis.stats.results import ALPHA, Contrast, Line
 from parley.analysis.stats.tables import Floats
 from parley.base.text import p_text, plural, signed
+from parley.judging.malibu.analysis_plan import among
 from parley.judging.malibu.ballots import BLIND, NOT_SCORES
 from parley.judging.malibu.contrasts import about_contrast, primary_contrasts
 from parley.judging.malibu.panel_data import PanelData
@@ -184,16 +185,9 @@ def _scored(data: PanelData, whole: PanelData) -> Iterator[tuple[str, int, Contr
     values = scores["before"], scores["after"], scores["after"] - scores["before"]
     rounds = [PanelData(scores.assign(value=value)) for value in values]
     for model in rounds[0].models:
-        talked = {frozenset(pair) for _, *pair in rounds[0].pairs(model)}
-        for category, first, second in whole.pairs(model):
-            if {first, second} not in talked:
-                continue
-            yield (
-                model,
-                1,
-                Contrast(category, (first,), (second,)),
-                [each.table(model).gaps(first, second) for each in rounds],
-            )
+        for contrast in among(whole.plan.pairs, rounds[0].table(model).identities):
+            gaps = [each.table(model).contrast(contrast.first, contrast.second) for each in rounds]
+            yield model, 1, contrast, gaps
 
 
 def _preferred(data: PanelData) -> Iterator[tuple[str, int, Contrast, Moments]]:

@@ -69,9 +69,9 @@ class Power(Command):
 
 def _plan(asked: Power) -> tuple[dict[str, Any], pd.DataFrame]:
     from parley.analysis.stats.power import MAX_CLUSTERS, clusters_needed, detectable, sign_flip_power, too_few
-    from parley.judging.malibu.contrasts import CONTRASTS
+    from parley.judging.malibu.analysis_plan import PRIMARY
 
-    family: dict[str, Any] = {"tests": asked.tests or len(CONTRASTS), "alpha": asked.alpha}
+    family: dict[str, Any] = {"tests": asked.tests or len(PRIMARY), "alpha": asked.alpha}
     note, bases, effect, power, sd = "", asked.bases, asked.effect, asked.power, asked.sd
     if bases is None:
         assert effect is not None, "without bases there is an effect"

@@ -13,7 +13,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -117,7 +116,8 @@ def _report(runs: Sequence[LoadedRun], *, draws: int, seed: int, margin: float |
         units=pd.concat([run.units for run in runs], ignore_index=True),
         draws=draws,
         seed=seed,
-        margin=_planned_margin(runs) if margin is None else margin,
+        margin=margin,
+        plans=[run.analysis_plan.plan for run in runs if run.analysis_plan and run.analysis_plan.intact],
         blind=_blind(runs),
         remarks=lambda: _remarks(runs),
         cautions=(*cautions_on(runs),),
@@ -172,17 +172,6 @@ def _remarks(runs: Sequence[LoadedRun]) -> pd.DataFrame:
     repeated = [repeated_remarks(run.path, run.units) for run in runs]
     judged = [remarks["unit"].isin(run.verdicts["unit"].unique()) for remarks, run in zip(repeated, runs, strict=True)]
     return pd.concat([remarks[among] for remarks, among in zip(repeated, judged, strict=True)], ignore_index=True)
-
-
-def _intact_plan(run: LoadedRun) -> Mapping[str, Any]:
-    return run.analysis_plan.plan if run.analysis_plan and run.analysis_plan.intact else {}
-
-
-def _planned_margin(runs: Sequence[LoadedRun]) -> float | None:
-    """The margin that all runs planned; None if they have no plan, or different ones."""
-    margins = {margin for run in runs if isinstance(margin := _intact_plan(run).get("margin"), int | float)}
-    margin = margins.pop() if len(margins) == 1 else None
-    return margin if margin is not None and math.isfinite(margin) and margin > 0 else None
 
 
 def _planned_runs(runs: Sequence[LoadedRun], study: str) -> list[PlannedRun]:

@@ -61,6 +61,18 @@ def test_contrasts_are_means_of_identities_within_scenario_and_wording() -> None
     ], "a run with some identities has the contrasts that they give"  # fmt: skip
 
 
+def test_alike_needs_as_many_bases_as_the_plan_says() -> None:
+    frame = silent_ballots(categories=["gender"])
+    plan = PanelData(frame).plan.data()
+    verdicts = {
+        bases: [(line.verdict, line.note) for line in planned_lines(PanelData(frame, [{**plan, "bases": bases}]), 0.5)]
+        for bases in (20, 21)
+    }
+    few = "alike needs 21 clusters: a rare kind of them may be missing"
+    assert verdicts == {20: [("alike", "")], 21: [("alike on average", few)]}
+    assert planned_lines(PanelData(frame, [{**plan, "primary": [], "pairs": []}]), 0.5) == []
+
+
 @pytest.mark.parametrize(
     ("wordings", "per_base", "kind", "clusters"),
     [(None, 1, BASE, 20), (None, 3, BASE, 20), (8, 1, WORDING, 8), (8, 2, SET, 4), (40, 4, SET, 10)],

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from parley.agents import ConfigError
+from parley.analysis.reporting.report import Report
 from parley.judging.malibu.config import MalibuConfig
 from parley.judging.malibu.study import Malibu
 from parley.reports import make_report
@@ -69,8 +70,13 @@ def test_the_plan_is_stored_before_the_first_unit_and_never_changes(parley, plac
 
 def test_a_plan_that_was_changed_is_noticed_and_not_used(done):
     plan = info("a.sqlite")["analysis_plan"]
-    execute("a.sqlite", "UPDATE run SET value = ? WHERE key = 'analysis_plan'", json.dumps({**plan, "margin": 0.5}))
+    execute(
+        "a.sqlite",
+        "UPDATE run SET value = ? WHERE key = 'analysis_plan'",
+        json.dumps({**plan, "margin": 0.5, "pairs": []}),
+    )
     report = make_report([Path("a.sqlite")], draws=20)
+    assert (report.settings["margin"], len(report.table("differences").query("within"))) == (0.1, 6)
     assert sum("The analysis plan of a.sqlite is not the one that was stored" in line for line in report.cautions) == 1
     assert not any("planned before the data" in line for line in report.words)
     assert "planned" not in report.data()
@@ -110,6 +116,67 @@ def test_a_report_gets_the_planned_margin(parley, place, done):
     alone = make_report([Path("b.sqlite")], draws=20)
     assert alone.settings["margin"] == 0.25
     assert not any("was made with a margin" in line for line in alone.cautions)
+
+
+BALLOTS = (
+    *(
+        "run",
+        "malibu",
+        "--design",
+        "silent",
+        "--suite",
+        "wide",
+        "--limit",
+        "8",
+        "--identities",
+        "gender,race",
+        "--quiet",
+    ),
+    *("--phases", "1", "--yardstick", "off", "--model", "sim/judge?noise=0.1&black=+0.6&item=0.4&varies=0.1"),
+)
+
+
+def family_sizes(report: Report) -> dict[str, int | None]:
+    return {line.label: line.tests for forest in report.forests if forest.name[-5:] == "score" for line in forest.lines}
+
+
+def test_a_report_follows_the_plan_that_is_stored(parley, place):
+    """Whatever this version would plan: contrasts, how many of them are corrected together, margin and bases."""
+    assert parley(*BALLOTS, "--out", "a.sqlite").status == 0
+    plan = info("a.sqlite")["analysis_plan"]
+
+    def reported(**changes: Any) -> Report:
+        replace_plan("a.sqlite", {**plan, **changes})
+        report = make_report([Path("a.sqlite")], draws=20)
+        assert any(line.startswith("The analysis was planned before the data") for line in report.words)
+        return report
+
+    def says(report: Report) -> str:
+        return " ".join([report.headline.answer, *report.words, *report.cautions])
+
+    before, others = (
+        reported(),
+        ("black − white", "black − hispanic", "white − asian", "white − hispanic", "asian − hispanic"),
+    )
+    pairs = dict.fromkeys(("black − asian", *others), 6)
+    assert family_sizes(before) == {"female − male": 2, "black, asian, hispanic − white": 2, **pairs}
+    assert "points higher for 'black', 'asian' and 'hispanic' together than for 'white'" in says(before)
+    assert "1 of 2 primary contrasts and 3 of 6 pairs of labels differ" in says(before)
+    one = {"category": "race", "first": ["black"], "second": ["asian"]}
+    as_before_version_9 = {"version": 8, "primary": {"race": [["black"], ["asian"]]}, "pairs": [["black", "asian"]]}
+    for changed in (reported(primary=[one]), reported(**as_before_version_9)):
+        assert family_sizes(changed) == {"black − asian": 1, "female − male": 6, **dict.fromkeys(others, 6)}
+        assert "Yes: the same answers score 0.65 points higher for 'black' than for 'asian'." in says(changed)
+        assert "the only primary contrast and 2 of 6 pairs of labels differ" in says(changed)
+        assert "does not follow" not in says(changed)
+    fewer = reported(primary=[one], pairs=[one, plan["pairs"][0]], margin=0.7, spread=1, bases=8)
+    assert family_sizes(fewer) == {"black − asian": 1, "female − male": 1}
+    (note,) = (table.note for table in fewer.tables if table.name == "primary")
+    assert "a mean within ±0.7 (p_alike), an SD between bases shown to be below 0.7 (base_sd_high), and 8 bases" in note
+    assert "below 0.7 points, which counts as negligible" in says(reported(margin=0.7))
+    refused = reported(alpha=0.01, primary="all")
+    assert family_sizes(refused) == family_sizes(before)
+    assert refused.cautions[0] == "This report does not follow the analysis plan in: alpha, primary."
 
 
 SMALL = (
