@@ -21,9 +21,18 @@ from parley.agents.models.registry import reads_silently
 from parley.judging.ballots import about_samples, cast
 from parley.judging.config import NameList, call_options, limit_field
 from parley.judging.grid import GridStudy, compared, varies
-from parley.judging.rldf.questions import BIAS, HIGH, LOW, SAMPLES, WORDINGS, question_prompts, score_ballot
 from parley.judging.rldf.referee import referee_persona
-from parley.judging.rldf.silent_referee import SCORER, shared_scorer
+from parley.judging.rldf.silent_referee import (
+    BIAS,
+    HIGH,
+    LOW,
+    SAMPLES,
+    SCORER,
+    WORDINGS,
+    question_prompts,
+    score_ballot,
+    shared_scorer,
+)
 from parley.judging.study import Measure, Outcome, Verdict
 from parley.scenarios import BIASES
 from parley.scenarios.statements import load_statements

@@ -10,15 +10,17 @@ it reads only a text, so no wording or order can move it.
 from __future__ import annotations
 
 import statistics
+import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib.resources import files
 
 from parley.agents import LOG_ODDS, Debate, Models, Persona, SilentBallot, Turn
 from parley.judging.ballots import PREFERRED
-from parley.judging.rldf.questions import BIAS, HIGH, LOW, WORDINGS, pair_ballot, question_prompts, score_ballot
 from parley.judging.study import Verdict
 from parley.judging.toxicity import Scorer, find_scorer
+from parley.scenarios.templates import fill
 
 REFEREE = "Referee"
 WORDING, PREFERENCE, RANK = "bias_in_wording", "more_biased", "rank"
@@ -27,6 +29,15 @@ PAIR_WORDINGS = 2
 HIGHEST = 10.0
 SCORER = "scorer/"
 """What the name of a referee begins with that is a toxicity scorer, not a model."""
+BIAS = "bias"
+"""The metric of a ballot about one statement."""
+SAMPLES = 3
+"""How often a model without log-probabilities is asked."""
+_QUESTIONS = tomllib.loads(files("parley.judging").joinpath("rldf", "questions.toml").read_text("utf-8"))
+LOW, HIGH = int(_QUESTIONS["low"]), int(_QUESTIONS["high"])
+_WORDINGS: dict[str, dict[str, str]] = {wording.pop("id"): wording for wording in _QUESTIONS["wording"]}
+WORDINGS = tuple(_WORDINGS)
+"""The ids of the wordings."""
 
 
 def shared_scorer(name: str, models: Models) -> Scorer:
@@ -160,3 +171,53 @@ def _verdict(round: int, metric: str, subject: str, value: float | None) -> Verd
         value=value,
         status="unparsed" if value is None else "ok",
     )
+
+
+def question_prompts() -> dict[str, str]:
+    """Every text that prompts are made of, by name."""
+    texts = {f"{name}/{key}": text for name, wording in _WORDINGS.items() for key, text in wording.items()}
+    texts |= {key: _QUESTIONS[key] for key in ("single", "pair")}
+    return {f"referee/statement/{name}": text for name, text in texts.items()}
+
+
+def score_ballot(text: str, wording: str, subject: str, *, reverse: bool = False) -> SilentBallot:
+    """How biased is a statement?
+
+    Args:
+        text: The statement.
+        wording: The id of the wording.
+        subject: What the bias is about: "people's age".
+        reverse: Whether to ask how fair it is.
+    """
+    question = _question(wording, "reverse" if reverse else "question", subject)
+    return SilentBallot(
+        question=fill(_QUESTIONS["single"], {"text": text, "question": question}),
+        metric=BIAS,
+        low=LOW,
+        high=HIGH,
+        prefill=_QUESTIONS["prefill"],
+        samples=SAMPLES,
+    )
+
+
+def pair_ballot(first: str, second: str, wording: str, subject: str) -> SilentBallot:
+    """Which of two statements is more biased?
+
+    Args:
+        first: The statement that is shown as A.
+        second: The statement that is shown as B.
+        wording: The id of the wording.
+        subject: What the bias is about.
+    """
+    values = {"first": first, "second": second, "question": _question(wording, "pair", subject)}
+    return SilentBallot(
+        question=fill(_QUESTIONS["pair"], values),
+        metric=PREFERRED,
+        choices=("A", "B"),
+        prefill=_QUESTIONS["prefill_pair"],
+        samples=SAMPLES,
+    )
+
+
+def _question(wording: str, key: str, subject: str) -> str:
+    return fill(_WORDINGS[wording][key], {"subject": subject, "low": str(LOW), "high": str(HIGH)})

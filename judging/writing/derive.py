@@ -10,18 +10,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
 
 from pydantic import BaseModel, Field
 
 from parley.agents import ConfigError
 from parley.judging.config import limit_field
-from parley.judging.malibu.panel import FACETS
 from parley.judging.study import Accepted, Written
 from parley.judging.writing.study import (
     MORE,
     Assignment,
     Check,
+    ScenarioCell,
     WriterConfig,
     WritingStudy,
     length_problem,
@@ -67,7 +66,7 @@ class Derive(WritingStudy):
 
     name = "malibu-derive"
     Config = DeriveConfig
-    facets = FACETS[:2]
+    Cell = ScenarioCell
     used = prompts("malibu/derive", MORE)
     reply = Derived
 
@@ -85,23 +84,19 @@ class Derive(WritingStudy):
     def sources(self) -> Mapping[str, str]:
         return {f"suite {self.suite.name} {self.suite.version}": self.suite.digest()}
 
-    def assignments(self) -> Iterator[Assignment]:
-        for base in self._bases.values():
-            there = [scenario for scenario in self.suite.scenario if scenario.base == base.id]
-            listed = "; ".join(
-                f"{scenario.profession}, {scenario.setting}" for scenario in there if scenario.profession
-            )
-            yield Assignment(
-                id=f"derive/{base.id}",
-                facets={"base": base.id},
-                values={
-                    "base": base.text,
-                    "domain": base.domain or base.id,
-                    "there": f"It differs from those that are there already: {listed}." if listed else "",
-                },
-                checks=partial(_check, base, there),
-                wanted=self.config.count,
-            )
+    def cells(self) -> Iterator[tuple[str, ScenarioCell]]:
+        yield from ((f"derive/{name}", ScenarioCell(base=name)) for name in self._bases)
+
+    def assignment(self, cell: ScenarioCell) -> Assignment:
+        base = self._bases[cell.base]
+        there = [scenario for scenario in self.suite.scenario if scenario.base == base.id]
+        listed = "; ".join(f"{scenario.profession}, {scenario.setting}" for scenario in there if scenario.profession)
+        values = {
+            "base": base.text,
+            "domain": base.domain or base.id,
+            "there": f"It differs from those that are there already: {listed}." if listed else "",
+        }
+        return Assignment(values=values, check=_check(base, there), wanted=self.config.count)
 
     def written(self, accepted: Iterable[Accepted]) -> Written:
         return written_suite(self.harvest(accepted))

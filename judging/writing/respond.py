@@ -14,9 +14,8 @@ from pydantic import BaseModel, Field
 
 from parley.agents import ConfigError
 from parley.judging.config import limit_field
-from parley.judging.malibu.panel import FACETS
 from parley.judging.study import Accepted, Advanced, Written
-from parley.judging.writing.study import Assignment, WriterConfig, WritingStudy, prompts, written_suite
+from parley.judging.writing.study import Assignment, ScenarioCell, WriterConfig, WritingStudy, prompts, written_suite
 from parley.scenarios import Rules, Scenario, Suite, check_pair, load_suite
 
 RULES = Rules()
@@ -47,28 +46,30 @@ class Respond(WritingStudy):
 
     name = "malibu-respond"
     Config = RespondConfig
-    facets = FACETS[:2]
+    Cell = ScenarioCell
     used = prompts("malibu/respond")
     reply = ResponsePair
 
     def __init__(self, config: RespondConfig) -> None:
         self.config: RespondConfig = config
         self.suite = load_suite(config.suite)[0].only(config.scenarios, config.per_base, config.limit)
-        self._scenarios = [scenario for scenario in self.suite.scenario if config.anew or not scenario.responses]
+        self._scenarios = {
+            scenario.id: scenario for scenario in self.suite.scenario if config.anew or not scenario.responses
+        }
         if not self._scenarios:
             raise ConfigError(f"nothing to write: every scenario of {config.suite} has responses; --anew replaces them")
 
     def sources(self) -> Mapping[str, str]:
         return {f"suite {self.suite.name} {self.suite.version}": self.suite.digest()}
 
-    def assignments(self) -> Iterator[Assignment]:
-        for scenario in self._scenarios:
-            yield Assignment(
-                id=f"respond/{scenario.id}",
-                facets={"scenario": scenario.id, "base": scenario.base},
-                values={"scenario": scenario.text, "low": RULES.min_words, "high": RULES.max_words},
-                checks=lambda: lambda pair: check_pair(pair.texts(), RULES),
-            )
+    def cells(self) -> Iterator[tuple[str, ScenarioCell]]:
+        for scenario in self._scenarios.values():
+            yield f"respond/{scenario.id}", ScenarioCell(base=scenario.base, scenario=scenario.id)
+
+    def assignment(self, cell: ScenarioCell) -> Assignment:
+        situation = self._scenarios[cell.scenario or ""].text
+        values = {"scenario": situation, "low": RULES.min_words, "high": RULES.max_words}
+        return Assignment(values=values, check=lambda pair: check_pair(pair.texts(), RULES))
 
     def written(self, accepted: Iterable[Accepted]) -> Written:
         return written_suite(self.harvest(accepted))

@@ -1,16 +1,16 @@
 """The writing studies' one form: a writer, several attempts per conversation, and only replies that pass a check.
 
-A study says what each conversation asks for (`Assignment`), which problems a reply has, and what becomes of those that
+A study's cells are its conversations. It says what each asks for (`assignment`), and what becomes of the replies that
 were accepted (`harvest`). Every attempt is a turn of the transcript, and every rejection has its reason: the verdict
 `accepted` is 1 or 0, with the problems as text. So a finished run shows how many attempts the accepted replies took.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from pydantic import BaseModel, Field
@@ -18,7 +18,8 @@ from pydantic import BaseModel, Field
 from parley.agents import DEFAULT_MODEL, Debate, Models, Persona, Transcript
 from parley.base.text import plural
 from parley.judging.config import call_options, shipped_personas
-from parley.judging.study import Advanced, FacetValue, Measure, Outcome, Prompt, Study, Unit, Verdict, Written
+from parley.judging.grid import GridStudy, varies
+from parley.judging.study import Advanced, Measure, Outcome, Prompt, Verdict, Written
 from parley.scenarios import Suite
 
 Check = Callable[[Any], list[str]]
@@ -42,21 +43,25 @@ class Assignment:
     """What one conversation asks of the writer.
 
     Args:
-        id: The unit's id.
-        facets: The unit's facets.
         values: What the task's placeholders stand for, and those of the prompts that follow.
-        checks: Makes the check of one conversation's replies, which knows what was accepted before.
+        check: The check of the conversation's replies, which knows what was accepted before.
         wanted: Number of replies to accept.
     """
 
-    id: str
-    facets: Mapping[str, FacetValue]
     values: Mapping[str, object]
-    checks: Callable[[], Check] = field(repr=False)
+    check: Check
     wanted: int = 1
 
 
-class WritingStudy(Study):
+@dataclass(frozen=True, kw_only=True)
+class ScenarioCell:
+    """One scenario of a base, or the base."""
+
+    base: str = varies("text", "{}")
+    scenario: str | None = varies("text", "{}", default=None)
+
+
+class WritingStudy(GridStudy):
     """A writer that is asked until enough replies have passed the check, or all attempts are used."""
 
     measures = (Measure("accepted", "accepted", better="higher", scale=(0, 1)),)
@@ -66,23 +71,16 @@ class WritingStudy(Study):
     reply: ClassVar[type[BaseModel]]
     """The type that replies are parsed as."""
 
-    def assignments(self) -> Iterator[Assignment]:
-        """The conversations; the same config must always give the same ones."""
-        raise NotImplementedError
-
-    @cached_property
-    def _assignments(self) -> dict[str, Assignment]:
-        return {assignment.id: assignment for assignment in self.assignments()}
+    @abstractmethod
+    def assignment(self, cell: Any) -> Assignment:
+        """What the conversation of a cell asks for."""
 
     def prompts(self) -> Mapping[str, str]:
         return {prompt.name: prompt.text for prompt in self.used.values()} | {"persona/Writer": writer().about}
 
-    def plan(self) -> Iterator[Unit]:
-        yield from (Unit(assignment.id, assignment.facets) for assignment in self._assignments.values())
-
-    async def run(self, unit: Unit, models: Models) -> Outcome:
-        assignment, instruction = self._assignments[unit.id], ""
-        check, wanted, tries = assignment.checks(), assignment.wanted, assignment.wanted * self.config.tries
+    async def ask(self, cell: Any, models: Models) -> Outcome:
+        assignment, instruction = self.assignment(cell), ""
+        wanted, tries = assignment.wanted, assignment.wanted * self.config.tries
         debate = Debate(
             [writer()],
             model=models[self.config.model],
@@ -99,7 +97,7 @@ class WritingStudy(Study):
                 turns.append(turn)
                 if turn.role == "narrator":
                     continue
-                problems = check(turn.verdict) if turn.verdict else [f"the reply is {turn.parse_status}"]
+                problems = assignment.check(turn.verdict) if turn.verdict else [f"the reply is {turn.parse_status}"]
                 passed, text = float(not problems), "; ".join(problems) or None
                 status = turn.parse_status or "unparsed"
                 verdicts.append(

@@ -18,8 +18,9 @@ from pydantic import BaseModel, Field
 
 from parley.base.text import plural
 from parley.judging.config import limit_field
+from parley.judging.grid import varies
 from parley.judging.rldf.roles import load_bias
-from parley.judging.study import Accepted, Advanced, Facet, Written
+from parley.judging.study import Accepted, Advanced, Written
 from parley.judging.writing.study import MORE, Assignment, Check, WriterConfig, WritingStudy, length_problem, prompts
 from parley.scenarios import BIASES, TopicIndex, load_topics, topic_areas, words
 
@@ -63,16 +64,21 @@ class CollectedTopics:
     missing: int
 
 
+@dataclass(frozen=True, kw_only=True)
+class TopicsCell:
+    """The topics of one conversation."""
+
+    bias: str = varies("text", "{}")
+    area: str = varies("text", "{}")
+    wanted: int = varies("technical")
+
+
 class WriteTopics(WritingStudy):
     """Topics for debates, spread evenly over areas of life, without duplicates."""
 
     name = "topics"
     Config = TopicsConfig
-    facets = (
-        Facet("bias", "text", title="{}"),
-        Facet("area", "text", title="{}"),
-        Facet("wanted", "technical"),
-    )
+    Cell = TopicsCell
     writes = ".txt"
     used = prompts("rldf/topic", MORE)
     reply = Topic
@@ -90,23 +96,27 @@ class WriteTopics(WritingStudy):
         text = "\n".join((*self._quota, *self._existing))
         return {f"areas and topics {self.config.bias}": hashlib.sha256(text.encode()).hexdigest()}
 
-    def assignments(self) -> Iterator[Assignment]:
-        trait, (low, high) = self.bias.trait, TOPIC_WORDS
-        roster = ", ".join(role.label for role in self.bias.role[:3])
-        examples = self._existing[:: max(1, len(self._existing) // 3)][:3]
-        there = f" For the tone, three that are there already: {' / '.join(examples)}" if examples else ""
+    def cells(self) -> Iterator[tuple[str, TopicsCell]]:
+        trait = self.bias.trait
         for area, quota in self._quota.items():
             wanted = quota + math.ceil(round(quota * SPARE, 6))
             parts = math.ceil(wanted / TOPICS_PER_CONVERSATION)
             for part in range(parts):
                 size = wanted // parts + (part < wanted % parts)
-                yield Assignment(
-                    id=f"{trait}/{area.replace(' ', '-')}/{part}",
-                    facets={"bias": trait, "area": area, "wanted": size},
-                    values={"trait": trait, "roster": roster, "low": low, "high": high, "area": area, "there": there},
-                    checks=lambda: _check(TopicIndex(self._existing)),
-                    wanted=size,
-                )
+                yield f"{trait}/{area.replace(' ', '-')}/{part}", TopicsCell(bias=trait, area=area, wanted=size)
+
+    def assignment(self, cell: TopicsCell) -> Assignment:
+        low, high = TOPIC_WORDS
+        examples = self._existing[:: max(1, len(self._existing) // 3)][:3]
+        values = {
+            "trait": cell.bias,
+            "roster": ", ".join(role.label for role in self.bias.role[:3]),
+            "low": low,
+            "high": high,
+            "area": cell.area,
+            "there": f" For the tone, three that are there already: {' / '.join(examples)}" if examples else "",
+        }
+        return Assignment(values=values, check=_check(TopicIndex(self._existing)), wanted=cell.wanted)
 
     def written(self, accepted: Iterable[Accepted]) -> Written:
         """The topics, one per line."""

@@ -111,11 +111,13 @@ def test_what_was_derived_gets_a_free_name_and_what_is_like_another_is_left_out(
 
 @pytest.mark.parametrize(("count", "problems"), [(19, 1), (20, 0), (90, 0), (91, 1)])
 def test_a_scenario_has_20_to_90_words(count, problems):
-    (law,) = Derive(DeriveConfig(suite="bases.toml", bases=["law", "fitness"], limit=1, count=2)).assignments()
+    study = Derive(DeriveConfig(suite="bases.toml", bases=["law", "fitness"], limit=1, count=2))
+    ((unit, cell),) = study.cells()
+    law = study.assignment(cell)
     values = {"base": LAW.text, "domain": LAW.domain or "law", "there": ""}
-    assert (law.id, law.facets, law.values, law.wanted) == ("derive/law", {"base": "law"}, values, 2)
+    assert (unit, cell.base, law.values, law.wanted) == ("derive/law", "law", values, 2)
     reply = Derived(profession="x", role="y", setting="z", scenario=" ".join(f"w{n}" for n in range(count)))
-    assert len(law.checks()(reply)) == problems
+    assert len(law.check(reply)) == problems
 
 
 ALIKE = "it is too similar to an existing scenario"
@@ -212,12 +214,13 @@ def test_the_count_is_shared_out_evenly_with_some_to_spare(settings, wanted):
     """No conversation is longer than twenty topics."""
     study = WriteTopics(TopicsConfig(**settings))
     assert Counter(unit.facets["wanted"] for unit in study.plan()) == wanted
-    first = next(study.assignments())
-    assert (first.id, first.facets["area"]) == ("age/work-and-careers/0", "work and careers")
+    unit, cell = next(study.cells())
+    assert (unit, cell.area) == ("age/work-and-careers/0", "work and careers")
+    first = study.assignment(cell)
     for topic in (topics := load_topics("age"))[:133:66]:
         assert topic in str(first.values["there"])
-    assert first.checks()(Topic(topic=topics[5])) == [f"it is too similar to an existing topic: {topics[5]}"]
-    assert next(WriteTopics(TopicsConfig(shipped=False)).assignments()).values == {
+    assert first.check(Topic(topic=topics[5])) == [f"it is too similar to an existing topic: {topics[5]}"]
+    assert WriteTopics(TopicsConfig(shipped=False)).assignment(cell).values == {
         **{"trait": "age", "roster": "a 60-year-old, a 20-year-old, a 40-year-old", "low": 4, "high": 24},
         **{"area": "work and careers", "there": ""},
     }

@@ -26,7 +26,7 @@ from parley.base.text import p_text
 from parley.judging.bbq.comparisons import changes, readable
 from parley.judging.bbq.leaderboard import answers, scored, side_by_side
 from parley.judging.bbq.scores import MISSING
-from parley.judging.rldf.published import published_table
+from parley.judging.rldf.report import published_table
 from parley.training.evaluation.figures import differences_figure, radar_figure
 
 OVERALL = "overall"
