@@ -67,7 +67,7 @@ def compare(
     Raises:
         NothingShared: No unit has readable verdicts on both sides.
     """
-    both, reworded = _paired(first, second)
+    both, reworded, alone = _paired(first, second)
     both = _main_first(both, measures)
     asking = (_gaps, _preferences, _values) if len(both) else ()
     found = [corrected(list(lines(both)), family=()) for lines in asking]
@@ -94,6 +94,7 @@ def compare(
         Section(
             words=[
                 f"Compared on {shared}; differences are {against}.",
+                *([f"Left out: {plural(alone, 'unit')} with readable verdicts on one side only."] if alone else []),
                 *(
                     [f"Left out: {plural(reworded, 'unit')} that the two were asked in other words; --seed draws them."]
                     if reworded
@@ -140,17 +141,18 @@ def _say(names: tuple[str, str], line: Line, forest: Forest) -> str:
     )
 
 
-def _paired(first: pd.DataFrame, second: pd.DataFrame) -> tuple[pd.DataFrame, int]:
+def _paired(first: pd.DataFrame, second: pd.DataFrame) -> tuple[pd.DataFrame, int, int]:
     """One row per item, metric and subject that both have: the mean of the last round, or the most frequent choice.
 
-    The number is of units in other words.
+    The numbers are of units in other words, and of those that only one side has.
     """
     left, right = _last_values(first), _last_values(second)
     words = [name for name in WORDS if name in left and name in right]
     values = right[[*KEYS, *words, "value", "choice"]]
     both = left.merge(values, on=[*KEYS, *words], suffixes=("_first", "_second"), sort=False)
-    reworded = len((set(left["item"]) & set(right["item"])) - set(both["item"]))
-    return both.assign(difference=both["value_second"] - both["value_first"]), reworded
+    ours, theirs = set(left["item"]), set(right["item"])
+    reworded, alone = len((ours & theirs) - set(both["item"])), len(ours ^ theirs)
+    return both.assign(difference=both["value_second"] - both["value_first"]), reworded, alone
 
 
 def _is_main(both: pd.DataFrame, measures: Collection[str]) -> pd.Series:

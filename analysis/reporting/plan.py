@@ -16,6 +16,8 @@ TABLES = "tables"
 NOT_PLANNED = "not planned"
 PUBLISHED = "published"
 """A paper's numbers next to a run's: no analysis of their own."""
+WAS = {"unread": "missing", "unread_differences": "missing_differences"}
+"""What tables were called when older plans named them."""
 NO_PLAN = (
     "No analysis plan was stored when the run began, so nothing in this report can be shown to have been planned in "
     "advance."
@@ -137,7 +139,7 @@ def _statuses(report: Report, run: PlannedRun) -> Iterator[dict[str, str]]:
     for table in report.tables:
         if not len(table.frame) or table.name == PUBLISHED:
             continue
-        status = planned.get(table.name, NOT_PLANNED)
+        status = planned.get(table.name, planned.get(WAS.get(table.name, ""), NOT_PLANNED))
         parts = status if isinstance(status, Mapping) else {"": status}
         for part, text in parts.items():
             yield {"run": run.run, "table": table.name, "part": str(part) or "all of it", "status": str(text)}

@@ -56,6 +56,7 @@ def test_values_are_paired_on_the_units_that_both_runs_have() -> None:
     second = run((5.0, 6.0, 7.0, 7.0, 1.0), (5.0, 4.0, 5.0, 6.0))
     more = pd.concat([FOUR, run((0.0,), ()).assign(unit="else", scenario="else")])
     report = compare(more, second, NAMES)
+    assert report.words[1] == "Left out: 2 units with readable verdicts on one side only."
     # scenario by scenario, both labels: (1 + 0) / 2, (1 + 1) / 2, (2 + 1) / 2, (1 + 1) / 2
     row = table(report).loc["Accuracy"]
     assert (row["first"], row["second"], row["n"], row["clusters"]) == (53 / 8, 45 / 8, 8, 4)
