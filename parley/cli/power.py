@@ -67,12 +67,12 @@ class Power(Command):
         return Answer(json_values(plan | {"table": table}), [*_sentences(self, plan), shown])
 
 
-def _plan(asked: Power) -> tuple[dict[str, Any], pd.DataFrame]:
+def _plan(design: Power) -> tuple[dict[str, Any], pd.DataFrame]:
     from parley.analysis.stats.power import MAX_CLUSTERS, clusters_needed, detectable, sign_flip_power, too_few
     from parley.judging.malibu.analysis_plan import PRIMARY
 
-    family: dict[str, Any] = {"tests": asked.tests or len(PRIMARY), "alpha": asked.alpha}
-    note, bases, effect, power, sd = "", asked.bases, asked.effect, asked.power, asked.sd
+    family: dict[str, Any] = {"tests": design.tests or len(PRIMARY), "alpha": design.alpha}
+    note, bases, effect, power, sd = "", design.bases, design.effect, design.power, design.sd
     if bases is None:
         assert effect is not None, "without bases there is an effect"
         bases = clusters_needed(effect, sd, power=power, **family)
@@ -83,8 +83,8 @@ def _plan(asked: Power) -> tuple[dict[str, Any], pd.DataFrame]:
         note = too_few(bases, **family)
         if effect is None:
             effect, power = detectable(bases, sd, power=power, **family), 0.0 if note else power
-    if bases is not None and asked.effect is not None:
-        power = sign_flip_power(bases, asked.effect, sd, **family)
+    if bases is not None and design.effect is not None:
+        power = sign_flip_power(bases, design.effect, sd, **family)
     plan = {
         "bases": bases,
         "effect": effect,
@@ -94,10 +94,10 @@ def _plan(asked: Power) -> tuple[dict[str, Any], pd.DataFrame]:
         "assumes": ASSUMES,
         "note": note,
     }
-    return plan, _table(asked, bases or 20, family)
+    return plan, _table(design, bases or 20, family)
 
 
-def _table(asked: Power, bases: int, family: dict[str, Any]) -> pd.DataFrame:
+def _table(design: Power, bases: int, family: dict[str, Any]) -> pd.DataFrame:
     """What half, one, two and four times the bases find."""
     import pandas as pd
 
@@ -106,21 +106,21 @@ def _table(asked: Power, bases: int, family: dict[str, Any]) -> pd.DataFrame:
     rows = []
     for count in sorted({max(bases // 2, 1), bases, min(2 * bases, MOST), min(4 * bases, MOST)}):
         row: dict[str, float] = {"bases": count}
-        if asked.effect:
-            row["power"] = sign_flip_power(count, asked.effect, asked.sd, **family)
-        row["detectable"] = detectable(count, asked.sd, power=asked.power, **family)
-        row["detectable_alone"] = detectable(count, asked.sd, power=asked.power, alpha=asked.alpha)
+        if design.effect:
+            row["power"] = sign_flip_power(count, design.effect, design.sd, **family)
+        row["detectable"] = detectable(count, design.sd, power=design.power, **family)
+        row["detectable_alone"] = detectable(count, design.sd, power=design.power, alpha=design.alpha)
         rows.append(row)
     return pd.DataFrame(rows)
 
 
-def _shown(table: pd.DataFrame, asked: Power, tests: int) -> pd.DataFrame:
+def _shown(table: pd.DataFrame, design: Power, tests: int) -> pd.DataFrame:
     import pandas as pd
 
     columns: dict[str, tuple[str, Callable[[Any], str]]] = {
         "bases": ("bases", "{:,}".format),
         "power": ("power", _chance),
-        "detectable": (f"MDE at {asked.power:.0%} power", _points),
+        "detectable": (f"MDE at {design.power:.0%} power", _points),
         "detectable_alone": ("MDE, single test", _points),
     }
     if tests == 1:
@@ -138,7 +138,7 @@ def _points(value: float) -> str:
     return "none" if math.isinf(value) else f"{value:.2f}" if 0.1 <= value < 1000 else f"{value:.3g}"
 
 
-def _sentences(asked: Power, plan: dict[str, Any]) -> Iterator[str]:
+def _sentences(design: Power, plan: dict[str, Any]) -> Iterator[str]:
     note, tests = plan["note"], plan["tests"]
     if note:
         yield f"{note[0].upper()}{note[1:]}."
@@ -148,6 +148,6 @@ def _sentences(asked: Power, plan: dict[str, Any]) -> Iterator[str]:
             f"{_points(abs(plan['effect']))} points is {_chance(plan['power'])}."
         )
     correction = f"Holm over {plural(tests, 'test')}" if tests > 1 else "one test"
-    family = "" if asked.tests else f" ({PRIMARY_CONTRASTS})"
-    yield f"Test: sign flips over bases, {correction}{family}, α {asked.alpha:g}."
-    yield f"The mean difference of a base has a standard deviation of {_points(asked.sd)} points."
+    family = "" if design.tests else f" ({PRIMARY_CONTRASTS})"
+    yield f"Test: sign flips over bases, {correction}{family}, α {design.alpha:g}."
+    yield f"The mean difference of a base has a standard deviation of {_points(design.sd)} points."

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from parley.judging import Study
 from parley.runs import RunFile
+from parley.runs.studies import SHIPPED, find_comparable, find_report, find_study
 from parley.viewer.headline import headline
 from tests.own_study import STUDY
 from tests.parley.test_bad_input import one_line
@@ -121,6 +123,13 @@ def test_it_gets_the_generic_report_or_its_own(parley, study):
     assert (mine["title"].startswith("mine: panel"), mine["summary"]) == (True, ["2 verdicts"])
     study.unlink()
     assert parley("report", "panel.sqlite", "--json", *FEW).json == data, "the run can be read without the study"
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_what_a_shipped_study_is_stands_on_its_class(name):
+    study = find_study(name)
+    assert (study.name, issubclass(study, Study), callable(find_report(name))) == (name, True, True)
+    assert study.comparable == "" or callable(find_comparable(name))
 
 
 def code_lines(text: str) -> int:
