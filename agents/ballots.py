@@ -183,8 +183,14 @@ def read_token(
         why = f"{token.token!r}, unread: numbers that are not {listed} could move it by {moved:.2f}"
         return StructuredReply(None, "unparsed", why, usage, expected=share)
     shares = {answer: weight / on_scale for answer, weight in probabilities.items()}
-    expected = _expected(ballot, probabilities, on_scale, token)
-    return StructuredReply(_reading(ballot, shares), "ok", raw, usage, expected=expected)
+    reading = _reading(ballot, shares)
+    expected = {f"{ballot.metric}={answer}": round(share, 6) for answer, share in shares.items()}
+    expected[f"{ballot.metric} {ON_SCALE}"] = min(1.0, on_scale)
+    if reading.score is not None:
+        expected[ballot.metric] = reading.score
+    elif len(ballot.choices) > 1:
+        expected[f"{ballot.metric} {LOG_ODDS}"] = _log_odds(ballot, probabilities, token)
+    return StructuredReply(reading, "ok", raw, usage, expected=expected)
 
 
 def _doubt(probabilities: Mapping[str, float], token: ChatCompletionTokenLogprob) -> float:
@@ -193,9 +199,10 @@ def _doubt(probabilities: Mapping[str, float], token: ChatCompletionTokenLogprob
     A number that is not listed has at most the probability of the last token that is; together they have at most what
     the listed tokens leave.
     """
-    listed = [math.exp(top.logprob) for top in token.top_logprobs or []]
     unseen = sorted(int(answer) for answer, weight in probabilities.items() if not weight)
-    ends = []
+    if not unseen:
+        return 0.0
+    listed, ends = [math.exp(top.logprob) for top in token.top_logprobs or []], []
     for sign, numbers in ((-1, unseen), (1, unseen[::-1])):
         weight, left = sum(probabilities.values()), max(0.0, 1 - sum(listed))
         total = sum(int(answer) * probability for answer, probability in probabilities.items())
@@ -209,7 +216,8 @@ def _doubt(probabilities: Mapping[str, float], token: ChatCompletionTokenLogprob
 
 def read_answers(token: ChatCompletionTokenLogprob, ballot: SilentBallot) -> dict[str, float]:
     """The probability of each answer at a token, whatever spaces, quotes or asterisks are around it."""
-    probabilities, form = dict.fromkeys(ballot.answers, 0.0), ballot.form
+    form = ballot.form
+    probabilities = dict.fromkeys(form[1], 0.0)
     for top in token.top_logprobs or []:
         spelled = bytes(top.bytes or ())
         read = _answer_spelled if len(spelled) <= LONGEST_KEPT else _answer_spelled.__wrapped__
@@ -252,24 +260,16 @@ def _reading(ballot: SilentBallot, shares: Mapping[str, float]) -> BallotReading
     return BallotReading(answer=answer, score=mean)
 
 
-def _expected(
-    ballot: SilentBallot, probabilities: Mapping[str, float], on_scale: float, token: ChatCompletionTokenLogprob
-) -> dict[str, float]:
-    """What is stored: the score or the log-odds, the share on the scale, and the probability of each answer."""
-    metric = ballot.metric
-    shares = {answer: weight / on_scale for answer, weight in probabilities.items()}
-    stored = {f"{metric}={answer}": round(share, 6) for answer, share in shares.items()}
-    stored[f"{metric} {ON_SCALE}"] = min(1.0, on_scale)
-    if not ballot.choices:
-        stored[metric] = sum(int(number) * share for number, share in shares.items())
-    elif len(ballot.choices) > 1:
-        # A choice that is not listed has at most the last listed probability, and at most what the listed ones leave:
-        # the odds are at least as large as these.
-        listed = [math.exp(top.logprob) for top in token.top_logprobs or []]
-        least = min(*listed, max(1 - sum(listed), LEAST_LEFT))
-        first, second = (math.log(probabilities[choice] or least) for choice in ballot.choices[:2])
-        stored[f"{metric} {LOG_ODDS}"] = first - second
-    return stored
+def _log_odds(ballot: SilentBallot, probabilities: Mapping[str, float], token: ChatCompletionTokenLogprob) -> float:
+    """Those of the first choice against the second.
+
+    A choice that is not listed has at most the last listed probability, and at most what the listed ones leave: the
+    odds are at least as large as these.
+    """
+    listed = [math.exp(top.logprob) for top in token.top_logprobs or []]
+    least = min(*listed, max(1 - sum(listed), LEAST_LEFT))
+    first, second = (math.log(probabilities[choice] or least) for choice in ballot.choices[:2])
+    return first - second
 
 
 async def _sample(
