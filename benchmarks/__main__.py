@@ -67,6 +67,12 @@ OTHERS = (
         "--rows 300000 --draws 1000",
         "--rows 20000 --draws 200",
     ),
+    Other(
+        "A call over HTTP, alternated with raw aiohttp in one process",
+        "calls",
+        "--only statements ballots speed",
+        "--only statements --repeats 1",
+    ),
     Other("A long run: its first tenth and its last", "long_run", "--calls 40000", "--calls 8000"),
     Other(
         "Streaming: AutoGen's team and a debate, every token an event",
