@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parley.agents import LEAST_ON_SCALE
 from parley.base.text import without_surrogates
 from parley.runs.diagnosis import explain_damage
 from parley.runs.places import Given, Said, places
@@ -69,7 +68,7 @@ def read_once(file: RunFile) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
 
 def _verdicts(file: RunFile, facets: pd.DataFrame, cast: pd.DataFrame) -> pd.DataFrame:
     columns = ("judge", "role", "round", "subject", "metric", "value", "sampled", "text", "status")
-    return _read_ballots(_with_facets(facets, columns, file.verdicts()), cast)
+    return _with_ballots(_with_facets(facets, columns, file.verdicts()), cast)
 
 
 def _with_words(file: RunFile, facets: pd.DataFrame, verdicts: pd.DataFrame) -> pd.DataFrame:
@@ -112,11 +111,8 @@ def _ballots(file: RunFile, facets: pd.DataFrame) -> pd.DataFrame:
     return _with_facets(facets, ("judge", "round", "metric", "on_scale"), file.ballots())
 
 
-def _read_ballots(verdicts: pd.DataFrame, ballots: pd.DataFrame) -> pd.DataFrame:
-    """The verdicts, with those of ballots that have too little on their answers as unread.
-
-    New runs are stored so. Here the same rule is applied to older ones, where they were scores.
-    """
+def _with_ballots(verdicts: pd.DataFrame, ballots: pd.DataFrame) -> pd.DataFrame:
+    """The verdicts, with the share that their ballots have on their answers."""
     if ballots.empty:
         return verdicts
     of_pairs = verdicts["metric"].astype(object).replace("log-odds", "preferred")  # both are of one ballot
@@ -127,12 +123,6 @@ def _read_ballots(verdicts: pd.DataFrame, ballots: pd.DataFrame) -> pd.DataFrame
     once = ~ballot_keys.duplicated(keep=False)  # RLDF's referee casts several ballots for one verdict
     places = ballot_keys[once].get_indexer(keys)
     verdicts["on_scale"] = np.append(ballots["on_scale"].to_numpy()[once], np.nan)[places]
-    unread = (places >= 0) & ~(verdicts["on_scale"] >= LEAST_ON_SCALE)
-    if unread.any():
-        for name in ("value", "sampled", "text"):
-            verdicts[name] = verdicts[name].where(~unread)
-        status = verdicts["status"].astype(object)
-        verdicts["status"] = status.mask(unread & status.isin(["ok", "repaired"]), "unparsed").astype("category")
     return verdicts
 
 
