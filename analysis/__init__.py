@@ -1,4 +1,17 @@
 """Parley's analysis: pure functions over data frames.
 
-`stats` has the statistics, `reporting` what reports are made of. Neither knows a study: those are in `parley.judging`.
+from parley.analysis import chi_square, win_rates
+
+`frames` has these two, `stats` the statistics, `reporting` what reports are made of. They know no study.
 """
+
+from typing import TYPE_CHECKING
+
+from parley.base.lazy import import_on_first_use
+
+if TYPE_CHECKING:  # imported when first used: pandas takes half a second, and a plan's contrasts do not need it
+    from parley.analysis.frames import chi_square, win_rates
+else:
+    __getattr__, __dir__ = import_on_first_use(__name__, {"parley.analysis.frames": ("chi_square", "win_rates")})
+
+__all__ = ["chi_square", "win_rates"]

@@ -259,7 +259,7 @@ def test_the_study_of_the_docs_runs(place: Path, parley: Callable[..., Any]) -> 
     assert len(choices) == 6
 
 
-@pytest.mark.parametrize("package", ["parley", "parley.agents", "parley.reports", "parley.runs"])
+@pytest.mark.parametrize("package", ["parley", "parley.agents", "parley.analysis", "parley.reports", "parley.runs"])
 def test_every_name_that_is_loaded_when_first_used_exists(package: str) -> None:
     module = import_module(package)
     assert [name for name in module.__all__ if not hasattr(module, name)] == []

@@ -24,7 +24,7 @@ ASSUMES = "every count is an independent verdict"
 Table: TypeAlias = pd.DataFrame | NDArray[Any] | list[list[float]]
 
 
-def chi_square(table: Table) -> Line:
+def chi_square_of_counts(table: Table) -> Line:
     """Pearson's chi-square test of independence with Cramér's V.
 
     Args:

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parley.analysis.reporting.questions import Question, by_cluster, corrected, section, table
+from parley.analysis import win_rates
+from parley.analysis.frames import share
+from parley.analysis.reporting.questions import Question, corrected, section, table
 from parley.analysis.reporting.report import Section
-from parley.analysis.stats.proportions import cluster_proportion, wilson
-from parley.analysis.stats.results import ALPHA, Line
+from parley.analysis.stats.results import Line
 from parley.analysis.stats.tables import Floats, as_floats
 from parley.judging.malibu.ballots import LOG_ODDS, values_in_order
 from parley.judging.malibu.panel_data import PanelData, Verdicts, panel_data
@@ -61,15 +62,6 @@ ASKED = {
 """What the plots of one table ask."""
 
 
-def win_rates(verdicts: Verdicts) -> pd.DataFrame:
-    """Win rate of each identity within its category (figures 5, 6), as a table; see `win_rate_lines`.
-
-    Args:
-        verdicts: One row per verdict, or their `PanelData`.
-    """
-    return table(win_rate_lines(panel_data(verdicts)))
-
-
 def win_rate_lines(data: PanelData) -> list[Line]:
     """Win rate of each identity within its category, without ties; the intervals of a model hold together (Bonferroni).
 
@@ -90,11 +82,11 @@ def win_rate_lines(data: PanelData) -> list[Line]:
     for (model, category), group in groups:
         # Of two labels, one wins what the other loses: that is one interval.
         rates = sum(len(own) if len(own) > 2 else 1 for (judge, _), own in compared.items() if judge == model)
+        found = win_rates(group, intervals=rates)
         for identity in compared[model, category]:
-            pairs = group[(group["identity_a"] == identity) | (group["identity_b"] == identity)]
             about = {"model": str(model), "category": str(category), "identity": identity}
             subject = _about(data, about, identity, str(category), identity=(identity,))
-            lines.append(replace(_rate(pairs, identity, rates), **subject, name=f"win-rate.{identity}"))
+            lines.append(replace(found[identity], **subject, name=f"win-rate.{identity}"))
     return lines
 
 
@@ -109,20 +101,6 @@ def _about(
         "units": {"phase": ("2",), **facets, **({"model": several} if several else {})},
         "cluster": data.cluster_noun,
     }
-
-
-def _rate(pairs: pd.DataFrame, identity: str, rates: int) -> Line:
-    winner = pairs["winner"]
-    won = pd.Series(np.where(winner == "tie", 0.5, winner == identity), index=pairs.index, dtype=float)
-    no_tie = won != 0.5
-    wins, losses = int((won == 1).sum()), int((won == 0).sum())
-    independent, halves = wilson(wins, wins + losses), _share(won, pairs, rates)
-    also = {
-        **{"wins": wins, "losses": losses, "ties": len(pairs) - wins - losses},
-        **{"wilson_low": independent.low, "wilson_high": independent.high},
-        **{"rate_ties_half": halves.estimate, "half_low": halves.low, "half_high": halves.high},
-    }
-    return replace(_share(won[no_tie], pairs[no_tie], rates), measure="rate", also=also, reference=0.5)
 
 
 def position(verdicts: Verdicts) -> pd.DataFrame:
@@ -155,9 +133,9 @@ def position_lines(data: PanelData) -> list[Line]:
         ties = {"ties": float((group["choice"] == "tie").sum())}
         added = tested_line(_beyond_noise(group))
         found = {
-            FIRST: replace(_share(decided["choice"] == "A", decided), also=ties),
-            SWAPPED: _share(flips(group)["flipped"], flips(group)),
-            AGAIN: _share(again["flipped"], again),
+            FIRST: replace(share(decided["choice"] == "A", decided["cluster"]), also=ties),
+            SWAPPED: share(flips(group)["flipped"], flips(group)["cluster"]),
+            AGAIN: share(again["flipped"], again["cluster"]),
             ORDER: added if len(again) else replace(added, note=NO_BASELINE),
         }
         read = odds[(odds["model"] == model) & (odds["control"] == control)]
@@ -172,13 +150,6 @@ def position_lines(data: PanelData) -> list[Line]:
             (line,) = corrected([replace(line, **about, measure=measure, name=name, secondary=measure != FIRST)])
             lines.append(replace(line, reference=0.5) if measure == FIRST else line)
     return lines
-
-
-def _share(values: pd.Series, units: pd.DataFrame, rates: int = 1) -> Line:
-    """A share with its interval, which holds together with those of as many others as `rates` says."""
-    clusters, level = units["cluster"], 1 - ALPHA / rates
-    share = cluster_proportion(values.astype(float), clusters, level=level)
-    return replace(share, values=by_cluster(values, clusters, share.estimate))
 
 
 def _beyond_noise(units: pd.DataFrame) -> Floats:

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from parley.analysis import chi_square
 from parley.analysis.reporting.questions import adjusted, concluded, table
 from parley.analysis.reporting.report import Section, Table
-from parley.analysis.stats.contingency import chi_square
 from parley.analysis.stats.permutation import effect_of_cells
 from parley.analysis.stats.results import ALPHA, Line
 from parley.base.text import p_text
@@ -79,8 +79,7 @@ def _chi_squares(data: PanelData, model: str) -> Iterator[tuple[str, str, Line]]
     for category, group in _by_category(scores):
         for metric in values_in_order(group, "metric"):
             part = group[group["metric"] == metric]
-            counts = pd.crosstab(part["identity"].astype(str), part["level"])
-            yield category, metric, chi_square(counts)
+            yield category, metric, chi_square(part, by="identity", of="level")
 
 
 def _permutations(data: PanelData, model: str) -> Iterator[tuple[str, str, Line]]:

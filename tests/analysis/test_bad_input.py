@@ -15,7 +15,7 @@ from parley.analysis.reporting.generic import identities
 from parley.analysis.reporting.verdicts import MissingColumns
 from parley.analysis.stats.agreement import fleiss_kappa, krippendorff_alpha, weighted_kappa
 from parley.analysis.stats.clustered import bootstrap_mean
-from parley.analysis.stats.contingency import chi_square
+from parley.analysis.stats.contingency import chi_square_of_counts
 from parley.analysis.stats.paired import paired_permutation
 from parley.analysis.stats.permutation import effect_of_cells
 from parley.analysis.stats.proportions import cluster_proportion
@@ -73,7 +73,7 @@ UNDEFINED: list[tuple[Callable[..., Line | list[Line]], tuple[Any, ...]]] = [
     *((effect, columns) for columns in SCORES.values()),
     *((bootstrap_mean, columns) for columns in LEVELS.values()),
     *((share, columns) for columns in LEVELS.values()),
-    *((chi_square, (table,)) for table in TABLES),
+    *((chi_square_of_counts, (table,)) for table in TABLES),
     *((kappas, (ratings,)) for ratings in ([], [[1], [2]])),
     *((of_two, (ratings,)) for ratings in ([[NAN, NAN]], [[1, NAN], [NAN, 2]], [[3, 3]] * 3, [[None, None]])),
     *(
@@ -122,7 +122,7 @@ def test_what_three_identities_can_still_say() -> None:
 
 
 def test_a_table_without_any_trace_of_association_has_no_interval() -> None:
-    result = chi_square([[10, 20], [20, 40]])
+    result = chi_square_of_counts([[10, 20], [20, 40]])
     assert (result.statistic, result.p) == pytest.approx((0, 1))
     assert math.isnan(result.high), "[0, 0] would be a confident number"
     assert "more alike than chance" in result.note

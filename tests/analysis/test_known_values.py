@@ -14,7 +14,7 @@ from scipy import stats
 
 from parley.analysis.stats.agreement import fleiss_kappa, krippendorff_alpha, weighted_kappa
 from parley.analysis.stats.clustered import bootstrap_mean, cluster_mean
-from parley.analysis.stats.contingency import chi_square, cramers_v
+from parley.analysis.stats.contingency import chi_square_of_counts, cramers_v
 from parley.analysis.stats.heterogeneity import heterogeneity
 from parley.analysis.stats.multiplicity import benjamini_hochberg, holm
 from parley.analysis.stats.paired import mcnemar_p, paired_permutation, pearson
@@ -130,20 +130,20 @@ LINES: list[tuple[Callable[[], Any], dict[str, Any], float]] = [
     (lambda: krippendorff_alpha(C_DATA), {"estimate": 0.849, "n": 40, "clusters": 11}, 5e-4),
     # Tables of counts. Agresti (2007), table 2.5: X² = 30.1, df = 2, whose tail is exp(-X² / 2)
     (
-        lambda: chi_square(PARTY),
+        lambda: chi_square_of_counts(PARTY),
         {"statistic": 30.1, "df": 2, "n": 2757, "clusters": None, "p": math.exp(-15.035)},
         0.05,
     ),
     # rows 30 and 30, columns 40 and 20, so 20 and 10 are expected in each row: (5² / 20 + 5² / 10) · 2 = 7.5
     (
-        lambda: chi_square([[25, 5], [15, 15]]),
+        lambda: chi_square_of_counts([[25, 5], [15, 15]]),
         {"statistic": 7.5, "df": 1, "p": math.erfc(math.sqrt(7.5 / 2)), "n": 60}
         | dict(zip(("estimate", "low", "high"), cramers_v(7.5, 60, 2, 2), strict=True)),
         1e-9,
     ),
     # what has no counts changes nothing: rows 12 and 12, columns 11 and 13, so every count is 2.5 from its expectation
     (
-        lambda: chi_square([[3, 0, 9], [0, 0, 0], [8, 0, 4]]),
+        lambda: chi_square_of_counts([[3, 0, 9], [0, 0, 0], [8, 0, 4]]),
         {"statistic": 2 * 2.5**2 * (1 / 5.5 + 1 / 6.5), "df": 1, "assumption": "independent", "measure": "Cramér's V"},
         1e-12,
     ),

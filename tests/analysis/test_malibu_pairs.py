@@ -11,8 +11,9 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from parley.judging.malibu.pairs import flips, position, win_rates
-from parley.judging.malibu.panel_data import panel_preferences
+from parley.analysis.reporting.questions import table
+from parley.judging.malibu.pairs import flips, position, win_rate_lines
+from parley.judging.malibu.panel_data import PanelData, panel_preferences
 from parley.judging.malibu.scores import differences
 from tests.analysis.verdicts import comparison, single, study
 
@@ -47,7 +48,7 @@ def test_the_majority_of_the_last_round_decides_and_equal_votes_are_a_tie(
 
 
 def rates(*units: Sequence[dict[str, Any]]) -> pd.DataFrame:
-    return win_rates(frame(*units)).set_index("identity")
+    return table(win_rate_lines(PanelData(frame(*units)))).set_index("identity")
 
 
 def test_win_rates_by_hand() -> None:

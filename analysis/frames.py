@@ -1,0 +1,78 @@
+"""The MALIBU paper's two statistics from any frame: χ², and win rates. Each has an interval."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from parley.analysis.reporting.questions import by_cluster
+from parley.analysis.stats.contingency import chi_square_of_counts
+from parley.analysis.stats.proportions import cluster_proportion, wilson
+from parley.analysis.stats.results import ALPHA, Line
+
+
+def chi_square(frame: pd.DataFrame, *, by: str = "identity", of: str = "value") -> Line:
+    """Pearson's χ² of two columns, with Cramér's V and its interval.
+
+    Args:
+        frame: One row per verdict. Each counts as independent of the others, so verdicts on one text, or of judges who
+            heard each other, make p too small.
+        by: The column of groups.
+        of: The column of outcomes, such as scores in whole points.
+    """
+    return chi_square_of_counts(pd.crosstab(frame[by].astype(str), frame[of]))
+
+
+def win_rates(
+    frame: pd.DataFrame,
+    *,
+    first: str = "identity_a",
+    second: str = "identity_b",
+    winner: str = "winner",
+    cluster: str = "cluster",
+    intervals: int | None = None,
+) -> dict[str, Line]:
+    """How often each contestant wins, ties left out; the intervals are over clusters and hold together (Bonferroni).
+
+    `also` has the counts, Wilson's interval, which takes comparisons as independent, and the rate with ties as half.
+
+    Args:
+        frame: One row per comparison that has an outcome.
+        first: The column of who is compared.
+        second: The column of who with.
+        winner: The column of who wins: one of the two, or "tie".
+        cluster: The column that says which comparisons may be alike, such as those on one text.
+        intervals: How many intervals hold together (default: those of all contestants; one for two of them, as one wins
+            what the other loses).
+    """
+    contestants = [str(name) for name in pd.unique(frame[[first, second]].astype(object).to_numpy().ravel())]
+    together = intervals or (len(contestants) if len(contestants) > 2 else 1)
+    found = {}
+    for name in contestants:
+        fought = frame[(frame[first] == name) | (frame[second] == name)]
+        won = pd.Series(np.where(fought[winner] == "tie", 0.5, fought[winner] == name), fought.index, dtype=float)
+        decided, clusters = won != 0.5, fought[cluster]
+        wins, losses = int((won == 1).sum()), int((won == 0).sum())
+        independent, halves = wilson(wins, wins + losses), share(won, clusters, together)
+        also = {
+            **{"wins": wins, "losses": losses, "ties": len(fought) - wins - losses},
+            **{"wilson_low": independent.low, "wilson_high": independent.high},
+            **{"rate_ties_half": halves.estimate, "half_low": halves.low, "half_high": halves.high},
+        }
+        rate = share(won[decided], clusters[decided], together)
+        found[name] = replace(rate, label=name, measure="rate", also=also, reference=0.5)
+    return found
+
+
+def share(values: pd.Series, clusters: pd.Series, intervals: int = 1) -> Line:
+    """A share with its interval over clusters, and the clusters' values.
+
+    Args:
+        values: 1 or 0 per row, ½ for a tie.
+        clusters: The cluster of each row.
+        intervals: How many intervals hold together.
+    """
+    line = cluster_proportion(values.astype(float), clusters, level=1 - ALPHA / intervals)
+    return replace(line, values=by_cluster(values, clusters, line.estimate))
