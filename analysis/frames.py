@@ -55,18 +55,18 @@ def win_rates(
         won = pd.Series(np.where(fought[winner] == "tie", 0.5, fought[winner] == name), fought.index, dtype=float)
         decided, clusters = won != 0.5, fought[cluster]
         wins, losses = int((won == 1).sum()), int((won == 0).sum())
-        independent, halves = wilson(wins, wins + losses), share(won, clusters, together)
+        independent, halves = wilson(wins, wins + losses), proportion(won, clusters, together)
         also = {
             **{"wins": wins, "losses": losses, "ties": len(fought) - wins - losses},
             **{"wilson_low": independent.low, "wilson_high": independent.high},
             **{"rate_ties_half": halves.estimate, "half_low": halves.low, "half_high": halves.high},
         }
-        rate = share(won[decided], clusters[decided], together)
+        rate = proportion(won[decided], clusters[decided], together)
         found[name] = replace(rate, label=name, measure="rate", also=also, reference=0.5)
     return found
 
 
-def share(values: pd.Series, clusters: pd.Series, intervals: int = 1) -> Line:
+def proportion(values: pd.Series, clusters: pd.Series, intervals: int = 1) -> Line:
     """A share with its interval over clusters, and the clusters' values.
 
     Args:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from parley.analysis import win_rates
-from parley.analysis.frames import share
+from parley.analysis.frames import proportion
 from parley.analysis.reporting.questions import Question, corrected, section, table
 from parley.analysis.reporting.report import Section
 from parley.analysis.stats.results import Line
@@ -133,9 +133,9 @@ def position_lines(data: PanelData) -> list[Line]:
         ties = {"ties": float((group["choice"] == "tie").sum())}
         added = tested_line(_beyond_noise(group))
         found = {
-            FIRST: replace(share(decided["choice"] == "A", decided["cluster"]), also=ties),
-            SWAPPED: share(flips(group)["flipped"], flips(group)["cluster"]),
-            AGAIN: share(again["flipped"], again["cluster"]),
+            FIRST: replace(proportion(decided["choice"] == "A", decided["cluster"]), also=ties),
+            SWAPPED: proportion(flips(group)["flipped"], flips(group)["cluster"]),
+            AGAIN: proportion(again["flipped"], again["cluster"]),
             ORDER: added if len(again) else replace(added, note=NO_BASELINE),
         }
         read = odds[(odds["model"] == model) & (odds["control"] == control)]
