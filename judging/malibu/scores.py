@@ -308,7 +308,8 @@ def scores_figure(means: pd.DataFrame, title: str, note: str, scale: tuple[float
     columns = min(3, len(metrics))
     rows = math.ceil(len(metrics) / columns)
     height = 1.6 + rows * (0.7 + LINE * len(identities) * max(1.0, 0.6 * len(models)))
-    figure, axes = sheet(3.3 * columns + 0.6, height, columns, rows, sharey=True, sharex=True)
+    beside = 0.4 + 0.06 * max(map(len, models)) if len(models) > 1 else 0.0  # the legend
+    figure, axes = sheet(3.3 * columns + 0.6 + beside, height, columns, rows, sharey=True, sharex=True)
     tints = colours(list(identities["category"]))
     for place, axis in enumerate(axes.flat[len(metrics) :], len(metrics)):
         axis.set_visible(False)
