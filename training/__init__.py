@@ -2,8 +2,8 @@
 
     parley train all --config rldf.toml
 
-`config` has the settings, `pairs` and `prompts` read the data, `base_model` loads the model to train; `sft`, `reward`
-and `rl` are the stages, on TRL's trainers; `pipeline` runs them in order, `stage_run` trains one and `folders` stores
-its result; `evaluation` has the metrics. Needs `pip install "parley-autogen[training]"`; `config`, `pairs` and
-`prompts` can be imported without it.
+`config` has the settings, `pairs` and `prompts` read the data, `base_model` loads the model to train; `stages` has the
+stages, on TRL's trainers, and runs them in order; `stage_run` trains one and `folders` stores its result; `evaluation`
+has the metrics. Needs `pip install "parley-autogen[training]"`; `config`, `pairs` and `prompts` can be imported without
+it.
 """

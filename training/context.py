@@ -12,12 +12,11 @@ from typing import Any
 from parley.base.errors import ConfigError
 from parley.training import device
 from parley.training.base_model import base_folder, load_tokenizer, require_packages
-from parley.training.config import TrainConfig
+from parley.training.config import Stage, TrainConfig, stage_settings
 from parley.training.folders import StageFolder, read_manifest, require_free_space
 from parley.training.gguf_file import why_no_gguf
 from parley.training.pairs import Pairs, read_pairs
 from parley.training.prompts import PromptSplits, read_prompts
-from parley.training.stages import Stage, stage_settings
 from parley.training.tokenization import ChatTokenizer
 
 

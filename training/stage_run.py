@@ -20,10 +20,10 @@ from parley.training.callbacks import (
     TrainingProgress,
     TrainingStopped,
 )
+from parley.training.config import Stage
 from parley.training.context import TrainingContext, eos_token_id
 from parley.training.folders import checkpoint_step
 from parley.training.gguf_file import why_no_gguf, write_gguf
-from parley.training.stages import Stage
 
 
 class StageRun:

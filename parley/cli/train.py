@@ -29,13 +29,13 @@ from parley.cli.shared import AddParser
 from parley.judging.rldf.statements import SPLITS
 from parley.runs.job import Job
 from parley.runs.options import validated
-from parley.training.all_stages import JOBS, STAGES, STEP_FOLDERS, plan
 from parley.training.base_model import MISSING
 from parley.training.config import TrainConfig, tables_of
 from parley.training.device import is_main
 from parley.training.exported import manifest_of, referee_checks
 from parley.training.folders import state_of
 from parley.training.pairs import read_pairs
+from parley.training.stages import JOBS, STAGES, STEP_FOLDERS, plan
 
 
 class Train(Command):

@@ -15,8 +15,7 @@ from parley.cli.flags import CONFIGS, read_config
 from parley.cli.train import Train
 from parley.cli.training.evaluation import evaluated_systems
 from parley.judging.stardtox.study import StardtoxConfig
-from parley.training.all_stages import STAGES
-from parley.training.config import TrainConfig, tables_of
+from parley.training.config import TrainConfig, stage_settings, tables_of
 from parley.training.folders import (
     MANIFEST,
     StageFolder,
@@ -25,7 +24,7 @@ from parley.training.folders import (
     read_manifest,
     sign_checkpoint,
 )
-from parley.training.stages import stage_settings
+from parley.training.stages import STAGES
 
 
 def config(*settings: str, **parsed: Any) -> TrainConfig:

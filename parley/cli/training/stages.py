@@ -22,7 +22,6 @@ from parley.base.errors import ConfigError
 from parley.base.files import new_file
 from parley.cli.training.evaluation import RunJob, evaluate, merge
 from parley.cli.training.rlaif import label_pairs
-from parley.training.all_stages import STAGES, steps
 from parley.training.base_model import require_packages
 from parley.training.config import TrainConfig, seed_configs
 from parley.training.device import is_main
@@ -30,6 +29,7 @@ from parley.training.evaluation.ablation import ablation_report, policy_scores
 from parley.training.folders import WeakReward
 from parley.training.pairs import read_pairs
 from parley.training.repeats import ablation_levels, ablation_summary, mean_over_seeds
+from parley.training.stages import STAGES, run_stages, steps
 
 NOTE = "Means over seeds; …_sd is their standard deviation. low and high are means of the seeds' intervals over items."
 Progress = Callable[[str], None]
@@ -40,7 +40,7 @@ def run_training(stage: str, config: TrainConfig, report: Progress, run: RunJob)
     """Runs one stage, or all; the results by stage.
 
     Args:
-        stage: One of `all_stages`: a stage or a job.
+        stage: A stage or a job.
         config: The whole config.
         report: Takes lines about the progress.
         run: Runs the studies of RLAIF and of the evaluation.
@@ -65,8 +65,6 @@ def run_training(stage: str, config: TrainConfig, report: Progress, run: RunJob)
 def _train(config: TrainConfig, names: list[str], report: Progress, *, will_evaluate: bool = False) -> dict[str, Any]:
     read_pairs(config)  # before the packages: errors in the data are shown on machines without them too
     require_packages()
-    from parley.training.pipeline import run_stages  # it loads torch and transformers
-
     return run_stages(config, [STAGES[name] for name in names], report, will_evaluate=will_evaluate)
 
 
