@@ -37,7 +37,15 @@ from parley.base.lazy import import_on_first_use
 if TYPE_CHECKING:  # imported when first used: all of these load AutoGen, which `parley report` does not need
     from parley.agents.ballots import LOG_ODDS, SilentBallot
     from parley.agents.critique import Critique
-    from parley.agents.debate import Cue, Debate, everyone
+    from parley.agents.debate import (
+        Cue,
+        Debate,
+        Order,
+        everyone,
+        round_robin,
+        shuffled,
+        simultaneous,
+    )
     from parley.agents.evaluation import Assessment, Evaluator, Unscored
     from parley.agents.guests import TeamAgent
     from parley.agents.models import (
@@ -50,16 +58,9 @@ if TYPE_CHECKING:  # imported when first used: all of these load AutoGen, which 
         model,
         session,
     )
-    from parley.agents.persona_agent import PersonaAgent, Placement
+    from parley.agents.persona_agent import PersonaAgent, Placement, SelfDebiasAgent, require_next_token_probabilities
     from parley.agents.recorded_team import RecordedTeam
     from parley.agents.seats import ask
-    from parley.agents.self_debias_agent import SelfDebiasAgent, require_next_token_probabilities
-    from parley.agents.speaking_order import (
-        Order,
-        round_robin,
-        shuffled,
-        simultaneous,
-    )
     from parley.agents.structured import (
         Readout,
         StructuredReply,
@@ -77,7 +78,15 @@ else:
         {
             "parley.agents.ballots": ("LOG_ODDS", "SilentBallot"),
             "parley.agents.critique": ("Critique",),
-            "parley.agents.debate": ("Cue", "Debate", "everyone"),
+            "parley.agents.debate": (
+                "Cue",
+                "Debate",
+                "Order",
+                "everyone",
+                "round_robin",
+                "shuffled",
+                "simultaneous",
+            ),
             "parley.agents.evaluation": ("Assessment", "Evaluator", "Unscored"),
             "parley.agents.guests": ("TeamAgent",),
             "parley.agents.models": (
@@ -90,11 +99,14 @@ else:
                 "model",
                 "session",
             ),
-            "parley.agents.persona_agent": ("PersonaAgent", "Placement"),
+            "parley.agents.persona_agent": (
+                "PersonaAgent",
+                "Placement",
+                "SelfDebiasAgent",
+                "require_next_token_probabilities",
+            ),
             "parley.agents.recorded_team": ("RecordedTeam",),
             "parley.agents.seats": ("ask",),
-            "parley.agents.self_debias_agent": ("SelfDebiasAgent", "require_next_token_probabilities"),
-            "parley.agents.speaking_order": ("Order", "round_robin", "shuffled", "simultaneous"),
             "parley.agents.structured": (
                 "Readout",
                 "StructuredReply",

@@ -8,13 +8,17 @@ Who speaks when is a policy (`order`), and so is who reads which turn (`sees`). 
 each debater states its own opinion before the discussion. A debate is an AutoGen `Team`: `run` and
 `run_stream` work too, and it can take part in another conversation.
 
+An order is a function of the round and the names, and is fixed before each round: `Debate(…, order=simultaneous)`.
+
 From a debate to a model call: `Debate._turns` is the loop over rounds and speakers; `Seat.speak` takes one turn and
 records it; `PersonaAgent.speak` makes the prompt and asks the model's client.
 """
 
 from __future__ import annotations
 
+import random
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from autogen_agentchat.base import TerminationCondition
@@ -31,12 +35,37 @@ from parley.agents.messages import narrate, narrator_turn
 from parley.agents.models.registry import Models
 from parley.agents.persona_agent import Placement, Spoken
 from parley.agents.seats import Seat
-from parley.agents.speaking_order import Group, Order, round_robin
 from parley.agents.structured import Readout
-from parley.agents.transcripts import Role, Turn
+from parley.agents.transcripts import Role, Turn, seed_from
 from parley.base.errors import ConfigError
 from parley.base.tasks import gather_or_cancel
 from parley.base.text import plural
+
+Group = Sequence[str]
+Order = Callable[[int, Sequence[str]], Sequence[Group]]
+"""Divides the debaters into groups, by round. Groups speak in turn, the agents of a group concurrently."""
+
+
+def round_robin(round: int, names: Sequence[str]) -> Sequence[Group]:
+    """One after the other in the given order; each reads the turns before its own."""
+    return [[name] for name in names]
+
+
+def simultaneous(round: int, names: Sequence[str]) -> Sequence[Group]:
+    """All concurrently: no agent reads the others' turns of the same round."""
+    return [list(names)]
+
+
+@dataclass(frozen=True, slots=True)
+class shuffled:
+    """A random order for each round, reproducible by the seed."""
+
+    seed: int
+
+    def __call__(self, round: int, names: Sequence[str]) -> Sequence[Group]:
+        permuted = list(names)
+        random.Random(seed_from(self.seed, round)).shuffle(permuted)
+        return [[name] for name in permuted]
 
 
 class Cue(NamedTuple):

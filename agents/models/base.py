@@ -29,10 +29,9 @@ from parley.agents.models.request import (
     prompt_tokens,
     request_key,
 )
-from parley.agents.models.retries import MAX_WAIT_SECONDS, Retries
 from parley.agents.models.session import SESSION, Estimate, Session
 from parley.agents.models.streaming import Arriving, OnText, ReplyStream
-from parley.agents.models.throttle import Throttle, most_connections
+from parley.agents.models.throttle import MAX_WAIT_SECONDS, Retries, Throttle, most_connections
 from parley.agents.models.traits import ModelTraits
 from parley.agents.transcripts import Call, PromptMessage, record_call, seed_from, tool_calls_as_text
 from parley.base.errors import ModelError, ParleyError, RateLimited, ServerFault

@@ -1,7 +1,7 @@
 """HTTP as every client of ours uses it: aiohttp, through the environment's proxy, with a limit on what is read.
 
-Also what a failed request means: which error a status becomes, and how long the server asks to wait. `retries` says
-when it is sent again.
+Also what a failed request means: which error a status becomes, and how long the server asks to wait. `throttle`
+says when it is sent again.
 """
 
 from __future__ import annotations

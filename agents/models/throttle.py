@@ -4,6 +4,8 @@ Calls that wait start in the order in which their units began, so that units are
 all at the end. A 429 lowers the limit by a third and pauses all calls for as long as the server asks; further 429s
 during the pause do not lower it again. After as many successful calls as the limit, it then grows by one. Workers that
 share a server each have a part of its limit, grow by a part of one, and report a 429 to the others (`on_slow`).
+
+`Retries` says when a failed request is sent again, and how long to wait before.
 """
 
 from __future__ import annotations
@@ -11,10 +13,13 @@ from __future__ import annotations
 import asyncio
 import heapq
 import os
+import random
 import sys
 import time
 from collections.abc import Callable
 from itertools import count
+
+from parley.base.errors import ModelError, NotConnected, Unreachable
 
 FILES_IN_RESERVE = 24
 """Files that a run opens in addition to connections: its database, the cache, logs, a report."""
@@ -115,3 +120,47 @@ class Throttle:
             self.limit = max(1.0, min(self.limit, self.under_way + 1.0) * 0.67)
         if retry_after:
             self._paused_until = max(self._paused_until, time.monotonic() + retry_after)
+
+
+MAX_WAIT_SECONDS = 300.0
+"""If a server asks for a longer wait, the call fails; the run can be resumed later."""
+FIRST_CONTACT_SECONDS = 3.0
+"""How long a server that never answered is tried: a wrong address or a missing network does not get better."""
+_JITTER = random.Random()
+
+
+def backoff(attempt: int, retry_after: float | None) -> float:
+    """Seconds to wait after a failed attempt: doubling from 0.5 s up to 30 s, times a random factor so that calls do
+    not retry in step; at least what the server's Retry-After says."""
+    return max(min(30.0, 0.5 * 2.0 ** (attempt - 1)) * _JITTER.uniform(0.5, 1.5), retry_after or 0.0)
+
+
+class Retries:
+    """The retries of one client, and whether its server was ever reached.
+
+    Args:
+        limit: how many further attempts follow a failure that may pass.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.reached = False
+        """True once the server answered anything."""
+
+    def delay(self, error: ModelError, attempt: int, began: float) -> float:
+        """Seconds to wait before the next attempt; raises the error if there is none.
+
+        Args:
+            error: why the attempt failed.
+            attempt: how many attempts there were.
+            began: when the first one began, on `time.perf_counter`.
+        """
+        self.reached = self.reached or not isinstance(error, NotConnected)
+        is_last = attempt > self.limit
+        if not self.reached and (is_last or time.perf_counter() - began > FIRST_CONTACT_SECONDS):
+            raise Unreachable(str(error)) from None
+        if not error.retryable or is_last:
+            raise error
+        if (error.retry_after or 0.0) > MAX_WAIT_SECONDS:
+            raise type(error)(f"{error}; the server asks to wait {error.retry_after:.0f} s") from None
+        return backoff(attempt, error.retry_after)

@@ -35,7 +35,7 @@ class ModelTraits:
     native_schema: bool = False
     """Whether the provider supports constrained decoding to a JSON schema."""
     next_tokens: ClassVar[bool] = False
-    """Whether every next token's probability is available, as `parley.agents.self_debias_agent` needs."""
+    """Whether every next token's probability is available, as `parley.agents.persona_agent` needs."""
     efforts: tuple[Effort, ...] = ()
     """The values of the option `effort` that the provider or this model supports; `send` maps them."""
     takes_temperature: bool = True

@@ -17,7 +17,7 @@ import pandas as pd
 from scipy import stats
 
 from benchmarks.calibration.judges import TOP, Cell, model_scores, preferences, scores, unread
-from parley.analysis.stats.heterogeneity import heterogeneity
+from parley.analysis.stats.clustered import heterogeneity
 from parley.analysis.stats.paired import DECIMALS
 from parley.analysis.stats.permutation import effect_of_cells
 from parley.analysis.stats.results import ALPHA

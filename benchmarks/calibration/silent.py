@@ -16,7 +16,7 @@ import pandas as pd
 from benchmarks.calibration.judges import Cell
 from benchmarks.calibration.printed import ALIKE, BY_BASE, Outcome, attainable_level, cell_key
 from parley.analysis.reporting.clusters import with_clusters
-from parley.analysis.stats.heterogeneity import heterogeneity
+from parley.analysis.stats.clustered import heterogeneity
 from parley.analysis.stats.results import ALPHA
 from parley.analysis.stats.signflips import sign_flip_p
 from parley.analysis.stats.tables import Floats, Ints

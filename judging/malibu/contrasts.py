@@ -26,8 +26,7 @@ import numpy as np
 import pandas as pd
 
 from parley.analysis.reporting.questions import adjusted
-from parley.analysis.stats.clustered import skew_corrected_p, skewness, varies
-from parley.analysis.stats.heterogeneity import heterogeneity
+from parley.analysis.stats.clustered import heterogeneity, skew_corrected_p, skewness, varies
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.permutation import effect_of_cells
 from parley.analysis.stats.results import (

@@ -145,7 +145,7 @@ def echo(verdicts: Verdicts, remarks: pd.DataFrame | None = None, *, blind: bool
 
     Args:
         verdicts: One row per verdict, or their `PanelData`.
-        remarks: What `parley.reports.remarks.repeated_remarks` returns; without it, only scores are compared.
+        remarks: What `parley.reports.loading.repeated_remarks` returns; without it, only scores are compared.
         blind: Whether nobody heard anybody in round 1; unless it is known, nothing is tested.
     """
     data = panel_data(verdicts)

@@ -28,9 +28,9 @@ from numpy.typing import NDArray
 
 from parley.analysis.reporting.questions import ALL, Question, corrected, section, stated
 from parley.analysis.reporting.report import ReportContext, Section
+from parley.analysis.stats.permutation import permuted_difference
 from parley.analysis.stats.results import Line
 from parley.analysis.stats.tables import Floats, Ints, factorize, row_codes
-from parley.analysis.stats.two_groups import permuted_difference
 from parley.base.text import signed
 from parley.judging.malibu.panel_data import PanelData, Verdicts, panel_data
 

@@ -91,7 +91,7 @@ class CompletionMethod(Protocol):
     Settings: ClassVar[type[BaseModel]]
     """What `--settings key=value` may change."""
     needs_next_tokens: ClassVar[bool]
-    """Whether the model must give next-token probabilities (see `parley.agents.self_debias_agent`)."""
+    """Whether the model must give next-token probabilities (see `parley.agents.persona_agent`)."""
     ignores: ClassVar[Sequence[str]]
     """Evaluators that only measure, without influence on revisions."""
 

@@ -17,8 +17,7 @@ import aiohttp
 from parley.agents import AuthError, BadRequest, ConfigError, ModelError, RateLimited, ServerFault
 from parley.agents.models.http import MAX_BYTES, open_session, read_body, retry_seconds, server_message, status_error
 from parley.agents.models.reply import redact
-from parley.agents.models.retries import MAX_WAIT_SECONDS, backoff
-from parley.agents.models.throttle import Throttle
+from parley.agents.models.throttle import MAX_WAIT_SECONDS, Throttle, backoff
 from parley.base.address import from_environment, require_https
 from parley.base.redaction import hide_in_error
 from parley.base.tasks import gather_or_cancel

@@ -26,8 +26,14 @@ from parley.base.home import say
 from parley.base.text import plural
 from parley.judging import Study
 from parley.reports.cautions import cautions, cut_cautions, judging_cautions, scale_cautions, unfinished_cautions
-from parley.reports.loading import LoadedRun, all_models, load_run, shorten_model_names, with_distinct_names
-from parley.reports.remarks import repeated_remarks
+from parley.reports.loading import (
+    LoadedRun,
+    all_models,
+    load_run,
+    repeated_remarks,
+    shorten_model_names,
+    with_distinct_names,
+)
 from parley.runs import explain_damage
 from parley.runs.example import is_example
 from parley.runs.studies import find_comparable, find_report, study_class

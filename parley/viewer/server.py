@@ -22,7 +22,7 @@ from parley.agents import ConfigError, ParleyError
 from parley.runs.diagnosis import find_damage
 from parley.runs.example import MARK, is_example
 from parley.runs.reading import NotFound
-from parley.viewer import api, notes_api
+from parley.viewer import api
 from parley.viewer.api import STATE, ViewerState
 from parley.viewer.export import content_type, static, static_names
 from parley.viewer.run_folder import RunFolder
@@ -71,7 +71,6 @@ def make_app(path: Path, *, token: str | None = None) -> web.Application:
         app.router.add_get(page, _page)
     app.router.add_get("/static/{name}", _static)
     app.add_routes(api.routes)
-    app.add_routes(notes_api.routes)
     app.on_cleanup.append(_close_runs)
     return app
 

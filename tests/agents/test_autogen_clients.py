@@ -142,7 +142,7 @@ async def test_one_policy_of_retries(server, max_retries, options, requests, mon
         server.sends('{"error": {"message": "busy"}}', 503, {"retry-after-ms": "1"})
     inner = OpenAIChatCompletionClient(model="gpt-4o-mini", base_url=server.url, api_key=KEY, max_retries=max_retries)
     client = model(inner, **options)
-    monkeypatch.setattr("parley.agents.models.retries.backoff", lambda *_: 0.0)
+    monkeypatch.setattr("parley.agents.models.throttle.backoff", lambda *_: 0.0)
     with pytest.raises(ServerFault):
         await client.create(ASK)
     assert len(server.asked) == requests

@@ -204,7 +204,7 @@ async def test_a_streamed_list_of_parts(server):
 
 
 async def test_a_stream_that_does_not_begin_is_not_counted_and_is_retried(server, monkeypatch):
-    monkeypatch.setattr("parley.agents.models.retries.backoff", lambda *_: 0.0)
+    monkeypatch.setattr("parley.agents.models.throttle.backoff", lambda *_: 0.0)
     server.streams({"error": {"message": "out of order"}})
     server.fails(400, "no such model")
     server.fails(503, "busy")

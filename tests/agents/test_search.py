@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from parley.agents import ConfigError, ReplyCache, SearchError, Session, session
 from parley.agents.search import SearchResult, make_engine
-from parley.agents.search.documents import PASSAGE_WORDS, split_passages
+from parley.agents.search.folder import PASSAGE_WORDS, split_passages
 from parley.agents.search.web import DuckDuckGo
 
 

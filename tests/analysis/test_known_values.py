@@ -13,12 +13,11 @@ import pytest
 from scipy import stats
 
 from parley.analysis.stats.agreement import fleiss_kappa, krippendorff_alpha, weighted_kappa
-from parley.analysis.stats.clustered import bootstrap_mean, cluster_mean
+from parley.analysis.stats.clustered import bootstrap_mean, cluster_mean, heterogeneity
 from parley.analysis.stats.contingency import chi_square_of_counts, cramers_v
-from parley.analysis.stats.heterogeneity import heterogeneity
 from parley.analysis.stats.multiplicity import benjamini_hochberg, holm
 from parley.analysis.stats.paired import mcnemar_p, paired_permutation, pearson
-from parley.analysis.stats.permutation import effect_of_cells
+from parley.analysis.stats.permutation import effect_of_cells, permuted_difference
 from parley.analysis.stats.power import (
     clusters_needed,
     detectable,
@@ -29,7 +28,6 @@ from parley.analysis.stats.proportions import cluster_proportion, wilson
 from parley.analysis.stats.resampling import percentile_interval
 from parley.analysis.stats.signflips import clusters_to_reject, equivalence_p, sign_flip_p, sign_flip_test, upper_tail
 from parley.analysis.stats.tables import cell_means, row_codes
-from parley.analysis.stats.two_groups import permuted_difference
 
 NAN, INF = math.nan, math.inf
 # Wikipedia, "Fleiss' kappa", worked example: ten items, fourteen raters, five categories; kappa 0.210.

@@ -21,7 +21,7 @@ from parley.analysis.stats import signflips
 from parley.analysis.stats.agreement import fleiss_kappa, krippendorff_alpha, weighted_kappa
 from parley.analysis.stats.clustered import bootstrap_mean
 from parley.analysis.stats.paired import mcnemar_p
-from parley.analysis.stats.permutation import effect_of_cells
+from parley.analysis.stats.permutation import effect_of_cells, permuted_difference
 from parley.analysis.stats.power import clusters_needed, detectable
 from parley.analysis.stats.power import sign_flip_power as power_of
 from parley.analysis.stats.proportions import cluster_proportion, wilson
@@ -29,7 +29,6 @@ from parley.analysis.stats.resampling import bootstrap_sums, percentile_interval
 from parley.analysis.stats.results import Line
 from parley.analysis.stats.signflips import sign_flip_p, sign_flip_test
 from parley.analysis.stats.tables import cell_means, unique_rows
-from parley.analysis.stats.two_groups import permuted_difference
 
 NAN = math.nan
 

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from parley.agents.search import quote
-from parley.agents.search.documents import split_passages
 from parley.agents.search.engine import SearchResult
+from parley.agents.search.folder import split_passages
 from parley.agents.structured import parse
 from parley.judging.bbq.mabrf.replies import Judgement, Reasoning, Steps
 from parley.judging.malibu.panel import Ballot

@@ -12,7 +12,7 @@ import pytest
 from parley.judging import Study
 from parley.runs import RunFile
 from parley.runs.studies import SHIPPED, find_comparable, find_report, find_study
-from parley.viewer.headline import headline
+from parley.viewer.reporter import headline
 from tests.own_study import STUDY
 from tests.parley.test_bad_input import one_line
 

@@ -19,7 +19,7 @@ from parley.cli.tables import plain_table
 from parley.reports import make_report
 from parley.reports.cautions import judging_cautions
 from parley.runs import RunFile
-from parley.viewer.headline import comparison, headline
+from parley.viewer.reporter import comparison, headline
 from tests.panels import ONE_CELL, PANEL, TINY_PANEL, in_design
 
 FEW = ("--draws", "50")
@@ -92,7 +92,7 @@ def test_cautions_are_one_list_wherever_they_are_shown(parley, place, monkeypatc
     assert (sorted(place.rglob("*")), "page:" in shown) == (before, False)
     assert "Caution: sim/judge is SIMULATED" in shown
     assert "and 2 more cautions: parley report early.sqlite --draws 50 --json" in shown
-    monkeypatch.setattr("parley.viewer.headline._pictures", lambda report, tell: [])  # they take seconds
+    monkeypatch.setattr("parley.viewer.reporter._pictures", lambda report, tell: [])  # they take seconds
     with RunFile.open(place / "early.sqlite") as file:
         viewed = headline(file)
     assert viewed["cautions"] == cautions

@@ -40,7 +40,7 @@ from parley.agents import (
     session,
 )
 from parley.agents.models.request import Request
-from parley.agents.models.retries import backoff
+from parley.agents.models.throttle import backoff
 from parley.base.errors import Unreachable
 from tests.agents.common import ASK, KEY
 from tests.vendors.asking import STANDINS, client_of
@@ -61,7 +61,7 @@ def server(request, monkeypatch):
     for variable in PROXIES:
         monkeypatch.delenv(variable, raising=False)
     # Without the back-off, which is tested once: only what the server asks for is waited.
-    monkeypatch.setattr("parley.agents.models.retries.backoff", lambda attempt, retry_after: retry_after or 0.0)
+    monkeypatch.setattr("parley.agents.models.throttle.backoff", lambda attempt, retry_after: retry_after or 0.0)
     with STANDINS[request.param]() as running:
         yield running
 

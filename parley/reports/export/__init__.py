@@ -6,8 +6,7 @@ write_dataset(dataset, Path("age-pairs"))
 
 from parley.reports.export.dataset import Dataset, make_dataset
 from parley.reports.export.settings import Settings
-from parley.reports.export.transcripts import to_transcripts
-from parley.reports.export.write import push, write_dataset
+from parley.reports.export.write import push, to_transcripts, write_dataset
 
 __all__ = [
     "Dataset",

@@ -1,4 +1,5 @@
 """Datasets as files, written in a folder next to the target and then moved there, manifest last; or on the hub.
+A whole run is written as JSON lines, one conversation per line.
 
 An upload to the Hugging Face hub has Parquet files and card, in one commit. Its token is HF_TOKEN.
 """
@@ -9,6 +10,7 @@ import json
 import math
 import os
 import tempfile
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -17,9 +19,12 @@ from pydantic import ValidationError
 
 from parley.agents import ConfigError, ParleyError
 from parley.base.files import WITH_FORCE, new_folder, refuse
+from parley.base.redaction import HiddenAddresses
+from parley.base.text import without_surrogates
 from parley.reports.export.card import card
 from parley.reports.export.dataset import Dataset, Table, make_dataset
 from parley.reports.export.settings import Settings
+from parley.runs import RunFile, explain_damage
 from parley.training.exported import MANIFEST
 
 MISSING = "this format needs more packages: pip install 'parley-autogen[datasets]'"
@@ -173,3 +178,44 @@ def push(dataset: Dataset, name: str, *, public: bool) -> str:
             why = " ".join(str(error).replace(token, "***").split())[:200]
             raise ParleyError(f"the hub refused {name}: {why}") from None
     return f"{hub.endpoint}/datasets/{name}"
+
+
+TURN = "seq, round, speaker, role, text, parse_status, parsed"
+VERDICT = "judge, role, round, subject, metric, value, sampled, text, status"
+CALL = "seq, model, prompt_tokens, completion_tokens, latency, cost, cached, attempts"
+
+
+def to_transcripts(run: Path) -> Iterator[str]:
+    """Convert a run to lines of JSON.
+
+    Args:
+        run: The run file.
+    """
+    with explain_damage(run), RunFile.open(run) as file:
+        info = file.info()
+        header = {"study": info["study"], "models": info["models"], "plan": info["plan"]}
+        addresses = HiddenAddresses(info)
+        for unit in _conversations(file):
+            yield json.dumps(addresses.hide(without_surrogates({**header, **unit})), ensure_ascii=False) + "\n"
+
+
+def _conversations(file: RunFile) -> Iterator[dict[str, Any]]:
+    """Every unit that is done or failed, with its turns, calls and verdicts."""
+    units = "id, status, facets, error, stop_reason, started_at, finished_at"
+    for unit in _dicts(file, f"SELECT {units} FROM units WHERE status != 'planned' ORDER BY position"):
+        file.check_unit(unit["id"])
+        unit_id = (unit["id"],)
+        turns = _dicts(file, f"SELECT {TURN} FROM transcript WHERE unit = ? ORDER BY seq", unit_id)
+        calls = _dicts(file, f"SELECT {CALL} FROM calls WHERE unit = ? ORDER BY seq, nth", unit_id)
+        for turn in turns:
+            turn["parsed"] = json.loads(turn["parsed"]) if turn["parsed"] else None
+            turn["calls"] = [call for call in calls if call["seq"] == turn["seq"]]
+        for call in calls:
+            del call["seq"]
+        verdicts = _dicts(file, f"SELECT {VERDICT} FROM verdicts WHERE unit = ? ORDER BY nth", unit_id)
+        yield {**unit, "facets": json.loads(unit["facets"]), "turns": turns, "verdicts": verdicts}
+
+
+def _dicts(file: RunFile, sql: str, values: tuple[Any, ...] = ()) -> list[dict[str, Any]]:
+    columns, rows = file.rows(sql, values)
+    return [dict(zip(columns, row, strict=True)) for row in rows]
