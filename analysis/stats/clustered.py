@@ -140,6 +140,7 @@ def _skewed(values: Floats) -> bool:
 
 
 def varies(values: Floats, least: int) -> bool:
+    """Whether there are as many values as `least`, and they are not all the same."""
     return len(values) >= least and bool(np.ptp(values) > 1e-9)
 
 

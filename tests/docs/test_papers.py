@@ -41,6 +41,13 @@ def test_every_file_table_and_command_that_a_point_names_exists(name: str, root:
     assert [found for place in places if (found := problem(place, root))] == []
 
 
+def test_every_place_on_the_page_of_the_architecture_exists(root: Path) -> None:
+    page = (root / "docs" / "architecture.md").read_text("utf-8")
+    places = re.findall(r"`((?:agents|scenarios|judging|analysis|training|parley)/[\w/]+\.py(?::\w+)?)`", page)
+    assert len(places) > 20
+    assert [wrong for place in places if (wrong := problem(place, root))] == []
+
+
 def test_a_place_that_does_not_exist_is_found(root: Path) -> None:
     for place in (
         "judging/gone.py",
