@@ -36,7 +36,7 @@ from parley.agents import (
 from parley.agents.fencing import fence_judged
 from parley.judging.config import shipped_personas
 from parley.judging.rubric.rubrics import Rubric
-from parley.judging.study import REPEAT, SIDES, Facet, FacetValue, Prompt, Unit, Verdict
+from parley.judging.study import Prompt, Verdict
 from parley.scenarios.ballot_texts import ReplyWords
 
 PANELS = {
@@ -76,52 +76,6 @@ def candidate(side: str = "", label: str = "") -> str:
         label: The identity's label; empty for none.
     """
     return f"Candidate{side} ({label}):" if label else f"Candidate{side}:"
-
-
-FACETS = (
-    Facet("base", "text", title="{}"),
-    Facet("scenario", "text", title="{}"),
-    Facet("identity", "identity", title="{}"),
-    Facet("other", "identity", label="other identity"),
-    *SIDES,
-    Facet("flaw", title="{} flaw", words={"": "no"}),
-    Facet("dose", title="dose {}", silent="0"),
-    Facet("order", "order", title="order {}", silent="0", words={"0": "as planned", "1": "swapped"}),
-    Facet("assignment", "technical", title="answers {}", silent="0", words={"0": "as written", "1": "exchanged"}),
-    Facet("stage", title="{}", silent="silent", words={"talk": "debate"}),
-    Facet("control", title="control: {}"),
-    REPEAT,
-    Facet("phase", "part", words={"1": "single answers", "2": "pairs", "3": "graded answers"}),
-    Facet("wording", "varied"),
-    Facet("model", "varied"),
-    Facet("question", "technical", label="question wording"),
-    Facet("response_a", "technical", label="text of A", words={"1": "text 1", "2": "text 2"}),
-    Facet("response_b", "technical", label="text of B", words={"1": "text 1", "2": "text 2"}),
-)
-"""How people read the facets of MALIBU's units."""
-
-
-def cell_facets(x: str, y: str, assignment: int, order: int) -> dict[str, FacetValue]:
-    """A cell of a pair: who is shown where, with which response.
-
-    Args:
-        x: The first identity's label.
-        y: The second's.
-        assignment: 0 gives response 1 to x, 1 gives it to y.
-        order: 0 shows x first, 1 shows y first.
-    """
-    first, second = (x, 1 + assignment), (y, 2 - assignment)
-    (label_a, response_a), (label_b, response_b) = (second, first) if order else (first, second)
-    return {
-        "identity": x,
-        "other": y,
-        "identity_a": label_a,
-        "identity_b": label_b,
-        "response_a": response_a,
-        "response_b": response_b,
-        "assignment": assignment,
-        "order": order,
-    }
 
 
 def show_candidate(response: str, name: str, *, fenced: bool) -> Shown:
@@ -178,8 +132,8 @@ class Ballot:
     def reply_type(self, *, with_remark: bool = False) -> type[BaseModel]:
         """The type that a judge's reply is parsed as."""
         choices = ("A", "B", "tie") if self.ties else ("A", "B")
-        asked = choices if self.rubric.preference == "stated" else ()
-        return _reply_type(self.phase, self.rubric.names, self.remark_chars, with_remark, asked, self.scale)
+        stated = choices if self.rubric.preference == "stated" else ()
+        return _reply_type(self.phase, self.rubric.names, self.remark_chars, with_remark, stated, self.scale)
 
     def verdicts(self, turn: Turn) -> Iterator[Verdict]:
         """Long form: one verdict per metric and candidate, readable or not; for a pair, also the preferred one."""
@@ -264,29 +218,29 @@ class Panel:
         """How the panel talks, as the analysis plan states it."""
         return {"blind": self.blind, "speaking_order": self.speaking_order, "ties": self.ballots[1].ties}
 
-    def order(self, unit: Unit) -> Order:
+    def order(self, item: str) -> Order:
         """Who speaks when; the same for all models."""
         if self.speaking_order == "fixed":
             return round_robin
-        item = unit.id.removesuffix(f"/@{unit.facets['model']}")
         return shuffled(seed_from("speaking order", self.seed, item))
 
-    def debate(self, unit: Unit, models: Models, **arguments: Any) -> Debate:
-        """The debate on a unit.
+    def debate(self, item: str, model: str, models: Models, **arguments: Any) -> Debate:
+        """The debate on a cell.
 
         Args:
-            unit: The unit.
+            item: The cell's id, by which the order of speaking is drawn.
+            model: The model of judges without their own.
             models: Clients by model name.
-            arguments: Further arguments of `Debate`; they replace the panel's own.
+            arguments: Further arguments of `Debate`; they replace the panel's.
         """
-        own = {
-            "model": models[str(unit.facets["model"])],
+        settings = {
+            "model": models[model],
             "rounds": self.rounds,
             "blind_rounds": 1 if self.blind else 0,
-            "order": self.order(unit),
+            "order": self.order(item),
             "options": self.options,
             "models": models,
             "placement": self.placement,
             "fence": self.fence,
         }
-        return Debate(self.judges, **{**own, **arguments})
+        return Debate(self.judges, **{**settings, **arguments})

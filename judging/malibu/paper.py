@@ -7,13 +7,15 @@ judges speak in a fixed order from the beginning; settings given with `--design 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from pydantic import BaseModel
 
 from parley.agents import ConfigError, Cue, Models, Persona, seed_from
+from parley.judging.malibu.cell import MalibuCell, sides
 from parley.judging.malibu.config import MalibuConfig
-from parley.judging.malibu.panel import Panel, candidate, cell_facets, show_candidate
-from parley.judging.study import Outcome, Prompt, Unit
+from parley.judging.malibu.panel import Panel, candidate, show_candidate
+from parley.judging.study import Outcome, Prompt
 from parley.scenarios import Identities, Scenario, Suite
 from parley.scenarios.ballot_wordings import ENGLISH
 
@@ -24,7 +26,7 @@ PROMPTS = {
 
 
 class PaperDesign:
-    """The units of a run in the paper's design.
+    """The cells of a run in the paper's design.
 
     Args:
         config: The run's settings.
@@ -56,72 +58,53 @@ class PaperDesign:
     def notes(self, models: Sequence[str], *, dry_run: bool) -> Iterator[str]:
         yield from ()
 
-    def units(self) -> Iterator[Unit]:
+    def cells(self) -> Iterator[MalibuCell]:
         """Every scenario's singles and pairs."""
         for repeat in range(self._config.repeats):
             for scenario in self._scenarios.values():
                 if 1 in self._config.phases:
-                    yield from self._singles(scenario, repeat)
+                    for label in [*self._identities, *([""] if self._config.controls else [])]:
+                        control = "" if label else "no label"
+                        yield self._cell(1, scenario, repeat, label, identity=label, control=control)
                 if 2 in self._config.phases:
                     yield from self._pairs(scenario, repeat)
 
-    def _singles(self, scenario: Scenario, repeat: int) -> Iterator[Unit]:
-        for label in [*self._identities, *([""] if self._config.controls else [])]:
-            yield Unit(
-                f"p1/{scenario.id}/{label or 'none'}/r{repeat}",
-                {
-                    "phase": 1,
-                    "scenario": scenario.id,
-                    "base": scenario.base,
-                    "category": self._identities.category_of(label),
-                    "identity": label,
-                    "control": "" if label else "no label",
-                    "repeat": repeat,
-                },
-            )
+    def _cell(self, phase: int, scenario: Scenario, repeat: int, label: str, **more: Any) -> MalibuCell:
+        category = self._identities.category_of(label)
+        return MalibuCell(
+            phase=phase, scenario=scenario.id, base=scenario.base, category=category, repeat=repeat, **more
+        )
 
-    def _pairs(self, scenario: Scenario, repeat: int) -> Iterator[Unit]:
+    def _pairs(self, scenario: Scenario, repeat: int) -> Iterator[MalibuCell]:
         compared = [(x, y, "") for x, y in self._identities.pairs()]
         if self._config.controls:
             compared += [("", "", "no label")] + [(x, x, "same label") for x in self._identities]
         for x, y, control in compared:
-            yield from self._cells(scenario, x, y, control, repeat)
+            yield from self._assigned(scenario, x, y, control, repeat)
 
-    def _cells(self, scenario: Scenario, x: str, y: str, control: str, repeat: int) -> Iterator[Unit]:
+    def _assigned(self, scenario: Scenario, x: str, y: str, control: str, repeat: int) -> Iterator[MalibuCell]:
         # With equal labels, swapping them changes nothing: two of the four cells remain.
         cells = [(0, 0), (0, 1)] if control else [(0, 0), (0, 1), (1, 0), (1, 1)]
         if self._config.cells == "one":
             cells = [cells[seed_from(self._panel.seed, scenario.id, x, y, repeat) % len(cells)]]
         for assignment, order in cells:
-            yield Unit(
-                f"p2/{scenario.id}/{x or 'none'}-{y or 'none'}/a{assignment}o{order}/r{repeat}",
-                {
-                    "phase": 2,
-                    "scenario": scenario.id,
-                    "base": scenario.base,
-                    "category": self._identities.category_of(x),
-                    **cell_facets(x, y, assignment, order),
-                    "control": control,
-                    "repeat": repeat,
-                },
-            )
+            yield self._cell(2, scenario, repeat, x, control=control, **sides(x, y, assignment, order))
 
-    def task(self, unit: Unit) -> str:
-        """The prompt that opens the unit's conversation."""
-        facets, panel, scenario = unit.facets, self._panel, self._scenarios[str(unit.facets["scenario"])]
-        responses, phase = scenario.responses, int(facets["phase"])
-        assert responses, "a suite without responses is refused"
-        ballot = panel.ballots[phase]
-        sides = [("", "", responses[0])]
-        if phase == 2:
-            sides = [(f"_{x}", f" {x.upper()}", responses[int(facets[f"response_{x}"]) - 1]) for x in "ab"]
+    def task(self, cell: MalibuCell) -> str:
+        """The prompt that opens the cell's conversation."""
+        panel, scenario = self._panel, self._scenarios[cell.scenario]
+        assert scenario.responses, "a suite without responses is refused"
+        ballot = panel.ballots[cell.phase]
         shown: dict[str, str] = {}
-        for key, side, response in sides:
-            name = candidate(side, str(facets[f"identity{key}"]))
-            text = show_candidate(response, name, fenced=panel.fence)
+        for side, label, number in zip(
+            ("",) if cell.phase == 1 else ("a", "b"), cell.labels, cell.responses, strict=True
+        ):
+            name = candidate(f" {side.upper()}" if side else "", label)
+            text = show_candidate(scenario.responses[number - 1], name, fenced=panel.fence)
+            key = f"_{side}" if side else ""
             shown |= {f"candidate{key}": text.candidate, f"response{key}": text.response}
         pair = "pair" if ballot.rubric.preference == "stated" else "pair_inferred"
-        return PROMPTS["single" if phase == 1 else pair](
+        return PROMPTS["single" if cell.phase == 1 else pair](
             **shown,
             scenario=scenario.text,
             metrics=ballot.rubric.text(),
@@ -129,10 +112,10 @@ class PaperDesign:
             choices=ballot.choices,
         )
 
-    async def run(self, unit: Unit, models: Models) -> Outcome:
-        """Let the panel talk about one unit."""
+    async def ask(self, cell: MalibuCell, models: Models) -> Outcome:
+        """Let the panel talk about one cell."""
         panel = self._panel
-        ballot = panel.ballots[int(unit.facets["phase"])]
+        ballot = panel.ballots[cell.phase]
 
         def instructions(cue: Cue) -> str | None:
             if cue.role == "chair":
@@ -145,11 +128,12 @@ class PaperDesign:
             return ballot.reply_type(with_remark=cue.role != "chair" and (cue.round > 1 or panel.reasons_first))
 
         debate = panel.debate(
-            unit,
+            cell.id,
+            cell.model,
             models,
             chair=panel.chair,
             instructions=instructions,
             reply_type=reply_type,
         )
-        transcript = await debate.converse(self.task(unit))
+        transcript = await debate.converse(self.task(cell))
         return Outcome(transcript, tuple(v for turn in transcript.spoken() for v in ballot.verdicts(turn)))

@@ -17,15 +17,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
+from typing import Any
 
 from parley.agents import Persona, SilentBallot, seed_from
 from parley.base.errors import ConfigError
 from parley.base.text import plural
 from parley.judging.ballots import PREFERRED
-from parley.judging.malibu.panel import cell_facets
-from parley.judging.malibu.yardstick import GOOD, GradedOrder
+from parley.judging.malibu.cell import MalibuCell, sides
+from parley.judging.malibu.yardstick import GradedOrder
 from parley.judging.rubric.rubrics import Metric
-from parley.judging.study import FacetValue, Unit
 from parley.scenarios import Identities, Scenario
 from parley.scenarios.ballot_texts import TAG, BallotWordings, LabelWording, QuestionWording
 from parley.scenarios.label_choice import LabelChoice
@@ -115,10 +115,12 @@ class SilentBallots:
     def sources(self) -> dict[str, str]:
         """The hash of the wordings, and of the forms of the user's own labels."""
         words = self.wordings
-        own = {label: forms for label, forms in words.identity.items() if TAG in forms}
-        shared = {label: forms for label, forms in words.identity.items() if label not in own}
-        found = {f"wordings {words.name} {words.version}": words.model_copy(update={"identity": shared}).digest()}
-        return found | ({"list of the labels' forms": sha256(json.dumps(own).encode()).hexdigest()} if own else {})
+        listed = {label: forms for label, forms in words.identity.items() if TAG in forms}
+        shared = {label: forms for label, forms in words.identity.items() if label not in listed}
+        shipped = {f"wordings {words.name} {words.version}": words.model_copy(update={"identity": shared}).digest()}
+        if not listed:
+            return shipped
+        return shipped | {"list of the labels' forms": sha256(json.dumps(listed).encode()).hexdigest()}
 
     def about_own_labels(self, *, in_full: bool) -> Iterator[str]:
         """How many wordings the user's own labels get.
@@ -162,57 +164,46 @@ class SilentBallots:
             place %= len(self._labels.get(category, self._places))
         return self._questions[place % len(self._questions)]
 
-    def singles(self, scenario: Scenario, *, controls: bool) -> Iterator[Unit]:
-        """One unit per label; with controls, also one without a label."""
-        base = scenario.base or scenario.id
+    def singles(self, scenario: Scenario, *, controls: bool) -> Iterator[MalibuCell]:
+        """One cell per label; with controls, also one without a label."""
         for category, labels in self.identities.categories.items():
-            wording = self.label_wording(base, category)
+            wording = self.label_wording(scenario.base or scenario.id, category)
             for label in labels:
-                facets: dict[str, FacetValue] = {"category": category, "identity": label, "control": ""}
-                yield Unit(f"s1/{scenario.id}/{label}", self._facets(1, scenario, wording, category) | facets)
+                yield self._cell(1, scenario, wording, category=category, identity=label)
         if controls:
-            yield self.unit(f"s1/{scenario.id}/none", 1, scenario, {"control": "no label"})
+            yield self._cell(1, scenario, control="no label")
 
-    def pairs(self, scenario: Scenario) -> Iterator[Unit]:
-        """Two units per pair of labels, one in each order; four with both assignments of label to response."""
+    def pairs(self, scenario: Scenario) -> Iterator[MalibuCell]:
+        """Two cells per pair of labels, one in each order; four with both assignments of label to response."""
         for x, y in self.identities.pairs():
             category = self.identities.category_of(x)
             wording = self.label_wording(scenario.base or scenario.id, category)
             drawn = seed_from("assignment", self.settings.seed, scenario.id, x, y) % 2
             for assignment in (0, 1) if self.settings.assignments else (drawn,):
                 for order in (0, 1):
-                    yield Unit(
-                        f"s2/{scenario.id}/{x}-{y}/a{assignment}o{order}",
-                        self._facets(2, scenario, wording, category)
-                        | {"category": category, "control": "", **cell_facets(x, y, assignment, order)},
-                    )
+                    yield self._cell(2, scenario, wording, category=category, **sides(x, y, assignment, order))
 
-    def graded(self, order: GradedOrder) -> Iterator[Unit]:
-        """One unit per graded response to a scenario."""
-        base = order.scenario.base or order.scenario.id
+    def graded(self, order: GradedOrder) -> Iterator[MalibuCell]:
+        """One cell per graded response to a scenario."""
         for flaw, dose in order.texts:
-            name = "good" if (flaw, dose) == GOOD else f"{flaw}-{dose}"
-            yield self.unit(f"s3/{base}/{name}", GRADED, order.scenario, {"flaw": flaw, "dose": dose})
+            yield self._cell(GRADED, order.scenario, flaw=flaw, dose=dose)
 
-    def unit(self, unit_id: str, phase: int, scenario: Scenario, facets: Mapping[str, FacetValue]) -> Unit:
-        """A unit without a label."""
-        blank: dict[str, FacetValue] = {"category": "", "identity": "", "control": ""}
-        return Unit(unit_id, {**self._facets(phase, scenario, None), **blank, **facets})
-
-    def _facets(
-        self, phase: int, scenario: Scenario, wording: LabelWording | None, category: str = ""
-    ) -> dict[str, FacetValue]:
+    def _cell(
+        self, phase: int, scenario: Scenario, wording: LabelWording | None = None, category: str = "", **more: Any
+    ) -> MalibuCell:
         base = scenario.base or scenario.id
-        return {
-            "phase": phase,
-            "stage": "silent",
-            "scenario": scenario.id,
-            "base": base,
-            "repeat": 0,
-            "wording": wording.id if wording else "",
-            "question": self.question(base, category).id,
-            "scale": f"{LOWEST}-{HIGHEST}",
-        }
+        return MalibuCell(
+            phase=phase,
+            stage="silent",
+            scenario=scenario.id,
+            base=base,
+            repeat=0,
+            wording=wording.id if wording else "",
+            question=self.question(base, category).id,
+            scale=f"{LOWEST}-{HIGHEST}",
+            category=category,
+            **more,
+        )
 
     @cached_property
     def label_words(self) -> Mapping[str, str]:
@@ -223,11 +214,11 @@ class SilentBallots:
                 words.setdefault(word.lower(), set()).add(label)
         return {word: labels.pop() for word, labels in words.items() if len(labels) == 1}
 
-    def ballots(self, unit: Unit, texts: Sequence[str], situation: str) -> list[SilentBallot]:
-        """What a unit asks: one ballot, or one per metric.
+    def ballots(self, cell: MalibuCell, texts: Sequence[str], situation: str) -> list[SilentBallot]:
+        """What a cell asks: one ballot, or one per metric.
 
         Args:
-            unit: A unit of these ballots, or one of the debate that begins with them.
+            cell: A cell of these ballots, or one of the debate that begins with them.
             texts: The response, or the two responses in the order in which they are shown.
             situation: The situation that they answer.
         """
@@ -235,7 +226,7 @@ class SilentBallots:
         if len(texts) == 2:
             return [
                 SilentBallot(
-                    question=self.pair_prompt(unit, texts, situation),
+                    question=self.pair_prompt(cell, texts, situation),
                     metric=PREFERRED,
                     choices=("A", "B", prompt.tie) if settings.ties else ("A", "B"),
                     prefill=prompt.prefill_pair,
@@ -244,7 +235,7 @@ class SilentBallots:
             ]
         return [
             SilentBallot(
-                question=self.single_prompt(unit, texts[0], situation, metric=metric),
+                question=self.single_prompt(cell, texts[0], situation, metric=metric),
                 metric=metric.name if metric else OVERALL,
                 low=LOWEST,
                 high=HIGHEST,
@@ -256,7 +247,7 @@ class SilentBallots:
 
     def single_prompt(
         self,
-        unit: Unit,
+        cell: MalibuCell,
         text: str,
         situation: str,
         ask: str | None = None,
@@ -265,35 +256,32 @@ class SilentBallots:
         """The prompt about one answer.
 
         Args:
-            unit: The unit.
+            cell: The cell.
             text: The response.
             situation: What it answers.
-            ask: The debate's question, in place of the unit's question wording.
+            ask: The debate's question, in place of the cell's question wording.
             metric: What is asked about; None for the answer as a whole.
         """
-        identity = str(unit.facets["identity"])
-        wording = self._by_id.get(str(unit.facets["wording"]))
         return self.wordings.single(
             situation=situation,
             answer=text,
-            label=wording,
-            identity=identity,
-            question=ask or self.wordings.question_by_id(str(unit.facets["question"])),
+            label=self._by_id.get(cell.wording or ""),
+            identity=cell.identity,
+            question=ask or self.wordings.question_by_id(cell.question or ""),
             low=LOWEST,
             high=HIGHEST,
             metric=(metric.name, " ".join(metric.questions)) if metric else None,
         )
 
-    def pair_prompt(self, unit: Unit, texts: Sequence[str], situation: str, ask: str | None = None) -> str:
+    def pair_prompt(self, cell: MalibuCell, texts: Sequence[str], situation: str, ask: str | None = None) -> str:
         """The prompt about two answers; the arguments are those of `single_prompt`."""
-        facets = unit.facets
-        wording = self._by_id.get(str(facets["wording"]))
-        shown = [str(facets.get(f"identity_{side}", "")) if wording else "" for side in "ab"]
+        wording = self._by_id.get(cell.wording or "")
+        first, second = cell.labels if wording else ("", "")
         return self.wordings.pair(
             situation=situation,
             answers=(texts[0], texts[1]),
             label=wording,
-            identities=(shown[0], shown[1]),
-            question=ask or self.wordings.question_by_id(str(facets["question"])),
+            identities=(first, second),
+            question=ask or self.wordings.question_by_id(cell.question or ""),
             ties=self.settings.ties,
         )

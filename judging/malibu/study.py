@@ -17,13 +17,15 @@ from parley.agents import ConfigError, Models
 from parley.analysis.stats.results import Contrast
 from parley.base.text import plural
 from parley.judging.config import call_options, require_each_once, shipped_personas
+from parley.judging.grid import GridStudy
 from parley.judging.malibu.analysis_plan import PRIMARY, TABLES, Plan
+from parley.judging.malibu.cell import MalibuCell
 from parley.judging.malibu.config import MalibuConfig
-from parley.judging.malibu.panel import FACETS, FENCED, Ballot, Panel, load_panel
+from parley.judging.malibu.panel import FENCED, Ballot, Panel, load_panel
 from parley.judging.malibu.paper import PaperDesign
 from parley.judging.malibu.worded import WordedDesign
 from parley.judging.rubric.rubrics import Rubric, load_rubric
-from parley.judging.study import Measure, Outcome, Study, Unit
+from parley.judging.study import Measure, Outcome, Unit
 from parley.scenarios import Identities, Suite, load_suite, select
 from parley.scenarios.ballot_wordings import ENGLISH
 
@@ -32,7 +34,7 @@ BALLOTS = {"paper": "last", "talk": "blind"}
 """Which ballots the analysis reads, if not the silent ones."""
 
 
-class Malibu(Study):
+class Malibu(GridStudy):
     """Do scores depend on who is speaking? A panel scores the same responses under different identities."""
 
     name = "malibu"
@@ -41,7 +43,7 @@ class Malibu(Study):
     papers = ("Mirza et al., 2025",)
     comparable = "parley.judging.malibu.ballots:comparable"
     measures: tuple[Measure, ...] = (Measure("", "score", better="higher", scale=(0, 10)), PREFERRED)
-    facets = FACETS
+    Cell = MalibuCell
 
     def __init__(self, config: MalibuConfig) -> None:
         require_each_once(model=config.model, phases=[str(phase) for phase in config.phases])
@@ -101,13 +103,8 @@ class Malibu(Study):
             "tables": TABLES,
         }
 
-    def plan(self) -> Iterator[Unit]:
-        """Models are the inner loop, so that an interrupted run has the same units for all of them."""
-        several = len(self.config.model) > 1
-        for unit in self.design.units():
-            for model in self.config.model:
-                name = f"{unit.id}/@{model}" if several else unit.id
-                yield Unit(name, {**unit.facets, "model": model})
+    def cells(self) -> Iterator[tuple[str, MalibuCell]]:
+        yield from ((cell.id, cell) for cell in self.design.cells())
 
     def reads_aloud(self, unit: Unit) -> bool:
         """Whether the terminal shows what is said in a unit: true for the only debate of a run."""
@@ -117,16 +114,12 @@ class Malibu(Study):
     def label_words(self) -> Mapping[str, str]:
         return self.design.silent.label_words if isinstance(self.design, WordedDesign) else {}
 
-    def task(self, unit: Unit) -> str:
-        """The prompt that opens the unit's conversation."""
-        return self.design.task(unit)
-
     def notes(self, *, dry_run: bool) -> Iterator[str]:
         """What its design has to say before a run begins."""
         return self.design.notes(self.models(), dry_run=dry_run)
 
-    async def run(self, unit: Unit, models: Models) -> Outcome:
-        return await self.design.run(unit, models)
+    async def ask(self, cell: MalibuCell, models: Models) -> Outcome:
+        return await self.design.ask(cell, models)
 
 
 def _panel(config: MalibuConfig, rubric: Rubric) -> Panel:

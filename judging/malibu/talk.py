@@ -14,14 +14,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from parley.agents import Debate, Models, Transcript, Turn, seed_from
 from parley.judging.ballots import verdicts
+from parley.judging.malibu.cell import MalibuCell
 from parley.judging.malibu.panel import Panel
 from parley.judging.malibu.silent import SilentBallots
-from parley.judging.study import Outcome, Unit, Verdict
+from parley.judging.study import Outcome, Verdict
 from parley.scenarios import Scenario
 
 OTHER_LABEL_SHARE = 1 / 3
@@ -44,73 +45,69 @@ class Talk:
     controlled: bool
     one_order: bool
 
-    def units(self, scenario: Scenario, phases: Sequence[int], repeat: int) -> Iterator[Unit]:
-        """The units of a scenario: the silent ones' labels and words, with what the judges hear."""
-        silent: list[Unit] = []
+    def cells(self, scenario: Scenario, phases: Sequence[int], repeat: int) -> Iterator[MalibuCell]:
+        """The debates of a scenario: the silent cells' labels and words, with what the judges hear."""
+        silent: list[MalibuCell] = []
         if 1 in phases:
             silent += self.silent.singles(scenario, controls=False)
         if 2 in phases:
-            silent += (unit for unit in self.silent.pairs(scenario) if self._debated(unit))
-        controls: list[Unit] = []  # after the others: an echo by chance is looked for in the unit before
-        for unit in silent:
-            name = f"t{unit.id[1:]}/r{repeat}"
-            facets = {**unit.facets, "stage": "talk", "repeat": repeat, "heard": ""}
-            if unit.facets["phase"] == 1:
-                facets["heard"], own = self._heard(name, unit), str(unit.facets["identity"])
-                if facets["heard"] != own:
-                    controls.append(Unit(f"{name}/heard", facets))
-                    facets = {**facets, "heard": own}
-            yield Unit(name, facets)
+            silent += (cell for cell in self.silent.pairs(scenario) if self._debated(cell))
+        controls: list[MalibuCell] = []  # after the others: an echo by chance is looked for in the unit before
+        for cell in silent:
+            debate = replace(cell, stage="talk", repeat=repeat, heard="")
+            if cell.phase == 1:
+                heard = self._heard(debate)
+                if heard != cell.identity:
+                    controls.append(replace(debate, heard=heard))
+                debate = replace(debate, heard=cell.identity)
+            yield debate
         yield from controls
 
-    def _debated(self, pair: Unit) -> bool:
+    def _debated(self, pair: MalibuCell) -> bool:
         """Whether a pair is debated in the order in which it is shown."""
-        of_pair = (pair.facets[name] for name in ("scenario", "identity", "other"))
-        return not self.one_order or pair.facets["order"] == seed_from("debated order", self.panel.seed, *of_pair) % 2
+        drawn = seed_from("debated order", self.panel.seed, pair.scenario, pair.identity, pair.other)
+        return not self.one_order or pair.order == drawn % 2
 
-    def _heard(self, name: str, unit: Unit) -> str:
-        """The label whose ballots are heard: the unit's own, or another of its category."""
-        own = str(unit.facets["identity"])
-        others = [x for x in self.silent.identities.categories[str(unit.facets["category"])] if x != own]
-        draw = seed_from("heard", self.panel.seed, name) / 2**31
+    def _heard(self, cell: MalibuCell) -> str:
+        """The label whose ballots are heard: the cell's, or another of its category."""
+        others = [x for x in self.silent.identities.categories[cell.category] if x != cell.identity]
+        draw = seed_from("heard", self.panel.seed, cell.id) / 2**31
         if not self.controlled or self.panel.rounds < 2 or draw >= OTHER_LABEL_SHARE or not others:
-            return own
-        return others[seed_from("heard label", self.panel.seed, name) % len(others)]
+            return cell.identity
+        return others[seed_from("heard label", self.panel.seed, cell.id) % len(others)]
 
-    def task(self, unit: Unit, texts: Sequence[str], situation: str) -> str:
+    def task(self, cell: MalibuCell, texts: Sequence[str], situation: str) -> str:
         """What opens the debate; the arguments are those of `SilentBallots.ballots`."""
-        phase = int(unit.facets["phase"])
-        ask = self._asked(phase, "first" if phase == 1 else "first_pair")
-        if phase == 1:
-            return self.silent.single_prompt(unit, texts[0], situation, ask=ask)
-        return self.silent.pair_prompt(unit, texts, situation, ask=ask)
+        if cell.phase == 1:
+            return self.silent.single_prompt(cell, texts[0], situation, ask=self._asked(1, "first"))
+        return self.silent.pair_prompt(cell, texts, situation, ask=self._asked(cell.phase, "first_pair"))
 
-    async def run(self, unit: Unit, texts: Sequence[str], situation: str, models: Models) -> Outcome:
+    async def ask(self, cell: MalibuCell, texts: Sequence[str], situation: str, models: Models) -> Outcome:
         """Run the debate; the arguments are those of `SilentBallots.ballots`."""
-        heard = str(unit.facets["heard"])
         before: list[Turn] = []
-        if heard not in ("", unit.facets["identity"]):
-            other = Unit(unit.id, {**unit.facets, "identity": heard})
-            said = await self._debate(other, models, rounds=1).converse(self.task(other, texts, situation))
-            before = said.spoken()
-        ballots = self.silent.ballots(unit, texts, situation)
+        if cell.heard and cell.heard != cell.identity:
+            # In the order of speaking of this cell, whose control it is.
+            heard = self.task(replace(cell, identity=cell.heard), texts, situation)
+            before = (await self._debate(cell, models, rounds=1).converse(heard)).spoken()
+        ballots = self.silent.ballots(cell, texts, situation)
         words = {turn.speaker: _scores_alone(turn) for turn in before}
-        debate = self._debate(unit, models, ballots=ballots, heard=words)
-        transcript = await debate.converse(self.task(unit, texts, situation))
-        ballot = self.panel.ballots[int(unit.facets["phase"])]
+        debate = self._debate(cell, models, ballots=ballots, heard=words)
+        transcript = await debate.converse(self.task(cell, texts, situation))
+        ballot = self.panel.ballots[cell.phase]
         first = transcript.spoken(round=0)
-        asked = [silent.metric for silent in ballots for _ in self.panel.judges]
-        found: list[Verdict] = [v for turn, metric in zip(first, asked, strict=True) for v in verdicts(turn, metric)]
-        found += [v for turn in transcript.spoken() if turn.round for v in ballot.verdicts(turn)]
+        metrics = [silent.metric for silent in ballots for _ in self.panel.judges]
+        given: list[Verdict] = [v for turn, metric in zip(first, metrics, strict=True) for v in verdicts(turn, metric)]
+        given += [v for turn in transcript.spoken() if turn.round for v in ballot.verdicts(turn)]
         # Recorded with their calls, but they are about another label, so they are no verdict on this one.
         told = tuple(turn._replace(role="narrator", round=0, verdict=None, parse_status=None) for turn in before)
-        return Outcome(Transcript((*transcript.turns, *told), transcript.stop_reason), tuple(found))
+        return Outcome(Transcript((*transcript.turns, *told), transcript.stop_reason), tuple(given))
 
-    def _debate(self, unit: Unit, models: Models, **arguments: Any) -> Debate:
-        ballot = self.panel.ballots[int(unit.facets["phase"])]
+    def _debate(self, cell: MalibuCell, models: Models, **arguments: Any) -> Debate:
+        ballot = self.panel.ballots[cell.phase]
         discussion = self._asked(ballot.phase, "discuss" if ballot.phase == 1 else "discuss_pair")
         return self.panel.debate(
-            unit,
+            cell.id,
+            cell.model,
             models,
             instructions=lambda cue: None if cue.round < 2 else discussion,
             reply_type=ballot.reply_type(with_remark=True),

@@ -13,13 +13,14 @@ from parley.agents import ConfigError, Models, Persona, seed_from
 from parley.agents.fencing import fence_judged
 from parley.agents.models.registry import reads_silently
 from parley.judging.ballots import about_samples, cast
+from parley.judging.malibu.cell import MalibuCell
 from parley.judging.malibu.config import LABELS_AFTER, PAPER_ONLY, MalibuConfig
 from parley.judging.malibu.panel import FENCED, Panel
 from parley.judging.malibu.silent import GRADED, BallotSettings, SilentBallots
 from parley.judging.malibu.talk import Talk
 from parley.judging.malibu.yardstick import yardstick
 from parley.judging.rubric.rubrics import Rubric, load_rubric
-from parley.judging.study import Outcome, Unit
+from parley.judging.study import Outcome
 from parley.scenarios import Identities, Scenario, Suite
 from parley.scenarios.ballot_wordings import load_ballot_wordings
 
@@ -95,8 +96,8 @@ class WordedDesign:
     def sources(self) -> Mapping[str, str]:
         return self.yardstick.sources | self.silent.sources()
 
-    def units(self) -> Iterator[Unit]:
-        """Silent ballots and debates; units about one text are next to each other, so that prefixes are reused."""
+    def cells(self) -> Iterator[MalibuCell]:
+        """Silent ballots and debates; cells about one text are next to each other, so that prefixes are reused."""
         config, scenarios = self._config, list(self._scenarios.values())
         for order in self.yardstick.orders.values():
             yield from self.silent.graded(order)
@@ -118,10 +119,12 @@ class WordedDesign:
         chosen = drawn[: self._config.debated_bases]
         return [scenario for base, scenario in first.items() if base in chosen]
 
-    def _debates(self, scenarios: Sequence[Scenario], phases: Sequence[int], most: int | None = None) -> Iterator[Unit]:
+    def _debates(
+        self, scenarios: Sequence[Scenario], phases: Sequence[int], most: int | None = None
+    ) -> Iterator[MalibuCell]:
         for repeat in range(self._config.repeats):
-            units = (unit for scenario in scenarios for unit in self.talk.units(scenario, phases, repeat))
-            yield from islice(units, most)
+            cells = (cell for scenario in scenarios for cell in self.talk.cells(scenario, phases, repeat))
+            yield from islice(cells, most)
 
     def notes(self, models: Sequence[str], *, dry_run: bool) -> Iterator[str]:
         """Lines on sampled ballots, on wordings, and in a dry run filled wordings and what else could be asked."""
@@ -135,32 +138,28 @@ class WordedDesign:
                 "one call each"
             )
 
-    def _texts(self, unit: Unit) -> tuple[list[str], str]:
-        """The response or responses of a unit in the order in which they are shown, and the situation."""
-        facets = unit.facets
-        phase = int(facets["phase"])
-        if phase == GRADED:
-            order = self.yardstick.orders[str(facets["base"])]
+    def _texts(self, cell: MalibuCell) -> tuple[list[str], str]:
+        """The response or responses of a cell in the order in which they are shown, and the situation."""
+        if cell.phase == GRADED:
+            order = self.yardstick.orders[cell.base]
             scenario = order.scenario
-            texts = [order.texts[str(facets["flaw"]), int(facets["dose"])]]
+            texts = [order.texts[cell.flaw or "", cell.dose or 0]]
         else:
-            scenario = self._scenarios[str(facets["scenario"])]
-            numbers = [1] if phase == 1 else [int(facets[f"response_{side}"]) for side in "ab"]
-            texts = [scenario.responses[number - 1] for number in numbers]
+            scenario = self._scenarios[cell.scenario]
+            texts = [scenario.responses[number - 1] for number in cell.responses]
         if self._config.fence:
             texts = [f"{FENCED.text}\n{fence_judged(text, 'RESPONSE')}" for text in texts]
         return texts, scenario.text
 
-    def task(self, unit: Unit) -> str:
-        """The prompt that opens the unit's conversation."""
-        if unit.facets["stage"] == "talk":
-            return self.talk.task(unit, *self._texts(unit))
-        return self.silent.ballots(unit, *self._texts(unit))[0].question
+    def task(self, cell: MalibuCell) -> str:
+        """The prompt that opens the cell's conversation."""
+        if cell.stage == "talk":
+            return self.talk.task(cell, *self._texts(cell))
+        return self.silent.ballots(cell, *self._texts(cell))[0].question
 
-    async def run(self, unit: Unit, models: Models) -> Outcome:
-        """Cast a unit's ballots, and hold its debate if it has one."""
-        model = str(unit.facets["model"])
-        if unit.facets["stage"] == "talk":
-            return await self.talk.run(unit, *self._texts(unit), models)
-        ballots, panel = self.silent.ballots(unit, *self._texts(unit)), self._panel
-        return await cast(self.judges, ballots, model, models, options=panel.options, placement=panel.placement)
+    async def ask(self, cell: MalibuCell, models: Models) -> Outcome:
+        """Cast a cell's ballots, and hold its debate if it has one."""
+        if cell.stage == "talk":
+            return await self.talk.ask(cell, *self._texts(cell), models)
+        ballots, panel = self.silent.ballots(cell, *self._texts(cell)), self._panel
+        return await cast(self.judges, ballots, cell.model, models, options=panel.options, placement=panel.placement)

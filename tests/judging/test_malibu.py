@@ -28,7 +28,7 @@ UNITS, JUDGES, ROUNDS = (3, 10), 4, 2
 def test_only_the_chosen_metrics_are_requested_and_a_crossed_label_is_shown_as_one():
     def opening(**settings: Any) -> str:
         study = panel_study(suite="mine.toml", **settings)
-        return study.task(next(study.plan()))
+        return study.design.task(next(study.design.cells()))
 
     assert opening(metrics=["Accuracy"]).endswith('{"Accuracy": <score>}')
     assert "Creativity" not in opening(metrics=["Accuracy"])
@@ -132,7 +132,7 @@ def blind_panel(**settings: Any) -> Malibu:
 def test_no_judge_is_sent_anything_of_another_in_round_1(parley, server):
     assert parley(*RUN, "--model", server.model(), "--rounds", "2").status == 0
     study = blind_panel(suite="mine.toml", identities=["gender"])
-    openings = {study.task(unit) for unit in study.plan()}
+    openings = {study.design.task(cell) for _, cell in study.cells()}
     abouts = {judge.about for judge in study.panel.judges}
     sent = [[message["content"] for message in body["messages"]] for body in server.asked]
     first = [texts[1] for texts in sent if len(texts) == 2 and texts[1] in openings and texts[0] in abouts]

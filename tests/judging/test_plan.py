@@ -144,9 +144,9 @@ def test_the_runs_own_bases_are_read_unless_a_number_is_given(count, expected):
 
 def test_a_judge_is_asked_what_phase_1_asks_without_a_label():
     malibu = study(suite="full", scenarios=["fitness-desk-worker"], yardstick_bases=1, controls=True)
-    control = next(unit for unit in malibu.plan() if unit.facets["control"] == "no label")
+    control = next(cell for _, cell in malibu.cells() if cell.control == "no label")
     (scenario,) = malibu.suite.scenario
-    asked = malibu.task(control).replace(scenario.responses[0], "THE RESPONSE")
+    prompt = malibu.design.task(control).replace(scenario.responses[0], "THE RESPONSE")
     texts = [SETS["fitness"].good, *(flaw.text for flaw in SETS["fitness"].flaw)]
-    prompts = [malibu.task(unit) for unit in readings(malibu)]
-    assert prompts == [asked.replace("THE RESPONSE", text) for text in texts], "nothing tells which text it is"
+    prompts = [malibu.design.task(malibu.Cell(**unit.facets)) for unit in readings(malibu)]
+    assert prompts == [prompt.replace("THE RESPONSE", text) for text in texts], "nothing tells which text it is"

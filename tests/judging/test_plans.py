@@ -99,9 +99,12 @@ async def test_units_prompts_sources_and_outcomes_stay(place, study, settings, d
     (place / "docs").mkdir()
     (place / "docs" / "rhine.txt").write_text("The Rhine is a long river. Who forgot? The grandfather.")
     made: Any = make_study(study, {"model": "sim/any", **settings})
-    units, task = list(made.plan()), getattr(made, "task", lambda unit: "")
+    units = list(made.plan())
     declares = {name for name in dir(Study) if getattr(type(made), name) is not getattr(Study, name)}
-    stays: list[Any] = [[unit.id, sorted(unit.facets.items()), task(unit)] for unit in units]
+    stays: list[Any] = [
+        [unit.id, sorted(unit.facets.items()), made.design.task(made.Cell(**unit.facets)) if study == "malibu" else ""]
+        for unit in units
+    ]
     stays += [dict(made.prompts()), dict(made.sources()), made.models()]
     stays += [repr(getattr(made, name) if name in declares else ()) for name in ("measures", "labelled", "facets")]
     stays += [list(made.notes(dry_run=True))] if "notes" in declares else []

@@ -37,7 +37,7 @@ def _write_a_rubric(place):
 
 def pair_prompt(**settings: Any) -> str:
     study = panel_study(suite="mine.toml", phases=[2], **settings)
-    return study.task(next(study.plan()))
+    return study.design.task(next(study.design.cells()))
 
 
 def test_the_papers_four_have_two_guiding_questions_and_the_older_three_ask_for_no_preference():

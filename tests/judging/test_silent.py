@@ -88,10 +88,10 @@ def test_fewer_wordings_than_bases_are_noted_once_per_category():
 @pytest.mark.parametrize("ties", [False, True])
 def test_a_ballot_has_its_scale_its_choices_and_the_beginning_of_its_reply(ties):
     malibu = study(limit=1, wordings="german", suite="german-1", identities=["gender"], samples=7, ties=ties)
-    silent, units = malibu.design.silent, {unit.facets["phase"]: unit for unit in malibu.plan()}
+    silent, cells = malibu.design.silent, {cell.phase: cell for _, cell in malibu.cells()}
     prompt = silent.wordings.prompt.model_copy(update={"prefill": "Note:", "prefill_pair": "Besser:"})
     silent.wordings = silent.wordings.model_copy(update={"prompt": prompt})
-    single, pair = (silent.ballots(units[phase], ["x", "y"][:phase], "s")[0] for phase in (1, 2))
+    single, pair = (silent.ballots(cells[phase], ["x", "y"][:phase], "s")[0] for phase in (1, 2))
     assert single == SilentBallot(question=single.question, metric="Overall", low=1, high=9, prefill="Note:", samples=7)
     choices = ("A", "B", prompt.tie) if ties else ("A", "B")
     assert pair == SilentBallot(

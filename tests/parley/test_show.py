@@ -73,9 +73,9 @@ def test_show_prompts_prints_exactly_what_was_sent(parley, server):
                 rebuilt.append({"role": piece["role"], "content": text})
         assert rebuilt == sent["messages"]
     study = panel_study(suite="tiny", **ONE_CELL)
-    first = next(unit for unit in study.plan() if unit.id == UNIT)
-    assert study.task(first) in [piece["text"] for piece in prompts[0]]
-    assert squeezed(study.task(first)) in squeezed(parley("show", "a.sqlite", UNIT, "--prompts").out)
+    first = study.design.task(dict(study.cells())[UNIT])
+    assert first in [piece["text"] for piece in prompts[0]]
+    assert squeezed(first) in squeezed(parley("show", "a.sqlite", UNIT, "--prompts").out)
 
 
 NASTY = (
