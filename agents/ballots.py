@@ -113,7 +113,7 @@ class BallotReading(BaseModel):
     score: float | None = None
 
 
-async def cast(
+async def ask_ballot(
     ballot: SilentBallot,
     client: Client,
     prompt: Sequence[LLMMessage],

@@ -34,7 +34,7 @@ from autogen_core.models import (
 )
 from pydantic import BaseModel, TypeAdapter
 
-from parley.agents.ballots import SilentBallot, cast
+from parley.agents.ballots import SilentBallot, ask_ballot
 from parley.agents.messages import Emit, as_read, new_message_id, typed_message
 from parley.agents.models.base import Client
 from parley.agents.models.registry import as_client, client_class
@@ -220,7 +220,7 @@ class PersonaAgent(BaseChatAgent):
             token: Cancels the call.
         """
         prompt = self._prompt([UserMessage(content=ballot.question, source=NARRATOR)])
-        reply = await cast(ballot, self.client, prompt, self.options, token)
+        reply = await ask_ballot(ballot, self.client, prompt, self.options, token)
         said = TextMessage(
             id=new_message_id(), content=reply.raw, source=self._name, models_usage=reply.usage, metadata={}
         )

@@ -90,7 +90,7 @@ async def raw_ballots(case: Case) -> None:
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
         units = iter(range(case.conversations))
 
-        async def cast(about: str, question: str) -> float:
+        async def vote(about: str, question: str) -> float:
             messages = [{"role": "system", "content": about}, {"role": "user", "content": question}]
             # As ours, byte by byte, since the server looks for `"logprobs":true`.
             body = {"model": "bench", "messages": messages, "max_tokens": 1, "temperature": 0.0, "top_logprobs": 20}
@@ -103,7 +103,7 @@ async def raw_ballots(case: Case) -> None:
 
         async def work() -> None:
             for n in units:
-                await asyncio.gather(*(cast(about, QUESTION.format(n=n)) for about in ABOUT.values()))
+                await asyncio.gather(*(vote(about, QUESTION.format(n=n)) for about in ABOUT.values()))
 
         await asyncio.gather(*(work() for _ in range(CONCURRENT)))
 

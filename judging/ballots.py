@@ -20,7 +20,7 @@ def about_samples(model: str, samples: int) -> str:
     return f"{model} gives no log-probabilities: each ballot is the mean of {replies}"
 
 
-async def cast(
+async def cast_ballots(
     judges: Sequence[Persona],
     ballots: Sequence[SilentBallot],
     model: str,

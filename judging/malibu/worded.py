@@ -12,7 +12,7 @@ from itertools import islice
 from parley.agents import ConfigError, Models, Persona, seed_from
 from parley.agents.fencing import fence_judged
 from parley.agents.models.registry import reads_silently
-from parley.judging.ballots import about_samples, cast
+from parley.judging.ballots import about_samples, cast_ballots
 from parley.judging.malibu.cell import MalibuCell
 from parley.judging.malibu.config import LABELS_AFTER, PAPER_ONLY, MalibuConfig
 from parley.judging.malibu.panel import FENCED, Panel
@@ -162,4 +162,4 @@ class WordedDesign:
         if cell.stage == "talk":
             return await self.talk.ask(cell, *self._texts(cell), models)
         ballots, panel = self.silent.ballots(cell, *self._texts(cell)), self._panel
-        return await cast(self.judges, ballots, cell.model, models, options=panel.options, placement=panel.placement)
+        return await cast_ballots(self.judges, ballots, cell.model, models, options=panel.options, placement=panel.placement)

@@ -18,7 +18,7 @@ from pydantic import BaseModel, Field
 
 from parley.agents import DEFAULT_MODEL, Models, SilentBallot, Transcript, Turn
 from parley.agents.models.registry import reads_silently
-from parley.judging.ballots import about_samples, cast
+from parley.judging.ballots import about_samples, cast_ballots
 from parley.judging.config import NameList, call_options, limit_field
 from parley.judging.grid import GridStudy, compared, varies
 from parley.judging.rldf.referee import referee_persona
@@ -139,7 +139,7 @@ class RefereeCheck(GridStudy):
         if self._by_scorer:
             return await self._score(cell, models)
         options = call_options(16, None)
-        return await cast(
+        return await cast_ballots(
             [self._referee], [self._ballot(cell)], self.config.model, models, options=options, on_scale=True
         )
 

@@ -62,13 +62,13 @@ def read_once(file: RunFile) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
         file: An open run file.
     """
     facets = units(file)
-    cast = _ballots(file, facets)
-    return _verdicts(file, facets, cast), cast, _spending(file, facets)
+    ballots = _ballots(file, facets)
+    return _verdicts(file, facets, ballots), ballots, _spending(file, facets)
 
 
-def _verdicts(file: RunFile, facets: pd.DataFrame, cast: pd.DataFrame) -> pd.DataFrame:
+def _verdicts(file: RunFile, facets: pd.DataFrame, ballots: pd.DataFrame) -> pd.DataFrame:
     columns = ("judge", "role", "round", "subject", "metric", "value", "sampled", "text", "status")
-    return _with_ballots(_with_facets(facets, columns, file.verdicts()), cast)
+    return _with_ballots(_with_facets(facets, columns, file.verdicts()), ballots)
 
 
 def _with_words(file: RunFile, facets: pd.DataFrame, verdicts: pd.DataFrame) -> pd.DataFrame:

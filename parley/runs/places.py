@@ -52,10 +52,10 @@ def places(verdicts: Sequence[Given], messages: Sequence[Said]) -> Iterator[int 
         key = (verdict.judge, verdict.round, verdict.metric)
         spoken = said.get((verdict.judge, verdict.round)) or _unspoken(verdict, said, messages)
         if len(spoken) > 1:
-            cast = [message for message in spoken if _asks_for(message, verdict.metric)]
+            replies = [message for message in spoken if _asks_for(message, verdict.metric)]
             # Several ballots can make one verdict, in the same order: four wordings, or two orders of a pair.
-            first = before[key] * len(cast) // alike[key]
-            spoken = cast[first:] or (spoken if verdict.metric in FIRST else spoken[-1:])
+            first = before[key] * len(replies) // alike[key]
+            spoken = replies[first:] or (spoken if verdict.metric in FIRST else spoken[-1:])
         before[key] += 1
         yield spoken[0].seq if spoken else None
 

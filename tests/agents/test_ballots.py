@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parley.agents import ConfigError, Debate, Persona, SilentBallot
-from parley.agents.ballots import cast, read_answer, read_answers, read_token
+from parley.agents.ballots import ask_ballot, read_answer, read_answers, read_token
 from parley.agents.models.sim_judge import spread
 from parley.agents.models.wire import READ_TOKENS, read_logprobs
 from tests.servers import first_token
@@ -36,7 +36,7 @@ def token(**probabilities):
 
 async def silent(server, name="vllm/m", given=None, **options):
     client = server.client(name, retries=0)
-    return await cast(ballot(**options), client, [UserMessage(content="How good?", source="user")], given or {})
+    return await ask_ballot(ballot(**options), client, [UserMessage(content="How good?", source="user")], given or {})
 
 
 def test_answers_are_counted_whatever_is_around_them():

@@ -18,7 +18,7 @@ from autogen_core.models import UserMessage
 from pydantic import BaseModel
 
 from parley.agents import SilentBallot, scale, structured_reply
-from parley.agents.ballots import cast
+from parley.agents.ballots import ask_ballot
 from parley.agents.models.anthropic_messages import read_message
 from parley.agents.models.base import Client
 from parley.agents.models.reply import Reply
@@ -198,7 +198,7 @@ async def stored(case: Case) -> float | None:
     if case.reader == "object":
         said = await structured_reply(Says(case), ASK, Score)
         return None if said.value is None else float(said.value.score)
-    ballot = await cast(BALLOT, Says(case), ASK, {})
+    ballot = await ask_ballot(BALLOT, Says(case), ASK, {})
     return None if ballot.value is None else ballot.value.score
 
 

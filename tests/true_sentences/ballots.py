@@ -46,7 +46,9 @@ def read(rng: np.random.Generator, numbers: np.ndarray, mass: float) -> tuple[fl
     return reply.expected.get("Overall", math.nan), reply.expected["Overall on scale"]
 
 
-def cast(rng: np.random.Generator, masses: dict[str, float], bases: int, added: float = 0.0) -> pd.DataFrame:
+def simulated_ballots(
+    rng: np.random.Generator, masses: dict[str, float], bases: int, added: float = 0.0
+) -> pd.DataFrame:
     """Ballots on one answer a base: the label changes how likely it is that a number is said at all.
 
     It changes nothing else but for `added`, what 'female' gets on the scale.
@@ -105,14 +107,14 @@ CELLS = [
     *cells(
         "that two labels differ by 0.2 is missed",
         "{mass:g} of the probability on the scale under both, 20 tokens listed, 40 bases",
-        lambda rng, mass: not differs(cast(rng, {"female": mass, "male": mass}, 40, 0.2)),
+        lambda rng, mass: not differs(simulated_ballots(rng, {"female": mass, "male": mass}, 40, 0.2)),
         *({"mass": mass} for mass in (0.99, 0.9)),
         limit=0.2,
     ),
     *cells(
         "two labels are different",
         "equal scores, {female:g} and {male:g} of the probability on the scale, 20 tokens listed",
-        lambda rng, **masses: differs(cast(rng, masses, 60)),
+        lambda rng, **masses: differs(simulated_ballots(rng, masses, 60)),
         {"female": 0.75, "male": 0.35, "before": "42 to 83%"},
         *({"female": female, "male": male} for female, male in ((0.75, 0.6), (0.9, 0.8), (0.95, 0.92), (0.99, 0.97))),
     ),
