@@ -162,4 +162,6 @@ class WordedDesign:
         if cell.stage == "talk":
             return await self.talk.ask(cell, *self._texts(cell), models)
         ballots, panel = self.silent.ballots(cell, *self._texts(cell)), self._panel
-        return await cast_ballots(self.judges, ballots, cell.model, models, options=panel.options, placement=panel.placement)
+        return await cast_ballots(
+            self.judges, ballots, cell.model, models, options=panel.options, placement=panel.placement
+        )
