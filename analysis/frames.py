@@ -10,10 +10,10 @@ import pandas as pd
 from parley.analysis.reporting.questions import by_cluster
 from parley.analysis.stats.contingency import chi_square_of_counts
 from parley.analysis.stats.proportions import cluster_proportion, wilson
-from parley.analysis.stats.results import ALPHA, Line
+from parley.analysis.stats.results import ALPHA, Estimate, Line
 
 
-def chi_square(frame: pd.DataFrame, *, by: str = "identity", of: str = "value") -> Line:
+def chi_square(frame: pd.DataFrame, *, by: str = "identity", of: str = "value") -> Estimate:
     """Pearson's χ² of two columns, with Cramér's V and its interval.
 
     Args:
@@ -49,7 +49,7 @@ def win_rates(
     """
     contestants = [str(name) for name in pd.unique(frame[[first, second]].astype(object).to_numpy().ravel())]
     together = intervals or (len(contestants) if len(contestants) > 2 else 1)
-    found = {}
+    rates = {}
     for name in contestants:
         fought = frame[(frame[first] == name) | (frame[second] == name)]
         won = pd.Series(np.where(fought[winner] == "tie", 0.5, fought[winner] == name), fought.index, dtype=float)
@@ -62,8 +62,8 @@ def win_rates(
             **{"rate_ties_half": halves.estimate, "half_low": halves.low, "half_high": halves.high},
         }
         rate = proportion(won[decided], clusters[decided], together)
-        found[name] = replace(rate, label=name, measure="rate", also=also, reference=0.5)
-    return found
+        rates[name] = replace(rate, label=name, measure="rate", also=also, reference=0.5)
+    return rates
 
 
 def proportion(values: pd.Series, clusters: pd.Series, intervals: int = 1) -> Line:
@@ -74,5 +74,5 @@ def proportion(values: pd.Series, clusters: pd.Series, intervals: int = 1) -> Li
         clusters: The cluster of each row.
         intervals: How many intervals hold together.
     """
-    line = cluster_proportion(values.astype(float), clusters, level=1 - ALPHA / intervals)
-    return replace(line, values=by_cluster(values, clusters, line.estimate))
+    share = cluster_proportion(values.astype(float), clusters, level=1 - ALPHA / intervals)
+    return Line(result=share, values=by_cluster(values, clusters, share.estimate))

@@ -88,7 +88,7 @@ def compare(
         )
         for (name, ask, axis, scale), kind in zip(ASKED, kinds, strict=True)
     ]
-    flipped = [[line for line in lines if line.df is None] for lines in found]
+    flipped = [[line for line in lines if line.result.df is None] for lines in found]
     noun = next((line.cluster for lines in flipped for line in lines), "")
     sections = [
         Section(
@@ -241,7 +241,7 @@ def _preferences(both: pd.DataFrame) -> Iterator[Line]:
     line = _line("prefers the one shown first", _clustered(scored))
     same = (chosen["choice_first"] == chosen["choice_second"]).mean()
     agreed = f"the same preference in {same:.0%} of {plural(len(chosen), 'unit')}"
-    yield replace(line, note="; ".join(filter(None, (line.note, agreed))))
+    yield line.with_result(note="; ".join(filter(None, (line.note, agreed))))
 
 
 def _gaps(both: pd.DataFrame) -> Iterator[Line]:
@@ -270,17 +270,17 @@ def _gaps(both: pd.DataFrame) -> Iterator[Line]:
 def _line(what: str, rows: pd.DataFrame, *, units: bool = True) -> Line:
     """One comparison with its sign-flip test, with both means over clusters, and McNemar's p where all values of units
     are 0 or 1."""
-    line = paired_permutation(rows["difference"], np.zeros(len(rows)), rows["cluster"])
+    test = paired_permutation(rows["difference"], np.zeros(len(rows)), rows["cluster"])
     also = {side: float(rows[f"value_{side}"].groupby(rows["cluster"]).mean().mean()) for side in ("first", "second")}
     if units and {*rows["value_first"], *rows["value_second"]} <= {0.0, 1.0}:
         also["p_mcnemar"] = mcnemar_p(rows["value_first"], rows["value_second"])
-    return replace(
-        line,
+    return Line(
+        result=test,
         measure="difference",
         label=what,
         about={"what": what},
         also=also,
-        values=by_cluster(rows["difference"], rows["cluster"], line.estimate),
+        values=by_cluster(rows["difference"], rows["cluster"], test.estimate),
         reference=0.0,
         cluster=next(iter(rows["cluster_noun"]), "cluster"),
     )

@@ -128,8 +128,8 @@ def _within_margin(evidence: Evidence) -> tuple[Verdict, str]:
 def decided(line: Line, evidence: Evidence) -> Line:
     """The line with its verdict, which it gets once."""
     assert not line.verdict, f"{line.label} is {line.verdict} already"
-    verdict, note = decide(evidence)
-    return replace(line, verdict=verdict, note=note)
+    verdict, reason = decide(evidence)
+    return replace(line, verdict=verdict, reason=reason)
 
 
 def together(verdicts: Iterable[Verdict]) -> Verdict:

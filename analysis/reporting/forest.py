@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from parley.analysis.stats.results import Line
@@ -53,7 +53,7 @@ class Forest:
 def drawn(lines: Iterable[Line]) -> tuple[Line, ...]:
     """The lines with the intervals that plots and sentences give: where one holds for all planned lines, that one."""
     return tuple(
-        line if line.simultaneous is None else replace(line, low=line.simultaneous[0], high=line.simultaneous[1])
+        line.with_result(low=line.simultaneous[0], high=line.simultaneous[1]) if line.simultaneous else line
         for line in lines
     )
 

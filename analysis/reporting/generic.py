@@ -66,8 +66,9 @@ def identities(
     values, infinite = _finite(frame[score])
     labels, clusters = frame[identity].astype(str), frame[cluster].astype(str)
     rows = pd.DataFrame({"metric": score, "identity": labels, "cluster": clusters, "value": values})
-    (overall,) = corrected([effect_of_cells(cell_means(values, labels, clusters), n=int(values.notna().sum()))])
-    tests = table([replace(overall, also={"statistic": overall.statistic})])
+    effect = effect_of_cells(cell_means(values, labels, clusters), n=int(values.notna().sum()))
+    (overall,) = corrected([Line(result=effect, measure=effect.measure, also={"statistic": effect.statistic})])
+    tests = table([overall])
     lines, gaps = _gaps(rows, ("metric",), "cluster")
     few = () if overall.shown else out_of_reach("cluster", lines)
     sections = [
@@ -163,8 +164,8 @@ def _means(frame: pd.DataFrame, keys: Sequence[str], kind: str) -> Section:
         }
         named = [about["identity"] or UNNAMED] if "identity" in keys else []
         mean = cluster_mean(rows["value"], rows[kind])
-        line = replace(
-            mean,
+        line = Line(
+            result=mean,
             values=by_cluster(rows["value"], rows[kind], mean.estimate),
             cluster=kind,
             measure="mean",

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from parley.analysis.stats.proportions import proportion_test
-from parley.analysis.stats.results import ALPHA, Line
+from parley.analysis.stats.results import ALPHA, Estimate, Line
 from parley.analysis.stats.signflips import clusters_to_reject
 from parley.analysis.stats.tables import Floats
 from parley.base.text import plural
@@ -66,7 +66,7 @@ def right(right_shares: pd.Series, ballots: pd.Series, cluster: str = "base") ->
         ballots: The values of all ballots behind them, NaN where one could not be read.
         cluster: What a cluster is.
     """
-    line, known = proportion_test(right_shares.to_numpy(dtype=float), CHANCE), ballots.dropna()
+    test, known = proportion_test(right_shares.to_numpy(dtype=float), CHANCE), ballots.dropna()
     note, read = "", len(known) / len(ballots) if len(ballots) else 0.0
     if read < LEAST_READ:
         note = f"{1 - read:.0%} of the ballots could not be read"
@@ -74,19 +74,18 @@ def right(right_shares: pd.Series, ballots: pd.Series, cluster: str = "base") ->
         note = f"{plural(len(right_shares), cluster)}, and an interval needs {NEEDED}"
     elif float(np.ptp(known)) < TIE:
         note = "all scores are the same"
-    line = replace(
-        line,
-        n=len(ballots),
+    if note:
+        test = replace(test, low=math.nan, high=math.nan, p=math.nan, note=note)
+    return Line(
+        result=replace(test, n=len(ballots)),
         reference=CHANCE,
         margin=MARGIN,
-        note=note,
         cluster=cluster,
         values={str(name): float(value) for name, value in right_shares.items()},
     )
-    return replace(line, low=math.nan, high=math.nan, p=math.nan) if note else line
 
 
-def auc_words(line: Line) -> str:
+def auc_words(line: Estimate | Line) -> str:
     """An AUC in words: "the good one scored higher in 53% of comparisons, 95% interval 45% to 60%; guessing: 50%"."""
     span = f", 95% interval {line.low:.0%} to {line.high:.0%}" if line.bounded else ""
     return f"the good one scored higher in {line.estimate:.0%} of comparisons{span}; guessing: {CHANCE:.0%}"

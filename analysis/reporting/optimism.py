@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -84,9 +83,9 @@ def optimism_lines(
         name, outside = " · ".join(str(about[column]) for column in named), without_hash(about["outside"])
         labels = {OWN_GAIN: "by the loop's own scorer", OUTSIDE_GAIN: f"by {outside}"}
         lines += [
-            replace(
-                (line := paired_permutation(first, second, complete["cluster"])),
-                values=by_cluster(pd.Series(first - second, complete.index), complete["cluster"], line.estimate),
+            Line(
+                result=(test := paired_permutation(first, second, complete["cluster"])),
+                values=by_cluster(pd.Series(first - second, complete.index), complete["cluster"], test.estimate),
                 measure=measure,
                 label=labels.get(measure, f"{name}, {outside}"),
                 group=name if measure in labels else "",

@@ -30,14 +30,14 @@ from parley.analysis.stats.clustered import bootstrap_mean, cluster_mean
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.paired import paired_permutation
 from parley.analysis.stats.proportions import cluster_proportion
-from parley.analysis.stats.results import ALPHA, Contrast, Line, simultaneous
+from parley.analysis.stats.results import ALPHA, Contrast, Estimate, Line, simultaneous
 from parley.analysis.stats.signflips import clusters_to_reject, equivalence_p, sign_flip_test
 from parley.base.text import p_text, plural
 
 ALL = "all"
-Level = Callable[[pd.Series, pd.Series], Line]
+Level = Callable[[pd.Series, pd.Series], Estimate]
 """Estimates a level from values and their clusters."""
-Comparison = Callable[[pd.DataFrame, str, str], Line]
+Comparison = Callable[[pd.DataFrame, str, str], Estimate]
 """Compares two arms from the rows that both have, the measure (the second arm's ends in "_second") and the cluster."""
 Pairs = Callable[[Sequence[Any]], Iterable[tuple[Any, Any]]]
 
@@ -57,17 +57,17 @@ def against(baseline: Any) -> Pairs:
     return lambda arms: ((arm, baseline) for arm in arms if arm != baseline and baseline in arms)
 
 
-def t_mean(values: pd.Series, clusters: pd.Series) -> Line:
+def t_mean(values: pd.Series, clusters: pd.Series) -> Estimate:
     """The mean of cluster means, with Student's t interval."""
     return cluster_mean(values, clusters)
 
 
-def share(values: pd.Series, clusters: pd.Series) -> Line:
+def share(values: pd.Series, clusters: pd.Series) -> Estimate:
     """The share of ones among zeros and ones, with Wilson's interval for clusters."""
     return cluster_proportion(values, clusters)
 
 
-def mean_difference(rows: pd.DataFrame, measure: str, cluster: str) -> Line:
+def mean_difference(rows: pd.DataFrame, measure: str, cluster: str) -> Estimate:
     """The mean over clusters of first minus second, tested by sign flips."""
     return paired_permutation(rows[measure], rows[f"{measure}_second"], rows[cluster])
 
@@ -110,6 +110,7 @@ class Question:
             with the column of its stored values; (): none.
         also: Further numbers of a contrast: the measure that each is for, and how it is made from the values of both
             arms: {"p_mcnemar": ("correct", mcnemar_p)}.
+        counts: Further numbers of a level, made from its rows.
         note: What a reader must know about the numbers.
     """
 
@@ -131,6 +132,7 @@ class Question:
     scale: Scale = "points"
     facets: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
     also: Mapping[str, tuple[str, Callable[[pd.Series, pd.Series], float]]] = field(default_factory=dict)
+    counts: Callable[[pd.DataFrame], Mapping[str, float]] | None = None
     note: str = ""
 
     @property
@@ -238,13 +240,16 @@ def _each(question: Question, rows: pd.DataFrame) -> Iterator[tuple[str, pd.Data
 def _estimated(question: Question, rows: pd.DataFrame, measure: str) -> Line:
     values, clusters = rows[measure], rows[question.cluster]
     if not question.arms and question.null is None:
-        line = question.level(values, clusters)
-        return replace(line, values=by_cluster(values, clusters, line.estimate))
+        level = question.level(values, clusters)
+        counts = question.counts(rows) if question.counts else {}
+        return Line(result=level, also=counts, values=by_cluster(values, clusters, level.estimate))
     if not question.arms:
         rows = rows.assign(**{f"{measure}_second": question.null})
-    line = question.contrast(rows, measure, question.cluster)
+    result = question.contrast(rows, measure, question.cluster)
     if question.null:
-        line = replace(line, **{name: getattr(line, name) + question.null for name in ("estimate", "low", "high")})
+        result = replace(
+            result, **{name: getattr(result, name) + question.null for name in ("estimate", "low", "high")}
+        )
     second = rows[f"{measure}_second"]
     also = {name: make(values, second) for name, (own, make) in question.also.items() if own == measure}
     if not math.isnan(question.margin):
@@ -253,7 +258,7 @@ def _estimated(question: Question, rows: pd.DataFrame, measure: str) -> Line:
         other = question.contrast(rows, measure, finer)
         also |= {f"{finer}_low": other.low, f"{finer}_high": other.high, f"p_{finer}": other.p}
     differences = values if not question.arms else values.astype(float) - second.astype(float)
-    return replace(line, also=also, values=by_cluster(differences, clusters, line.estimate))
+    return Line(result=result, also=also, values=by_cluster(differences, clusters, result.estimate))
 
 
 def by_cluster(values: pd.Series, clusters: pd.Series, estimate: float) -> dict[str, float]:
@@ -433,7 +438,7 @@ def _telling(rows: pd.DataFrame) -> tuple[str, ...]:
 
 
 def _method(lines: Sequence[Line]) -> str:
-    return "; ".join(dict.fromkeys(line.method for line in lines if line.method)) or "none"
+    return "; ".join(dict.fromkeys(line.result.method for line in lines if line.result.method)) or "none"
 
 
 def _sentence(question: Question, line: Line, forest: Forest) -> str:

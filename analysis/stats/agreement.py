@@ -19,7 +19,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from parley.analysis.stats.results import LEVEL, Line
+from parley.analysis.stats.results import LEVEL, Estimate
 from parley.analysis.stats.tables import Column, Floats, Ints, factorize, unique_rows
 
 Ratings: TypeAlias = pd.DataFrame | NDArray[Any] | Sequence[Sequence[Any]]
@@ -39,7 +39,7 @@ def fleiss_kappa(
     ratings: Ratings,
     *,
     clusters: Column | None = None,
-) -> Line:
+) -> Estimate:
     """Fleiss' kappa for categories. Items with gaps count with the pairs of ratings they have.
 
     Args:
@@ -64,7 +64,7 @@ def weighted_kappa(
     weights: Literal["linear", "quadratic", "none"] = "linear",
     categories: Sequence[Any] | None = None,
     clusters: Column | None = None,
-) -> Line:
+) -> Estimate:
     """Cohen's kappa of two judges, disagreement weighted by the number of steps between their categories.
 
     Args:
@@ -92,7 +92,7 @@ def krippendorff_alpha(
     ratings: Ratings,
     *,
     clusters: Column | None = None,
-) -> Line:
+) -> Estimate:
     """Krippendorff's alpha of scores: 1 minus observed over expected disagreement, the squared differences.
 
     It takes any number of judges and any gaps.
@@ -162,7 +162,7 @@ def _with_interval(
     *,
     method: str,
     clusters: Column | None,
-) -> Line:
+) -> Estimate:
     """A coefficient with its interval. Equal items are computed once.
 
     Args:
@@ -173,7 +173,7 @@ def _with_interval(
         clusters: The cluster of each item; None: each item is one.
     """
     rated = sizes >= 2
-    unknown = Line(
+    unknown = Estimate(
         method=f"{method}, jackknife over {'items' if clusters is None else 'clusters'}",
         assumes="items are independent of each other" if clusters is None else "clusters of items are independent",
         n=int(sizes[rated].sum()),

@@ -24,7 +24,7 @@ from scipy import special
 from scipy.special import stdtr, stdtrit
 
 from parley.analysis.stats.resampling import DRAWS, MIN_DRAWS, TOO_FEW_DRAWS, bootstrap_sums, percentile_interval
-from parley.analysis.stats.results import LEVEL, Line
+from parley.analysis.stats.results import LEVEL, Estimate
 from parley.analysis.stats.tables import Column, Floats, cluster_sums
 
 ASSUMES = "clusters are independent; their means are roughly normal"
@@ -36,7 +36,9 @@ NO_SPREAD = "all clusters have the same value: there is no spread to estimate an
 Weight = Literal["cluster", "row"]
 
 
-def cluster_mean(values: pd.Series, clusters: pd.Series, scale: tuple[float, float] = (-math.inf, math.inf)) -> Line:
+def cluster_mean(
+    values: pd.Series, clusters: pd.Series, scale: tuple[float, float] = (-math.inf, math.inf)
+) -> Estimate:
     """The mean of cluster means, with Student's t interval over the clusters.
 
     Args:
@@ -50,7 +52,7 @@ def cluster_mean(values: pd.Series, clusters: pd.Series, scale: tuple[float, flo
     if len(means) > 1 and np.ptp(means) > 1e-12 * np.abs(means).max():
         half = float(stdtrit(len(means) - 1, (1 + LEVEL) / 2)) * float(means.std(ddof=1)) / math.sqrt(len(means))
     low, high = (float(np.clip(end, *scale)) for end in (estimate - half, estimate + half))
-    return Line(
+    return Estimate(
         estimate=estimate,
         low=low,
         high=high,
@@ -68,7 +70,7 @@ def bootstrap_mean(
     weight: Weight = "cluster",
     draws: int = DRAWS,
     seed: int = 0,
-) -> Line:
+) -> Estimate:
     """A mean, or a proportion of zeros and ones, with a bootstrap over clusters.
 
     Args:
@@ -81,7 +83,7 @@ def bootstrap_mean(
     """
     reduced = cluster_sums(values, clusters)
     count = len(reduced.counts)
-    unknown = Line(
+    unknown = Estimate(
         method=f"bootstrap over clusters, {draws} draws, seed {seed}, expanded percentiles",
         assumes=INDEPENDENT_CLUSTERS,
         n=reduced.n,

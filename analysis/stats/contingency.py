@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import chdtrc, chndtr
 
-from parley.analysis.stats.results import LEVEL, Line
+from parley.analysis.stats.results import LEVEL, Estimate
 from parley.analysis.stats.tables import Floats
 
 TOO_SMALL = "the groups are more alike than chance would make them: no interval for the effect size"
@@ -24,14 +24,14 @@ ASSUMES = "every count is an independent verdict"
 Table: TypeAlias = pd.DataFrame | NDArray[Any] | list[list[float]]
 
 
-def chi_square_of_counts(table: Table) -> Line:
+def chi_square_of_counts(table: Table) -> Estimate:
     """Pearson's chi-square test of independence with Cramér's V.
 
     Args:
         table: Counts, rows by columns; every count is taken as an independent verdict.
     """
     counts, note = _valid_counts(table)
-    unknown = Line(
+    unknown = Estimate(
         method="chi-square",
         measure="Cramér's V",
         assumes=ASSUMES,

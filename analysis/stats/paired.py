@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import bdtr, ndtri, stdtr
 
 from parley.analysis.stats.clustered import INDEPENDENT_CLUSTERS
-from parley.analysis.stats.results import LEVEL, Line
+from parley.analysis.stats.results import LEVEL, Estimate
 from parley.analysis.stats.signflips import clusters_to_reject, sign_flip_test, smallest_p
 from parley.analysis.stats.tables import Column, Floats, as_floats, cluster_sums
 from parley.base.text import plural
@@ -39,7 +39,7 @@ def mcnemar_p(first: Column, second: Column) -> float:
     return min(1.0, 2 * float(bdtr(fewer, discordant, 0.5))) if discordant else math.nan
 
 
-def paired_permutation(first: Column, second: Column, clusters: Column) -> Line:
+def paired_permutation(first: Column, second: Column, clusters: Column) -> Estimate:
     """The sign-flip test of the mean difference, first minus second, with the interval that agrees with it.
 
     Args:
@@ -48,7 +48,7 @@ def paired_permutation(first: Column, second: Column, clusters: Column) -> Line:
         clusters: The cluster of each pair. Clusters are taken as independent.
     """
     gaps, n = _differences(first, second, clusters)
-    unknown = Line(
+    unknown = Estimate(
         method="paired sign-flip test",
         measure="mean difference",
         assumes=INDEPENDENT_CLUSTERS,
@@ -58,7 +58,7 @@ def paired_permutation(first: Column, second: Column, clusters: Column) -> Line:
     return flip_signs(gaps, unknown)
 
 
-def flip_signs(gaps: Floats, unknown: Line) -> Line:
+def flip_signs(gaps: Floats, unknown: Estimate) -> Estimate:
     """The sign-flip test of differences, one per cluster, as a line.
 
     Args:
@@ -99,7 +99,7 @@ def _differences(first: Column, second: Column, clusters: Column) -> tuple[Float
     return np.round(reduced.means, DECIMALS), reduced.n
 
 
-def pearson(first: Column, second: Column) -> Line:
+def pearson(first: Column, second: Column) -> Estimate:
     """Pearson's r over complete pairs; interval by Fisher's transformation, as in R's `cor.test`.
 
     Args:
@@ -108,7 +108,7 @@ def pearson(first: Column, second: Column) -> Line:
     """
     x, y = _complete(first, second)
     n = len(x)
-    unknown = Line(method="Pearson", measure="r", assumes=INDEPENDENT_PAIRS, n=n)
+    unknown = Estimate(method="Pearson", measure="r", assumes=INDEPENDENT_PAIRS, n=n)
     if n < 3:
         return replace(unknown, note="fewer than three pairs")
     if not np.ptp(x) or not np.ptp(y):

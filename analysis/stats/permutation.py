@@ -30,7 +30,7 @@ import pandas as pd
 
 from parley.analysis.stats.paired import flip_signs
 from parley.analysis.stats.resampling import arrangement_p, data_seed, half_size
-from parley.analysis.stats.results import LEVEL, Line
+from parley.analysis.stats.results import LEVEL, Estimate
 from parley.analysis.stats.tables import Column, Floats, as_floats
 
 TOLERANCE = 1e-9
@@ -40,7 +40,7 @@ ASSUMES = (
 )
 
 
-def effect_of_cells(cells: pd.DataFrame, *, n: int | None = None, tests: int = 1) -> Line:
+def effect_of_cells(cells: pd.DataFrame, *, n: int | None = None, tests: int = 1) -> Estimate:
     """The permutation test of a table of cell means.
 
     With two identities the signs of the clusters' differences are flipped; the effect is the mean difference, with the
@@ -59,7 +59,7 @@ def effect_of_cells(cells: pd.DataFrame, *, n: int | None = None, tests: int = 1
         return _sign_flip_test(present, n)
     if present.shape[1] > 2:
         return _flip_clusters_test(present, n, tests)
-    return Line(
+    return Estimate(
         method="sign flips over clusters",
         measure="mean difference",
         assumes=ASSUMES,
@@ -69,10 +69,10 @@ def effect_of_cells(cells: pd.DataFrame, *, n: int | None = None, tests: int = 1
     )
 
 
-def _sign_flip_test(cells: pd.DataFrame, n: int) -> Line:
+def _sign_flip_test(cells: pd.DataFrame, n: int) -> Estimate:
     first, second = cells.columns
     differences = (cells[first] - cells[second]).dropna().to_numpy(dtype=float)
-    unknown = Line(
+    unknown = Estimate(
         method="sign-flip test over clusters",
         measure=f"mean difference, {first} − {second}",
         assumes=ASSUMES,
@@ -82,12 +82,12 @@ def _sign_flip_test(cells: pd.DataFrame, n: int) -> Line:
     return flip_signs(differences, unknown)
 
 
-def _flip_clusters_test(means: pd.DataFrame, n: int, tests: int) -> Line:
+def _flip_clusters_test(means: pd.DataFrame, n: int, tests: int) -> Estimate:
     # Identities are sorted by name, so that the order of the rows changes no random arrangement.
     cells = means[sorted(means.columns, key=str)].to_numpy(dtype=float)
     cells = cells[np.isfinite(cells).sum(axis=1) >= 2]
     count = len(cells)
-    unknown = Line(
+    unknown = Estimate(
         method="sign flips of whole clusters",
         measure="partial eta squared",
         assumes=ASSUMES,
@@ -127,7 +127,7 @@ def _flip_clusters_test(means: pd.DataFrame, n: int, tests: int) -> Line:
     )
 
 
-def _flipped_clusters(cells: Floats, matrix: Floats, observed: float, scale: float, size: int) -> Line:
+def _flipped_clusters(cells: Floats, matrix: Floats, observed: float, scale: float, size: int) -> Estimate:
     """The p-value of the quadratic form of the identities' sums."""
     rng = np.random.default_rng(data_seed(cells))
     (first, all_first), (second, all_second) = (_half_sums(half, size, rng) for half in (cells[0::2], cells[1::2]))
@@ -159,7 +159,7 @@ MAX_COUNTED = 50_000
 DRAWS = 9_999
 
 
-def permuted_difference(first: Column, second: Column) -> Line:
+def permuted_difference(first: Column, second: Column) -> Estimate:
     """Mean of the first group minus mean of the second, with a permutation test and the interval that agrees with it.
 
     Args:
@@ -169,7 +169,7 @@ def permuted_difference(first: Column, second: Column) -> Line:
     groups = [values[np.isfinite(values)] for values in map(as_floats, (first, second))]
     sizes = len(groups[0]), len(groups[1])
     if not all(sizes):
-        return Line(low=-math.inf, high=math.inf, n=sum(sizes), clusters=sum(sizes), method="an empty group")
+        return Estimate(low=-math.inf, high=math.inf, n=sum(sizes), clusters=sum(sizes), method="an empty group")
     values = np.concatenate(groups)
     weights, exact = _divisions(*sizes, seed=data_seed(values))
     in_first = np.concatenate([np.ones(sizes[0]), np.zeros(sizes[1])])
@@ -186,7 +186,7 @@ def permuted_difference(first: Column, second: Column) -> Line:
     ends = [_end(p_of, estimate, estimate + side * reach) for side in (-1, 1)]
     method = "permuted groups, " + ("exact" if exact else f"{len(weights) - 1:,} drawn")
     n = sum(sizes)
-    return Line(estimate=estimate, p=p_of(0.0), low=ends[0], high=ends[1], n=n, clusters=n, method=method)
+    return Estimate(estimate=estimate, p=p_of(0.0), low=ends[0], high=ends[1], n=n, clusters=n, method=method)
 
 
 def _divisions(first: int, second: int, seed: int) -> tuple[Floats, bool]:

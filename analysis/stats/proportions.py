@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import ndtri, stdtr, stdtrit
 
 from parley.analysis.stats.clustered import INDEPENDENT_CLUSTERS, NO_VALUES, ONE_CLUSTER
-from parley.analysis.stats.results import LEVEL, Line
+from parley.analysis.stats.results import LEVEL, Estimate
 from parley.analysis.stats.tables import ClusterSums, Column, Floats, cluster_sums
 
 SAME = 1e-9
@@ -18,7 +18,7 @@ NEAR, FEW = 0.1, 5
 """Within this distance of 0 or 1, with fewer clusters that differ from the rest, their spread is not relied on."""
 
 
-def wilson(successes: float, n: float) -> Line:
+def wilson(successes: float, n: float) -> Estimate:
     """A proportion with its Wilson score interval.
 
     Args:
@@ -29,7 +29,7 @@ def wilson(successes: float, n: float) -> Line:
     if n:
         p = successes / n
         low, high = _wilson(p, n, float(ndtri((1 + LEVEL) / 2)))
-    return Line(
+    return Estimate(
         estimate=p,
         low=low,
         high=high,
@@ -45,7 +45,7 @@ def cluster_proportion(
     *,
     inflation: float = 1.0,
     level: float = LEVEL,
-) -> Line:
+) -> Estimate:
     """The proportion of wins over all rows, with its error from clusters.
 
     The proportion is a ratio of cluster sums, its variance c / (c - 1) · Σ (wins - p·size)² / n² over the c clusters.
@@ -60,7 +60,7 @@ def cluster_proportion(
     """
     reduced = cluster_sums(successes, clusters)
     count, n = len(reduced.counts), reduced.n
-    unknown = Line(
+    unknown = Estimate(
         method="Wilson, effective n from the spread between clusters",
         assumes=INDEPENDENT_CLUSTERS,
         n=n,
@@ -103,7 +103,7 @@ def _of_few(p: float, reduced: ClusterSums) -> float:
     return reduced.n / (1 + (typical - 1) * alike) if several.any() else math.inf
 
 
-def proportion_test(shares: Floats, null: float) -> Line:
+def proportion_test(shares: Floats, null: float) -> Estimate:
     """The mean of the clusters' shares, with Wilson's interval, and the p-value that agrees with it.
 
     Args:
@@ -123,7 +123,7 @@ def proportion_test(shares: Floats, null: float) -> Line:
     return replace(line, p=min(1.0, 2 * min(above, 1 - above)))
 
 
-def _unvaried(line: Line, null: float) -> Line:
+def _unvaried(line: Estimate, null: float) -> Estimate:
     """A share that is the same in every cluster, such as 0.5 where no place decides: how many unseen ones could differ.
 
     A cluster that differs from 0.5 is at most half a share away. If a part r of all clusters differed, none of the n

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.special import ndtr, stdtrit
 
-from parley.analysis.stats.results import LEVEL, Line
+from parley.analysis.stats.results import LEVEL, Estimate
 from parley.analysis.stats.tables import Floats
 
 DRAWS = 2000
@@ -79,7 +79,7 @@ def arrangement_p(
     *,
     exact: bool,
     scale: float | None = None,
-) -> Line:
+) -> Estimate:
     """The p-value from every combination of arrangements of two halves of the clusters: a line's p, method and note.
 
     It is the share of arrangements, the data among them, that reach the observed value. The note says that p is a bound
@@ -107,7 +107,7 @@ def arrangement_p(
     count = len(first) * len(second)
     p = (count - below) / count
     bound = f"p ≤ {p:.2g}: none of {count:,} arrangements was as extreme" if not exact and p * count < 1.5 else ""
-    return Line(p=p, method="exact" if exact else f"{count:,} arrangements", note=bound)
+    return Estimate(p=p, method="exact" if exact else f"{count:,} arrangements", note=bound)
 
 
 def half_size(tests: int) -> int:

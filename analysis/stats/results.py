@@ -1,8 +1,8 @@
-"""The line: the one result type. It has an estimate, its interval and its tests, and what the estimate is about.
+"""The two result types: what a statistic gives, and a line of a report.
 
-Statistics fill in the numbers and how they were made; a report adds what a line is about and corrects its p-value in
-its family. Tables, plots, sentences, headlines and JSON are all made from lines. Unknown values are NaN, and `note`
-says why; `dataclasses.replace` fills in what the data give.
+A statistic gives an `Estimate`: a number, its interval and its test, and how they were made. A report makes a `Line` of
+it, adds what it is about, and corrects its p-value in its family. Tables, plots, sentences, headlines and JSON are all
+made from lines. Unknown values are NaN, and `note` says why; `dataclasses.replace` fills in what the data give.
 
 statsmodels' names for the fields: `n` is `nobs`, `p` is `pvalue`, `low` and `high` are `conf_int()`.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal, get_args
 
 Assumption = Literal["independent", "clustered"]
@@ -58,17 +58,14 @@ class Contrast:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """One result: what was estimated, the estimate, its interval, and its test.
+class Estimate:
+    """What a statistic gives: the estimate, its interval and its test, and how they were made.
 
     Args:
         estimate: The point estimate.
         low: Lower end of the interval; -inf where the data exclude no low value.
         high: Upper end of the interval; inf where the data exclude no high value.
         p: The p-value, two-sided where the test has sides.
-        p_adjusted: The p-value corrected in the line's family. Where a plot has a reference value, a line without one
-            is never the headline.
-        tests: How many tests are in that family; None where it is not known.
         n: Number of observations.
         clusters: Number of clusters; None where observations are taken as independent.
         level: Confidence level of the interval.
@@ -78,7 +75,45 @@ class Line:
         statistic: The test statistic.
         df: Degrees of freedom; None where the p-value comes from a permutation or an exact distribution.
         standard_error: Standard error of the estimate, where the method has one.
-        measure: What was measured, such as "mean difference" or "Cramér's V".
+        measure: What was estimated, such as "mean difference" or "Cramér's V".
+    """
+
+    estimate: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    p: float = math.nan
+    n: int = 0
+    clusters: int | None = None
+    level: float = LEVEL
+    method: str = ""
+    assumes: str = ""
+    note: str = ""
+    statistic: float = math.nan
+    df: float | None = None
+    standard_error: float = math.nan
+    measure: str = ""
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the interval has two ends."""
+        return math.isfinite(self.low) and math.isfinite(self.high)
+
+    @property
+    def assumption(self) -> Assumption:
+        """Whether observations, or clusters of them, are taken as independent."""
+        return "independent" if self.clusters is None else "clustered"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One result of a report: an estimate, what it is about, and what it concludes.
+
+    Args:
+        result: The estimate, with its interval and its test.
+        p_adjusted: The p-value corrected in the line's family. Where a plot has a reference value, a line without one
+            is never the headline.
+        tests: How many tests are in that family; None where it is not known.
+        measure: The measure that it is of: a name that its question gives.
         label: What the line is about, in words: "female − male".
         group: A heading that lines share, such as an identity category or a model.
         about: What the line is about, as columns of a table: {"model": "sim/judge", "first": "female"}.
@@ -91,6 +126,7 @@ class Line:
             them; None: `low` and `high`.
         also: Further numbers by name: {"p_mcnemar": 0.03}.
         verdict: What it concludes.
+        reason: Why; "" where the estimate's note says it.
         margin: The distance from the reference value that still counts as none; NaN where "alike" is not asked.
         reference: The value that means "no difference"; NaN where the value is only described.
         name: How a program finds it: "gender", "ambiguous.accuracy"; "": made from its plot, group and label.
@@ -98,21 +134,9 @@ class Line:
         cluster: What a cluster is called: "base".
     """
 
-    estimate: float = math.nan
-    low: float = math.nan
-    high: float = math.nan
-    p: float = math.nan
+    result: Estimate = Estimate()
     p_adjusted: float = math.nan
     tests: int | None = None
-    n: int = 0
-    clusters: int | None = None
-    level: float = LEVEL
-    method: str = ""
-    assumes: str = ""
-    note: str = ""
-    statistic: float = math.nan
-    df: float | None = None
-    standard_error: float = math.nan
     measure: str = ""
     label: str = ""
     group: str = ""
@@ -123,6 +147,7 @@ class Line:
     simultaneous: tuple[float, float] | None = None
     also: Mapping[str, float] = field(default_factory=dict)
     verdict: Verdict = ""
+    reason: str = ""
     margin: float = math.nan
     reference: float = math.nan
     name: str = ""
@@ -130,25 +155,60 @@ class Line:
     cluster: str = ""
 
     @property
+    def estimate(self) -> float:
+        """The point estimate."""
+        return self.result.estimate
+
+    @property
+    def low(self) -> float:
+        """Lower end of the interval."""
+        return self.result.low
+
+    @property
+    def high(self) -> float:
+        """Upper end of the interval."""
+        return self.result.high
+
+    @property
+    def p(self) -> float:
+        """The p-value, before any correction."""
+        return self.result.p
+
+    @property
+    def n(self) -> int:
+        """Number of observations."""
+        return self.result.n
+
+    @property
+    def clusters(self) -> int | None:
+        """Number of clusters; None where observations are taken as independent."""
+        return self.result.clusters
+
+    @property
     def bounded(self) -> bool:
         """Whether the interval has two ends."""
-        return math.isfinite(self.low) and math.isfinite(self.high)
+        return self.result.bounded
+
+    @property
+    def note(self) -> str:
+        """The reason for the verdict, or why a number is missing; "" where there is nothing to say."""
+        return self.reason or self.result.note
 
     @property
     def shown(self) -> bool:
         """Whether the line's test is significant after correction."""
         return self.p_adjusted <= ALPHA
 
-    @property
-    def assumption(self) -> Assumption:
-        """Whether observations, or clusters of them, are taken as independent."""
-        return "independent" if self.clusters is None else "clustered"
+    def with_result(self, **changes: Any) -> Line:
+        """The line with another estimate, interval or test."""
+        return replace(self, result=replace(self.result, **changes))
 
     def data(self) -> dict[str, Any]:
-        """The fields by name, without those that this line has nothing in; `about` names the sides of its contrast."""
-        given = {
-            each.name: getattr(self, each.name) for each in fields(self) if each.name not in ("values", "contrast")
-        }
+        """Everything by name that this line has something in; `about` names the sides of its contrast."""
+        inner = ("result", "values", "contrast", "reason")
+        begins = dict.fromkeys(("estimate", "low", "high", "p", "p_adjusted", "tests"))
+        given = begins | asdict(self.result) | {each.name: getattr(self, each.name) for each in fields(self)}
+        given = {name: value for name, value in given.items() if name not in inner} | {"note": self.note}
         empty: tuple[Any, ...] = ("", None, {})
         return {
             name: value for name, value in given.items() if name in PLOTTED or (value not in empty and value == value)
@@ -159,11 +219,11 @@ PLOTTED = ("estimate", "low", "high", "p_adjusted", "n", "label", "group", "unit
 """Fields that a plot reads, and that JSON therefore always has."""
 
 
-def columns(line: Line, value: str, *names: str, **renamed: str) -> dict[str, Any]:
+def columns(line: Estimate | Line, value: str, *names: str, **renamed: str) -> dict[str, Any]:
     """A line as columns of a table: the estimate, low, high, and further fields.
 
     Args:
-        line: The line.
+        line: The line, or the estimate.
         value: Name of the column with the estimate.
         names: Fields whose columns have the same names.
         renamed: Columns with other names, each with its field.
@@ -173,7 +233,7 @@ def columns(line: Line, value: str, *names: str, **renamed: str) -> dict[str, An
     return {value: line.estimate, "low": line.low, "high": line.high, **further}
 
 
-def simultaneous(line: Line, test: Line) -> tuple[float, float] | None:
+def simultaneous(line: Line, test: Estimate) -> tuple[float, float] | None:
     """The interval that holds for all tests of a family at once; None where it has not two ends.
 
     It is Bonferroni's, and ends at 0 where Holm's correction excludes 0: a rejected hypothesis adds that its effect has

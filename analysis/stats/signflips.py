@@ -24,7 +24,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.special import ndtr, ndtri, stdtrit
 
-from parley.analysis.stats.results import LEVEL, Line
+from parley.analysis.stats.results import LEVEL, Estimate
 from parley.analysis.stats.tables import Column, Floats, Ints, finite
 
 # Patterns are counted, not drawn: with 2,000 draws p cannot fall below 1/2001, so that a family of more than 100 tests
@@ -37,7 +37,7 @@ TOLERANCE = 1e-9
 """Sums that differ by less than this, relative to the sum of sizes, count as equal."""
 
 
-def sign_flip_test(differences: Column, level: float = LEVEL) -> Line:
+def sign_flip_test(differences: Column, level: float = LEVEL) -> Estimate:
     """The two-sided test that the mean difference is 0, with its interval.
 
     Args:
@@ -46,10 +46,10 @@ def sign_flip_test(differences: Column, level: float = LEVEL) -> Line:
     """
     given = finite(differences)
     if not len(given):
-        return Line(low=-math.inf, high=math.inf, level=level, clusters=0, method="no clusters")
+        return Estimate(low=-math.inf, high=math.inf, level=level, clusters=0, method="no clusters")
     p = sign_flip_p(given)
     low, high = _interval(given, level, p)
-    return Line(
+    return Estimate(
         estimate=float(given.mean()),
         p=p,
         low=low,

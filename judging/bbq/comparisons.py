@@ -23,7 +23,7 @@ from parley.analysis.stats.resampling import (
     data_seed,
     percentile_interval,
 )
-from parley.analysis.stats.results import Line
+from parley.analysis.stats.results import Estimate
 from parley.analysis.stats.tables import Floats, Ints
 from parley.judging.bbq.leaderboard import ROW, columns_of
 from parley.judging.bbq.scores import MISSING, AnswerTable, bias_of, cluster_table, few_templates
@@ -52,7 +52,7 @@ def with_method(baseline: str, only: str = "") -> Pairs:
     return pairs
 
 
-def bias_change(rows: pd.DataFrame, measure: str, cluster: str, *, draws: int = DRAWS, seed: int = 0) -> Line:
+def bias_change(rows: pd.DataFrame, measure: str, cluster: str, *, draws: int = DRAWS, seed: int = 0) -> Estimate:
     """The difference in bias of two methods, from the rows of both: see `bias_difference`."""
     first, second = (
         AnswerTable.of(columns_of(rows.assign(prediction=rows[name]))) for name in (measure, f"{measure}_second")
@@ -123,7 +123,7 @@ def readable(frame: pd.DataFrame) -> pd.DataFrame:
 
 def bias_difference(
     first: AnswerTable, second: AnswerTable, clusters: Ints, *, draws: int = DRAWS, seed: int = 0
-) -> Line:
+) -> Estimate:
     """The bias of the first minus that of the second, on the same rows of one context.
 
     The interval is a bootstrap over clusters. p: under the null hypothesis the two are exchangeable in every cluster.
@@ -138,7 +138,7 @@ def bias_difference(
     ambiguous = bool(first.ambiguous.any())
     counts, others = (cluster_table(answers, clusters) for answers in (first, second))
     gap = float(bias_of(counts.sum(axis=0), ambiguous) - bias_of(others.sum(axis=0), ambiguous))
-    unknown = Line(
+    unknown = Estimate(
         method="bootstrap over clusters, p by swaps of the two within clusters",
         estimate=gap,
         measure="difference in bias",
@@ -159,7 +159,7 @@ def bias_difference(
     return replace(unknown, low=low, high=high, p=swapped.p, note="; ".join(filter(None, notes)))
 
 
-def _swap_test(counts: Floats, others: Floats, gap: float, ambiguous: bool) -> Line:
+def _swap_test(counts: Floats, others: Floats, gap: float, ambiguous: bool) -> Estimate:
     """The p-value of a gap in bias when the two systems may be swapped in any cluster."""
     rng = np.random.default_rng(data_seed(np.hstack([counts, others])))
     total, halves = (counts + others).sum(axis=0), []

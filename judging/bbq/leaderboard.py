@@ -205,7 +205,8 @@ def scored(frame: pd.DataFrame, *, tested: bool = True) -> list[Line]:
                 named = _named(about, several, context)
                 named["values"] = {templates[int(code)]: value for code, value in line.values.items()}
                 named |= {} if line.measure == "accuracy" else {"reference": 0.0}
-                lines.append(replace(line, p=sign_flip_p(leanings[-1]), also={**line.also, **lost}, **named))
+                with_p = line.with_result(p=sign_flip_p(leanings[-1]))
+                lines.append(replace(with_p, also={**line.also, **lost}, **named))
     tests = sum(not line.secondary and not math.isnan(line.p) for line in lines)
     return [
         line if line.secondary or math.isnan(line.p) else replace(line, simultaneous=_simultaneous(line, values, tests))

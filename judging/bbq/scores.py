@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from parley.analysis.stats.results import LEVEL, Line
+from parley.analysis.stats.results import LEVEL, Estimate, Line
 from parley.base.text import plural
 
 Ints = NDArray[np.int64]
@@ -175,8 +175,7 @@ def cell(answers: AnswerTable) -> dict[str, Line]:
         scenario_low, scenario_high = _interval(measure, scenarios, ambiguous)
         estimate = float(_point(measure, templates.sum(axis=0), ambiguous))
         values = estimate + len(templates) * _influence(measure, templates, ambiguous)
-        return Line(
-            measure=measure,
+        result = Estimate(
             estimate=estimate,
             low=low,
             high=high,
@@ -185,6 +184,10 @@ def cell(answers: AnswerTable) -> dict[str, Line]:
             clusters=len(templates),
             method="over question templates",
             note=few_templates(len(templates)),
+        )
+        return Line(
+            result=result,
+            measure=measure,
             cluster="template",
             values={str(name): value for name, value in zip(names, values.tolist(), strict=True) if value == value},
             also={
@@ -312,7 +315,9 @@ def pooled(cells: list[dict[str, Line]]) -> dict[str, Line]:
 
 
 def _macro(measure: str, lines: list[Line]) -> Line:
-    mean, low, high = _mean(measure, [(line.estimate, line.standard_error, line.clusters or 0) for line in lines])
+    mean, low, high = _mean(
+        measure, [(line.estimate, line.result.standard_error, line.clusters or 0) for line in lines]
+    )
     over = [(line.estimate, line.also["scenario_error"], int(line.also["scenarios"])) for line in lines]
     _, scenario_low, scenario_high = _mean(measure, over)
     filled = [line.also["as_unknown"] for line in lines if not math.isnan(line.also["as_unknown"])]
@@ -325,8 +330,7 @@ def _macro(measure: str, lines: list[Line]) -> Line:
         for name, value in line.values.items()
     }
     why = TOO_FEW if any((line.clusters or 0) < 2 for line in lines) else ALL_EQUAL
-    return Line(
-        measure=measure,
+    result = Estimate(
         estimate=mean,
         low=low,
         high=high,
@@ -334,6 +338,10 @@ def _macro(measure: str, lines: list[Line]) -> Line:
         clusters=clusters,
         method="over question templates",
         note=why if math.isnan(low) and not math.isnan(mean) else few_templates(clusters),
+    )
+    return Line(
+        result=result,
+        measure=measure,
         cluster="template",
         values=values if len(values) == clusters else {},
         also={

@@ -14,7 +14,7 @@ from parley.analysis.reporting.questions import Question, answer, answered, sect
 from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext, Section, Table, assemble
 from parley.analysis.reporting.verdicts import require, status_counts, uncategorised
 from parley.analysis.stats.clustered import cluster_mean
-from parley.analysis.stats.results import Line
+from parley.analysis.stats.results import Estimate
 from parley.base.text import plural
 
 FRAMES = {
@@ -25,13 +25,13 @@ FRAMES = {
 MEASURES = {"biases": "number of biases admitted per answer", "named": "number of biases listed per answer"}
 
 
-def t_test(rows: pd.DataFrame, measure: str, cluster: str) -> Line:
+def t_test(rows: pd.DataFrame, measure: str, cluster: str) -> Estimate:
     """The mean over clusters of first minus second, with the paired t test, as in the paper."""
     gaps = rows[measure] - rows[f"{measure}_second"]
-    line, means = cluster_mean(gaps, rows[cluster]), gaps.groupby(rows[cluster]).mean().dropna()
+    result, means = cluster_mean(gaps, rows[cluster]), gaps.groupby(rows[cluster]).mean().dropna()
     method = "t interval and paired t test over cluster means"
     testable = len(means) > 1 and means.nunique() > 1
-    return replace(line, method=method, p=float(stats.ttest_1samp(means, 0.0).pvalue) if testable else line.p)
+    return replace(result, method=method, p=float(stats.ttest_1samp(means, 0.0).pvalue) if testable else result.p)
 
 
 DIFFERENCES = Question(

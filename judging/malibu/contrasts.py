@@ -233,9 +233,7 @@ def _with_simultaneous(line: Line, gaps: ScenarioGaps) -> Line:
     low, high = interval or (-math.inf, math.inf)
     further = {"pointwise_low": line.low, "pointwise_high": line.high, "p_flips_adjusted": line.p_adjusted}
     return replace(
-        line,
-        low=low,
-        high=high,
+        line.with_result(low=low, high=high),
         simultaneous=interval if tests > 1 else None,
         p_adjusted=float(np.fmax(line.p_adjusted, line.also["t_p_adjusted"])),
         also={**further, **line.also},

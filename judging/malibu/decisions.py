@@ -19,7 +19,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import pandas as pd
 
@@ -229,12 +228,16 @@ def withheld(lines: Iterable[Line], unequal: Sequence[Line]) -> list[Line]:
         unequal: The contrasts without a verdict; their notes say why.
     """
     return [
-        replace(line, note=why, also=_described(line.also), **UNKNOWN) if (why := _reason(line, unequal)) else line
+        replace(
+            line.with_result(low=math.nan, high=math.nan, p=math.nan, note=why),
+            p_adjusted=math.nan,
+            simultaneous=None,
+            also=_described(line.also),
+        )
+        if (why := _reason(line, unequal))
+        else line
         for line in lines
     ]
-
-
-UNKNOWN: dict[str, Any] = {**dict.fromkeys(("low", "high", "p", "p_adjusted"), math.nan), "simultaneous": None}
 
 
 def _inferred(name: str) -> bool:

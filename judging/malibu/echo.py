@@ -27,7 +27,7 @@ import pandas as pd
 from parley.analysis.reporting.forest import Forest
 from parley.analysis.reporting.questions import Question, corrected, section, stated
 from parley.analysis.reporting.report import ReportContext, Section
-from parley.analysis.stats.results import Line
+from parley.analysis.stats.results import Estimate, Line
 from parley.analysis.stats.tables import Floats, factorize, row_codes, unique_rows
 from parley.judging.malibu.panel_data import PanelData, Verdicts, panel_data
 from parley.judging.malibu.rounds import (
@@ -265,10 +265,9 @@ def echo_section(data: PanelData, context: ReportContext) -> Section:
         axis="share of statements, and of pairs of judges with the same scores",
         lines=tuple(
             Line(
+                result=Estimate(estimate=rate, n=int(line.also["units"])),
                 label=f"{line.label}, {when}",
-                estimate=rate,
                 group=line.group,
-                n=int(line.also["units"]),
                 units=line.units,
             )
             for line in lines

@@ -136,13 +136,13 @@ def position_lines(data: PanelData) -> list[Line]:
             FIRST: replace(proportion(decided["choice"] == "A", decided["cluster"]), also=ties),
             SWAPPED: proportion(flips(group)["flipped"], flips(group)["cluster"]),
             AGAIN: proportion(again["flipped"], again["cluster"]),
-            ORDER: added if len(again) else replace(added, note=NO_BASELINE),
+            ORDER: added if len(again) else added.with_result(note=NO_BASELINE),
         }
         read = odds[(odds["model"] == model) & (odds["control"] == control)]
         if len(read):
             # By base and not by cluster: the place is that of the prompt, whatever the label's wording.
             by_base = nested_means(read["value"].to_numpy(dtype=float), read[["situation", "scenario", "order"]])[0]
-            found[ODDS] = replace(tested_line(by_base.to_numpy(dtype=float)), n=len(read))
+            found[ODDS] = tested_line(by_base.to_numpy(dtype=float)).with_result(n=len(read))
         kind = str(control) or TWO_IDENTITIES
         about = _about(data, {"model": str(model), "pairs": kind}, kind, control=(str(control),))
         for measure, line in found.items():

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from parley.analysis import chi_square
 from parley.analysis.reporting.questions import adjusted, concluded, table
 from parley.analysis.reporting.report import Section, Table
 from parley.analysis.stats.permutation import effect_of_cells
-from parley.analysis.stats.results import ALPHA, Line
+from parley.analysis.stats.results import ALPHA, Estimate, Line
 from parley.base.text import p_text
 from parley.judging.malibu.ballots import values_in_order
 from parley.judging.malibu.decisions import Blockers, withheld
@@ -47,8 +46,9 @@ def significance_lines(data: PanelData, unequal: Sequence[Line] = ()) -> list[Li
         unequal: The contrasts whose ballots were unread unequally: their categories have no answer.
     """
     lines = [
-        replace(
-            test,
+        Line(
+            result=test,
+            measure=test.measure,
             about={
                 **{"model": model, "family": family, "category": category, "metric": metric},
                 "assumption": test.assumption,
@@ -72,7 +72,7 @@ def _by_category(frame: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
         yield category, frame[frame["category"] == category]
 
 
-def _chi_squares(data: PanelData, model: str) -> Iterator[tuple[str, str, Line]]:
+def _chi_squares(data: PanelData, model: str) -> Iterator[tuple[str, str, Estimate]]:
     """χ² of identity by score level, for each category and metric: 2×n and 4×n tables."""
     scores = _of_model(data.labelled_verdicts, model)
     scores = scores.assign(level=np.rint(scores["sampled"].fillna(scores["value"])))
@@ -82,7 +82,7 @@ def _chi_squares(data: PanelData, model: str) -> Iterator[tuple[str, str, Line]]
             yield category, metric, chi_square(part, by="identity", of="level")
 
 
-def _permutations(data: PanelData, model: str) -> Iterator[tuple[str, str, Line]]:
+def _permutations(data: PanelData, model: str) -> Iterator[tuple[str, str, Estimate]]:
     """Does identity matter at all? Signs flipped over bases, from the judges who scored all identities."""
     categories = list(_by_category(_of_model(data.labelled_scores, model)))
     tests = sum(len(list(by_metric(group))) for _, group in categories)
@@ -126,7 +126,7 @@ def _papers_words(chi: Sequence[Line]) -> str:
     if len(chi) > 1:
         significant = sum(line.p <= ALPHA for line in chi)
         return f"The paper's χ² is significant in {significant} of {len(chi)} tables; {independent}."
-    same = chi[0].statistic < TINY  # silent ballots have fractions, which it rounds
+    same = chi[0].result.statistic < TINY  # silent ballots have fractions, which it rounds
     return (
         f"The paper's χ²: p {p_text(chi[0].p)}; "
         f"{'it sees whole scores, the same for all labels' if same else independent}."

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from parley.analysis.reporting.questions import ALL, Question, corrected, section, stated
 from parley.analysis.reporting.report import ReportContext, Section
 from parley.analysis.stats.permutation import permuted_difference
-from parley.analysis.stats.results import Line
+from parley.analysis.stats.results import Estimate, Line
 from parley.analysis.stats.tables import Floats, Ints, factorize, row_codes
 from parley.base.text import signed
 from parley.judging.malibu.panel_data import PanelData, Verdicts, panel_data
@@ -308,8 +308,9 @@ def against_control(heard: Floats, control: Floats, blind: bool) -> Line:
         blind: Whether nobody heard anybody in round 1.
     """
     if not blind or not len(control) or not len(heard):
-        return Line(n=len(heard), clusters=len(heard), reference=0.0, note=NO_CONTROL if blind else NOT_BLIND)
-    return replace(permuted_difference(heard, control), reference=0.0)
+        untested = Estimate(n=len(heard), clusters=len(heard), note=NO_CONTROL if blind else NOT_BLIND)
+        return Line(result=untested, reference=0.0)
+    return Line(result=permuted_difference(heard, control), reference=0.0)
 
 
 def _unexpected(said: Floats, texts: Ints, labels: Ints) -> Floats:

@@ -17,7 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from parley.analysis.stats.paired import DECIMALS
-from parley.analysis.stats.results import ALPHA, Line
+from parley.analysis.stats.results import ALPHA, Estimate, Line
 from parley.analysis.stats.signflips import clusters_to_reject, equivalence_p, sign_flip_test
 from parley.analysis.stats.tables import Floats, Ints, cell_sums, factorize, row_codes
 from parley.base.text import plural
@@ -68,7 +68,7 @@ class ScenarioGaps(NamedTuple):
         """The mean difference of every base that has one, by its name."""
         return pd.Series(_means(self.values, self.bases), index=[self.names[code] for code in np.unique(self.bases)])
 
-    def test(self, level: float = 0.95) -> Line:
+    def test(self, level: float = 0.95) -> Estimate:
         """The mean difference with its interval and p-value, by exact sign flips over clusters."""
         return sign_flip_test(self.by_cluster(), level)
 
@@ -86,11 +86,12 @@ def tested_line(differences: Floats | ScenarioGaps) -> Line:
     if isinstance(differences, ScenarioGaps):
         test, n = differences.test(), len(differences.values)
     else:
-        test, n = (found := sign_flip_test(differences)), found.n
+        test = sign_flip_test(differences)
+        n = test.n
     if not test.clusters:
-        return replace(test, low=math.nan, high=math.nan, reference=0.0, note="nothing to compare")
+        return Line(result=replace(test, low=math.nan, high=math.nan, note="nothing to compare"), reference=0.0)
     few = f"{plural(test.clusters, 'cluster')}: an interval needs {NEEDED}" if math.isinf(test.low) else ""
-    return replace(test, n=n, reference=0.0, note=few)
+    return Line(result=replace(test, n=n, note=few), reference=0.0)
 
 
 def _means(values: Floats, codes: Ints) -> Floats:

@@ -147,7 +147,7 @@ def _unplanned(data: PanelData, model: str) -> list[Line]:
         name for name in values_in_order(data.labelled_scores, "identity") if name in data.table(model).identities
     ]
     pairs = [("", *pair) for pair in combinations(labels, 2) if frozenset(pair) not in planned]
-    lines = [replace(line, p=math.nan) for line in _scored(data, model, pairs, ALL)]
+    lines = [line.with_result(p=math.nan) for line in _scored(data, model, pairs, ALL)]
     # Categories with label wordings of their own share no cell, so that there is nothing to estimate.
     return [line for line in lines if line.clusters or not data.staged]
 

@@ -106,7 +106,7 @@ def _line(data: PanelData, model: str, phase: int, step: str, contrast: Contrast
 
 
 def _unknown(line: Line, why: str) -> Line:
-    return replace(line, low=math.nan, high=math.nan, p=math.nan, note=why)
+    return line.with_result(low=math.nan, high=math.nan, p=math.nan, note=why)
 
 
 def steps(data: PanelData) -> Iterator[tuple[str, Contrast, str, Sequence[ScenarioGaps]]]:

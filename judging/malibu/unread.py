@@ -30,7 +30,7 @@ import pandas as pd
 from parley.analysis.reporting.questions import ALL, Question, answer, corrected, section
 from parley.analysis.reporting.report import Section
 from parley.analysis.reporting.verdicts import STATUSES, UNREADABLE, final_verdicts
-from parley.analysis.stats.results import DIFFERENT, Contrast, Line
+from parley.analysis.stats.results import DIFFERENT, Contrast, Estimate, Line
 from parley.analysis.stats.signflips import sign_flip_p
 from parley.analysis.stats.tables import Floats, row_codes
 from parley.base.text import p_text, plural
@@ -156,18 +156,17 @@ def unread_lines(replies: pd.DataFrame, **asked: Any) -> list[Line]:
         asked: What to ask otherwise than `UNREAD`.
     """
 
-    def level(values: pd.Series, clusters: pd.Series) -> Line:
-        own, lost = replies.loc[values.index], float(values.mean())
-        counts = own["status"].value_counts()
-        also: dict[str, float] = {status: int(counts.get(status, 0)) for status in STATUSES if status != "unscored"}
-        if "on_scale" in own:
-            also["on_scale"] = float(own["on_scale"].mean())
-        n, method = len(values), "none, all replies are counted"
-        line = Line(estimate=lost, low=lost, high=lost, n=n, clusters=clusters.nunique(), method=method, also=also)
-        return replace(line, standard_error=0.0)
+    def level(values: pd.Series, clusters: pd.Series) -> Estimate:
+        lost, method = float(values.mean()), "none, all replies are counted"
+        ends: dict[str, Any] = {"low": lost, "high": lost, "standard_error": 0.0}
+        return Estimate(estimate=lost, n=len(values), clusters=clusters.nunique(), method=method, **ends)
 
-    replies = replies.reset_index(drop=True)  # frames that a user puts together repeat their index
-    lines = answer(replace(UNREAD, level=level, **asked), replies) if len(replies) else []
+    def counts(rows: pd.DataFrame) -> dict[str, float]:
+        by_status = rows["status"].value_counts()
+        on_scale = {ON_SCALE: float(rows[ON_SCALE].mean())} if ON_SCALE in rows else {}
+        return {status: int(by_status.get(status, 0)) for status in STATUSES if status != "unscored"} | on_scale
+
+    lines = answer(replace(UNREAD, level=level, counts=counts, **asked), replies) if len(replies) else []
     return [line if line.secondary else replace(line, name=UNREAD.name) for line in lines]
 
 
@@ -359,7 +358,7 @@ def _unequal(lines: Sequence[Line], data: PanelData) -> Iterator[Line]:
             contrasts.setdefault(key, {})[line.measure] = line
     for outcomes in contrasts.values():
         if any(line.verdict == DIFFERENT for line in outcomes.values()):
-            yield replace(outcomes["unread"], note=_why(outcomes, data.cluster_noun))
+            yield replace(outcomes["unread"], reason=_why(outcomes, data.cluster_noun))
 
 
 def _why(outcomes: Mapping[str, Line], noun: str) -> str:

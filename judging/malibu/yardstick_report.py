@@ -161,7 +161,9 @@ def costs(found: Iterable[Reading]) -> list[Line]:
         for (flaw, dose), column in gaps.items():
             padded = flaw == LENGTH
             test = sign_flip_test(-column if padded else column)
-            line = _about(test, "length" if padded else "cost", NAMES[flaw, dose], **about, flaw=flaw, dose=dose)
+            line = _about(
+                Line(result=test), "length" if padded else "cost", NAMES[flaw, dose], **about, flaw=flaw, dose=dose
+            )
             name = f"{line.measure}.{flaw}-{dose}" if not padded else LENGTH if dose == SEVERE else f"{LENGTH}-{dose}"
             lines.append(replace(_tested(line), name=name if _of_panel(line) else "", reference=0.0))
     return corrected(_headed(lines, 3), COSTS.family)
@@ -202,7 +204,7 @@ def _tested(line: Line) -> Line:
     if (line.clusters or 0) >= NEEDED:
         return line
     note = f"{plural(line.clusters or 0, 'base')}, and an interval needs {NEEDED}"
-    return replace(line, low=math.nan, high=math.nan, p=math.nan, note=note)
+    return line.with_result(low=math.nan, high=math.nan, p=math.nan, note=note)
 
 
 def _of_panel(line: Line) -> bool:

@@ -141,7 +141,7 @@ def levels(kept: Mapping[str, pd.DataFrame], last: pd.DataFrame) -> list[Line]:
         if not line.secondary
     ]
     return [
-        replace(line, label=line.about["setting"], group="", p=math.nan, p_adjusted=math.nan)
+        replace(line.with_result(p=math.nan), label=line.about["setting"], group="", p_adjusted=math.nan)
         for line in (*bias, *change)
     ]
 

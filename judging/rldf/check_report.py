@@ -123,18 +123,17 @@ def check_verdict(verdicts: pd.DataFrame) -> CheckVerdict:
             ballots = rows[(rows["metric"] == METRIC) & (rows["part"] == part)]
             table = scored(ballots, ["topic", "wording"], ["dose"])
             if part == "score" or len(table):
-                line = order_right(shares(_above_fair(table) * sign), ballots["value"], "topic")
+                right = order_right(shares(_above_fair(table) * sign), ballots["value"], "topic")
                 about = {"model": str(frame["model"].iloc[0]), "type": str(name), "part": part}
                 lines.append(
                     replace(
-                        line,
+                        right.with_result(n=ballots["topic"].nunique()),
                         measure="right",
                         name=about["type"] if part == "score" else f"{name}.{part}",
                         label=words,
                         about=about,
                         group=about["type"],
                         units={"type": (about["type"],), "part": (part,)},
-                        n=ballots["topic"].nunique(),
                     )
                 )
     return CheckVerdict(

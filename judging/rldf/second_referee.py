@@ -145,15 +145,15 @@ def refereed_again(both: pd.DataFrame) -> list[Line]:
     topics = both["topic"]
     sides = (both[[FIRST, AGAIN]] > THRESHOLD).astype(int)
     points = both[[FIRST, AGAIN]].round().astype(int)
-    lines = (
+    coefficients = (
         weighted_kappa(points[FIRST], points[AGAIN], weights="quadratic", categories=range(11), clusters=topics),
         krippendorff_alpha(both[[FIRST, AGAIN]], clusters=topics),
         weighted_kappa(sides[FIRST], sides[AGAIN], weights="none", categories=[0, 1], clusters=topics),
         cluster_mean(both[AGAIN] - both[FIRST], topics),
     )
     return [
-        replace(line, measure=measure, label=words, units=units_of(AGAIN))
-        for (measure, words), line in zip(AGREEMENT.measures.items(), lines, strict=True)
+        Line(result=coefficient, measure=measure, label=words, units=units_of(AGAIN))
+        for (measure, words), coefficient in zip(AGREEMENT.measures.items(), coefficients, strict=True)
     ]
 
 

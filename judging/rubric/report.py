@@ -127,14 +127,13 @@ def agreement(verdicts: pd.DataFrame) -> list[Line]:
             krippendorff_alpha(table),
         )
         lines += [
-            replace(
-                line,
+            Line(
+                result=replace(coefficient, method=coefficient.method.partition(", ")[2]),
                 measure=measure,
                 label=str(metric),
                 about={"metric": metric},
-                method=line.method.partition(", ")[2],
                 secondary=True,
             )
-            for measure, line in zip(AGREEMENT.measures, agreements, strict=True)
+            for measure, coefficient in zip(AGREEMENT.measures, agreements, strict=True)
         ]
     return lines

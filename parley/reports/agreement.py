@@ -20,7 +20,7 @@ from parley.agents import ConfigError
 from parley.analysis.reporting.report import Report, Table, format_interval
 from parley.analysis.reporting.verdicts import cluster_of
 from parley.analysis.stats.agreement import fleiss_kappa, krippendorff_alpha, weighted_kappa
-from parley.analysis.stats.results import Line, columns
+from parley.analysis.stats.results import Estimate, Line, columns
 from parley.base.text import plural
 from parley.reports.labels import CHOICE, CHOICES, LabelItem, Scales, label_items, scales_of
 from parley.runs import RunFile, explain_damage
@@ -104,10 +104,11 @@ def _agreement(metric: str, scores: pd.DataFrame, items: Mapping[str, LabelItem]
     if clusters.name == "unit":
         clusters = facets[next((name for name in TOPICS if name in facets), "unit")]
 
-    def line(coefficient: Line, between: str, measure: str, mean: pd.Series) -> Line:
+    def line(coefficient: Estimate, between: str, measure: str, mean: pd.Series) -> Line:
         both = judges.notna() & mean.notna()
         also = {"texts": int(mean.notna().sum()), "difference": float((judges - mean)[both].mean())}
-        return replace(coefficient, about={"metric": metric, "between": between, "measure": measure}, also=also)
+        about = {"metric": metric, "between": between, "measure": measure}
+        return Line(result=coefficient, measure=coefficient.measure, about=about, also=also)
 
     mean = people.mean(axis=1)
     if people.shape[1] > 1:

@@ -11,7 +11,7 @@ from typing import Any
 from parley.agents import LEAST_ON_SCALE
 from parley.agents.providers import provider_of
 from parley.analysis.reporting.known_order import CHANCE, auc_words
-from parley.analysis.stats.results import Line
+from parley.analysis.stats.results import Estimate
 from parley.base.text import plural
 from parley.runs import Replies
 
@@ -45,7 +45,7 @@ def judging_cautions(models: Sequence[str]) -> dict[str, str]:
     for name in models:
         measured = _measured_judges().get(name.partition("?")[0].partition("/")[2])
         if provider_of(name).embedded and measured and measured["low"] <= CHANCE:
-            auc = Line(estimate=measured["auc"], low=measured["low"], high=measured["high"])
+            auc = Estimate(estimate=measured["auc"], low=measured["low"], high=measured["high"])
             cautions[name] = (
                 f"{PRACTICE}: {name} was not shown to tell good answers from flawed ones (in a run of "
                 f"{measured['date']:%d %B %Y}, {auc_words(auc)})."

@@ -18,7 +18,7 @@ from parley.analysis.reporting.questions import (
     corrected_differences,
 )
 from parley.analysis.reporting.report import Report
-from parley.analysis.stats.results import Line
+from parley.analysis.stats.results import Estimate, Line, Verdict
 
 HELP = Question(
     name="help",
@@ -61,8 +61,8 @@ def test_a_contrast_is_tested_over_clusters_all_items_first_then_each_kind() -> 
 
 def test_a_family_is_a_model_and_planned_lines_are_corrected_apart() -> None:
     lines = corrected(
-        [Line(p=0.01, about={"model": "a"}), Line(p=0.04, about={"model": "a"}), Line(p=0.04, about={"model": "b"})]
-        + [Line(p=p, about={"model": "a"}, secondary=True) for p in (0.01, 0.02, 0.03)]
+        [Line(result=Estimate(p=p), about={"model": model}) for p, model in ((0.01, "a"), (0.04, "a"), (0.04, "b"))]
+        + [Line(result=Estimate(p=p), about={"model": "a"}, secondary=True) for p in (0.01, 0.02, 0.03)]
     )
     # Holm by hand: 2 · 0.01 and 0.04; 0.04 alone; 3 · 0.01, 2 · 0.02, and 0.03, which may not fall below 0.04.
     assert [line.p_adjusted for line in lines] == pytest.approx([0.02, 0.04, 0.04, 0.03, 0.04, 0.04])
@@ -71,7 +71,8 @@ def test_a_family_is_a_model_and_planned_lines_are_corrected_apart() -> None:
 
 def test_planned_lines_have_intervals_that_hold_for_all_of_their_family() -> None:
     """Six texts, all signs alike: p = 2 / 64, shown alone, and not where two others are planned too."""
-    one, *others = (Line(p=p, values={str(n): 1.0 + n for n in range(6)}, reference=0.0) for p in (2 / 64, 0.5, 0.5))
+    values = {str(n): 1.0 + n for n in range(6)}
+    one, *others = (Line(result=Estimate(p=p), values=values, reference=0.0) for p in (2 / 64, 0.5, 0.5))
     together = corrected_differences([one, *others], ())
     assert together[0].verdict == "undecided"
     assert together[0].simultaneous is None, "six texts cannot exclude anything at 1 - 0.05 / 3"
@@ -81,7 +82,7 @@ def test_planned_lines_have_intervals_that_hold_for_all_of_their_family() -> Non
         (1, "undecided"),
         (1, "undecided"),
     ]
-    many = [replace(one, p=0.001, values={str(n): 1.0 + n % 3 for n in range(20)})] * 2
+    many = [replace(one.with_result(p=0.001), values={str(n): 1.0 + n % 3 for n in range(20)})] * 2
     wide, _ = corrected_differences(many, ())
     assert wide.simultaneous
     with pytest.raises(AssertionError, match="is different already"):
@@ -108,9 +109,13 @@ def test_the_values_of_clusters_average_to_the_estimate_also_where_rows_count_eq
     assert by_cluster(values, clusters, 0.9) == {}, "another statistic"
 
 
-SMALL = Line(label="a − b", estimate=0.4, low=0.1, high=0.7, p_adjusted=0.04, verdict="different")
-LARGE = Line(label="b − c", estimate=-0.5, low=-0.9, high=-0.1, p_adjusted=0.01, verdict="different")
-UNSURE = Line(label="a − c", estimate=0.9, low=-0.3, high=2.1, p_adjusted=0.3, verdict="undecided")
+def line(label: str, estimate: float, low: float, high: float, p: float, verdict: Verdict) -> Line:
+    return Line(result=Estimate(estimate=estimate, low=low, high=high), label=label, p_adjusted=p, verdict=verdict)
+
+
+SMALL = line("a − b", 0.4, 0.1, 0.7, 0.04, "different")
+LARGE = line("b − c", -0.5, -0.9, -0.1, 0.01, "different")
+UNSURE = line("a − c", 0.9, -0.3, 2.1, 0.3, "undecided")
 
 
 def plot(*lines: Line, reference: float | None = 0.0) -> Forest:
@@ -127,10 +132,10 @@ def test_the_largest_line_that_is_shown_is_named_with_its_p_and_how_many_were_te
 
 
 WITHIN = replace(UNSURE, verdict="alike", margin=0.1)
-UNTESTED, UNBOUNDED = replace(LARGE, p_adjusted=math.nan), replace(LARGE, low=math.nan, high=math.nan)
-BLOCKED = replace(LARGE, verdict="not measured", note="No verdict: the first place wins 95%.")
+UNTESTED, UNBOUNDED = replace(LARGE, p_adjusted=math.nan), LARGE.with_result(low=math.nan, high=math.nan)
+BLOCKED = replace(LARGE, verdict="not measured", reason="No verdict: the first place wins 95%.")
 SIMULTANEOUS = replace(LARGE, simultaneous=(-1.0, -0.02))
-DRAWN = [replace(line, low=math.nan, high=math.nan, simultaneous=(-1.0, 2.5)) for line in (UNSURE, LARGE)]
+DRAWN = [replace(line.with_result(low=math.nan, high=math.nan), simultaneous=(-1.0, 2.5)) for line in (UNSURE, LARGE)]
 ALL = "b − c: −0.50 (simultaneous 95% interval −1.00 to {}), p = 0.01 corrected for 2 tests"
 ALONE = "a − b: +0.40 (+0.10 to +0.70), p = 0.04 corrected for 2 tests."
 OPEN = "Undecided: the test is not significant."
@@ -183,9 +188,11 @@ def test_where_a_plot_says_what_its_lines_mean_the_answer_needs_no_statistics() 
     assert answer(*[replace(UNSURE, **mean)] * 2).startswith("Not on average: all 2 differences lie within ±0.1")
     assert answer(UNSURE) == "Undecided: a − c by 0.90, which may be chance."
     assert answer(UNSURE, UNSURE).startswith("Undecided: none of 2 differences is shown. In the largest, a − c by 0.90")
-    zero = replace(UNSURE, estimate=0.001)
+    zero = UNSURE.with_result(estimate=0.001)
     assert answer(zero, zero).endswith("a − c by 0.00, but the data do not rule out a difference of 2.10 points.")
-    assert answer(replace(zero, low=-0.002, high=0.004)).endswith("and any difference is smaller than these decimals.")
+    assert answer(zero.with_result(low=-0.002, high=0.004)).endswith(
+        "and any difference is smaller than these decimals."
+    )
     assert answer(replace(UNSURE, verdict="judges differ")).startswith("It depends on the judge. On average a − c by")
     of_model = replace(LARGE, group="race · m", about={"model": "m"})
     assert answer(of_model) == "Yes: with m, b − c by 0.50."

@@ -314,8 +314,9 @@ def passes_and_bias(frame: pd.DataFrame) -> Iterator[Line]:
         for which, part in (("all", group), ("rephrased", group[group["passes"] > 0])):
             passes = part["passes"].sum()
             accepted = part["accepted"].sum() / passes if passes else math.nan
-            yield replace(
-                pearson(part["passes"], part["bias1"]),
+            yield Line(
+                result=pearson(part["passes"], part["bias1"]),
+                measure="r",
                 label=f"{system}, {which} items",
                 about={"model": str(model), "method": str(method), "items": which},
                 also={"passes": part["passes"].mean(), "accepted": accepted},
@@ -335,8 +336,9 @@ def gains_together(frame: pd.DataFrame) -> Iterator[Line]:
             "questions": (group["bias0"] - group["bias1"], group["right1"] - group["right0"]),
         }
         for over, (fall, rise) in falls.items():
-            yield replace(
-                pearson(fall, rise),
+            yield Line(
+                result=pearson(fall, rise),
+                measure="r",
                 label=f"{system}, over {over}",
                 about={"model": str(model), "method": str(method), "over": over},
             )

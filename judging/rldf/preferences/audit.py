@@ -21,7 +21,7 @@ from parley.analysis.reporting.questions import corrected
 from parley.analysis.stats.clustered import bootstrap_mean
 from parley.analysis.stats.paired import paired_permutation
 from parley.analysis.stats.proportions import cluster_proportion
-from parley.analysis.stats.results import Line
+from parley.analysis.stats.results import Estimate, Line
 from parley.analysis.stats.tables import Floats, factorize
 from parley.base.text import normal
 from parley.judging.rldf.preferences import features
@@ -83,7 +83,7 @@ def shortcuts(
     lines = []
     for name in (*SHORTCUTS, TOGETHER, WORDS):
         if name not in correct:
-            lines.append(_about(Line(note=_unknown(pairs, name, instructions, len(labels))), name))
+            lines.append(_line(Estimate(note=_unknown(pairs, name, instructions, len(labels))), name))
             continue
         gap = correct[WORDS] - correct[name] if WORDS in correct and name != WORDS else np.full(len(topics), np.nan)
         difference = bootstrap_mean(gap, topics, weight="row", seed=seed)
@@ -93,19 +93,19 @@ def shortcuts(
             zip(("words_minus", "words_minus_low", "words_minus_high"), (difference.estimate, *ends), strict=True)
         )
         accuracy = cluster_proportion(correct[name], pairs["topic"], inflation=inflation)
-        lines.append(_about(replace(accuracy, p=p[name], also=also), name))
+        lines.append(replace(_line(replace(accuracy, p=p[name]), name), also=also))
     lines.append(blind_agreement(pairs) if blind is None else blind)
     return corrected(lines, family=("family",))
 
 
-def _ends(line: Line) -> tuple[float, float]:
+def _ends(line: Estimate) -> tuple[float, float]:
     return line.low, line.high
 
 
-def _about(line: Line, name: str) -> Line:
-    """The line as one of the audit's. Shortcuts are one family of tests; the other predictors only accompany them."""
-    return replace(
-        line,
+def _line(accuracy: Estimate, name: str) -> Line:
+    """A line of the audit. Shortcuts are one family of tests; the other predictors only accompany them."""
+    return Line(
+        result=accuracy,
         measure="accuracy",
         label=name,
         about={"predictor": name, "family": "shortcuts" if name in SHORTCUTS else name},
@@ -118,11 +118,11 @@ def _about(line: Line, name: str) -> Line:
 def blind_agreement(pairs: pd.DataFrame) -> Line:
     """The blind referee's line: the share of pairs whose rejected text it finds worse; equal scores count as half."""
     if not has(pairs, "blind"):
-        return _about(Line(note=_unknown(pairs, BLIND, "", 0)), BLIND)
+        return _line(Estimate(note=_unknown(pairs, BLIND, "", 0)), BLIND)
     gap = (pairs["blind_rejected"] - pairs["blind_chosen"]).to_numpy(dtype=float)
     agreed = np.where(np.isnan(gap), np.nan, (np.sign(gap) + 1) / 2)
     p = paired_permutation(agreed, np.full(len(agreed), 0.5), pairs["topic"]).p
-    return _about(replace(cluster_proportion(agreed, pairs["topic"]), p=p), BLIND)
+    return _line(replace(cluster_proportion(agreed, pairs["topic"]), p=p), BLIND)
 
 
 def stored_agreement(numbers: Mapping[str, float]) -> Line:
@@ -131,7 +131,7 @@ def stored_agreement(numbers: Mapping[str, float]) -> Line:
     Args:
         numbers: Fields of the line.
     """
-    return _about(Line(**numbers), BLIND)  # type: ignore[arg-type]  # whole numbers where the line has them
+    return _line(Estimate(**numbers), BLIND)  # type: ignore[arg-type]  # whole numbers where the line has them
 
 
 def _unknown(pairs: pd.DataFrame, name: str, instructions: str, topics: int) -> str:
