@@ -150,7 +150,7 @@ TOLERANCE = 1e-12
 """Smallest spread, relative to the largest difference, that is not rounding."""
 
 
-def heterogeneity(differences: Column, bases: Column) -> Line:
+def heterogeneity(differences: Column, bases: Column) -> Estimate:
     """The standard deviation of the bases' effects, and the test that the effect is the same on every base.
 
     `high` is its one-sided upper 95% confidence limit. The estimate is 0 where that of the variance is negative.
@@ -168,13 +168,13 @@ def heterogeneity(differences: Column, bases: Column) -> Line:
     count, n = len(groups.counts), groups.n
     between_df, within_df = count - 1, n - count
     if between_df < 1 or within_df < 1:  # a single base, or one scenario per base: effects look like noise
-        return Line(n=n, clusters=count)
+        return Estimate(n=n, clusters=count)
     means, sizes = groups.means, groups.counts
     between = float((sizes * (means - groups.sums.sum() / n) ** 2).sum()) / between_df
     within = float(groups.squares.sum()) / within_df
     noise = (TOLERANCE * float(np.abs(means).max())) ** 2
     if between <= noise and within <= noise:
-        return Line(estimate=0.0, high=0.0, p=1.0, n=n, clusters=count)
+        return Estimate(estimate=0.0, high=0.0, p=1.0, n=n, clusters=count)
     if within <= noise:
         within = 0.0
     size = (n - float((sizes**2).sum()) / n) / between_df
@@ -184,7 +184,7 @@ def heterogeneity(differences: Column, bases: Column) -> Line:
     harmonic = count / float((1 / sizes).sum())
     spreads = ((size, between), (harmonic, harmonic * float(np.var(means, ddof=1))))
     upper = max((spread - noise_share) / (quantile * each) for each, spread in spreads)
-    return Line(
+    return Estimate(
         estimate=math.sqrt(max(0.0, (between - within) / size)),
         high=math.sqrt(max(0.0, upper)),
         p=float(special.fdtrc(between_df, within_df, between / within)) if within else 0.0,

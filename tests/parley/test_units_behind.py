@@ -86,7 +86,7 @@ def same(line: Line, other: Line | None) -> bool:
     """
     if other is None:
         return False
-    alike = (line.level, line.tests) == (other.level, other.tests)
+    alike = (line.result.level, line.tests) == (other.result.level, other.tests)
     return numbers(line, alike=alike) == numbers(other, alike=alike)
 
 
