@@ -238,8 +238,8 @@ class Study(ABC):
     Config: ClassVar[type[BaseModel]]
     """Everything that changes results. Its fields are the flags of `parley run NAME`, their descriptions the help."""
     report: str | Callable[..., Any] = "parley.analysis.reporting.generic:report"
-    """Makes the report, as `module:function`: it is loaded when a report is made, with pandas. Default: means, and
-    identities compared within scenarios."""
+    """Makes the report: `module:function`, or `report.py:function` for a file next to the class's own. It is loaded
+    when a report is made, with pandas. Default: means, and identities compared within scenarios."""
     comparable: str = ""
     """Turns verdicts into values that `parley compare` can average, as `module:function`; "" if they can be."""
     measures: tuple[Measure, ...] = ()

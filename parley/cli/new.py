@@ -26,6 +26,7 @@ PLACES = {
     "README.md.txt": "README.md",
     "study.py.txt": "__PACKAGE__/study.py",
     "ask.txt": "__PACKAGE__/ask.txt",
+    "report.py.txt": "__PACKAGE__/report.py",
     "test_study.py.txt": "tests/test_study.py",
 }
 EXAMPLES = ("childcare", "engineering", "fitness", "kitchen", "law", "nursing")

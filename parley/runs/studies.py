@@ -8,6 +8,8 @@ A study of an installed package is found by an entry point in the group `parley.
 
 from __future__ import annotations
 
+import inspect
+import os
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.metadata import entry_points
@@ -86,7 +88,10 @@ def find_report(study: str, target: str | None = None) -> Callable[..., Any]:
     chosen = study_class(study, target)
     if target and chosen.name != study:
         raise ConfigError(f"{target} is the study '{chosen.name}', but this is a run of '{study}'")
-    return load_function(chosen.report)
+    report = chosen.report
+    if isinstance(report, str) and report.partition(":")[0].endswith(".py"):
+        report = os.path.join(os.path.dirname(inspect.getfile(chosen)), report)
+    return load_function(report)
 
 
 def find_comparable(study: str) -> Callable[..., Any] | None:

@@ -150,6 +150,9 @@ def test_a_new_study_is_forty_lines_and_runs_from_its_file(parley, place):
     (line,) = seen["forests"][0]["lines"]
     assert (line["label"], line["p_adjusted"]) == ("Ada − Ben", 1.0), "two letters show nothing"
     assert seen["headline"]["verdict"] == "not measured", "nor do they have an interval"
+    made = parley("report", run.json["run"], "--study", f"{study}:WarmLetters", "--json", *FEW).json
+    assert made["headline"]["question"] == "Does a name change how warm a letter sounds?", "report.py stands beside it"
+    assert [row["estimate"] for row in made["unread"]] == [0.0, 0.0]
     readme = study.parents[1] / "README.md"
     readme.write_text("my own words")
     one_line(parley("new", "study", "warm-letters", "--to", "mine"), 2, "already exists")
