@@ -45,9 +45,11 @@ async def cast_ballots(
         judges, model=models[model], rounds=0, ballots=ballots, options=options, models=models, placement=placement
     )
     transcript = await debate.converse(None)
-    asked = [ballot.metric for ballot in ballots for _ in judges]
-    found = zip(transcript.spoken(), asked, strict=True)
-    return Outcome(transcript, tuple(v for turn, metric in found for v in verdicts(turn, metric, on_scale=on_scale)))
+    metrics = [ballot.metric for ballot in ballots for _ in judges]
+    metric_of_turn = zip(transcript.spoken(), metrics, strict=True)
+    return Outcome(
+        transcript, tuple(v for turn, metric in metric_of_turn for v in verdicts(turn, metric, on_scale=on_scale))
+    )
 
 
 def verdicts(turn: Turn, metric: str, *, on_scale: bool = False) -> Iterator[Verdict]:

@@ -65,20 +65,20 @@ def call_options(max_tokens: int, temperature: float | None) -> dict[str, Any]:
     return options if temperature is None else {**options, "temperature": temperature}
 
 
-def load(model: type[C], kind: str, name: str, known: Sequence[str], place: str) -> C:
+def load(model: type[C], kind: str, name: str, shipped: Sequence[str], place: str) -> C:
     """The validated contents of a TOML file.
 
     Args:
         model: The type to validate against.
         kind: What it is, for messages: "rubric".
-        name: One of `known`, or a path to the user's own .toml file.
-        known: The shipped names.
+        name: One of `shipped`, or a path to the user's own .toml file.
+        shipped: The shipped names.
         place: Where the shipped files are, with {} for the name.
     """
-    if name in known:
+    if name in shipped:
         path = Path(str(files("parley.judging").joinpath(*place.format(name).split("/"))))
     elif not name.endswith(".toml"):
-        raise ConfigError(f"unknown {kind} '{name}' (known: {', '.join(known)}, or a path to a .toml file)")
+        raise ConfigError(f"unknown {kind} '{name}' (known: {', '.join(shipped)}, or a path to a .toml file)")
     else:
         path = Path(name)
     try:
@@ -111,15 +111,15 @@ class Methods(Registry, Generic[M]):
             settings: Settings of any of them, as text; one that no method has is an error.
         """
         classes: list[Any] = [self.find(name) for name in names]
-        known = {key for method in classes for key in method.Settings.model_fields}
-        if unknown := sorted(set(settings) - known):
-            have = f"known: {', '.join(sorted(known))}" if known else "they have no settings"
+        settable = {key for method in classes for key in method.Settings.model_fields}
+        if unknown := sorted(set(settings) - settable):
+            have = f"known: {', '.join(sorted(settable))}" if settable else "they have no settings"
             raise ConfigError(f"none of the chosen methods has a setting '{unknown[0]}' ({have})")
         methods: dict[str, M] = {}
         for method in classes:
-            own = {key: value for key, value in settings.items() if key in method.Settings.model_fields}
+            method_settings = {key: value for key, value in settings.items() if key in method.Settings.model_fields}
             try:
-                validated = method.Settings.model_validate(own)
+                validated = method.Settings.model_validate(method_settings)
             except ValidationError as error:
                 first = error.errors()[0]
                 raise ConfigError(f"{method.name}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None

@@ -31,8 +31,8 @@ class Labelled:
 
     def __post_init__(self) -> None:
         if isinstance(self.shown, str) and self.shown not in get_args(Shown):
-            known = ", ".join(get_args(Shown))
-            raise ConfigError(f"Labelled shows {known}, or fields such as ('{self.shown}',), not '{self.shown}'")
+            allowed = ", ".join(get_args(Shown))
+            raise ConfigError(f"Labelled shows {allowed}, or fields such as ('{self.shown}',), not '{self.shown}'")
 
 
 COMMON_LABELLED = (

@@ -53,10 +53,10 @@ def _bases(verdicts: pd.DataFrame) -> pd.Series:
     """The base of each scenario; the scenario itself where it has none."""
     if "base" not in verdicts:
         return verdicts["scenario"]
-    known = verdicts["base"].notna() & (verdicts["base"] != "")
-    if known.all():
+    has_base = verdicts["base"].notna() & (verdicts["base"] != "")
+    if has_base.all():
         return verdicts["base"]
-    return verdicts["base"].astype(object).where(known, verdicts["scenario"].astype(object))
+    return verdicts["base"].astype(object).where(has_base, verdicts["scenario"].astype(object))
 
 
 def _labelled(verdicts: pd.DataFrame) -> pd.Series:
@@ -76,8 +76,8 @@ def _of_category(part: pd.DataFrame) -> tuple[pd.Series, str]:
     (question, questions) = factorize(part["question"].astype(str)) if "question" in part else (base, bases)
     if len(questions) < QUESTIONS:
         question, questions = base, bases
-    worded, asked = len(bases) + wording, len(bases) + len(wordings) + question
-    links = {pair for codes in (worded, asked) for pair in zip(base.tolist(), codes.tolist(), strict=True)}
+    worded, question_node = len(bases) + wording, len(bases) + len(wordings) + question
+    links = {pair for codes in (worded, question_node) for pair in zip(base.tolist(), codes.tolist(), strict=True)}
     member = _connected(len(bases) + len(wordings) + len(questions), links)
     sets = len(set(member))
     kinds = {BASE: ("situation", bases), WORDING: ("wording", wordings), QUESTION: ("question", questions)}
@@ -134,15 +134,15 @@ def generalises_to(verdicts: pd.DataFrame) -> Iterator[str]:
         to = f"These results{where} generalise to other bases and label wordings of this kind"
         worded = plural(wordings, "label wording")
         questions = part["question"].nunique() if "question" in part else part["situation"].nunique()
-        asked = plural(questions, "question wording")
+        phrased = plural(questions, "question wording")
         if questions < min(QUESTIONS, part["situation"].nunique()):
             to += f", asked in {'this one' if questions == 1 else f'these {questions}'} way{'s' * (questions > 1)}"
         yield {
             BASE: f"{to}: each of the {bases} has a label wording of its own, so that the test over bases covers both.",
             WORDING: f"{to}, but only as far as {worded} can say: {bases} share them, so that the test is over "
             "wordings and not over bases.",
-            QUESTION: f"{to} and to other ways to ask, but only as far as {asked} can say: {bases} share them, so that "
-            "the test is over question wordings and not over bases.",
+            QUESTION: f"{to} and to other ways to ask, but only as far as {phrased} can say: {bases} share them, so "
+            "that the test is over question wordings and not over bases.",
             SET: f"{to}: {bases} share {worded}, so that the test is over sets of bases and wordings that have "
             "nothing in common.",
         }[str(kind)]

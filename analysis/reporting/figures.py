@@ -74,8 +74,8 @@ def dots(
         label: Name of the series in the legend.
     """
     for y, (value, lower, upper, tint) in enumerate(zip(values, low, high, tints, strict=True)):
-        known = not (np.isnan(value) or np.isnan(lower) or np.isnan(upper))
-        if known:
+        bounded = not (np.isnan(value) or np.isnan(lower) or np.isnan(upper))
+        if bounded:
             _interval(axis, y + shift, (value, lower, upper), tint)
         axis.plot(
             value,
@@ -83,7 +83,7 @@ def dots(
             marker,
             color=tint,
             markersize=5,
-            markerfacecolor=tint if known else "white",
+            markerfacecolor=tint if bounded else "white",
             label=label if y == 0 else None,
         )
     axis.set_yticks(range(len(labels)), [plain_text(label) for label in labels])

@@ -107,10 +107,10 @@ def _draw_row(axis: Axes, row: _Row, numbers: Iterator[tuple[str, str]], indent:
         axis.annotate(plain_text(row.text), (MARGIN, middle), weight="bold", **labelled)
         return
     axis.annotate(plain_text(row.text), (MARGIN + indent, middle), **labelled)
-    known = line.bounded
-    if known:
+    bounded = line.bounded
+    if bounded:
         axis.plot([line.low, line.high], [middle] * 2, color=PALETTE[0], linewidth=1.4, solid_capstyle="butt", zorder=2)
-    face = PALETTE[0] if known else "white"
+    face = PALETTE[0] if bounded else "white"
     axis.plot(line.estimate, middle, "o", color=PALETTE[0], markerfacecolor=face, markersize=4.2, zorder=3)
     place: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", **beside}
     value, p = next(numbers)

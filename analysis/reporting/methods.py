@@ -77,10 +77,10 @@ def _plain(value: Any) -> str:
 
 
 def _analysis(report: Report) -> Iterator[str]:
-    asked: dict[tuple[str, str], list[Forest]] = {}
+    by_question: dict[tuple[str, str], list[Forest]] = {}
     for forest in report.forests:  # plots of several measures may answer one question
-        asked.setdefault((forest.table or forest.name, forest.note), []).append(forest)
-    for (table, note), forests in asked.items():
+        by_question.setdefault((forest.table or forest.name, forest.note), []).append(forest)
+    for (table, note), forests in by_question.items():
         count = plural(sum(len(forest.lines) for forest in forests), "estimate")
         question = forests[0].question
         yield f"For the question “{question}” we computed {count}{_clusters(report, table)}. {note}".strip()
@@ -104,7 +104,7 @@ def _clusters(report: Report, table: str) -> str:
 
 def _cited(run: Mapping[str, Any], papers: Sequence[str]) -> list[str]:
     """What a run's study and its methods of asking are cited by."""
-    asked = (run.get("config") or {}).get("method") or ()
-    named = [asked] if isinstance(asked, str) else asked
-    own = [paper for method, paper in METHODS.items() if any(str(name).startswith(method) for name in named)]
-    return list(dict.fromkeys([*papers, *own]))
+    methods = (run.get("config") or {}).get("method") or ()
+    named = [methods] if isinstance(methods, str) else methods
+    of_methods = [paper for method, paper in METHODS.items() if any(str(name).startswith(method) for name in named)]
+    return list(dict.fromkeys([*papers, *of_methods]))

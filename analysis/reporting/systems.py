@@ -49,11 +49,11 @@ def system_facets(frame: pd.DataFrame) -> dict[str, dict[str, tuple[str, ...]]]:
     Args:
         frame: Rows with the columns `method` and `model`.
     """
-    known = frame[["method", "model"]].astype(str).assign(system=systems(frame)).drop_duplicates("system")
-    several = known["model"].nunique() > 1
+    listed = frame[["method", "model"]].astype(str).assign(system=systems(frame)).drop_duplicates("system")
+    several = listed["model"].nunique() > 1
     return {
         str(row.system): {"method": (str(row.method),), **({"model": (str(row.model),)} if several else {})}
-        for row in known.itertuples()
+        for row in listed.itertuples()
     }
 
 

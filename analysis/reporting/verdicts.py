@@ -79,12 +79,12 @@ def cluster_of(frame: pd.DataFrame) -> pd.Series:
     Args:
         frame: One row per verdict, with its unit and the facets of it.
     """
-    own = _texts(frame, "scenario" if "scenario" in frame else "unit")
+    scenario = _texts(frame, "scenario" if "scenario" in frame else "unit")
     if "base" in frame and (base := _texts(frame, "base")).ne("").any():
-        return base.where(base != "", own)
+        return base.where(base != "", scenario)
     if {"category", "question"} <= set(frame) and pd.api.types.is_numeric_dtype(frame["question"]):
         return (_texts(frame, "category") + "/" + _texts(frame, "question")).rename("template")
-    return _texts(frame, "paragraph") if "paragraph" in frame else own
+    return _texts(frame, "paragraph") if "paragraph" in frame else scenario
 
 
 def _texts(frame: pd.DataFrame, name: str) -> pd.Series:

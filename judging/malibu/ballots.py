@@ -50,8 +50,8 @@ def check_columns(verdicts: pd.DataFrame) -> pd.DataFrame:
     if "judge_model" not in verdicts:
         verdicts = verdicts.assign(judge_model=verdicts["model"])
     elif verdicts["judge_model"].isna().any():
-        own = verdicts["judge_model"].astype(object)
-        verdicts = verdicts.assign(judge_model=own.where(own.notna(), verdicts["model"].astype(object)))
+        judge_model = verdicts["judge_model"].astype(object)
+        verdicts = verdicts.assign(judge_model=judge_model.where(judge_model.notna(), verdicts["model"].astype(object)))
     return with_clusters(_named_by_speakers(verdicts))
 
 
@@ -59,7 +59,8 @@ def _named_by_speakers(verdicts: pd.DataFrame) -> pd.DataFrame:
     """The frame with panels named by the models that spoke: judges may have models of their own."""
     spoke = verdicts[["model", "judge_model"]].drop_duplicates().astype(str)
     names = {
-        str(model): ", ".join(own) for model, own in spoke.groupby("model", sort=False)["judge_model"].unique().items()
+        str(model): ", ".join(speakers)
+        for model, speakers in spoke.groupby("model", sort=False)["judge_model"].unique().items()
     }
     if all(model == name for model, name in names.items()) or len(set(names.values())) < len(names):
         return verdicts

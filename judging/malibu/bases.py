@@ -113,15 +113,15 @@ def by_base_figure(by_base: pd.DataFrame, lines: Sequence[Line], title: str, not
     widest = max(0.05, float(by_base["difference"].abs().max()))
     image = None
     for axis, model in zip(axes.flat, models, strict=True):
-        own = by_base[by_base["model"] == model].set_index(["base", "first", "second"])["difference"]
-        table = [[own.get((base, first, second), np.nan) for first, second in pairs] for base in bases]
+        differences = by_base[by_base["model"] == model].set_index(["base", "first", "second"])["difference"]
+        table = [[differences.get((base, first, second), np.nan) for first, second in pairs] for base in bases]
         image = axis.imshow(table, cmap="PuOr_r", vmin=-widest, vmax=widest, aspect="auto")
-        found = {
+        varying = {
             (line.about["first"], line.about["second"])
             for line in lines
             if line.about["model"] == model and line.also.get("p_bases_adjusted", math.nan) <= ALPHA
         }
-        varies = [tuple(pair) in found for pair in pairs]
+        varies = [tuple(pair) in varying for pair in pairs]
         names = [
             plain_text(f"{first} − {second}") + (" *" if star else "")
             for (first, second), star in zip(pairs, varies, strict=True)

@@ -107,8 +107,8 @@ class PanelData:
 
     def read_silently(self, model: str) -> bool:
         """Whether a model's results are read from silent ballots."""
-        own = self.verdicts.loc[self.verdicts["model"] == model, "round"]
-        return self.staged and bool((own == 0).all())
+        rounds = self.verdicts.loc[self.verdicts["model"] == model, "round"]
+        return self.staged and bool((rounds == 0).all())
 
     @cached_property
     def talk(self) -> pd.DataFrame:
@@ -132,10 +132,10 @@ class PanelData:
 
     def readout(self, model: str) -> str:
         """How a model's silent ballots were read: "expected" from probabilities, or "sampled"."""
-        own = self.verdicts[self.verdicts["model"] == model]
+        of_model = self.verdicts[self.verdicts["model"] == model]
         return (
             "sampled"
-            if (own["text"].astype(object) == SAMPLED_TEXT).any() or not self.read_silently(model)
+            if (of_model["text"].astype(object) == SAMPLED_TEXT).any() or not self.read_silently(model)
             else "expected"
         )
 
@@ -164,8 +164,8 @@ class PanelData:
         """
         if name not in self._shared:
             self._shared[name] = make()
-        found: T = self._shared[name]
-        return found
+        reduced: T = self._shared[name]
+        return reduced
 
     @cached_property
     def models(self) -> list[str]:
@@ -298,8 +298,8 @@ class PanelData:
     def compared_pairs(self, model: str) -> list[tuple[str, str, str]]:
         """Category and identities of every two that a model compared in pairs."""
         units = self.verdicts[(self.verdicts["phase"] == 2) & (self.verdicts["control"] == "")]
-        found = units.loc[units["model"] == model, ["category", "identity", "other"]] if len(units) else units[:0]
-        return [*found.drop_duplicates().astype(str).itertuples(index=False, name=None)]
+        labels = units.loc[units["model"] == model, ["category", "identity", "other"]] if len(units) else units[:0]
+        return [*labels.drop_duplicates().astype(str).itertuples(index=False, name=None)]
 
     @cached_property
     def plan(self) -> Plan:

@@ -120,8 +120,8 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
     # said instead of that.
     measured = {line.about["model"] for line in yardstick["yardstick_auc"] if not line.secondary and not line.note}
     shipped = {model: text for model, text in context.model_cautions.items() if model not in measured}
-    asked = [model for model in data.models if model not in shipped]
-    reasons = tuple(f"{data.prefix(model)}{blocked[model].quality}" for model in asked if blocked[model].quality)
+    unmeasured = [model for model in data.models if model not in shipped]
+    reasons = tuple(f"{data.prefix(model)}{blocked[model].quality}" for model in unmeasured if blocked[model].quality)
     cannot_judge = [line for line in words if line.startswith(reasons)]
     return Report(
         title=context.title,
@@ -157,14 +157,14 @@ def _narrowed(line: Line, read: PanelData, data: PanelData) -> Line:
     """
     if line.units.get("phase") not in (("1",), ("2",)):
         return line
-    own = read.verdicts[read.verdicts["phase"].astype(str).isin(line.units["phase"])]
+    rows = read.verdicts[read.verdicts["phase"].astype(str).isin(line.units["phase"])]
     if "identity" in line.units:
-        own = own[(own["identity"] == "") == ("" in line.units["identity"])]
+        rows = rows[(rows["identity"] == "") == ("" in line.units["identity"])]
     narrower: dict[str, tuple[str, ...]] = {}
     if data.staged and data.all_verdicts["stage"].nunique() > 1:
-        narrower["stage"] = tuple(own["stage"].astype(str).unique()) if "stage" in own else (TALK,)
+        narrower["stage"] = tuple(rows["stage"].astype(str).unique()) if "stage" in rows else (TALK,)
     if data.all_verdicts["control"].nunique() > 1:
-        narrower["control"] = tuple(own["control"].astype(str).unique())
+        narrower["control"] = tuple(rows["control"].astype(str).unique())
     return replace(
         line, units={**line.units, **{name: values for name, values in narrower.items() if len(values) == 1}}
     )
@@ -197,20 +197,20 @@ def _families(lines: Sequence[Line]) -> dict[str, int]:
         for line in lines
         if (name := named.get((line.about.get("family", ""), line.measure)))
     )
-    return {name: max(count for (own, _), count in counts.items() if own == name) for name, _ in counts}
+    return {name: max(count for (family, _), count in counts.items() if family == name) for name, _ in counts}
 
 
 def _headline_blocked(data: PanelData, blocked: Mapping[str, Blockers]) -> str:
     """The blocker that all models share, which replaces the headline's answer."""
-    asked = "scores" if len(data.labelled_scores) else "preferences"
-    found = {getattr(own, asked) for own in blocked.values()}
-    return found.pop() if len(found) == 1 else ""
+    kind = "scores" if len(data.labelled_scores) else "preferences"
+    reasons = {getattr(blockers, kind) for blockers in blocked.values()}
+    return reasons.pop() if len(reasons) == 1 else ""
 
 
 def _no_verdict(planned: Sequence[Line], unequal: Sequence[Line]) -> str:
     """What replaces the headline's answer if each of its contrasts is without a verdict."""
-    asked = [(line.measure, line.about["family"], line.note) for line in planned]
-    notes = {note for *main, note in asked if main == list(asked[0][:2])}
+    tested = [(line.measure, line.about["family"], line.note) for line in planned]
+    notes = {note for *main, note in tested if main == list(tested[0][:2])}
     return NO_VERDICT if notes and {line.note for line in unequal} >= notes else ""
 
 
@@ -224,22 +224,24 @@ def _with_base_defined(words: Sequence[str], cautions: Sequence[str]) -> tuple[s
 def _of_each(data: PanelData, yardstick: Lines, say: Callable[[Lines], str]) -> Iterator[str]:
     """What the yardstick's lines of each model say."""
     for model in data.models:
-        own = {name: [line for line in lines if line.about["model"] == model] for name, lines in yardstick.items()}
-        if text := say(own):
+        of_model = {name: [line for line in lines if line.about["model"] == model] for name, lines in yardstick.items()}
+        if text := say(of_model):
             yield f"{data.prefix(model)}{text}"
 
 
 def _judges_differ(data: PanelData, judged: Sequence[Line], blocked: Mapping[str, Blockers]) -> Iterator[str]:
     for model in data.models:
         if not blocked[model].scores:
-            own = [line for line in judged if line.about["model"] == model]
-            yield from (f"{data.prefix(model)}{text}" for text in judges_differ(own))
+            of_model = [line for line in judged if line.about["model"] == model]
+            yield from (f"{data.prefix(model)}{text}" for text in judges_differ(of_model))
     yield from judges_differ(line for line in judged if line.about["model"] == ALL_MODELS)
 
 
 def _generalises(data: PanelData, planned: Sequence[Line], blocked: Mapping[str, Blockers]) -> Iterator[str]:
     scored, compared = len(data.labelled_scores) > 0, len(data.decided_pairs) > 0
-    if any((scored and not own.scores) or (compared and not own.preferences) for own in blocked.values()):
+    if any(
+        (scored and not blockers.scores) or (compared and not blockers.preferences) for blockers in blocked.values()
+    ):
         to = " ".join(generalises_to(data.verdicts)) or (
             f"These results generalise to other {data.cluster_noun}s of this kind, judged by these judges."
         )

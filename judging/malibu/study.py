@@ -130,8 +130,8 @@ def _panel(config: MalibuConfig, rubric: Rubric) -> Panel:
         judges=load_panel(config.judges or "temperaments"),
         chair=shipped_personas("malibu_chair.toml")[0] if config.consensus == "chair" else None,
         ballots={
-            phase: Ballot(phase, asked, config.remark_chars, config.ties, scale)
-            for phase, asked in {1: rubric, 2: compared}.items()
+            phase: Ballot(phase, phase_rubric, config.remark_chars, config.ties, scale)
+            for phase, phase_rubric in {1: rubric, 2: compared}.items()
         },
         rounds=config.rounds,
         blind=config.blind,

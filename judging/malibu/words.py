@@ -53,7 +53,7 @@ def scores_words(planned: Sequence[Line], blocked: Blockers, margin: float) -> s
             f"{in_points(largest)} ({tested_words(largest, largest.cluster)}{_asymmetry(largest)}).{rare}"
         )
     families = _by_family(tested)
-    asked = counted(None, tested)
+    comparisons = counted(None, tested)
     if all((line.clusters or 0) < clusters_to_reject(ALPHA, line.tests or 1) for line in tested):
         fewest, name = min((len(lines), name) for name, lines in families.items())
         unit = tested[0].cluster
@@ -65,8 +65,8 @@ def scores_words(planned: Sequence[Line], blocked: Blockers, margin: float) -> s
     if alike:
         left = len(tested) - alike
         rest = f"; {left} {'is' if left == 1 else 'are'} undecided, which does not show that the judges are fair"
-        return f"No difference between labels was shown in {asked}; {alike_text}{rest if left else ''}.{rare}"
-    which, nor = (f"None of {asked} was", "and none") if len(tested) > 1 else ("The two labels were not", "nor")
+        return f"No difference between labels was shown in {comparisons}; {alike_text}{rest if left else ''}.{rare}"
+    which, nor = (f"None of {comparisons} was", "and none") if len(tested) > 1 else ("The two labels were not", "nor")
     return f"{which} shown to differ, {nor} to be alike; this does not show that the judges are fair."
 
 
@@ -87,10 +87,10 @@ def _rare_words(lines: Sequence[Line]) -> str:
 
 
 def _by_family(lines: Iterable[Line]) -> dict[str, list[Line]]:
-    found: dict[str, list[Line]] = {}
+    families: dict[str, list[Line]] = {}
     for line in lines:
-        found.setdefault(line.about["family"], []).append(line)
-    return found
+        families.setdefault(line.about["family"], []).append(line)
+    return families
 
 
 def counted(some: Sequence[Line] | None, lines: Sequence[Line]) -> str:
@@ -102,17 +102,17 @@ def counted(some: Sequence[Line] | None, lines: Sequence[Line]) -> str:
     """
     named = {PRIMARY: (PRIMARY, f"{PRIMARY}s"), PAIRS: ("pair of labels", "pairs of labels")}
 
-    def of_family(family: str, own: Sequence[Line]) -> str:
+    def of_family(family: str, members: Sequence[Line]) -> str:
         if some is None:
-            return plural(len(own), *named[family])
-        counted = sum(line in some for line in own)
+            return plural(len(members), *named[family])
+        counted = sum(line in some for line in members)
         return (
             f"the only {named[family][0]}"
-            if counted == len(own) == 1
-            else f"{counted} of {plural(len(own), *named[family])}"
+            if counted == len(members) == 1
+            else f"{counted} of {plural(len(members), *named[family])}"
         )
 
-    return " and ".join(of_family(family, own) for family, own in _by_family(lines).items())
+    return " and ".join(of_family(family, members) for family, members in _by_family(lines).items())
 
 
 def in_points(line: Line) -> str:
@@ -176,13 +176,13 @@ def preferences_words(
         blocked: What leaves questions without an answer, by model.
     """
     for model in data.models:
-        own, wins, first = (
+        tested, wins, first = (
             [line for line in lines if line.about["model"] == model] for lines in (planned, rates, places)
         )
-        own = [line for line in own if line.measure == WINS and not math.isnan(line.p)]
+        tested = [line for line in tested if line.measure == WINS and not math.isnan(line.p)]
         text = blocked[model].preferences
-        if own and not text:
-            text = ", and ".join(filter(None, (_preferred(own), _first_place(first)))) + "."
+        if tested and not text:
+            text = ", and ".join(filter(None, (_preferred(tested), _first_place(first)))) + "."
             text = " ".join(filter(None, (text, win_rates_words(wins))))
         if text:
             yield f"{data.prefix(model)}{text}"

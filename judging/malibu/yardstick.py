@@ -56,8 +56,8 @@ def yardstick(suite: Suite, mode: Mode | None, *, bases: int | None, preferred: 
     if bases is not None and mode == "off":
         raise ConfigError("--yardstick-bases needs a yardstick: --yardstick full or brief")
     ordered = sorted(suite.graded, key=lambda graded: graded.base not in preferred)  # stable: the suite's order
-    own = sum(graded.base in preferred for graded in ordered)
-    sets = [] if mode == "off" else ordered[: bases or (BRIEF_BASES if mode == "brief" else own)]
+    preferred_count = sum(graded.base in preferred for graded in ordered)
+    sets = [] if mode == "off" else ordered[: bases or (BRIEF_BASES if mode == "brief" else preferred_count)]
     if bases is not None and len(sets) < bases:
         raise ConfigError(f"{suite.name} has graded responses for {plural(len(sets), 'base')}, not {bases}")
     scenarios, orders = {scenario.id: scenario for scenario in suite.scenario}, {}

@@ -277,8 +277,8 @@ def read_summary(text: str) -> Mapping[str, str]:
 
 def unknown_sources(text: str, queries: Sequence[str]) -> list[str]:
     """Sources that a summary cites although they were never searched."""
-    known = {_bare(query) for query in queries}
-    return [cited for cited in _SOURCE.findall(text) if _bare(cited) not in known]
+    searched = {_bare(query) for query in queries}
+    return [cited for cited in _SOURCE.findall(text) if _bare(cited) not in searched]
 
 
 def _bare(text: str) -> str:

@@ -119,8 +119,8 @@ class _Linear:
         words = self._words.findall(NAMES.sub(" ", text.lower()))
         if not words:
             return "the text has no words"
-        known = sum(word in self._known for word in words)
-        if known < KNOWN_SHARE * len(words):
+        known_words = sum(word in self._known for word in words)
+        if known_words < KNOWN_SHARE * len(words):
             return "too few of its words are known to the scorer: another language, or unusual spelling"
         return ""
 

@@ -51,13 +51,13 @@ class ModelScorer(ABC):
     """
 
     prefix: ClassVar[str]
-    asked: ClassVar[tuple[str, str]]
+    wording: ClassVar[tuple[str, str]]
     """The prompt, and the format or the beginning of the reply: scores of other words have another version."""
 
     def __init__(self, model: str, models: Models) -> None:
         self.name = f"{self.prefix}{model.partition('?')[0]}"
         self._client, self._models = models[model], models
-        prompt = "\x1f".join((self._client.identity, model, PERSONA.text, *self.asked))
+        prompt = "\x1f".join((self._client.identity, model, PERSONA.text, *self.wording))
         self.version = f"prompt {hashlib.sha256(prompt.encode()).hexdigest()[:8]}"
 
     async def score(self, texts: Sequence[str]) -> list[Toxicity]:
@@ -90,7 +90,7 @@ class JudgeScorer(ModelScorer):
     """A model that writes its score."""
 
     prefix = "judge:"
-    asked = PROMPT.text, FORMAT
+    wording = PROMPT.text, FORMAT
 
     def __init__(self, model: str, models: Models) -> None:
         refuse_unknown_effects(model, ["toxicity"], "a judge of toxicity", {"judge": PERSONA.text})
@@ -118,7 +118,7 @@ class SilentScorer(ModelScorer):
     """A model that is never asked to write."""
 
     prefix = "silent:"
-    asked = SILENT_PROMPT.text, PREFILL
+    wording = SILENT_PROMPT.text, PREFILL
 
     async def rate(self, text: str) -> Toxicity:
         question = SILENT_PROMPT(text=fence_judged(text, "TEXT"))

@@ -83,7 +83,9 @@ def not_in(text: str, languages: Sequence[str]) -> str:
         if code in (UNKNOWN, *languages):
             continue
         counts = _counts(_WORD.findall(sentence))
-        if code not in _table() or counts[code] >= max(SENTENCE_WORDS, 2 * max(counts[own] for own in languages)):
+        if code not in _table() or counts[code] >= max(
+            SENTENCE_WORDS, 2 * max(counts[language] for language in languages)
+        ):
             return code
     return ""
 
@@ -127,7 +129,7 @@ class InItsLanguages:
         return [scores[text] if text in scores else Toxicity(None, why=self._why(others[text])) for text in texts]
 
     def _why(self, code: str) -> str:
-        reads = " and ".join(language_name(own) for own in self.languages)
+        reads = " and ".join(language_name(language) for language in self.languages)
         return f"this looks like {language_name(code)}, but {self.name} reads only {reads}"
 
     async def close(self) -> None:

@@ -70,9 +70,9 @@ class Weights:
 
     def probability(self, text: str) -> float:
         """How likely a text is to be found toxic, from 0 to 1."""
-        found = features(text)
-        total = self.scale * sum(self.weights[place] for place in found)
-        return 1 / (1 + math.exp(-self.intercept - total / math.sqrt(max(1, len(found)))))
+        places = features(text)
+        total = self.scale * sum(self.weights[place] for place in places)
+        return 1 / (1 + math.exp(-self.intercept - total / math.sqrt(max(1, len(places)))))
 
 
 class Ngrams:
