@@ -12,6 +12,8 @@ from parley.judging.study import Outcome, Verdict
 
 PREFERRED = "preferred"
 """The metric of a ballot about two answers."""
+SAMPLED_TEXT = "mean of sampled replies"
+"""The text of a ballot whose model has no log-probabilities."""
 
 
 def about_samples(model: str, samples: int) -> str:
@@ -78,7 +80,7 @@ def _answers(turn: Turn, metric: str) -> Iterator[Verdict]:
             metric,
             value=expected,
             sampled=None if answer is None else float(answer),
-            text=None if f"{metric} on scale" in turn.expected or expected is None else "mean of sampled replies",
+            text=None if f"{metric} {ON_SCALE}" in turn.expected or expected is None else SAMPLED_TEXT,
             status=status,
         )
         return

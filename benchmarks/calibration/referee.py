@@ -17,7 +17,8 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from parley.judging.rldf.check_report import CANNOT_TELL, FOLLOWS_TEXT, METRIC, REVERSED, check_verdict
+from parley.judging.rldf.check_report import CANNOT_TELL, FOLLOWS_TEXT, REVERSED, check_verdict
+from parley.judging.rldf.referee import BIAS
 
 Kind = Literal["valid", "halo", "reversed", "random"]
 RIGHT: dict[Kind, str] = {"valid": "", "halo": FOLLOWS_TEXT, "reversed": REVERSED, "random": CANNOT_TELL}
@@ -52,7 +53,7 @@ def simulated_check(kind: Kind, types: int, rng: np.random.Generator) -> pd.Data
         level = sign * STEP * np.arange(DOSES) + (sign or 1) * own
         values = 5 + level + rng.normal(0, 0.5, (types, TOPICS, 1, 1)) + rng.normal(0, NOISE, shape)
         frames.append(pd.DataFrame({"value": values.ravel()}, index).reset_index().assign(part=part))
-    return pd.concat([frame.assign(metric=METRIC, model="sim") for frame in frames], ignore_index=True)
+    return pd.concat([frame.assign(metric=BIAS, model="sim") for frame in frames], ignore_index=True)
 
 
 def rates(kind: Kind, types: int, simulations: int, seed: int = 0) -> dict[str, float]:

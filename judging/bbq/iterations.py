@@ -20,14 +20,13 @@ from parley.analysis.reporting.verdicts import uncategorised
 from parley.analysis.stats.results import Line
 from parley.judging.bbq.comparisons import ACCURACY_CHANGE, changes, readable
 from parley.judging.bbq.leaderboard import MACRO, TEMPLATES, answers, scored, side_by_side
+from parley.judging.bbq.methods.stardtox import REVISED
 
 PUBLISHED = (
     "STARDTOX's table III in percent. Theirs: GPT-3.5, 100 rows of each of 11 categories, their own prompts, and how "
     "categories are pooled is not said. Ours: this run's model and rows, macro means over categories. A level may "
     "differ by any of these; compare which methods are lower, and by how much."
 )
-REVISED = "answer_at"
-"""The metric of an iteration's answer."""
 
 
 def iterations_sections(verdicts: pd.DataFrame, context: ReportContext) -> list[Section]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from parley.agents import LOG_ODDS
 from parley.analysis.reporting.clusters import with_clusters
 from parley.analysis.reporting.verdicts import MissingColumns, require
 from parley.analysis.stats.tables import row_codes
 from parley.base.text import plural
+from parley.judging.ballots import PREFERRED
 
 YARDSTICK = 3
 """The phase in which graded responses are read, without labels; 1 is single responses, 2 pairs."""
@@ -18,11 +20,8 @@ BLIND = 1
 """The round of talking units that is their primary ballot: reasons are given, and nobody has been heard."""
 POINTS = (0.0, 10.0)
 """The scale of a run that does not name its own."""
-PREFERRED, LOG_ODDS = "preferred", "log-odds"
 NOT_SCORES = (PREFERRED, LOG_ODDS)
 """Metrics of pairs: the choice, and log P(A) - log P(B)."""
-SAMPLED_TEXT = "mean of sampled replies"
-"""The text of a silent ballot if its model has no log-probabilities."""
 REQUIRED = ("unit", "phase", "scenario", "category", "identity", "judge", "role", "round", "metric", "value", "status")
 
 
@@ -140,7 +139,7 @@ def check_scores(verdicts: pd.DataFrame) -> list[str]:
             f"{row['metric']} by judge {row['judge']} in round {row['round']} of unit {row['unit']}: "
             "drop the copies, or give the units of each run their own names"
         )
-    readable = verdicts["status"].isin(["ok", "repaired"]) & (verdicts["metric"] != "preferred")
+    readable = verdicts["status"].isin(["ok", "repaired"]) & (verdicts["metric"] != PREFERRED)
     empty = int((readable.to_numpy() & np.isnan(values)).sum())
     if not empty:
         return []

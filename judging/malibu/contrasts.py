@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from parley.agents import LOG_ODDS
 from parley.analysis.reporting.questions import adjusted
 from parley.analysis.stats.clustered import heterogeneity, skew_corrected_p, skewness, varies
 from parley.analysis.stats.multiplicity import holm
@@ -38,16 +39,17 @@ from parley.analysis.stats.results import (
 )
 from parley.analysis.stats.signflips import sign_flip_test
 from parley.base.text import p_text, signed
+from parley.judging.ballots import PREFERRED
 from parley.judging.malibu.analysis_plan import among
-from parley.judging.malibu.ballots import BLIND, LOG_ODDS, values_in_order
+from parley.judging.malibu.ballots import BLIND, values_in_order
 from parley.judging.malibu.panel_data import PanelData
 from parley.judging.malibu.score_table import PairTable, ScenarioGaps, ScoreTable, tested_line
 
 PRIMARY, PAIRS = "primary contrast", "pair"
 """The families, as a line's `about` names them."""
 MODEL, JUDGE = "model", "judge"
-SCORE, WINS, ODDS = "score", "preferences", "log-odds"
-"""The measures of a contrast; the last two are of pairs."""
+SCORE, WINS = "score", "preferences"
+"""Measures of a contrast: in phase 1, and in phase 2, which has log-odds too."""
 ALL_MODELS = "all models"
 
 
@@ -157,11 +159,11 @@ def estimates(data: PanelData, margin: float) -> list[Line]:
                 effects = [
                     replace(
                         # Log-odds have no margin that means the same for every model.
-                        effect(differences, math.nan if measure == ODDS else margin),
+                        effect(differences, math.nan if measure == LOG_ODDS else margin),
                         **about_contrast(contrast, data, model, phase, family=family),
                         name=_name(contrast, family, measure),
                         measure=measure,
-                        secondary=measure == ODDS,
+                        secondary=measure == LOG_ODDS,
                     )
                     for contrast, differences in zip(contrasts, gaps, strict=True)
                 ]
@@ -177,7 +179,7 @@ def _tables(data: PanelData, model: str) -> Iterator[tuple[str, ScoreTable | Pai
     sides = [winner == units[side].astype(object) for side in ("identity", "other")]
     yield WINS, PairTable.of(units, np.select(sides, [1.0, -1.0], 0.0))
     if LOG_ODDS in units:
-        yield ODDS, PairTable.of(units, units[LOG_ODDS].to_numpy(dtype=float))
+        yield LOG_ODDS, PairTable.of(units, units[LOG_ODDS].to_numpy(dtype=float))
 
 
 def _name(contrast: Contrast, family: str, measure: str) -> str:
@@ -302,7 +304,7 @@ def _comparisons(data: PanelData) -> Iterator[Comparison]:
         if own["judge"].nunique() < 2 and len(data.talk):
             # The panel of a staged run casts its silent ballots on the units that it talks about afterwards.
             talk = data.talk[(data.talk["model"] == model) & (data.talk["phase"] == 1)]
-            table = talk[(talk["round"] < BLIND) & (talk["metric"] != "preferred")]
+            table = talk[(talk["round"] < BLIND) & (talk["metric"] != PREFERRED)]
         of_judges = table[["judge", "judge_model"]].drop_duplicates()
         if len(of_judges) > of_judges["judge_model"].nunique():  # else a judge is a model, which has been compared
             yield model, JUDGE, "judge", table

@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
+from parley.agents import LOG_ODDS
 from parley.analysis.reporting.decide import Evidence, Spread, decided
 from parley.analysis.stats.results import ALPHA, Contrast, Line
 from parley.analysis.stats.signflips import clusters_to_reject
@@ -29,7 +30,6 @@ from parley.base.text import plural
 from parley.judging.malibu.analysis_plan import Plan
 from parley.judging.malibu.contrasts import (
     ALL_MODELS,
-    ODDS,
     SCORE,
     WINS,
     differing,
@@ -66,7 +66,7 @@ class Blockers:
     def of(self, measure: str) -> str:
         """What leaves a measure without an answer."""
         # Log-odds are averaged over both orders, and are no ties: neither place nor ties leave them without an answer.
-        return {SCORE: self.scores, WINS: self.preferences, ODDS: ""}[measure]
+        return {SCORE: self.scores, WINS: self.preferences, LOG_ODDS: ""}[measure]
 
 
 def planned_lines(data: PanelData, margin: float, unequal: Sequence[Line] = ()) -> list[Line]:

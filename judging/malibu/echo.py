@@ -29,6 +29,7 @@ from parley.analysis.reporting.questions import Question, corrected, section, st
 from parley.analysis.reporting.report import ReportContext, Section
 from parley.analysis.stats.results import Estimate, Line
 from parley.analysis.stats.tables import Floats, factorize, row_codes, unique_rows
+from parley.judging.ballots import PREFERRED
 from parley.judging.malibu.panel_data import PanelData, Verdicts, panel_data
 from parley.judging.malibu.rounds import (
     about_units,
@@ -192,7 +193,7 @@ def _words(remarks: pd.DataFrame | None) -> pd.DataFrame:
 
 def _scores(data: PanelData) -> pd.DataFrame:
     both = before_and_after(data, controls=True)
-    both = both[with_control(both) & (both["metric"] != "preferred").to_numpy()]
+    both = both[with_control(both) & (both["metric"] != PREFERRED).to_numpy()]
     tables = [_same_scores(part) for _, part in both.groupby(["model", "phase"], observed=True, sort=False)]
     return pd.concat(tables) if tables else pd.DataFrame(columns=["model", "phase", "unit", "own", *RATES])
 

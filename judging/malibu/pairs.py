@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from parley.agents import LOG_ODDS
 from parley.analysis import win_rates
 from parley.analysis.frames import proportion
 from parley.analysis.reporting.questions import Question, corrected, section, table
 from parley.analysis.reporting.report import Section
 from parley.analysis.stats.results import Line
 from parley.analysis.stats.tables import Floats, as_floats
-from parley.judging.malibu.ballots import LOG_ODDS, values_in_order
+from parley.judging.malibu.ballots import values_in_order
 from parley.judging.malibu.panel_data import PanelData, Verdicts, panel_data
 from parley.judging.malibu.score_table import nested_means, tested_line
 
@@ -34,7 +35,7 @@ RATES = Question(
     "less, and two identities that are treated alike differ if one of them met a favoured third more often. Single "
     "pairs are in the table of differences.",
 )
-FIRST, SWAPPED, AGAIN, ORDER, ODDS = "first", "swapped", "again", "order", "log-odds"
+FIRST, SWAPPED, AGAIN, ORDER = "first", "swapped", "again", "order"
 POSITION = Question(
     name="position",
     ask="How often does the answer shown first win?",
@@ -43,7 +44,7 @@ POSITION = Question(
         SWAPPED: "share of verdicts that change when the order is swapped",
         AGAIN: "share of verdicts that change when the same is asked again",
         ORDER: "what the order adds to the noise of asking again",
-        ODDS: "log-odds for the answer shown first",
+        LOG_ODDS: "log-odds for the answer shown first",
     },
     cluster="base",
     null=0.5,
@@ -57,7 +58,7 @@ ASKED = {
     SWAPPED: "How often does swapping the order change the verdict?",
     AGAIN: "How often does asking again change the verdict?",
     ORDER: "What does the order add to the noise of asking again?",
-    ODDS: "What is the first place worth, in log-odds?",
+    LOG_ODDS: "What is the first place worth, in log-odds?",
 }
 """What the plots of one table ask."""
 
@@ -142,7 +143,7 @@ def position_lines(data: PanelData) -> list[Line]:
         if len(read):
             # By base and not by cluster: the place is that of the prompt, whatever the label's wording.
             by_base = nested_means(read["value"].to_numpy(dtype=float), read[["situation", "scenario", "order"]])[0]
-            found[ODDS] = tested_line(by_base.to_numpy(dtype=float)).with_result(n=len(read))
+            found[LOG_ODDS] = tested_line(by_base.to_numpy(dtype=float)).with_result(n=len(read))
         kind = str(control) or TWO_IDENTITIES
         about = _about(data, {"model": str(model), "pairs": kind}, kind, control=(str(control),))
         for measure, line in found.items():
@@ -219,8 +220,8 @@ def position_section(data: PanelData, lines: Sequence[Line]) -> Section:
         replace(
             plot,
             question=ASKED[measure],
-            reference={FIRST: 0.5, ORDER: 0.0, ODDS: 0.0}.get(measure),
-            scale="points" if measure == ODDS else "share",
+            reference={FIRST: 0.5, ORDER: 0.0, LOG_ODDS: 0.0}.get(measure),
+            scale="points" if measure == LOG_ODDS else "share",
             note=f"95% intervals over {data.cluster_noun}s.",
         )
         for plot, measure in zip(found.forests, POSITION.measures, strict=True)

@@ -24,19 +24,18 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from parley.agents import LOG_ODDS
 from parley.analysis.reporting.clusters import cluster_noun
 from parley.analysis.reporting.verdicts import final_verdicts
 from parley.analysis.stats.results import Contrast
 from parley.analysis.stats.tables import Ints
 from parley.base.text import plural
+from parley.judging.ballots import PREFERRED, SAMPLED_TEXT
 from parley.judging.malibu.analysis_plan import PRIMARY, Plan, executed
 from parley.judging.malibu.ballots import (
     BLIND,
-    LOG_ODDS,
     NOT_SCORES,
     POINTS,
-    PREFERRED,
-    SAMPLED_TEXT,
     TALK,
     YARDSTICK,
     check_columns,
@@ -340,7 +339,7 @@ def panel_preferences(verdicts: pd.DataFrame) -> pd.DataFrame:
         verdicts: One row per verdict.
     """
     verdicts = check_columns(verdicts)
-    votes = final_verdicts(verdicts[(verdicts["phase"] == 2) & (verdicts["metric"] == "preferred")])
+    votes = final_verdicts(verdicts[(verdicts["phase"] == 2) & (verdicts["metric"] == PREFERRED)])
     keys = [key for key in PAIR if key in votes]
     if votes.empty:
         return pd.DataFrame(columns=[*PAIR, "choice", "winner"])

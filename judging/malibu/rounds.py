@@ -32,6 +32,7 @@ from parley.analysis.stats.permutation import permuted_difference
 from parley.analysis.stats.results import Estimate, Line
 from parley.analysis.stats.tables import Floats, Ints, factorize, row_codes
 from parley.base.text import signed
+from parley.judging.ballots import PREFERRED
 from parley.judging.malibu.panel_data import PanelData, Verdicts, panel_data
 
 Bools = NDArray[np.bool_]
@@ -114,7 +115,7 @@ def as_numbers(verdicts: pd.DataFrame) -> Floats:
     """Scores, and preferences as numbers; NaN where a reply could not be read."""
     votes = verdicts["text"].astype(object).map(VOTES).to_numpy(dtype=float)
     numbers: Floats = np.where(
-        (verdicts["metric"] == "preferred").to_numpy(), votes, verdicts["value"].to_numpy(dtype=float)
+        (verdicts["metric"] == PREFERRED).to_numpy(), votes, verdicts["value"].to_numpy(dtype=float)
     )
     return numbers
 
@@ -163,7 +164,7 @@ def contagion(verdicts: Verdicts, *, blind: bool | None = None) -> list[Line]:
     data = panel_data(verdicts)
     both = before_and_after(data, controls=True)
     both = both[with_control(both)]
-    both = both[(both["phase"] == 1) == (both["metric"] != "preferred")]  # in pairs, the preference is the verdict
+    both = both[(both["phase"] == 1) == (both["metric"] != PREFERRED)]  # in pairs, the preference is the verdict
     lines: list[Line] = []
     for (model, phase), group in both.groupby(["model", "phase"], sort=True, observed=True):
         if group["judge"].nunique() > 1:

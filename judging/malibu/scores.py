@@ -13,6 +13,7 @@ import pandas as pd
 from matplotlib.figure import Figure as Drawing
 from matplotlib.patches import Rectangle
 
+from parley.agents import LOG_ODDS
 from parley.analysis.reporting.figures import LINE, caption, colours, dots, legend_beside, plain_text, sheet
 from parley.analysis.reporting.questions import Question, section, table
 from parley.analysis.reporting.report import Figure, ReportContext, Section, Table
@@ -22,7 +23,7 @@ from parley.analysis.stats.results import Contrast, Line, columns
 from parley.base.text import signed
 from parley.judging.malibu.analysis_plan import MARGIN
 from parley.judging.malibu.ballots import POINTS, values_in_order
-from parley.judging.malibu.contrasts import ODDS, PAIRS, PRIMARY, SCORE, WINS, about_contrast, judges_below, pairs_of
+from parley.judging.malibu.contrasts import PAIRS, PRIMARY, SCORE, WINS, about_contrast, judges_below, pairs_of
 from parley.judging.malibu.decisions import Blockers, planned_lines
 from parley.judging.malibu.panel_data import PanelData, Verdicts, by_metric, panel_data
 from parley.judging.malibu.score_table import ALL, tested_line
@@ -40,8 +41,8 @@ ASKED = {
     (PAIRS, SCORE): "Which identities differ, by pairs?",
     (PRIMARY, WINS): "Which identity is preferred in pairs?",
     (PAIRS, WINS): "Which of two identities is preferred?",
-    (PRIMARY, ODDS): "Which identity do silent pairs lean to?",
-    (PAIRS, ODDS): "Which of two identities do silent pairs lean to?",
+    (PRIMARY, LOG_ODDS): "Which identity do silent pairs lean to?",
+    (PAIRS, LOG_ODDS): "Which of two identities do silent pairs lean to?",
 }
 PLACES = "A preference for a place is in these means unless pairs are debated in both orders."
 PAPERS_METRICS = {"Creativity", "Accuracy", "Efficiency", "Reliability"}
@@ -265,7 +266,7 @@ def _asked(data: PanelData, family: str, planned: Sequence[Line], margin: float)
         measures={
             SCORE: data.difference,
             WINS: "wins minus losses per comparison",
-            ODDS: "log-odds of being preferred, both orders averaged",
+            LOG_ODDS: "log-odds of being preferred, both orders averaged",
         },
         cluster=unit,
         arms="identity",

@@ -28,9 +28,10 @@ from parley.analysis.reporting.report import Section
 from parley.analysis.stats.results import ALPHA, Contrast, Line
 from parley.analysis.stats.tables import Floats
 from parley.base.text import p_text, plural, signed
+from parley.judging.ballots import PREFERRED
 from parley.judging.malibu.analysis_plan import among
 from parley.judging.malibu.ballots import BLIND, NOT_SCORES
-from parley.judging.malibu.contrasts import about_contrast, primary_contrasts
+from parley.judging.malibu.contrasts import SCORE, about_contrast, primary_contrasts
 from parley.judging.malibu.panel_data import PanelData
 from parley.judging.malibu.rounds import before_and_after, heard_own
 from parley.judging.malibu.score_table import NEEDED, ScenarioGaps, ScoreTable, nested_means, tested_line
@@ -38,7 +39,7 @@ from parley.judging.malibu.score_table import NEEDED, ScenarioGaps, ScoreTable, 
 REASONS, HEARING, TALKING = "reasons alone", "hearing others", "talking"
 STEPS = {REASONS: "Giving reasons", HEARING: "Hearing others", TALKING: "Talking"}
 """What changes a gap, with the words that a sentence begins with."""
-SCORE, PREFERENCE = "score", "preference"
+PREFERENCE = "preference"
 QUESTION = Question(
     name="talking",
     ask="Does talking change the gap between identities?",
@@ -181,7 +182,7 @@ def _scored(data: PanelData, whole: PanelData) -> Iterator[tuple[str, int, Contr
         whole: All verdicts: debates come in another order, and a pair has the direction that it has everywhere else.
     """
     both = before_and_after(data)
-    scores = both[(both["phase"] == 1) & (both["metric"] != "preferred")]
+    scores = both[(both["phase"] == 1) & (both["metric"] != PREFERRED)]
     values = scores["before"], scores["after"], scores["after"] - scores["before"]
     rounds = [PanelData(scores.assign(value=value)) for value in values]
     for model in rounds[0].models:
@@ -192,7 +193,7 @@ def _scored(data: PanelData, whole: PanelData) -> Iterator[tuple[str, int, Contr
 
 def _preferred(data: PanelData) -> Iterator[tuple[str, int, Contrast, Moments]]:
     both = before_and_after(data)
-    votes = both[(both["phase"] == 2) & (both["metric"] == "preferred") & (both["control"] == "")]
+    votes = both[(both["phase"] == 2) & (both["metric"] == PREFERRED) & (both["control"] == "")]
     if votes.empty:
         return
     first_is_a = (votes["identity_a"].astype(object) == votes["identity"].astype(object)).to_numpy()

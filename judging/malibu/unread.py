@@ -34,7 +34,7 @@ from parley.analysis.stats.results import DIFFERENT, Contrast, Estimate, Line
 from parley.analysis.stats.signflips import sign_flip_p
 from parley.analysis.stats.tables import Floats, row_codes
 from parley.base.text import p_text, plural
-from parley.judging.malibu.ballots import PREFERRED
+from parley.judging.ballots import PREFERRED
 from parley.judging.malibu.contrasts import PRIMARY, about_contrast, contrast_of, families, pairs_of
 from parley.judging.malibu.panel_data import PanelData, majority
 from parley.judging.malibu.score_table import PairTable, ScenarioGaps, ScoreTable, tested_line

@@ -29,10 +29,8 @@ from parley.analysis.reporting.report import Section
 from parley.analysis.stats.results import Line
 from parley.base.text import plural
 from parley.judging.rldf.debates import (
-    AGAIN,
     CLUSTERS,
     FACETS,
-    FIRST,
     JUDGES,
     SHARES,
     scores,
@@ -40,6 +38,7 @@ from parley.judging.rldf.debates import (
     undecided_changes,
     units_of,
 )
+from parley.judging.rldf.referee import AGAIN, REFEREE
 
 TOGETHER = {frozenset({"mode", "teacher"}): "mode"}
 """Settings that cannot change independently; the ablation is named after one of them."""
@@ -126,7 +125,7 @@ def differences(last: pd.DataFrame) -> list[Line]:
     question = replace(AGAINST, pairs=against(last["setting"].iloc[0]))
     lines = [
         replace(line, group=JUDGES[judge], units=units_of(judge), secondary=judge == AGAIN)
-        for line in estimates(question, cells[cells["judge"].isin([FIRST, AGAIN])])
+        for line in estimates(question, cells[cells["judge"].isin([REFEREE, AGAIN])])
         if (judge := line.about["judge"])
     ]
     return corrected_differences(lines, family=())
@@ -134,7 +133,7 @@ def differences(last: pd.DataFrame) -> list[Line]:
 
 def levels(kept: Mapping[str, pd.DataFrame], last: pd.DataFrame) -> list[Line]:
     """The bias of the last round by the referee, and its change since the first."""
-    bias = answer(replace(LEVELS, measures=AGAINST.measures), last[last["judge"] == FIRST])
+    bias = answer(replace(LEVELS, measures=AGAINST.measures), last[last["judge"] == REFEREE])
     change = [
         replace(line, measure="change", about={"setting": line.about["run"]}, secondary=True)
         for line in undecided_changes(kept)
@@ -165,7 +164,7 @@ def ablation_section(runs: Runs) -> Section:
     parts = [
         section(question, differences(last)),
         replace(section(LEVELS, kept_levels), words=()),
-        replace(answered(HIGH, last[last["judge"] == FIRST]), words=()),
+        replace(answered(HIGH, last[last["judge"] == REFEREE]), words=()),
     ]
     return Section(
         tables=[table for part in parts for table in part.tables],

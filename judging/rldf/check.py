@@ -21,9 +21,8 @@ from parley.agents.models.registry import reads_silently
 from parley.judging.ballots import about_samples, cast_ballots
 from parley.judging.config import NameList, call_options, limit_field
 from parley.judging.grid import GridStudy, compared, varies
-from parley.judging.rldf.referee import referee_persona
+from parley.judging.rldf.referee import BIAS, referee_persona
 from parley.judging.rldf.silent_referee import (
-    BIAS,
     HIGH,
     LOW,
     SAMPLES,

@@ -23,8 +23,8 @@ from parley.analysis.reporting.questions import Question, corrected, section
 from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext, Section, assemble
 from parley.analysis.reporting.verdicts import require, uncategorised
 from parley.analysis.stats.results import Line
+from parley.judging.rldf.referee import BIAS
 
-METRIC = "bias"
 USEFUL = 0.7
 """The share of comparisons that a referee must get right, with the question and with its reverse."""
 PARTS = {"score": ("with the question", 1), "reverse": ("with its reverse", -1)}
@@ -120,7 +120,7 @@ def check_verdict(verdicts: pd.DataFrame) -> CheckVerdict:
     lines = []
     for name, rows in frame.groupby("type", sort=False):
         for part, (words, sign) in PARTS.items():
-            ballots = rows[(rows["metric"] == METRIC) & (rows["part"] == part)]
+            ballots = rows[(rows["metric"] == BIAS) & (rows["part"] == part)]
             table = scored(ballots, ["topic", "wording"], ["dose"])
             if part == "score" or len(table):
                 right = order_right(shares(_above_fair(table) * sign), ballots["value"], "topic")

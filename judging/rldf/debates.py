@@ -27,16 +27,16 @@ from parley.analysis.reporting.report import Section, format_interval
 from parley.analysis.reporting.verdicts import uncategorised
 from parley.analysis.stats.results import Line
 from parley.base.text import p_text, plural
+from parley.judging.rldf.referee import AGAIN, BIAS, REFEREE
 
 THRESHOLD = 3.0
-FIRST, AGAIN = "Referee", "Referee_again"
 SAME_DEBATES = "Referee, debates of Referee_again"
 FEW_TOPICS = 10
 
 Runs = Mapping[str, pd.DataFrame]
 """The verdicts of each run by its file name; a report of one run has one."""
 JUDGES = {
-    FIRST: "referee, who knows the round",
+    REFEREE: "referee, who knows the round",
     AGAIN: "second referee, blind",
     SAME_DEBATES: "first referee, on the blind one's debates",
 }
@@ -77,7 +77,7 @@ SHARES = replace(
 
 def units_of(judge: str) -> dict[str, tuple[str, ...]]:
     """The facets of the debates that a referee's lines are about: a blind one may have scored only some."""
-    return {} if judge == FIRST else {"again": ("true",)}
+    return {} if judge == REFEREE else {"again": ("true",)}
 
 
 def of_runs(runs: Runs, metrics: Collection[str]) -> pd.DataFrame:
@@ -98,9 +98,9 @@ def prefix(runs: Runs, name: str) -> str:
     return f"{name}: " if len(runs) > 1 else ""
 
 
-def scores(verdicts: pd.DataFrame, judge: str = FIRST) -> pd.DataFrame:
+def scores(verdicts: pd.DataFrame, judge: str = REFEREE) -> pd.DataFrame:
     """The referee's scores, one row per statement; `value` is NaN if the report could not be read."""
-    return uncategorised(verdicts[(verdicts["metric"] == "bias") & (verdicts["judge"] == judge)])
+    return uncategorised(verdicts[(verdicts["metric"] == BIAS) & (verdicts["judge"] == judge)])
 
 
 def statements(runs: Runs) -> pd.DataFrame:
@@ -152,7 +152,7 @@ def undecided_changes(runs: Runs) -> list[Line]:
 def by_round(runs: Runs) -> tuple[list[Line], ...]:
     """Mean bias score by round, for all roles and for each, and the shares of high and of unread scores."""
     frame = statements(runs)
-    frame = frame[(frame["role"] == ALL) | (frame["judge"] == FIRST)]
+    frame = frame[(frame["role"] == ALL) | (frame["judge"] == REFEREE)]
     measures = {name: words for name, words in SHARES.measures.items() if name != "unread" or frame["unread"].any()}
     means, shares = (
         [
@@ -184,7 +184,7 @@ def _role(line: Line) -> str:
 
 
 def _planned(line: Line) -> bool:
-    return (line.about["role"], line.about["judge"]) == (ALL, FIRST)
+    return (line.about["role"], line.about["judge"]) == (ALL, REFEREE)
 
 
 def change_section(runs: Runs) -> Section:
@@ -225,7 +225,7 @@ def _on_change(line: Line, lines: Sequence[Line]) -> Iterator[str]:
     elif line.about["role"] == ALL and judge == AGAIN:
         shown = f"the score {verb}" if line.shown else "no change was shown"
         yield f"{run}By a second referee that did not know the round, {shown}: {points}, {test}."
-    elif judge == FIRST and line.shown:
+    elif judge == REFEREE and line.shown:
         yield f"{run}The score of {line.about['role']} {verb} {rounds}: {points}, {test}."
 
 

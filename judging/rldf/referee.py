@@ -18,8 +18,10 @@ from parley.judging.config import shipped_personas
 from parley.judging.study import Verdict
 
 ADVICE_CHARS = 200
-AGAIN = "Referee_again"
-"""The judge's name for a second, blind scoring of the same statements."""
+REFEREE, AGAIN = "Referee", "Referee_again"
+"""The judge's names: of the referee, and of its second, blind scoring of the same statements."""
+BIAS, RANK = "bias", "rank"
+"""Metrics: a statement's score, and its place among those of the round."""
 
 
 def referee_persona() -> Persona:
@@ -88,9 +90,9 @@ def report_verdicts(turn: Turn, names: Sequence[str], *, judge: str) -> Iterator
     for name in names:
         sampled = scores.get(name)
         value = turn.expected.get(f"scores.{name}", sampled)
-        yield Verdict(metric="bias", subject=name, value=value, sampled=sampled, **common)
+        yield Verdict(metric=BIAS, subject=name, value=value, sampled=sampled, **common)
     for name in names:
         rank = ranks.get(name)
-        yield Verdict(metric="rank", subject=name, value=rank, sampled=rank, **common)
+        yield Verdict(metric=RANK, subject=name, value=rank, sampled=rank, **common)
     count, pairs = discordant(scores, ranks) if reply else (None, None)
     yield Verdict(metric="discordant", value=count, sampled=count, text=pairs, **common)

@@ -17,10 +17,8 @@ from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.results import Line
 from parley.base.text import plural
 from parley.judging.rldf.debates import (
-    AGAIN,
     CLUSTERS,
     FACETS,
-    FIRST,
     JUDGES,
     THRESHOLD,
     Runs,
@@ -29,6 +27,7 @@ from parley.judging.rldf.debates import (
     prefix,
     units_of,
 )
+from parley.judging.rldf.referee import AGAIN, BIAS, REFEREE
 
 WEAK_AGREEMENT, WEAK_CORRELATION = 0.75, 0.5
 """A warning is given for a blind referee below either value."""
@@ -81,9 +80,9 @@ def rankings_section(runs: Runs) -> Section:
     for line in lines:
         reports, unreadable, no_ranking, contradicted = (int(count) for count in line.also.values())
         run = prefix(runs, line.about.get("run", ""))
-        if line.about["judge"] == FIRST and unreadable:
+        if line.about["judge"] == REFEREE and unreadable:
             warnings.append(f"{run}{unreadable:,} of {plural(reports, 'referee report')} could not be read.")
-        if line.about["judge"] == FIRST and contradicted:
+        if line.about["judge"] == REFEREE and contradicted:
             rankings_read = plural(reports - unreadable - no_ranking, "ranking")
             warnings.append(f"{run}{contradicted:,} of {rankings_read} contradict the referee's own scores.")
     return replace(section(RANKINGS, lines), warnings=warnings, words=())
@@ -127,11 +126,11 @@ def agreement_section(runs: Runs) -> Section:
 
 def both_scores(verdicts: pd.DataFrame) -> pd.DataFrame:
     """The statements that both referees scored, one row each; empty if there was no second."""
-    bias = uncategorised(verdicts[verdicts["metric"] == "bias"])
+    bias = uncategorised(verdicts[verdicts["metric"] == BIAS])
     table = bias.pivot_table(index=["unit", "topic", "round", "subject"], columns="judge", values="value")
     if AGAIN not in table:
         return pd.DataFrame()
-    return table.dropna(subset=[FIRST, AGAIN]).reset_index()
+    return table.dropna(subset=[REFEREE, AGAIN]).reset_index()
 
 
 def refereed_again(both: pd.DataFrame) -> list[Line]:
@@ -143,13 +142,13 @@ def refereed_again(both: pd.DataFrame) -> list[Line]:
     if both.empty:
         return []
     topics = both["topic"]
-    sides = (both[[FIRST, AGAIN]] > THRESHOLD).astype(int)
-    points = both[[FIRST, AGAIN]].round().astype(int)
+    sides = (both[[REFEREE, AGAIN]] > THRESHOLD).astype(int)
+    points = both[[REFEREE, AGAIN]].round().astype(int)
     coefficients = (
-        weighted_kappa(points[FIRST], points[AGAIN], weights="quadratic", categories=range(11), clusters=topics),
-        krippendorff_alpha(both[[FIRST, AGAIN]], clusters=topics),
-        weighted_kappa(sides[FIRST], sides[AGAIN], weights="none", categories=[0, 1], clusters=topics),
-        cluster_mean(both[AGAIN] - both[FIRST], topics),
+        weighted_kappa(points[REFEREE], points[AGAIN], weights="quadratic", categories=range(11), clusters=topics),
+        krippendorff_alpha(both[[REFEREE, AGAIN]], clusters=topics),
+        weighted_kappa(sides[REFEREE], sides[AGAIN], weights="none", categories=[0, 1], clusters=topics),
+        cluster_mean(both[AGAIN] - both[REFEREE], topics),
     )
     return [
         Line(result=coefficient, measure=measure, label=words, units=units_of(AGAIN))
@@ -161,8 +160,10 @@ def _on_agreement(both: pd.DataFrame) -> Iterator[str]:
     """A warning where the blind referee hardly agrees with the first."""
     if both.empty:
         return
-    sides = (both[FIRST] > THRESHOLD) == (both[AGAIN] > THRESHOLD)
-    correlation = both[FIRST].corr(both[AGAIN]) if both[FIRST].nunique() > 1 and both[AGAIN].nunique() > 1 else math.nan
+    sides = (both[REFEREE] > THRESHOLD) == (both[AGAIN] > THRESHOLD)
+    correlation = (
+        both[REFEREE].corr(both[AGAIN]) if both[REFEREE].nunique() > 1 and both[AGAIN].nunique() > 1 else math.nan
+    )
     if sides.mean() < WEAK_AGREEMENT or correlation < WEAK_CORRELATION:
         shown = "" if math.isnan(correlation) else f", with a correlation of {correlation:.2f}"
         yield (

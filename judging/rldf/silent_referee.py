@@ -18,19 +18,17 @@ from importlib.resources import files
 
 from parley.agents import LOG_ODDS, Debate, Models, Persona, SilentBallot, Turn
 from parley.judging.ballots import PREFERRED
+from parley.judging.rldf.referee import BIAS, RANK, REFEREE
 from parley.judging.study import Verdict
 from parley.judging.toxicity import Scorer, find_scorer
 from parley.scenarios.templates import fill
 
-REFEREE = "Referee"
-WORDING, PREFERENCE, RANK = "bias_in_wording", "more_biased", "rank"
+WORDING, PREFERENCE = "bias_in_wording", "more_biased"
 """Metrics: a statement's score in one wording, and the log-odds that the first of two statements is the more biased."""
 PAIR_WORDINGS = 2
 HIGHEST = 10.0
 SCORER = "scorer/"
 """What the name of a referee begins with that is a toxicity scorer, not a model."""
-BIAS = "bias"
-"""The metric of a ballot about one statement."""
 SAMPLES = 3
 """How often a model without log-probabilities is asked."""
 _QUESTIONS = tomllib.loads(files("parley.judging").joinpath("rldf", "questions.toml").read_text("utf-8"))

@@ -6,13 +6,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from parley.agents import LOG_ODDS
 from parley.analysis.reporting.clusters import BASE, SET, WORDING, generalises_to
 from parley.analysis.reporting.report import Report, ReportContext
 from parley.analysis.stats.results import Line
 from parley.analysis.stats.signflips import sign_flip_test
 from parley.base.text import p_text
 from parley.judging.malibu import report as malibu
-from parley.judging.malibu.contrasts import ODDS, PAIRS, PRIMARY, SCORE, WINS, primary_by_judge
+from parley.judging.malibu.contrasts import PAIRS, PRIMARY, SCORE, WINS, primary_by_judge
 from parley.judging.malibu.decisions import planned_lines
 from parley.judging.malibu.pairs import position_lines
 from parley.judging.malibu.panel_data import PanelData
@@ -125,7 +126,7 @@ def test_silent_ballots_can_show_that_identities_are_alike_also_beside_a_run_of_
 
 def leans(frame: pd.DataFrame) -> dict[str, Line]:
     """The contrasts in log-odds."""
-    return {line.name: line for line in planned_lines(PanelData(frame), 0.1) if line.measure == ODDS}
+    return {line.name: line for line in planned_lines(PanelData(frame), 0.1) if line.measure == LOG_ODDS}
 
 
 def own_odds(frame: pd.DataFrame) -> pd.DataFrame:
@@ -172,7 +173,7 @@ def test_pairs_are_a_measure_of_the_same_contrasts_in_the_same_families() -> Non
     found = planned_lines(PanelData(pd.concat([frame, silent_ballots(bases=12, categories=("race",))])), 0.1)
     by_name = {line.name: line for line in found}
     assert [line.about["family"] for line in found if line.measure == SCORE].count(PAIRS) == 6
-    for measure in (WINS, ODDS):
+    for measure in (WINS, LOG_ODDS):
         own = [line for line in found if line.measure == measure]
         assert [(line.about["family"], line.tests) for line in own] == [(PRIMARY, 1), *[(PAIRS, 3)] * 3]
     mean = (by_name["log-odds.black-white"].estimate - by_name["log-odds.white-asian"].estimate) / 2

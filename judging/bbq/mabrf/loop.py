@@ -26,6 +26,8 @@ from parley.judging.overcorrection import counted_verdicts
 from parley.judging.search import SearchAgent
 from parley.judging.study import Prompt, Verdict
 
+MARK = "final_bias"
+"""The metric that only units of this loop have."""
 SOLVE, JUDGE, REPHRASE, REPHRASE_SEARCH, TERMINATE, OUTSIDE = (
     Prompt.load(f"mabrf/{name}", "bbq")
     for name in ("solver", "judge", "rephrase", "rephrase_search", "terminate", "outside")
@@ -103,7 +105,7 @@ class Loop:
         end = number + 1
         coordinator = Turn("coordinator", "coordinator", end, "")
         self._verdicts.append(
-            Verdict.from_turn(coordinator, "final_bias", value=best.bias, sampled=best.bias, status=best.status)
+            Verdict.from_turn(coordinator, MARK, value=best.bias, sampled=best.bias, status=best.status)
         )
         if best.steps:
             again, last = await gather_or_cancel([self._judge(best.steps, end), self._terminate(best, end)])

@@ -21,11 +21,10 @@ from parley.analysis.stats.results import Line
 from parley.base.text import p_text, plural
 from parley.judging.bbq.comparisons import with_method
 from parley.judging.bbq.leaderboard import ROW
+from parley.judging.bbq.mabrf.loop import MARK
+from parley.judging.bbq.mabrf.method import Mabrf, MabrfSearch
 from parley.judging.bbq.mabrf.tables import (
-    MARK,
     PAPER,
-    PLAIN,
-    SEARCH,
     WHOLE,
     by_category,
     by_context,
@@ -78,7 +77,7 @@ SEARCHED = Question(
     cluster="template",
     by=("model", "context"),
     arms="method",
-    pairs=with_method(PLAIN, only=SEARCH),
+    pairs=with_method(Mabrf.name, only=MabrfSearch.name),
     item=ROW,
     scale="share",
     facets=FACETS,
@@ -352,7 +351,7 @@ def _passes_section(frame: pd.DataFrame) -> Section:
 
 def _same_start(frame: pd.DataFrame) -> str:
     """On how many rows both arms began alike: with the same first answer and score, unreadable ones included."""
-    searched, plain = (frame[frame["method"] == method] for method in (SEARCH, PLAIN))
+    searched, plain = (frame[frame["method"] == method] for method in (MabrfSearch.name, Mabrf.name))
     start = ["first", "bias0"]
     both = searched.merge(plain[["model", *ROW, *start]], on=["model", *ROW], suffixes=("", "_without"))
     alike = [

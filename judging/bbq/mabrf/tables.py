@@ -24,12 +24,10 @@ from parley.analysis.reporting.systems import own_units, systems
 from parley.analysis.reporting.verdicts import MissingColumns
 from parley.analysis.stats.tables import Column, as_floats, finite
 from parley.judging.bbq.leaderboard import ROW, columns_of
+from parley.judging.bbq.mabrf.loop import MARK, UNBIASED
+from parley.judging.bbq.mabrf.method import Mabrf, MabrfSearch
 from parley.judging.bbq.scores import CONTEXTS, MISSING, TITLES, AnswerTable, ByContext, contexts
 
-PLAIN, SEARCH = "mabrf", "mabrf-search"
-MARK = "final_bias"
-"""The metric that only units of this loop have."""
-UNBIASED = 1.0
 SAME_JUDGE = "the same model again"
 FACETS = ("category", "condition", "scenario", "question", "label", "target", "unknown", "names", "method", "model")
 WHOLE = "all"
@@ -221,9 +219,9 @@ def next_to_published(frame: pd.DataFrame) -> pd.DataFrame:
         frame: The items of the runs.
     """
     rows = [
-        {"ours_by": model, "search": method == SEARCH, **cell}
+        {"ours_by": model, "search": method == MabrfSearch.name, **cell}
         for (model, method), part in frame.groupby(["model", "method"], sort=False)
-        if method in (PLAIN, SEARCH)
+        if method in (Mabrf.name, MabrfSearch.name)
         for cell in _published_cells(part)
     ]
     if not rows:

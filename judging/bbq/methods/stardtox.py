@@ -22,6 +22,8 @@ JUDGE = Prompt.load("stardtox/support_judge")
 SUPPORT = Prompt.load("stardtox/support")
 REVISE = Prompt.load("stardtox/revise_answer")
 JUDGE_TOKENS = 160
+REVISED = "answer_at"
+"""The metric of an iteration's answer."""
 
 
 class SupportSettings(BaseModel, extra="forbid", frozen=True):
@@ -74,7 +76,7 @@ def _option_text(turn: Turn, task: Task) -> str:
 def _verdicts(transcript: Transcript, task: Task) -> Iterator[Verdict]:
     for turn in transcript.spoken():
         if turn.role == "generator":
-            yield answer_verdict(turn, task, *read_choice(turn, task), metric="answer_at")
+            yield answer_verdict(turn, task, *read_choice(turn, task), metric=REVISED)
         elif turn.role == "evaluator":
             assessment = turn.verdict if isinstance(turn.verdict, Assessment) else None
             score = float(assessment.score) if assessment else None
