@@ -13,14 +13,15 @@ import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import torch
 import transformers
-from huggingface_hub.utils import disable_progress_bars
 from pydantic import BaseModel, Field
+from tokenizers.decoders import ByteLevel
+from torch.nn.functional import rms_norm
 
 from parley.agents.models.base import Client
 from parley.agents.models.catalogue import catalogue, weights_sha256
@@ -30,8 +31,8 @@ from parley.agents.models.reply import Reply
 from parley.agents.models.request import ClientOptions, Request
 from parley.agents.models.seeded_sampler import SeededSampler
 from parley.agents.models.thoughts import opened_by_template
-from parley.agents.models.weights import template_sha256, transformers_folder
-from parley.agents.models.wire import READ_TOKENS, TOP_TOKENS, from_completion, to_chat
+from parley.agents.models.weights import load_base, load_folder, template_sha256
+from parley.agents.models.wire import READ_TOKENS, TOP_TOKENS, from_completion, may_answer, to_chat
 from parley.base.errors import BadRequest, ConfigError, ParleyError
 from parley.base.text import plural
 
@@ -65,6 +66,24 @@ class TokenText(NamedTuple):
     text: str
     bytes: list[int]
     """Differs from the bytes of `text` if the token is part of a character."""
+    answers: bool
+    """Whether a ballot may ask for it."""
+
+
+PRINTED = [*range(33, 127), *range(161, 173), *range(174, 256)]
+BYTES = {chr(byte): byte for byte in PRINTED} | {
+    chr(256 + number): byte for number, byte in enumerate(byte for byte in range(256) if byte not in PRINTED)
+}
+"""The bytes by the characters that byte-level tokenizers write for them."""
+PLAIN_NORMS = ("LlamaRMSNorm", "MistralRMSNorm", "Qwen2RMSNorm", "Qwen3RMSNorm")
+
+
+def join_norms(model: Any) -> None:
+    """Compute plain RMS norms by one kernel each, not by six: a seventh of a pass over short prompts."""
+    for module in model.modules():
+        if type(module).__name__ in PLAIN_NORMS:
+            weight, epsilon = module.weight, module.variance_epsilon
+            module.forward = partial(rms_norm, normalized_shape=weight.shape, weight=weight, eps=epsilon)
 
 
 class PendingCall(NamedTuple):
@@ -132,40 +151,38 @@ class HfClient(Client):
             if self._tokenizer is None:
                 await asyncio.get_running_loop().run_in_executor(self._pool, self._load)
 
-    def _load_tokenizer(self, generation: Any) -> Any:
-        """The tokenizer; also sets the tokens that end a reply."""
-        tokenizer = transformers.AutoTokenizer.from_pretrained(self.source, padding_side="left")
-        if not tokenizer.chat_template:
-            raise ParleyError(f"{self.name}: the tokenizer has no chat template")
-        ends = generation.eos_token_id
-        self._ends = {*(ends if isinstance(ends, list) else [ends]), tokenizer.eos_token_id} - {None}
-        return tokenizer
-
     def _load(self) -> None:
-        transformers.logging.set_verbosity_error()
-        transformers.logging.disable_progress_bar()
-        disable_progress_bars()
         device = self.options.device or ("cuda" if torch.cuda.is_available() else "cpu")
         dtype = self.options.dtype
         if dtype == "auto" and device == "cpu":
             dtype = "float32"  # 16 bits are about a hundred times slower on a CPU
-        if device != "cpu":
-            sys.setswitchinterval(SWITCH_SECONDS)
-        if self.model in catalogue():
-            self.source = str(transformers_folder(self.model))
         try:
-            model = transformers.AutoModelForCausalLM.from_pretrained(self.source, dtype=dtype)
-            tokenizer = self._load_tokenizer(model.generation_config)
+            shipped = self.model in catalogue()
+            model, tokenizer = (
+                load_base(self.model, dtype, device) if shipped else load_folder(self.source, dtype, device)
+            )
+            ends = model.generation_config.eos_token_id
             # Some models come with sampling settings, such as a repetition penalty, that the user did not request.
             model.generation_config = transformers.GenerationConfig()
-            self._model = model.to(device).eval()
+            self._model = model.eval()
         except (OSError, ValueError, KeyError, ImportError, RuntimeError) as error:
             raise ParleyError(f"{self.name} cannot be loaded ({' '.join(str(error).split())[:200]})") from None
-        self._grammars = Grammars(tokenizer, self._ends, model.config.vocab_size)
+        if device != "cpu":
+            sys.setswitchinterval(SWITCH_SECONDS)
+            join_norms(model)
+        if not tokenizer.chat_template:
+            raise ParleyError(f"{self.name}: the tokenizer has no chat template")
+        tokenizer.padding_side = "left"
+        self._ends = {*(ends if isinstance(ends, list) else [ends]), tokenizer.eos_token_id} - {None}
         max_positions = getattr(model.config, "max_position_embeddings", None)
         self.context_tokens = self.options.context or max_positions or self.context_tokens
         self._reads_trees = reads_trees(model)
         self._tokenizer = tokenizer
+
+    @cached_property
+    def _grammars(self) -> Grammars:
+        """Made when the first schema is sent: that takes more than a second."""
+        return Grammars(self._tokenizer, self._ends, self._model.config.vocab_size)
 
     async def send(self, request: Request) -> Reply:
         if request.tools:
@@ -355,7 +372,11 @@ class HfClient(Client):
                 "content": [
                     {
                         **self._token(token, own),
-                        "top_logprobs": [self._token(other, logprob) for other, logprob in zip(*top, strict=True)],
+                        "top_logprobs": [
+                            self._token(other, logprob)
+                            for rank, (other, logprob) in enumerate(zip(*top, strict=True))
+                            if rank < TOP_TOKENS or self._text(other).answers
+                        ],
                     }
                     for token, (own, *top) in zip(tokens if call.read else ids, alternatives, strict=False)
                 ]
@@ -366,11 +387,22 @@ class HfClient(Client):
 
     def _token(self, token: int, logprob: float) -> dict[str, Any]:
         """A token in OpenAI's format."""
-        known = self._tokens.get(token)
-        if known is None:
-            text = str(self._tokenizer.decode([token], clean_up_tokenization_spaces=False))
-            known = self._tokens[token] = TokenText(text, list(self._grammars.tokens.decode_bytes([token])))
-        return {"token": known.text, "logprob": logprob, "bytes": known.bytes}
+        text, octets, _ = self._text(token)
+        return {"token": text, "logprob": logprob, "bytes": octets}
+
+    def _text(self, token: int) -> TokenText:
+        if (kept := self._tokens.get(token)) is not None:
+            return kept
+        text = str(self._tokenizer.decode([token], clean_up_tokenization_spaces=False))
+        characters = self._tokenizer.convert_ids_to_tokens(token) or ""
+        if not isinstance(self._tokenizer.backend_tokenizer.decoder, ByteLevel):
+            octets = list(self._grammars.tokens.decode_bytes([token]))
+        elif BYTES.keys() >= set(characters):
+            octets = [BYTES[character] for character in characters]
+        else:
+            octets = list(characters.encode())
+        self._tokens[token] = TokenText(text, octets, may_answer(text))
+        return self._tokens[token]
 
     async def close(self) -> None:
         self._model = None

@@ -8,14 +8,14 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
-from contextlib import suppress
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal
 
-from parley.agents.models.catalogue import catalogue, fetch, sha256_of
-from parley.base.errors import ConfigError
+from parley.agents.models.catalogue import catalogue, fetch, remember_sha256, sha256_of
+from parley.base.errors import ConfigError, ParleyError
 from parley.base.files import new_file, new_folder, new_path
-from parley.base.home import home
+from parley.base.home import home, say
 
 VERSION = 3
 """Raised when the conversion changes; folders of an older version are then converted again."""
@@ -23,26 +23,104 @@ MANIFEST = "unpacked.json"
 """Written last, so that an incomplete folder is never taken for a complete one."""
 
 
+def base_folder(model: str) -> Path:
+    """Where a model of the catalogue is in transformers' format, or will be. It may be deleted at any time."""
+    return home() / "bases" / model
+
+
 def transformers_folder(model: str) -> Path:
     """The folder of a model of the catalogue in transformers' format; converted on first use."""
-    folder = home() / "bases" / model
-    if _is_sound(folder, model):
-        return folder
-    import torch
-    from transformers import AutoModelForCausalLM
+    folder = base_folder(model)
+    if not _is_sound(folder, model):
+        _keep(model, *_convert_for_transformers(model))
+    return folder
 
+
+def load_base(model: str, dtype: str, device: str) -> tuple[Any, Any]:
+    """A model of the catalogue and its tokenizer. They are kept for the next time, where that is possible.
+
+    Args:
+        model: The name in the catalogue.
+        dtype: The type of the weights, by torch's name; auto: as kept.
+        device: Where the weights go.
+    """
+    import torch
+
+    if not _is_sound(base_folder(model), model):
+        converted, tokenizer = _convert_for_transformers(model)
+        try:
+            _keep(model, converted, tokenizer)
+        except ParleyError as error:
+            say(f"{error}; {model} is used all the same, but converted again in the next run")
+            return _cast(converted, torch.bfloat16 if dtype == "auto" else getattr(torch, dtype)).to(device), tokenizer
+    return load_folder(base_folder(model), dtype, device)
+
+
+def load_folder(source: Path | str, dtype: str, device: str) -> tuple[Any, Any]:
+    """A transformers folder's model and its tokenizer, which is read while the weights are copied to the device."""
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    _silence()
+    with ThreadPoolExecutor(1) as pool:
+        tokenizer = pool.submit(AutoTokenizer.from_pretrained, source)
+        return AutoModelForCausalLM.from_pretrained(source, dtype=dtype).to(device), tokenizer.result()
+
+
+def _convert_for_transformers(model: str) -> tuple[Any, Any]:
+    """The model with the type of weights that is kept, and its tokenizer."""
+    import torch
+    from transformers import AutoModelForCausalLM, modeling_gguf_pytorch_utils
+
+    _silence()
     weights = fetch(model)
     tokenizer = read_tokenizer(weights)
     source: dict[str, Any] = {"pretrained_model_name_or_path": str(weights.parent), "gguf_file": weights.name}
-    converted = set_special_tokens(
-        AutoModelForCausalLM.from_pretrained(**source, **_dequantize_option(), dtype=torch.float32), tokenizer
-    )
-    with suppress(ConfigError), new_folder(folder, lambda path: not _is_sound(path, model)) as part:
-        # Where another process was faster, its folder is sound, and stays.
-        converted.to(torch.bfloat16).save_pretrained(part)
-        tokenizer.save_pretrained(part)
-        (part / MANIFEST).write_text(json.dumps(_manifest(part, model)), "utf-8")
-    return folder
+    bar = modeling_gguf_pytorch_utils.tqdm
+    modeling_gguf_pytorch_utils.tqdm = lambda tensors, **_: tensors  # transformers' own switch leaves this bar on
+    try:
+        converted = AutoModelForCausalLM.from_pretrained(**source, **_dequantize_option(), dtype=torch.float32)
+    finally:
+        modeling_gguf_pytorch_utils.tqdm = bar
+    return _cast(set_special_tokens(converted, tokenizer), torch.bfloat16), tokenizer
+
+
+def _silence() -> None:
+    """No progress bars and warnings of transformers and the hub between our lines."""
+    import transformers
+    from huggingface_hub.utils import disable_progress_bars
+
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    disable_progress_bars()
+
+
+def _cast(model: Any, dtype: Any) -> Any:
+    """The model with its weights as another type, and tables of angles as they were: as if loaded with it."""
+    for parameter in model.parameters():
+        parameter.data = parameter.data.to(dtype)
+    return model
+
+
+def _keep(model: str, converted: Any, tokenizer: Any) -> None:
+    """Write the model's folder; a `ParleyError` where that cannot be done. One written by another process stays."""
+    from safetensors import SafetensorError
+
+    folder = base_folder(model)
+    try:
+        with new_folder(folder, lambda path: not _is_sound(path, model)) as part:
+            try:
+                converted.save_pretrained(part)
+            except SafetensorError as error:
+                raise OSError(str(error)) from None
+            tokenizer.save_pretrained(part)
+            manifest = _manifest(part, model)
+            (part / MANIFEST).write_text(json.dumps(manifest), "utf-8")
+    except ConfigError:
+        if not _is_sound(folder, model):
+            raise
+    else:
+        for name, digest in manifest["files"].items():
+            remember_sha256(folder / name, digest)
 
 
 def _manifest(folder: Path, model: str) -> dict[str, Any]:

@@ -283,11 +283,16 @@ def read_logprobs(entries: Sequence[dict[str, Any]] | None) -> list[ChatCompleti
             top_logprobs=[
                 TopLogprob(logprob=_number(top.get("logprob")), bytes=_bytes_of(top))
                 for rank, top in enumerate(entry.get("top_logprobs") or [])
-                if rank < TOP_TOKENS or len(str(top.get("token")).strip()) == 1  # one that a ballot may ask for
+                if rank < TOP_TOKENS or may_answer(str(top.get("token")))
             ],
         )
         for entry in entries
     ]
+
+
+def may_answer(token: str) -> bool:
+    """Whether a ballot may ask for a token: a digit or a letter."""
+    return len(token.strip()) == 1
 
 
 def _number(value: Any) -> float:
