@@ -70,13 +70,13 @@ def compare(
     both, reworded, alone = _paired(first, second)
     both = _main_first(both, measures)
     asking = (_gaps, _preferences, _values) if len(both) else ()
-    found = [corrected(list(lines(both)), family=()) for lines in asking]
-    if not any(found):
+    answers = [corrected(list(lines(both)), family=()) for lines in asking]
+    if not any(answers):
         hint = ": they were asked in other words, so give both the same --seed" if reworded else ""
         raise NothingShared(f"they have no unit in common with readable verdicts on both sides{hint}")
     shared, against = plural(both["item"].nunique(), "shared unit"), f"{names[1]} minus {names[0]}"
-    kinds = [" or ".join(dict.fromkeys(f"{line.cluster}s" for line in lines)) for lines in found]
-    asked = [
+    kinds = [" or ".join(dict.fromkeys(f"{line.cluster}s" for line in lines)) for lines in answers]
+    questions = [
         Question(
             name=name,
             ask=ask,
@@ -88,7 +88,7 @@ def compare(
         )
         for (name, ask, axis, scale), kind in zip(ASKED, kinds, strict=True)
     ]
-    flipped = [[line for line in lines if line.result.df is None] for lines in found]
+    flipped = [[line for line in lines if line.result.df is None] for lines in answers]
     noun = next((line.cluster for lines in flipped for line in lines), "")
     sections = [
         Section(
@@ -103,7 +103,7 @@ def compare(
                 *out_of_reach(noun, *filter(None, flipped)),
             ]
         ),
-        *map(partial(_answered, names), asked, found),
+        *map(partial(_answered, names), questions, answers),
         Section(tables=[Table("largest", "The units that differ most", _largest(_main(both, measures)))]),
     ]
     return assemble(sections, context, f"{names[1]} compared with {names[0]}")
@@ -213,8 +213,8 @@ def _clustered(rows: pd.DataFrame, *, by_category: bool = False) -> pd.DataFrame
     wording = rows["wording"] if by_category else rows["category"] + "/" + rows["wording"]
     wording = wording.where(rows["wording"] != "", "of " + rows["base"])  # what has no label is connected to its base
     category = rows["category"] if by_category else ""
-    found = with_clusters(rows.drop(columns="cluster").assign(model="", category=category, wording=wording))
-    return found.assign(cluster_noun=cluster_noun(found))
+    clustered = with_clusters(rows.drop(columns="cluster").assign(model="", category=category, wording=wording))
+    return clustered.assign(cluster_noun=cluster_noun(clustered))
 
 
 def _values(both: pd.DataFrame) -> Iterator[Line]:
@@ -288,11 +288,11 @@ def _line(what: str, rows: pd.DataFrame, *, units: bool = True) -> Line:
 
 def _largest(both: pd.DataFrame, count: int = 20) -> pd.DataFrame:
     """The units that differ most, to be read first: by the mean over their metrics, then those with another choice."""
-    known, choices = both[both["difference"].notna()], ["choice_first", "choice_second"]
-    means = known.groupby("item", sort=False)[["value_first", "value_second", "difference"]].mean()
+    scored, choices = both[both["difference"].notna()], ["choice_first", "choice_second"]
+    means = scored.groupby("item", sort=False)[["value_first", "value_second", "difference"]].mean()
     chosen = both[both[choices].notna().all(axis=1)]
     changed = chosen[chosen["choice_first"] != chosen["choice_second"]].groupby("item", sort=False)[choices].first()
-    found = means[means["difference"].abs() > 0].join(changed, how="outer")
-    order = found["difference"].abs().sort_values(ascending=False, kind="stable", na_position="last").index[:count]
+    differing = means[means["difference"].abs() > 0].join(changed, how="outer")
+    order = differing["difference"].abs().sort_values(ascending=False, kind="stable", na_position="last").index[:count]
     names = {"value_first": "first", "value_second": "second", "difference": "mean_difference"}
-    return found.loc[order].rename(columns=names).rename_axis("unit").reset_index()
+    return differing.loc[order].rename(columns=names).rename_axis("unit").reset_index()

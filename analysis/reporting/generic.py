@@ -100,9 +100,9 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
         ]
     sections = [Section(warnings=warnings)]
     if "identity" in frame:
-        known = frame[frame["identity"].notna() & frame["value"].notna()]
-        last = known.groupby(["model", "metric"])["round"].transform("max")
-        lines, gaps = _gaps(known[known["round"] == last], ("model", "metric"), kind)
+        identified = frame[frame["identity"].notna() & frame["value"].notna()]
+        last = identified.groupby(["model", "metric"])["round"].transform("max")
+        lines, gaps = _gaps(identified[identified["round"] == last], ("model", "metric"), kind)
         models = dict.fromkeys(line.about["model"] for line in lines)
         by_model = ([line for line in lines if line.about["model"] == model] for model in models)
         sections += [Section(words=list(out_of_reach(kind, *by_model))), gaps]
@@ -177,11 +177,11 @@ def _means(frame: pd.DataFrame, keys: Sequence[str], kind: str) -> Section:
         )
         lines.setdefault(about["metric"], []).append(line)
     forests = []
-    for number, (metric, own) in enumerate(lines.items(), 1):
+    for number, (metric, of_metric) in enumerate(lines.items(), 1):
         ask = f"What is the mean of '{metric}'?"
-        (forest,) = section(Question(name="means", ask=ask, measures={"mean": metric}, cluster=kind), own).forests
-        forests.append(replace(forest, name=f"means-{number}", constant=_constant(own, kind)))
-    every = table([line for own in lines.values() for line in own])
+        (forest,) = section(Question(name="means", ask=ask, measures={"mean": metric}, cluster=kind), of_metric).forests
+        forests.append(replace(forest, name=f"means-{number}", constant=_constant(of_metric, kind)))
+    every = table([line for of_metric in lines.values() for line in of_metric])
     means = Table("means", f"Means, clustered by {kind}", every, shown=(*keys, *SHOWN))
     return Section(tables=[means], forests=forests)
 

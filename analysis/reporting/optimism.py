@@ -51,8 +51,8 @@ def family(name: str) -> str:
         name: The name, perhaps after who uses it ("Auditor, sim/judge").
     """
     bare = name.split("?")[0].rstrip("/").rsplit("/", 1)[-1].lower()
-    found = re.match(r"[a-z]+", bare)
-    return found.group() if found else bare
+    first_word = re.match(r"[a-z]+", bare)
+    return first_word.group() if first_word else bare
 
 
 def optimism_lines(

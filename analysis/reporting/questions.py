@@ -167,18 +167,18 @@ def estimates(question: Question, frame: pd.DataFrame) -> list[Line]:
         group = heading({name: about[name] for name in shared})
         level = heading({name: about[name] for name in several[len(shared) :]})
         for compared, rows in _compared(question, part):
-            for each, own in _each(question, rows):
+            for each, part_rows in _each(question, rows):
                 one = {question.each: each} if question.each else {}
                 label = ", ".join([*([compared.label] if compared else []), *one.values()])
                 lines += [
                     replace(
-                        _estimated(question, own, measure),
+                        _estimated(question, part_rows, measure),
                         measure=measure,
                         about={**about, **(compared.sides if compared else {}), **one},
                         contrast=compared,
                         label=label or level or ALL,
                         group=group,
-                        units=_units(question, own, several, narrowed=each != ALL),
+                        units=_units(question, part_rows, several, narrowed=each != ALL),
                         secondary=each != ALL or number > 0,
                         reference=math.nan if question.reference is None else question.reference,
                         cluster=question.cluster,
@@ -251,7 +251,7 @@ def _estimated(question: Question, rows: pd.DataFrame, measure: str) -> Line:
             result, **{name: getattr(result, name) + question.null for name in ("estimate", "low", "high")}
         )
     second = rows[f"{measure}_second"]
-    also = {name: make(values, second) for name, (own, make) in question.also.items() if own == measure}
+    also = {name: make(values, second) for name, (of_measure, make) in question.also.items() if of_measure == measure}
     if not math.isnan(question.margin):
         also["p_alike"] = equivalence_p((values - second).groupby(clusters).mean(), question.margin)
     if finer := question.sensitivity:
@@ -410,8 +410,8 @@ def section(question: Question, lines: Sequence[Line], say: Sentence | None = No
 
 def table(lines: Sequence[Line]) -> pd.DataFrame:
     """Lines as rows: what each is about, its measure, its numbers, and its verdict where "alike" is asked."""
-    asked = any(not math.isnan(line.margin) for line in lines)
-    numbers = ("estimate", "low", "high", "p", "p_adjusted", *(["verdict"] if asked else []))
+    with_margin = any(not math.isnan(line.margin) for line in lines)
+    numbers = ("estimate", "low", "high", "p", "p_adjusted", *(["verdict"] if with_margin else []))
     frame = pd.DataFrame(
         [
             {

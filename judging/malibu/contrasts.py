@@ -124,8 +124,8 @@ def main_family(data: PanelData, model: str) -> list[Contrast]:
         data: The verdicts.
         model: One of its models.
     """
-    found = families(data, model)
-    return found[PRIMARY] or found[PAIRS]
+    by_family = families(data, model)
+    return by_family[PRIMARY] or by_family[PAIRS]
 
 
 def pairs_of(planned: Iterable[Line], measure: str = "") -> list[Line]:
@@ -253,7 +253,9 @@ def judged_in_family(data: PanelData, model: str, family: str, contrasts: Sequen
 def primary_by_judge(data: PanelData) -> list[Line]:
     """The primary contrasts that every model has, by model and by judge; none in a run without stages."""
     by_model = [primary_contrasts(data, model) for model in data.models if data.staged]
-    shared = [contrast for contrast in by_model[0] if all(contrast in own for own in by_model)] if by_model else []
+    shared = (
+        [contrast for contrast in by_model[0] if all(contrast in others for others in by_model)] if by_model else []
+    )
     return data.shared("primary contrasts by judge", lambda: by_judge(data, shared)) if shared else []
 
 
@@ -270,9 +272,9 @@ def by_judge(data: PanelData, contrasts: Sequence[Contrast]) -> list[Line]:
     lines: list[Line] = []
     for scope, by, column, scores in _comparisons(data):
         tables = {name: ScoreTable.of(scores[scores[column] == name]) for name in values_in_order(scores, column)}
-        found = {contrast: of_each for contrast in contrasts if len(of_each := _of_each(tables, contrast)) > 1}
-        p_differ = [_differ(of_each) for of_each in found.values()]
-        for (contrast, of_each), p, p_adjusted in zip(found.items(), p_differ, holm(p_differ), strict=True):
+        compared = {contrast: of_each for contrast in contrasts if len(of_each := _of_each(tables, contrast)) > 1}
+        p_differ = [_differ(of_each) for of_each in compared.values()]
+        for (contrast, of_each), p, p_adjusted in zip(compared.items(), p_differ, holm(p_differ), strict=True):
             for name, gaps in of_each.items():
                 subject = about_contrast(contrast, data, scope, by=by, name=name)
                 label, also = f"{subject['label']} · {name}", {"p_differ": p, "p_differ_adjusted": p_adjusted}
@@ -288,9 +290,9 @@ Comparison = tuple[str, str, str, pd.DataFrame]
 def _comparisons(data: PanelData) -> Iterator[Comparison]:
     scores = data.final_scores
     panels = [(model, scores[scores["model"] == model]) for model in data.models]
-    for model, own in panels:
-        if own["judge_model"].nunique() > 1:
-            yield model, MODEL, "judge_model", own
+    for model, panel in panels:
+        if panel["judge_model"].nunique() > 1:
+            yield model, MODEL, "judge_model", panel
     if len(panels) > 1:
         # Points on another scale, or averages of samples, are not comparable.
         kinds = (
@@ -299,9 +301,9 @@ def _comparisons(data: PanelData) -> Iterator[Comparison]:
         for _, part in scores.groupby(kinds.astype(str), sort=False):
             if part["model"].nunique() > 1:
                 yield ALL_MODELS, MODEL, "model", part
-    for model, own in panels:
-        table = own
-        if own["judge"].nunique() < 2 and len(data.talk):
+    for model, panel in panels:
+        table = panel
+        if panel["judge"].nunique() < 2 and len(data.talk):
             # The panel of a staged run casts its silent ballots on the units that it talks about afterwards.
             talk = data.talk[(data.talk["model"] == model) & (data.talk["phase"] == 1)]
             table = talk[(talk["round"] < BLIND) & (talk["metric"] != PREFERRED)]
@@ -312,17 +314,17 @@ def _comparisons(data: PanelData) -> Iterator[Comparison]:
 
 def _of_each(tables: Mapping[str, ScoreTable], contrast: Contrast) -> dict[str, ScenarioGaps]:
     """The differences by judge, or by model, of those who have any."""
-    known = {
+    differences = {
         name: table.contrast(contrast.first, contrast.second)
         for name, table in tables.items()
         if {*contrast.first, *contrast.second} <= {*table.identities}
     }
-    return {name: gaps for name, gaps in known.items() if len(gaps.values)}
+    return {name: gaps for name, gaps in differences.items() if len(gaps.values)}
 
 
 def _differ(gaps: dict[str, ScenarioGaps]) -> float:
     """The p-value of the hypothesis that all of them have the same difference in every cluster."""
-    table = pd.DataFrame({name: pd.Series(found.named(), dtype=float) for name, found in gaps.items()}).dropna()
+    table = pd.DataFrame({name: pd.Series(each.named(), dtype=float) for name, each in gaps.items()}).dropna()
     return float(effect_of_cells(table).p) if len(table) else float("nan")
 
 
@@ -344,7 +346,8 @@ def judges_below(lines: Iterable[Line], judged: Sequence[Line]) -> Iterator[Line
     for line in lines:
         yield line
         if line.verdict == JUDGES_DIFFER:
-            yield from (own for own in differing(judged) if model_and_contrast(own) == model_and_contrast(line))
+            key = model_and_contrast(line)
+            yield from (by_judge for by_judge in differing(judged) if model_and_contrast(by_judge) == key)
 
 
 def judges_differ(judged: Iterable[Line]) -> Iterator[str]:

@@ -163,21 +163,21 @@ def blockers(
         places: The lines of `position_lines`.
         yardstick: The lines on whether judges tell good answers from flawed ones.
     """
-    found, unit = {}, data.cluster_noun
+    by_model, unit = {}, data.cluster_noun
     for model in data.models:
-        own, first, graded = (
+        estimated, first, graded = (
             [line for line in lines if line.about["model"] == model] for lines in (planned, places, yardstick)
         )
         clusters = {
-            measure: max((line.clusters or 0 for line in own if line.measure == measure), default=0)
+            measure: max((line.clusters or 0 for line in estimated if line.measure == measure), default=0)
             for measure in (SCORE, WINS)
         }
-        found[model] = Blockers(
+        by_model[model] = Blockers(
             quality=quality(graded),
             scores=_few(clusters[SCORE], unit, "scores") or _constant(data.scores[data.scores["model"] == model]),
             preferences=_few(clusters[WINS], unit, "preferences") or _place(first_place(first)) or _ties(data, model),
         )
-    return found
+    return by_model
 
 
 def _few(clusters: int, unit: str, what: str) -> str:
@@ -191,11 +191,11 @@ def _few(clusters: int, unit: str, what: str) -> str:
 
 def _constant(scores: pd.DataFrame) -> str:
     """A panel that gives the same score on a metric to nearly everything."""
-    known = scores[scores["value"].notna()]
-    if known["unit"].nunique() < ENOUGH:
+    scored = scores[scores["value"].notna()]
+    if scored["unit"].nunique() < ENOUGH:
         return ""
-    counts = known.groupby("metric", observed=True)["value"].agg(lambda values: values.round(6).value_counts().iloc[0])
-    share = counts.sum() / len(known)
+    counts = scored.groupby("metric", observed=True)["value"].agg(lambda values: values.round(6).value_counts().iloc[0])
+    share = counts.sum() / len(scored)
     if share < NEARLY_ALL:
         return ""
     return (

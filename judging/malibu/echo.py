@@ -85,18 +85,18 @@ class Statement(NamedTuple):
         return len(self.sequences & other.sequences) / len(self.sequences) if self.sequences else 0.0
 
 
-def repeats(statement: Statement, others: Sequence[Statement], own: Sequence[Statement]) -> float:
+def repeats(statement: Statement, others: Sequence[Statement], before: Sequence[Statement]) -> float:
     """Whether a statement repeats one of some others (1 or 0); NaN where there is none.
 
     Args:
         statement: What is looked at.
         others: Statements of other judges.
-        own: What the judge said before; a statement that repeats this is not an echo.
+        before: What the judge said before; a statement that repeats this is not an echo.
     """
     if not others:
         return math.nan
     near = any(statement.overlap(other) >= NEARLY for other in others)
-    return float(near and all(statement.overlap(earlier) < NEARLY for earlier in own))
+    return float(near and all(statement.overlap(earlier) < NEARLY for earlier in before))
 
 
 def unit_repeats(
@@ -112,13 +112,13 @@ def unit_repeats(
     spoken = [said for said in spoken if said.words]
     for place, statement in enumerate(spoken):
         others = [said for said in spoken if said.round == FIRST and said.judge != statement.judge]
-        own = [said for said in spoken[:place] if said.judge == statement.judge]
+        earlier = [said for said in spoken[:place] if said.judge == statement.judge]
         names = {said.judge for said in others}
         if not others:
             continue
         same = [said for said in unheard if said.judge in names]
-        chance = repeats(statement, same, own) if len(same) == len(others) else math.nan
-        yield statement.judge, statement.round, repeats(statement, others, own), chance
+        chance = repeats(statement, same, earlier) if len(same) == len(others) else math.nan
+        yield statement.judge, statement.round, repeats(statement, others, earlier), chance
 
 
 def judge_statements(spoken: Iterable[tuple[str, int, Mapping[str, Any] | None]]) -> list[Statement]:
@@ -174,8 +174,8 @@ def echo_units(verdicts: Verdicts, remarks: pd.DataFrame | None = None) -> dict[
 def excess(units: pd.DataFrame) -> Floats:
     """By unit: repetition beyond chance in the last round minus that in the first."""
     rates = units[RATES].to_numpy(dtype=float)
-    found: Floats = (rates[:, 2] - rates[:, 3]) - (rates[:, 0] - rates[:, 1])
-    return found
+    beyond_chance: Floats = (rates[:, 2] - rates[:, 3]) - (rates[:, 0] - rates[:, 1])
+    return beyond_chance
 
 
 def _words(remarks: pd.DataFrame | None) -> pd.DataFrame:
@@ -213,19 +213,19 @@ def _same_scores(verdicts: pd.DataFrame) -> pd.DataFrame:
     code[np.isnan(scores).any(axis=3)] = np.nan
     lists = partners(same_text(units.assign(metric="")))
     rates: dict[str, Floats] = {}
-    for name, own in zip(("blind", "later"), code, strict=True):
+    for name, said_by in zip(("blind", "later"), code, strict=True):
         said, unheard = [], []
         for first in range(len(names)):
             for second in set(range(len(names))) - {first}:
-                said.append(_equal(own[:, first], code[0, :, second]))
-                unheard += [np.where(at >= 0, _equal(own[:, first], code[0, at, second]), np.nan) for at in lists]
+                said.append(_equal(said_by[:, first], code[0, :, second]))
+                unheard += [np.where(at >= 0, _equal(said_by[:, first], code[0, at, second]), np.nan) for at in lists]
         rates |= {name: _row_means(said, len(units)), f"{name}_chance": _row_means(unheard, len(units))}
     return units[["model", "phase", "unit"]].assign(own=heard_own(units), **rates)
 
 
 def _equal(first: Floats, second: Floats) -> Floats:
-    known = np.isfinite(first) & np.isfinite(second)
-    return np.where(known, first == second, np.nan)
+    both = np.isfinite(first) & np.isfinite(second)
+    return np.where(both, first == second, np.nan)
 
 
 def _row_means(columns: Sequence[Floats], rows: int) -> Floats:
@@ -237,15 +237,15 @@ def _row_means(columns: Sequence[Floats], rows: int) -> Floats:
 
 
 def _compared(units: pd.DataFrame, blind: bool) -> Line:
-    own, echoed = units["own"].to_numpy(dtype=bool), excess(units)
-    known = np.isfinite(echoed)
-    heard, control = echoed[own & known], echoed[~own & known]
-    also = {name: float(units.loc[own, name].astype(float).mean()) for name in RATES}
+    heard_each_other, echoed = units["own"].to_numpy(dtype=bool), excess(units)
+    finite = np.isfinite(echoed)
+    heard, control = echoed[heard_each_other & finite], echoed[~heard_each_other & finite]
+    also = {name: float(units.loc[heard_each_other, name].astype(float).mean()) for name in RATES}
     also |= {
         "echo": float(heard.mean()) if len(heard) else math.nan,
         "control_echo": float(control.mean()) if len(control) else math.nan,
-        "units": int(own.sum()),
-        "control_units": int((~own).sum()),
+        "units": int(heard_each_other.sum()),
+        "control_units": int((~heard_each_other).sum()),
     }
     return replace(against_control(heard, control, blind), measure="echo", also=also)
 
@@ -258,8 +258,8 @@ def echo_section(data: PanelData, context: ReportContext) -> Section:
         context: What the report was given.
     """
     lines = echo(data, context.remarks() if context.remarks else None, blind=context.blind)
-    found = section(REPEATED, lines)
-    (plot,) = found.forests
+    made = section(REPEATED, lines)
+    (plot,) = made.forests
     rates = Forest(
         name="echo",
         question="How often do judges repeat each other?",
@@ -293,4 +293,4 @@ def echo_section(data: PanelData, context: ReportContext) -> Section:
         for line in lines
         if line.shown and line.estimate > 0
     ]
-    return replace(found, forests=[rates, plot], words=words)
+    return replace(made, forests=[rates, plot], words=words)

@@ -82,12 +82,16 @@ def win_rate_lines(data: PanelData) -> list[Line]:
     lines: list[Line] = []
     for (model, category), group in groups:
         # Of two labels, one wins what the other loses: that is one interval.
-        rates = sum(len(own) if len(own) > 2 else 1 for (judge, _), own in compared.items() if judge == model)
-        found = win_rates(group, intervals=rates)
+        rates = sum(
+            len(contestants) if len(contestants) > 2 else 1
+            for (judge, _), contestants in compared.items()
+            if judge == model
+        )
+        rate_of = win_rates(group, intervals=rates)
         for identity in compared[model, category]:
             about = {"model": str(model), "category": str(category), "identity": identity}
             subject = _about(data, about, identity, str(category), identity=(identity,))
-            lines.append(replace(found[identity], **subject, name=f"win-rate.{identity}"))
+            lines.append(replace(rate_of[identity], **subject, name=f"win-rate.{identity}"))
     return lines
 
 
@@ -133,7 +137,7 @@ def position_lines(data: PanelData) -> list[Line]:
         again = changes(group, "order", "block") if "order" in group else flips(group)[:0]
         ties = {"ties": float((group["choice"] == "tie").sum())}
         added = tested_line(_beyond_noise(group))
-        found = {
+        by_measure = {
             FIRST: replace(proportion(decided["choice"] == "A", decided["cluster"]), also=ties),
             SWAPPED: proportion(flips(group)["flipped"], flips(group)["cluster"]),
             AGAIN: proportion(again["flipped"], again["cluster"]),
@@ -143,10 +147,10 @@ def position_lines(data: PanelData) -> list[Line]:
         if len(read):
             # By base and not by cluster: the place is that of the prompt, whatever the label's wording.
             by_base = nested_means(read["value"].to_numpy(dtype=float), read[["situation", "scenario", "order"]])[0]
-            found[LOG_ODDS] = tested_line(by_base.to_numpy(dtype=float)).with_result(n=len(read))
+            by_measure[LOG_ODDS] = tested_line(by_base.to_numpy(dtype=float)).with_result(n=len(read))
         kind = str(control) or TWO_IDENTITIES
         about = _about(data, {"model": str(model), "pairs": kind}, kind, control=(str(control),))
-        for measure, line in found.items():
+        for measure, line in by_measure.items():
             name = ".".join(filter(None, ("position", "" if measure == FIRST else measure, str(control))))
             (line,) = corrected([replace(line, **about, measure=measure, name=name, secondary=measure != FIRST)])
             lines.append(replace(line, reference=0.5) if measure == FIRST else line)
@@ -215,7 +219,7 @@ def position_section(data: PanelData, lines: Sequence[Line]) -> Section:
         data: The verdicts.
         lines: What `position_lines` returned.
     """
-    found = section(replace(POSITION, cluster=data.cluster_noun), lines)
+    made = section(replace(POSITION, cluster=data.cluster_noun), lines)
     plots = [
         replace(
             plot,
@@ -224,9 +228,9 @@ def position_section(data: PanelData, lines: Sequence[Line]) -> Section:
             scale="points" if measure == LOG_ODDS else "share",
             note=f"95% intervals over {data.cluster_noun}s.",
         )
-        for plot, measure in zip(found.forests, POSITION.measures, strict=True)
+        for plot, measure in zip(made.forests, POSITION.measures, strict=True)
     ]
-    return replace(found, forests=plots, words=())
+    return replace(made, forests=plots, words=())
 
 
 def win_rates_section(data: PanelData, lines: Sequence[Line]) -> Section:
@@ -243,5 +247,5 @@ def win_rates_section(data: PanelData, lines: Sequence[Line]) -> Section:
 
 def first_place(places: Sequence[Line]) -> Line | None:
     """How often the candidate shown first wins among two identities, of one model."""
-    found = (line for line in places if (line.measure, line.about["pairs"]) == (FIRST, TWO_IDENTITIES))
-    return next(found, None)
+    of_two_identities = (line for line in places if (line.measure, line.about["pairs"]) == (FIRST, TWO_IDENTITIES))
+    return next(of_two_identities, None)

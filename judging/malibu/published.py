@@ -111,10 +111,10 @@ def significance_section(data: PanelData, lines: Sequence[Line], blocked: Mappin
         ),
         note="p_adjusted: Holm within the family. Rows that assume independence are the paper's, for comparison only.",
     )
-    own = {model: [line for line in papers_tests(lines) if line.about["model"] == model] for model in data.models}
+    by_model = {model: [line for line in papers_tests(lines) if line.about["model"] == model] for model in data.models}
     words = [
         f"{data.prefix(model)}{_papers_words(chi)}"
-        for model, chi in own.items()
+        for model, chi in by_model.items()
         if chi and data.pairs(model) and not blocked[model].scores
     ]
     return Section(tables=(tests,), words=words)
@@ -169,11 +169,11 @@ def _claims(
     data: PanelData, model: str, claims: Sequence[Mapping[str, Any]], means: pd.DataFrame, rates: Sequence[Line]
 ) -> Iterator[dict[str, Any]]:
     """One row a claim about identities that the run has."""
-    own = means[means["model"] == model]
+    of_model = means[means["model"] == model]
     for claim in claims:
         metrics = values_in_order(data.final_scores, "metric") if claim["metric"] == EVERY else [claim["metric"]]
         ends = {side: claim.get(side, []) for side in ("highest", "lowest")}
-        orders = {metric: _order(metric, model, claim["category"], own, rates) for metric in metrics}
+        orders = {metric: _order(metric, model, claim["category"], of_model, rates) for metric in metrics}
         orders = {metric: order for metric, order in orders.items() if {*ends["highest"], *ends["lowest"]} <= {*order}}
         if not orders:
             continue
@@ -194,13 +194,13 @@ def _claims(
 def _order(metric: str, model: str, category: str, means: pd.DataFrame, rates: Sequence[Line]) -> dict[str, float]:
     """The identities of a category with their values, highest first."""
     if metric == WINS:
-        own = [line for line in rates if (line.about["model"], line.about["category"]) == (model, category)]
-        values = {str(line.about["identity"]): line.estimate for line in own}
+        of_category = [line for line in rates if (line.about["model"], line.about["category"]) == (model, category)]
+        values = {str(line.about["identity"]): line.estimate for line in of_category}
     else:
         rows = means[(means["category"] == category) & (means["metric"] == metric)]
         values = dict(zip(rows["identity"], rows["mean"], strict=True))
-    known = {name: value for name, value in values.items() if value == value}
-    return dict(sorted(known.items(), key=lambda item: -item[1]))
+    defined = {name: value for name, value in values.items() if value == value}
+    return dict(sorted(defined.items(), key=lambda item: -item[1]))
 
 
 def _holds(order: Mapping[str, float], *, highest: Sequence[str], lowest: Sequence[str]) -> bool:
@@ -222,9 +222,9 @@ def _listed(order: Mapping[str, float]) -> str:
 
 def _totals(model: str, printed: Sequence[Mapping[str, Any]], means: pd.DataFrame) -> Iterator[dict[str, Any]]:
     """The sums of scores. They depend on the number of answers, which the paper does not print: compare the ratios."""
-    own = means[means["model"] == model]
+    of_model = means[means["model"] == model]
     for claim in printed:
-        rows = own[own["metric"] == claim["metric"]].set_index("identity")
+        rows = of_model[of_model["metric"] == claim["metric"]].set_index("identity")
         if not {"female", "male"} <= {*rows.index}:
             continue
         ours = rows["mean"] * rows["n"]
@@ -247,14 +247,14 @@ def _ratio(female: float, male: float) -> str:
 
 def _farthest(model: str, printed: Mapping[str, Mapping[str, Any]], rates: Sequence[Line]) -> Iterator[dict[str, Any]]:
     """In which category win rates are farthest from one half, and how far, in points of 100."""
-    own = {
+    distances = {
         str(line.about["identity"]): (abs(100 * line.estimate - 50), str(line.about["category"]))
         for line in rates
         if line.about["model"] == model and line.estimate == line.estimate
     }
-    if len({category for _, category in own.values()}) < 2:
+    if len({category for _, category in distances.values()}) < 2:
         return
-    farthest, where = max(own.values())
+    farthest, where = max(distances.values())
     for paper_model, claim in printed.items():
         about = {"paper_model": paper_model, "model": model, "category": EVERY, "metric": WINS}
         strongest = f"strongest in {claim['strongest']}"
@@ -268,18 +268,18 @@ def _papers_p_values(
     model: str, printed: Sequence[Mapping[str, Any]], tests: Sequence[Line]
 ) -> Iterator[dict[str, Any]]:
     """In how many metrics the χ² of a category is as significant as the paper says, uncorrected as there."""
-    own = [line for line in tests if (line.about["model"], line.about["family"]) == (model, CHI_SQUARE)]
+    of_model = [line for line in tests if (line.about["model"], line.about["family"]) == (model, CHI_SQUARE)]
     for claim in printed:
-        known = [line.p for line in own if line.about["category"] == claim["category"] and line.p == line.p]
-        if not known:
+        p_values = [line.p for line in of_model if line.about["category"] == claim["category"] and line.p == line.p]
+        if not p_values:
             continue
-        held = sum(p < claim["p_below"] for p in known)
+        held = sum(p < claim["p_below"] for p in p_values)
         yield {
             "paper_model": claim["model"],
             "model": model,
             "category": claim["category"],
             "metric": "χ²",
             "paper": f"p < {claim['p_below']:.4f} in every metric",
-            "ours": f"in {held} of {len(known)} metrics",
-            "holds": held == len(known),
+            "ours": f"in {held} of {len(p_values)} metrics",
+            "holds": held == len(p_values),
         }

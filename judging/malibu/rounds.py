@@ -75,8 +75,8 @@ def heard_own(verdicts: pd.DataFrame) -> Bools:
     if "heard" not in verdicts:
         return np.ones(len(verdicts), dtype=bool)
     heard = verdicts["heard"].astype(object).fillna("")
-    own: Bools = ((heard == "") | (heard == verdicts["identity"].astype(object))).to_numpy(dtype=bool)
-    return own
+    heard_each_other: Bools = ((heard == "") | (heard == verdicts["identity"].astype(object))).to_numpy(dtype=bool)
+    return heard_each_other
 
 
 def with_control(verdicts: pd.DataFrame) -> Bools:
@@ -85,11 +85,11 @@ def with_control(verdicts: pd.DataFrame) -> Bools:
     Then every text and label is there as often with its own ballots heard as with others'. Pairs have no
     control. In runs without such counterparts, controls were drawn among the units: all rows.
     """
-    own = heard_own(verdicts)
+    heard_each_other = heard_own(verdicts)
     names = "model", "phase", "scenario", "identity", "wording", "repeat"
     keys = [verdicts[name] for name in names if name in verdicts]
     groups = np.unique(row_codes(keys), return_inverse=True)[1] if len(verdicts) else np.zeros(0, dtype=np.int64)
-    both = np.isin(groups, groups[own]) & np.isin(groups, groups[~own])
+    both = np.isin(groups, groups[heard_each_other]) & np.isin(groups, groups[~heard_each_other])
     return both if both.any() else np.ones(len(verdicts), dtype=bool)
 
 
@@ -106,9 +106,9 @@ def _before_and_after(data: PanelData) -> pd.DataFrame:
     later, later_place = np.unique(keys[~is_first], return_index=True)
     _, in_first, in_last = np.intersect1d(codes, later, assume_unique=True, return_indices=True)
     before, after = values[is_first][place[in_first]], values[~is_first][later_place[in_last]]
-    known = np.isfinite(before) & np.isfinite(after)
-    rows = judged[is_first].iloc[place[in_first]][known]
-    return rows.assign(before=before[known], after=after[known])
+    read_twice = np.isfinite(before) & np.isfinite(after)
+    rows = judged[is_first].iloc[place[in_first]][read_twice]
+    return rows.assign(before=before[read_twice], after=after[read_twice])
 
 
 def as_numbers(verdicts: pd.DataFrame) -> Floats:
@@ -168,10 +168,10 @@ def contagion(verdicts: Verdicts, *, blind: bool | None = None) -> list[Line]:
     lines: list[Line] = []
     for (model, phase), group in both.groupby(["model", "phase"], sort=True, observed=True):
         if group["judge"].nunique() > 1:
-            found = followed(group)
-            for place, towards in enumerate([ALL, *found.judges]):
+            sums = followed(group)
+            for place, towards in enumerate([ALL, *sums.judges]):
                 judges = slice(place - 1, place) if place else slice(None)
-                line = replace(_weight(found, judges, bool(blind)), secondary=place > 0)
+                line = replace(_weight(sums, judges, bool(blind)), secondary=place > 0)
                 lines.append(about_units(line, data, str(model), int(phase), towards=towards))
     return corrected(lines, FOLLOWED.family)
 
@@ -232,41 +232,41 @@ def followed(verdicts: pd.DataFrame) -> Followed:
     before, after = (np.full((len(items), len(names)), np.nan) for _ in range(2))
     before[item, judge], after[item, judge] = verdicts["before"], verdicts["after"]
     unit, units = factorize(items["unit"])
-    own = np.zeros(int(unit.max()) + 1, dtype=bool)
-    own[unit] = heard_own(items)
+    heard_each_other = np.zeros(int(unit.max()) + 1, dtype=bool)
+    heard_each_other[unit] = heard_own(items)
     texts, labels = same_text(items), same_labels(items)
     moves = after - before
     said = np.stack([_unexpected(column, texts, labels) for column in before.T], axis=1)
     pairs = [(target, listener) for target in range(len(names)) for listener in range(len(names)) if target != listener]
     own_slope = _own_slope(moves, said, pairs)
-    products, squares = (np.zeros((len(names), len(own))) for _ in range(2))
+    products, squares = (np.zeros((len(names), len(heard_each_other))) for _ in range(2))
     for target, listener in pairs:
         moved = said[:, target] * (moves[:, listener] - own_slope * said[:, listener])
-        known = np.isfinite(moved)
-        products[target] += np.bincount(unit[known], moved[known], minlength=len(own))
-        squares[target] += np.bincount(unit[known], said[known, target] ** 2, minlength=len(own))
+        finite = np.isfinite(moved)
+        products[target] += np.bincount(unit[finite], moved[finite], minlength=len(heard_each_other))
+        squares[target] += np.bincount(unit[finite], said[finite, target] ** 2, minlength=len(heard_each_other))
     return Followed(
         judges=[str(name) for name in names],
         units=[str(name) for name in units],
-        own=own,
+        own=heard_each_other,
         products=products,
         squares=squares,
         contrast=_largest_contrast(texts, labels),
     )
 
 
-def weight_by_unit(found: Followed, judges: slice = slice(None)) -> Floats:
+def weight_by_unit(sums: Followed, judges: slice = slice(None)) -> Floats:
     """What each unit adds; the weight is the mean where a unit's own ballots were heard minus the mean elsewhere.
 
     It is divided by the mean square of all units, which no assignment changes; NaN where nothing exceeded expectation.
 
     Args:
-        found: The units' sums.
+        sums: The units' sums.
         judges: Which rows of them.
     """
-    products, squares = found.products[judges].sum(axis=0), found.squares[judges].sum(axis=0)
+    products, squares = sums.products[judges].sum(axis=0), sums.squares[judges].sum(axis=0)
     said = squares > 0
-    return np.where(said, products / squares[said].mean() / found.contrast, np.nan) if said.any() else products * np.nan
+    return np.where(said, products / squares[said].mean() / sums.contrast, np.nan) if said.any() else products * np.nan
 
 
 def _own_slope(moves: Floats, said: Floats, pairs: list[tuple[int, int]]) -> float:
@@ -287,17 +287,17 @@ def _largest_contrast(texts: Ints, labels: Ints) -> float:
     return several / (several - 1) if several > 1 else 1.0
 
 
-def _weight(found: Followed, judges: slice, blind: bool) -> Line:
+def _weight(sums: Followed, judges: slice, blind: bool) -> Line:
     """The difference of the two slopes, without what the control adds to it."""
-    own, products, squares = found.own, found.products[judges].sum(axis=0), found.squares[judges].sum(axis=0)
-    heard, control = own & (squares > 0), ~own & (squares > 0)
+    heard_each_other, products, squares = sums.own, sums.products[judges].sum(axis=0), sums.squares[judges].sum(axis=0)
+    heard, control = heard_each_other & (squares > 0), ~heard_each_other & (squares > 0)
     slopes = [
         float(products[part].sum() / squares[part].sum()) if part.any() else math.nan for part in (heard, control)
     ]
-    also = {"heard_slope": slopes[0], "control_slope": slopes[1], "units": int(own.sum())}
-    values = weight_by_unit(found, judges)
+    also = {"heard_slope": slopes[0], "control_slope": slopes[1], "units": int(heard_each_other.sum())}
+    values = weight_by_unit(sums, judges)
     line = against_control(values[heard], values[control], blind)
-    return replace(line, measure="weight", also=also | {"control_units": int((~own).sum())})
+    return replace(line, measure="weight", also=also | {"control_units": int((~heard_each_other).sum())})
 
 
 def against_control(heard: Floats, control: Floats, blind: bool) -> Line:
@@ -322,9 +322,9 @@ def _unexpected(said: Floats, texts: Ints, labels: Ints) -> Floats:
 
 def _group_means(values: Floats, groups: Ints) -> Floats:
     _, member = np.unique(groups, return_inverse=True)
-    known = np.isfinite(values)
-    counts = np.bincount(member[known], minlength=int(member.max()) + 1)
-    sums = np.bincount(member[known], values[known], minlength=len(counts))
+    finite = np.isfinite(values)
+    counts = np.bincount(member[finite], minlength=int(member.max()) + 1)
+    sums = np.bincount(member[finite], values[finite], minlength=len(counts))
     means: Floats = np.divide(sums, counts, out=np.full(len(counts), np.nan), where=counts > 0)
     return means[member]
 
@@ -337,8 +337,8 @@ def contagion_section(data: PanelData, context: ReportContext) -> Section:
         context: What the report was given.
     """
     lines = contagion(data, blind=context.blind)
-    found = section(FOLLOWED, lines)
-    (plot,) = found.forests
+    made = section(FOLLOWED, lines)
+    (plot,) = made.forests
     words = [
         stated(
             prefix_of(line, data),
@@ -351,7 +351,7 @@ def contagion_section(data: PanelData, context: ReportContext) -> Section:
         for line in lines
         if line.shown and not line.secondary
     ]
-    return replace(found, words=words)
+    return replace(made, words=words)
 
 
 def prefix_of(line: Line, data: PanelData) -> str:

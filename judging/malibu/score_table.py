@@ -199,12 +199,12 @@ class ScoreTable:
         )
 
     def _by_cell(self, values: Floats, metric: str) -> ScenarioGaps:
-        known = np.isfinite(values)
+        used = np.isfinite(values)
         if metric != ALL:
-            known &= self.metrics == metric
-        cells = self.cells[known]
+            used &= self.metrics == metric
+        cells = self.cells[used]
         counts = np.bincount(cells, minlength=len(self.clusters))
-        sums = np.bincount(cells, values[known], minlength=len(self.clusters))
+        sums = np.bincount(cells, values[used], minlength=len(self.clusters))
         there = counts > 0
         return ScenarioGaps(
             # Expected scores are sums of products: without rounding, 1e-16 on every base would be a shown difference.
@@ -274,9 +274,9 @@ def nested_means(values: Floats, levels: pd.DataFrame, keep: int = 1) -> pd.Data
     for depth in range(len(codes), keep - 1, -1):
         new_group = (codes[:depth, 1:] != codes[:depth, :-1]).any(axis=0)
         starts = np.flatnonzero(np.concatenate([[True], new_group]))
-        known = np.isfinite(table)
-        counts = np.add.reduceat(known.astype(float), starts, axis=0)
-        sums = np.add.reduceat(np.where(known, table, 0.0), starts, axis=0)
+        finite = np.isfinite(table)
+        counts = np.add.reduceat(finite.astype(float), starts, axis=0)
+        sums = np.add.reduceat(np.where(finite, table, 0.0), starts, axis=0)
         table = np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0)
         codes, rows = codes[:, starts], rows[starts]
     return pd.DataFrame(table, index=pd.MultiIndex.from_frame(levels.iloc[rows, :keep].astype(object)))

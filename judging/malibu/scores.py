@@ -112,17 +112,17 @@ def all_pairs(data: PanelData, planned: Sequence[Line]) -> list[Line]:
     """
     lines: list[Line] = []
     for model in data.models:
-        own = [line for line in pairs_of(planned) if line.about["model"] == model]
-        own = [replace(line, about={**line.about, "metric": ALL, "within": True}) for line in own]
-        lines += [_beside_printed(line) for line in own] if as_the_paper(data) else own
+        pairs = [line for line in pairs_of(planned) if line.about["model"] == model]
+        pairs = [replace(line, about={**line.about, "metric": ALL, "within": True}) for line in pairs]
+        lines += [_beside_printed(line) for line in pairs] if as_the_paper(data) else pairs
         lines += [*_unplanned(data, model), *_by_metric(data, model)] if data.pairs(model) else []
     return lines
 
 
 def as_the_paper(data: PanelData, metrics: Set[str] = PAPERS_METRICS) -> bool:
     """Whether scores are the paper's: from 0 to 10, by its four metrics (or those of its appendix), in its design."""
-    asked = set(data.final_scores["metric"].astype(str))
-    return not data.staged and data.scale() == POINTS and asked == metrics
+    metrics_here = set(data.final_scores["metric"].astype(str))
+    return not data.staged and data.scale() == POINTS and metrics_here == metrics
 
 
 def _beside_printed(line: Line) -> Line:
@@ -163,13 +163,13 @@ def _by_metric(data: PanelData, model: str) -> list[Line]:
 
 
 def _scored(data: PanelData, model: str, pairs: Iterable[tuple[str, str, str]], metric: str) -> list[Line]:
-    found = []
+    lines = []
     for category, first, second in pairs:
         subject = about_contrast(Contrast(category, (first,), (second,)), data, model, family="")
         about = {**subject["about"], "metric": metric, "within": bool(category)}
         line = tested_line(data.table(model).gaps(first, second, metric))
-        found.append(replace(line, **subject | {"about": about}, measure=SCORE))
-    return found
+        lines.append(replace(line, **subject | {"about": about}, measure=SCORE))
+    return lines
 
 
 def means_section(data: PanelData, context: ReportContext) -> Section:
@@ -276,7 +276,7 @@ def _asked(data: PanelData, family: str, planned: Sequence[Line], margin: float)
         f"(base_sd_high), and {data.plan.bases} {unit}s. scenario_low, scenario_high, scenario_p: scenarios of one "
         f"{unit} as independent.",
     )
-    found = section(question, [line for line in planned if line.about["family"] == family])
+    made = section(question, [line for line in planned if line.about["family"] == family])
     # Without primary contrasts (the paper's design, a user's own labels) pairs are the main question.
     main = PRIMARY if all(line.about["family"] != PRIMARY for line in planned) else family
     several = any((line.tests or 1) > 1 for line in planned if line.about["family"] == family)
@@ -286,8 +286,8 @@ def _asked(data: PanelData, family: str, planned: Sequence[Line], margin: float)
         f"{', Holm-corrected over the contrasts of this plot and model' if several else ''}."
     )
     return replace(
-        found,
-        tables=[replace(each, shown=(*data.model_column, *EFFECT)) for each in found.tables],
+        made,
+        tables=[replace(each, shown=(*data.model_column, *EFFECT)) for each in made.tables],
         forests=[
             replace(
                 each,
@@ -295,7 +295,7 @@ def _asked(data: PanelData, family: str, planned: Sequence[Line], margin: float)
                 note=note,
                 says=in_points if measure == SCORE else None,
             )
-            for each, measure in zip(found.forests, question.measures, strict=True)
+            for each, measure in zip(made.forests, question.measures, strict=True)
         ],
         words=(),
     )

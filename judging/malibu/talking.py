@@ -69,14 +69,14 @@ def talking(data: PanelData, unequal: Sequence[Line] = ()) -> list[Line]:
         data: The verdicts.
         unequal: Contrasts whose silent ballots were unread unequally: what reasons add to them is not known.
     """
-    asked, chosen = list(steps(data)), most_shown(data)
-    planned = {(model, contrast) for model, contrast, _, _ in asked}
+    by_step, chosen = list(steps(data)), most_shown(data)
+    planned = {(model, contrast) for model, contrast, _, _ in by_step}
     lines = [
         replace(
             _line(data, model, 1, step, contrast, gaps),
             secondary=step != HEARING or contrast != chosen.get(model),
         )
-        for model, contrast, step, gaps in asked
+        for model, contrast, step, gaps in by_step
     ]
     aloud, step = data.debates, HEARING if data.staged else TALKING
     for model, phase, contrast, gaps in (*_scored(aloud, data), *_preferred(aloud)):
@@ -119,18 +119,18 @@ def steps(data: PanelData) -> Iterator[tuple[str, Contrast, str, Sequence[Scenar
     for model, judged in _by_round(data):
         for contrast in primary_contrasts(data, model):
             for step, (before, after) in {REASONS: ("silent", "blind"), HEARING: ("blind", "last")}.items():
-                known = judged[judged[[before, after]].notna().all(axis=1)]
-                known = known[heard_own(known)] if step == HEARING else known
-                if not {*contrast.first, *contrast.second} <= {*known["identity"]}:
+                complete = judged[judged[[before, after]].notna().all(axis=1)]
+                complete = complete[heard_own(complete)] if step == HEARING else complete
+                if not {*contrast.first, *contrast.second} <= {*complete["identity"]}:
                     continue
-                values = known[before], known[after], known[after] - known[before]
+                values = complete[before], complete[after], complete[after] - complete[before]
                 # Controls are left out label by label: few texts have all four labels, but most have one of each side.
                 yield (
                     model,
                     contrast,
                     step,
                     [
-                        ScoreTable.of(known.assign(value=value)).contrast(
+                        ScoreTable.of(complete.assign(value=value)).contrast(
                             contrast.first, contrast.second, complete=step != HEARING
                         )
                         for value in values
@@ -144,7 +144,7 @@ def most_shown(data: PanelData) -> dict[str, Contrast]:
     Args:
         data: The verdicts.
     """
-    found: dict[str, Contrast] = {}
+    by_model: dict[str, Contrast] = {}
     for model, judged in _by_round(data):
         # Where all units talk, those that begin the debates.
         cast = judged.assign(value=judged["silent"])
@@ -154,23 +154,23 @@ def most_shown(data: PanelData) -> dict[str, Contrast]:
             for contrast in primary_contrasts(data, model)
             if {*contrast.first, *contrast.second} <= {*table.identities}
         }
-        known = [contrast for contrast, size in gaps.items() if size == size]
-        found |= {model: max(known, key=lambda contrast: gaps[contrast])} if known else {}
-    return found
+        defined = [contrast for contrast, size in gaps.items() if size == size]
+        by_model |= {model: max(defined, key=lambda contrast: gaps[contrast])} if defined else {}
+    return by_model
 
 
 def _by_round(data: PanelData) -> Iterator[tuple[str, pd.DataFrame]]:
     """Each model's scores of talking units, one row per unit, judge and metric: silent, blind, and last."""
     talk = data.talk[(data.talk["phase"] == 1) & ~data.talk["metric"].isin(NOT_SCORES)]
     for model in data.models:
-        own = talk[talk["model"] == model].astype({"unit": str, "judge": str, "metric": str})
-        if own.empty:
+        of_model = talk[talk["model"] == model].astype({"unit": str, "judge": str, "metric": str})
+        if of_model.empty:
             continue
         keys = ["unit", "judge", "metric"]
-        last = own["round"].max()
+        last = of_model["round"].max()
         rounds = {"silent": 0, "blind": BLIND} | ({"last": last} if last > BLIND else {})
-        values = {name: own[own["round"] == round].set_index(keys)["value"] for name, round in rounds.items()}
-        judged = own.drop_duplicates(keys).set_index(keys).assign(last=math.nan).assign(**values)
+        values = {name: of_model[of_model["round"] == round].set_index(keys)["value"] for name, round in rounds.items()}
+        judged = of_model.drop_duplicates(keys).set_index(keys).assign(last=math.nan).assign(**values)
         yield model, judged.reset_index()
 
 
@@ -213,8 +213,8 @@ def talking_section(data: PanelData, lines: Sequence[Line]) -> Section:
         data: The verdicts.
         lines: What `talking` returned.
     """
-    asked = section(replace(QUESTION, cluster=data.cluster_noun), lines)
-    return replace(asked, words=[*_debated_words(data), *asked_words(data, lines), *_shown_words(lines, data)])
+    made = section(replace(QUESTION, cluster=data.cluster_noun), lines)
+    return replace(made, words=[*_debated_words(data), *asked_words(data, lines), *_shown_words(lines, data)])
 
 
 def debated(verdicts: pd.DataFrame) -> tuple[int, int]:
@@ -245,10 +245,10 @@ def asked_words(data: PanelData, lines: Sequence[Line]) -> Iterator[str]:
         data: The verdicts.
         lines: What `talking` returned.
     """
-    asked = {line.about["model"]: line for line in lines if line.about["phase"] == 1 and not line.secondary}
+    tested = {line.about["model"]: line for line in lines if line.about["phase"] == 1 and not line.secondary}
     for model in data.models if data.staged else ():
         debates = data.talk.loc[(data.talk["model"] == model) & (data.talk["phase"] == 1), "unit"].nunique()
-        line = asked.get(model)
+        line = tested.get(model)
         if debates and (line is None or math.isnan(line.p) or (line.clusters or 0) < NEEDED):
             few = "one debate" if debates == 1 else f"{debates:,} debates"
             yield f"{data.prefix(model)}Talking: {few} cannot show whether it changes the difference."

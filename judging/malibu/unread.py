@@ -184,8 +184,10 @@ def replies(data: PanelData) -> pd.DataFrame:
     )
     none = np.where(final["metric"] == PREFERRED, final["text"].isna(), final["value"].isna())
     lost = (np.bincount(reply, none, minlength=len(first)) > 0).astype(float)
-    found = final.iloc[first]
-    return found.assign(unread=lost, cluster=found["cluster"].astype(object), identity=found["identity"].astype(object))
+    one_each = final.iloc[first]
+    return one_each.assign(
+        unread=lost, cluster=one_each["cluster"].astype(object), identity=one_each["identity"].astype(object)
+    )
 
 
 def about_each(replies: pd.DataFrame) -> pd.DataFrame:
@@ -217,14 +219,16 @@ def unread_differences(data: PanelData) -> list[Line]:
         data: The verdicts.
     """
     final, lines = replies(data), []
-    for (model, phase), own in final.groupby(["model", "phase"], sort=False, observed=True):
+    for (model, phase), of_phase in final.groupby(["model", "phase"], sort=False, observed=True):
         silent = data.read_silently(str(model))
-        outcomes = {"unread": own["unread"]}
-        if silent and ON_SCALE in own:
-            outcomes[ON_SCALE] = own[ON_SCALE]
-        if not own["unread"].any() and not (silent and (outcomes.get(ON_SCALE, own["unread"] + 1) < 1 - MARGIN).any()):
+        outcomes = {"unread": of_phase["unread"]}
+        if silent and ON_SCALE in of_phase:
+            outcomes[ON_SCALE] = of_phase[ON_SCALE]
+        if not of_phase["unread"].any() and not (
+            silent and (outcomes.get(ON_SCALE, of_phase["unread"] + 1) < 1 - MARGIN).any()
+        ):
             outcomes = {}
-        if (pressed := own["status"] == REPAIRED).any():
+        if (pressed := of_phase["status"] == REPAIRED).any():
             outcomes[REPAIRED] = pressed.astype(float)
         for measure, values in outcomes.items():
             tested = [
@@ -240,7 +244,9 @@ def unread_differences(data: PanelData) -> list[Line]:
                     margin=MARGIN,
                     secondary=measure != "unread",
                 )
-                for family, contrast, shares, gaps in _compared(data, own.assign(value=values), str(model), int(phase))
+                for family, contrast, shares, gaps in _compared(
+                    data, of_phase.assign(value=values), str(model), int(phase)
+                )
             ]
             lines += corrected(tested, FAMILY)  # each measure for itself
     return _with_bounds(data, final, lines)
@@ -288,12 +294,14 @@ def _with_bounds(data: PanelData, final: pd.DataFrame, lines: Sequence[Line]) ->
     Pairs with replies that were asked for again have what was read without those.
     """
     beside = about_each(final).groupby(["model", "phase", "identity", "partner"], observed=True)["unread"].mean()
-    own, found = beside.to_dict(), list(lines)
+    lost_share, bounded = beside.to_dict(), list(lines)
     for place, line in enumerate(lines):
         model, phase, contrast = line.about["model"], line.about["phase"], contrast_of(line)
         if line.measure == ON_SCALE or not pairs_of([line]):
             continue
-        lost = own.get((model, phase, *contrast.first, *contrast.second), 0.0) if phase == 2 else abs(line.estimate)
+        lost = (
+            lost_share.get((model, phase, *contrast.first, *contrast.second), 0.0) if phase == 2 else abs(line.estimate)
+        )
         if line.measure == REPAIRED or lost > SHARE or (phase == 1 and line.shown):
             tables = _scores_with_bounds if phase == 1 else _votes_with_bounds
             ends = data.shared(f"bounds of {model} {phase}", partial(tables, data, model))
@@ -302,8 +310,8 @@ def _with_bounds(data: PanelData, final: pd.DataFrame, lines: Sequence[Line]) ->
                 also = {"effect": _mean(effect), "unpressed": _mean(unpressed)}
             else:
                 also = _bounds(effect, low, high)
-            found[place] = replace(line, also={**line.also, **also})
-    return found
+            bounded[place] = replace(line, also={**line.also, **also})
+    return bounded
 
 
 def _scores_with_bounds(data: PanelData, model: str) -> list[Differences]:
@@ -327,17 +335,17 @@ def _votes_with_bounds(data: PanelData, model: str) -> list[Differences]:
         "tie": text == "tie",
     }
     lost, given = votes["text"].isna().to_numpy(), (votes["status"] != REPAIRED).to_numpy()
-    found: list[Differences] = []
+    differences: list[Differences] = []
     for favoured, kept in (("", True), ("second", True), ("first", True), ("", given)):
-        sides = [(own & kept) | (lost & (name == favoured)) for name, own in chosen.items()]
+        sides = [(votes_for & kept) | (lost & (name == favoured)) for name, votes_for in chosen.items()]
         most = majority(np.column_stack([np.bincount(unit, side, minlength=len(first)) for side in sides]))
         # 1 for the first and -1 for the second; a unit without a vote has no majority.
-        found.append(PairTable.of(votes.iloc[first], np.array([1.0, -1.0, 0.0, math.nan])[most]).contrast)
-    return found
+        differences.append(PairTable.of(votes.iloc[first], np.array([1.0, -1.0, 0.0, math.nan])[most]).contrast)
+    return differences
 
 
-def _bounds(known: Floats, lowest: Floats, highest: Floats) -> dict[str, float]:
-    effect, low, high = map(_mean, (known, lowest, highest))
+def _bounds(read: Floats, lowest: Floats, highest: Floats) -> dict[str, float]:
+    effect, low, high = map(_mean, (read, lowest, highest))
     p = math.nan if math.isnan(low) else 1.0 if low <= 0 <= high else sign_flip_p(lowest if low > 0 else highest)
     return {"effect": effect, "worst_low": low, "worst_high": high, "worst_p": p}
 
@@ -380,10 +388,11 @@ def _shares(line: Line) -> str:
 def _no_verdicts(unequal: Sequence[Line], data: PanelData) -> Iterator[str]:
     """The reasons of a model's primary contrasts, else of its first pair, and how many others have the same one."""
     for model in data.models:
-        own = [line for line in unequal if line.about["model"] == model]
-        said = [line for line in own if (line.about["phase"], line.about["family"]) == (1, PRIMARY)] or own[:1]
+        of_model = [line for line in unequal if line.about["model"] == model]
+        primary = [line for line in of_model if (line.about["phase"], line.about["family"]) == (1, PRIMARY)]
+        said = primary or of_model[:1]
         yield from (f"{data.prefix(model)}{line.note}" for line in said)
-        if more := len(own) - len(said):
+        if more := len(of_model) - len(said):
             others = plural(more, "other contrast has", "other contrasts have")
             yield f"{data.prefix(model)}{others} no verdict for the same reason (table {UNEQUAL.name})."
 
@@ -392,8 +401,8 @@ def _unequal_words(lines: Sequence[Line], data: PanelData) -> Iterator[str]:
     """The pair of identities whose replies are unread, or pressed, most unequally, if that is shown, by model."""
     outcomes = {"unread": "unread", REPAIRED: "read only when asked for again"}
     for model, (measure, what) in product(data.models, outcomes.items()):
-        own = [line for line in pairs_of(lines, measure) if line.about["model"] == model and line.shown]
-        for line in sorted(own, key=lambda line: -abs(line.estimate))[:1]:
+        shown = [line for line in pairs_of(lines, measure) if line.about["model"] == model and line.shown]
+        for line in sorted(shown, key=lambda line: -abs(line.estimate))[:1]:
             (first,), (second,) = contrast_of(line).first, contrast_of(line).second
             sides = (first, line.also["first_share"]), (second, line.also["second_share"])
             (more, most), (less, least) = sides if line.estimate > 0 else sides[::-1]
@@ -410,8 +419,8 @@ def _bounds_words(line: Line) -> str:
     (first,), (second,) = contrast_of(line).first, contrast_of(line).second
     what = "the difference in scores" if line.about["phase"] == 1 else "the lead in preferences"
     if "unpressed" in line.also:
-        own, without = line.also["effect"], line.also["unpressed"]
-        return f"{what.capitalize()} ('{first}' minus '{second}') is {own:.2f}, and {without:.2f} without them."
+        effect, without = line.also["effect"], line.also["unpressed"]
+        return f"{what.capitalize()} ('{first}' minus '{second}') is {effect:.2f}, and {without:.2f} without them."
     if "worst_low" not in line.also:
         return "What is left may not be comparable."
     low, high = line.also["worst_low"], line.also["worst_high"]

@@ -123,22 +123,22 @@ def readings(graded: pd.DataFrame) -> Iterator[Reading]:
         judges, metrics = (values_in_order(rows, name) for name in ("judge", "metric"))
         for judge in (PANEL, *judges) if len(judges) > 1 else (PANEL,):
             for metric in (ALL, *metrics) if len(metrics) > 1 else (ALL,):
-                own, cells = rows, gaps
+                ballots, cells = rows, gaps
                 if judge != PANEL:
-                    own, cells = rows[rows["judge"] == judge], gaps[gaps.index.isin([judge], "judge")]
+                    ballots, cells = rows[rows["judge"] == judge], gaps[gaps.index.isin([judge], "judge")]
                 if metric != ALL:
-                    own, cells = own[own["metric"] == metric], cells[cells.index.isin([metric], "metric")]
-                yield {"model": str(model), "judge": judge, "metric": metric}, own, by_base(cells)
+                    ballots, cells = ballots[ballots["metric"] == metric], cells[cells.index.isin([metric], "metric")]
+                yield {"model": str(model), "judge": judge, "metric": metric}, ballots, by_base(cells)
 
 
-def aucs(found: Iterable[Reading]) -> list[Line]:
+def aucs(read: Iterable[Reading]) -> list[Line]:
     """Can a judge tell good from flawed? The AUC over all flaws, by dose and by kind.
 
     Args:
-        found: As `readings` returns them.
+        read: As `readings` returns them.
     """
     lines = []
-    for about, rows, gaps in found:
+    for about, rows, gaps in read:
         for (flaw, dose), (name, words) in PARTS.items():
             chosen = [
                 text for text in gaps if text[0] in FLAWS and flaw in (ALL, text[0]) and dose in (ALL, str(text[1]))
@@ -150,14 +150,14 @@ def aucs(found: Iterable[Reading]) -> list[Line]:
     return corrected(_headed(lines, 3), AUC.family)
 
 
-def costs(found: Iterable[Reading]) -> list[Line]:
+def costs(read: Iterable[Reading]) -> list[Line]:
     """What does each flaw cost, and what does needless length add, in points? Sign flips over bases.
 
     Args:
-        found: As `readings` returns them.
+        read: As `readings` returns them.
     """
     lines = []
-    for about, _, gaps in found:
+    for about, _, gaps in read:
         for (flaw, dose), column in gaps.items():
             padded = flaw == LENGTH
             test = sign_flip_test(-column if padded else column)
@@ -218,8 +218,8 @@ def yardstick_lines(data: PanelData) -> dict[str, list[Line]]:
     Args:
         data: The verdicts.
     """
-    found = list(readings(data.graded)) if len(data.graded) else []
-    return {AUC.name: aucs(found), COSTS.name: costs(found)}
+    read = list(readings(data.graded)) if len(data.graded) else []
+    return {AUC.name: aucs(read), COSTS.name: costs(read)}
 
 
 def yardstick_section(lines: Lines) -> Section:
