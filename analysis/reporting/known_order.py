@@ -40,22 +40,22 @@ def scored(rows: pd.DataFrame, by: Sequence[str], text: Sequence[str] = ("flaw",
         by: The columns of what was read together, the cluster first: its base, its wording, its judge.
         text: The columns that say which text it is.
     """
-    known = rows.assign(dose=rows["dose"].astype(int))
-    return known.groupby([*by, *text], sort=False, observed=True)["value"].mean().unstack(list(text))
+    whole_doses = rows.assign(dose=rows["dose"].astype(int))
+    return whole_doses.groupby([*by, *text], sort=False, observed=True)["value"].mean().unstack(list(text))
 
 
 def share_above(differences: Floats) -> float:
     """The share of differences above 0, ties as half: the area under the ROC curve of all pairs that are compared."""
-    known = differences[np.isfinite(differences)]
-    return float(np.where(np.abs(known) < TIE, 0.5, known > 0).mean()) if len(known) else math.nan
+    finite = differences[np.isfinite(differences)]
+    return float(np.where(np.abs(finite) < TIE, 0.5, finite > 0).mean()) if len(finite) else math.nan
 
 
 def shares(gaps: pd.DataFrame) -> pd.Series:
     """By cluster, the first level of the index: the share of differences above 0. Clusters without any are left out."""
-    found = {
+    by_cluster = {
         str(cluster): share_above(part.to_numpy(dtype=float)) for cluster, part in gaps.groupby(level=0, sort=False)
     }
-    return pd.Series(found, dtype=float).dropna()
+    return pd.Series(by_cluster, dtype=float).dropna()
 
 
 def right(right_shares: pd.Series, ballots: pd.Series, cluster: str = "base") -> Line:
@@ -66,13 +66,13 @@ def right(right_shares: pd.Series, ballots: pd.Series, cluster: str = "base") ->
         ballots: The values of all ballots behind them, NaN where one could not be read.
         cluster: What a cluster is.
     """
-    test, known = proportion_test(right_shares.to_numpy(dtype=float), CHANCE), ballots.dropna()
-    note, read = "", len(known) / len(ballots) if len(ballots) else 0.0
+    test, readable = proportion_test(right_shares.to_numpy(dtype=float), CHANCE), ballots.dropna()
+    note, read = "", len(readable) / len(ballots) if len(ballots) else 0.0
     if read < LEAST_READ:
         note = f"{1 - read:.0%} of the ballots could not be read"
     elif len(right_shares) < NEEDED:
         note = f"{plural(len(right_shares), cluster)}, and an interval needs {NEEDED}"
-    elif float(np.ptp(known)) < TIE:
+    elif float(np.ptp(readable)) < TIE:
         note = "all scores are the same"
     if note:
         test = replace(test, low=math.nan, high=math.nan, p=math.nan, note=note)

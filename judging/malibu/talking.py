@@ -147,8 +147,8 @@ def most_shown(data: PanelData) -> dict[str, Contrast]:
     by_model: dict[str, Contrast] = {}
     for model, judged in _by_round(data):
         # Where all units talk, those that begin the debates.
-        cast = judged.assign(value=judged["silent"])
-        table = data.table(model) if data.read_silently(model) else ScoreTable.of(cast[cast["value"].notna()])
+        ballots = judged.assign(value=judged["silent"])
+        table = data.table(model) if data.read_silently(model) else ScoreTable.of(ballots[ballots["value"].notna()])
         gaps = {
             contrast: abs(table.contrast(contrast.first, contrast.second).test().estimate)
             for contrast in primary_contrasts(data, model)

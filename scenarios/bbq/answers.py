@@ -192,7 +192,7 @@ def _says_nothing(rest: set[str], question_words: set[str]) -> bool:
 
     Args:
         rest: The words.
-        asked: The question's.
+        question_words: The question's.
     """
     repeats = bool((rest & question_words) - _FILLERS - _NEGATIONS)
     return not rest - _FILLERS - question_words and rest & _NEGATIONS == (
