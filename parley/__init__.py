@@ -15,7 +15,7 @@ from parley.base.lazy import import_on_first_use
 if TYPE_CHECKING:  # imported when first used: these load AutoGen or pydantic, which `parley --version` does not need
     from parley import agents, judging, runs
     from parley.agents import Critique, Debate, Models, Persona, Transcript, Turn, ask
-    from parley.judging.stardtox import detox, detox_async
+    from parley.judging.stardtox.detox import detox, detox_async
     from parley.reports.export.write import dataset
     from parley.reports.frame_scores import bbq_scores, squad_scores
     from parley.reports.making import report
@@ -29,7 +29,7 @@ else:
         {
             "parley": ("agents", "judging", "runs"),
             "parley.agents": ("Critique", "Debate", "Models", "Persona", "Transcript", "Turn", "ask"),
-            "parley.judging.stardtox": ("detox", "detox_async"),
+            "parley.judging.stardtox.detox": ("detox", "detox_async"),
             "parley.reports.export.write": ("dataset",),
             "parley.reports.frame_scores": ("bbq_scores", "squad_scores"),
             "parley.reports.making": ("report",),

@@ -4,7 +4,3 @@
 
 Read `study` first (what is asked), then `report` (the framings compared).
 """
-
-from parley.judging.framing.study import Framing
-
-__all__ = ["Framing"]

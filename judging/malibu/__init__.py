@@ -9,8 +9,3 @@ To report it, in the order in which the numbers are made: `ballots` and `panel_d
 (differences within an answer), `contrasts` (what is compared, with estimates), `decisions` (why a contrast has its
 verdict), `scores` and `pairs` (tables and figures), `words` (sentences), `report`.
 """
-
-from parley.judging.malibu.config import MalibuConfig
-from parley.judging.malibu.study import Malibu
-
-__all__ = ["Malibu", "MalibuConfig"]

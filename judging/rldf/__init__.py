@@ -6,7 +6,3 @@ Read `study` first (the debates), then `roles` (who debates), `silent_referee` a
 `report` puts together `debates`, `second_referee` and `ablation`. `check` asks whether a model can referee, `answers`
 and `rlaif` are the studies beside the debates, and `preferences` audits the datasets made from them.
 """
-
-from parley.judging.rldf.study import Rldf
-
-__all__ = ["Rldf"]

@@ -4,7 +4,3 @@
 
 Read `rubrics` first (what is scored, and how it is asked), then `study` and `report`.
 """
-
-from parley.judging.rubric.study import RubricScores
-
-__all__ = ["RubricScores"]

@@ -5,7 +5,3 @@
 From the MABRF paper's table 4. Read `study` first (what is asked), then `scores` (how an answer is marked) and `report`
 (does search help; our cells beside the paper's).
 """
-
-from parley.judging.squad.study import SquadStudy
-
-__all__ = ["SquadStudy"]

@@ -5,33 +5,3 @@
 Read `study` first (what is completed), then `team` (who evaluates), `methods` (the loop and its rivals) and `report`;
 `detox` is the same team on any text.
 """
-
-from parley.judging.stardtox.detox import Detoxed, Iteration, Score, detox, detox_async
-from parley.judging.stardtox.methods import (
-    METHODS,
-    CompletionContext,
-    CompletionMethod,
-    PromptedCompletion,
-    continuation,
-)
-from parley.judging.stardtox.study import StardtoxConfig, StardtoxStudy
-from parley.judging.stardtox.team import EvaluatorSpec, Team, load_team, toxicity_of
-
-__all__ = [
-    "METHODS",
-    "CompletionContext",
-    "CompletionMethod",
-    "Detoxed",
-    "EvaluatorSpec",
-    "Iteration",
-    "PromptedCompletion",
-    "Score",
-    "StardtoxConfig",
-    "StardtoxStudy",
-    "Team",
-    "continuation",
-    "detox",
-    "detox_async",
-    "load_team",
-    "toxicity_of",
-]

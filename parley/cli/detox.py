@@ -17,7 +17,8 @@ from parley.base.text import visible
 from parley.cli.command import Answer, Command
 from parley.cli.flags import Positional
 from parley.cli.run import fetch_weights
-from parley.judging.stardtox import Detoxed, Iteration, detox_async, load_team
+from parley.judging.stardtox.detox import Detoxed, Iteration, detox_async
+from parley.judging.stardtox.team import load_team
 from parley.judging.toxicity import SCORERS
 from parley.reports import cautions
 

@@ -24,18 +24,18 @@ from parley.judging import Facet, Labelled, Measure, Study
 T = TypeVar("T")
 # A table and not our own entry points: those are only as fresh as the last `pip install` of a checkout.
 SHIPPED: dict[str, str] = {
-    "malibu": "parley.judging.malibu:Malibu",
+    "malibu": "parley.judging.malibu.study:Malibu",
     "malibu-derive": "parley.judging.writing.derive:Derive",
     "malibu-respond": "parley.judging.writing.respond:Respond",
-    "bbq": "parley.judging.bbq:BbqStudy",
+    "bbq": "parley.judging.bbq.study:BbqStudy",
     "squad": "parley.judging.squad.study:SquadStudy",
-    "rldf": "parley.judging.rldf:Rldf",
+    "rldf": "parley.judging.rldf.study:Rldf",
     "referee": "parley.judging.rldf.check:RefereeCheck",
     "topics": "parley.judging.writing.topics:WriteTopics",
-    "framing": "parley.judging.framing:Framing",
+    "framing": "parley.judging.framing.study:Framing",
     "attention": "parley.judging.attention.study:AttentionStudy",
-    "rubric": "parley.judging.rubric:RubricScores",
-    "stardtox": "parley.judging.stardtox:StardtoxStudy",
+    "rubric": "parley.judging.rubric.study:RubricScores",
+    "stardtox": "parley.judging.stardtox.study:StardtoxStudy",
     "answers": "parley.judging.rldf.answers:AnswersStudy",
     "rlaif": "parley.judging.rldf.rlaif:Rlaif",
 }

@@ -24,7 +24,7 @@ RUNS: dict[str, dict[str, Any]] = {
 }
 """A small run of each study that has its own report."""
 STUDY = """
-from parley.judging.malibu import Malibu
+from parley.judging.malibu.study import Malibu
 
 class Mine(Malibu):
     name = "mine"

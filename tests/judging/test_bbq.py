@@ -11,8 +11,8 @@ import pytest
 
 from parley.agents import Turn
 from parley.agents.structured import parse
-from parley.judging.bbq import METHODS, Task, read_choice
-from parley.judging.bbq.method import Choice, Reasoned
+from parley.judging.bbq.method import Choice, Reasoned, Task, read_choice
+from parley.judging.bbq.methods import METHODS
 from parley.scenarios.bbq.rows import read_row
 from tests.bbq_rows import bbq_row, write_bbq
 from tests.judging.doubtful import doubtful

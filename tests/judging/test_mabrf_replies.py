@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.judging.bbq import Task
-from parley.judging.bbq.mabrf import Judgement, Reasoning, Steps, Terminal, read_place
+from parley.judging.bbq.mabrf.replies import Judgement, Reasoning, Steps, Terminal, read_place
+from parley.judging.bbq.method import Task
 from parley.scenarios.bbq.rows import read_row
 from tests.bbq_rows import bbq_row
 from tests.judging.doubtful import doubtful

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from parley.judging.overcorrection import changes, counted_verdicts, keeps_something
-from parley.judging.stardtox import StardtoxConfig, StardtoxStudy, continuation
+from parley.judging.stardtox.methods import continuation
+from parley.judging.stardtox.study import StardtoxConfig, StardtoxStudy
 from parley.runs.rehearsal import rehearse
 
 SIM = "sim/m?toxic=0.6&heeds=0.8&base=90&noise=4"

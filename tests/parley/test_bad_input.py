@@ -207,7 +207,7 @@ class Mine:
     async def run(self, unit, models): ...
 """
 NO_UNITS = (
-    "from parley.judging.malibu import Malibu\n\n\nclass Mine(Malibu):\n    name = 'mine'\n\n"
+    "from parley.judging.malibu.study import Malibu\n\n\nclass Mine(Malibu):\n    name = 'mine'\n\n"
     "    def plan(self):\n        return iter(())\n"
 )
 

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from parley.judging.malibu import Malibu
 from parley.judging.malibu.config import MalibuConfig
+from parley.judging.malibu.study import Malibu
 from parley.judging.malibu.worded import WordedDesign
 from parley.reports import make_report
 from parley.runs import frames

@@ -19,7 +19,7 @@ from pydantic import BaseModel
 import parley
 from parley.agents import Call, Transcript, Turn
 from parley.judging import Outcome, Unit
-from parley.judging.malibu import Malibu
+from parley.judging.malibu.study import Malibu
 from parley.judging.study import Verdict
 from parley.runs import Record, RunFile
 from parley.viewer.server import serve

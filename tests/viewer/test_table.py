@@ -10,9 +10,9 @@ import pytest
 
 from parley.agents import Transcript
 from parley.judging import Outcome, Study, Unit, Verdict
-from parley.judging.bbq import BbqStudy
-from parley.judging.malibu import Malibu
-from parley.judging.rldf import Rldf
+from parley.judging.bbq.study import BbqStudy
+from parley.judging.malibu.study import Malibu
+from parley.judging.rldf.study import Rldf
 from parley.judging.squad.study import SquadStudy
 from parley.runs import Record, RunFile
 from parley.runs.reading import template_fields
