@@ -7,6 +7,7 @@ import json
 import math
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ import pytest
 
 from parley.agents import ConfigError
 from parley.analysis.reporting.report import Report
+from parley.analysis.stats.results import Contrast
+from parley.judging.malibu.analysis_plan import Plan, executed
 from parley.judging.malibu.config import MalibuConfig
 from parley.judging.malibu.study import Malibu
 from parley.reports import make_report
@@ -177,6 +180,18 @@ def test_a_report_follows_the_plan_that_is_stored(parley, place):
     refused = reported(alpha=0.01, primary="all")
     assert family_sizes(refused) == family_sizes(before)
     assert refused.cautions[0] == "This report does not follow the analysis plan in: alpha, primary."
+
+
+def test_runs_that_planned_differently_share_what_they_agree_on():
+    gender, race = (Contrast(name, (first,), (second,)) for name, first, second in (
+        ("gender", "female", "male"), ("race", "black", "white"),
+    ))  # fmt: skip
+    of_labels, one, other = Plan.of([gender, race]), Plan.of([gender], margin=0.3), Plan.of([race], margin=0.3)
+    stored = [json.loads(json.dumps(plan.data())) for plan in (one, other)]
+    assert executed(stored[:1] * 2, of_labels) == one
+    assert executed(stored, of_labels) == replace(of_labels, margin=0.3)
+    for unreadable in ({"margin": -1}, {"pairs": [["black", "white"]]}, {"version": 8, "primary": {"race": 7}}):
+        assert executed([{**stored[0], **unreadable}], of_labels) == of_labels == executed([], of_labels)
 
 
 SMALL = (
