@@ -11,13 +11,8 @@ from parley.analysis.reporting.verdicts import MissingColumns, require
 from parley.analysis.stats.tables import row_codes
 from parley.base.text import plural
 from parley.judging.ballots import PREFERRED
+from parley.judging.malibu.cell import BLIND, SILENT, TALK
 
-YARDSTICK = 3
-"""The phase in which graded responses are read, without labels; 1 is single responses, 2 pairs."""
-SILENT, TALK = "silent", "talk"
-"""Stages of a unit: silent ballots alone, or silent ballots and then the debate."""
-BLIND = 1
-"""The round of talking units that is their primary ballot: reasons are given, and nobody has been heard."""
 POINTS = (0.0, 10.0)
 """The scale of a run that does not name its own."""
 NOT_SCORES = (PREFERRED, LOG_ODDS)

@@ -7,6 +7,12 @@ from typing import Any
 
 from parley.judging.grid import compared, repeats, varies
 
+SILENT, TALK = "silent", "talk"
+"""Stages of a unit: silent ballots alone, or silent ballots and then the debate."""
+GRADED = 3
+"""The phase in which graded responses are read, without labels; 1 is single responses, 2 pairs."""
+BLIND = 1
+"""The round of talking units that is their primary ballot: reasons are given, and nobody has been heard."""
 NUMBERED = {"1": "text 1", "2": "text 2"}
 
 
@@ -26,7 +32,7 @@ class MalibuCell:
     assignment: int | None = varies(
         "technical", "answers {}", silent="0", words={"0": "as written", "1": "exchanged"}, default=None
     )
-    stage: str | None = varies(title="{}", silent="silent", words={"talk": "debate"}, default=None)
+    stage: str | None = varies(title="{}", silent=SILENT, words={TALK: "debate"}, default=None)
     control: str = varies(title="control: {}", default="")
     repeat: int = repeats()
     phase: int = varies("part", words={"1": "single answers", "2": "pairs", "3": "graded answers"})
@@ -42,13 +48,13 @@ class MalibuCell:
     @property
     def id(self) -> str:
         """The id of its unit, but for the model."""
-        design = {"silent": "s", "talk": "t"}.get(self.stage or "", "p")
+        design = {SILENT: "s", TALK: "t"}.get(self.stage or "", "p")
         if self.flaw is not None:
-            return f"{design}3/{self.base}/" + (f"{self.flaw}-{self.dose}" if self.flaw else "good")
+            return f"{design}{GRADED}/{self.base}/" + (f"{self.flaw}-{self.dose}" if self.flaw else "good")
         labels = self.identity or "none"
         if self.other is not None:
             labels += f"-{self.other or 'none'}/a{self.assignment}o{self.order}"
-        name = f"{design}{self.phase}/{self.scenario}/{labels}" + f"/r{self.repeat}" * (self.stage != "silent")
+        name = f"{design}{self.phase}/{self.scenario}/{labels}" + f"/r{self.repeat}" * (self.stage != SILENT)
         return name + "/heard" * (self.heard not in (None, "", self.identity))
 
     @property

@@ -41,7 +41,8 @@ from parley.analysis.stats.signflips import sign_flip_test
 from parley.base.text import p_text, signed
 from parley.judging.ballots import PREFERRED
 from parley.judging.malibu.analysis_plan import among
-from parley.judging.malibu.ballots import BLIND, values_in_order
+from parley.judging.malibu.ballots import values_in_order
+from parley.judging.malibu.cell import BLIND
 from parley.judging.malibu.panel_data import PanelData
 from parley.judging.malibu.score_table import PairTable, ScenarioGaps, ScoreTable, tested_line
 

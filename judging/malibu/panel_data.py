@@ -33,11 +33,8 @@ from parley.base.text import plural
 from parley.judging.ballots import PREFERRED, SAMPLED_TEXT
 from parley.judging.malibu.analysis_plan import PRIMARY, Plan, executed
 from parley.judging.malibu.ballots import (
-    BLIND,
     NOT_SCORES,
     POINTS,
-    TALK,
-    YARDSTICK,
     check_columns,
     differ_in_one_part,
     primary_ballots,
@@ -45,6 +42,7 @@ from parley.judging.malibu.ballots import (
     split,
     values_in_order,
 )
+from parley.judging.malibu.cell import BLIND, GRADED, TALK
 from parley.judging.malibu.score_table import ALL, ScoreTable
 
 SINGLE = ["model", "unit", "scenario", "cluster", "category", "identity", "control", "repeat"]
@@ -89,7 +87,7 @@ class PanelData:
     _shared: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        verdicts, graded = split(check_columns(self.verdicts), "phase", YARDSTICK)
+        verdicts, graded = split(check_columns(self.verdicts), "phase", GRADED)
         for name, frame in {"all_verdicts": verdicts, "graded": graded}.items():
             object.__setattr__(self, name, frame)
         object.__setattr__(self, "verdicts", primary_ballots(verdicts))

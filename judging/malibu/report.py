@@ -11,8 +11,9 @@ from parley.analysis.reporting.clusters import generalises_to
 from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext
 from parley.analysis.stats.results import Line
 from parley.base.text import plural
-from parley.judging.malibu.ballots import TALK, check_scores
+from parley.judging.malibu.ballots import check_scores
 from parley.judging.malibu.bases import by_base_section, mde_section
+from parley.judging.malibu.cell import TALK
 from parley.judging.malibu.contrasts import (
     ALL_MODELS,
     PAIRS,

@@ -23,7 +23,7 @@ from parley.agents import Persona, SilentBallot, seed_from
 from parley.base.errors import ConfigError
 from parley.base.text import plural
 from parley.judging.ballots import PREFERRED
-from parley.judging.malibu.cell import MalibuCell, sides
+from parley.judging.malibu.cell import GRADED, SILENT, MalibuCell, sides
 from parley.judging.malibu.yardstick import GradedOrder
 from parley.judging.rubric.rubrics import Metric
 from parley.scenarios import Identities, Scenario
@@ -33,8 +33,6 @@ from parley.scenarios.label_choice import LabelChoice
 OVERALL = "Overall"
 LOWEST, HIGHEST = 1, 9
 """The scale of scores."""
-GRADED = 3
-"""The phase of graded responses."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,7 +192,7 @@ class SilentBallots:
         base = scenario.base or scenario.id
         return MalibuCell(
             phase=phase,
-            stage="silent",
+            stage=SILENT,
             scenario=scenario.id,
             base=base,
             repeat=0,

@@ -19,7 +19,7 @@ from parley.base.text import plural
 from parley.judging.config import call_options, require_each_once, shipped_personas
 from parley.judging.grid import GridStudy
 from parley.judging.malibu.analysis_plan import PRIMARY, TABLES, Plan
-from parley.judging.malibu.cell import MalibuCell
+from parley.judging.malibu.cell import TALK, MalibuCell
 from parley.judging.malibu.config import MalibuConfig
 from parley.judging.malibu.panel import FENCED, Ballot, Panel, load_panel
 from parley.judging.malibu.paper import PaperDesign
@@ -108,7 +108,7 @@ class Malibu(GridStudy):
 
     def reads_aloud(self, unit: Unit) -> bool:
         """Whether the terminal shows what is said in a unit: true for the only debate of a run."""
-        return unit.facets.get("stage") == "talk" and self.config.debates == self.config.repeats == 1
+        return unit.facets.get("stage") == TALK and self.config.debates == self.config.repeats == 1
 
     @property
     def label_words(self) -> Mapping[str, str]:

@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 from parley.agents import Debate, Models, Transcript, Turn, seed_from
 from parley.judging.ballots import verdicts
-from parley.judging.malibu.cell import MalibuCell
+from parley.judging.malibu.cell import TALK, MalibuCell
 from parley.judging.malibu.panel import Panel
 from parley.judging.malibu.silent import SilentBallots
 from parley.judging.study import Outcome, Verdict
@@ -54,7 +54,7 @@ class Talk:
             silent += (cell for cell in self.silent.pairs(scenario) if self._debated(cell))
         controls: list[MalibuCell] = []  # after the others: an echo by chance is looked for in the unit before
         for cell in silent:
-            debate = replace(cell, stage="talk", repeat=repeat, heard="")
+            debate = replace(cell, stage=TALK, repeat=repeat, heard="")
             if cell.phase == 1:
                 heard = self._heard(debate)
                 if heard != cell.identity:

@@ -30,7 +30,8 @@ from parley.analysis.stats.tables import Floats
 from parley.base.text import p_text, plural, signed
 from parley.judging.ballots import PREFERRED
 from parley.judging.malibu.analysis_plan import among
-from parley.judging.malibu.ballots import BLIND, NOT_SCORES
+from parley.judging.malibu.ballots import NOT_SCORES
+from parley.judging.malibu.cell import BLIND
 from parley.judging.malibu.contrasts import SCORE, about_contrast, primary_contrasts
 from parley.judging.malibu.panel_data import PanelData
 from parley.judging.malibu.rounds import before_and_after, heard_own

@@ -13,10 +13,10 @@ from parley.agents import ConfigError, Models, Persona, seed_from
 from parley.agents.fencing import fence_judged
 from parley.agents.models.registry import reads_silently
 from parley.judging.ballots import about_samples, cast_ballots
-from parley.judging.malibu.cell import MalibuCell
+from parley.judging.malibu.cell import GRADED, TALK, MalibuCell
 from parley.judging.malibu.config import LABELS_AFTER, PAPER_ONLY, MalibuConfig
 from parley.judging.malibu.panel import FENCED, Panel
-from parley.judging.malibu.silent import GRADED, BallotSettings, SilentBallots
+from parley.judging.malibu.silent import BallotSettings, SilentBallots
 from parley.judging.malibu.talk import Talk
 from parley.judging.malibu.yardstick import yardstick
 from parley.judging.rubric.rubrics import Rubric, load_rubric
@@ -153,13 +153,13 @@ class WordedDesign:
 
     def task(self, cell: MalibuCell) -> str:
         """The prompt that opens the cell's conversation."""
-        if cell.stage == "talk":
+        if cell.stage == TALK:
             return self.talk.task(cell, *self._texts(cell))
         return self.silent.ballots(cell, *self._texts(cell))[0].question
 
     async def ask(self, cell: MalibuCell, models: Models) -> Outcome:
         """Cast a cell's ballots, and hold its debate if it has one."""
-        if cell.stage == "talk":
+        if cell.stage == TALK:
             return await self.talk.ask(cell, *self._texts(cell), models)
         ballots, panel = self.silent.ballots(cell, *self._texts(cell)), self._panel
         return await cast_ballots(

@@ -33,6 +33,7 @@ from parley.analysis.stats.results import Line
 from parley.analysis.stats.signflips import sign_flip_test
 from parley.base.text import plural
 from parley.judging.malibu.ballots import values_in_order
+from parley.judging.malibu.cell import GRADED
 from parley.judging.malibu.panel_data import PanelData
 from parley.judging.malibu.score_table import ALL, nested_means
 
@@ -147,7 +148,7 @@ def aucs(read: Iterable[Reading]) -> list[Line]:
                 whole = flaw == dose == ALL
                 line = _about(right(shares(gaps[chosen]), rows["value"]), "auc", words, **about, flaw=flaw, dose=dose)
                 lines.append(replace(line, name=name if _of_panel(line) else "", secondary=not whole))
-    return corrected(_headed(lines, 3), AUC.family)
+    return corrected(_headed(lines, GRADED), AUC.family)
 
 
 def costs(read: Iterable[Reading]) -> list[Line]:
@@ -166,7 +167,7 @@ def costs(read: Iterable[Reading]) -> list[Line]:
             )
             name = f"{line.measure}.{flaw}-{dose}" if not padded else LENGTH if dose == SEVERE else f"{LENGTH}-{dose}"
             lines.append(replace(_tested(line), name=name if _of_panel(line) else "", reference=0.0))
-    return corrected(_headed(lines, 3), COSTS.family)
+    return corrected(_headed(lines, GRADED), COSTS.family)
 
 
 def _about(line: Line, measure: str, words: str, **about: object) -> Line:
@@ -195,7 +196,7 @@ def _texts(line: Line, phase: int) -> dict[str, tuple[str, ...]]:
     flaw, dose = (str(line.about[name]) for name in ("flaw", "dose"))
     flaws = FLAWS if flaw == ALL else (flaw,)
     doses = dict.fromkeys(str(each) for kind, each in NAMES if kind in flaws) if dose == ALL else (dose,)
-    good = ("",) if phase == 3 else ()
+    good = ("",) if phase == GRADED else ()
     return {"flaw": (*good, *flaws), "dose": (*(["0"] if good else []), *doses)}
 
 

@@ -13,7 +13,7 @@ from scipy import stats
 from parley.analysis.reporting.known_order import FLAWS, share_above
 from parley.analysis.reporting.report import ReportContext
 from parley.analysis.stats.results import Line
-from parley.judging.malibu.ballots import YARDSTICK
+from parley.judging.malibu.cell import GRADED
 from parley.judging.malibu.panel_data import PanelData
 from parley.judging.malibu.report import report
 from parley.judging.malibu.score_table import ALL
@@ -49,7 +49,7 @@ def ballots(
                     score = 8 - capable * COSTS.get((flaw, dose), 0.0) + rng.normal(0, noise)
                     value = float(np.clip(round(score) if whole else score, 0, 10))
                     unit = f"p3/base{base}/{flaw}{dose}/{judge}"
-                    yield row(unit, f"base{base:02}", judge, metric, value, phase=YARDSTICK, flaw=flaw, dose=dose)
+                    yield row(unit, f"base{base:02}", judge, metric, value, phase=GRADED, flaw=flaw, dose=dose)
 
 
 def graded(**options: object) -> pd.DataFrame:
@@ -89,7 +89,7 @@ def test_the_auc_of_a_base_is_mann_and_whitneys() -> None:
 def test_padding_is_no_flaw() -> None:
     """A judge who takes two points off a flaw and adds one for length judges well, and takes length for quality."""
     rows = [
-        row(f"u{base}{flaw}{dose}", f"b{base}", "Ann", "Overall", 5 + gain, phase=YARDSTICK, flaw=flaw, dose=dose)
+        row(f"u{base}{flaw}{dose}", f"b{base}", "Ann", "Overall", 5 + gain, phase=GRADED, flaw=flaw, dose=dose)
         for base in range(8)
         for flaw, dose in TEXTS
         for gain in [0 if not flaw else 1 + base / 10 if flaw == "length" else -2]
