@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -291,3 +292,18 @@ def format_cell(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return str(value)
+
+
+def read_published(path: Path, about: Sequence[str], columns: str = "measure") -> pd.DataFrame:
+    """A paper's printed numbers, one row each: what it is about, and the number as `paper`.
+
+    The first line that is no comment names the columns: what a row is about, then the columns of numbers; `-` is a
+    number that the paper does not print.
+
+    Args:
+        path: The file.
+        about: The columns that say what a row is about.
+        columns: What the columns of numbers are.
+    """
+    printed = pd.read_csv(path, sep=" ", na_values="-", comment="#")
+    return printed.melt(id_vars=list(about), var_name=columns, value_name="paper").dropna(ignore_index=True)

@@ -12,9 +12,8 @@ import pandas as pd
 
 from parley.analysis.reporting.iterations import COUNTED_TWICE, at_each_iteration, refined_figure, shares_refined
 from parley.analysis.reporting.optimism import BY, Units, optimism_lines
-from parley.analysis.reporting.published import read_published
 from parley.analysis.reporting.questions import answered, successive
-from parley.analysis.reporting.report import Figure, ReportContext, Section, Table
+from parley.analysis.reporting.report import Figure, ReportContext, Section, Table, read_published
 from parley.analysis.reporting.systems import own_units, systems
 from parley.analysis.reporting.verdicts import uncategorised
 from parley.analysis.stats.results import Line

@@ -8,8 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from parley.analysis.reporting.published import read_published
-from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext, Table, assemble
+from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext, Table, assemble, read_published
 from parley.analysis.reporting.verdicts import require
 from parley.judging.rldf.ablation import ablation_section
 from parley.judging.rldf.debates import THRESHOLD, change_section, rounds_section

@@ -19,10 +19,16 @@ import numpy as np
 import pandas as pd
 
 from parley.analysis.reporting.forest import Forest, number_format
-from parley.analysis.reporting.iterations import COUNTED_TWICE, at_each_iteration, refined_figure, shares_refined
+from parley.analysis.reporting.iterations import (
+    COUNTED_TWICE,
+    MEASURES,
+    at_each_iteration,
+    by_iteration,
+    overcorrection_section,
+    refined_figure,
+    shares_refined,
+)
 from parley.analysis.reporting.optimism import NO_MEASURE, SCORES, gap_forests, gap_sentences, gap_table, optimism_lines
-from parley.analysis.reporting.overcorrection import MEASURES, by_iteration, overcorrection_section
-from parley.analysis.reporting.published import read_published
 from parley.analysis.reporting.questions import (
     Question,
     against,
@@ -33,7 +39,16 @@ from parley.analysis.reporting.questions import (
     section,
     successive,
 )
-from parley.analysis.reporting.report import NO_CONTEXT, Figure, Report, ReportContext, Section, Table, assemble
+from parley.analysis.reporting.report import (
+    NO_CONTEXT,
+    Figure,
+    Report,
+    ReportContext,
+    Section,
+    Table,
+    assemble,
+    read_published,
+)
 from parley.analysis.reporting.systems import BASELINE, cost_sentence, costs, system_facets, systems
 from parley.analysis.reporting.verdicts import LOST, require, status_counts, uncategorised
 from parley.analysis.stats.resampling import words_on_draws

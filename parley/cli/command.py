@@ -22,13 +22,23 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 
 from parley.base.errors import ConfigError
 from parley.base.text import visible, visible_in_json
 from parley.cli.flags import add_flags, flag_of, given
 from parley.cli.shared import AddParser
-from parley.cli.terminal import Terminal
 from parley.runs.options import explain, validated
+
+
+class Terminal(Console):
+    """A console that writes out every control character but its own."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(visible(segment.text), segment.style)
+
 
 M = TypeVar("M", bound=BaseModel)
 

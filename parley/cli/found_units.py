@@ -17,8 +17,7 @@ from parley.base.redaction import HiddenAddresses
 from parley.base.text import plural, signed, visible
 from parley.cli.command import Answer
 from parley.runs import RunFile
-from parley.runs.matching import compared_values, matched_units
-from parley.runs.reading import parse_facets
+from parley.runs.reading import compared_values, matched_units, parse_facets
 from parley.runs.studies import facets_of, measures_of
 from parley.viewer.figures import PANEL, VerdictRow, unit_figures
 

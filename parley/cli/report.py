@@ -1,7 +1,11 @@
-"""`parley report RUN…`: one screen in the terminal; a page, tables and figures as files."""
+"""`parley report RUN…`: one screen in the terminal; a page, tables and figures as files.
+
+`parley report DATASET` says what a reward model could learn from an export's pairs instead of their content.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
@@ -11,18 +15,19 @@ from pydantic import Field
 from rich.console import Console
 from rich.text import Text
 
+from parley.base.home import say
 from parley.base.text import visible
-from parley.cli.audit import dataset_report, is_dataset
-from parley.cli.command import Answer, Command
+from parley.cli.command import Answer, Command, Terminal
 from parley.cli.flags import Positional, Repeated, as_flags
 from parley.cli.shared import need_analysis, newest_run
 from parley.cli.tables import plain_table
-from parley.cli.terminal import Terminal
 from parley.runs import explain_damage
 from parley.runs.example import example_runs
+from parley.training.exported import MANIFEST, read_export, referee_checks
 
 if TYPE_CHECKING:
     from parley.analysis.reporting.report import Report as Results
+    from parley.analysis.stats.results import Line
 
 
 class Report(Command):
@@ -129,3 +134,43 @@ def dataset_lines(report: Results) -> Iterator[Any]:
         yield plain_table(table.title, table.view())
     for line in report.words:
         yield Text(f"- {visible(line)}")
+
+
+def is_dataset(path: Path) -> bool:
+    """Whether this is a folder of `parley export`, and not a run."""
+    return (path / MANIFEST).is_file()
+
+
+def dataset_report(folder: Path, seed: int = 0) -> Any:
+    """The report on an export's preference pairs.
+
+    Args:
+        folder: The folder.
+        seed: Seed of the folds, sign flips and bootstrap.
+    """
+    from parley.judging.rldf.preferences.report import preference_report
+
+    pairs, manifest = read_export(folder)
+    for line in referee_checks(manifest):
+        say(line)
+    instructions = manifest.get("instructions")
+    return preference_report(
+        pairs,
+        instructions=instructions if isinstance(instructions, str) else "",
+        title=f"Audit of {folder.name}",
+        seed=seed,
+        blind=_blind(manifest),
+    )
+
+
+def _blind(manifest: dict[str, Any]) -> Line | None:
+    """The blind referee's line of the audit that the export made: also over the pairs that it contradicted."""
+    from parley.judging.rldf.preferences.audit import stored_agreement
+
+    try:
+        row = next(row for row in manifest["audit"]["shortcuts"] if "blind" in row["predictor"] and row["n"])
+        stored = {name: row[name] for name in ("estimate", "low", "high", "p")}
+        numbers = {name: math.nan if value is None else float(value) for name, value in stored.items()}
+        return stored_agreement({**numbers, "n": int(row["n"]), "clusters": int(row["clusters"])})
+    except (KeyError, TypeError, ValueError, StopIteration):
+        return None

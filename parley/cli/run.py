@@ -22,13 +22,12 @@ from parley.agents.providers import SAMPLED, provider_of
 from parley.base.errors import ConfigError
 from parley.base.text import plural, visible
 from parley.cli import Parser
-from parley.cli.command import Answer, Command
+from parley.cli.command import Answer, Command, Terminal
 from parley.cli.dry_run import dry_run
 from parley.cli.flags import Positional, add_flags, count_advanced, given, read_config, split_config
 from parley.cli.progress import ProgressView, fetch_with_bar
 from parley.cli.shared import AddParser
 from parley.cli.signals import STOPPED_IN_TIME, Signals
-from parley.cli.terminal import Terminal
 from parley.cli.writing import refuse_overwriting, save, write
 from parley.runs import Engine, Result
 from parley.runs.job import Job, complete

@@ -80,7 +80,7 @@ class Rows:
 
     id: str
     unit: Row
-    """Status, error, stop reason, start, end, id: as `parley.runs.tables.FINISH_UNIT` takes them."""
+    """Status, error, stop reason, start, end, id: as `parley.runs.schema.FINISH_UNIT` takes them."""
     messages: list[Row]
     calls: list[Row]
     verdicts: list[Row]

@@ -40,9 +40,13 @@ from parley.runs.opening import (
 )
 from parley.runs.rows import UNWRITABLE, Record, Row, Rows, finite, to_rows, unwritable_message
 from parley.runs.schema import (
+    CALLS,
+    FINISH_UNIT,
     FINISHED_VERDICTS,
     LONGEST_INFO,
+    MESSAGES,
     VERDICT_CHECKS,
+    VERDICTS,
     add_checks,
     check_run,
     checked_verdicts,
@@ -51,7 +55,6 @@ from parley.runs.schema import (
     prepare_to_write,
     unit_is_damaged,
 )
-from parley.runs.tables import CALLS, FINISH_UNIT, MESSAGES, VERDICTS
 
 CLOSING_SECONDS = 2.0
 """How long a writer waits for readers, to merge the write-ahead log into the file."""

@@ -27,8 +27,7 @@ from parley.base.text import plural
 from parley.reports import cautions
 from parley.reports.cautions import unfinished_cautions
 from parley.runs import RunFile
-from parley.runs.matching import compared_values
-from parley.runs.reading import why_nothing_is_done
+from parley.runs.reading import compared_values, why_nothing_is_done
 from parley.viewer.index import SearchIndex
 
 if TYPE_CHECKING:

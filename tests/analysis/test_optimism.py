@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from parley.analysis.reporting.iterations import by_iteration, overcorrection_section
 from parley.analysis.reporting.optimism import (
     GAP,
     LOWER_BOUND,
@@ -15,7 +16,6 @@ from parley.analysis.reporting.optimism import (
     optimism_lines,
     quantiles,
 )
-from parley.analysis.reporting.overcorrection import by_iteration, overcorrection_section
 from parley.analysis.stats.results import Line
 from parley.judging.bbq.iterations import REVISED, gap_items
 from parley.training.evaluation.metrics import reward_gap

@@ -12,8 +12,8 @@ from matplotlib.figure import Figure as Drawing
 
 from parley.analysis.reporting.figures import PALETTE, caption, plain_text, sheet, tidy
 from parley.analysis.reporting.forest import Forest, in_numbers
+from parley.analysis.reporting.iterations import overcorrection_section
 from parley.analysis.reporting.optimism import BY, Units, optimism_lines
-from parley.analysis.reporting.overcorrection import overcorrection_section
 from parley.analysis.reporting.questions import Question, answer, answered, bootstrapped, section, share
 from parley.analysis.reporting.report import Figure, ReportContext, Section, Table, format_interval
 from parley.analysis.stats.paired import mcnemar_p, pearson

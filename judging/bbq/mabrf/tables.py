@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parley.analysis.reporting.overcorrection import by_iteration
-from parley.analysis.reporting.published import read_published
+from parley.analysis.reporting.iterations import by_iteration
+from parley.analysis.reporting.report import read_published
 from parley.analysis.reporting.systems import own_units, systems
 from parley.analysis.reporting.verdicts import MissingColumns
 from parley.analysis.stats.tables import Column, as_floats, finite
