@@ -1,12 +1,12 @@
 """Parley's studies: what is measured, and how. A study plans units and runs one conversation for each."""
 
 from parley.judging.grid import GridStudy, compared, repeats, varies
-from parley.judging.labelled import Labelled
 from parley.judging.study import (
     Accepted,
     Advanced,
     Check,
     Facet,
+    Labelled,
     Measure,
     Outcome,
     Prompt,

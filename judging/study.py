@@ -13,18 +13,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Self, TypeVar, get_args
 
 from pydantic import BaseModel
 
 from parley.agents import ConfigError, ParseStatus, Role, Transcript, Turn
-from parley.judging.labelled import COMMON_LABELLED, Labelled
 
 if TYPE_CHECKING:
     from parley.agents import Client, Models
 
 FacetValue = str | int | bool
 T = TypeVar("T")
+Shown = Literal["draft", "first", "last", "statements"]
 ADVANCED = object()
 Advanced = Annotated[T, ADVANCED]
 """The type of a config's field that few people change: `Advanced[int]`. `parley run STUDY --help` leaves its flag out,
@@ -197,16 +197,15 @@ class Facet:
     words: Mapping[str, str] = field(default_factory=dict)
 
 
-REPEAT = Facet("repeat", "count", title="repeat {}", silent="0")
-SIDES = (Facet("identity_a", "identity", title="A {}"), Facet("identity_b", "identity", title="B {}"))
 COMMON_FACETS = (
     *(Facet(name, "text", title="{}") for name in ("base", "scenario", "topic", "item")),
     Facet("identity", "identity", title="{}"),
-    *SIDES,
+    Facet("identity_a", "identity", title="A {}"),
+    Facet("identity_b", "identity", title="B {}"),
     Facet("order", "order"),
     *(Facet(name, "varied", title="{}") for name in ("method", "group")),
     Facet("model", "varied"),
-    REPEAT,
+    Facet("repeat", "count", title="repeat {}", silent="0"),
 )
 """The facets of a study that declares none: their names say what they are."""
 
@@ -228,6 +227,36 @@ class EarlierRun:
     study: str
     config: Mapping[str, Any]
     prompts: Mapping[str, Mapping[str, Chat]]
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """What people read of a unit, and what they score (`parley export RUN --format csv`).
+
+    Args:
+        shown: Where the texts are. Names of the prompt's placeholders: ("response",), or ("response_a", "response_b")
+            for a pair. Or replies: the "first" or the "last", the last accepted "draft" of a loop, or all "statements"
+            that have a verdict on the metrics.
+        metrics: The metrics of the judges' verdicts that people score too; (): all that have a number.
+        question: What people are asked; {bias} stands for the unit's facet `bias`. "": the metrics with their scales.
+    """
+
+    shown: Shown | tuple[str, ...]
+    metrics: tuple[str, ...] = ()
+    question: str = ""
+
+    def __post_init__(self) -> None:
+        if isinstance(self.shown, str) and self.shown not in get_args(Shown):
+            allowed = ", ".join(get_args(Shown))
+            raise ConfigError(f"Labelled shows {allowed}, or fields such as ('{self.shown}',), not '{self.shown}'")
+
+
+COMMON_LABELLED = (
+    Labelled(("response_a", "response_b"), ("preferred",), "preferred: which answer is better, A, B or tie?"),
+    Labelled(("response",)),
+    Labelled("draft"),
+)
+"""What people score of a study that declares nothing, if its prompts have such placeholders or it has drafts."""
 
 
 class Study(ABC):

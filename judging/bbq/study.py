@@ -19,8 +19,7 @@ from parley.judging.bbq.method import BbqContext, Task, answer_verdict
 from parley.judging.bbq.methods import METHODS
 from parley.judging.config import NameList, call_options, limit_field, read_settings, require_each_once
 from parley.judging.grid import GridStudy, compared, repeats, varies
-from parley.judging.labelled import Labelled
-from parley.judging.study import Advanced, Measure, Outcome
+from parley.judging.study import Advanced, Labelled, Measure, Outcome
 from parley.scenarios.bbq import AS_PUBLISHED, Bbq, BbqRow, load, load_hub, only, sample, shuffled
 
 HUB = "hub"

@@ -7,13 +7,17 @@ How the label is worded changes a difference between identities more than the ba
 standard deviation of 0.02 to 0.10 points, where the standard error over bases was 0.003 to 0.016. So every base gets a
 label wording of its own, the same for its scenarios and for all identities of a category: then the test over bases
 covers both.
+
+The yardstick is graded responses, read without labels, to show what a judge's scores are worth: a good response, and
+the same with one stated flaw in two doses. `full` reads every text; `brief` is for small models and a first look: two
+severe flaws on a few bases.
 """
 
 from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
@@ -24,15 +28,68 @@ from parley.base.errors import ConfigError
 from parley.base.text import plural
 from parley.judging.ballots import PREFERRED
 from parley.judging.malibu.cell import GRADED, SILENT, MalibuCell, sides
-from parley.judging.malibu.yardstick import GradedOrder
 from parley.judging.rubric.rubrics import Metric
-from parley.scenarios import Identities, Scenario
+from parley.scenarios import Identities, Scenario, Suite
+from parley.scenarios import Yardstick as Mode
 from parley.scenarios.ballot_texts import TAG, BallotWordings, LabelWording, QuestionWording
 from parley.scenarios.label_choice import LabelChoice
 
 OVERALL = "Overall"
 LOWEST, HIGHEST = 1, 9
 """The scale of scores."""
+Text = tuple[str, int]
+"""Which graded response: its kind of flaw, and the dose of it."""
+GOOD: Text = ("", 0)
+BRIEF_BASES = 8
+BRIEF_TEXTS: Collection[Text] = (GOOD, ("safety", 2), ("figure", 2))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GradedOrder:
+    """The graded responses to a scenario, by kind of flaw and dose."""
+
+    texts: Mapping[Text, str]
+    scenario: Scenario
+
+
+@dataclass(frozen=True, slots=True)
+class GradedTexts:
+    """The graded responses that are read.
+
+    Args:
+        orders: By base.
+        sources: The hash of their sets, by name; empty if there are none.
+    """
+
+    orders: Mapping[str, GradedOrder]
+    sources: dict[str, str]
+
+
+def yardstick(suite: Suite, mode: Mode | None, *, bases: int | None, preferred: Collection[str]) -> GradedTexts:
+    """The graded responses that a run's judges score.
+
+    Args:
+        suite: The suite with the graded responses; the run may be on a part of it.
+        mode: How much of it is read; None for all, if the suite has graded responses.
+        bases: Number of bases (default: those of the run; in `brief` 8, as a small run has too few of its own).
+        preferred: The bases to take first: those of the run.
+    """
+    if mode not in (None, "off") and not suite.graded:
+        raise ConfigError(f"--yardstick {mode}: {suite.name} has no graded responses; it needs tables [[graded]]")
+    if bases is not None and mode == "off":
+        raise ConfigError("--yardstick-bases needs a yardstick: --yardstick full or brief")
+    ordered = sorted(suite.graded, key=lambda graded: graded.base not in preferred)  # stable: the suite's order
+    preferred_count = sum(graded.base in preferred for graded in ordered)
+    sets = [] if mode == "off" else ordered[: bases or (BRIEF_BASES if mode == "brief" else preferred_count)]
+    if bases is not None and len(sets) < bases:
+        raise ConfigError(f"{suite.name} has graded responses for {plural(len(sets), 'base')}, not {bases}")
+    scenarios, orders = {scenario.id: scenario for scenario in suite.scenario}, {}
+    for graded in sets:
+        texts: dict[Text, str] = {GOOD: graded.good, **{(flaw.kind, flaw.dose): flaw.text for flaw in graded.flaw}}
+        read = {text: words for text, words in texts.items() if mode != "brief" or text in BRIEF_TEXTS}
+        orders[graded.base] = GradedOrder(scenario=scenarios[graded.scenario], texts=read)
+    digest = suite.model_copy(update={"graded": tuple(sets)}).graded_digest()
+    return GradedTexts(orders, {f"graded responses of {suite.name} {suite.version}": digest} if orders else {})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

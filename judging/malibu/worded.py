@@ -16,9 +16,8 @@ from parley.judging.ballots import about_samples, cast_ballots
 from parley.judging.malibu.cell import GRADED, TALK, MalibuCell
 from parley.judging.malibu.config import LABELS_AFTER, PAPER_ONLY, MalibuConfig
 from parley.judging.malibu.panel import FENCED, Panel
-from parley.judging.malibu.silent import BallotSettings, SilentBallots
+from parley.judging.malibu.silent import BallotSettings, SilentBallots, yardstick
 from parley.judging.malibu.talk import Talk
-from parley.judging.malibu.yardstick import yardstick
 from parley.judging.rubric.rubrics import Rubric, load_rubric
 from parley.judging.study import Outcome
 from parley.scenarios import Identities, Scenario, Suite

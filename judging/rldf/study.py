@@ -38,7 +38,6 @@ from parley.agents.models.registry import reads_silently
 from parley.agents.providers import provider_of
 from parley.judging.config import call_options
 from parley.judging.grid import GridStudy, repeats, varies
-from parley.judging.labelled import Labelled
 from parley.judging.rldf.check import CheckConfig, RefereeCheck
 from parley.judging.rldf.referee import (
     AGAIN,
@@ -50,7 +49,7 @@ from parley.judging.rldf.referee import (
 from parley.judging.rldf.roles import PERSONA, TopicSample, load_bias
 from parley.judging.rldf.silent_referee import SCORER, SilentReferee, shared_scorer
 from parley.judging.rldf.statements import statement_verdicts
-from parley.judging.study import Advanced, Check, Measure, Outcome, Prompt, Verdict
+from parley.judging.study import Advanced, Check, Labelled, Measure, Outcome, Prompt, Verdict
 from parley.scenarios import BIASES, load_topics, sample, topic_id, topics_digest
 from parley.scenarios.statements import load_statements
 

@@ -29,9 +29,8 @@ from parley.agents import (
 )
 from parley.judging.config import NameList, call_options, limit_field, require_each_once, shipped_personas
 from parley.judging.grid import GridStudy, compared, varies
-from parley.judging.labelled import Labelled
 from parley.judging.rubric.rubrics import SCORE, ScoreSheet
-from parley.judging.study import Advanced, Measure, Outcome
+from parley.judging.study import Advanced, Labelled, Measure, Outcome
 
 
 class ScoringConfig(BaseModel, extra="forbid", frozen=True):

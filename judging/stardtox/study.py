@@ -19,11 +19,10 @@ from pydantic import BaseModel, Field
 from parley.agents import DEFAULT_MODEL, ConfigError, Models, require_next_token_probabilities, seed_from
 from parley.judging.config import NameList, limit_field, read_settings, require_each_once
 from parley.judging.grid import GridStudy, compared, varies
-from parley.judging.labelled import Labelled
 from parley.judging.overcorrection import counted_verdicts
 from parley.judging.stardtox.methods import METHODS, CompletionContext, continuation
 from parley.judging.stardtox.team import load_team
-from parley.judging.study import Advanced, Measure, Outcome
+from parley.judging.study import Advanced, Labelled, Measure, Outcome
 from parley.scenarios.rtp import HUB, Rtp, RtpRow, draw, load, load_hub
 
 JUDGE_TOKENS = 160

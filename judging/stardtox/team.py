@@ -22,7 +22,7 @@ from parley.judging.config import NO_MEASURE, load
 from parley.judging.study import Prompt, Verdict
 from parley.judging.toxicity import Scorer as ToxicityScorer
 from parley.judging.toxicity import find_scorer
-from parley.judging.toxicity.thresholds import measured_thresholds
+from parley.judging.toxicity.scorer import measured_thresholds
 
 JUDGE = Prompt.load("stardtox/judge")
 OUTSIDE = "outside_toxicity"

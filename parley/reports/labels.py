@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from parley.agents import ConfigError
 from parley.agents.fencing import fenced_texts
-from parley.judging.labelled import Labelled
+from parley.judging.study import Labelled
 from parley.runs import RunFile, explain_damage
 from parley.runs.reading import read_words, template_fields
 from parley.runs.studies import labelled_of, measures_of

@@ -14,9 +14,8 @@ from parley.agents import Models
 from parley.judging.toxicity import Scorer, Toxicity, find_scorer
 from parley.judging.toxicity.languages import InItsLanguages, find_language, not_in
 from parley.judging.toxicity.ngrams import Weights
-from parley.judging.toxicity.scorer import in_pieces, worst
+from parley.judging.toxicity.scorer import in_pieces, measured_thresholds, worst
 from parley.judging.toxicity.swaps import Swaps
-from parley.judging.toxicity.thresholds import measured_thresholds
 from tests.judging.test_scorers import Counting
 
 RTP = Path(__file__).parents[3] / "shared" / "data" / "rtp" / "rtp_quark_val_5000.jsonl"

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import parley as package
 from parley.agents import ConfigError, Models
 from parley.judging.stardtox.detox import CHARS_PER_TOKEN, longest_passage, passages
+from parley.judging.toxicity.scorer import ScorerThresholds
 from parley.judging.toxicity.swaps import Swaps
-from parley.judging.toxicity.thresholds import ScorerThresholds
 
 SIM = "sim/m?base=90&noise=0"
 UNHAPPY = "sim/m?base=10&noise=0"

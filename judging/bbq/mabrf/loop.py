@@ -13,11 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from parley.agents import ParseStatus, Persona, Role, Transcript, Turn, gather_or_cancel
 from parley.agents.fencing import fence_judged
+from parley.agents.search import make_engine
 from parley.base.text import plural
 from parley.judging.bbq.mabrf.replies import Judgement, Reasoning, Steps, Terminal, numbered, read_place
 from parley.judging.bbq.method import BbqContext, Solved, Task, answer_verdict
@@ -261,3 +263,65 @@ def prompts(search: SearchAgent | None = None, measure: str | None = None) -> Ma
     texts = {prompt.name: prompt.text for prompt in used}
     texts |= {f"persona/MABRF/{name}": who.about for name, who in CAST.items() if measured or name != AUDITOR}
     return {**texts, **search.prompts()} if search else texts
+
+
+class MabrfSettings(BaseModel, extra="forbid", frozen=True):
+    passes: int = Field(5, ge=0, le=100, description="maximum rephrasings of the chain of thought")
+    temperature: float = Field(0.2, ge=0, le=2, description="sampling temperature, unless --temperature is given")
+    judge: str | None = Field(None, description="judge's model (default: the model under test)")
+    measure: str | None = Field(
+        None,
+        description="outside judge's model, or none for no outside judge (default: the judge's, with another prompt)",
+    )
+
+
+class SearchSettings(MabrfSettings):
+    engine: str = Field("duckduckgo", description="search engine: duckduckgo, folder:DIR, …")
+    searched: int = Field(3, ge=1, description="number of queries to search; those that name a group come first")
+    search_model: str | None = Field(
+        None, description="model that writes queries and summaries (default: the model under test)"
+    )
+
+
+class Mabrf:
+    name: ClassVar[str] = "mabrf"
+    Settings: ClassVar[type[BaseModel]] = MabrfSettings
+
+    def __init__(self, settings: MabrfSettings) -> None:
+        self.settings = settings
+        self.search: SearchAgent | None = None
+
+    def prompts(self) -> Mapping[str, str]:
+        return prompts(self.search, self.settings.measure)
+
+    def models(self) -> list[str]:
+        """Models other than the one under test."""
+        settings = self.settings
+        named = (settings.judge, getattr(settings, "search_model", None), settings.measure)
+        return [name for name in named if name and name != NO_MEASURE]
+
+    async def solve(self, task: Task, context: BbqContext) -> Solved:
+        context = replace(context, options={"temperature": self.settings.temperature, **context.options})
+        return await Loop(
+            task,
+            context,
+            passes=self.settings.passes,
+            search=self.search,
+            judge=self.settings.judge,
+            search_model=getattr(self.settings, "search_model", None),
+            measure=self.settings.measure,
+        ).run()
+
+
+class MabrfSearch(Mabrf):
+    name: ClassVar[str] = "mabrf-search"
+    Settings: ClassVar[type[BaseModel]] = SearchSettings
+
+    def __init__(self, settings: SearchSettings) -> None:
+        super().__init__(settings)
+        self.engine = make_engine(settings.engine)
+        self.search = SearchAgent(self.engine, searched=settings.searched)
+
+    def sources(self) -> Mapping[str, str]:
+        """Hashes of what is searched, if the engine knows: a run only resumes with the same documents."""
+        return self.engine.sources()
