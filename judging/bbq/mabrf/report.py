@@ -21,8 +21,7 @@ from parley.analysis.stats.results import Line
 from parley.base.text import p_text, plural
 from parley.judging.bbq.comparisons import with_method
 from parley.judging.bbq.leaderboard import ROW
-from parley.judging.bbq.mabrf.loop import MARK
-from parley.judging.bbq.mabrf.method import Mabrf, MabrfSearch
+from parley.judging.bbq.mabrf.loop import MARK, Mabrf, MabrfSearch
 from parley.judging.bbq.mabrf.tables import (
     PAPER,
     WHOLE,

@@ -24,8 +24,7 @@ from parley.analysis.reporting.systems import own_units, systems
 from parley.analysis.reporting.verdicts import MissingColumns
 from parley.analysis.stats.tables import Column, as_floats, finite
 from parley.judging.bbq.leaderboard import ROW, columns_of
-from parley.judging.bbq.mabrf.loop import MARK, UNBIASED
-from parley.judging.bbq.mabrf.method import Mabrf, MabrfSearch
+from parley.judging.bbq.mabrf.loop import MARK, UNBIASED, Mabrf, MabrfSearch
 from parley.judging.bbq.scores import CONTEXTS, MISSING, TITLES, AnswerTable, ByContext, contexts
 
 SAME_JUDGE = "the same model again"
