@@ -23,6 +23,7 @@ from parley.judging.malibu.cell import TALK, MalibuCell
 from parley.judging.malibu.config import MalibuConfig
 from parley.judging.malibu.panel import FENCED, Ballot, Panel, load_panel
 from parley.judging.malibu.paper import PaperDesign
+from parley.judging.malibu.silent import HIGHEST, LOWEST
 from parley.judging.malibu.worded import WordedDesign
 from parley.judging.rubric.rubrics import Rubric, load_rubric
 from parley.judging.study import Measure, Outcome, Unit
@@ -63,7 +64,7 @@ class Malibu(GridStudy):
             self.design = WordedDesign(config, self.panel, self.identities, self.suite, graded)
             # A run stores its own: a pair's log-odds must not be averaged into a score, and the scale is this run's.
             names = dict.fromkeys((*self.rubric.names, *self.design.compared.names))
-            scores = (Measure(name, name.lower(), better="higher", scale=(1, 9)) for name in names)
+            scores = (Measure(name, name.lower(), better="higher", scale=(LOWEST, HIGHEST)) for name in names)
             self.measures = (*scores, PREFERRED)
 
     def models(self) -> list[str]:
@@ -124,7 +125,7 @@ class Malibu(GridStudy):
 
 def _panel(config: MalibuConfig, rubric: Rubric) -> Panel:
     # Each number of 1 to 9 is one token of any model; the paper's prompts ask for 0 to 10.
-    scale = (0, 10) if config.design == "paper" else (1, 9)
+    scale = (0, 10) if config.design == "paper" else (LOWEST, HIGHEST)
     compared = load_rubric("four") if _papers_metrics(config) else rubric
     return Panel(
         judges=load_panel(config.judges or "temperaments"),
