@@ -153,7 +153,8 @@ def test_a_comparison_of_two_runs(parley, run, place):
     assert (result.status, result.err) == (0, "")
     data = strict(result.out)
     assert data["summary"][0] == "Compared on 6 shared units; differences are b.sqlite minus a.sqlite."
-    assert data["summary"][1].startswith("With 3 bases no difference could be significant")
+    assert data["summary"][1] == "Left out: 33 units with readable verdicts on one side only."
+    assert data["summary"][2].startswith("With 3 bases no difference could be significant")
     in_browser = comparison(run, place / "b.sqlite")
     for plot, shown in zip(data["forests"], in_browser["forests"], strict=True):
         assert shown["lines"] == plot["lines"], "one sign everywhere"
