@@ -30,8 +30,8 @@ from typing import Any
 from parley.training import device
 from parley.training.base_model import base_folder, load_model, load_tokenizer, require_packages
 from parley.training.config import TrainConfig
+from parley.training.context import ChatTokenizer
 from parley.training.stage_run import to_dataset
-from parley.training.tokenization import ChatTokenizer
 
 WORDS = (
     *("people", "often", "think", "that", "work", "at", "home", "or", "in", "town", "can", "be"),

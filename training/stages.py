@@ -94,7 +94,7 @@ def train_reward(context: TrainingContext, settings: RewardSettings, run: StageR
     """Trains the reward model: the SFT model's last hidden state through a linear layer to one number.
 
     The loss is −log σ(R(x, y_good) − R(x, y_bad)), as in the paper; TRL's RewardTrainer has it. Pairs are tokenized
-    here (see `tokenization`): the trainer would end answers as the chat template does, and drop those that are too
+    here (see `context`): the trainer would end answers as the chat template does, and drop those that are too
     long.
     """
     from trl import RewardConfig, RewardTrainer

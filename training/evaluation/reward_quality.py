@@ -21,7 +21,7 @@ from parley.judging.rldf.roles import load_bias
 from parley.scenarios import BIASES
 from parley.training import device
 from parley.training.adapters import load_reward_model
-from parley.training.context import TrainingContext
+from parley.training.context import ChatTokenizer, TrainingContext, pad
 from parley.training.evaluation.reward_metrics import (
     calibration_error,
     conclusions,
@@ -31,7 +31,6 @@ from parley.training.evaluation.reward_metrics import (
 )
 from parley.training.folders import add_facts
 from parley.training.pairs import PreferencePair
-from parley.training.tokenization import ChatTokenizer, pad
 
 MASK = "someone"
 QUALITY = "quality.csv"
