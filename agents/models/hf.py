@@ -371,14 +371,14 @@ class HfClient(Client):
             choice["logprobs"] = {
                 "content": [
                     {
-                        **self._token(token, own),
+                        **self._token(token, value),
                         "top_logprobs": [
                             self._token(other, logprob)
                             for rank, (other, logprob) in enumerate(zip(*top, strict=True))
                             if rank < TOP_TOKENS or self._text(other).answers
                         ],
                     }
-                    for token, (own, *top) in zip(tokens if call.read else ids, alternatives, strict=False)
+                    for token, (value, *top) in zip(tokens if call.read else ids, alternatives, strict=False)
                 ]
             }
         completion_tokens = len(tokens) if end is None else end + 1

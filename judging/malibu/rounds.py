@@ -204,7 +204,7 @@ class Followed:
     Args:
         judges: Who was heard: the rows of both tables.
         units: The columns.
-        own: Whether a unit's judges heard each other, and not ballots on another label.
+        heard_own: Whether a unit's judges heard each other, and not ballots on another label.
         products: The others' moves times what the judge said beyond expectation.
         squares: The square of the latter, summed as often.
         contrast: The factor by which the control can enlarge a difference of slopes.
@@ -212,7 +212,7 @@ class Followed:
 
     judges: list[str]
     units: list[str]
-    own: Bools
+    heard_own: Bools
     products: Floats
     squares: Floats
     contrast: float
@@ -248,7 +248,7 @@ def followed(verdicts: pd.DataFrame) -> Followed:
     return Followed(
         judges=[str(name) for name in names],
         units=[str(name) for name in units],
-        own=heard_each_other,
+        heard_own=heard_each_other,
         products=products,
         squares=squares,
         contrast=_largest_contrast(texts, labels),
@@ -289,7 +289,11 @@ def _largest_contrast(texts: Ints, labels: Ints) -> float:
 
 def _weight(sums: Followed, judges: slice, blind: bool) -> Line:
     """The difference of the two slopes, without what the control adds to it."""
-    heard_each_other, products, squares = sums.own, sums.products[judges].sum(axis=0), sums.squares[judges].sum(axis=0)
+    heard_each_other, products, squares = (
+        sums.heard_own,
+        sums.products[judges].sum(axis=0),
+        sums.squares[judges].sum(axis=0),
+    )
     heard, control = heard_each_other & (squares > 0), ~heard_each_other & (squares > 0)
     slopes = [
         float(products[part].sum() / squares[part].sum()) if part.any() else math.nan for part in (heard, control)

@@ -146,14 +146,14 @@ def unread_shares(data: PanelData) -> list[Line]:
     return [*whole, *(line for line in by_identity if line.secondary)]
 
 
-def unread_lines(replies: pd.DataFrame, **asked: Any) -> list[Line]:
+def unread_lines(replies: pd.DataFrame, **changes: Any) -> list[Line]:
     """The share of replies that could not be read, with the number of replies by status.
 
     It is a count of these replies, with no error: a run that lost none of a thousand has lost less than 2%.
 
     Args:
         replies: One row per reply, with what is asked by.
-        asked: What to ask otherwise than `UNREAD`.
+        changes: What to ask otherwise than `UNREAD`.
     """
 
     def level(values: pd.Series, clusters: pd.Series) -> Estimate:
@@ -166,7 +166,7 @@ def unread_lines(replies: pd.DataFrame, **asked: Any) -> list[Line]:
         on_scale = {ON_SCALE: float(rows[ON_SCALE].mean())} if ON_SCALE in rows else {}
         return {status: int(by_status.get(status, 0)) for status in STATUSES if status != "unscored"} | on_scale
 
-    lines = answer(replace(UNREAD, level=level, counts=counts, **asked), replies) if len(replies) else []
+    lines = answer(replace(UNREAD, level=level, counts=counts, **changes), replies) if len(replies) else []
     return [line if line.secondary else replace(line, name=UNREAD.name) for line in lines]
 
 
