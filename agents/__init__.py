@@ -34,7 +34,7 @@ from parley.base.errors import (
 )
 from parley.base.lazy import import_on_first_use
 
-if TYPE_CHECKING:  # imported when first used: all of these load AutoGen, which a frame's report does not need
+if TYPE_CHECKING:  # imported when first used: all of these load AutoGen, which opening a run file does not need
     from parley.agents.ballots import LOG_ODDS, SilentBallot
     from parley.agents.critique import Critique
     from parley.agents.debate import (
