@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -13,9 +13,10 @@ import pytest
 import parley
 from parley.analysis.reporting.forest import Forest
 from parley.analysis.reporting.report import Report
-from parley.analysis.stats.results import Line
+from parley.analysis.stats.results import Contrast, Line
 from parley.cli.found_units import FoundUnit, find_units, rests_on_read, units_behind
-from parley.judging.malibu import contrasts
+from parley.judging.malibu import analysis_plan, contrasts
+from parley.judging.malibu.analysis_plan import among
 from parley.reports import make_report, making
 from parley.reports.loading import load_run
 from parley.runs import RunFile
@@ -56,15 +57,18 @@ def lines_of(path: Path, ids: frozenset[str] | None = None) -> dict[Key, Line]:
         if ids is not None:
             run = load(path)
             sides = [run.verdicts[side].dropna() for side in ("identity", "other") if side in run.verdicts]
-            primary = contrasts._among([str(label) for side in sides for label in side.unique()])
+            labels_of_run = {str(label) for side in sides for label in side.unique()}
             parts = {name: getattr(run, name) for name in ("verdicts", "units")}
             some = replace(run, **{name: part[part["unit"].isin(ids)] for name, part in parts.items()})
 
-            def among(labels: Collection[str]) -> list[contrasts.Contrast]:
-                return [contrast for contrast in primary if {*contrast.first, *contrast.second} <= {*labels}]
+            def whole(planned: Iterable[Contrast], labels: Collection[str]) -> Iterator[Contrast]:
+                for contrast in among(planned, labels_of_run):
+                    if {*contrast.first, *contrast.second} <= {*labels}:
+                        yield contrast
 
             patch.setattr(making, "load_run", lambda path: some)
-            patch.setattr(contrasts, "_among", among)
+            for module in (contrasts, analysis_plan):  # the plan is made from the labels where none is stored
+                patch.setattr(module, "among", whole)
         try:
             report = make_report([path], draws=20)
         except parley.agents.ConfigError:  # nothing is left
