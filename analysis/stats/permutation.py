@@ -55,18 +55,16 @@ def effect_of_cells(cells: pd.DataFrame, *, n: int | None = None, tests: int = 1
     """
     present = cells.dropna(axis=1, how="all")
     n = int(present.notna().to_numpy().sum()) if n is None else n
-    if present.shape[1] == 2:
-        return _sign_flip_test(present, n)
-    if present.shape[1] > 2:
-        return _flip_clusters_test(present, n, tests)
-    return Estimate(
-        method="sign flips over clusters",
-        measure="mean difference",
-        assumes=ASSUMES,
-        n=n,
-        clusters=int(present.notna().any(axis=1).sum()),
-        note="fewer than two identities have values",
-    )
+    if present.shape[1] < 2:
+        return Estimate(
+            method="sign flips over clusters",
+            measure="mean difference",
+            assumes=ASSUMES,
+            n=n,
+            clusters=int(present.notna().any(axis=1).sum()),
+            note="fewer than two identities have values",
+        )
+    return _sign_flip_test(present, n) if present.shape[1] == 2 else _flip_clusters_test(present, n, tests)
 
 
 def _sign_flip_test(cells: pd.DataFrame, n: int) -> Estimate:

@@ -231,6 +231,11 @@ LINES: list[tuple[Callable[[], Any], dict[str, Any], float]] = [
         | {"note": "3 clusters: p cannot be below 0.25; an interval needs 6", "statistic": 2 / stats.sem([1, 2, 3])},
         1e-9,
     ),
+    (  # one identity: nothing to compare; n is of the values behind the cells, if it is given
+        lambda: effect_of_cells(pd.DataFrame({"f": [5.0, 6.0, NAN]}), n=9),
+        {"p": NAN, "n": 9, "clusters": 2, "note": "fewer than two identities have values"},
+        0,
+    ),
     (  # three identities: both rows turned round are as far apart as they are, and one alone is not
         lambda: effect_of_cells(pd.DataFrame([[1.0, 4.0, 2.0], [2.0, 7.0, 3.0]])),
         {"p": 2 / 4, "method": "sign flips of whole clusters, exact", "n": 6, "clusters": 2},
