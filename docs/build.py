@@ -1,9 +1,9 @@
 """Build the documentation as a small site: `python -m docs.build` writes it to `site/`.
 
-Building needs no network, and the pages load nothing from one. They are the Markdown files of this folder, in the
-order of `nav.toml`; a page that is not listed there is put under "More". Notebooks become pages with their stored
-outputs. The reference is made from docstrings, the commands' own help, and data files. A broken link, to a page or to a
-heading, ends the build with status 1.
+Building needs no network, and the pages load nothing from one. They are the README and the Markdown files of this
+folder, in the order of `nav.toml`; a page that is not listed there is put under "More". Notebooks become pages with
+their stored outputs. The reference is made from docstrings, the commands' own help, and data files. A broken link, to a
+page or to a heading, ends the build with status 1.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from pygments.lexers import get_lexer_by_name
 from pygments.util import ClassNotFound
 
 from docs.commands import commands_page
-from docs.generated import SOURCES, generated_pages
+from docs.generated import SOURCES, generated_pages, generated_sections
 from docs.reference import reference_page
 
 HERE = Path(__file__).parent
@@ -68,6 +68,8 @@ class Section:
     pages: list[str]
     prefix: str = ""
     """Pages whose names begin with this follow the listed ones."""
+    fold: bool = False
+    """Whether the sidebar shows the section closed, unless it has the current page."""
 
 
 def slug(heading: str) -> str:
@@ -154,6 +156,8 @@ def page_link(target: str, page: Page, names: dict[Path, str]) -> str | None:
     if file is not None and file not in names and file.exists():
         return None
     name = page.name if file is None else names.get(file, f"missing:{path}")
+    name, _, section = name.partition("#")
+    anchor = anchor or section
     page.links.append(f"{name}#{anchor}" if anchor else name)
     return (f"{name}.html" if file else "") + (f"#{anchor}" if anchor else "")
 
@@ -216,6 +220,8 @@ def collect() -> tuple[dict[str, Page], list[Section]]:
         pages[name] = Page(name, reference_page(package, modules), HERE)
     made = {"commands": commands_page(), **generated_pages()}
     pages |= {name: Page(name, text, HERE) for name, text in made.items()}
+    for name, text in generated_sections().items():
+        pages[name].text += f"\n\n{text}"
     names = {path.resolve(): name for name, path in files.items()} | SOURCES
     for page in pages.values():
         render(page, names)
@@ -233,12 +239,14 @@ def collect() -> tuple[dict[str, Page], list[Section]]:
 def menu(current: Page, pages: dict[str, Page], sections: list[Section]) -> str:
     lines = []
     for section in sections:
-        lines.append(f"<p>{html.escape(section.title)}</p><ul>")
+        title = html.escape(section.title)
+        is_open = " open" if current.name in section.pages else ""
+        lines.append(f"<details{is_open}><summary>{title}</summary><ul>" if section.fold else f"<p>{title}</p><ul>")
         for name in section.pages:
             short = pages[name].title.partition(":")[0]
             mark = ' aria-current="page"' if name == current.name else ""
             lines.append(f'<li><a href="{name}.html"{mark}>{html.escape(short)}</a></li>')
-        lines.append("</ul>")
+        lines.append("</ul></details>" if section.fold else "</ul>")
     return "".join(lines)
 
 

@@ -1,4 +1,4 @@
-"""Pages made from data when the site is built: prices, bases, formats, the papers' points."""
+"""Pages and sections made from data when the site is built: prices, bases, formats, the papers' points."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import partial
 from importlib.resources import files
 from pathlib import Path
 
-from docs.point_by_point import DATA, PAPERS, models_page, paper_page, prompts_page
+from docs.point_by_point import DATA, PAPERS, models_section, paper_section, prompts_section
 from parley.agents.models.prices import price_list
 from parley.runs.notes import SCHEMA as NOTES_SCHEMA
 from parley.scenarios.malibu import load_suite
@@ -52,23 +52,25 @@ def formats() -> Iterator[str]:
     yield f"```sql\n{NOTES_SCHEMA.strip()}\n```"
 
 
-PAGES: dict[str, Callable[[], Iterator[str]]] = {
-    "prices": prices,
-    "bases": bases,
-    "formats": formats,
-    **{f"{name}-points": partial(paper_page, name) for name in PAPERS},
-    "paper-prompts": prompts_page,
-    "paper-models": models_page,
-}
+PAGES: dict[str, Callable[[], Iterator[str]]] = {"prices": prices, "bases": bases, "formats": formats}
 """The pages by name."""
-SOURCES: dict[Path, str] = {
-    **{DATA / f"{name}.toml": f"{name}-points" for name in PAPERS},
-    DATA / "prompts.toml": "paper-prompts",
-    DATA / "models.toml": "paper-models",
+SECTIONS: dict[str, tuple[Callable[[], Iterator[str]], ...]] = {
+    "papers": (*(partial(paper_section, name) for name in PAPERS), prompts_section, models_section)
 }
-"""Files that a link may name, as it must in the repository, with the page that the site shows instead."""
+"""What follows the text of a page."""
+SOURCES: dict[Path, str] = {
+    **{DATA / f"{name}.toml": f"papers#{name}-point-by-point" for name in PAPERS},
+    DATA / "prompts.toml": "papers#prompts-of-the-papers-and-ours",
+    DATA / "models.toml": "papers#models-of-the-papers",
+}
+"""Files that a link may name, as it must in the repository, with the heading that the site shows instead."""
 
 
 def generated_pages() -> dict[str, str]:
     """The Markdown of each page."""
     return {name: "\n\n".join(page()) for name, page in PAGES.items()}
+
+
+def generated_sections() -> dict[str, str]:
+    """The Markdown that follows the text of a page."""
+    return {name: "\n\n".join(part for section in parts for part in section()) for name, parts in SECTIONS.items()}

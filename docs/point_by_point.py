@@ -1,6 +1,6 @@
-"""Pages made from `docs/papers/`: every point of the four papers, their prompts, and their models.
+"""Sections made from `docs/papers/`: every point of the four papers, their prompts, and their models.
 
-A page of the documentation links to the data file; on the site that link leads to the page made from it.
+A page of the documentation links to the data file; on the site that link leads to the section made from it.
 """
 
 from __future__ import annotations
@@ -152,12 +152,12 @@ def counts(paper: Paper) -> str:
     return f"Points: {len(paper.item)}; " + ", ".join(f"{status}: {count}" for status, count in listed.items())
 
 
-def paper_page(name: str) -> Iterator[str]:
+def paper_section(name: str) -> Iterator[str]:
     """Every point of one paper."""
     paper = load_paper(name)
-    yield f"# {paper.title}, point by point"
+    yield f"## {paper.title}, point by point"
     yield f"Every component, prompt, number and figure of {paper.paper}, with where it is here. {counts(paper)}."
-    yield f"[{paper.title}]({paper.explained}) explains it, [papers and logs](papers.md) what the authors' data say."
+    yield f"[{paper.title}]({paper.explained}) explains it."
     yield "A `table` is one of the report's; `parley report RUN --figures all` draws the figures besides the main one."
     yield _table(
         *("in the paper", "what", "whole, differs or missing, and why", "here"),
@@ -172,7 +172,7 @@ def paper_page(name: str) -> Iterator[str]:
         ),
     )
 
-    yield "## Numbers as printed"
+    yield f"### Numbers that {paper.title}'s paper prints"
     for file in PRINTED[name]:
         yield from (_claims if file.endswith(".toml") else _numbers)(STUDIES / file)
 
@@ -210,16 +210,16 @@ def _claims(file: Path) -> Iterator[str]:
     yield _table("first", "second", "GPT-4o mini", "DeepSeek-V3", rows=rows)
 
 
-def prompts_page() -> Iterator[str]:
+def prompts_section() -> Iterator[str]:
     """Every prompt that the papers print, and what ours changes."""
     file = _Prompts.model_validate(_read("prompts"))
-    yield "# Prompts of the papers, and ours"
+    yield "## Prompts of the papers, and ours"
     yield (
         "What each prompt of the four papers asks for, and what ours changes. The words of ours are the files "
         "in `prompts/` of each study's folder, and `parley show RUN --prompts` prints those that a run used."
     )
     for title in dict.fromkeys(prompt.paper for prompt in file.prompt):
-        yield f"## {title}"
+        yield f"### Prompts of {title}"
         yield _table(
             *("in the paper", "the original asks for", "ours", "what ours changes"),
             rows=(
@@ -228,11 +228,11 @@ def prompts_page() -> Iterator[str]:
                 if prompt.paper == title
             ),
         )
-    yield "## What the fence adds"
+    yield "### What the fence adds"
     yield file.fence
 
 
-def models_page() -> Iterator[str]:
+def models_section() -> Iterator[str]:
     """Which of the papers' models can still be had."""
     file = _Models.model_validate(_read("models"))
     prices = price_list()
@@ -242,7 +242,7 @@ def models_page() -> Iterator[str]:
         known = f"{listed.price.prompt:g}, {listed.price.completion:g}" if listed else ""
         return known or model.cost or "not known"
 
-    yield "# Models of the papers"
+    yield "## Models of the papers"
     yield (
         "Which models of the four papers can still be had, under which name, and what they cost: US dollars per "
         f"million tokens of prompt and reply. Looked up on {file.looked_up}; the linked pages may be older, and what "

@@ -1,4 +1,4 @@
-"""Clients for other OpenAI-compatible servers: DeepSeek, OpenRouter, and those that you run yourself (docs/serving.md).
+"""Clients for other OpenAI-compatible servers: DeepSeek, OpenRouter, and those that you run yourself (docs/models.md).
 
     deepseek/deepseek-flash                              the key is DEEPSEEK_API_KEY
     openrouter/openai/gpt-6-luna                         the key is OPENROUTER_API_KEY

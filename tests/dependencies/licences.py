@@ -1,7 +1,7 @@
 """The licences of all installed dependencies, read from the packages' metadata.
 
-`python -m tests.dependencies.licences` prints them, and with `--write` writes docs/licences.md. Status 1: one is not
-accepted.
+`python -m tests.dependencies.licences` prints them, and with `--write` writes the page beside this
+file. Status 1: one is not accepted.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "licences.md"
+PAGE = Path(__file__).parent / "LICENCES.md"
 ACCEPTED = frozenset(
     (
         "0BSD", "Apache-2.0", "Apache-2.0 WITH LLVM-exception", "BSD", "BSD-2-Clause", "BSD-3-Clause", "BSL-1.0",
@@ -128,7 +128,7 @@ PAGE_HEAD = """\
 
 Read from the packages' metadata by `python -m tests.dependencies.licences --write`; without this flag it prints which
 extra needs a package. A test checks every installed package. Versions are in constraints.txt. Parley
-itself is MIT. Model weights have their own licences ([models](models.md)), and so have BBQ, SQuAD v2 and
+itself is MIT. Model weights have their own licences ([models](../../docs/models.md)), and so have BBQ, SQuAD v2 and
 RealToxicityPrompts, none of which is shipped; the weights of the scorer `ngrams` were trained on RealToxicityPrompts
 (Apache-2.0), and contain none of its text. On x86-64, torch
 depends on NVIDIA's CUDA libraries (nvidia-…, cuda-…), which are under NVIDIA's own terms and not part of Parley.

@@ -1,4 +1,4 @@
-"""The studies of docs/examples.md show the effect in question, and the tutorial quotes what its commands print."""
+"""The studies of docs/studies.md show the effect in question, and the tutorial quotes what its commands print."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from parley.runs import frames
 
-PAGE = Path(__file__).parents[2] / "docs" / "examples.md"
+PAGE = Path(__file__).parents[2] / "docs" / "studies.md"
 EXAMPLES = dict(re.findall(r"^```python\n# example: (\w+)\n(.*?)^```", PAGE.read_text("utf-8"), re.S | re.M))
 
 

@@ -158,7 +158,7 @@ def test_whatever_stops_a_run_it_is_resumed(parley, server, run_file, peace, mon
 @pytest.mark.parametrize(("good", "left"), [(0, (0, 3, 6)), (8, (3, 6, 0))])
 def test_failures_in_a_row_end_the_run_and_one_fewer_does_not(parley, server, run_file, monkeypatch, good, left):
     """A failed unit takes 1 call, a good one 8."""
-    assert engine.MAX_FAILURES_IN_A_ROW == 20, "as docs/reliability.md says"
+    assert engine.MAX_FAILURES_IN_A_ROW == 20, "as docs/runs.md says"
     monkeypatch.setattr(engine, "MAX_FAILURES_IN_A_ROW", 3)
     server.answer = lambda nth, body: broken() if nth % (2 + good) < 2 or not good else None
     file, command = run_file("a.sqlite"), (*RUN, "--no-blind", "--model", server.model())

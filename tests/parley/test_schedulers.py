@@ -130,7 +130,7 @@ def test_the_wall_time_is_an_option_in_python(server, run_file):
 
 
 def test_the_batch_script_of_the_documentation_requeues_itself_until_the_run_is_done(place, server, run_file, parley):
-    page = (Path(__file__).parents[2] / "docs/cluster.md").read_text("utf-8")
+    page = (Path(__file__).parents[2] / "docs/runs.md").read_text("utf-8")
     script = re.search(r"```bash\n(#!/bin/bash\n.*?)```", page, re.S)
     assert script is not None
     command = " ".join((*RUN, "--model", f"'{server.model()}'", "--out", "a.sqlite"))

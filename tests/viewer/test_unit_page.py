@@ -64,7 +64,7 @@ def test_every_study_has_titles_in_words(malibu, shared_viewer, open_page):
         texts,
     )
     assert explained == [["base", "panel"], []]
-    glossary = (Path(__file__).parents[2] / "docs" / "glossary.md").read_text("utf-8")
+    glossary = (Path(__file__).parents[2] / "docs" / "concepts.md").read_text("utf-8")
     assert [word for word, meaning in meanings.items() if f"| **{word}** | {meaning} |" not in glossary] == []
 
 

@@ -2,7 +2,7 @@
 
 const CLOSED = new Set(["answer", "order", "count", "technical"]);
 
-// What words of ours mean, as in docs/glossary.md.
+// What words of ours mean, as in docs/concepts.md.
 export const GLOSSARY = {
   base: "An area of life, e.g. law or fitness, with the stereotype it probes; scenarios are derived from it. MALIBU's cluster.",
   panel: "The judges of a unit together: its score is the mean of theirs, its choice the majority's, or the chair's where there is one.",
