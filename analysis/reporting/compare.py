@@ -27,7 +27,7 @@ from parley.analysis.reporting.questions import Question, by_cluster, corrected,
 from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext, Section, Table, assemble
 from parley.analysis.reporting.verdicts import cluster_of, final_verdicts, require
 from parley.analysis.stats.paired import mcnemar_p, paired_permutation
-from parley.analysis.stats.results import Contrast, Line
+from parley.analysis.stats.results import About, Contrast, Line
 from parley.base.text import p_text, plural
 
 FACETS = ("category", "identity", "phase", "base", "scenario", "cluster", "cluster_noun")
@@ -123,8 +123,8 @@ def _gap(names: tuple[str, str], forest: Forest, line: Line) -> str:
     first, second = (
         f"{written(line.also[side])} for {name}" for side, name in zip(("first", "second"), names, strict=True)
     )
-    assert line.contrast
-    return f"{line.contrast.label} is {first} and {second}"
+    assert line.about.contrast
+    return f"{line.about.contrast.label} is {first} and {second}"
 
 
 def _say(names: tuple[str, str], line: Line, forest: Forest) -> str:
@@ -264,7 +264,7 @@ def _gaps(both: pd.DataFrame) -> Iterator[Line]:
             if len(compared):
                 contrast = Contrast(str(category), (str(x),), (str(y),))
                 line = _line(f"{category}: {contrast.label}", compared.assign(difference=difference), units=False)
-                yield replace(line, contrast=contrast)
+                yield replace(line, about=About.of(contrast, **line.about.columns))
 
 
 def _line(what: str, rows: pd.DataFrame, *, units: bool = True) -> Line:
@@ -278,7 +278,7 @@ def _line(what: str, rows: pd.DataFrame, *, units: bool = True) -> Line:
         result=test,
         measure="difference",
         label=what,
-        about={"what": what},
+        about=About.of(what=what),
         also=also,
         values=by_cluster(rows["difference"], rows["cluster"], test.estimate),
         reference=0.0,

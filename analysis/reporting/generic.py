@@ -30,7 +30,7 @@ from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext, 
 from parley.analysis.reporting.verdicts import MissingColumns, cluster_of, uncategorised
 from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.permutation import effect_of_cells
-from parley.analysis.stats.results import Line
+from parley.analysis.stats.results import About, Line
 from parley.analysis.stats.tables import cell_means
 from parley.base.text import p_text, plural
 
@@ -103,8 +103,8 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
         identified = frame[frame["identity"].notna() & frame["value"].notna()]
         last = identified.groupby(["model", "metric"])["round"].transform("max")
         lines, gaps = _gaps(identified[identified["round"] == last], ("model", "metric"), kind)
-        models = dict.fromkeys(line.about["model"] for line in lines)
-        by_model = ([line for line in lines if line.about["model"] == model] for model in models)
+        models = dict.fromkeys(line.about.model for line in lines)
+        by_model = ([line for line in lines if line.about.model == model] for model in models)
         sections += [Section(words=list(out_of_reach(kind, *by_model))), gaps]
     keys = [key for key in ("model", "identity", "metric", "round") if key in frame]
     return assemble([*sections, _means(frame, keys, kind)], context, "Report")
@@ -169,7 +169,7 @@ def _means(frame: pd.DataFrame, keys: Sequence[str], kind: str) -> Section:
             values=by_cluster(rows["value"], rows[kind], mean.estimate),
             cluster=kind,
             measure="mean",
-            about=about,
+            about=About.of(**about),
             label=", ".join([*named, *([f"round {about['round']}"] if "round" in several else [])]) or "all units",
             group=about["model"] if "model" in several else "",
             units={key: (about[key],) for key in keys if key == "identity" or (key == "model" and key in several)},

@@ -160,7 +160,7 @@ def _shown_in_words(line: Line, forest: Forest, shown: int, tests: int) -> str:
 
 def _said(line: Line, forest: Forest) -> str:
     """What the line means; where a report has several models, with its model."""
-    model = str(line.about.get("model", ""))
+    model = line.about.model
     assert forest.says is not None
     return f"{f'with {model}, ' if model and model in line.group else ''}{forest.says(line)}"
 

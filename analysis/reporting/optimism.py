@@ -22,7 +22,7 @@ from parley.analysis.reporting.forest import Forest, number_format
 from parley.analysis.reporting.questions import by_cluster, corrected_differences, stated, table
 from parley.analysis.reporting.report import Table
 from parley.analysis.stats.paired import paired_permutation
-from parley.analysis.stats.results import Line
+from parley.analysis.stats.results import About, Line
 from parley.analysis.stats.tables import Column, Floats, as_floats
 
 BY = ["system", "outside"]
@@ -89,7 +89,7 @@ def optimism_lines(
                 measure=measure,
                 label=labels.get(measure, f"{name}, {outside}"),
                 group=name if measure in labels else "",
-                about={**about, "measure": measure},
+                about=About.of(**about, measure=measure),
                 units=units(about),
                 secondary=measure == OWN_GAIN,  # a loop's own scorer reports its own success
                 reference=0.0,
@@ -140,7 +140,7 @@ def gap_table(lines: Sequence[Line], note: str = "") -> Table:
 
 def _measure(lines: Sequence[Line]) -> str:
     """The outside measure, where all lines have the same."""
-    measures = {without_hash(line.about["outside"]) for line in lines}
+    measures = {without_hash(line.about.columns["outside"]) for line in lines}
     return measures.pop() if len(measures) == 1 and all(measures) else "an outside measure"
 
 
@@ -163,9 +163,9 @@ def gap_sentences(lines: Sequence[Line], unit: str) -> Iterator[str]:
         size = number_format(forest)(line.estimate).lstrip("+−")
         says = (
             f"judged by its own scorer, the loop improves its drafts by {size} percentile points "
-            f"{'more' if line.estimate > 0 else 'less'} than judged by {without_hash(line.about['outside'])}"
+            f"{'more' if line.estimate > 0 else 'less'} than judged by {without_hash(line.about.columns['outside'])}"
         )
-        bound = f" {LOWER_BOUND}." if line.about["related"] and line.estimate > 0 else ""
+        bound = f" {LOWER_BOUND}." if line.about.columns["related"] and line.estimate > 0 else ""
         yield (
             f"{stated(inside.group, says, line, forest, line.cluster)} In {unit} the gains are {inside.estimate:.2f} "
             f"and {outside.estimate:.2f}.{bound}"
@@ -173,7 +173,7 @@ def gap_sentences(lines: Sequence[Line], unit: str) -> Iterator[str]:
 
 
 def _group(line: Line) -> tuple[Any, ...]:
-    return tuple(value for name, value in line.about.items() if name != "measure")
+    return tuple(value for name, value in line.about.columns.items() if name != "measure")
 
 
 def gap_forests(lines: Sequence[Line], what: str, name: str = "gain") -> Iterator[Forest]:

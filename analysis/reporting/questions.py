@@ -30,7 +30,7 @@ from parley.analysis.stats.clustered import bootstrap_mean, cluster_mean
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.paired import paired_permutation
 from parley.analysis.stats.proportions import cluster_proportion
-from parley.analysis.stats.results import ALPHA, Contrast, Estimate, Line, simultaneous
+from parley.analysis.stats.results import ALPHA, About, Contrast, Estimate, Line, simultaneous
 from parley.analysis.stats.signflips import clusters_to_reject, equivalence_p, sign_flip_test
 from parley.base.text import p_text, plural
 
@@ -174,8 +174,7 @@ def estimates(question: Question, frame: pd.DataFrame) -> list[Line]:
                     replace(
                         _estimated(question, part_rows, measure),
                         measure=measure,
-                        about={**about, **(compared.sides if compared else {}), **one},
-                        contrast=compared,
+                        about=About.of(compared, **about, **(compared.sides if compared else {}), **one),
                         label=label or level or ALL,
                         group=group,
                         units=_units(question, part_rows, several, narrowed=each != ALL),
@@ -194,7 +193,7 @@ def corrected_differences(lines: Sequence[Line], family: Sequence[str]) -> list[
 
     Args:
         lines: The lines.
-        family: What lines of one family have in common, as names in `Line.about`.
+        family: What lines of one family have in common, as columns that say what they are about.
     """
     return [concluded(line) for line in adjusted_differences(lines, family)]
 
@@ -310,12 +309,12 @@ def adjusted(lines: Sequence[Line], family: Sequence[str], further: Sequence[str
 
     Args:
         lines: The lines of a question.
-        family: What lines of one family have in common, as names in `Line.about`.
+        family: What lines of one family have in common, as columns that say what they are about.
         further: The p-values in `Line.also` that are corrected in the same families, each for its own question.
     """
     families: dict[tuple[Any, ...], list[int]] = {}
     for place, line in enumerate(lines):
-        families.setdefault((line.secondary, *(line.about.get(name) for name in family)), []).append(place)
+        families.setdefault((line.secondary, *(line.about.columns.get(name) for name in family)), []).append(place)
     corrected_lines = list(lines)
     for places in families.values():
         tests = sum(not math.isnan(lines[place].p) for place in places)
@@ -415,7 +414,7 @@ def table(lines: Sequence[Line]) -> pd.DataFrame:
     frame = pd.DataFrame(
         [
             {
-                **line.about,
+                **line.about.columns,
                 "measure": line.measure,
                 **{name: getattr(line, name) for name in numbers},
                 **line.also,
@@ -446,12 +445,12 @@ def _sentence(question: Question, line: Line, forest: Forest) -> str:
     written, (measure, _, unit) = number_format(forest), question.measures[line.measure].partition(" (")
     size, in_unit = written(line.estimate), f" {unit.removesuffix(')')}" if unit else ""
     named = line.group.split(" · ")
-    if line.contrast:
-        named.append(" compared with ".join(line.contrast.sides.values()))
+    if line.about.contrast:
+        named.append(" compared with ".join(line.about.contrast.names))
         size = f"{'higher' if line.estimate > 0 else 'lower'} by {size.lstrip('+−').replace('%', ' percentage points')}"
     elif not question.each and line.label != ALL:
         named.append(line.label)
-    if (part := line.about.get(question.each, ALL)) != ALL:
+    if (part := line.about.columns.get(question.each, ALL)) != ALL:
         named.append(part)
     return stated(", ".join(filter(None, named)), f"{measure} is {size}{in_unit}", line, forest, question.cluster)
 

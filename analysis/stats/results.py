@@ -47,14 +47,75 @@ class Contrast:
     second: tuple[str, ...]
 
     @property
+    def names(self) -> tuple[str, str]:
+        """Both sides in words."""
+        return ", ".join(self.first), ", ".join(self.second)
+
+    @property
     def sides(self) -> dict[str, str]:
         """Both sides as columns of a table."""
-        return {"first": ", ".join(self.first), "second": ", ".join(self.second)}
+        return dict(zip(("first", "second"), self.names, strict=True))
 
     @property
     def label(self) -> str:
         """Such as "muslim, jewish − christian"."""
-        return " − ".join(self.sides.values())
+        return " − ".join(self.names)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class About:
+    """What a line is about, made by `of`; "" or 0 where nothing is said.
+
+    Args:
+        model: The model whose results these are.
+        run: The run, where there are several.
+        system: A model with its method.
+        method: How the model was asked.
+        context: The kind of question: "ambiguous".
+        phase: The phase of a study, from 1.
+        family: The family of the test.
+        step: What happened between two measurements.
+        category: What labels are values of: "religion".
+        judge: Who judged.
+        role: Who was judged.
+        metric: What was judged.
+        contrast: What is compared; None if nothing is.
+        columns: All of this as columns of a table, in order. What only one study says is only here.
+    """
+
+    model: str = ""
+    run: str = ""
+    system: str = ""
+    method: str = ""
+    context: str = ""
+    phase: int = 0
+    family: str = ""
+    step: str = ""
+    category: str = ""
+    judge: str = ""
+    role: str = ""
+    metric: str = ""
+    contrast: Contrast | None = None
+    columns: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, contrast: Contrast | None = None, /, **columns: Any) -> About:
+        """What columns of a table say.
+
+        Args:
+            contrast: What is compared.
+            columns: The columns, in order.
+        """
+        typed = {
+            field.name: columns[field.name]
+            for field in fields(cls)
+            if field.name in columns and isinstance(columns[field.name], type(field.default))
+        }
+        return cls(**typed, contrast=contrast, columns=columns)
+
+    def plus(self, **columns: Any) -> About:
+        """The same with further columns."""
+        return About.of(self.contrast, **self.columns, **columns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,8 +177,7 @@ class Line:
         measure: The measure that it is of: a name that its question gives.
         label: What the line is about, in words: "female − male".
         group: A heading that lines share, such as an identity category or a model.
-        about: What the line is about, as columns of a table: {"model": "sim/judge", "first": "female"}.
-        contrast: What it compares; None if it compares nothing.
+        about: What the line is about.
         units: The facets of the units behind it, and their values, as the viewer filters them:
             {"identity": ("female", "male")}.
         secondary: Whether it only accompanies the planned lines and is never the headline. Secondary lines are a
@@ -140,8 +200,7 @@ class Line:
     measure: str = ""
     label: str = ""
     group: str = ""
-    about: Mapping[str, Any] = field(default_factory=dict)
-    contrast: Contrast | None = None
+    about: About = About()
     units: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     secondary: bool = False
     simultaneous: tuple[float, float] | None = None
@@ -204,11 +263,12 @@ class Line:
         return replace(self, result=replace(self.result, **changes))
 
     def data(self) -> dict[str, Any]:
-        """Everything by name that this line has something in; `about` names the sides of its contrast."""
-        inner = ("result", "values", "contrast", "reason")
+        """Everything by name that this line has something in; `about` as columns."""
+        inner = ("result", "values", "reason")
         begins = dict.fromkeys(("estimate", "low", "high", "p", "p_adjusted", "tests"))
         given = begins | asdict(self.result) | {each.name: getattr(self, each.name) for each in fields(self)}
         given = {name: value for name, value in given.items() if name not in inner} | {"note": self.note}
+        given["about"] = self.about.columns
         empty: tuple[Any, ...] = ("", None, {})
         return {
             name: value for name, value in given.items() if name in PLOTTED or (value not in empty and value == value)

@@ -72,7 +72,7 @@ def rates(kind: Kind, types: int, simulations: int, seed: int = 0) -> dict[str, 
         verdict = check_verdict(simulated_check(kind, types, rng))
         right += set(verdict.reasons.values()) == {RIGHT[kind]}
         passed += verdict.passed
-        aucs += [line.estimate for line in verdict.lines if line.about["part"] == "score"]
+        aucs += [line.estimate for line in verdict.lines if line.about.columns["part"] == "score"]
     return {"right": right / simulations, "passed": passed / simulations, "auc": float(np.mean(aucs))}
 
 

@@ -96,10 +96,10 @@ def _planned(revisions: pd.DataFrame) -> pd.Series:
 def table_three(frame: pd.DataFrame) -> pd.DataFrame:
     """Systems × contexts × iterations, as macro means over categories."""
     lines = [
-        replace(line, about={**line.about, "iteration": iteration})
+        replace(line, about=line.about.plus(iteration=iteration))
         for iteration, part in frame.groupby("iteration", sort=False)
         for line in scored(part, tested=False)
-        if line.about["category"] == MACRO
+        if line.about.category == MACRO
     ]
     table = side_by_side(lines).drop(columns="category")
     table.insert(0, "system", systems(table))

@@ -19,7 +19,7 @@ from parley.analysis.reporting.questions import Question, corrected, heading, se
 from parley.analysis.reporting.report import ReportContext, Section, Table, format_interval
 from parley.analysis.reporting.systems import BASELINE, cost_sentence, costs, systems
 from parley.analysis.reporting.verdicts import MissingColumns, require, uncategorised
-from parley.analysis.stats.results import ALPHA, Line, simultaneous
+from parley.analysis.stats.results import ALPHA, About, Line, simultaneous
 from parley.analysis.stats.signflips import sign_flip_p, sign_flip_test
 from parley.analysis.stats.tables import Floats
 from parley.base.text import p_text, plural
@@ -93,9 +93,7 @@ def leaderboard_section(frame: pd.DataFrame, context: ReportContext) -> Section:
 def _plotted(lines: Sequence[Line], several: bool) -> tuple[Line, ...]:
     """The lines of a plot, those of one heading together."""
     groups = list(dict.fromkeys(line.group for line in lines))
-    shown = [
-        line for line in lines if (line.about["category"] == MACRO if several else line.about["category"] != MICRO)
-    ]
+    shown = [line for line in lines if (line.about.category == MACRO if several else line.about.category != MICRO)]
     return tuple(sorted(shown, key=lambda line: groups.index(line.group)))
 
 
@@ -112,9 +110,9 @@ def _biases(lines: Sequence[Line]) -> Iterator[str]:
     shown = [line for line in lines if line.measure == "bias" and line.shown]
     for line in drawn(sorted(shown, key=lambda line: (line.secondary, -abs(line.estimate)))[:MAX_NAMED]):
         way = "follow" if line.estimate > 0 else "go against"
-        where = f" of {line.about['category']}" if line.secondary else ""
+        where = f" of {line.about.category}" if line.secondary else ""
         yield (
-            f"{_model(line)}{line.about['method']}'s answers {way} stereotypes in {line.about['context']} "
+            f"{_model(line)}{line.about.method}'s answers {way} stereotypes in {line.about.context} "
             f"contexts{where}: bias {line.estimate:+.1f} "
             f"({'simultaneous ' * (line.simultaneous is not None)}"
             f"{format_interval(line.low, line.high, '.1f') or 'no interval'}; p {p_text(line.p_adjusted)}), over "
@@ -124,21 +122,21 @@ def _biases(lines: Sequence[Line]) -> Iterator[str]:
 
 def _model(line: Line) -> str:
     """The model and a colon, if there are several models."""
-    return f"{line.about['model']}: " if line.about["model"] in line.group.split(" · ") else ""
+    return f"{line.about.model}: " if line.about.model in line.group.split(" · ") else ""
 
 
 def _accuracies(lines: Sequence[Line]) -> Iterator[str]:
     """The accuracy of `default`, or of the first method; methods are compared with it by tests."""
     planned = [line for line in lines if line.measure == "accuracy" and not line.secondary and line.n]
-    for model in dict.fromkeys(line.about["model"] for line in planned):
-        of_model = [line for line in planned if line.about["model"] == model]
-        methods = [line.about["method"] for line in of_model]
+    for model in dict.fromkeys(line.about.model for line in planned):
+        of_model = [line for line in planned if line.about.model == model]
+        methods = [line.about.method for line in of_model]
         first = BASELINE if BASELINE in methods else methods[0]
         shares = [
-            f"{100 * line.estimate:.1f}% of {line.about['context']} questions right "
+            f"{100 * line.estimate:.1f}% of {line.about.context} questions right "
             f"({format_interval(100 * line.low, 100 * line.high, '.1f') or f'no interval: {line.note}'})"
             for line in of_model
-            if line.about["method"] == first
+            if line.about.method == first
         ]
         yield (
             f"{_model(of_model[0])}{first} answers {' and '.join(shares)}, as means over categories of "
@@ -224,7 +222,7 @@ def _named(about: Mapping[str, str], several: Sequence[str], context: str) -> di
     return {
         "label": label,
         "group": heading({name: about[name] for name in ("model", "context") if name in several}),
-        "about": about,
+        "about": About.of(**about),
         "secondary": category != MACRO,
         "units": {
             "condition": (context,),
@@ -257,7 +255,7 @@ def columns_of(frame: pd.DataFrame) -> Mapping[str, Any]:
 
 def leaderboard(lines: Sequence[Line], units: pd.DataFrame | None = None) -> pd.DataFrame:
     """One row per system and context: the macro means, and the cost per item."""
-    macro = side_by_side([line for line in lines if line.about["category"] == MACRO]).drop(columns="category")
+    macro = side_by_side([line for line in lines if line.about.category == MACRO]).drop(columns="category")
     macro.insert(0, "system", systems(macro))
     return macro if units is None else macro.merge(costs(units), on="system", how="left")
 
@@ -266,7 +264,7 @@ def side_by_side(lines: Sequence[Line]) -> pd.DataFrame:
     """Accuracy and bias in one row; `low`, `high` and `p` are the bias's."""
     rows: dict[tuple[str, ...], dict[str, Any]] = {}
     for line in lines:
-        row = rows.setdefault(tuple(line.about.values()), dict(line.about))
+        row = rows.setdefault(tuple(line.about.columns.values()), dict(line.about.columns))
         before = "" if line.measure == "bias" else f"{line.measure}_"
         row |= {line.measure: line.estimate, f"{before}low": line.low, f"{before}high": line.high}
         row |= {name: p for name in ("p", "p_adjusted") if (p := getattr(line, name)) == p}

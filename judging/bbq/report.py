@@ -49,7 +49,7 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
         "the bias of the reasoning (points of 10)": mabrf_gaps(verdicts, lambda about: facets[about["system"]]),
     }
     gaps = {what: lines for what, lines in gaps.items() if lines}
-    looped = {str(line.about["system"]) for lines in gaps.values() for line in lines}
+    looped = {line.about.system for lines in gaps.values() for line in lines}
     gained = [_gains(gaps)] if gaps else []
     levels = [
         Section(warnings=words_on_draws(context.draws)),
@@ -66,7 +66,7 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
 
 def _of_method(plot: Forest) -> Forest:
     """The plot of one or several loops in a run that has other methods, too: its lines list the loop's units."""
-    methods = [{"method": (line.about["method"],)} if "method" in line.about else {} for line in plot.lines]
+    methods = [{"method": (line.about.method,)} if line.about.method else {} for line in plot.lines]
     lines = [replace(line, units={**method, **line.units}) for line, method in zip(plot.lines, methods, strict=True)]
     return replace(plot, lines=tuple(lines))
 

@@ -22,7 +22,7 @@ from parley.analysis.reporting.report import Figure, ReportContext, Section, Tab
 from parley.analysis.stats.power import detectable
 from parley.analysis.stats.results import ALPHA, Contrast, Line
 from parley.base.text import p_text, plural
-from parley.judging.malibu.contrasts import SCORE, main_family, pairs_of
+from parley.judging.malibu.contrasts import SCORE, contrast_of, main_family, pairs_of
 from parley.judging.malibu.decisions import Blockers
 from parley.judging.malibu.panel_data import PanelData
 from parley.judging.malibu.score_table import ScenarioGaps
@@ -51,7 +51,7 @@ def by_base_section(
     """
     unit, counts, pairs = data.cluster_noun, data.counts(data.labelled_verdicts), pairs_of(planned, SCORE)
     by_base = pd.DataFrame(
-        {**{name: line.about[name] for name in ABOUT}, "base": base, "difference": value}
+        {**{name: line.about.columns[name] for name in ABOUT}, "base": base, "difference": value}
         for line in pairs
         for base, value in line.values.items()
     )
@@ -71,7 +71,7 @@ def by_base_section(
         f"{data.prefix(model)}{text}"
         for model in data.models
         if not blocked[model].scores
-        and (text := _varying([line for line in pairs if line.about["model"] == model], data, margin))
+        and (text := _varying([line for line in pairs if line.about.model == model], data, margin))
     )
     return Section(tables=(table,), figures=(figure,), words=tuple(words))
 
@@ -84,11 +84,12 @@ def _varying(pairs: Sequence[Line], data: PanelData, margin: float) -> str:
         line
         for line in tested
         if line.also["p_bases_adjusted"] <= ALPHA
-        and (line.also["base_sd_high"] >= data.plan.spread * margin or not data.read_silently(line.about["model"]))
+        and (line.also["base_sd_high"] >= data.plan.spread * margin or not data.read_silently(line.about.model))
     ]
     if not varying:
         return ""
     most = max(varying, key=lambda line: line.also["base_sd"])
+    first, second = contrast_of(most).names
     # Each base has label wordings of its own, or shares them with few others: either may be what varies.
     worded = has_wordings(data.verdicts)
     where, each = (
@@ -96,7 +97,7 @@ def _varying(pairs: Sequence[Line], data: PanelData, margin: float) -> str:
     )
     return (
         f"In {len(varying)} of {plural(len(tested), 'pair')} the difference varies {where}"
-        f"{', most' if len(varying) > 1 else ':'} between '{most.about['first']}' and '{most.about['second']}' (SD of "
+        f"{', most' if len(varying) > 1 else ':'} between '{first}' and '{second}' (SD of "
         f"{most.also['base_sd']:.2f} points, p {p_text(most.also['p_bases_adjusted'])} after Holm's correction). The "
         f"mean does not describe every {each}."
     )
@@ -117,9 +118,9 @@ def by_base_figure(by_base: pd.DataFrame, lines: Sequence[Line], title: str, not
         table = [[differences.get((base, first, second), np.nan) for first, second in pairs] for base in bases]
         image = axis.imshow(table, cmap="PuOr_r", vmin=-widest, vmax=widest, aspect="auto")
         varying = {
-            (line.about["first"], line.about["second"])
+            contrast_of(line).names
             for line in lines
-            if line.about["model"] == model and line.also.get("p_bases_adjusted", math.nan) <= ALPHA
+            if line.about.model == model and line.also.get("p_bases_adjusted", math.nan) <= ALPHA
         }
         varies = [tuple(pair) in varying for pair in pairs]
         names = [

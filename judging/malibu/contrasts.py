@@ -30,13 +30,7 @@ from parley.analysis.reporting.questions import adjusted
 from parley.analysis.stats.clustered import heterogeneity, skew_corrected_p, skewness, varies
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.permutation import effect_of_cells
-from parley.analysis.stats.results import (
-    ALPHA,
-    JUDGES_DIFFER,
-    Contrast,
-    Line,
-    simultaneous,
-)
+from parley.analysis.stats.results import ALPHA, JUDGES_DIFFER, About, Contrast, Line, simultaneous
 from parley.analysis.stats.signflips import sign_flip_test
 from parley.base.text import p_text, signed
 from parley.judging.ballots import PREFERRED
@@ -70,8 +64,7 @@ def about_contrast(
     several = len(data.models) > 1
     either = {"identity": (*contrast.first, *contrast.second)}
     return {
-        "about": {"model": model, "phase": phase, **about, "category": contrast.category, **contrast.sides},
-        "contrast": contrast,
+        "about": About.of(contrast, model=model, phase=phase, **about, category=contrast.category, **contrast.sides),
         "label": contrast.label,
         "group": " · ".join(filter(None, (contrast.category, model if several else ""))),
         "units": {
@@ -85,8 +78,8 @@ def about_contrast(
 
 def contrast_of(line: Line) -> Contrast:
     """The contrast of identities that a line is about."""
-    assert line.contrast, f"{line.label} compares nothing"
-    return line.contrast
+    assert line.about.contrast, f"{line.label} compares nothing"
+    return line.about.contrast
 
 
 def primary_contrasts(data: PanelData, model: str) -> list[Contrast]:
@@ -140,7 +133,7 @@ def pairs_of(planned: Iterable[Line], measure: str = "") -> list[Line]:
         line
         for line in planned
         if measure in ("", line.measure)
-        if line.contrast and len(line.contrast.first) == len(line.contrast.second) == 1
+        if line.about.contrast and len(line.about.contrast.first) == len(line.about.contrast.second) == 1
     ]
 
 
@@ -185,7 +178,7 @@ def _tables(data: PanelData, model: str) -> Iterator[tuple[str, ScoreTable | Pai
 
 def _name(contrast: Contrast, family: str, measure: str) -> str:
     """By its category or by both identities; preferences and log-odds say so."""
-    name = contrast.category if family == PRIMARY else "-".join(contrast.sides.values())
+    name = contrast.category if family == PRIMARY else "-".join(contrast.names)
     return name if measure == SCORE else f"{measure}.{name}"
 
 
@@ -334,7 +327,7 @@ def differing(judged: Iterable[Line]) -> list[Line]:
 
 
 def model_and_contrast(line: Line) -> tuple[str, Contrast | None]:
-    return line.about["model"], line.contrast
+    return line.about.model, line.about.contrast
 
 
 def judges_below(lines: Iterable[Line], judged: Sequence[Line]) -> Iterator[Line]:
@@ -359,10 +352,11 @@ def judges_differ(judged: Iterable[Line]) -> Iterator[str]:
     """
     groups: dict[tuple[str, str, Contrast], list[Line]] = {}
     for line in differing(judged):
-        groups.setdefault((line.about["by"], line.about["model"], contrast_of(line)), []).append(line)
+        groups.setdefault((line.about.columns["by"], line.about.model, contrast_of(line)), []).append(line)
     for (by, _, contrast), lines in groups.items():
-        first, second = contrast.sides.values()
-        named = [f"{signed(line.estimate)} {'with' if by == MODEL else 'by'} {line.about['name']}" for line in lines]
+        first, second = contrast.names
+        who = "with" if by == MODEL else "by"
+        named = [f"{signed(line.estimate)} {who} {line.about.columns['name']}" for line in lines]
         p = p_text(lines[0].also["p_differ_adjusted"])
         yield (
             f"The {by}s differ on '{first}' against '{second}': {', '.join(named)} points (p {p} after Holm's "

@@ -94,10 +94,10 @@ def with_verdicts(data: PanelData, lines: Iterable[Line], blocked: Mapping[str, 
             line,
             evidence(
                 line,
-                blocked[line.about["model"]],
+                blocked[line.about.model],
                 data.plan,
                 judges=judges.get(model_and_contrast(line), "") if line.measure == SCORE else "",
-                silent=data.read_silently(line.about["model"]),
+                silent=data.read_silently(line.about.model),
             ),
         )
         for line in lines
@@ -144,11 +144,11 @@ def evidence(line: Line, blocked: Blockers, plan: Plan, *, judges: str = "", sil
 def _differing_judges(data: PanelData) -> dict[tuple[str, Contrast | None], str]:
     """By model and contrast of scores: who was shown to differ on it, the panel's judges or their models."""
     return {
-        model_and_contrast(line): f"the {line.about['by']}s"
+        model_and_contrast(line): f"the {line.about.columns['by']}s"
         for model in data.models
         for family, contrasts in families(data, model).items()
         for line in reversed(differing(judged_in_family(data, model, family, contrasts)))
-        if line.about["model"] == model
+        if line.about.model == model
     }
 
 
@@ -166,7 +166,7 @@ def blockers(
     by_model, unit = {}, data.cluster_noun
     for model in data.models:
         estimated, first, graded = (
-            [line for line in lines if line.about["model"] == model] for lines in (planned, places, yardstick)
+            [line for line in lines if line.about.model == model] for lines in (planned, places, yardstick)
         )
         clusters = {
             measure: max((line.clusters or 0 for line in estimated if line.measure == measure), default=0)
@@ -250,9 +250,9 @@ def _described(also: Mapping[str, float]) -> dict[str, float]:
 
 
 def _reason(line: Line, unequal: Sequence[Line]) -> str:
-    for unread in unequal:
-        same = line.contrast == unread.contrast if line.contrast else line.about["category"] == unread.about["category"]
-        models = unread.about["model"], ALL_MODELS
-        if same and line.about.get("phase", 1) == unread.about["phase"] and line.about["model"] in models:
+    about = line.about
+    for unread, lost in ((line, line.about) for line in unequal):
+        same = about.contrast == lost.contrast if about.contrast else about.category == lost.category
+        if same and (about.phase or 1) == lost.phase and about.model in (lost.model, ALL_MODELS):
             return unread.note
     return ""

@@ -155,7 +155,7 @@ def echo(verdicts: Verdicts, remarks: pd.DataFrame | None = None, *, blind: bool
         for what, units in echo_units(data, remarks).items()
         for (model, phase), part in units.groupby(["model", "phase"], sort=True, observed=True)
     ]
-    return corrected(sorted(lines, key=lambda line: (line.about["model"], line.about["phase"])))
+    return corrected(sorted(lines, key=lambda line: (line.about.model, line.about.phase)))
 
 
 RATES = ["blind", "blind_chance", "later", "later_chance"]

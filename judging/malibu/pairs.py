@@ -14,7 +14,7 @@ from parley.analysis import win_rates
 from parley.analysis.frames import proportion
 from parley.analysis.reporting.questions import Question, corrected, section, table
 from parley.analysis.reporting.report import Section
-from parley.analysis.stats.results import Line
+from parley.analysis.stats.results import About, Line
 from parley.analysis.stats.tables import Floats, as_floats
 from parley.judging.malibu.ballots import values_in_order
 from parley.judging.malibu.panel_data import PanelData, Verdicts, panel_data
@@ -100,7 +100,7 @@ def _about(
 ) -> dict[str, Any]:
     several = (about["model"],) if data.model_column else ()
     return {
-        "about": about,
+        "about": About.of(**about),
         "label": label,
         "group": " · ".join((*groups, *several)),
         "units": {"phase": ("2",), **facets, **({"model": several} if several else {})},
@@ -247,5 +247,5 @@ def win_rates_section(data: PanelData, lines: Sequence[Line]) -> Section:
 
 def first_place(places: Sequence[Line]) -> Line | None:
     """How often the candidate shown first wins among two identities, of one model."""
-    of_two_identities = (line for line in places if (line.measure, line.about["pairs"]) == (FIRST, TWO_IDENTITIES))
-    return next(of_two_identities, None)
+    rates = (line for line in places if line.measure == FIRST)
+    return next((line for line in rates if line.about.columns["pairs"] == TWO_IDENTITIES), None)

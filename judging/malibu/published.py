@@ -20,7 +20,7 @@ from parley.analysis import chi_square
 from parley.analysis.reporting.questions import adjusted, concluded, table
 from parley.analysis.reporting.report import Section, Table
 from parley.analysis.stats.permutation import effect_of_cells
-from parley.analysis.stats.results import ALPHA, Estimate, Line
+from parley.analysis.stats.results import ALPHA, About, Estimate, Line
 from parley.base.text import p_text
 from parley.judging.malibu.ballots import values_in_order
 from parley.judging.malibu.decisions import Blockers, withheld
@@ -49,10 +49,7 @@ def significance_lines(data: PanelData, unequal: Sequence[Line] = ()) -> list[Li
         Line(
             result=test,
             measure=test.measure,
-            about={
-                **{"model": model, "family": family, "category": category, "metric": metric},
-                "assumption": test.assumption,
-            },
+            about=About.of(model=model, family=family, category=category, metric=metric, assumption=test.assumption),
             reference=0.0,
             also={"statistic": test.statistic, "df": math.nan if test.df is None else test.df},
         )
@@ -111,7 +108,7 @@ def significance_section(data: PanelData, lines: Sequence[Line], blocked: Mappin
         ),
         note="p_adjusted: Holm within the family. Rows that assume independence are the paper's, for comparison only.",
     )
-    by_model = {model: [line for line in papers_tests(lines) if line.about["model"] == model] for model in data.models}
+    by_model = {model: [line for line in papers_tests(lines) if line.about.model == model] for model in data.models}
     words = [
         f"{data.prefix(model)}{_papers_words(chi)}"
         for model, chi in by_model.items()
@@ -139,7 +136,7 @@ def papers_tests(lines: Sequence[Line]) -> list[Line]:
     Args:
         lines: What `significance_lines` returned.
     """
-    return [line for line in lines if line.about["family"] == CHI_SQUARE and not math.isnan(line.p)]
+    return [line for line in lines if line.about.family == CHI_SQUARE and not math.isnan(line.p)]
 
 
 def published_section(data: PanelData, rates: Sequence[Line], tests: Sequence[Line]) -> Section:
@@ -194,8 +191,8 @@ def _claims(
 def _order(metric: str, model: str, category: str, means: pd.DataFrame, rates: Sequence[Line]) -> dict[str, float]:
     """The identities of a category with their values, highest first."""
     if metric == WINS:
-        of_category = [line for line in rates if (line.about["model"], line.about["category"]) == (model, category)]
-        values = {str(line.about["identity"]): line.estimate for line in of_category}
+        of_category = [line for line in rates if (line.about.model, line.about.category) == (model, category)]
+        values = {str(line.about.columns["identity"]): line.estimate for line in of_category}
     else:
         rows = means[(means["category"] == category) & (means["metric"] == metric)]
         values = dict(zip(rows["identity"], rows["mean"], strict=True))
@@ -248,9 +245,9 @@ def _ratio(female: float, male: float) -> str:
 def _farthest(model: str, printed: Mapping[str, Mapping[str, Any]], rates: Sequence[Line]) -> Iterator[dict[str, Any]]:
     """In which category win rates are farthest from one half, and how far, in points of 100."""
     distances = {
-        str(line.about["identity"]): (abs(100 * line.estimate - 50), str(line.about["category"]))
+        str(line.about.columns["identity"]): (abs(100 * line.estimate - 50), line.about.category)
         for line in rates
-        if line.about["model"] == model and line.estimate == line.estimate
+        if line.about.model == model and line.estimate == line.estimate
     }
     if len({category for _, category in distances.values()}) < 2:
         return
@@ -268,9 +265,9 @@ def _papers_p_values(
     model: str, printed: Sequence[Mapping[str, Any]], tests: Sequence[Line]
 ) -> Iterator[dict[str, Any]]:
     """In how many metrics the χ² of a category is as significant as the paper says, uncorrected as there."""
-    of_model = [line for line in tests if (line.about["model"], line.about["family"]) == (model, CHI_SQUARE)]
+    of_model = [line for line in tests if (line.about.model, line.about.family) == (model, CHI_SQUARE)]
     for claim in printed:
-        p_values = [line.p for line in of_model if line.about["category"] == claim["category"] and line.p == line.p]
+        p_values = [line.p for line in of_model if line.about.category == claim["category"] and line.p == line.p]
         if not p_values:
             continue
         held = sum(p < claim["p_below"] for p in p_values)

@@ -119,7 +119,7 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
     ]
     # What was measured of a model before stands only where this run did not measure whether it can judge; it is then
     # said instead of that.
-    measured = {line.about["model"] for line in yardstick["yardstick_auc"] if not line.secondary and not line.note}
+    measured = {line.about.model for line in yardstick["yardstick_auc"] if not line.secondary and not line.note}
     shipped = {model: text for model, text in context.model_cautions.items() if model not in measured}
     unmeasured = [model for model in data.models if model not in shipped]
     reasons = tuple(f"{data.prefix(model)}{blocked[model].quality}" for model in unmeasured if blocked[model].quality)
@@ -173,8 +173,8 @@ def _narrowed(line: Line, read: PanelData, data: PanelData) -> Line:
 
 def _win_rates(rates: Sequence[Line], blocked: Mapping[str, Blockers]) -> list[str]:
     """The first model's win rates in one line, for the first screen."""
-    answered = [line for line in rates if not blocked[line.about["model"]].preferences]
-    text = win_rates_words([line for line in answered if line.about["model"] == answered[0].about["model"]])
+    answered = [line for line in rates if not blocked[line.about.model].preferences]
+    text = win_rates_words([line for line in answered if line.about.model == answered[0].about.model])
     return [text] if text else []
 
 
@@ -194,9 +194,7 @@ def _families(lines: Sequence[Line]) -> dict[str, int]:
     named = {(PRIMARY, SCORE): "primary", (PAIRS, SCORE): "scores"}
     named |= {(PRIMARY, WINS): "primary preferences", (PAIRS, WINS): "preferences"}
     counts = Counter(
-        (name, line.about["model"])
-        for line in lines
-        if (name := named.get((line.about.get("family", ""), line.measure)))
+        (name, line.about.model) for line in lines if (name := named.get((line.about.family, line.measure)))
     )
     return {name: max(count for (family, _), count in counts.items() if family == name) for name, _ in counts}
 
@@ -210,7 +208,7 @@ def _headline_blocked(data: PanelData, blocked: Mapping[str, Blockers]) -> str:
 
 def _no_verdict(planned: Sequence[Line], unequal: Sequence[Line]) -> str:
     """What replaces the headline's answer if each of its contrasts is without a verdict."""
-    tested = [(line.measure, line.about["family"], line.note) for line in planned]
+    tested = [(line.measure, line.about.family, line.note) for line in planned]
     notes = {note for *main, note in tested if main == list(tested[0][:2])}
     return NO_VERDICT if notes and {line.note for line in unequal} >= notes else ""
 
@@ -225,7 +223,7 @@ def _with_base_defined(words: Sequence[str], cautions: Sequence[str]) -> tuple[s
 def _of_each(data: PanelData, yardstick: Lines, say: Callable[[Lines], str]) -> Iterator[str]:
     """What the yardstick's lines of each model say."""
     for model in data.models:
-        of_model = {name: [line for line in lines if line.about["model"] == model] for name, lines in yardstick.items()}
+        of_model = {name: [line for line in lines if line.about.model == model] for name, lines in yardstick.items()}
         if text := say(of_model):
             yield f"{data.prefix(model)}{text}"
 
@@ -233,9 +231,9 @@ def _of_each(data: PanelData, yardstick: Lines, say: Callable[[Lines], str]) -> 
 def _judges_differ(data: PanelData, judged: Sequence[Line], blocked: Mapping[str, Blockers]) -> Iterator[str]:
     for model in data.models:
         if not blocked[model].scores:
-            of_model = [line for line in judged if line.about["model"] == model]
+            of_model = [line for line in judged if line.about.model == model]
             yield from (f"{data.prefix(model)}{text}" for text in judges_differ(of_model))
-    yield from judges_differ(line for line in judged if line.about["model"] == ALL_MODELS)
+    yield from judges_differ(line for line in judged if line.about.model == ALL_MODELS)
 
 
 def _generalises(data: PanelData, planned: Sequence[Line], blocked: Mapping[str, Blockers]) -> Iterator[str]:
@@ -247,5 +245,5 @@ def _generalises(data: PanelData, planned: Sequence[Line], blocked: Mapping[str,
             f"These results generalise to other {data.cluster_noun}s of this kind, judged by these judges."
         )
         scores = [line for line in planned if line.measure == SCORE]
-        of_models = ([line for line in scores if line.about["model"] == model] for model in data.models)
+        of_models = ([line for line in scores if line.about.model == model] for model in data.models)
         yield f"{to}{next(filter(None, map(reversible, of_models)), '')}"

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from parley.analysis.reporting.questions import ALL, Question, corrected, section, stated
 from parley.analysis.reporting.report import ReportContext, Section
 from parley.analysis.stats.permutation import permuted_difference
-from parley.analysis.stats.results import Estimate, Line
+from parley.analysis.stats.results import About, Estimate, Line
 from parley.analysis.stats.tables import Floats, Ints, factorize, row_codes
 from parley.base.text import signed
 from parley.judging.ballots import PREFERRED
@@ -189,7 +189,7 @@ def about_units(line: Line, data: PanelData, model: str, phase: int, **label: st
     several = {"model": (model,)} if len(data.models) > 1 else {}
     return replace(
         line,
-        about={"model": model, "phase": phase, **label},
+        about=About.of(model=model, phase=phase, **label),
         label=", ".join(label.values()),
         group=f"phase {phase} · {model}" if several else f"phase {phase}",
         units={"phase": (str(phase),), **several},
@@ -360,4 +360,4 @@ def contagion_section(data: PanelData, context: ReportContext) -> Section:
 
 def prefix_of(line: Line, data: PanelData) -> str:
     """The model of a line, where there are several."""
-    return str(line.about["model"]) if len(data.models) > 1 else ""
+    return line.about.model if len(data.models) > 1 else ""

@@ -23,7 +23,16 @@ from parley.analysis.stats.results import Contrast, Line, columns
 from parley.base.text import signed
 from parley.judging.malibu.analysis_plan import MARGIN
 from parley.judging.malibu.ballots import POINTS, values_in_order
-from parley.judging.malibu.contrasts import PAIRS, PRIMARY, SCORE, WINS, about_contrast, judges_below, pairs_of
+from parley.judging.malibu.contrasts import (
+    PAIRS,
+    PRIMARY,
+    SCORE,
+    WINS,
+    about_contrast,
+    contrast_of,
+    judges_below,
+    pairs_of,
+)
 from parley.judging.malibu.decisions import Blockers, planned_lines
 from parley.judging.malibu.panel_data import PanelData, Verdicts, by_metric, panel_data
 from parley.judging.malibu.score_table import ALL, tested_line
@@ -112,8 +121,8 @@ def all_pairs(data: PanelData, planned: Sequence[Line]) -> list[Line]:
     """
     lines: list[Line] = []
     for model in data.models:
-        pairs = [line for line in pairs_of(planned) if line.about["model"] == model]
-        pairs = [replace(line, about={**line.about, "metric": ALL, "within": True}) for line in pairs]
+        pairs = [line for line in pairs_of(planned) if line.about.model == model]
+        pairs = [replace(line, about=line.about.plus(metric=ALL, within=True)) for line in pairs]
         lines += [_beside_printed(line) for line in pairs] if as_the_paper(data) else pairs
         lines += [*_unplanned(data, model), *_by_metric(data, model)] if data.pairs(model) else []
     return lines
@@ -127,7 +136,7 @@ def as_the_paper(data: PanelData, metrics: Set[str] = PAPERS_METRICS) -> bool:
 
 def _beside_printed(line: Line) -> Line:
     """The line with the differences that the paper prints. Only runs of its design are compared with it."""
-    first, second = line.about["first"], line.about["second"]
+    first, second = contrast_of(line).names
     sign, pair = (1, (first, second)) if (first, second) in PRINTED else (-1, (second, first))
     if line.measure != SCORE or pair not in PRINTED:
         return line
@@ -166,7 +175,7 @@ def _scored(data: PanelData, model: str, pairs: Iterable[tuple[str, str, str]], 
     lines = []
     for category, first, second in pairs:
         subject = about_contrast(Contrast(category, (first,), (second,)), data, model, family="")
-        about = {**subject["about"], "metric": metric, "within": bool(category)}
+        about = subject["about"].plus(metric=metric, within=bool(category))
         line = tested_line(data.table(model).gaps(first, second, metric))
         lines.append(replace(line, **subject | {"about": about}, measure=SCORE))
     return lines
@@ -234,7 +243,7 @@ def contrasts_sections(
         "p ≤ 0.05 after Holm correction.",
         table=TABLES[PAIRS],
         draw=lambda: matrix_figure(
-            [line for line in lines if line.measure == SCORE and line.about["metric"] == ALL],
+            [line for line in lines if line.measure == SCORE and line.about.metric == ALL],
             context.title,
             f"{counts}. Framed: planned comparison. *: p ≤ 0.05, sign flips over {unit}s, Holm-corrected.",
             data.points,
@@ -243,7 +252,7 @@ def contrasts_sections(
     words = (
         f"{data.prefix(model)}{text}"
         for model in data.models
-        if (text := scores_words([line for line in planned if line.about["model"] == model], blocked[model], margin))
+        if (text := scores_words([line for line in planned if line.about.model == model], blocked[model], margin))
     )
     return [
         primary,
@@ -276,10 +285,10 @@ def _asked(data: PanelData, family: str, planned: Sequence[Line], margin: float)
         f"(base_sd_high), and {data.plan.bases} {unit}s. scenario_low, scenario_high, scenario_p: scenarios of one "
         f"{unit} as independent.",
     )
-    made = section(question, [line for line in planned if line.about["family"] == family])
+    made = section(question, [line for line in planned if line.about.family == family])
     # Without primary contrasts (the paper's design, a user's own labels) pairs are the main question.
-    main = PRIMARY if all(line.about["family"] != PRIMARY for line in planned) else family
-    several = any((line.tests or 1) > 1 for line in planned if line.about["family"] == family)
+    main = PRIMARY if all(line.about.family != PRIMARY for line in planned) else family
+    several = any((line.tests or 1) > 1 for line in planned if line.about.family == family)
     note = (
         f"{'Simultaneous 95%' if several else '95%'} intervals: sign flips over {unit}s; p-values: "
         "the larger one of sign flips and Student's t"
@@ -346,17 +355,17 @@ def _within(limits: tuple[float, float], low: float, high: float) -> tuple[float
 
 def matrix_figure(lines: Sequence[Line], title: str, note: str, points: str) -> Drawing:
     """Row minus column, all metrics together, one matrix per model. Framed: within a category; starred: significant."""
-    models = list(dict.fromkeys(line.about["model"] for line in lines))
+    models = list(dict.fromkeys(line.about.model for line in lines))
     # Planned pairs come first, category by category, so pair after pair gives the order of the identity list.
-    labels = list(dict.fromkeys(line.about[side] for line in lines for side in ("first", "second")))
+    labels = list(dict.fromkeys(label for line in lines for label in contrast_of(line).names))
     side = 1.2 + 0.46 * len(labels)
     figure, axes = sheet(side * len(models) + 0.8, side + 1.3, len(models))
     widest = max(0.05, *(abs(line.estimate) for line in lines if math.isfinite(line.estimate)), 0.0)
     image = None
     for axis, model in zip(axes.flat, models, strict=True):
         table = np.full((len(labels), len(labels)), np.nan)
-        for line in (line for line in lines if line.about["model"] == model):
-            i, j = (labels.index(line.about[side]) for side in ("first", "second"))
+        for line in (line for line in lines if line.about.model == model):
+            i, j = map(labels.index, contrast_of(line).names)
             table[i, j], table[j, i] = line.estimate, -line.estimate
             star = "*" if line.shown else ""
             for y, x, value in ((i, j, line.estimate), (j, i, -line.estimate)):
@@ -366,7 +375,7 @@ def matrix_figure(lines: Sequence[Line], title: str, note: str, points: str) -> 
                 colour, weight = "white" if strong else "black", "bold" if star else "normal"
                 text = f"{signed(value).replace('-', '−')}{star}"
                 axis.text(x, y, text, ha="center", va="center", fontsize=6.5, color=colour, fontweight=weight)
-                if line.about["within"]:
+                if line.about.columns["within"]:
                     axis.add_patch(_frame(x, y))
         image = axis.imshow(table, cmap="PuOr_r", vmin=-widest, vmax=widest)
         names = [plain_text(label) for label in labels]

@@ -32,7 +32,7 @@ from parley.judging.ballots import PREFERRED
 from parley.judging.malibu.analysis_plan import among
 from parley.judging.malibu.ballots import NOT_SCORES
 from parley.judging.malibu.cell import BLIND
-from parley.judging.malibu.contrasts import SCORE, about_contrast, primary_contrasts
+from parley.judging.malibu.contrasts import SCORE, about_contrast, contrast_of, primary_contrasts
 from parley.judging.malibu.panel_data import PanelData
 from parley.judging.malibu.rounds import before_and_after, heard_own
 from parley.judging.malibu.score_table import NEEDED, ScenarioGaps, ScoreTable, nested_means, tested_line
@@ -84,11 +84,10 @@ def talking(data: PanelData, unequal: Sequence[Line] = ()) -> list[Line]:
         if phase == 2 or (model, contrast) not in planned:
             line = _line(data, model, phase, step, contrast, gaps)
             lines.append(replace(line, secondary=phase == 1 and any(model == other for other, _ in planned)))
-    unread = {(line.about["model"], line.about["phase"], line.contrast): line.note for line in unequal}
+    unread = {(line.about.model, line.about.phase, line.about.contrast): line.note for line in unequal}
     lines = [
         _unknown(line, unread[key])
-        if line.about["step"] == REASONS
-        and (key := (line.about["model"], line.about["phase"], line.contrast)) in unread
+        if line.about.step == REASONS and (key := (line.about.model, line.about.phase, line.about.contrast)) in unread
         else line
         for line in lines
     ]
@@ -246,7 +245,7 @@ def asked_words(data: PanelData, lines: Sequence[Line]) -> Iterator[str]:
         data: The verdicts.
         lines: What `talking` returned.
     """
-    tested = {line.about["model"]: line for line in lines if line.about["phase"] == 1 and not line.secondary}
+    tested = {line.about.model: line for line in lines if line.about.phase == 1 and not line.secondary}
     for model in data.models if data.staged else ():
         debates = data.talk.loc[(data.talk["model"] == model) & (data.talk["phase"] == 1), "unit"].nunique()
         line = tested.get(model)
@@ -261,21 +260,23 @@ def asked_words(data: PanelData, lines: Sequence[Line]) -> Iterator[str]:
 
 def _gap(line: Line) -> str:
     before, after = signed(line.also["before"]), signed(line.also["after"])
-    return f"the gap between '{line.about['first']}' and '{line.about['second']}' ({before} before, {after} after)"
+    first, second = contrast_of(line).names
+    return f"the gap between '{first}' and '{second}' ({before} before, {after} after)"
 
 
 def _shown_words(lines: Sequence[Line], data: PanelData) -> Iterator[str]:
     """The largest shown change of each model, phase and step, planned before others."""
     groups: dict[tuple[str, int, str], list[Line]] = {}
     for line in filter(lambda line: line.shown, lines):
-        groups.setdefault((line.about["model"], line.about["phase"], line.about["step"]), []).append(line)
+        groups.setdefault((line.about.model, line.about.phase, line.about.step), []).append(line)
     for (model, phase, step), shown in groups.items():
         shown = [line for line in shown if not line.secondary] or shown
         line = max(shown, key=lambda line: abs(line.estimate))
+        first, second = contrast_of(line).names
         more = f", the largest of {len(shown)} shown changes" if len(shown) > 1 else ""
         yield (
-            f"{data.prefix(model)}{STEPS[step]} changed the gap between '{line.about['first']}' and "
-            f"'{line.about['second']}'{' in pairs' if phase == 2 else ''} from {signed(line.also['before'])} to "
+            f"{data.prefix(model)}{STEPS[step]} changed the gap between '{first}' and "
+            f"'{second}'{' in pairs' if phase == 2 else ''} from {signed(line.also['before'])} to "
             f"{signed(line.also['after'])} (by {signed(line.estimate)}, {signed(line.low)} to {signed(line.high)}, "
             f"over {plural(line.clusters or 0, line.cluster)}; p {p_text(line.p_adjusted)} after Holm's correction"
             f"{more}): {_change(line)}."
@@ -285,7 +286,7 @@ def _shown_words(lines: Sequence[Line], data: PanelData) -> Iterator[str]:
 def _change(line: Line) -> str:
     """What a shown change is called, by the gaps before and after, which are tested too."""
     before, after = (line.also[f"{when}_p_adjusted"] <= ALPHA for when in ("before", "after"))
-    higher = line.about["first"] if line.estimate > 0 else line.about["second"]
+    higher = contrast_of(line).names[0 if line.estimate > 0 else 1]
     if not before:
         if after:
             return f"a bias in favour of '{higher}' appears, which was not shown before"

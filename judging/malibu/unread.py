@@ -95,12 +95,12 @@ def unread(data: PanelData) -> Unread:
     noun = data.cluster_noun
     shares, compared = unread_shares(data), unread_differences(data)
     unequal = list(_unequal(compared, data))
-    blocked = {line.about["model"] for line in unequal}
+    blocked = {line.about.model for line in unequal}
     levels = section(replace(UNREAD, cluster=noun, note=f"{UNREAD.note} {LEVELS}"), shares)
     gaps = section(replace(UNEQUAL, cluster=noun), compared) if compared else Section()
     cautions = (
         *_no_verdicts(unequal, data),
-        *_unequal_words([line for line in compared if line.about["model"] not in blocked], data),
+        *_unequal_words([line for line in compared if line.about.model not in blocked], data),
         *_many(shares),
     )
     tables, forests = [*levels.tables, *gaps.tables], [*levels.forests, *gaps.forests]
@@ -296,7 +296,7 @@ def _with_bounds(data: PanelData, final: pd.DataFrame, lines: Sequence[Line]) ->
     beside = about_each(final).groupby(["model", "phase", "identity", "partner"], observed=True)["unread"].mean()
     lost_share, bounded = beside.to_dict(), list(lines)
     for place, line in enumerate(lines):
-        model, phase, contrast = line.about["model"], line.about["phase"], contrast_of(line)
+        model, phase, contrast = line.about.model, line.about.phase, contrast_of(line)
         if line.measure == ON_SCALE or not pairs_of([line]):
             continue
         lost = (
@@ -361,8 +361,8 @@ def _unequal(lines: Sequence[Line], data: PanelData) -> Iterator[Line]:
     """The contrasts without a verdict."""
     contrasts: dict[tuple[str, int, Contrast], dict[str, Line]] = {}
     for line in lines:
-        if data.read_silently(line.about["model"]) and line.measure != REPAIRED:
-            key = line.about["model"], line.about["phase"], contrast_of(line)
+        if data.read_silently(line.about.model) and line.measure != REPAIRED:
+            key = line.about.model, line.about.phase, contrast_of(line)
             contrasts.setdefault(key, {})[line.measure] = line
     for outcomes in contrasts.values():
         if any(line.verdict == DIFFERENT for line in outcomes.values()):
@@ -371,7 +371,7 @@ def _unequal(lines: Sequence[Line], data: PanelData) -> Iterator[Line]:
 
 def _why(outcomes: Mapping[str, Line], noun: str) -> str:
     lost = outcomes["unread"]
-    in_pairs = ("", "") if lost.about["phase"] == 1 else (" in pairs", " that show the one or the other first")
+    in_pairs = ("", "") if lost.about.phase == 1 else (" in pairs", " that show the one or the other first")
     text = (
         f"No verdict on {lost.label}{in_pairs[0]}: {_shares(lost)} of the silent ballots{in_pairs[1]} are unread "
         f"(p {p_text(lost.p_adjusted)}"
@@ -388,8 +388,8 @@ def _shares(line: Line) -> str:
 def _no_verdicts(unequal: Sequence[Line], data: PanelData) -> Iterator[str]:
     """The reasons of a model's primary contrasts, else of its first pair, and how many others have the same one."""
     for model in data.models:
-        of_model = [line for line in unequal if line.about["model"] == model]
-        primary = [line for line in of_model if (line.about["phase"], line.about["family"]) == (1, PRIMARY)]
+        of_model = [line for line in unequal if line.about.model == model]
+        primary = [line for line in of_model if (line.about.phase, line.about.family) == (1, PRIMARY)]
         said = primary or of_model[:1]
         yield from (f"{data.prefix(model)}{line.note}" for line in said)
         if more := len(of_model) - len(said):
@@ -401,13 +401,13 @@ def _unequal_words(lines: Sequence[Line], data: PanelData) -> Iterator[str]:
     """The pair of identities whose replies are unread, or pressed, most unequally, if that is shown, by model."""
     outcomes = {"unread": "unread", REPAIRED: "read only when asked for again"}
     for model, (measure, what) in product(data.models, outcomes.items()):
-        shown = [line for line in pairs_of(lines, measure) if line.about["model"] == model and line.shown]
+        shown = [line for line in pairs_of(lines, measure) if line.about.model == model and line.shown]
         for line in sorted(shown, key=lambda line: -abs(line.estimate))[:1]:
             (first,), (second,) = contrast_of(line).first, contrast_of(line).second
             sides = (first, line.also["first_share"]), (second, line.also["second_share"])
             (more, most), (less, least) = sides if line.estimate > 0 else sides[::-1]
             yield (
-                f"{data.prefix(model)}{line.about['category']}, phase {line.about['phase']}: replies about '{more}' "
+                f"{data.prefix(model)}{line.about.category}, phase {line.about.phase}: replies about '{more}' "
                 f"were {what} {100 * abs(line.estimate):.1f} percentage points more often than those about '{less}' "
                 f"({most:.1%} and {least:.1%} of all; p {p_text(line.p_adjusted)} over "
                 f"{plural(line.clusters or 0, data.cluster_noun)}, Holm-corrected for "
@@ -417,7 +417,7 @@ def _unequal_words(lines: Sequence[Line], data: PanelData) -> Iterator[str]:
 
 def _bounds_words(line: Line) -> str:
     (first,), (second,) = contrast_of(line).first, contrast_of(line).second
-    what = "the difference in scores" if line.about["phase"] == 1 else "the lead in preferences"
+    what = "the difference in scores" if line.about.phase == 1 else "the lead in preferences"
     if "unpressed" in line.also:
         effect, without = line.also["effect"], line.also["unpressed"]
         return f"{what.capitalize()} ('{first}' minus '{second}') is {effect:.2f}, and {without:.2f} without them."

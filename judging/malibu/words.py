@@ -89,7 +89,7 @@ def _rare_words(lines: Sequence[Line]) -> str:
 def _by_family(lines: Iterable[Line]) -> dict[str, list[Line]]:
     families: dict[str, list[Line]] = {}
     for line in lines:
-        families.setdefault(line.about["family"], []).append(line)
+        families.setdefault(line.about.family, []).append(line)
     return families
 
 
@@ -177,7 +177,7 @@ def preferences_words(
     """
     for model in data.models:
         tested, wins, first = (
-            [line for line in lines if line.about["model"] == model] for lines in (planned, rates, places)
+            [line for line in lines if line.about.model == model] for lines in (planned, rates, places)
         )
         tested = [line for line in tested if line.measure == WINS and not math.isnan(line.p)]
         text = blocked[model].preferences

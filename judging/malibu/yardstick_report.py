@@ -29,7 +29,7 @@ from parley.analysis.reporting.known_order import (
 )
 from parley.analysis.reporting.questions import Question, corrected, section
 from parley.analysis.reporting.report import Section
-from parley.analysis.stats.results import Line
+from parley.analysis.stats.results import About, Line
 from parley.analysis.stats.signflips import sign_flip_test
 from parley.base.text import plural
 from parley.judging.malibu.ballots import values_in_order
@@ -174,17 +174,17 @@ def _about(line: Line, measure: str, words: str, **about: object) -> Line:
     """The line with what it is about, which its label says in words."""
     judge, metric = (str(about.get(name, whole)) for name, whole in (("judge", PANEL), ("metric", ALL)))
     who = ", ".join(name for name, whole in ((judge, PANEL), (metric, ALL)) if name != whole)
-    label, about = f"{words}, {who}" if who else words, {**about, "measure": measure}
-    return replace(line, measure=measure, about=about, label=label, cluster="base")
+    label = f"{words}, {who}" if who else words
+    return replace(line, measure=measure, about=About.of(**about, measure=measure), label=label, cluster="base")
 
 
 def _headed(lines: Sequence[Line], phase: int) -> list[Line]:
     """The lines with their units, and under their models if there are several."""
-    several = len({line.about["model"] for line in lines}) > 1
+    several = len({line.about.model for line in lines}) > 1
     return [
         replace(
             line,
-            group=(model := str(line.about["model"])) if several else "",
+            group=(model := line.about.model) if several else "",
             units={"phase": (str(phase),), **_texts(line, phase), **({"model": (model,)} if several else {})},
         )
         for line in lines
@@ -193,7 +193,7 @@ def _headed(lines: Sequence[Line], phase: int) -> list[Line]:
 
 def _texts(line: Line, phase: int) -> dict[str, tuple[str, ...]]:
     """The flaws and doses of the texts that a line compares with the good one, which stands by itself in phase 3."""
-    flaw, dose = (str(line.about[name]) for name in ("flaw", "dose"))
+    flaw, dose = (str(line.about.columns[name]) for name in ("flaw", "dose"))
     flaws = FLAWS if flaw == ALL else (flaw,)
     doses = dict.fromkeys(str(each) for kind, each in NAMES if kind in flaws) if dose == ALL else (dose,)
     good = ("",) if phase == GRADED else ()
@@ -210,7 +210,7 @@ def _tested(line: Line) -> Line:
 
 def _of_panel(line: Line) -> bool:
     """Whether a line is about the whole panel, all metrics together."""
-    return (line.about.get("judge", PANEL), line.about.get("metric", ALL)) == (PANEL, ALL)
+    return (line.about.judge or PANEL, line.about.metric or ALL) == (PANEL, ALL)
 
 
 def yardstick_lines(data: PanelData) -> dict[str, list[Line]]:
@@ -247,12 +247,12 @@ def yardstick_section(lines: Lines) -> Section:
 
 
 def _plotted(line: Line) -> bool:
-    return _of_panel(line) or (_whole(line) and line.about["metric"] == ALL)
+    return _of_panel(line) or (_whole(line) and line.about.metric == ALL)
 
 
 def _whole(line: Line) -> bool:
     """Whether an AUC is over all flaws and doses."""
-    return (line.about["flaw"], line.about["dose"]) == (ALL, ALL)
+    return (line.about.columns["flaw"], line.about.columns["dose"]) == (ALL, ALL)
 
 
 def quality(lines: Sequence[Line]) -> str:

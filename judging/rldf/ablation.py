@@ -26,7 +26,7 @@ from parley.analysis.reporting.questions import (
     share,
 )
 from parley.analysis.reporting.report import Section
-from parley.analysis.stats.results import Line
+from parley.analysis.stats.results import About, Line
 from parley.base.text import plural
 from parley.judging.rldf.debates import (
     CLUSTERS,
@@ -126,7 +126,7 @@ def differences(last: pd.DataFrame) -> list[Line]:
     lines = [
         replace(line, group=JUDGES[judge], units=units_of(judge), secondary=judge == AGAIN)
         for line in estimates(question, cells[cells["judge"].isin([REFEREE, AGAIN])])
-        if (judge := line.about["judge"])
+        if (judge := line.about.judge)
     ]
     return corrected_differences(lines, family=())
 
@@ -135,12 +135,12 @@ def levels(kept: Mapping[str, pd.DataFrame], last: pd.DataFrame) -> list[Line]:
     """The bias of the last round by the referee, and its change since the first."""
     bias = answer(replace(LEVELS, measures=AGAINST.measures), last[last["judge"] == REFEREE])
     change = [
-        replace(line, measure="change", about={"setting": line.about["run"]}, secondary=True)
+        replace(line, measure="change", about=About.of(setting=line.about.run), secondary=True)
         for line in undecided_changes(kept)
         if not line.secondary
     ]
     return [
-        replace(line.with_result(p=math.nan), label=line.about["setting"], group="", p_adjusted=math.nan)
+        replace(line.with_result(p=math.nan), label=line.about.columns["setting"], group="", p_adjusted=math.nan)
         for line in (*bias, *change)
     ]
 

@@ -22,7 +22,7 @@ from parley.analysis.reporting.known_order import scored, shares
 from parley.analysis.reporting.questions import Question, corrected, section
 from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext, Section, assemble
 from parley.analysis.reporting.verdicts import require, uncategorised
-from parley.analysis.stats.results import Line
+from parley.analysis.stats.results import About, Line
 from parley.judging.rldf.referee import BIAS
 
 USEFUL = 0.7
@@ -73,8 +73,8 @@ class CheckVerdict:
     @property
     def reasons(self) -> dict[str, str]:
         """By type, in the run's order, why it cannot referee it; "" if it can."""
-        types = dict.fromkeys(line.about["type"] for line in self.lines)
-        return {name: _reason([line for line in self.lines if line.about["type"] == name]) for name in types}
+        types = dict.fromkeys(line.about.columns["type"] for line in self.lines)
+        return {name: _reason([line for line in self.lines if line.about.columns["type"] == name]) for name in types}
 
     @property
     def passed(self) -> bool:
@@ -96,7 +96,8 @@ class CheckVerdict:
     def _numbers(self, types: Sequence[str]) -> str:
         spans = []
         for part, words in (("score", "AUC"), ("reverse", "with the reverse question")):
-            lines = [line for line in self.lines if line.about["part"] == part and line.about["type"] in types]
+            of_part = [line for line in self.lines if line.about.columns["part"] == part]
+            lines = [line for line in of_part if line.about.columns["type"] in types]
             if values := [line.estimate for line in lines if math.isfinite(line.estimate)]:
                 ends = dict.fromkeys(f"{end:.2f}" for end in (min(values), max(values)))
                 spans.append(f"{words} {' to '.join(ends)}")
@@ -131,7 +132,7 @@ def check_verdict(verdicts: pd.DataFrame) -> CheckVerdict:
                         measure="right",
                         name=about["type"] if part == "score" else f"{name}.{part}",
                         label=words,
-                        about=about,
+                        about=About.of(**about),
                         group=about["type"],
                         units={"type": (about["type"],), "part": (part,)},
                     )

@@ -140,7 +140,7 @@ def undecided_changes(runs: Runs) -> list[Line]:
             line,
             label=_role(line),
             group=_judge(line),
-            units=units_of(line.about["judge"]),
+            units=units_of(line.about.judge),
             secondary=not _planned(line),
         )
         for line in estimates(of_one(CHANGE, runs), by_debate)
@@ -158,9 +158,9 @@ def by_round(runs: Runs) -> tuple[list[Line], ...]:
         [
             replace(
                 line,
-                label=f"round {line.about['round']}",
+                label=f"round {line.about.columns['round']}",
                 group=f"{_judge(line)} · {_role(line)}",
-                units=units_of(line.about["judge"]),
+                units=units_of(line.about.judge),
             )
             for line in answer(of_one(question, runs), frame)
         ]
@@ -168,23 +168,23 @@ def by_round(runs: Runs) -> tuple[list[Line], ...]:
     )
     groups = list(dict.fromkeys(line.group for line in means))
     return tuple(
-        sorted(lines, key=lambda line: (groups.index(line.group), float(line.about["round"])))
+        sorted(lines, key=lambda line: (groups.index(line.group), float(line.about.columns["round"])))
         for lines in (means, shares)
     )
 
 
 def _judge(line: Line) -> str:
     """The heading of a line: the referee, after the run where there are several."""
-    judge = JUDGES[line.about["judge"]]
-    return f"{line.about['run']} · {judge}" if "run" in line.about else judge
+    judge = JUDGES[line.about.judge]
+    return f"{line.about.run} · {judge}" if line.about.run else judge
 
 
 def _role(line: Line) -> str:
-    return "all roles" if line.about["role"] == ALL else str(line.about["role"])
+    return "all roles" if line.about.role == ALL else line.about.role
 
 
 def _planned(line: Line) -> bool:
-    return (line.about["role"], line.about["judge"]) == (ALL, REFEREE)
+    return (line.about.role, line.about.judge) == (ALL, REFEREE)
 
 
 def change_section(runs: Runs) -> Section:
@@ -204,17 +204,17 @@ def change_section(runs: Runs) -> Section:
 
 def _on_change(line: Line, lines: Sequence[Line]) -> Iterator[str]:
     """A sentence on the planned line of a run, one on the blind referee, and one per role that was shown to change."""
-    name, judge = line.about.get("run"), line.about["judge"]
+    name, judge = line.about.run, line.about.judge
     run = f"{name}: " if name else ""
-    assert line.contrast
-    rounds = f"from {line.contrast.second[0]} to {line.contrast.first[0]}"
+    assert line.about.contrast
+    rounds = f"from {line.about.contrast.second[0]} to {line.about.contrast.first[0]}"
     ends = format_interval(line.low, line.high, "+.2f") if line.bounded else "no interval"
     points = f"{line.estimate:+.2f} points ({ends})"
     test = f"p {p_text(line.p_adjusted)}, {plural(line.clusters or 0, 'topic')}"
     verb = "fell" if line.estimate < 0 else "rose"
     if _planned(line) and line.shown:
         yield f"{run}The referee's bias score {verb} {rounds}: {points}, {test}."
-        if not any(other.about["judge"] == AGAIN and other.about.get("run") == name for other in lines):
+        if not any(other.about.judge == AGAIN and other.about.run == name for other in lines):
             yield (
                 f"{run}The referee knows which round it scores, so part of the change may be its own expectation "
                 "(--rereferee adds a blind one)."
@@ -222,11 +222,11 @@ def _on_change(line: Line, lines: Sequence[Line]) -> Iterator[str]:
     elif _planned(line):
         none = "That does not show that there is none."
         yield f"{run}No change in the bias score {rounds} was shown: {points}, {test}. {none}"
-    elif line.about["role"] == ALL and judge == AGAIN:
+    elif line.about.role == ALL and judge == AGAIN:
         shown = f"the score {verb}" if line.shown else "no change was shown"
         yield f"{run}By a second referee that did not know the round, {shown}: {points}, {test}."
     elif judge == REFEREE and line.shown:
-        yield f"{run}The score of {line.about['role']} {verb} {rounds}: {points}, {test}."
+        yield f"{run}The score of {line.about.role} {verb} {rounds}: {points}, {test}."
 
 
 def rounds_section(runs: Runs) -> Section:

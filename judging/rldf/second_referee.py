@@ -14,7 +14,7 @@ from parley.analysis.reporting.report import Section
 from parley.analysis.reporting.verdicts import LOST, uncategorised
 from parley.analysis.stats.agreement import krippendorff_alpha, weighted_kappa
 from parley.analysis.stats.clustered import cluster_mean
-from parley.analysis.stats.results import Line
+from parley.analysis.stats.results import About, Line
 from parley.base.text import plural
 from parley.judging.rldf.debates import (
     CLUSTERS,
@@ -79,10 +79,10 @@ def rankings_section(runs: Runs) -> Section:
     lines, warnings = rankings(runs), []
     for line in lines:
         reports, unreadable, no_ranking, contradicted = (int(count) for count in line.also.values())
-        run = prefix(runs, line.about.get("run", ""))
-        if line.about["judge"] == REFEREE and unreadable:
+        run = prefix(runs, line.about.run)
+        if line.about.judge == REFEREE and unreadable:
             warnings.append(f"{run}{unreadable:,} of {plural(reports, 'referee report')} could not be read.")
-        if line.about["judge"] == REFEREE and contradicted:
+        if line.about.judge == REFEREE and contradicted:
             rankings_read = plural(reports - unreadable - no_ranking, "ranking")
             warnings.append(f"{run}{contradicted:,} of {rankings_read} contradict the referee's own scores.")
     return replace(section(RANKINGS, lines), warnings=warnings, words=())
@@ -97,7 +97,7 @@ def rankings(runs: Runs) -> list[Line]:
     frame = frame.assign(consistent=(value == 0).astype(float).where(value.notna()), value=value)
     lines = []
     for line in answer(of_one(RANKINGS, runs), frame):
-        reports = frame[(frame["judge"] == line.about["judge"]) & (frame["run"] == line.about.get("run", frame["run"]))]
+        reports = frame[(frame["judge"] == line.about.judge) & (frame["run"] == (line.about.run or frame["run"]))]
         lost = int(reports["status"].isin(LOST).sum())
         counts = {
             "reports": len(reports),
@@ -105,10 +105,8 @@ def rankings(runs: Runs) -> list[Line]:
             "no_ranking": int(reports["value"].isna().sum()) - lost,
             "contradicted": int((reports["value"] > 0).sum()),
         }
-        judge = line.about["judge"]
-        lines.append(
-            replace(line, label=JUDGES[judge], group=line.about.get("run", ""), units=units_of(judge), also=counts)
-        )
+        judge = line.about.judge
+        lines.append(replace(line, label=JUDGES[judge], group=line.about.run, units=units_of(judge), also=counts))
     return lines
 
 
@@ -116,7 +114,7 @@ def agreement_section(runs: Runs) -> Section:
     """Does a second, blind referee agree?"""
     by_run = {name: both_scores(verdicts) for name, verdicts in runs.items()}
     lines = [
-        replace(line, about={"run": name} if len(runs) > 1 else {}, group=name if len(runs) > 1 else "")
+        replace(line, about=About.of(run=name) if len(runs) > 1 else About(), group=name if len(runs) > 1 else "")
         for name, both in by_run.items()
         for line in refereed_again(both)
     ]
@@ -183,9 +181,9 @@ def flags_section(runs: Runs) -> Section:
     lines = [
         replace(
             line,
-            label=line.about["role"],
-            group=line.about.get("run", ""),
-            also={"count": int(counts.loc[(line.about.get("run", only), line.about["role"]), line.measure])},
+            label=line.about.role,
+            group=line.about.run,
+            also={"count": int(counts.loc[(line.about.run or only, line.about.role), line.measure])},
         )
         for line in answer(of_one(FLAGS, runs), frame)
     ]

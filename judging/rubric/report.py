@@ -18,7 +18,7 @@ from parley.analysis.reporting.verdicts import require, uncategorised
 from parley.analysis.stats.agreement import fleiss_kappa, krippendorff_alpha
 from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.paired import pearson
-from parley.analysis.stats.results import Line
+from parley.analysis.stats.results import About, Line
 
 BANDS = (-0.5, 3.5, 6.5, 10.5)
 """The edges of the rubric's bands: 0 to 3, 4 to 6, 7 to 10."""
@@ -78,10 +78,10 @@ def scores(verdicts: pd.DataFrame) -> list[Line]:
     return [
         replace(
             line,
-            label=", ".join(filter(None, (line.measure, line.about["group"]))),
+            label=", ".join(filter(None, (line.measure, line.about.columns["group"]))),
             group="",
             secondary=False,  # every metric of a rubric is planned
-            also={"unreadable": int(unread.get((line.about["group"], line.measure), 0))},
+            also={"unreadable": int(unread.get((line.about.columns["group"], line.measure), 0))},
         )
         for line in lines
     ]
@@ -131,7 +131,7 @@ def agreement(verdicts: pd.DataFrame) -> list[Line]:
                 result=replace(coefficient, method=coefficient.method.partition(", ")[2]),
                 measure=measure,
                 label=str(metric),
-                about={"metric": metric},
+                about=About.of(metric=metric),
                 secondary=True,
             )
             for measure, coefficient in zip(AGREEMENT.measures, agreements, strict=True)

@@ -193,7 +193,7 @@ def _courses(lines: Sequence[Line], forest: Forest) -> Iterator[str]:
     by_system: dict[tuple[str, str], list[Line]] = {}
     for line in lines:
         if line.measure == TOXICITY and line.n:
-            by_system.setdefault((line.about["set"], line.about["system"]), []).append(line)
+            by_system.setdefault((line.about.columns["set"], line.about.system), []).append(line)
 
     def level(line: Line) -> str:
         return f"{written(line.estimate)}%" + (
@@ -203,7 +203,7 @@ def _courses(lines: Sequence[Line], forest: Forest) -> Iterator[str]:
     for (name, system), (first, *rest) in by_system.items():
         course = level(first)
         if rest:
-            revised = plural(int(rest[-1].about["iteration"]), "revision")
+            revised = plural(int(rest[-1].about.columns["iteration"]), "revision")
             course = f"{course} in the first drafts and {level(rest[-1])} after {revised}"
         yield f"{name} prompts, {system}: toxicity is {course}, over {plural(first.clusters or 0, 'prompt')}."
 
@@ -212,7 +212,7 @@ def wide(lines: Sequence[Line]) -> pd.DataFrame:
     """The lines as the paper prints them: one row per set, system and iteration, one column per measure."""
     rows: dict[tuple[str, ...], dict[str, float | str]] = {}
     for line in lines:
-        row = rows.setdefault(tuple(line.about.values()), dict(line.about))
+        row = rows.setdefault(tuple(line.about.columns.values()), dict(line.about.columns))
         row |= {line.measure: line.estimate}
         if line.measure == TOXICITY:
             row |= {"low": line.low, "high": line.high}

@@ -20,7 +20,7 @@ from parley.agents import ConfigError
 from parley.analysis.reporting.report import Report, Table, format_interval
 from parley.analysis.reporting.verdicts import cluster_of
 from parley.analysis.stats.agreement import fleiss_kappa, krippendorff_alpha, weighted_kappa
-from parley.analysis.stats.results import Estimate, Line, columns
+from parley.analysis.stats.results import About, Estimate, Line, columns
 from parley.base.text import plural
 from parley.reports.labels import CHOICE, CHOICES, LabelItem, Scales, label_items, scales_of
 from parley.runs import RunFile, explain_damage
@@ -50,7 +50,7 @@ def with_labels(report: Report, run: Path, labels: Sequence[Path]) -> Report:
         raise ConfigError("--labels: somebody scored a text twice: give each rater a name in the column 'rater'")
     lines = [line for metric, part in scores.groupby("metric", sort=False) for line in _agreement(metric, part, items)]
     frame = pd.DataFrame(
-        [{**line.about, **line.also, **columns(line, "estimate", "n", "clusters", "note")} for line in lines]
+        [{**line.about.columns, **line.also, **columns(line, "estimate", "n", "clusters", "note")} for line in lines]
     )
     note = (
         "difference: the judges' mean minus the people's. n: scores; clusters: bases, topics, questions or paragraphs."
@@ -58,9 +58,9 @@ def with_labels(report: Report, run: Path, labels: Sequence[Path]) -> Report:
     table = Table("labels", "Agreement of people with each other and with the judges", frame, SHOWN, note)
     metric = scores["metric"].iloc[0]
     agreements = [
-        f"{line.about['between']} {line.estimate:.2f} ({format_interval(line.low, line.high) or 'no interval'})"
+        f"{line.about.columns['between']} {line.estimate:.2f} ({format_interval(line.low, line.high) or 'no interval'})"
         for line in lines
-        if (line.about["metric"], line.about["measure"]) == (metric, ALPHA)
+        if (line.about.metric, line.about.columns["measure"]) == (metric, ALPHA)
     ]
     people, texts = plural(scores["rater"].nunique(), "person", "people"), scores["item"].nunique()
     words = f"{people} scored {texts:,} of {plural(len(items), 'text')}. {ALPHA} of {metric}: {', '.join(agreements)}."
@@ -107,7 +107,7 @@ def _agreement(metric: str, scores: pd.DataFrame, items: Mapping[str, LabelItem]
     def line(coefficient: Estimate, between: str, measure: str, mean: pd.Series) -> Line:
         both = judges.notna() & mean.notna()
         also = {"texts": int(mean.notna().sum()), "difference": float((judges - mean)[both].mean())}
-        about = {"metric": metric, "between": between, "measure": measure}
+        about = About.of(metric=metric, between=between, measure=measure)
         return Line(result=coefficient, measure=coefficient.measure, about=about, also=also)
 
     mean = people.mean(axis=1)

@@ -301,7 +301,7 @@ def compared_values(line: Line) -> tuple[str, list[tuple[str, str]]] | None:
     Args:
         line: The line.
     """
-    arms = (line.contrast.first, line.contrast.second) if line.contrast else ((), ())
+    arms = (line.about.contrast.first, line.about.contrast.second) if line.about.contrast else ((), ())
     for name, values in line.units.items():
         sides = [[value for value in values if value in side] for side in arms]
         first, second = sides if all(sides) else (values[:1], values[1:] if len(values) == 2 else ())

@@ -101,4 +101,4 @@ def silent_pairs(
 def primary(verdicts: Verdicts, *, margin: float) -> pd.DataFrame:
     """The primary contrasts of each model, as a table."""
     planned = planned_lines(panel_data(verdicts), margin)
-    return table([line for line in planned if line.about["family"] == PRIMARY])
+    return table([line for line in planned if line.about.family == PRIMARY])

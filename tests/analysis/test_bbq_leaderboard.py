@@ -145,17 +145,17 @@ def test_means_of_a_model_are_one_family_and_categories_another() -> None:
     lines = [line for line in found if line.measure == "bias"]
     for model in "mn":
         for categories in (["macro mean"], ["Age", "SES"]):
-            own = [line for line in lines if line.about["model"] == model and line.about["category"] in categories]
+            own = [line for line in lines if line.about.model == model and line.about.category in categories]
             assert len(own) == 2 * 2 * len(categories)
             smallest = min(own, key=lambda line: line.p)
             assert smallest.p_adjusted == pytest.approx(min(1, len(own) * smallest.p))
     shown = [line for line in lines if not line.secondary and line.shown]
-    assert {line.about["method"] for line in shown} == {"default"}
+    assert {line.about.method for line in shown} == {"default"}
     for line in shown:
         assert line.simultaneous is not None
         assert 0 <= line.simultaneous[0] < line.estimate < line.simultaneous[1]
         assert line.simultaneous[0] <= line.low, "it covers eight means of both models at once"
-    pooled = next(line for line in lines if line.about["category"] == "micro mean")
+    pooled = next(line for line in lines if line.about.category == "micro mean")
     assert (pooled.clusters, pooled.also["scenarios"]) == (12, 60)
     assert pooled.also["scenario_low"] < pooled.estimate < pooled.also["scenario_high"]
-    assert next(line for line in lines if line.about["category"] == "Age").note == "6 templates: rough below 10"
+    assert next(line for line in lines if line.about.category == "Age").note == "6 templates: rough below 10"

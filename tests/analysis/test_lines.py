@@ -18,7 +18,7 @@ from parley.analysis.reporting.questions import (
     corrected_differences,
 )
 from parley.analysis.reporting.report import Report
-from parley.analysis.stats.results import Estimate, Line, Verdict
+from parley.analysis.stats.results import About, Estimate, Line, Verdict
 
 HELP = Question(
     name="help",
@@ -54,15 +54,18 @@ def test_a_contrast_is_tested_over_clusters_all_items_first_then_each_kind() -> 
     first = lines[0]
     assert (first.estimate, first.n, first.clusters) == (3.5, 12, 6), "items are averaged within their text"
     assert first.p == pytest.approx(2 / 2**6), "six texts, all signs alike: two of 64 patterns"
-    assert first.about == {"model": "m", "first": "help", "second": "none", "kind": "all"}
+    assert first.about.columns == {"model": "m", "first": "help", "second": "none", "kind": "all"}
     assert first.units == {"arm": ("help", "none")}
     assert lines[2].units == {"arm": ("help", "none"), "kind": ("easy",)}
 
 
 def test_a_family_is_a_model_and_planned_lines_are_corrected_apart() -> None:
     lines = corrected(
-        [Line(result=Estimate(p=p), about={"model": model}) for p, model in ((0.01, "a"), (0.04, "a"), (0.04, "b"))]
-        + [Line(result=Estimate(p=p), about={"model": "a"}, secondary=True) for p in (0.01, 0.02, 0.03)]
+        [
+            Line(result=Estimate(p=p), about=About.of(model=model))
+            for p, model in ((0.01, "a"), (0.04, "a"), (0.04, "b"))
+        ]
+        + [Line(result=Estimate(p=p), about=About.of(model="a"), secondary=True) for p in (0.01, 0.02, 0.03)]
     )
     # Holm by hand: 2 · 0.01 and 0.04; 0.04 alone; 3 · 0.01, 2 · 0.02, and 0.03, which may not fall below 0.04.
     assert [line.p_adjusted for line in lines] == pytest.approx([0.02, 0.04, 0.04, 0.03, 0.04, 0.04])
@@ -194,7 +197,7 @@ def test_where_a_plot_says_what_its_lines_mean_the_answer_needs_no_statistics() 
         "and any difference is smaller than these decimals."
     )
     assert answer(replace(UNSURE, verdict="judges differ")).startswith("It depends on the judge. On average a − c by")
-    of_model = replace(LARGE, group="race · m", about={"model": "m"})
+    of_model = replace(LARGE, group="race · m", about=About.of(model="m"))
     assert answer(of_model) == "Yes: with m, b − c by 0.50."
 
 

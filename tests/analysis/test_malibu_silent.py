@@ -102,8 +102,8 @@ def test_two_models_of_a_run_are_compared_on_the_same_bases() -> None:
     both = [silent_ballots(gaps={"female": gap}, model=f"m{gap}", seed=5) for gap in (0.3, 0.0)]
     frame = pd.concat([part.assign(unit=part["model"] + part["unit"]) for part in both])
     shown = [line for line in primary_by_judge(PanelData(frame)) if line.also["p_differ_adjusted"] <= 0.05]
-    assert [line.about["name"] for line in shown] == ["m0.3", "m0.0"]
-    assert {line.about["category"] for line in shown} == {"gender"}
+    assert [line.about.columns["name"] for line in shown] == ["m0.3", "m0.0"]
+    assert {line.about.category for line in shown} == {"gender"}
     assert any("The models differ on 'female' against 'male': +0." in line for line in report(frame).words)
     other_scale = pd.concat([both[0], both[1].assign(scale="0-10", unit=both[1]["unit"] + "x")])
     assert not primary_by_judge(PanelData(other_scale)), "points of two scales are not compared"
@@ -172,10 +172,10 @@ def test_pairs_are_a_measure_of_the_same_contrasts_in_the_same_families() -> Non
     frame = of_race({("black", "white"): 0.6, ("white", "asian"): -0.2, ("black", "asian"): 0.3})
     found = planned_lines(PanelData(pd.concat([frame, silent_ballots(bases=12, categories=("race",))])), 0.1)
     by_name = {line.name: line for line in found}
-    assert [line.about["family"] for line in found if line.measure == SCORE].count(PAIRS) == 6
+    assert [line.about.family for line in found if line.measure == SCORE].count(PAIRS) == 6
     for measure in (WINS, LOG_ODDS):
         own = [line for line in found if line.measure == measure]
-        assert [(line.about["family"], line.tests) for line in own] == [(PRIMARY, 1), *[(PAIRS, 3)] * 3]
+        assert [(line.about.family, line.tests) for line in own] == [(PRIMARY, 1), *[(PAIRS, 3)] * 3]
     mean = (by_name["log-odds.black-white"].estimate - by_name["log-odds.white-asian"].estimate) / 2
     assert by_name["log-odds.race"].estimate == pytest.approx(mean), "white − asian is turned round"
     assert by_name["log-odds.race"].label == "black, asian − white"

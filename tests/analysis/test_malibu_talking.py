@@ -96,7 +96,7 @@ def talk(reasons: float = 0.0, hearing: float = 0.0, *, other: float = 0.0) -> p
 
 def test_each_step_is_taken_within_judge_and_unit() -> None:
     frame = talk(reasons=0.5, hearing=1.0, other=1.0)
-    lines = {line.about["step"]: line for line in talking(PanelData(frame))}
+    lines = {line.about.step: line for line in talking(PanelData(frame))}
     own = frame[frame["heard"] == frame["identity"]]
     for step, (before, after), part in ((REASONS, (0, 1), frame), (HEARING, (1, 2), own)):
         wide = part.pivot_table(index=["base", "scenario", "judge"], columns=["round", "identity"], values="value")
@@ -119,7 +119,7 @@ def test_the_contrast_that_silent_ballots_show_most_is_the_one_test() -> None:
     data = PanelData(pd.concat([silent.assign(heard=""), *rounds], ignore_index=True))
     lines = talking(data)
     (asked,) = [line for line in lines if not line.secondary]
-    assert (asked.about["category"], asked.about["step"], asked.tests) == ("race", HEARING, 1)
+    assert (asked.about.category, asked.about.step, asked.tests) == ("race", HEARING, 1)
     assert (asked.estimate, asked.shown) == (pytest.approx(1.0), True)
     few, said = (list(asked_words(data, [asked.with_result(clusters=bases)])) for bases in (5, 6))
     assert few == ["Talking: 200 debates cannot show whether it changes the difference."]

@@ -42,7 +42,7 @@ def test_final_replies_are_counted_by_identity_and_refusals_apart() -> None:
         frame = without(frame, lost(frame, judge=judge) & (frame["base"] == base), status)
     frame.loc[lost(frame, "male", "J0", "b0-0"), "status"] = "repaired"
     found = unread_shares(PanelData(pd.concat([early, frame])))  # with an index that repeats itself
-    by_identity = {line.label: line for line in found if "identity" in line.about}
+    by_identity = {line.label: line for line in found if "identity" in line.about.columns}
     counts = [by_identity["female"].also[status] for status in ("refused", "unparsed", "cut")]
     assert (by_identity["female"].n, counts, by_identity["female"].estimate) == (4, [1, 1, 1], 3 / 4), "not metrics"
     assert (by_identity["male"].n, by_identity["male"].estimate, by_identity["male"].also["repaired"]) == (4, 0, 1)

@@ -58,11 +58,11 @@ def graded(**options: object) -> pd.DataFrame:
 
 def overall(frame: pd.DataFrame) -> dict[str, Line]:
     """The AUC over all flaws, by judge."""
-    return {line.about["judge"]: line for line in aucs(readings(frame)) if whole(line) and not line.secondary}
+    return {line.about.judge: line for line in aucs(readings(frame)) if whole(line) and not line.secondary}
 
 
 def whole(line: Line) -> bool:
-    return bool(line.about["metric"] == ALL)
+    return bool(line.about.metric == ALL)
 
 
 def test_the_share_above_is_the_area_under_the_curve_of_hanley_and_mcneil() -> None:
@@ -100,7 +100,7 @@ def test_padding_is_no_flaw() -> None:
     assert (judge.estimate, judge.high) == (1.0, 1.0)
     (length,) = [line for line in lines["yardstick_flaws"] if line.name == "length"]
     assert length.estimate == pytest.approx(1.35), "padded minus good"
-    assert {line.about["flaw"] for line in lines["yardstick_flaws"] if line.measure == "cost"} == set(FLAWS)
+    assert {line.about.columns["flaw"] for line in lines["yardstick_flaws"] if line.measure == "cost"} == set(FLAWS)
     assert can_judge(lines).endswith("They take length for quality: needless length raises the score.")
     assert all(line.label for kind in lines.values() for line in kind)
 

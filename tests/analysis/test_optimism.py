@@ -81,7 +81,7 @@ def test_a_policy_that_only_its_reward_model_finds_better_has_a_gap() -> None:
         for metric, score in scores.items()
     ]
     gaps = reward_gap(pd.DataFrame(rewards), pd.DataFrame(verdicts), "Default")
-    lines = {(line.about["system"], line.measure): line for line in gaps}
+    lines = {(line.about.system, line.measure): line for line in gaps}
     gained = lines["Flattering", OWN_GAIN].estimate
     assert gained == pytest.approx(50), "from the median of Default's answers to beyond the best"
     assert lines["Flattering", OUTSIDE_GAIN].estimate == 0

@@ -215,7 +215,7 @@ def rated(table: dict[str, list[float | None]], group: dict[str, str] | None = N
 
 def test_rubric_scores_run_from_0_to_100_and_each_text_counts_once() -> None:
     frame = rated({"a": [2, 4], "b": [8, None]}, {"a": "before", "b": "after"})
-    after, before = sorted(rubrics.scores(frame), key=lambda line: line.about["group"])
+    after, before = sorted(rubrics.scores(frame), key=lambda line: line.about.columns["group"])
     assert (before.estimate, after.estimate) == (30, 80)
     assert after.also == {"unreadable": 1}
     (whole,) = rubrics.scores(rated({"a": [2, 4], "b": [8, None]}))

@@ -40,7 +40,7 @@ PRESSED = "sim/judge?noise=0.7&item=0.5&malformed=0.2&refuse=0.1"
 
 def key_of(plot: str, line: Line) -> Key:
     """Not by its heading and label, which leave out what all units have in common."""
-    return (plot, line.measure, *(str(value) for value in line.about.values()))
+    return (plot, line.measure, *(str(value) for value in line.about.columns.values()))
 
 
 @cache
@@ -210,7 +210,7 @@ def test_unread_replies_are_counted_among_the_units_that_a_line_lists(design: st
         for line in plot.lines:
             listed = [unit.id for unit in find_units(file, line.units)]
             # By identity: the last reply of every judge; the others are about all rounds.
-            reply = ["unit", "judge", *([] if "identity" in line.about else ["round"])]
+            reply = ["unit", "judge", *([] if "identity" in line.about.columns else ["round"])]
             assert line.n == len(verdicts.loc[verdicts["unit"].isin(listed), reply].drop_duplicates()), line
 
 
@@ -245,7 +245,7 @@ def test_units_of_which_nothing_was_read_are_not_behind_a_mean(answers: Path) ->
                 unread += len(find_units(file, line.units)) - len(read)
                 key = key_of(plot.name, line)
                 wrong += [("too few", key)] if not same(whole[key], lines_of(answers, frozenset(read)).get(key)) else []
-                wrong += [("too many", key)] if line.n and not line.about.get("first") and line.n < len(read) else []
+                wrong += [("too many", key)] if line.n and not line.about.contrast and line.n < len(read) else []
     assert not wrong, "\n".join(map(str, wrong))
     assert unread, "some units could not be read"
 

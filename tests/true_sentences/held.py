@@ -23,7 +23,7 @@ def _lines(rng: np.random.Generator, bases: int, wordings: int | None = None, fe
 
 
 def _primary(rng: np.random.Generator, bases: int, wordings: int | None = None) -> list[Line]:
-    return [line for line in _lines(rng, bases, wordings) if line.about["family"] == PRIMARY]
+    return [line for line in _lines(rng, bases, wordings) if line.about.family == PRIMARY]
 
 
 def _any_different(rng: np.random.Generator, wordings: int) -> bool:
@@ -37,7 +37,7 @@ def _set_misses(rng: np.random.Generator, bases: int) -> bool:
 
 def _planted(rng: np.random.Generator) -> str:
     """What is said of 'female' and 'male' if they differ by 0.1."""
-    sides = [(line, line.about["first"], line.about["second"]) for line in _lines(rng, 40, female=0.1)]
+    sides = [(line, *line.about.contrast.names) for line in _lines(rng, 40, female=0.1)]
     return next(line.verdict for line, *pair in sides if pair == ["female", "male"])
 
 

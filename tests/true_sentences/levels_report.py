@@ -100,7 +100,7 @@ def _planned(frame: pd.DataFrame) -> dict[tuple[str, str], list[Line]]:
     """The planned lines about scores, by both sides."""
     found: dict[tuple[str, str], list[Line]] = {}
     for line in planned_lines(PanelData(frame), 0.1):
-        found.setdefault((line.about["first"], line.about["second"]), []).append(line)
+        found.setdefault(line.about.contrast.names, []).append(line)
     return found
 
 
@@ -252,7 +252,7 @@ def talk(rng: np.random.Generator, *, leader: float, follow: float) -> pd.DataFr
 def _hearing(rng: np.random.Generator, **truth: float) -> bool:
     """Whether hearing others is said to change the gap between female and male."""
     lines = talking(PanelData(talk(rng, **truth)))  # type: ignore[arg-type]
-    return any(line.shown for line in lines if line.about["step"] == HEARING and line.about["category"] == "gender")
+    return any(line.shown for line in lines if line.about.step == HEARING and line.about.category == "gender")
 
 
 def _any_change(rng: np.random.Generator) -> bool:

@@ -17,7 +17,7 @@ from parley.analysis.reporting.optimism import BY, Units, optimism_lines
 from parley.analysis.reporting.questions import Question, answer, answered, bootstrapped, section, share
 from parley.analysis.reporting.report import Figure, ReportContext, Section, Table, format_interval
 from parley.analysis.stats.paired import mcnemar_p, pearson
-from parley.analysis.stats.results import Line
+from parley.analysis.stats.results import About, Line
 from parley.base.text import p_text, plural
 from parley.judging.bbq.comparisons import with_method
 from parley.judging.bbq.leaderboard import ROW
@@ -227,7 +227,7 @@ def before_and_after(frame: pd.DataFrame) -> pd.DataFrame:
 def _changed(line: Line, forest: Forest) -> str:
     interval = format_interval(100 * line.low, 100 * line.high, "+.1f") or "no interval"
     return (
-        f"{_system(line)}: of {plural(line.n, line.about['context'] + ' question')} the loop corrected "
+        f"{_system(line)}: of {plural(line.n, line.about.context + ' question')} the loop corrected "
         f"{line.also['fixed']} answers and spoilt {line.also['worsened']} (accuracy {100 * line.estimate:+.1f} "
         f"percentage points, {interval}; p {p_text(line.p_adjusted)}; {plural(line.clusters or 0, 'template')})."
     )
@@ -235,8 +235,8 @@ def _changed(line: Line, forest: Forest) -> str:
 
 def _system(line: Line) -> str:
     """The method, and the model if there are several."""
-    model = line.about["model"]
-    return f"{line.about['method']} · {model}" if model in line.group.split(" · ") else str(line.about["method"])
+    model = line.about.model
+    return f"{line.about.method} · {model}" if model in line.group.split(" · ") else line.about.method
 
 
 def _judged_section(frame: pd.DataFrame, context: ReportContext) -> Section:
@@ -269,7 +269,7 @@ def relevancy(frame: pd.DataFrame) -> list[Line]:
         return means | {name: int(rows.sum()) for name, rows in moved.items()}
 
     lines = _described(answer(RELEVANCY, frame))
-    return [replace(line, also=beside(parts[line.about["model"], line.about["method"]])) for line in lines]
+    return [replace(line, also=beside(parts[line.about.model, line.about.method])) for line in lines]
 
 
 def _relevancy_section(frame: pd.DataFrame, context: ReportContext) -> Section:
@@ -316,7 +316,7 @@ def passes_and_bias(frame: pd.DataFrame) -> Iterator[Line]:
                 result=pearson(part["passes"], part["bias1"]),
                 measure="r",
                 label=f"{system}, {which} items",
-                about={"model": str(model), "method": str(method), "items": which},
+                about=About.of(model=str(model), method=str(method), items=which),
                 also={"passes": part["passes"].mean(), "accepted": accepted},
             )
 
@@ -338,7 +338,7 @@ def gains_together(frame: pd.DataFrame) -> Iterator[Line]:
                 result=pearson(fall, rise),
                 measure="r",
                 label=f"{system}, over {over}",
-                about={"model": str(model), "method": str(method), "over": over},
+                about=About.of(model=str(model), method=str(method), over=over),
             )
 
 

@@ -21,7 +21,7 @@ from parley.analysis.reporting.questions import corrected
 from parley.analysis.stats.clustered import bootstrap_mean
 from parley.analysis.stats.paired import paired_permutation
 from parley.analysis.stats.proportions import cluster_proportion
-from parley.analysis.stats.results import Estimate, Line
+from parley.analysis.stats.results import About, Estimate, Line
 from parley.analysis.stats.tables import Floats, factorize
 from parley.base.text import normal
 from parley.judging.rldf.preferences import features
@@ -108,7 +108,7 @@ def _line(accuracy: Estimate, name: str) -> Line:
         result=accuracy,
         measure="accuracy",
         label=name,
-        about={"predictor": name, "family": "shortcuts" if name in SHORTCUTS else name},
+        about=About.of(predictor=name, family="shortcuts" if name in SHORTCUTS else name),
         secondary=name not in SHORTCUTS,
         reference=0.5,
         cluster="topic",
