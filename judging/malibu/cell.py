@@ -43,7 +43,7 @@ class MalibuCell:
     response_b: int | None = varies("technical", label="text of B", words=NUMBERED, default=None)
     category: str = ""
     scale: str | None = None
-    heard: str | None = None
+    heard: str | None = varies(title="hearing ballots on {}", label="heard ballots on", default=None)
 
     @property
     def id(self) -> str:

@@ -205,7 +205,7 @@ def _text(text: str, style: str = "") -> Text:
 def _addressed(turn: dict[str, Any], agents: set[str]) -> str:
     if len(agents) > 1 and set(turn["to"]) == agents:
         return "to all agents"
-    return f"to {', '.join(turn['to'])}" if turn["to"] else "narrator"
+    return f"to {', '.join(turn['to'])}" if turn["to"] else "prompt"
 
 
 def _notes(turn: dict[str, Any]) -> Iterator[str]:

@@ -83,7 +83,7 @@ def _lines(
         seen.add(texts)
         yield Text()
         narrated = turn["role"] == "narrator"
-        who = "narrator" if narrated else turn["speaker"]
+        who = "prompt" if narrated else turn["speaker"]
         yield _text(f"{who}  (round {turn['round']})", "dim" if narrated else "bold cyan")
         yield from _texts(texts, shortened=narrated)
         for score in read:

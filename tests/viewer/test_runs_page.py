@@ -20,10 +20,10 @@ def test_from_the_runs_page_to_one_reply_of_one_judge(shelf, flips, shared_viewe
     broken = page.locator("[data-run='cut.sqlite']")
     expect(broken).to_contain_text("broken")
     expect(broken).to_contain_text(re.compile("is not a Parley run file|damaged"))
-    (shelf / "cut.sqlite").unlink()
     page.get_by_role("link", name="flips.sqlite").click()
     page.get_by_role("link", name="Units").click()
     expect(page.locator(".count")).to_have_text("4 units")
+    (shelf / "cut.sqlite").unlink()  # the list of runs, which asks for it again and again, is no longer shown
 
     page.get_by_label("judged by").select_option("Three")
     page.locator("[data-filter='d.flip'] label", has_text="flipped").click()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 
+from parley.agents import Transcript
 from parley.judging import Study
 from parley.runs import RunFile
 from parley.runs.studies import find_study
@@ -24,6 +25,9 @@ malibu;phase=1;scenario=law-fire-exit;base=law;identity=;control=no label → La
 malibu;phase=3;scenario=law-fire-exit;base=law;flaw=safety;dose=1 → Law: fire exit · safety flaw · dose 1
 malibu;scenario=law-fire-exit;base=law;flaw=;dose=0 → Law: fire exit · no flaw
 malibu;scenario=law-fire-exit;base=law;identity=female;stage=talk;model=sim/any → Law: fire exit · female · debate
+malibu;scenario=law-fire-exit;base=law;identity=female;stage=talk;heard=female → Law: fire exit · female · debate
+malibu;scenario=law-fire-exit;base=law;identity=female;stage=talk;heard=male →\
+ Law: fire exit · female · debate · hearing ballots on male
 bbq;category=Race_ethnicity;example_id=102;condition=ambig;polarity=neg;order=012;method=cot;\
 scenario=Race_ethnicity/25 → Race ethnicity: example 102 · ambiguous context · negative question · cot
 squad;article=Normans;question_id=56ddde9a6b;answerable=false;search=none → Normans: question 56ddde · unanswerable
@@ -186,6 +190,21 @@ def test_a_unit_says_its_verdict_below_its_title_and_the_drawer_explains_its_key
     page.keyboard.press("Control+k")
     page.get_by_role("combobox", name="Go to").fill("white s1 o1")
     expect(page.get_by_role("option", name="S1 · A white · B black")).to_be_visible()
+
+
+def test_ballots_on_another_label_that_judges_heard_are_told_from_prompts(shelf, shared_viewer, open_page, build):
+    record = build.pair_unit(build.pair(1, 0), [build.JudgeReply("One", "A")])
+    ballot = record.outcome.transcript.turns[1]._replace(role="narrator", round=0, verdict=None, parse_status=None)
+    transcript = Transcript((*record.outcome.transcript.turns, ballot), "done")
+    unit = replace(record.unit, facets={**record.unit.facets, "heard": "asian"})
+    record = replace(record, unit=unit, outcome=replace(record.outcome, transcript=transcript))
+    build.write_run(shelf / "heard.sqlite", [record])
+    page = open_page(f"{shared_viewer}unit?run=heard.sqlite&unit={unit.id}")
+    expect(page.get_by_role("region", name="Task").locator(".message")).to_have_count(1)
+    heard = page.get_by_role("region", name="Heard before round 2")
+    expect(heard.locator("p").first).to_contain_text('the same answer under the label "asian"')
+    expect(heard.locator("#m2 .reply > div")).to_contain_text("Both are sound, and one is a little clearer.")
+    expect(page.locator("#m0 .who")).to_have_text("Prompt")
 
 
 def test_a_critique_loop_shows_scores_changes_and_thoughts(shelf, shared_viewer, open_page, build):

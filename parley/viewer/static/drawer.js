@@ -2,7 +2,7 @@
 import { fill, h, link, unique } from "./dom.js";
 import { echoInWords, findEchoes } from "./echo.js";
 import { materialView } from "./material.js";
-import { parsedAside, saidView, speakerColour, speakerName } from "./message.js";
+import { parsedAside, roundName, saidView, speakerColour, speakerName } from "./message.js";
 import { scoreMatrix } from "./scores.js";
 import { unitTitle } from "./facets.js";
 import { readUnit } from "./units.js";
@@ -61,7 +61,7 @@ function transcript(unit, query) {
     unit.error ? h("p", { class: "error" }, unit.error) : "",
     unit.messages.length ? "" : h("p", { class: "muted" }, `${unit.status}: nothing has been said yet`),
     unit.messages.filter(({ role }, n) => role !== "narrator" || (n === 0 && !Object.keys(unit.fields).length)).map((message) => h("article", { class: "message", vars: speakerColour(message, index(message.speaker)) },
-      h("header", {}, speakerName(message, index(message.speaker)), h("span", { class: "muted" }, message.round ? `round ${message.round}` : message.expected ? "silent ballot" : ""), echoes.has(message.seq) ? echoInWords(echoes.get(message.seq)).map((words) => h("span", { class: "pill echo" }, words)) : "",
+      h("header", {}, speakerName(message, index(message.speaker)), h("span", { class: "muted" }, roundName(message)), echoes.has(message.seq) ? echoInWords(echoes.get(message.seq)).map((words) => h("span", { class: "pill echo" }, words)) : "",
         message.parse_status && message.parse_status !== "ok" ? h("span", { class: "pill warn" }, message.parse_status) : ""),
       saidView(message, query, echoes.get(message.seq)), parsedAside(message))),
   ];

@@ -51,6 +51,7 @@ const inWords = (name) => (/\s/.test(name) ? name : name.replaceAll(/[-_]+/g, " 
 function said({ name, kind, title, silent, words }, facets) {
   const value = facets[name];
   if (!title || value === undefined || (silent && value === silent) || (value === "" && !("" in words))) return "";
+  if (!kind && value === facets.identity) return ""; // judges who heard ballots on their own unit's label
   // A pair's title names its two sides.
   if (kind === "identity" && `${name}_a` in facets) return "";
   const shown = kind === "count" ? String(Number(value) + 1) : kind === "text" ? inWords(value) : words[value] ?? value;

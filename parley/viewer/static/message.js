@@ -33,10 +33,17 @@ function markEchoes(text, echoes) {
   return [...pieces, text.slice(end)];
 }
 
+// A reply from another conversation, which the judges of this one were told about: not a prompt, though it is stored as one.
+export function isHeard({ role, calls }) { return role === "narrator" && calls.length > 0; }
+
+export function roundName(message) { return message.round ? `round ${message.round}` : message.expected ? "silent ballot" : isHeard(message) ? "heard" : ""; }
+
+function parsedJson(text) { try { return JSON.parse(text); } catch { return null; } }
+
 export function isLongTask(message) { return message.role === "narrator" && message.text.length > LONG_TASK; }
 
 export function speakerName(message, index) {
-  const name = message.role === "narrator" && message.speaker === "user" ? "Narrator" : h("bdi", {}, message.speaker);
+  const name = message.role === "narrator" && message.speaker === "user" ? "Prompt" : h("bdi", {}, message.speaker);
   return h("span", { class: "who" }, message.role === "narrator" ? "" : badge(index), name);
 }
 
@@ -66,7 +73,8 @@ function instructionView(message, query, again) {
   return details;
 }
 
-export function messageView(unit, message, { run, params, index, notes, changed, echo = null, again = undefined, folded = false }) {
+export function messageView(unit, stored, { run, params, index, notes, changed, echo = null, again = undefined, folded = false }) {
+  const message = isHeard(stored) ? { ...stored, role: "heard", parsed: parsedJson(stored.text) } : stored;
   const narrator = message.role === "narrator";
   const query = params.get("q");
   const body = narrator && (folded || again !== undefined || isLongTask(message)) ? instructionView(message, query, again) : saidView(message, query, echo);

@@ -4,7 +4,7 @@ import { alignedRows, markDifferences, mostlyDifferent } from "./diff.js";
 import { fill, h, link, number, signed, unique } from "./dom.js";
 import { saidTexts } from "./echo.js";
 import { facetName, facetValue, knowFacets, unitTitle } from "./facets.js";
-import { isLongTask, parsedReply, speakerColour, speakerName } from "./message.js";
+import { isLongTask, parsedReply, roundName, speakerColour, speakerName } from "./message.js";
 import { readUnit, unitsOf } from "./units.js";
 import { verdictLine } from "./verdict.js";
 import { breadcrumbs, errorBox, loading, mainMeasure, setTitle, shortcuts, speakerIndex } from "./widgets.js";
@@ -38,7 +38,7 @@ export function pairPage(main, params) {
     const [compared, long] = [!identical && row[1 - side] !== null, isLongTask(message)];
     const prose = (context) => h("div", { class: "prose", dir: "auto" }, compared ? markDifferences(a, b, "AB"[side], context) : said(message));
     return h("div", { class: `message ${message.role === "narrator" ? "narrator" : "agent"}`, vars: speakerColour(message, index(message.speaker)) },
-      h("header", {}, speakerName(message, index(message.speaker)), h("span", { class: "muted" }, message.round ? `round ${message.round}` : message.expected ? "silent ballot" : ""), identical ? h("span", { class: "pill" }, "identical") : compared && !message.expected && mostlyDifferent(a, b) ? h("span", { class: "pill" }, "most words differ, so none are marked") : ""),
+      h("header", {}, speakerName(message, index(message.speaker)), h("span", { class: "muted" }, roundName(message)), identical ? h("span", { class: "pill" }, "identical") : compared && !message.expected && mostlyDifferent(a, b) ? h("span", { class: "pill" }, "most words differ, so none are marked") : ""),
       long && compared ? prose(CONTEXT) : "",
       long ? h("details", { class: "task" }, h("summary", {}, h("span", {}, identical ? "the same text on both sides" : "the whole text")), prose()) : prose());
   }

@@ -5,11 +5,13 @@ import { address, announce, currentPage, dateTime, embedded, fill, go, h, intege
 import { echoInWords, findEchoes } from "./echo.js";
 import { facetName, facetValue, knowFacets, unitTitle } from "./facets.js";
 import { draftComparisons, materialView } from "./material.js";
-import { messageView, noteForm, noteList } from "./message.js";
+import { isHeard, messageView, noteForm, noteList } from "./message.js";
 import { scoreMatrix } from "./scores.js";
 import { readUnit } from "./units.js";
 import { isSilent, verdictLine } from "./verdict.js";
 import { breadcrumbs, button, copy, download, errorBox, loading, mainMeasure, permalink, setTitle, shortcuts, speakerIndex, watchRun } from "./widgets.js";
+
+const HEARD = ({ facets }) => `A control: before round 2 the judges were told the scores of ballots on the same answer${facets.heard ? ` under the label "${facets.heard}"` : ""}, not those of round 1. It shows whether judges follow what they hear or merely agree. These ballots do not count as verdicts here.`;
 
 export function unitPage(main, params) {
   const [run, id] = [params.get("run") || (embedded ? embedded.name : ""), params.get("unit")];
@@ -57,6 +59,7 @@ export function unitPage(main, params) {
     const material = materialView(unit);
     const echoes = findEchoes(unit);
     const instructions = new Map();
+    const heard = messages.filter(isHeard);
     const sameAs = ({ role, text, seq }) => { if (role !== "narrator") return undefined; if (instructions.has(text)) return instructions.get(text); instructions.set(text, seq); return undefined; };
     fill(page,
       h("div", { class: "row spread" },
@@ -64,7 +67,8 @@ export function unitPage(main, params) {
         h("div", { class: "row actions" }, neighbour(neighbours.previous, "← previous", "["), neighbours.total ? h("span", { class: "muted" }, `${integer(neighbours.index + 1)} of ${integer(neighbours.total)}`) : "", neighbour(neighbours.next, "next →", "]"))),
       h("p", { class: "verdict" }, h("bdi", {}, verdictLine(unit, measure))),
       h("p", { class: "muted" }, h("bdi", { class: "unit-id" }, unit.id), [unit.status, isSilent(unit) ? "silent ballot" : unit.stop_reason, plural(messages.length, "message"), unit.finished_at ? dateTime(unit.finished_at) : null].filter(Boolean).map((fact) => ` · ${fact}`).join("")),
-      h("details", { class: "folded" }, h("summary", {}, plural(facets.length, "facet")), h("dl", { class: "facets" }, facets.map(([key, value]) => h("div", {}, h("dt", {}, facetName(key)), h("dd", {}, h("bdi", {}, facetValue(key, value))))))),
+      heard.length ? h("p", { class: "muted" }, HEARD(unit)) : "",
+      h("details", { class: "folded" }, h("summary", {}, `What the id stands for: ${plural(facets.length, "facet")}`), h("dl", { class: "facets" }, facets.map(([key, value]) => h("div", {}, h("dt", {}, facetName(key)), h("dd", {}, h("bdi", {}, facetValue(key, value))))))),
       unit.error ? h("p", { class: "error" }, unit.error) : "",
       h("div", { class: "row actions" },
         button("Download JSON", () => download(`${unit.id.replaceAll(/[^\w.-]+/g, "_")}.json`, JSON.stringify(unit, null, 2), "application/json")),
@@ -81,10 +85,11 @@ export function unitPage(main, params) {
       noteList(run, notes.filter((note) => note.seq === null), redraw),
       embedded ? "" : noteForm(run, unit.id, null, redraw),
       unique(messages.map((message) => message.round)).map((round) => {
-        const inRound = messages.filter((message) => message.round === round);
+        const inRound = messages.filter((message) => message.round === round && !isHeard(message));
         const heading = roundTitle(round, inRound);
-        return h("section", { class: inRound.filter((message) => message.expected).length > 1 ? "round ballots" : "round", "aria-label": heading }, h("h2", { class: "round-title" }, heading),
-          inRound.map((message) => messageView(unit, message, { run, params, index: index(message.speaker), notes: notes.filter((note) => note.seq === message.seq), changed: redraw, echo: echoes.get(message.seq) || null, again: sameAs(message), folded: Boolean(material) || round > 0 })));
+        const shown = (message) => messageView(unit, message, { run, params, index: index(message.speaker), notes: notes.filter((note) => note.seq === message.seq), changed: redraw, echo: echoes.get(message.seq) || null, again: sameAs(message), folded: Boolean(material) || round > 0 });
+        return [h("section", { class: inRound.filter((message) => message.expected).length > 1 ? "round ballots" : "round", "aria-label": heading }, h("h2", { class: "round-title" }, heading), inRound.map(shown)),
+          heard.length && round === 1 ? h("section", { class: "round", "aria-label": "Heard before round 2" }, h("h2", { class: "round-title" }, "Heard before round 2"), h("p", { class: "muted" }, HEARD(unit)), heard.map(shown)) : ""];
       }));
   }
 
