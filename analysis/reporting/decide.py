@@ -132,6 +132,25 @@ def decided(line: Line, evidence: Evidence) -> Line:
     return replace(line, verdict=verdict, reason=reason)
 
 
+TESTS = frozenset({"p", "verdict", "note", "holds"})
+"""Words in the names of numbers and columns that hold a test or what follows from it: "p_adjusted", "verdict"."""
+
+
+def is_test(name: str) -> bool:
+    """Whether a number or a column with this name is a test, or says what follows from one."""
+    return not TESTS.isdisjoint(name.split("_"))
+
+
+def undecided_yet(line: Line) -> Line:
+    """The line of an unfinished run: its estimate and its interval, without tests and without a verdict.
+
+    With no effect, "different" at one of six looks at a run was said in 18% of studies.
+    """
+    also = {name: number for name, number in line.also.items() if not is_test(name)}
+    bare = replace(line, p_adjusted=math.nan, tests=None, simultaneous=None, verdict="", reason="", also=also)
+    return bare.with_result(p=math.nan, statistic=math.nan)
+
+
 def together(verdicts: Iterable[Verdict]) -> Verdict:
     """The verdict that several lines share; "undecided" where they have several."""
     different = set(verdicts)

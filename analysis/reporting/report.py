@@ -10,13 +10,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure as Drawing
 
+from parley.analysis.reporting.decide import is_test, undecided_yet
 from parley.analysis.reporting.forest import Forest
 from parley.analysis.reporting.headline import Headline, headline
 
@@ -182,6 +183,27 @@ class Report:
         object.__setattr__(self, "beside", beside)
         object.__setattr__(self, "cautions", tuple(dict.fromkeys(cautions)))
         object.__setattr__(self, "forests", tuple(forest for forest in self.forests if forest.lines))
+
+    def without_verdicts(self, why: str) -> Report:
+        """The estimates and intervals of an unfinished run. Its tests, and all sentences and figures, are left out.
+
+        Args:
+            why: What the headline says instead.
+        """
+        return replace(
+            self,
+            words=(),
+            beside=(),
+            blocked="",
+            figures=(),
+            tables=tuple(
+                replace(table, frame=table.frame[[name for name in table.frame if not is_test(str(name))]])
+                for table in self.tables
+            ),
+            forests=tuple(
+                replace(forest, constant=why, lines=tuple(map(undecided_yet, forest.lines))) for forest in self.forests
+            ),
+        )
 
     @property
     def sentences(self) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -72,4 +73,4 @@ def _lines(report: Report) -> Iterator[Any]:
         yield Text(f"- {visible(line)}")
     for table in report.tables:
         if table.name != "largest":
-            yield plain_table(f"\n{table.title}", table.frame[list(SHOWN)])
+            yield plain_table(f"\n{table.title}", replace(table, shown=SHOWN).view())

@@ -58,6 +58,9 @@ class Report(Command):
         None, description="largest difference that still counts as none (default: the run's planned margin)"
     )
     study: str | None = Field(None, title="FILE.py:CLASS", description="use the report of your own study")
+    as_is: bool = Field(
+        False, description="report on a run whose budget ended: no more units are to come; estimates, no verdicts"
+    )
     as_json: bool = Field(False, alias="json", description="print JSON; write no files unless --out is given")
 
     def answer(self) -> Answer:
@@ -76,6 +79,7 @@ class Report(Command):
                 margin=self.margin,
                 study=self.study,
                 labels=self.labels,
+                as_is=self.as_is,
             )
             written = self.files and (not self.as_json or self.out is not None)
             folder = self.out or report_folder(paths[0])
@@ -88,7 +92,7 @@ class Report(Command):
 
     def _typed(self) -> list[str]:
         """The flags that change what the report says, as they were typed."""
-        typed = self.model_fields_set & {"draws", "seed", "margin", "study", "labels"}
+        typed = self.model_fields_set & {"draws", "seed", "margin", "study", "labels", "as_is"}
         return as_flags({name: getattr(self, name) for name in self.__class__.model_fields if name in typed})
 
 

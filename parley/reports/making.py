@@ -46,6 +46,7 @@ def report(
     seed: int = 0,
     margin: float | None = None,
     labels: Sequence[str | Path] = (),
+    as_is: bool = False,
 ) -> Report:
     """The report of a run, or of several of one study, as data: sentences, tables, and plots of lines.
 
@@ -56,9 +57,10 @@ def report(
         seed: The seed of the draws.
         margin: The difference that still counts as none (default: the planned one).
         labels: CSV files with people's scores of the run's texts.
+        as_is: Whether no more units of an unfinished run are to come.
     """
-    paths = [Path(run), *map(Path, runs)]
-    return make_report(paths, draws=draws, seed=seed, margin=margin, labels=[Path(file) for file in labels])
+    paths, files = [Path(run), *map(Path, runs)], [Path(file) for file in labels]
+    return make_report(paths, draws=draws, seed=seed, margin=margin, labels=files, as_is=as_is)
 
 
 def different(paths: Sequence[Path]) -> list[Path]:
@@ -78,6 +80,7 @@ def make_report(
     margin: float | None = None,
     study: str | None = None,
     labels: Sequence[Path] = (),
+    as_is: bool = False,
 ) -> Report:
     """One report on one or several runs of the same study.
 
@@ -88,6 +91,7 @@ def make_report(
         margin: The difference that still counts as none, for reports that test equivalence (default: the planned one).
         study: A user's own study as file.py:Class, whose report to use.
         labels: CSV files with people's scores of one run's texts.
+        as_is: Whether no more units of an unfinished run are to come.
     """
     check_draws(draws, seed)
     if labels and len(paths) > 1:
@@ -97,7 +101,7 @@ def make_report(
     # Texts as Python objects, as where pyarrow is not installed: with its arrays a report takes a quarter longer.
     with explain_damage(*paths), pd.option_context("mode.string_storage", "python"):
         runs = [load_run(path) for path in different(paths)]
-        made = _report(runs, draws=draws, seed=seed, margin=margin, study=study)
+        made = _report(runs, draws=draws, seed=seed, margin=margin, study=study, as_is=as_is)
     if not labels:
         return made
     from parley.reports.agreement import with_labels  # it loads the studies, and AutoGen with them
@@ -105,7 +109,9 @@ def make_report(
     return with_labels(made, paths[0], labels)
 
 
-def _report(runs: Sequence[LoadedRun], *, draws: int, seed: int, margin: float | None, study: str | None) -> Report:
+def _report(
+    runs: Sequence[LoadedRun], *, draws: int, seed: int, margin: float | None, study: str | None, as_is: bool
+) -> Report:
     studies = {run.study for run in runs}
     if len(studies) > 1:
         raise ConfigError(f"a report covers one study; these runs are of {', '.join(sorted(studies))}")
@@ -143,7 +149,21 @@ def _report(runs: Sequence[LoadedRun], *, draws: int, seed: int, margin: float |
         forests=tuple(_as_stored(forest, facets) for forest in report.forests),
         papers=study_class(name, study).papers,
     )
+    report = _without_early_verdicts(report, runs, as_is=as_is)
     return with_analysis_plan(report, _planned_runs(runs, name), report.settings.get("margin"))
+
+
+def _without_early_verdicts(report: Report, runs: Sequence[LoadedRun], *, as_is: bool = False) -> Report:
+    """The report; without verdicts while a run has units that were not tried. Failed units were."""
+    to_come = sum(run.unit_counts["planned"] for run in runs)
+    if not to_come:
+        return report
+    of_all = f"of {plural(sum(sum(run.unit_counts.values()) for run in runs), 'unit')}"
+    return report.without_verdicts(
+        f"No verdict: {to_come:,} {of_all} {'was' if to_come == 1 else 'were'} not run."
+        if as_is
+        else f"No verdict yet: {to_come:,} {of_all} {'is' if to_come == 1 else 'are'} to come."
+    )
 
 
 def cautions_on(runs: Sequence[LoadedRun]) -> tuple[str, ...]:
@@ -229,7 +249,8 @@ def compare_runs(paths: Sequence[Path], models: str | None = None) -> Report:
         if by_file:  # sentences name the files; which models these are is said once
             names = [f"{run.file} ({model})" for run, model, _ in sides]
         papers = study_class(runs[0].study).papers
-        return replace(report, title=f"{names[1]} compared with {names[0]}", papers=papers)
+        report = replace(report, title=f"{names[1]} compared with {names[0]}", papers=papers)
+        return _without_early_verdicts(report, runs)
 
 
 def _two_sides(runs: list[LoadedRun], chosen: str | None) -> list[tuple[LoadedRun, str, pd.DataFrame]]:

@@ -106,6 +106,68 @@ def test_cautions_are_one_list_wherever_they_are_shown(parley, place, monkeypatc
     assert comparison(place / "early.sqlite", place / "whole.sqlite")["cautions"] == compared
 
 
+def p_and_verdicts(report: Any) -> list[tuple[str, Any]]:
+    """Everything in a report's data that is a p-value or a verdict: its name, and what it says."""
+    if isinstance(report, list):
+        return [each for part in report for each in p_and_verdicts(part)]
+    if not isinstance(report, dict):
+        return []
+    of_report = {name: value for name, value in report.items() if name not in ("runs", "values")}
+    named = [(name, value) for name, value in of_report.items() if re.search(r"\bp\b|verdict", name.replace("_", " "))]
+    return [each for each in named if each[1] not in (None, "")] + p_and_verdicts(list(of_report.values()))
+
+
+def test_an_unfinished_run_has_estimates_and_no_verdicts(parley, place, monkeypatch):
+    """With a report after each sixth of the units and no effect, "different" was once said in 18% of studies. Here the
+    effect is so large that all but the first two looks would say it."""
+    one_by_one = ("--concurrency", "1", "--out", "early.sqlite", "--no-cache", "--quiet")
+    texts = (
+        "--suite",
+        "full",
+        "--per-base",
+        "1",
+        "--phases",
+        "1",
+        "--identities",
+        "gender",
+        "--yardstick",
+        "off",
+        "--design",
+        "silent",
+    )
+    run = ("run", "malibu", "--model", "sim/judge?female=+1&seed=1", *texts, *one_by_one)
+    looks = []
+    for calls in (10, 20, 30, 40, 50):
+        assert parley(*run, "--budget-calls", calls).status == 1
+        looks.append(make_report([place / "early.sqlite"]))
+    for look in looks:
+        assert look.headline.answer.startswith("No verdict yet: ")
+        assert (look.headline.verdict, look.headline.line) == ("", None)
+        assert p_and_verdicts(look.data()) == []
+    assert looks[-1].forests[0].lines[0].bounded, "its interval stays"
+
+    unfinished = f"No verdict yet: {looks[-1].runs[0]['units']['planned']} of 60 units are to come."
+    monkeypatch.setattr("parley.viewer.reporter._pictures", lambda report, tell: [])
+    with RunFile.open(place / "early.sqlite") as file:
+        viewed = headline(file)
+    assert (viewed["headline"]["answer"], viewed["also"], p_and_verdicts(viewed)) == (unfinished, [], [])
+    assert unfinished in flat(parley("report", "early.sqlite").out)
+    assert unfinished in (place / "early-report" / "report.html").read_text("utf-8")
+    assert unfinished in flat(parley("show", "early.sqlite", "--finding", "1").out)
+    as_is = flat(parley("report", "early.sqlite", "--as-is", "--no-files").out)
+    assert unfinished.replace("No verdict yet", "No verdict").replace("are to come", "were not run") in as_is
+    assert "parley report early.sqlite --as-is --json" in as_is or "more caution" not in as_is
+
+    (place / "first.sqlite").write_bytes((place / "early.sqlite").read_bytes())
+    assert parley(*run).status == 0
+    whole = make_report([place / "early.sqlite"])
+    assert whole.headline.verdict == "different"
+    assert p_and_verdicts(whole.data())
+    compared = parley("compare", "early.sqlite", "first.sqlite")
+    assert (compared.status, "No verdict yet: 10 of 120 units are to come." in flat(compared.out)) == (0, True)
+    assert p_and_verdicts(parley("compare", "early.sqlite", "first.sqlite", "--json").json) == []
+
+
 def flat(text: str) -> str:
     """The text without its line breaks."""
     return " ".join(text.split())

@@ -112,7 +112,7 @@ def test_a_run_that_is_missing_or_stopped_early_says_so(shelf, shared_viewer, ch
     page.goto(shared_viewer)
     early = page.locator("tr[data-run='early.sqlite']")
     expect(early).to_contain_text("1 of 29")
-    expect(early.locator(".finding")).to_contain_text("Not known yet")
+    expect(early.locator(".finding")).to_contain_text("No verdict yet: 28 of 29 units are to come.")
     early.get_by_role("link").click()
     expect(page.locator(".caution")).to_contain_text("not finished: 1 of 29 units are done")
     page.goto(shared_viewer + "run?run=gone.sqlite")
