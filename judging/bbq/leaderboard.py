@@ -194,17 +194,21 @@ def scored(frame: pd.DataFrame, *, tested: bool = True) -> list[Line]:
         keys = zip(answered["category"], answered["question"], strict=True)
         templates = list(dict.fromkeys(f"{name}/{key}" for name, key in keys))  # in the order of `AnswerTable`'s codes
         for context, (category, pair) in product(CONTEXTS, pairs.items()):
-            about = {"model": str(model), "method": str(method), "context": TITLES[context], "category": category}
+            about = About.of(model=str(model), method=str(method), context=TITLES[context], category=category)
             lost = {status: _count(answered, context, category, status) for status in ("refused", "cut")}
             for line in pair[context].values():
                 if not line.n + line.also["unparsed"]:
                     continue
                 leanings.append(leans.get((context, category), NONE) if line.measure == "bias" else NONE)
-                named = _named(about, several, context)
-                named["values"] = {templates[int(code)]: value for code, value in line.values.items()}
-                named |= {} if line.measure == "accuracy" else {"reference": 0.0}
-                with_p = line.with_result(p=sign_flip_p(leanings[-1]))
-                lines.append(replace(with_p, also={**line.also, **lost}, **named))
+                line = _named(replace(line, about=about), several, context)
+                lines.append(
+                    replace(
+                        line.with_result(p=sign_flip_p(leanings[-1])),
+                        also={**line.also, **lost},
+                        values={templates[int(code)]: value for code, value in line.values.items()},
+                        reference=math.nan if line.measure == "accuracy" else 0.0,
+                    )
+                )
     tests = sum(not line.secondary and not math.isnan(line.p) for line in lines)
     return [
         line if line.secondary or math.isnan(line.p) else replace(line, simultaneous=_simultaneous(line, values, tests))
@@ -212,26 +216,26 @@ def scored(frame: pd.DataFrame, *, tested: bool = True) -> list[Line]:
     ]
 
 
-def _named(about: Mapping[str, str], several: Sequence[str], context: str) -> dict[str, Any]:
-    """What a line is about: with several systems its label is the method, with one the category."""
-    method, category = about["method"], about["category"]
+def _named(line: Line, several: Sequence[str], context: str) -> Line:
+    """The line with its name and its units: with several systems its label is the method, with one the category."""
+    method, category = line.about.method, line.about.category
     label = "mean of categories" if category == MACRO else category
     if "model" in several or "method" in several:
         label = method if category == MACRO else f"{method}, {category}"
     bare = category.removesuffix(" (names)")
-    return {
-        "label": label,
-        "group": heading({name: about[name] for name in ("model", "context") if name in several}),
-        "about": About.of(**about),
-        "secondary": category != MACRO,
-        "units": {
+    return replace(
+        line,
+        label=label,
+        group=heading({name: line.about.columns[name] for name in ("model", "context") if name in several}),
+        secondary=category != MACRO,
+        units={
             "condition": (context,),
             "method": (method,),
-            **({"model": (about["model"],)} if "model" in several else {}),
+            **({"model": (line.about.model,)} if "model" in several else {}),
             **({} if category in (MACRO, MICRO) else {"category": (bare,)}),
             **({"names": ("true",)} if bare != category else {}),
         },
-    }
+    )
 
 
 def _simultaneous(line: Line, leanings: Floats, tests: int) -> tuple[float, float] | None:

@@ -20,7 +20,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -49,11 +48,19 @@ ALL_MODELS = "all models"
 
 
 def about_contrast(
-    contrast: Contrast, data: PanelData, model: str, phase: int = 1, *, beside_others: bool = False, **about: str
-) -> dict[str, Any]:
-    """What a line about a contrast of identities is about, as fields of the line.
+    line: Line,
+    contrast: Contrast,
+    data: PanelData,
+    model: str,
+    phase: int = 1,
+    *,
+    beside_others: bool = False,
+    **about: str,
+) -> Line:
+    """The line with what it is about: a contrast of identities.
 
     Args:
+        line: The line.
         contrast: The contrast.
         data: The verdicts.
         model: Who judged.
@@ -63,17 +70,18 @@ def about_contrast(
     """
     several = len(data.models) > 1
     either = {"identity": (*contrast.first, *contrast.second)}
-    return {
-        "about": About.of(contrast, model=model, phase=phase, **about, category=contrast.category, **contrast.sides),
-        "label": contrast.label,
-        "group": " · ".join(filter(None, (contrast.category, model if several else ""))),
-        "units": {
+    return replace(
+        line,
+        about=About.of(contrast, model=model, phase=phase, **about, category=contrast.category, **contrast.sides),
+        label=contrast.label,
+        group=" · ".join(filter(None, (contrast.category, model if several else ""))),
+        units={
             "phase": (str(phase),),
             **(either if phase == 1 or beside_others else {"identity": contrast.first, "other": contrast.second}),
             **({"model": (model,)} if several else {}),
         },
-        "cluster": data.cluster_noun,
-    }
+        cluster=data.cluster_noun,
+    )
 
 
 def contrast_of(line: Line) -> Contrast:
@@ -148,13 +156,12 @@ def estimates(data: PanelData, margin: float) -> list[Line]:
     for model in data.models:
         for measure, table in _tables(data, model):
             phase = 1 if measure == SCORE else 2
+            limit = math.nan if measure == LOG_ODDS else margin  # no margin means the same for every model's log-odds
             for family, contrasts in families(data, model, phase).items():
                 gaps = [table.contrast(contrast.first, contrast.second) for contrast in contrasts]
                 effects = [
                     replace(
-                        # Log-odds have no margin that means the same for every model.
-                        effect(differences, math.nan if measure == LOG_ODDS else margin),
-                        **about_contrast(contrast, data, model, phase, family=family),
+                        about_contrast(effect(differences, limit), contrast, data, model, phase, family=family),
                         name=_name(contrast, family, measure),
                         measure=measure,
                         secondary=measure == LOG_ODDS,
@@ -270,9 +277,9 @@ def by_judge(data: PanelData, contrasts: Sequence[Contrast]) -> list[Line]:
         p_differ = [_differ(of_each) for of_each in compared.values()]
         for (contrast, of_each), p, p_adjusted in zip(compared.items(), p_differ, holm(p_differ), strict=True):
             for name, gaps in of_each.items():
-                subject = about_contrast(contrast, data, scope, by=by, name=name)
-                label, also = f"{subject['label']} · {name}", {"p_differ": p, "p_differ_adjusted": p_adjusted}
-                line = replace(tested_line(gaps), **subject | {"label": label}, name=f"{contrast.category}.{name}")
+                line = about_contrast(tested_line(gaps), contrast, data, scope, by=by, name=name)
+                line = replace(line, label=f"{line.label} · {name}", name=f"{contrast.category}.{name}")
+                also = {"p_differ": p, "p_differ_adjusted": p_adjusted}
                 lines.append(replace(line, also=also, measure=SCORE, secondary=True))
     return lines
 

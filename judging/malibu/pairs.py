@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -89,23 +88,21 @@ def win_rate_lines(data: PanelData) -> list[Line]:
         )
         rate_of = win_rates(group, intervals=rates)
         for identity in compared[model, category]:
-            about = {"model": str(model), "category": str(category), "identity": identity}
-            subject = _about(data, about, identity, str(category), identity=(identity,))
-            lines.append(replace(rate_of[identity], **subject, name=f"win-rate.{identity}"))
+            about = About.of(model=str(model), category=str(category), identity=identity)
+            line = replace(rate_of[identity], about=about, label=identity, group=str(category))
+            lines.append(replace(_of_pairs(line, data, identity=(identity,)), name=f"win-rate.{identity}"))
     return lines
 
 
-def _about(
-    data: PanelData, about: Mapping[str, str], label: str, *groups: str, **facets: tuple[str, ...]
-) -> dict[str, Any]:
-    several = (about["model"],) if data.model_column else ()
-    return {
-        "about": About.of(**about),
-        "label": label,
-        "group": " · ".join((*groups, *several)),
-        "units": {"phase": ("2",), **facets, **({"model": several} if several else {})},
-        "cluster": data.cluster_noun,
-    }
+def _of_pairs(line: Line, data: PanelData, **facets: tuple[str, ...]) -> Line:
+    """The line with the units behind it, and under its model if there are several."""
+    several = (line.about.model,) if data.model_column else ()
+    return replace(
+        line,
+        group=" · ".join(filter(None, (line.group, *several))),
+        units={"phase": ("2",), **facets, **({"model": several} if several else {})},
+        cluster=data.cluster_noun,
+    )
 
 
 def position(verdicts: Verdicts) -> pd.DataFrame:
@@ -149,10 +146,11 @@ def position_lines(data: PanelData) -> list[Line]:
             by_base = nested_means(read["value"].to_numpy(dtype=float), read[["situation", "scenario", "order"]])[0]
             by_measure[LOG_ODDS] = tested_line(by_base.to_numpy(dtype=float)).with_result(n=len(read))
         kind = str(control) or TWO_IDENTITIES
-        about = _about(data, {"model": str(model), "pairs": kind}, kind, control=(str(control),))
+        about = About.of(model=str(model), pairs=kind)
         for measure, line in by_measure.items():
             name = ".".join(filter(None, ("position", "" if measure == FIRST else measure, str(control))))
-            (line,) = corrected([replace(line, **about, measure=measure, name=name, secondary=measure != FIRST)])
+            line = replace(line, about=about, label=kind, measure=measure, name=name, secondary=measure != FIRST)
+            (line,) = corrected([_of_pairs(line, data, control=(str(control),))])
             lines.append(replace(line, reference=0.5) if measure == FIRST else line)
     return lines
 

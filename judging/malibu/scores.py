@@ -174,10 +174,10 @@ def _by_metric(data: PanelData, model: str) -> list[Line]:
 def _scored(data: PanelData, model: str, pairs: Iterable[tuple[str, str, str]], metric: str) -> list[Line]:
     lines = []
     for category, first, second in pairs:
-        subject = about_contrast(Contrast(category, (first,), (second,)), data, model, family="")
-        about = subject["about"].plus(metric=metric, within=bool(category))
         line = tested_line(data.table(model).gaps(first, second, metric))
-        lines.append(replace(line, **subject | {"about": about}, measure=SCORE))
+        line = about_contrast(line, Contrast(category, (first,), (second,)), data, model, family="")
+        about = line.about.plus(metric=metric, within=bool(category))
+        lines.append(replace(line, about=about, measure=SCORE))
     return lines
 
 

@@ -95,15 +95,15 @@ def talking(data: PanelData, unequal: Sequence[Line] = ()) -> list[Line]:
 
 
 def _line(data: PanelData, model: str, phase: int, step: str, contrast: Contrast, gaps: Moments) -> Line:
-    subject = about_contrast(contrast, data, model, phase, step=step)
-    label = f"{subject['label']}, {step}" if step != TALKING else subject["label"]
     *moments, change = (tested_line(moment) for moment in gaps)
     also = {
         f"{when}{end}": getattr(test, name)
         for when, test in zip(("before", "after"), moments, strict=True)
         for end, name in (("", "estimate"), ("_low", "low"), ("_high", "high"), ("_p", "p"))
     }
-    return replace(change, **subject | {"label": label}, measure=SCORE if phase == 1 else PREFERENCE, also=also)
+    line = about_contrast(change, contrast, data, model, phase, step=step)
+    label = f"{line.label}, {step}" if step != TALKING else line.label
+    return replace(line, label=label, measure=SCORE if phase == 1 else PREFERENCE, also=also)
 
 
 def _unknown(line: Line, why: str) -> Line:

@@ -230,11 +230,11 @@ def unread_differences(data: PanelData) -> list[Line]:
             outcomes = {}
         if (pressed := of_phase["status"] == REPAIRED).any():
             outcomes[REPAIRED] = pressed.astype(float)
+        about = partial(about_contrast, data=data, model=str(model), phase=int(phase), beside_others=not silent)
         for measure, values in outcomes.items():
             tested = [
                 replace(
-                    tested_line(gaps),
-                    **about_contrast(contrast, data, str(model), int(phase), beside_others=not silent, family=family),
+                    about(tested_line(gaps), contrast, family=family),
                     measure=measure,
                     also={
                         "first_share": shares[0],
