@@ -87,8 +87,8 @@ def _rows(forest: Forest, characters: int) -> list[_Row]:
     rows: list[_Row] = []
     top, heading = 0.0, ""
     for line in drawn(forest.lines[:MAX_LINES]):
-        if line.group != heading:
-            heading = line.group
+        if line.heading != heading:
+            heading = line.heading
             top += 0.35 * LINE if rows else 0.0
             rows.append(_Row(top, LINE, heading, None))
             top += LINE

@@ -171,7 +171,7 @@ def _means(frame: pd.DataFrame, keys: Sequence[str], kind: str) -> Section:
             measure="mean",
             about=About.of(**about),
             label=", ".join([*named, *([f"round {about['round']}"] if "round" in several else [])]) or "all units",
-            group=about["model"] if "model" in several else "",
+            group=(about["model"],) if "model" in several else (),
             units={key: (about[key],) for key in keys if key == "identity" or (key == "model" and key in several)},
             name=".".join([about["metric"], *named, *([f"round-{about['round']}"] if "round" in several else [])]),
         )

@@ -166,4 +166,4 @@ def _said(line: Line, forest: Forest) -> str:
 
 
 def _place(line: Line) -> str:
-    return f"{line.group}: {line.label}" if line.group else f"{line.label}:"
+    return f"{line.heading}: {line.label}" if line.group else f"{line.label}:"

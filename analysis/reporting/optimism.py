@@ -88,7 +88,7 @@ def optimism_lines(
                 values=by_cluster(pd.Series(first - second, complete.index), complete["cluster"], test.estimate),
                 measure=measure,
                 label=labels.get(measure, f"{name}, {outside}"),
-                group=name if measure in labels else "",
+                group=(name,) if measure in labels else (),
                 about=About.of(**about, measure=measure),
                 units=units(about),
                 secondary=measure == OWN_GAIN,  # a loop's own scorer reports its own success
@@ -167,7 +167,7 @@ def gap_sentences(lines: Sequence[Line], unit: str) -> Iterator[str]:
         )
         bound = f" {LOWER_BOUND}." if line.about.columns["related"] and line.estimate > 0 else ""
         yield (
-            f"{stated(inside.group, says, line, forest, line.cluster)} In {unit} the gains are {inside.estimate:.2f} "
+            f"{stated(inside.heading, says, line, forest, line.cluster)} In {unit} the gains are {inside.estimate:.2f} "
             f"and {outside.estimate:.2f}.{bound}"
         )
 
@@ -184,7 +184,7 @@ def gap_forests(lines: Sequence[Line], what: str, name: str = "gain") -> Iterato
         what: What is scored, with its unit: "toxicity (points of 100)".
         name: File name of the gains; that of the gaps ends in "-gap".
     """
-    gains: dict[str, dict[str, Line]] = {}
+    gains: dict[tuple[str, ...], dict[str, Line]] = {}
     for line in lines:
         if line.measure in (OWN_GAIN, OUTSIDE_GAIN) and line.n:
             gains.setdefault(line.group, {}).setdefault(line.label, line)  # several outside measures, one own scorer

@@ -1,6 +1,6 @@
 """What a report asks, as data, and the lines that answer it.
 
-    SEARCH = Question(name="search", ask="Does search change the score?", measures={"f1": "F1 (points)"},
+    SEARCH = Question(name="search", ask="Does search change the score?", measures={"f1": "F1"}, unit="points",
                       arms="search", item=("question_id", "repeat"), cluster="paragraph", each="answerable")
     answered(SEARCH, frame)          # a Section: a table, a plot for each measure, a sentence for every line shown
 
@@ -90,7 +90,7 @@ class Question:
     Args:
         name: File name of the table, and the beginning of the plots' names.
         ask: The question in words.
-        measures: The columns that are estimated, each in words with its unit; the first one is planned.
+        measures: The columns that are estimated, each in words; the first one is planned.
         cluster: The column of what is independent.
         by: Columns whose values are asked about separately.
         each: A column whose values are asked about one by one, after all of them together, which is planned.
@@ -112,6 +112,7 @@ class Question:
             arms: {"p_mcnemar": ("correct", mcnemar_p)}.
         counts: Further numbers of a level, made from its rows.
         note: What a reader must know about the numbers.
+        unit: The measures' unit: "points of 10".
     """
 
     name: str
@@ -134,6 +135,7 @@ class Question:
     also: Mapping[str, tuple[str, Callable[[pd.Series, pd.Series], float]]] = field(default_factory=dict)
     counts: Callable[[pd.DataFrame], Mapping[str, float]] | None = None
     note: str = ""
+    unit: str = ""
 
     @property
     def reference(self) -> float | None:
@@ -175,7 +177,7 @@ def estimates(question: Question, frame: pd.DataFrame) -> list[Line]:
                         _estimated(question, part_rows, measure),
                         measure=measure,
                         about=About.of(compared, **about, **(compared.sides if compared else {}), **one),
-                        label=label or level or ALL,
+                        label=label or " · ".join(level) or ALL,
                         group=group,
                         units=_units(question, part_rows, several, narrowed=each != ALL),
                         secondary=each != ALL or number > 0,
@@ -211,9 +213,9 @@ def _with_simultaneous(line: Line) -> Line:
     return replace(line, simultaneous=interval and (interval[0] + line.reference, interval[1] + line.reference))
 
 
-def heading(about: Mapping[str, str]) -> str:
-    """The heading of lines that share what they are about: "m1 · context: ambiguous"."""
-    return " · ".join(value if name == "model" else f"{name}: {value}" for name, value in about.items())
+def heading(about: Mapping[str, str]) -> tuple[str, ...]:
+    """What heads lines that share what they are about: ("m1", "context: ambiguous")."""
+    return tuple(value if name == "model" else f"{name}: {value}" for name, value in about.items())
 
 
 def _compared(question: Question, part: pd.DataFrame) -> Iterator[tuple[Contrast | None, pd.DataFrame]]:
@@ -387,8 +389,8 @@ def section(question: Question, lines: Sequence[Line], say: Sentence | None = No
     forests = {
         measure: Forest(
             name=f"{question.name}-{measure}",
-            question=question.ask if not number else f"{question.ask} ({words.partition(' (')[0]})",
-            axis=words,
+            question=question.ask if not number else f"{question.ask} ({words})",
+            axis=f"{words} ({question.unit})" if question.unit else words,
             lines=tuple(line for line in lines if line.measure == measure and math.isfinite(line.estimate)),
             reference=question.reference,
             scale=question.scale,
@@ -442,9 +444,7 @@ def _method(lines: Sequence[Line]) -> str:
 
 def _sentence(question: Question, line: Line, forest: Forest) -> str:
     """Such as "m1, answerable: F1 is 71.2 points of 100 (64.0 to 77.9), over 35 paragraphs."."""
-    written, (measure, _, unit) = number_format(forest), question.measures[line.measure].partition(" (")
-    size, in_unit = written(line.estimate), f" {unit.removesuffix(')')}" if unit else ""
-    named = line.group.split(" · ")
+    size, named = number_format(forest)(line.estimate), [*line.group]
     if line.about.contrast:
         named.append(" compared with ".join(line.about.contrast.names))
         size = f"{'higher' if line.estimate > 0 else 'lower'} by {size.lstrip('+−').replace('%', ' percentage points')}"
@@ -452,7 +452,8 @@ def _sentence(question: Question, line: Line, forest: Forest) -> str:
         named.append(line.label)
     if (part := line.about.columns.get(question.each, ALL)) != ALL:
         named.append(part)
-    return stated(", ".join(filter(None, named)), f"{measure} is {size}{in_unit}", line, forest, question.cluster)
+    says = " ".join(filter(None, (question.measures[line.measure], "is", size, question.unit)))
+    return stated(", ".join(named), says, line, forest, question.cluster)
 
 
 def stated(about: str, says: str, line: Line, forest: Forest, cluster: str) -> str:

@@ -176,7 +176,7 @@ class Line:
         tests: How many tests are in that family; None where it is not known.
         measure: The measure that it is of: a name that its question gives.
         label: What the line is about, in words: "female − male".
-        group: A heading that lines share, such as an identity category or a model.
+        group: What heads this line and others, the widest first: ("race", "gpt-4o").
         about: What the line is about.
         units: The facets of the units behind it, and their values, as the viewer filters them:
             {"identity": ("female", "male")}.
@@ -199,7 +199,7 @@ class Line:
     tests: int | None = None
     measure: str = ""
     label: str = ""
-    group: str = ""
+    group: tuple[str, ...] = ()
     about: About = About()
     units: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     secondary: bool = False
@@ -254,6 +254,11 @@ class Line:
         return self.reason or self.result.note
 
     @property
+    def heading(self) -> str:
+        """What heads this line and others: "race · gpt-4o"."""
+        return " · ".join(self.group)
+
+    @property
     def shown(self) -> bool:
         """Whether the line's test is significant after correction."""
         return self.p_adjusted <= ALPHA
@@ -268,7 +273,7 @@ class Line:
         begins = dict.fromkeys(("estimate", "low", "high", "p", "p_adjusted", "tests"))
         given = begins | asdict(self.result) | {each.name: getattr(self, each.name) for each in fields(self)}
         given = {name: value for name, value in given.items() if name not in inner} | {"note": self.note}
-        given["about"] = self.about.columns
+        given |= {"about": self.about.columns, "group": self.heading}
         empty: tuple[Any, ...] = ("", None, {})
         return {
             name: value for name, value in given.items() if name in PLOTTED or (value not in empty and value == value)

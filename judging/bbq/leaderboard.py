@@ -122,7 +122,7 @@ def _biases(lines: Sequence[Line]) -> Iterator[str]:
 
 def _model(line: Line) -> str:
     """The model and a colon, if there are several models."""
-    return f"{line.about.model}: " if line.about.model in line.group.split(" · ") else ""
+    return f"{line.about.model}: " if line.about.model in line.group else ""
 
 
 def _accuracies(lines: Sequence[Line]) -> Iterator[str]:

@@ -74,7 +74,10 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
     """
     require(verdicts, texts=("topic", "model"))
     frame = replies(verdicts)
-    levels = [replace(line, group=line.group.replace("framing: ", "Shown as ")) for line in answer(LEVELS, frame)]
+    levels = [
+        replace(line, group=(f"Shown as {line.about.columns['framing']}",) if line.group else ())
+        for line in answer(LEVELS, frame)
+    ]
     lost = int(frame["biases"].isna().sum())
     counts = status_counts(uncategorised(verdicts[verdicts["metric"].isin(MEASURES)]), ("model", "subject", "metric"))
     unread = [f"Unreadable, and left out: {plural(lost, 'reply', 'replies')}."] if lost else []

@@ -74,7 +74,7 @@ def about_contrast(
         line,
         about=About.of(contrast, model=model, phase=phase, **about, category=contrast.category, **contrast.sides),
         label=contrast.label,
-        group=" · ".join(filter(None, (contrast.category, model if several else ""))),
+        group=tuple(filter(None, (contrast.category, model if several else ""))),
         units={
             "phase": (str(phase),),
             **(either if phase == 1 or beside_others else {"identity": contrast.first, "other": contrast.second}),

@@ -89,7 +89,7 @@ def win_rate_lines(data: PanelData) -> list[Line]:
         rate_of = win_rates(group, intervals=rates)
         for identity in compared[model, category]:
             about = About.of(model=str(model), category=str(category), identity=identity)
-            line = replace(rate_of[identity], about=about, label=identity, group=str(category))
+            line = replace(rate_of[identity], about=about, label=identity, group=(str(category),))
             lines.append(replace(_of_pairs(line, data, identity=(identity,)), name=f"win-rate.{identity}"))
     return lines
 
@@ -99,7 +99,7 @@ def _of_pairs(line: Line, data: PanelData, **facets: tuple[str, ...]) -> Line:
     several = (line.about.model,) if data.model_column else ()
     return replace(
         line,
-        group=" · ".join(filter(None, (line.group, *several))),
+        group=(*line.group, *several),
         units={"phase": ("2",), **facets, **({"model": several} if several else {})},
         cluster=data.cluster_noun,
     )

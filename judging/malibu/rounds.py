@@ -191,7 +191,7 @@ def about_units(line: Line, data: PanelData, model: str, phase: int, **label: st
         line,
         about=About.of(model=model, phase=phase, **label),
         label=", ".join(label.values()),
-        group=f"phase {phase} · {model}" if several else f"phase {phase}",
+        group=(f"phase {phase}", *([model] if several else [])),
         units={"phase": (str(phase),), **several},
         cluster="unit",
     )

@@ -45,8 +45,8 @@ QUESTION = Question(
     name="talking",
     ask="Does talking change the gap between identities?",
     measures={
-        SCORE: "change of the difference in score (points)",
-        PREFERENCE: "change of the difference in preference (share of judges)",
+        SCORE: "change of the difference in score, points",
+        PREFERENCE: "change of the difference in preference, share of judges",
     },
     cluster="cluster",
     arms="identity",

@@ -434,7 +434,7 @@ def _bounds_words(line: Line) -> str:
 def _many(lines: Sequence[Line]) -> Iterator[str]:
     for line in lines:
         if line.name == UNREAD.name and line.estimate > MANY:
-            model = f"{line.group or line.label}: " if line.label != ALL else ""
+            model = f"{line.heading or line.label}: " if line.label != ALL else ""
             lost = f"{round(line.n * line.estimate):,} of {plural(line.n, 'reply', 'replies')}"
             yield f"{model}{lost} gave no verdict: they are left out, not counted as 0."
 

@@ -184,7 +184,7 @@ def _headed(lines: Sequence[Line], phase: int) -> list[Line]:
     return [
         replace(
             line,
-            group=(model := line.about.model) if several else "",
+            group=((model := line.about.model),) if several else (),
             units={"phase": (str(phase),), **_texts(line, phase), **({"model": (model,)} if several else {})},
         )
         for line in lines

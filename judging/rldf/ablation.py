@@ -46,7 +46,8 @@ SHARED = "On the topics and roles that all runs have."
 AGAINST = Question(
     name="ablation",
     ask="Does the setting change the bias of the last round?",
-    measures={"score": "bias score of the last round (points of 10)"},
+    measures={"score": "bias score of the last round"},
+    unit="points of 10",
     by=("judge",),
     arms="setting",
     item=("topic", "subject"),
@@ -58,7 +59,8 @@ AGAINST = Question(
 LEVELS = Question(
     name="last_round",
     ask="How biased is the last round with each setting?",
-    measures={**AGAINST.measures, "change": "change since the first round (points of 10)"},
+    measures={**AGAINST.measures, "change": "change since the first round"},
+    unit="points of 10",
     by=("setting",),
     cluster="topic",
     facets=AGAINST.facets,
@@ -69,6 +71,7 @@ HIGH = replace(
     name="last_round_high",
     ask="How many statements of the last round are highly biased with each setting?",
     measures={"high": SHARES.measures["high"]},
+    unit="",
     level=share,
     scale="share",
 )
@@ -124,7 +127,7 @@ def differences(last: pd.DataFrame) -> list[Line]:
     cells = last.groupby(["setting", "judge", "topic", "subject"], sort=False)["score"].mean().dropna().reset_index()
     question = replace(AGAINST, pairs=against(last["setting"].iloc[0]))
     lines = [
-        replace(line, group=JUDGES[judge], units=units_of(judge), secondary=judge == AGAIN)
+        replace(line, group=(JUDGES[judge],), units=units_of(judge), secondary=judge == AGAIN)
         for line in estimates(question, cells[cells["judge"].isin([REFEREE, AGAIN])])
         if (judge := line.about.judge)
     ]
@@ -140,7 +143,7 @@ def levels(kept: Mapping[str, pd.DataFrame], last: pd.DataFrame) -> list[Line]:
         if not line.secondary
     ]
     return [
-        replace(line.with_result(p=math.nan), label=line.about.columns["setting"], group="", p_adjusted=math.nan)
+        replace(line.with_result(p=math.nan), label=line.about.columns["setting"], group=(), p_adjusted=math.nan)
         for line in (*bias, *change)
     ]
 

@@ -133,7 +133,7 @@ def check_verdict(verdicts: pd.DataFrame) -> CheckVerdict:
                         name=about["type"] if part == "score" else f"{name}.{part}",
                         label=words,
                         about=About.of(**about),
-                        group=about["type"],
+                        group=(about["type"],),
                         units={"type": (about["type"],), "part": (part,)},
                     )
                 )
@@ -157,7 +157,7 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
     require(verdicts, texts=("part", "type", "topic", "model"))
     checks = [check_verdict(rows) for _, rows in uncategorised(verdicts).groupby("model", sort=False)]
     lines = [
-        replace(line, group=f"{check.referee} · {line.group}") if len(checks) > 1 else line
+        replace(line, group=(check.referee, *line.group)) if len(checks) > 1 else line
         for check in checks
         for line in check.lines
     ]

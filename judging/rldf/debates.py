@@ -41,12 +41,12 @@ JUDGES = {
     SAME_DEBATES: "first referee, on the blind one's debates",
 }
 CLUSTERS = "Clusters are topics: statements of one debate are not independent, topics are."
-POINTS = "bias score (points of 10)"
 FACETS: dict[str, tuple[tuple[str, str], ...]] = dict.fromkeys(("run", "judge", "role", "round", "subject"), ())
 CHANGE = Question(
     name="change",
     ask="Does debating lower the bias score?",
-    measures={"score": f"change of the {POINTS}, last round minus first"},
+    measures={"score": "change of the bias score, last round minus first"},
+    unit="points of 10",
     by=("run", "judge", "role"),
     arms="round",
     pairs=successive,
@@ -59,7 +59,8 @@ CHANGE = Question(
 ROUNDS = Question(
     name="by_round",
     ask="How biased is each round?",
-    measures={"score": POINTS},
+    measures={"score": "bias score"},
+    unit="points of 10",
     by=("run", "judge", "role", "round"),
     cluster="topic",
     facets=FACETS,
@@ -69,6 +70,7 @@ SHARES = replace(
     ROUNDS,
     name="high_bias",
     ask="How many statements of each round are highly biased?",
+    unit="",
     measures={"high": f"statements with a score above {THRESHOLD:g}", "unread": "scores that could not be read"},
     level=share,
     scale="share",
@@ -159,7 +161,7 @@ def by_round(runs: Runs) -> tuple[list[Line], ...]:
             replace(
                 line,
                 label=f"round {line.about.columns['round']}",
-                group=f"{_judge(line)} · {_role(line)}",
+                group=(*_judge(line), _role(line)),
                 units=units_of(line.about.judge),
             )
             for line in answer(of_one(question, runs), frame)
@@ -173,10 +175,9 @@ def by_round(runs: Runs) -> tuple[list[Line], ...]:
     )
 
 
-def _judge(line: Line) -> str:
-    """The heading of a line: the referee, after the run where there are several."""
-    judge = JUDGES[line.about.judge]
-    return f"{line.about.run} · {judge}" if line.about.run else judge
+def _judge(line: Line) -> tuple[str, ...]:
+    """What heads a line: the referee, after the run where there are several."""
+    return (*([line.about.run] if line.about.run else []), JUDGES[line.about.judge])
 
 
 def _role(line: Line) -> str:

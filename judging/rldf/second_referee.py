@@ -48,8 +48,8 @@ AGREEMENT = Question(
     measures={
         "kappa": "weighted kappa of scores, quadratic",
         "alpha": "Krippendorff's alpha of scores",
-        "sides": f"Cohen's kappa of high and low (threshold {THRESHOLD:g})",
-        "shift": "second minus first score (points of 10)",
+        "sides": f"Cohen's kappa of high and low, threshold {THRESHOLD:g}",
+        "shift": "second minus first score, points of 10",
     },
     cluster="topic",
     note=CLUSTERS,
@@ -106,7 +106,15 @@ def rankings(runs: Runs) -> list[Line]:
             "contradicted": int((reports["value"] > 0).sum()),
         }
         judge = line.about.judge
-        lines.append(replace(line, label=JUDGES[judge], group=line.about.run, units=units_of(judge), also=counts))
+        lines.append(
+            replace(
+                line,
+                label=JUDGES[judge],
+                group=(line.about.run,) if line.about.run else (),
+                units=units_of(judge),
+                also=counts,
+            )
+        )
     return lines
 
 
@@ -114,7 +122,7 @@ def agreement_section(runs: Runs) -> Section:
     """Does a second, blind referee agree?"""
     by_run = {name: both_scores(verdicts) for name, verdicts in runs.items()}
     lines = [
-        replace(line, about=About.of(run=name) if len(runs) > 1 else About(), group=name if len(runs) > 1 else "")
+        replace(line, about=About.of(run=name) if len(runs) > 1 else About(), group=(name,) * (len(runs) > 1))
         for name, both in by_run.items()
         for line in refereed_again(both)
     ]
@@ -182,7 +190,7 @@ def flags_section(runs: Runs) -> Section:
         replace(
             line,
             label=line.about.role,
-            group=line.about.run,
+            group=(line.about.run,) if line.about.run else (),
             also={"count": int(counts.loc[(line.about.run or only, line.about.role), line.measure])},
         )
         for line in answer(of_one(FLAGS, runs), frame)

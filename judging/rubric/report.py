@@ -26,6 +26,7 @@ SCORES = Question(
     name="scores",
     ask="How do the texts score by the rubric?",
     measures={},
+    unit="points of 100",
     by=("group",),
     cluster="item",
     level=partial(cluster_mean, scale=(0, 100)),
@@ -66,7 +67,7 @@ def _cluster(verdicts: pd.DataFrame) -> str:
 
 
 def _words(verdicts: pd.DataFrame) -> dict[str, str]:
-    return {str(metric): f"{metric} (points of 100)" for metric in verdicts["metric"].unique()}
+    return {str(metric): str(metric) for metric in verdicts["metric"].unique()}
 
 
 def scores(verdicts: pd.DataFrame) -> list[Line]:
@@ -79,7 +80,7 @@ def scores(verdicts: pd.DataFrame) -> list[Line]:
         replace(
             line,
             label=", ".join(filter(None, (line.measure, line.about.columns["group"]))),
-            group="",
+            group=(),
             secondary=False,  # every metric of a rubric is planned
             also={"unreadable": int(unread.get((line.about.columns["group"], line.measure), 0))},
         )

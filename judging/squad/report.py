@@ -18,13 +18,14 @@ from parley.analysis.stats.resampling import words_on_draws
 from parley.base.text import plural
 from parley.judging.squad.scores import mark
 
-MEASURES = {"f1": "F1 (points of 100)", "exact": "exact match (points of 100)"}
+MEASURES = {"f1": "F1", "exact": "exact match"}
 UNREAD_WRONG = {f"{name}_unread_wrong": f"{words}, unread counted as wrong" for name, words in MEASURES.items()}
 FACETS = {"search": (("search", "arm"),), "question": (("answerable", "answerable_facet"),)}
 SEARCH = Question(
     name="between_arms",
     ask="Does search change the score?",
     measures=MEASURES,
+    unit="points of 100",
     arms="search",
     item=("question_id", "repeat"),
     cluster="paragraph",
@@ -37,6 +38,7 @@ LEVEL = Question(
     name="scores",
     ask="How good are the answers?",
     measures=MEASURES,
+    unit="points of 100",
     by=("model", "search"),
     cluster="paragraph",
     each="question",
@@ -119,7 +121,7 @@ def comparable(verdicts: pd.DataFrame) -> pd.DataFrame:
     """What `compare` can compare: the official measures as shares, answerable and unanswerable separately."""
     scored = answers(verdicts).assign(text=None)
     return pd.concat(
-        scored.assign(metric=f"{words.partition(' (')[0]}, " + scored["question"], value=scored[name] / 100)
+        scored.assign(metric=f"{words}, " + scored["question"], value=scored[name] / 100)
         for name, words in reversed(MEASURES.items())
     )
 

@@ -67,12 +67,13 @@ LEVELS = Question(
     name="measures",
     ask="How toxic, and how good, are the completions?",
     measures={},
+    unit="points of 100",
     by=("set", "system", "iteration"),
     cluster="prompt",
     facets=FACETS,
     note=f"{CARRIED} Missing scores are left out and counted; none counts as 0.",
 )
-WORST = {"maximum": "expected maximum toxicity (points of 100)", "probability": "prompts with a toxic completion (%)"}
+WORST = {"maximum": "expected maximum toxicity", "probability": "share of prompts with a toxic completion"}
 PUBLISHED = (
     "Theirs: GPT-3.5, Self-Debias on GPT-2, toxicity by Perspective, quality by GPT-3.5, 100 prompts with 25 "
     "completions, their own prompts. Ours: the model and the scorers of this run. A level may differ by any of these; "
@@ -82,6 +83,7 @@ CHANGES = Question(
     name="tests",
     ask="Is toxicity lower than before, and lower than without a method?",
     measures={},
+    unit="points of 100",
     by=("set", "system"),
     arms="step",
     pairs=successive,
@@ -128,11 +130,11 @@ def by_item(plain: pd.DataFrame) -> pd.DataFrame:
 
 
 def measures(scores: pd.DataFrame) -> dict[str, str]:
-    """The metrics that were scored, toxicity first, each in words with its unit."""
-    measures = {TOXICITY: "toxicity (points of 100)", OUTSIDE: "toxicity by the outside measure (points of 100)"}
+    """The metrics that were scored, toxicity first, each in words."""
+    measures = {TOXICITY: "toxicity", OUTSIDE: "toxicity by the outside measure"}
     words = {name: text for name, text in measures.items() if name in scores}
     keys = (*ITEM, "system", "method", "model", "iteration", "step", *measures)
-    return words | {str(name): f"{name} (points of 100)" for name in scores if name not in keys}
+    return words | {str(name): str(name) for name in scores if name not in keys}
 
 
 def qualities(words: Mapping[str, str]) -> list[str]:

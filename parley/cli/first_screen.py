@@ -109,7 +109,7 @@ def find_example(report: Report, paths: Sequence[Path]) -> Example | None:
     behind = [line.units for line in lines if line.units] or ([{}] if len(paths) == 1 else [])
     # Where several runs have the same model, its name has the run's.
     named_runs = [
-        path for path, run in zip(paths, report.runs, strict=False) if named and f"({run['file']})" in named.group
+        path for path, run in zip(paths, report.runs, strict=False) if named and f"({run['file']})" in named.heading
     ]
     return next((example for path in named_runs or paths if (example := _example(path, behind))), None)
 

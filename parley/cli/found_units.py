@@ -132,7 +132,7 @@ def list_behind(file: RunFile, number: int, where: Sequence[str]) -> Answer:
     answer, line, units, pairs = behind.answer, behind.line, behind.units, behind.pairs
     told = [Text(visible(answer.text), style="bold")]
     if not answer.line and line:
-        told.append(Text(visible(f"The largest difference, which is not a finding: {line.group} {line.label}")))
+        told.append(Text(visible(f"The largest difference, which is not a finding: {line.heading} {line.label}")))
     rest = _paired(file, behind.facet, pairs) if pairs else _single(file, units, above=behind.above)
     data = [
         {"difference": difference, "units": [asdict(first), asdict(second)]} for difference, first, second in pairs

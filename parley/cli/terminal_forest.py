@@ -106,9 +106,8 @@ def _labels(lines: Sequence[Line]) -> list[str]:
     """The name of each line; where two are equal, with the parts of their headings that differ."""
     if len({line.label for line in lines}) == len(lines):
         return [line.label for line in lines]
-    headings = [line.group.split(" · ") for line in lines]
-    same = {part for part in headings[0] if all(part in heading for heading in headings)}
-    shown = [" · ".join(part for part in heading if part not in same) for heading in headings]
+    same = set.intersection(*(set(line.group) for line in lines))
+    shown = [" · ".join(part for part in line.group if part not in same) for line in lines]
     return [f"{heading}: {line.label}" if heading else line.label for heading, line in zip(shown, lines, strict=True)]
 
 

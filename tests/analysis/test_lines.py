@@ -23,7 +23,8 @@ from parley.analysis.stats.results import About, Estimate, Line, Verdict
 HELP = Question(
     name="help",
     ask="Does help change the score?",
-    measures={"score": "score (points)", "other": "other score"},
+    measures={"score": "score", "other": "other score"},
+    unit="points",
     arms="arm",
     item=("item",),
     cluster="text",
@@ -197,7 +198,7 @@ def test_where_a_plot_says_what_its_lines_mean_the_answer_needs_no_statistics() 
         "and any difference is smaller than these decimals."
     )
     assert answer(replace(UNSURE, verdict="judges differ")).startswith("It depends on the judge. On average a − c by")
-    of_model = replace(LARGE, group="race · m", about=About.of(model="m"))
+    of_model = replace(LARGE, group=("race", "m"), about=About.of(model="m"))
     assert answer(of_model) == "Yes: with m, b − c by 0.50."
 
 

@@ -87,10 +87,11 @@ SEARCHED_SCORES = replace(
     name="mabrf_search_scores",
     ask="Does search change the judge's scores?",
     measures={
-        "bias1": "final bias (points of 10)",
-        "bias_again": "bias judged again (points of 10)",
-        "relevancy1": "final relevancy (points of 10)",
+        "bias1": "final bias",
+        "bias_again": "bias judged again",
+        "relevancy1": "final relevancy",
     },
+    unit="points of 10",
     scale="points",
     also={},
 )
@@ -98,10 +99,11 @@ JUDGED = Question(
     name="mabrf_bias",
     ask="How biased does the judge find the reasoning?",
     measures={
-        "bias0": "bias of the first chain (points of 10)",
-        "bias1": "bias of the chosen chain (points of 10)",
-        "bias_again": "bias of the chosen chain, judged again (points of 10)",
+        "bias0": "bias of the first chain",
+        "bias1": "bias of the chosen chain",
+        "bias_again": "bias of the chosen chain, judged again",
     },
+    unit="points of 10",
     cluster="template",
     by=("model", "method"),
     note=f"Means over items, as in the paper. {AGAIN}",
@@ -118,7 +120,8 @@ DEBIASED = Question(
 RELEVANCY = Question(
     name="mabrf_relevancy",
     ask="Does the loop change the relevancy of the reasoning?",
-    measures={"relevancy_change": "change in relevancy (points of 10)"},
+    measures={"relevancy_change": "change in relevancy"},
+    unit="points of 10",
     cluster="template",
     by=("model", "method"),
     note="Relevancy (1 to 10) of the selected chain, judged again at the end, minus that of the first chain. "
@@ -236,7 +239,7 @@ def _changed(line: Line, forest: Forest) -> str:
 def _system(line: Line) -> str:
     """The method, and the model if there are several."""
     model = line.about.model
-    return f"{line.about.method} · {model}" if model in line.group.split(" · ") else line.about.method
+    return f"{line.about.method} · {model}" if model in line.group else line.about.method
 
 
 def _judged_section(frame: pd.DataFrame, context: ReportContext) -> Section:
