@@ -111,8 +111,7 @@ def cluster_noun(verdicts: pd.DataFrame) -> str:
     """
     if "base" not in verdicts or not (verdicts["base"].astype(str) != "").any():
         return "scenario"
-    labelled = verdicts[_labelled(verdicts)]
-    kinds = set(labelled["clustering"].unique()) or {BASE}
+    kinds = set(verdicts["clustering"][_labelled(verdicts)].unique()) or {BASE}
     if kinds == {QUESTION}:
         return "question wording"
     if kinds == {WORDING}:
@@ -126,7 +125,8 @@ def generalises_to(verdicts: pd.DataFrame) -> Iterator[str]:
     Args:
         verdicts: One row per verdict, with the columns of `with_clusters`.
     """
-    labelled = verdicts[_labelled(verdicts)]
+    columns = verdicts.columns.intersection(["clustering", "category", "situation", "wording", "question"])
+    labelled = verdicts.loc[_labelled(verdicts), columns]
     for kind, part in labelled.groupby("clustering", observed=True, sort=False):
         categories = ", ".join(dict.fromkeys(part["category"].astype(str)))
         bases, wordings = plural(part["situation"].nunique(), "base"), part["wording"].nunique()

@@ -149,11 +149,23 @@ def units(file: RunFile) -> pd.DataFrame:
         file: An open run file, or the path of one.
     """
     file.check_plan()
-    _, rows = file.rows("SELECT position, id, facets FROM units WHERE status = 'done' ORDER BY position")
-    frame = pd.DataFrame([_facets(text) for _, _, text in rows], index=[position for position, _, _ in rows])
-    frame = frame.drop(columns="unit", errors="ignore")
-    frame.insert(0, "unit", [unit for _, unit, _ in rows])
-    return frame
+    positions, ids, columns = array("q"), list[str](), dict[str, list[Any]]()
+    kept = dict[str, str]()  # equal strings of facets are stored once
+    for position, unit, text in file.stream(
+        "SELECT position, id, facets FROM units WHERE status = 'done' ORDER BY position"
+    ):
+        facets = _facets(text)
+        for name in facets:
+            if name not in columns:
+                columns[name] = [np.nan] * len(ids)
+        for name, column in columns.items():
+            facet = facets.get(name, np.nan)
+            column.append(kept.setdefault(facet, facet) if isinstance(facet, str) else facet)
+        positions.append(position)
+        ids.append(unit)
+    return pd.DataFrame(
+        {"unit": ids} | {name: column for name, column in columns.items() if name != "unit"}, index=positions
+    )
 
 
 def _facets(text: str) -> Any:
