@@ -2,6 +2,7 @@
 
     python -m benchmarks.report                            # 1,000,000 rows; 10 and 40 identities
     python -m benchmarks.report --rows 20000 --draws 200   # to try it out
+    python -m benchmarks.report --design silent            # 1,000,000 units of a ballot each
 
 Run from the repository's root. The run files (plans of the suite `full`, simulated verdicts) are written first; each is
 then reported in a process of its own.
@@ -17,7 +18,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -41,22 +43,26 @@ FAVOURED, POINTS = "female", 0.3
 # The run file
 
 
-def write_run(path: Path, rows: int, identities: int, seed: int) -> None:
+def write_run(path: Path, rows: int, identities: int, seed: int, design: str) -> None:
     """A run file with about `rows` verdicts on units of the full suite's plan, repeated as often as needed.
 
-    Ten identities are MALIBU's. Any other number is one category in phase 1, where every two are compared.
+    A silent ballot is one verdict. Ten identities are MALIBU's; any other number is one category in phase 1, where
+    every two are compared.
     """
-    config = MalibuConfig(suite="full", model=["sim/judge"], design="paper", cells="all", ties=True)
+    config = MalibuConfig(suite="full", model=["sim/judge"], design="silent")
+    if design == "paper":
+        config = MalibuConfig(suite="full", model=["sim/judge"], design="paper", cells="all", ties=True)
     if identities != MALIBU_IDENTITIES:
         labels = path.with_suffix(".toml")
         names = ", ".join(f'"group {number}"' for number in range(identities))
         labels.write_text(f"[categories]\ngroup = [{names}]\n")
         config = config.model_copy(update={"identities": [str(labels)], "phases": [1]})
     study = Malibu(config)
-    one_repeat = sum(_size(unit, study) for unit in study.plan())
-    study = Malibu(study.config.model_copy(update={"repeats": math.ceil(rows / one_repeat)}))
+    one_plan = sum(_size(unit, study) for unit in study.plan())
+    if design == "paper":
+        study = Malibu(study.config.model_copy(update={"repeats": math.ceil(rows / one_plan)}))
     units, planned = [], 0
-    for unit in study.plan():
+    for unit in study.plan() if design == "paper" else _of_more_bases(study, math.ceil(rows / one_plan)):
         if planned >= rows:
             break
         units.append(unit)
@@ -69,7 +75,17 @@ def write_run(path: Path, rows: int, identities: int, seed: int) -> None:
             file.write([Record(unit=unit, outcome=outcome) for unit, outcome in outcomes])
 
 
+def _of_more_bases(study: Malibu, copies: int) -> Iterator[Unit]:
+    """The plan on `copies` times as many bases: a silent ballot is not repeated."""
+    for copy in range(copies):
+        for unit in study.plan():
+            bases = {name: f"{unit.facets[name]} {copy}" for name in ("base", "scenario")}
+            yield replace(unit, id=f"{unit.id}/{copy}", facets={**unit.facets, **bases})
+
+
 def _size(unit: Unit, study: Malibu) -> int:
+    if unit.facets["stage"] == "silent":
+        return 1
     metrics = len(study.rubric.names)
     return len(study.panel.judges) * study.config.rounds * (metrics if unit.facets["phase"] == 1 else 2 * metrics + 1)
 
@@ -77,6 +93,8 @@ def _size(unit: Unit, study: Malibu) -> int:
 def _verdicts(unit: Unit, study: Malibu, rng: np.random.Generator) -> tuple[Verdict, ...]:
     """Simulated verdicts: the judges of a panel share an opinion of the text, and favour one label a little."""
     facets = unit.facets
+    if facets["stage"] == "silent":
+        return (_ballot(unit, study.panel.judges[0].name, rng),)
     sides = {"": facets["identity"]} if facets["phase"] == 1 else {s: facets[f"identity_{s.lower()}"] for s in "AB"}
     shared = rng.normal(0, 0.8)
     verdicts = []
@@ -97,6 +115,15 @@ def _verdicts(unit: Unit, study: Malibu, rng: np.random.Generator) -> tuple[Verd
     return tuple(verdicts)
 
 
+def _ballot(unit: Unit, judge: str, rng: np.random.Generator) -> Verdict:
+    noise = float(rng.normal(0, 1.0))
+    if unit.facets["phase"] == 2:
+        share = 1 / (1 + math.exp(-noise))
+        return Verdict(judge=judge, role="debater", round=0, metric="preferred", text="AB"[share < 0.5], value=share)
+    score = min(max(6 + noise + POINTS * (unit.facets["identity"] == FAVOURED), 1.0), 9.0)
+    return Verdict(judge=judge, role="debater", round=0, metric="Overall", value=score, sampled=round(score))
+
+
 # The report
 
 
@@ -113,7 +140,7 @@ def time_report(path: Path, draws: int, seed: int) -> dict[str, Any]:
         "reading": reading,
         "report": whole,
     }
-    del report
+    report = verdicts = None
     _, figures["file_to_report"] = _timed(lambda: make_report([path], draws=draws, seed=seed))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return figures | {"peak_mb": peak / (1024 if sys.platform == "linux" else 2**20)}
@@ -131,7 +158,7 @@ def measured(folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
     for identities in arguments.identities:
         path = folder / f"{identities}.sqlite"
         if not path.exists():
-            write_run(path, arguments.rows, identities, arguments.seed)
+            write_run(path, arguments.rows, identities, arguments.seed, arguments.design)
         command = [sys.executable, "-m", "benchmarks.report", "--part", str(path)]
         command += ["--draws", str(arguments.draws), "--seed", str(arguments.seed)]
         output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
@@ -172,6 +199,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rows", type=int, default=ROWS, help="approximate number of verdicts (default: 1,000,000)")
     parser.add_argument("--identities", type=int, nargs="+", default=[10, 40], help="how many (default: 10 40)")
+    parser.add_argument("--design", choices=["paper", "silent"], default="paper")
     parser.add_argument("--draws", type=int, default=2000, help="bootstrap draws (default: 2000)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--folder", type=Path, help="where to save the run files; existing ones are used")
