@@ -7,16 +7,16 @@ import io
 import re
 import textwrap
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 
-mpl.use("Agg")
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+if TYPE_CHECKING:  # matplotlib is loaded by what draws: most reports are read in a terminal
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 FORMATS = ("svg", "pdf", "png")
@@ -42,6 +42,8 @@ def sheet(
         sharex: Axes share their x scale.
         sharey: Axes share their y scale.
     """
+    from matplotlib.figure import Figure
+
     figure = Figure(figsize=(width, height), layout="constrained")
     return figure, figure.subplots(rows, columns, squeeze=False, sharex=sharex, sharey=sharey)
 
@@ -174,7 +176,7 @@ def as_svg(figure: Figure, stamp: str = "") -> bytes:
 def _lay_out(figure: Figure, stamp: str) -> None:
     """Lay the figure out once, not once per format."""
     if figure.get_layout_engine() is not None:
-        with mpl.rc_context({"svg.hashsalt": "parley"}):
+        with _same_ids():
             figure.draw_without_rendering()
         figure.set_layout_engine("none")
     if stamp:
@@ -183,10 +185,17 @@ def _lay_out(figure: Figure, stamp: str) -> None:
         figure.text(0.995, y, stamp, ha="right", va=side, fontsize=8, weight="bold", color=PALETTE[1])
 
 
+def _same_ids() -> AbstractContextManager[None]:
+    """Ids of an SVG file's elements that are the same each time it is written."""
+    import matplotlib as mpl
+
+    return mpl.rc_context({"svg.hashsalt": "parley"})
+
+
 def _drawn(figure: Figure, kind: str) -> bytes:
     dates = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
     picture = io.BytesIO()
-    with mpl.rc_context({"svg.hashsalt": "parley"}):
+    with _same_ids():
         figure.savefig(picture, format=kind, dpi=150, metadata=dates)
     data = picture.getvalue()
     if kind == "svg":  # Matplotlib repeats every text in a comment, and untrusted text may end a comment

@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Iterator
-from typing import Any, Literal, NamedTuple
-
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from parley.analysis.reporting.figures import PALETTE, plain_text
 from parley.analysis.reporting.forest import Forest, drawn, in_numbers
 from parley.analysis.stats.results import Line
 from parley.base.text import p_text, plural
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 Width = Literal["single", "double"]
 INCHES: dict[Width, float] = {"single": 3.5, "double": 7.2}
@@ -47,6 +47,8 @@ def draw_forest(forest: Forest, width: Width = "double") -> Figure:
         forest: What to draw.
         width: A journal's single or double column.
     """
+    from matplotlib.figure import Figure
+
     inches = INCHES[width]
     shown = drawn(forest.lines[:MAX_LINES])
     values = [in_numbers(line, forest) for line in shown]
@@ -131,6 +133,8 @@ def _limits(axis: Axes, forest: Forest) -> None:
 
 
 def _scale(axis: Axes, forest: Forest) -> None:
+    from matplotlib.ticker import MaxNLocator
+
     axis.set_yticks([])
     for side in ("top", "right", "left"):
         axis.spines[side].set_visible(False)
@@ -138,7 +142,7 @@ def _scale(axis: Axes, forest: Forest) -> None:
     axis.tick_params(axis="x", labelsize=FONT - 0.5, colors=INK, length=2.5, width=0.6)
     axis.xaxis.set_major_locator(MaxNLocator(5 if axis.get_position().width > 0.4 else 3, steps=[1, 2, 2.5, 5, 10]))
     if forest.scale == "share":
-        axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.0f}%"))
+        axis.xaxis.set_major_formatter(lambda value, _: f"{100 * value:.0f}%")
     axis.set_axisbelow(True)
     axis.grid(axis="x", color="#e6e6e6", linewidth=0.5)
     axis.set_xlabel(

@@ -10,15 +10,18 @@ loop that empties the others.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure as Drawing
 
 from parley.analysis.reporting.figures import LINE, PALETTE, caption, legend_beside, plain_text, sheet, tidy
 from parley.analysis.reporting.report import Section, Table
 from parley.analysis.reporting.verdicts import MissingColumns
 from parley.base.text import plural
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Drawing
 
 MOST = 100
 """Limit on iterations: someone else's run file may contain any number."""

@@ -12,14 +12,16 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
-from matplotlib.figure import Figure as Drawing
 
 from parley.analysis.reporting.decide import is_test, undecided_yet
 from parley.analysis.reporting.forest import Forest
 from parley.analysis.reporting.headline import Headline, headline
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Drawing
 
 SIMULATED = "SIMULATED"
 _NEGATIVE_ZERO = re.compile(r"(?<![\w.])[-−](0(?:\.0+)?)(?![\d.]\d|\d)")

@@ -9,11 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure as Drawing
 from scipy.special import gammaincinv
 
 from parley.analysis.reporting.clusters import has_wordings
@@ -27,6 +26,9 @@ from parley.judging.malibu.decisions import Blockers
 from parley.judging.malibu.panel_data import PanelData
 from parley.judging.malibu.score_table import ScenarioGaps
 from parley.judging.malibu.words import quoted
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Drawing
 
 ABOUT = ("model", "category", "first", "second")
 MAX_BASES = 60

@@ -6,12 +6,10 @@ import math
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure as Drawing
-from matplotlib.patches import Rectangle
 
 from parley.agents import LOG_ODDS
 from parley.analysis.reporting.figures import LINE, caption, colours, dots, legend_beside, plain_text, sheet
@@ -37,6 +35,10 @@ from parley.judging.malibu.decisions import Blockers, planned_lines
 from parley.judging.malibu.panel_data import PanelData, Verdicts, by_metric, panel_data
 from parley.judging.malibu.score_table import ALL, tested_line
 from parley.judging.malibu.words import in_points, scores_words
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Drawing
+    from matplotlib.patches import Rectangle
 
 NO_LABEL = "(no label)"
 EFFECT = (
@@ -391,4 +393,6 @@ def matrix_figure(lines: Sequence[Line], title: str, note: str, points: str) -> 
 
 
 def _frame(x: int, y: int) -> Rectangle:
+    from matplotlib.patches import Rectangle
+
     return Rectangle((x - 0.47, y - 0.47), 0.94, 0.94, fill=False, edgecolor="black", linewidth=1.1)

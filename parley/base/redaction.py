@@ -51,6 +51,8 @@ class HiddenAddresses:
         """The same value without addresses: a text, or lists and dicts of texts. `error` and `detail` are messages."""
         if isinstance(value, str):
             return self._hide_text(value)
+        if value is None or isinstance(value, int | float):
+            return value
         if isinstance(value, Mapping):
             return {self.hide(key): self._hide_entry(key, inner) for key, inner in value.items()}
         if isinstance(value, list | tuple):

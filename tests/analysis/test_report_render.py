@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import re
+import subprocess
+import sys
 from dataclasses import replace
 from html import escape
 from html.parser import HTMLParser
@@ -231,3 +233,8 @@ def test_an_unfinished_report_has_no_page_and_an_empty_one_a_valid_page(tmp_path
         write(broken, tmp_path)
     assert not (tmp_path / "report.html").exists()
     assert "<h1>Nothing</h1>" in html(Report("Nothing"), {})
+
+
+def test_a_report_in_the_terminal_needs_no_matplotlib() -> None:
+    code = "import sys, parley.reports.making, parley.judging.malibu.report; assert 'matplotlib' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

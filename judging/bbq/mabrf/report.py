@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure as Drawing
 
 from parley.analysis.reporting.figures import PALETTE, caption, plain_text, sheet, tidy
 from parley.analysis.reporting.forest import Forest, in_numbers
@@ -33,6 +33,9 @@ from parley.judging.bbq.mabrf.tables import (
     next_to_published,
     overcorrection,
 )
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Drawing
 
 SCORES = ("acc0", "acc1", "mabrf_bias0", "mabrf_bias1")
 BBQ_SCORES = ("bbq_ambig0", "bbq_ambig1", "bbq_disambig0", "bbq_disambig1")
