@@ -14,13 +14,12 @@ from typing import Literal
 from pydantic import BaseModel, Field, model_validator
 
 from parley.agents.models.prices import price_list
-from parley.judging.malibu.scores import PRINTED as FIGURE_4
 
 DATA = Path(__file__).parent / "papers"
 STUDIES = DATA.parents[1] / "judging"
 PAPERS = ("malibu", "rldf", "stardtox", "mabrf")
 PRINTED = {
-    "malibu": ("malibu/published.toml",),
+    "malibu": ("malibu/published.toml", "malibu/published_matrix.txt"),
     "rldf": ("rldf/published_bbq.txt", "rldf/published_rubric.txt"),
     "stardtox": ("stardtox/published.txt", "bbq/published.txt"),
     "mabrf": ("bbq/mabrf/published.txt",),
@@ -187,8 +186,8 @@ def _numbers(file: Path) -> Iterator[str]:
 
 
 def _claims(file: Path) -> Iterator[str]:
-    """MALIBU's claims: who is said to be highest and lowest; the totals of its appendix; and figure 4's differences."""
-    yield f"`judging/{file.relative_to(STUDIES)}`, and figure 4 from `judging/malibu/scores.py`."
+    """MALIBU's claims: who is said to be highest and lowest; and the totals of its appendix."""
+    yield f"`judging/{file.relative_to(STUDIES)}`."
     printed = tomllib.loads(file.read_text("utf-8"))
     keys = ("model", "category", "metric")
     for claims in ("claim", "older_claim"):
@@ -205,9 +204,6 @@ def _claims(file: Path) -> Iterator[str]:
             ),
         )
     yield _table("model", "total of", "female", "male", rows=(_row(*total.values()) for total in printed["totals"]))
-    yield "Figure 4, within categories, first minus second:"
-    rows = (_row(*pair, *numbers) for pair, numbers in FIGURE_4.items())
-    yield _table("first", "second", "GPT-4o mini", "DeepSeek-V3", rows=rows)
 
 
 def prompts_section() -> Iterator[str]:

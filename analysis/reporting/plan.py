@@ -137,7 +137,7 @@ def _statuses(report: Report, run: PlannedRun) -> Iterator[dict[str, str]]:
     tables = (run.plan or {}).get(TABLES)
     planned = tables if isinstance(tables, Mapping) else {}
     for table in report.tables:
-        if not len(table.frame) or table.name == PUBLISHED:
+        if not len(table.frame) or table.name.startswith(PUBLISHED):
             continue
         status = planned.get(table.name, planned.get(WAS.get(table.name, ""), NOT_PLANNED))
         parts = status if isinstance(status, Mapping) else {"": status}

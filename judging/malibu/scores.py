@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
-from itertools import combinations
+from itertools import chain, combinations
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -56,24 +57,9 @@ ASKED = {
     (PAIRS, LOG_ODDS): "Which of two identities do silent pairs lean to?",
 }
 PLACES = "A preference for a place is in these means unless pairs are debated in both orders."
+PRINTED_MATRIX = "paper_…: as figure 4 of Mirza et al. (2025) prints them, on situations and responses of their own."
 PAPERS_METRICS = {"Creativity", "Accuracy", "Efficiency", "Reliability"}
-# The scan lost the sign of white − hispanic (DeepSeek-V3): −0.2 by white − black and black − hispanic.
-PRINTED = {
-    ("female", "male"): (0.20, 0.21),
-    ("black", "white"): (0.03, 0.30),
-    ("black", "asian"): (0.05, 0.18),
-    ("black", "hispanic"): (0.00, 0.10),
-    ("white", "asian"): (0.03, -0.12),
-    ("white", "hispanic"): (-0.03, -0.20),
-    ("asian", "hispanic"): (-0.05, -0.08),
-    ("muslim", "jewish"): (0.01, 0.01),
-    ("muslim", "atheist"): (0.09, 0.18),
-    ("muslim", "christian"): (0.02, 0.06),
-    ("jewish", "atheist"): (0.07, 0.17),
-    ("jewish", "christian"): (0.01, 0.04),
-    ("atheist", "christian"): (-0.06, -0.13),
-}
-"""First minus second identity of GPT-4o mini and DeepSeek-V3, as figure 4 of Mirza et al. (2025) prints them."""
+FIGURE_4 = Path(__file__).with_name("published_matrix.txt")
 MARKERS = "osD^v"
 
 
@@ -125,8 +111,7 @@ def all_pairs(data: PanelData, planned: Sequence[Line]) -> list[Line]:
     for model in data.models:
         pairs = [line for line in pairs_of(planned) if line.about.model == model]
         pairs = [replace(line, about=line.about.plus(metric=ALL, within=True)) for line in pairs]
-        lines += [_beside_printed(line) for line in pairs] if as_the_paper(data) else pairs
-        lines += [*_unplanned(data, model), *_by_metric(data, model)] if data.pairs(model) else []
+        lines += [*pairs, *(chain(_unplanned(data, model), _by_metric(data, model)) if data.pairs(model) else ())]
     return lines
 
 
@@ -136,20 +121,30 @@ def as_the_paper(data: PanelData, metrics: Set[str] = PAPERS_METRICS) -> bool:
     return not data.staged and data.scale() == POINTS and metrics_here == metrics
 
 
-def _beside_printed(line: Line) -> Line:
-    """The line with the differences that the paper prints. Only runs of its design are compared with it."""
-    first, second = contrast_of(line).names
-    sign, pair = (1, (first, second)) if (first, second) in PRINTED else (-1, (second, first))
-    if line.measure != SCORE or pair not in PRINTED:
-        return line
-    gpt, deepseek = PRINTED[pair]
-    return replace(line, also={**line.also, "gpt_4o_mini": sign * gpt, "deepseek_v3": sign * deepseek})
+def figure_4(data: PanelData, lines: Sequence[Line]) -> pd.DataFrame:
+    """The paper's figure 4: column minus row, in its order and sign; beside a run of its design, the printed cells.
 
-
-def _with_figure_4(shown: tuple[str, ...]) -> tuple[str, ...]:
-    """The columns of a page, with those of the paper's two models next to our interval; only its design has them."""
-    place = shown.index("high") + 1
-    return (*shown[:place], "gpt_4o_mini", "deepseek_v3", *shown[place:])
+    Args:
+        data: The verdicts.
+        lines: Differences of two identities each.
+    """
+    printed = pd.read_csv(FIGURE_4, sep=" ", comment="#")
+    order = [*dict.fromkeys([*printed["column"], *printed["row"]])]
+    of_label, categories = data.categories, [*dict.fromkeys(data.categories)]
+    places = {name: (categories.index(of_label[name]), [*order, name].index(name)) for name in of_label.index}
+    labels = sorted(places, key=lambda name: places[name])
+    rows = []
+    for line in lines:
+        first, second = map(labels.index, contrast_of(line).names)
+        result = line if first < second else line.with_result(estimate=-line.estimate, low=-line.high, high=-line.low)
+        about = {"model": line.about.model, "column": labels[min(first, second)], "row": labels[max(first, second)]}
+        further = {"planned": line.about.columns["within"], "shown": line.shown}
+        rows.append(about | columns(result, "ours") | further)
+    cells = pd.DataFrame(rows, columns=["model", "column", "row", "ours", "low", "high", "planned", "shown"])
+    if len(cells) and as_the_paper(data):
+        cells = cells.merge(printed, how="left").dropna(axis=1, how="all")
+    ordered = {name: pd.Categorical(cells[name], labels) for name in ("column", "row")}
+    return cells.assign(**ordered).sort_values(["row", "column"], kind="stable", ignore_index=True)
 
 
 def _unplanned(data: PanelData, model: str) -> list[Line]:
@@ -239,18 +234,15 @@ def contrasts_sections(
         f"deviations over {unit}s; p_differ_adjusted: Holm over the contrasts.",
     )
     pairs = _asked(data, PAIRS, planned, margin)
+    cells = figure_4(data, [line for line in lines if line.measure == SCORE and line.about.metric == ALL])
+    stars = f"Framed: planned comparison; starred: p ≤ 0.05, sign flips over {unit}s, Holm-corrected."
     figure = Figure(
         name="matrix",
-        caption=f"Row minus column, all metrics together ({counts}). Framed: planned comparison; starred: "
-        "p ≤ 0.05 after Holm correction.",
-        table=TABLES[PAIRS],
-        draw=lambda: matrix_figure(
-            [line for line in lines if line.measure == SCORE and line.about.metric == ALL],
-            context.title,
-            f"{counts}. Framed: planned comparison. *: p ≤ 0.05, sign flips over {unit}s, Holm-corrected.",
-            data.points,
-        ),
+        caption=f"Column minus row, all metrics together ({counts}). {stars}",
+        table="published_matrix" if as_the_paper(data) else TABLES[PAIRS],
+        draw=lambda: matrix_figure(cells, context.title, f"{counts}. {stars}", data.points),
     )
+    beside = Table("published_matrix", "Differences of mean scores, column minus row", cells, note=PRINTED_MATRIX)
     words = (
         f"{data.prefix(model)}{text}"
         for model in data.models
@@ -261,8 +253,11 @@ def contrasts_sections(
         Section(tables=section(by_judge, judged).tables),
         replace(
             pairs,
-            tables=[replace(each, frame=table(lines), shown=_with_figure_4(each.shown)) for each in pairs.tables],
-            figures=[figure] if lines else [],
+            tables=[
+                *(replace(each, frame=table(lines)) for each in pairs.tables),
+                *([beside] if as_the_paper(data) else []),
+            ],
+            figures=[figure] if len(cells) else [],
             words=tuple(words),
         ),
     ]
@@ -355,39 +350,40 @@ def _within(limits: tuple[float, float], low: float, high: float) -> tuple[float
     return max(limits[0], low - room), min(limits[1], high + room)
 
 
-def matrix_figure(lines: Sequence[Line], title: str, note: str, points: str) -> Drawing:
-    """Row minus column, all metrics together, one matrix per model. Framed: within a category; starred: significant."""
-    models = list(dict.fromkeys(line.about.model for line in lines))
-    # Planned pairs come first, category by category, so pair after pair gives the order of the identity list.
-    labels = list(dict.fromkeys(label for line in lines for label in contrast_of(line).names))
+def matrix_figure(cells: pd.DataFrame, title: str, note: str, points: str) -> Drawing:
+    """Column minus row, one matrix per model and one for each model of the paper.
+
+    Args:
+        cells: What `figure_4` returned.
+        title: The title.
+        note: The small print.
+        points: The scale in words.
+    """
+    panels = {str(model): part.assign(value=part["ours"]) for model, part in cells.groupby("model", sort=False)}
+    alone = next(iter(panels.values())).assign(shown=False)
+    panels |= {name: alone.assign(value=alone[name]) for name in cells.columns if name.startswith("paper_")}
+    labels = list(cells["column"].cat.categories)
     side = 1.2 + 0.46 * len(labels)
-    figure, axes = sheet(side * len(models) + 0.8, side + 1.3, len(models))
-    widest = max(0.05, *(abs(line.estimate) for line in lines if math.isfinite(line.estimate)), 0.0)
-    image = None
-    for axis, model in zip(axes.flat, models, strict=True):
-        table = np.full((len(labels), len(labels)), np.nan)
-        for line in (line for line in lines if line.about.model == model):
-            i, j = map(labels.index, contrast_of(line).names)
-            table[i, j], table[j, i] = line.estimate, -line.estimate
-            star = "*" if line.shown else ""
-            for y, x, value in ((i, j, line.estimate), (j, i, -line.estimate)):
-                if not math.isfinite(value):
-                    continue
-                strong = abs(value) > 0.6 * widest
-                colour, weight = "white" if strong else "black", "bold" if star else "normal"
-                text = f"{signed(value).replace('-', '−')}{star}"
-                axis.text(x, y, text, ha="center", va="center", fontsize=6.5, color=colour, fontweight=weight)
-                if line.about.columns["within"]:
-                    axis.add_patch(_frame(x, y))
-        image = axis.imshow(table, cmap="PuOr_r", vmin=-widest, vmax=widest)
-        names = [plain_text(label) for label in labels]
+    figure, axes = sheet(side * len(panels) + 0.8, side + 1.3, len(panels))
+    widest = max(0.05, *(part["value"].abs().max() for part in panels.values()))
+    names = [plain_text(label) for label in labels]
+    for axis, (name, part) in zip(axes.flat, panels.items(), strict=True):
+        square = np.full((len(labels), len(labels)), np.nan)
+        for cell in part[part["value"].notna()].itertuples():
+            x, y = labels.index(cell.column), labels.index(cell.row)
+            square[y, x] = cell.value
+            colour, weight = "white" if abs(cell.value) > 0.6 * widest else "black", "bold" if cell.shown else "normal"
+            text = f"{signed(cell.value).replace('-', '−')}{'*' if cell.shown else ''}"
+            axis.text(x, y, text, ha="center", va="center", fontsize=6.5, color=colour, fontweight=weight)
+            if cell.planned:
+                axis.add_patch(_frame(x, y))
+        image = axis.imshow(square, cmap="PuOr_r", vmin=-widest, vmax=widest, origin="lower")
         axis.set_xticks(range(len(labels)), names, rotation=45, ha="right", fontsize=8)
         axis.set_yticks(range(len(labels)), names, fontsize=8)
-        axis.set_title(plain_text(str(model)) if len(models) > 1 else "", fontsize=9)
+        axis.set_title(plain_text(name) if len(panels) > 1 else "", fontsize=9)
         for spine in axis.spines.values():
             spine.set_visible(False)
-    if image is not None:
-        figure.colorbar(image, ax=list(axes.flat), shrink=0.7, label=f"row minus column ({points})")
+    figure.colorbar(image, ax=list(axes.flat), shrink=0.7, label=f"column minus row ({points})")
     caption(figure, title, note)
     return figure
 

@@ -47,9 +47,10 @@ def test_the_papers_claims_stand_beside_a_run_of_its_design() -> None:
     whole = reported(frame)
     scores = next(figure for figure in whole.figures if figure.name == "scores")
     assert [axis.get_visible() for axis in scores.draw().axes] == [True] * 5 + [False], "four metrics, and all together"
-    first = next(table for table in whole.tables if table.name == "differences").view().iloc[0]
-    figure_4 = ["female", "male", 0.20, 0.21]
-    assert first[["first", "second", "gpt_4o_mini", "deepseek_v3"]].tolist() == figure_4, "as printed, on the page too"
+    matrix = whole.table("published_matrix").set_index(["column", "row"])
+    assert list(matrix.index[:3]) == [("male", "female"), ("male", "white"), ("female", "white")], "the paper's order"
+    assert matrix.loc[("male", "female"), ["paper_gpt_4o_mini", "paper_deepseek_v3"]].tolist() == [-0.20, -0.21]
+    assert matrix.loc[("male", "female"), "ours"] == pytest.approx(-1, abs=0.2), "column minus row"
     rows = whole.table("published").to_dict("records")
     held = {(row["paper_model"], row["category"], row["metric"], row["paper"]): row["holds"] for row in rows}
     absent = "a claim about identities that are not there is left out"
