@@ -136,7 +136,11 @@ def figure_4(data: PanelData, lines: Sequence[Line]) -> pd.DataFrame:
     rows = []
     for line in lines:
         first, second = map(labels.index, contrast_of(line).names)
-        result = line if first < second else line.with_result(estimate=-line.estimate, low=-line.high, high=-line.low)
+        result = (
+            line
+            if first < second
+            else line.with_result(estimate=0 - line.estimate, low=0 - line.high, high=0 - line.low)
+        )
         about = {"model": line.about.model, "column": labels[min(first, second)], "row": labels[max(first, second)]}
         further = {"planned": line.about.columns["within"], "shown": line.shown}
         rows.append(about | columns(result, "ours") | further)
