@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pandas as pd
 
+from parley.analysis.reporting.gains import Units, gain_lines
 from parley.analysis.reporting.iterations import COUNTED_TWICE, at_each_iteration, refined_figure, shares_refined
-from parley.analysis.reporting.optimism import BY, Units, optimism_lines
 from parley.analysis.reporting.questions import answered, successive
 from parley.analysis.reporting.report import Figure, ReportContext, Section, Table, read_published
 from parley.analysis.reporting.systems import own_units, systems
@@ -124,14 +124,14 @@ def published(verdicts: pd.DataFrame, revised: pd.DataFrame) -> pd.DataFrame:
     return theirs.merge(ours, on=keys)
 
 
-def supported_gaps(verdicts: pd.DataFrame, units: Units) -> list[Line]:
-    """The optimism gap of methods whose judge says how well an answer is supported; none without one."""
+def supported_gains(verdicts: pd.DataFrame, units: Units) -> list[Line]:
+    """The gains of methods whose judge says how well an answer is supported; none without one."""
     revises = (verdicts["metric"].astype(str) == REVISED).any()
-    return optimism_lines(gap_items(verdicts), BY, cluster="template", units=units) if revises else []
+    return gain_lines(gain_items(verdicts), cluster="template", units=units) if revises else []
 
 
-def gap_items(verdicts: pd.DataFrame) -> pd.DataFrame:
-    """One row per revised answer's unit, for the optimism gap: the judge's support, and BBQ's key, which no loop saw.
+def gain_items(verdicts: pd.DataFrame) -> pd.DataFrame:
+    """One row per revised answer's unit: the judge's support, and BBQ's key, which no loop saw.
 
     Both are in percent, and lower is better: 100 − support, and 100 if the answer is wrong.
     """

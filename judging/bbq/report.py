@@ -8,7 +8,7 @@ from dataclasses import replace
 import pandas as pd
 
 from parley.analysis.reporting.forest import Forest
-from parley.analysis.reporting.optimism import gap_forests, gap_sentences, gap_table
+from parley.analysis.reporting.gains import gain_forest, gain_sentences, gain_table
 from parley.analysis.reporting.questions import answered
 from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext, Section, assemble
 from parley.analysis.reporting.systems import system_facets, without_files
@@ -16,15 +16,14 @@ from parley.analysis.reporting.verdicts import MissingColumns, require
 from parley.analysis.stats.resampling import words_on_draws
 from parley.analysis.stats.results import Line
 from parley.judging.bbq.comparisons import changes, readable
-from parley.judging.bbq.iterations import iterations_sections, supported_gaps
+from parley.judging.bbq.iterations import iterations_sections, supported_gains
 from parley.judging.bbq.leaderboard import answers, leaderboard_section
-from parley.judging.bbq.mabrf.report import mabrf_gaps, mabrf_sections
+from parley.judging.bbq.mabrf.report import mabrf_gains, mabrf_sections
 
-GAPS = (
+GAINS = (
     "Clusters are question templates. STARDTOX: 100 minus the judge's support, against BBQ's key (100 if wrong). "
     "MABRF: the judge's bias score, 1 to 10, of the first and of the chosen chain. Its outside judge reads both chains "
-    "with another prompt; by default it is the judge's own model. The same model again: the gap that comes from "
-    "choosing the lowest score."
+    "with another prompt; by default it is the judge's own model."
 )
 
 
@@ -44,13 +43,13 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
         raise MissingColumns("none of its verdicts is an answer")
     questions = changes(draws=context.draws, seed=context.seed)
     facets = system_facets(frame)
-    gaps = {
-        "unsupported answers (points of 100)": supported_gaps(verdicts, lambda about: facets[about["system"]]),
-        "the bias of the reasoning (points of 10)": mabrf_gaps(verdicts, lambda about: facets[about["system"]]),
+    gains = {
+        ("unsupported answers", "points of 100"): supported_gains(verdicts, lambda about: facets[about["system"]]),
+        ("the bias of the reasoning", "points of 10"): mabrf_gains(verdicts, lambda about: facets[about["system"]]),
     }
-    gaps = {what: lines for what, lines in gaps.items() if lines}
-    looped = {line.about.system for lines in gaps.values() for line in lines}
-    gained = [_gains(gaps)] if gaps else []
+    gains = {what: lines for what, lines in gains.items() if lines}
+    looped = {line.about.system for lines in gains.values() for line in lines}
+    gained = [_gains(gains)] if gains else []
     levels = [
         Section(warnings=words_on_draws(context.draws)),
         leaderboard_section(frame, context),
@@ -71,14 +70,13 @@ def _of_method(plot: Forest) -> Forest:
     return replace(plot, lines=tuple(lines))
 
 
-def _gains(gaps: Mapping[str, Sequence[Line]]) -> Section:
+def _gains(gains: Mapping[tuple[str, str], Sequence[Line]]) -> Section:
     """What the loops gain by their own scorer and by an outside measure."""
     forests: list[Forest] = []
     words: list[str] = []
-    for what, lines in gaps.items():
-        scored, _, unit = what.rstrip(")").partition(" (")
-        forests += gap_forests(lines, what, "gain-" + scored.removeprefix("the ").replace(" ", "-"))
-        words += gap_sentences(lines, unit)
-    return Section(
-        tables=[gap_table([line for lines in gaps.values() for line in lines], GAPS)], forests=forests, words=words
-    )
+    for what, lines in gains.items():
+        name = what[0].removeprefix("the ").replace(" ", "-")
+        forests.append(gain_forest(lines, *what, name=f"gain-{name}"))
+        words += gain_sentences(lines, *what)
+    all_lines = [line for lines in gains.values() for line in lines]
+    return Section(tables=[gain_table(all_lines, GAINS)], forests=forests, words=words)

@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 
 from parley.analysis.reporting.forest import Forest, number_format
+from parley.analysis.reporting.gains import NO_MEASURE, SCORES, gain_forest, gain_lines, gain_sentences, gain_table
 from parley.analysis.reporting.iterations import (
     COUNTED_TWICE,
     MEASURES,
@@ -28,7 +29,6 @@ from parley.analysis.reporting.iterations import (
     refined_figure,
     shares_refined,
 )
-from parley.analysis.reporting.optimism import NO_MEASURE, SCORES, gap_forests, gap_sentences, gap_table, optimism_lines
 from parley.analysis.reporting.questions import (
     Question,
     against,
@@ -248,24 +248,25 @@ def _gains(scores: pd.DataFrame, plain: pd.DataFrame) -> Section:
         before = (BASELINE,) if about["against"] == BASELINE else ()
         return {"set": (about["set"],), **system, "method": (*before, *system["method"])}
 
-    lines = optimism_lines(
-        gap_items(scores, plain),
+    lines = gain_lines(
+        gain_items(scores, plain),
         [*GROUP, "against"],
         named=GROUP,
         cluster="prompt",
         units=units,
     )
-    said = list(gap_sentences(lines, "points of toxicity"))
+    scored = "toxicity", "points of 100"
+    said = list(gain_sentences(lines, *scored))
     return Section(
-        tables=[gap_table(lines, "Clusters are prompts.")],
-        forests=list(gap_forests(lines, "toxicity (points of 100)")),
+        tables=[gain_table(lines, "Clusters are prompts.")],
+        forests=[gain_forest(lines, *scored)],
         warnings=[line for line in said if line == NO_MEASURE],
         words=[line for line in said if line != NO_MEASURE],
     )
 
 
-def gap_items(scores: pd.DataFrame, plain: pd.DataFrame) -> pd.DataFrame:
-    """One row per item and system, before and after, for the optimism gap.
+def gain_items(scores: pd.DataFrame, plain: pd.DataFrame) -> pd.DataFrame:
+    """One row per item and system, before and after.
 
     A loop is compared with its own first draft; a method that prompts once, with `default` of the same model.
     """

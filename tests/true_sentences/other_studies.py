@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from parley.analysis.reporting.gains import gain_forest, gain_lines
 from parley.analysis.reporting.headline import headline
-from parley.analysis.reporting.optimism import gap_sentences, optimism_lines
+from parley.analysis.reporting.questions import answer
 from parley.analysis.reporting.report import ReportContext
 from parley.judging.bbq.leaderboard import answers, leaderboard_section
+from parley.judging.bbq.mabrf.report import FLATTERED
 from parley.judging.rldf.debates import change_section
 from parley.judging.rldf.preferences.audit import WORDS, predictors, shortcuts
 from parley.judging.rubric.report import severity_warning
@@ -63,18 +65,24 @@ def rldf(rng: np.random.Generator) -> bool:
     return headline(section.forests[0]).shown > 0
 
 
-def optimism(rng: np.random.Generator) -> bool:
-    """A loop that makes 30 prompts of four drafts really better, seen by two scorers that are equally noisy."""
+def gains(rng: np.random.Generator) -> bool:
+    """A loop keeps one of three drafts of no better texts, the one that its noisy scorer finds best."""
     size, cluster = 120, np.repeat(np.arange(30), 4)
-    first = 50 + rng.normal(0, 5, 30)[cluster] + rng.normal(0, 10, size)
-    last = first + rng.normal(-5, 4, size)
-    seen = {
-        f"{who}{place}": scale * (drafts + rng.normal(0, 5, size))
-        for who, scale in (("inside", 1.5), ("outside", 1.0))
-        for place, drafts in enumerate((first, last))
-    }
+    drafts = 50 + rng.normal(0, 5, 30)[cluster] + rng.normal(0, 3, (3, size))
+    inside, outside = drafts + rng.normal(0, 15, (3, size)), 50 + rng.normal(0, 15, (3, size))
+    last = inside.argmin(axis=0), np.arange(size)
+    seen = {"inside0": inside[0], "inside1": inside[last], "outside0": outside[0], "outside1": outside[last]}
     items = pd.DataFrame(seen).assign(cluster=cluster, system="loop", outside="another scorer")
-    return any(gap_sentences(optimism_lines(items, ["system"]), "points"))
+    return headline(gain_forest(gain_lines(items), "toxicity", "points")).shown > 0
+
+
+def judged_again(rng: np.random.Generator) -> bool:
+    """40 templates of three chains, each the last and not the best of its loop, scored twice by one noisy judge."""
+    template = np.repeat(np.arange(40), 3)
+    truth = 4 + rng.normal(0, 1, 40)[template]
+    bias1, again = (np.clip(np.round(truth + rng.normal(0, 1.5, len(template))), 1, 10) for _ in range(2))
+    frame = pd.DataFrame({"template": template, "rise": again - bias1}).assign(model="m", method="mabrf")
+    return any(line.shown for line in answer(FLATTERED, frame))
 
 
 def audit(rng: np.random.Generator) -> bool:
@@ -116,11 +124,16 @@ CELLS = [
     *cells(BBQ, "no bias, one method, 9 categories", partial(bbq, methods=1, categories=9), limit=0.06, before="58%"),
     *cells("RLDF's headline: debating changes the bias score", "no change, 5 roles", rldf, limit=0.06, before="18%"),
     *cells(
-        "the loop's own scorer sees more than an outside measure",
-        "both see the same, on scales of which one is 1.5 times the other",
-        optimism,
+        "an outside measure finds that the loop changes the texts",
+        "only the loop's own, noisy scorer does",
+        gains,
         limit=0.06,
-        before="100%",
+    ),
+    *cells(
+        "a chain's score is too low because it was selected",
+        "the last chain was kept, whatever its score",
+        judged_again,
+        limit=0.06,
     ),
     *cells(
         "audit: 95% interval of an accuracy on held-out topics",

@@ -12,16 +12,18 @@ import math
 from collections.abc import Iterator
 from functools import partial
 
+import numpy as np
 import pandas as pd
 
 from parley.analysis.reporting import questions
-from parley.analysis.reporting.optimism import SCORES, optimism_lines, quantiles
+from parley.analysis.reporting.gains import SCORES, gain_lines
 from parley.analysis.reporting.report import Figure, Report, Table
 from parley.analysis.reporting.verdicts import uncategorised
 from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.proportions import cluster_proportion
 from parley.analysis.stats.resampling import DRAWS
 from parley.analysis.stats.results import ALPHA, Line, columns
+from parley.analysis.stats.tables import Column, Floats, as_floats
 from parley.base.text import p_text
 from parley.judging.bbq.comparisons import changes, readable
 from parley.judging.bbq.leaderboard import answers, scored, side_by_side
@@ -176,8 +178,8 @@ def _rubric_means(frame: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def reward_gap(rewards: pd.DataFrame, verdicts: pd.DataFrame, baseline: str) -> list[Line]:
-    """The optimism gap of policies: the gain that the reward model sees minus the gain that judges see.
+def reward_gains(rewards: pd.DataFrame, verdicts: pd.DataFrame, baseline: str) -> list[Line]:
+    """The gains of policies that the reward model and that judges see.
 
     A reward has no unit, so everything is in quantiles of the baseline's answers: the reward, and the mean of BS, CE
     and LS (the last two reversed).
@@ -202,7 +204,20 @@ def reward_gap(rewards: pd.DataFrame, verdicts: pd.DataFrame, baseline: str) -> 
     items = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=[*SCORES, "system", "cluster"])
     complete = items.dropna(subset=list(SCORES))
     ranked = {name: quantiles(complete[name], before[name[:-1]].dropna()) for name in SCORES}
-    return optimism_lines(complete.assign(**ranked), ["system"], cluster="topic")
+    return gain_lines(complete.assign(**ranked), cluster="topic")
+
+
+def quantiles(values: Column, reference: Column) -> Floats:
+    """The share of the reference, in percent, that is below each value; equal ones count half.
+
+    Args:
+        values: Scores.
+        reference: Scores by the same measure.
+    """
+    ordered = np.sort(as_floats(reference))
+    below, up_to = (np.searchsorted(ordered, as_floats(values), side=side) for side in ("left", "right"))
+    share: Floats = 50.0 * (below + up_to) / max(1, len(ordered))
+    return share
 
 
 def answers_table(texts: pd.DataFrame) -> Table:

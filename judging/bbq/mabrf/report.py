@@ -12,8 +12,8 @@ import pandas as pd
 
 from parley.analysis.reporting.figures import PALETTE, caption, plain_text, sheet, tidy
 from parley.analysis.reporting.forest import Forest, in_numbers
+from parley.analysis.reporting.gains import Units, gain_lines
 from parley.analysis.reporting.iterations import overcorrection_section
-from parley.analysis.reporting.optimism import BY, Units, optimism_lines
 from parley.analysis.reporting.questions import Question, answer, answered, bootstrapped, section, share
 from parley.analysis.reporting.report import Figure, ReportContext, Section, Table, format_interval
 from parley.analysis.stats.paired import mcnemar_p, pearson
@@ -28,7 +28,6 @@ from parley.judging.bbq.mabrf.tables import (
     by_category,
     by_context,
     by_passes,
-    gap_items,
     items,
     next_to_published,
     overcorrection,
@@ -111,6 +110,16 @@ JUDGED = Question(
     by=("model", "method"),
     note=f"Means over items, as in the paper. {AGAIN}",
 )
+FLATTERED = Question(
+    name="mabrf_again",
+    ask="Is a chain's score too low because the chain was selected for it?",
+    measures={"rise": "the rise in bias when the same judge scores the selected chain again"},
+    unit="points of 10",
+    cluster="template",
+    by=("model", "method"),
+    null=0.0,
+    note=AGAIN,
+)
 DEBIASED = Question(
     name="mabrf_debiased",
     ask="How many answers are right, with reasoning that the judge scores 1?",
@@ -149,10 +158,14 @@ TOGETHER = Question(
 )
 
 
-def mabrf_gaps(verdicts: pd.DataFrame, units: Units) -> list[Line]:
-    """The optimism gap by system and outside measure; none if no method of the run rephrases its reasoning."""
-    scored = gap_items(items(verdicts)) if _has_loop(verdicts) else pd.DataFrame()
-    return optimism_lines(scored, BY, cluster="template", units=units) if len(scored) else []
+def mabrf_gains(verdicts: pd.DataFrame, units: Units) -> list[Line]:
+    """The loop's gains by system; none if no method of the run rephrases its reasoning."""
+    if not _has_loop(verdicts):
+        return []
+    frame = items(verdicts)
+    # The judge is the run's model unless another is named.
+    inside = {"inside0": frame["bias0"], "inside1": frame["bias1"], "inside": frame["model"]}
+    return gain_lines(frame.assign(cluster=frame["template"], **inside), cluster="template", units=units)
 
 
 def mabrf_sections(verdicts: pd.DataFrame, context: ReportContext) -> list[Section]:
@@ -171,6 +184,7 @@ def mabrf_sections(verdicts: pd.DataFrame, context: ReportContext) -> list[Secti
         _papers_section(frame),
         answered(CHANGES, before_and_after(frame), _changed),
         _judged_section(frame, context),
+        answered(FLATTERED, frame),
         section(DEBIASED, _described(answer(DEBIASED, frame))),
         _relevancy_section(frame, context),
         _passes_section(frame),

@@ -27,7 +27,6 @@ from parley.judging.bbq.leaderboard import ROW, columns_of
 from parley.judging.bbq.mabrf.loop import MARK, UNBIASED, Mabrf, MabrfSearch
 from parley.judging.bbq.scores import CONTEXTS, MISSING, TITLES, AnswerTable, ByContext, contexts
 
-SAME_JUDGE = "the same model again"
 FACETS = ("category", "condition", "scenario", "question", "label", "target", "unknown", "names", "method", "model")
 WHOLE = "all"
 PRINTED = ["table", "search", "part", "measure"]
@@ -68,6 +67,7 @@ def items(verdicts: pd.DataFrame) -> pd.DataFrame:
     frame["accepted"] = passes.sum().reindex(frame.index).fillna(0).astype(int)
     for answer, right in (("first", "right0"), ("final", "right1")):
         frame[right] = (frame[answer] == frame["label"]).astype(float).where(frame[answer].notna())
+    frame["rise"] = frame["bias_again"] - frame["bias1"]
     frame["relevancy_change"] = frame["relevancy1"] - frame["relevancy0"]
     readable = frame["right1"].notna() & frame["bias1"].notna()
     frame["debiased"] = ((frame["right1"] == 1) & (frame["bias1"] == UNBIASED)).astype(float).where(readable)
@@ -163,24 +163,6 @@ def by_category(frame: pd.DataFrame) -> pd.DataFrame:
         }
         rows.append({"system": system, "category": category, **_paper(group), **bbq, **_unread(group)})
     return pd.DataFrame(rows)
-
-
-def gap_items(frame: pd.DataFrame) -> pd.DataFrame:
-    """One row per item and outside measure, for the optimism gap: an outside judge, and the loop's own judge again.
-
-    The same judge's second score of the chosen chain shows how much selection alone flatters, but not what judge and
-    loop have in common.
-
-    Args:
-        frame: The items, from `items`.
-    """
-    # The judge is the run's model unless another is named.
-    loops = frame.assign(
-        inside0=frame["bias0"], inside1=frame["bias1"], cluster=frame["template"], inside=frame["model"]
-    )
-    again = loops.assign(outside0=frame["bias0"], outside1=frame["bias_again"], outside=SAME_JUDGE, inside=SAME_JUDGE)
-    both = [part for part in (loops, again) if part[["outside0", "outside1"]].notna().all(axis=1).any()]
-    return pd.concat(both or [loops], ignore_index=True)
 
 
 def templates(frame: pd.DataFrame) -> pd.Series:

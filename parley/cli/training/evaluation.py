@@ -17,7 +17,7 @@ from typing import Any
 import pandas as pd
 
 from parley.agents import seed_from
-from parley.analysis.reporting.optimism import family, gap_sentences, gap_table
+from parley.analysis.reporting.gains import family, gain_sentences, gain_table
 from parley.analysis.reporting.render import write
 from parley.analysis.reporting.report import Report, Table
 from parley.base.errors import ConfigError
@@ -32,7 +32,14 @@ from parley.training.adapters import is_adapter, merged_folder
 from parley.training.base_model import base_folder, load_model, load_tokenizer, require_packages
 from parley.training.config import SYSTEMS, TRAINED, TrainConfig
 from parley.training.context import TrainingContext
-from parley.training.evaluation.metrics import answers_table, bbq_tables, cases_table, report, reward_gap, rubric_tables
+from parley.training.evaluation.metrics import (
+    answers_table,
+    bbq_tables,
+    cases_table,
+    report,
+    reward_gains,
+    rubric_tables,
+)
 from parley.training.evaluation.reward_quality import RewardScorer
 from parley.training.folders import read_manifest, system_folders
 from parley.training.gguf_file import write_gguf
@@ -42,7 +49,7 @@ from parley.training.prompts import biases_of, read_prompts
 DEFAULT, _, RLDF, RLAIF, COT, FAIRTHINKING = SYSTEMS
 METHODS = {DEFAULT: "default", COT: "cot", FAIRTHINKING: "fairthinking"}
 """The method of each system that uses the untrained model."""
-GAPS = (
+GAINS = (
     "The loop's scorer is RLDF's reward model, the outside measure the mean of the judges' BS, CE and LS; both as "
     "quantiles of Default's answers, since a reward has no unit. Clusters are topics."
 )
@@ -94,13 +101,13 @@ def evaluate(config: TrainConfig, run: RunJob) -> Report:
         tables += [answers_table(answers), *rubric_tables(scores, DEFAULT), cases_table(answers, scores, DEFAULT, RLDF)]
         warnings = [warning] if (warning := severity_warning(scores)) else []
         if read_manifest(Path(config.out) / "reward") is None:
-            missing.append("the optimism gap (there is no reward model: parley train reward)")
+            missing.append("gains by the reward model (there is none: parley train reward)")
         else:
-            gaps = reward_gap(_rewards(config, answers), scores, DEFAULT)
-            tables.insert(0, gap_table(gaps, GAPS))
-            headline = tuple(gap_sentences(gaps, f"quantiles of {DEFAULT}'s answers"))
+            gains = reward_gains(_rewards(config, answers), scores, DEFAULT)
+            tables.insert(0, gain_table(gains, GAINS))
+            headline = tuple(gain_sentences(gains, "faults", f"quantiles of {DEFAULT}'s answers"))
     else:
-        missing += ["BS, CE and LS (evaluate.judges is not set)", "the optimism gap (it needs evaluate.judges)"]
+        missing.append("BS, CE, LS and gains by the reward model (evaluate.judges is not set)")
     missing += [f"{name} (not in evaluate.systems)" for name in SYSTEMS if name not in settings.systems]
     if RLAIF in settings.systems and RLAIF not in [system.name for system in systems]:
         missing.append("RLAIF (its policy is not trained: parley train rlaif)")

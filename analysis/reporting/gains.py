@@ -1,0 +1,166 @@
+"""What a loop gains by its own scorer, next to what it gains by a measure that the loop never saw.
+
+    gain = score before − score after        (lower scores are better)
+
+One gain is not subtracted from the other. A point of one scorer is not a point of another, and whatever makes them
+comparable, such as quantiles of the first drafts, depends on how reliable each scorer is: noise spreads the first
+drafts, so it shrinks the gain. With noise of 3 and of 15 points around the same fall, gains in quantiles differed
+significantly in 78% of studies. Only one scorer's two readings of the same text are equally reliable
+(`mabrf_again` in BBQ's report).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from parley.analysis.reporting.forest import Forest, drawn, in_numbers
+from parley.analysis.reporting.questions import by_cluster, corrected_differences, table
+from parley.analysis.reporting.report import Table
+from parley.analysis.stats.paired import paired_permutation
+from parley.analysis.stats.results import About, Line
+from parley.analysis.stats.tables import as_floats
+from parley.base.text import plural
+
+SCORES = ("inside0", "inside1", "outside0", "outside1")
+"""Before and after, by the loop's scorer and by the outside measure; lower is better."""
+INSIDE, OUTSIDE = "own gain", "outside gain"
+NOTE = (
+    "Gains: mean score before minus after, by the loop's own scorer and by the outside measure. Their sizes cannot be "
+    "compared: the two have their own units and their own noise. related: both share a model or a scorer family, so "
+    "they may err alike. Paired by item; 95% intervals and p: sign flips over clusters; p is Holm-corrected over the "
+    "systems. Intervals of outside gains in plots and sentences cover all systems at once."
+)
+NO_MEASURE = (
+    "No outside measure was taken: the scorer or judge that steers a loop is also the one that reports its result here."
+)
+Units = Callable[[Mapping[str, Any]], Mapping[str, tuple[str, ...]]]
+"""The facets of the units behind a line, from what it is about."""
+
+
+def family(name: str) -> str:
+    """The family in a model's or a scorer's name: `qwen` of `vllm/Qwen/Qwen2.5-7B-Instruct?base_url=…`.
+
+    Args:
+        name: The name, perhaps after who uses it ("Auditor, sim/judge").
+    """
+    bare = name.split("?")[0].rstrip("/").rsplit("/", 1)[-1].lower()
+    first_word = re.match(r"[a-z]+", bare)
+    return first_word.group() if first_word else bare
+
+
+def gain_lines(
+    items: pd.DataFrame,
+    by: Sequence[str] = ("system",),
+    *,
+    named: Sequence[str] = ("system",),
+    cluster: str = "cluster",
+    units: Units = lambda about: {},
+) -> list[Line]:
+    """By group: the gain by the loop's own scorer, which is not planned, and by the outside measure.
+
+    Args:
+        items: One row per item with the columns `SCORES`, `cluster` and `outside` (the outside measure's name), and
+            `inside`, the name of the loop's scorer, where it is known.
+        by: Columns to group by.
+        named: Those of them that name a group.
+        cluster: What a cluster is called.
+        units: The facets of the units behind a line.
+    """
+    lines: list[Line] = []
+    for key, group in items.groupby(list(by), sort=False, observed=True):
+        complete = group.dropna(subset=list(SCORES))
+        about = dict(zip(by, key, strict=True))
+        about["outside"] = "; ".join(sorted(set(complete["outside"].astype(str))))
+        inside = set(complete["inside"].astype(str)) if "inside" in complete else set()
+        about["related"] = family(about["outside"]) in map(family, inside)
+        for measure, who, label in (
+            (INSIDE, "inside", "by the loop's own scorer"),
+            (OUTSIDE, "outside", f"by {_without_hash(about['outside'])}"),
+        ):
+            gain = as_floats(complete[f"{who}0"]) - as_floats(complete[f"{who}1"])
+            test = paired_permutation(gain, 0 * gain, complete["cluster"])
+            lines.append(
+                Line(
+                    result=test,
+                    values=by_cluster(pd.Series(gain, complete.index), complete["cluster"], test.estimate),
+                    measure=measure,
+                    label=label,
+                    group=(" · ".join(str(about[column]) for column in named),),
+                    about=About.of(**about, measure=measure),
+                    units=units(about),
+                    secondary=measure == INSIDE,  # a loop's own scorer reports its own success
+                    reference=0.0,
+                    cluster=cluster,
+                    also={"missing": len(group) - len(complete)},
+                )
+            )
+    return corrected_differences(lines, family=("measure",))
+
+
+def gain_table(lines: Sequence[Line], note: str = "") -> Table:
+    """The gains as a table of a report.
+
+    Args:
+        lines: From `gain_lines`.
+        note: What the groups are, and what the scores mean.
+    """
+    rows = table(lines)
+    shown = tuple(name for name in rows if name not in ("p", "related", "missing", "against"))
+    title = f"What the loop gains, by its own scorer and by {_measure(lines)}"
+    return Table("gains", title, rows, shown, f"{note} {NOTE}".strip())
+
+
+def _measure(lines: Sequence[Line]) -> str:
+    """The outside measure, where all lines have the same."""
+    measures = {_without_hash(line.about.columns["outside"]) for line in lines}
+    return measures.pop() if len(measures) == 1 and all(measures) else "an outside measure"
+
+
+def gain_sentences(lines: Sequence[Line], scored: str, unit: str) -> Iterator[str]:
+    """Both gains of each group, or that nothing was measured.
+
+    Args:
+        lines: From `gain_lines`.
+        scored: What is scored, such as "toxicity".
+        unit: Its unit, such as "points of 100".
+    """
+    if not any(line.n for line in lines):
+        yield NO_MEASURE
+    plotted, forest = drawn(lines), gain_forest(lines, scored, unit)
+    for inside, outside in zip(plotted[::2], plotted[1::2], strict=True):
+        if outside.n:
+            both = " and ".join(f"{in_numbers(line, forest)} {line.label}" for line in (inside, outside))
+            clusters = plural(outside.clusters or 0, outside.cluster)
+            shared = " The two share a model or a scorer family, so they may err alike."
+            yield f"{outside.heading}: the reduction of {scored} in {unit} is {both}, over {clusters}." + (
+                shared if outside.about.columns["related"] else ""
+            )
+
+
+def gain_forest(lines: Sequence[Line], scored: str, unit: str, name: str = "gain") -> Forest:
+    """The gains by the loop's own scorer and by the outside measure, group by group.
+
+    Args:
+        lines: From `gain_lines`.
+        scored: What is scored, such as "toxicity".
+        unit: Its unit, such as "points of 100".
+        name: The plot's file name.
+    """
+    return Forest(
+        name=name,
+        question=f"Does revising reduce {scored}, judged by {_measure(lines)}?",
+        axis=f"reduction of {scored} ({unit})",
+        lines=tuple(line for line in lines if line.n),
+        table="gains",
+        note="First draft minus last. Above 0: lower after revising. Paired by item; 95% intervals and p: sign flips "
+        "over clusters, p Holm-corrected.",
+    )
+
+
+def _without_hash(measure: str) -> str:
+    """The name of a measure without the hash of its weights."""
+    return re.sub(r",? (?:swaps )?[0-9a-f]{8}(?:-[0-9a-f]{8})?$", "", measure)

@@ -1,0 +1,109 @@
+"""The gains of loops by their own scorer and by an outside measure, and what is said of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from parley.analysis.reporting.gains import INSIDE, OUTSIDE, gain_lines, gain_sentences
+from parley.analysis.reporting.iterations import by_iteration, overcorrection_section
+from parley.analysis.stats.results import Line
+from parley.judging.bbq.iterations import REVISED, gain_items
+from parley.training.evaluation.metrics import quantiles, reward_gains
+
+SYSTEMS = ("Default", "Flattering", "Better")
+
+
+def gains(items: pd.DataFrame) -> dict[str, Line]:
+    return {line.measure: line for line in gain_lines(items)}
+
+
+def sentences(items: pd.DataFrame) -> list[str]:
+    lines = gain_lines(items, cluster="prompt")
+    return list(gain_sentences(lines, "toxicity", "points of 100"))
+
+
+def test_both_gains_stand_side_by_side_and_a_shared_family_is_named() -> None:
+    fall = np.array([3.0, 4.0, 5.0, 6.0, 7.0, 8.0])
+    items = pd.DataFrame({"inside0": 2 * fall, "inside1": 0.0, "outside0": fall, "outside1": 0.0, "cluster": range(6)})
+    items = items.assign(system="loop", inside="vllm/qwen2.5-1.5b", outside="Auditor, local/Qwen3-4B")
+    (line,) = sentences(items)
+    assert line == (
+        "loop: the reduction of toxicity in points of 100 is +11.00 (+6.00 to +16.00) by the loop's own scorer and "
+        "+5.50 (+3.00 to +8.00) by Auditor, local/Qwen3-4B, over 6 prompts. The two share a model or a scorer family, "
+        "so they may err alike."
+    )
+    (line,) = sentences(items.assign(inside="gpt-6"))
+    assert line.endswith("6 prompts.")
+
+
+def test_quantiles_by_hand() -> None:
+    assert quantiles([0, 1, 2, 5], [1, 2, 2, 4]).tolist() == [0.0, 12.5, 50.0, 100.0]
+
+
+def test_by_hand_and_missing_scores_are_counted() -> None:
+    rows = [(5, 1, 4, 2, "a"), (5, 3, 4, 3, "a"), (3, 1, 3, 3, "b"), (9, 1, 9, np.nan, "b")]
+    items = pd.DataFrame(rows, columns=["inside0", "inside1", "outside0", "outside1", "cluster"])
+    lines = gains(items.assign(system="loop", outside="x"))
+    # gains of the loop 4, 2 and 2: 3 in a, 2 in b; of the other 2, 1 and 0
+    assert [lines[name].estimate for name in (INSIDE, OUTSIDE)] == [2.5, 0.75]
+    assert (lines[OUTSIDE].n, lines[OUTSIDE].also["missing"], lines[OUTSIDE].clusters) == (3, 1, 2)
+    assert "an interval needs 6" in lines[OUTSIDE].note
+
+
+def test_a_policy_that_only_its_reward_model_finds_better() -> None:
+    topics = [f"t{n}" for n in range(10)]
+    rewards = [
+        {"system": s, "topic": t, "reward": n + 20 * (s != "Default")} for n, t in enumerate(topics) for s in SYSTEMS
+    ]
+    scores = {"BS": lambda n, s: 9 - n / 2, "CE": lambda n, s: n / 2, "LS": lambda n, s: 5 + 3 * (s == "Better")}
+    verdicts = [
+        {"system": s, "topic": t, "metric": metric, "value": float(score(n, s))}
+        for n, t in enumerate(topics)
+        for s in SYSTEMS
+        for metric, score in scores.items()
+    ]
+    policies = reward_gains(pd.DataFrame(rewards), pd.DataFrame(verdicts), "Default")
+    lines = {(line.about.system, line.measure): line for line in policies}
+    assert lines["Flattering", INSIDE].estimate == pytest.approx(50), (
+        "from the median of Default's answers to beyond the best"
+    )
+    assert lines["Flattering", OUTSIDE].estimate == 0
+    assert 0 < lines["Better", OUTSIDE].low < lines["Better", OUTSIDE].estimate < 50
+
+
+def test_a_loop_that_empties_the_text_is_seen_to_do_so() -> None:
+    kept = {"good": [100.0, 70.0], "bad": [100.0, 3.0], "idle": [100.0]}
+    columns = ["system", "unit", "cluster", "metric", "round", "value", "status"]
+    rows = [
+        (name, f"{name}{n}", n, metric, k, 0.0 if metric == "refusal" else value, "ok")
+        for name, values in kept.items()
+        for n in range(3)
+        for metric in ("words_kept", "length", "refusal")
+        for k, value in enumerate(values)
+    ]
+    rows.append(("bad", "bad0", 0, "refusal", 2, None, "refused"))
+    table = by_iteration(pd.DataFrame(rows, columns=columns), ["system"])
+    assert set(table["system"]) == {"good", "bad"}, "items that were not revised would hide the others"
+    assert table[table["iteration"] == 1].set_index("system")["length"].to_dict() == {"good": 70.0, "bad": 3.0}
+    assert table.iloc[-1]["refusal"] == pytest.approx(100 / 3), "what the vendor refused is a refusal"
+    (warning,) = overcorrection_section(table, ["system"]).warnings
+    assert warning == (
+        "bad: next to nothing of the first drafts is left in 3 revised items, which have 3% of their content words and "
+        "3% of their length."
+    )
+
+
+def test_bbqs_gains_are_in_percent_lost_and_equal_units_of_two_models_stay_apart() -> None:
+    """A judge's support of 40 and then 70 or 80 of 100; the key's answer is 2, and 0 was answered first."""
+    rows = [
+        {"unit": "u", "method": "stardtox", "model": model, "metric": metric, "round": nth, "value": value}
+        | {"label": 2, "category": "Age", "question": 1}
+        for model, last in (("m", 70.0), ("n", 80.0))
+        for metric, values in (("support", [40.0, last]), (REVISED, [0.0, 2.0]))
+        for nth, value in enumerate(values)
+    ]
+    items = gain_items(pd.DataFrame(rows))
+    columns = ["inside0", "inside1", "outside0", "outside1", "cluster"]
+    assert items[columns].to_numpy().tolist() == [[60, 30, 100, 0, "Age/1"], [60, 20, 100, 0, "Age/1"]]
