@@ -156,19 +156,27 @@ def _narrowed(line: Line, read: PanelData, data: PanelData) -> Line:
         read: The verdicts that it is computed from, which are those of debates or of ballots.
         data: All verdicts.
     """
-    if line.units.get("phase") not in (("1",), ("2",)):
+    phase = line.units.get("phase", ())
+    if phase not in (("1",), ("2",)):
         return line
-    rows = read.verdicts[read.verdicts["phase"].astype(str).isin(line.units["phase"])]
-    if "identity" in line.units:
-        rows = rows[(rows["identity"] == "") == ("" in line.units["identity"])]
-    narrower: dict[str, tuple[str, ...]] = {}
+    unlabelled = "" in line.units["identity"] if "identity" in line.units else None
+    narrower = read.shared(f"facets of {phase} {unlabelled}", lambda: _shared_facets(phase, unlabelled, read, data))
+    return replace(line, units={**line.units, **narrower})
+
+
+def _shared_facets(
+    phase: tuple[str, ...], unlabelled: bool | None, read: PanelData, data: PanelData
+) -> dict[str, tuple[str, ...]]:
+    """The stage and the control that all verdicts on such units have, where the run has several."""
+    rows = read.verdicts[read.verdicts["phase"].astype(str).isin(phase)]
+    if unlabelled is not None:
+        rows = rows[(rows["identity"] == "") == unlabelled]
+    facets: dict[str, tuple[str, ...]] = {}
     if data.staged and data.all_verdicts["stage"].nunique() > 1:
-        narrower["stage"] = tuple(rows["stage"].astype(str).unique()) if "stage" in rows else (TALK,)
+        facets["stage"] = tuple(rows["stage"].astype(str).unique()) if "stage" in rows else (TALK,)
     if data.all_verdicts["control"].nunique() > 1:
-        narrower["control"] = tuple(rows["control"].astype(str).unique())
-    return replace(
-        line, units={**line.units, **{name: values for name, values in narrower.items() if len(values) == 1}}
-    )
+        facets["control"] = tuple(rows["control"].astype(str).unique())
+    return {name: values for name, values in facets.items() if len(values) == 1}
 
 
 def _win_rates(rates: Sequence[Line], blocked: Mapping[str, Blockers]) -> list[str]:
