@@ -54,7 +54,7 @@ class LabelWording(BaseModel, extra="forbid", frozen=True):
         implies: What it takes for granted about the author, such as "work". A label of the user's own could contradict
             this and what it states, so both must be allowed in the file of identities.
         needs: The forms that a label of the user's own must have: "noun" for "by a vegan", "adjective" for "a vegan
-            reader", "predicate" for "is vegan", "category" for "diet: vegan". Empty if any words can stand in it.
+            reader", "predicate" for "is vegan", "category" for "diet: vegan". Empty if it fits any label.
     """
 
     id: Id
@@ -68,7 +68,7 @@ class LabelWording(BaseModel, extra="forbid", frozen=True):
 
 
 TAG = "tag"
-"""The form in which a label of the user's own stands in wordings that any words can stand in: "Author: vegan"."""
+"""The form in which a label of the user's own stands in wordings that fit any label: "Author: vegan"."""
 _Row = TypeVar("_Row", QuestionWording, LabelWording)
 
 

@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 
 from parley.analysis.reporting.clusters import BASE, cluster_noun, with_clusters
-from parley.analysis.reporting.forest import Forest, Scale, number_format
+from parley.analysis.reporting.forest import Forest, Scale, interval, number_format
 from parley.analysis.reporting.questions import Question, by_cluster, corrected, out_of_reach, section
 from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext, Section, Table, assemble
 from parley.analysis.reporting.verdicts import cluster_of, final_verdicts, require
@@ -134,7 +134,7 @@ def _say(names: tuple[str, str], line: Line, forest: Forest) -> str:
         f"{written(line.also[side]).removeprefix('+')} for {name}"
         for side, name in zip(("first", "second"), names, strict=True)
     )
-    ends = f"{written(line.low)} to {written(line.high)}" if line.bounded else "no interval"
+    ends = interval(line.low, line.high, written, excluded=line.shown) if line.bounded else "no interval"
     return (
         f"{line.label}: {sides}, a difference of {written(line.estimate)} ({ends}; p {p_text(line.p_adjusted)}), over "
         f"{plural(line.clusters or 0, line.cluster)}."

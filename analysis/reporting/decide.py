@@ -1,7 +1,7 @@
 """The one place where a report decides: from the evidence on a line to its verdict and the reason.
 
     decide(Evidence(p=0.01))                      # ("different", "")
-    decide(Evidence(p=0.3, p_alike=0.01))         # ("alike on average", "")
+    decide(Evidence(p=0.3, p_alike=0.01))         # ("below the margin on average", "")
 
 "Different" is a test that finds a difference; where there are two tests (sign flips and Student's t), both must.
 "Alike" needs four things: the mean is shown to lie within ±margin, no test finds that the effect differs between
@@ -96,9 +96,9 @@ def decide(evidence: Evidence) -> tuple[Verdict, str]:
         verdict, why = _within_margin(evidence)
     # A mean that differs by more than the margin stays "different"; nothing else is said of judges who disagree.
     if evidence.judges and verdict != DIFFERENT:
-        verdict = JUDGES_DIFFER
+        verdict, why = JUDGES_DIFFER, ""
     if evidence.not_alike and verdict in (ALIKE, ON_AVERAGE):
-        return UNDECIDED, evidence.not_alike
+        return ON_AVERAGE, evidence.not_alike
     few = (
         f"no difference can be significant among {plural(evidence.tests, 'test')} with fewer than {evidence.needed} "
         "bases"
@@ -122,7 +122,7 @@ def _within_margin(evidence: Evidence) -> tuple[Verdict, str]:
         return UNDECIDED, f"{close} effects may differ between bases (SD up to {spread.high:.2g})"
     if evidence.clusters < spread.enough:
         return ON_AVERAGE, f"alike needs {spread.enough} clusters: a rare kind of them may be missing"
-    return ALIKE, ""
+    return ALIKE, f"but for kinds rarer than {rarest(evidence.clusters):.0%}"
 
 
 def decided(line: Line, evidence: Evidence) -> Line:
@@ -151,7 +151,20 @@ def undecided_yet(line: Line) -> Line:
     return bare.with_result(p=math.nan, statistic=math.nan)
 
 
+def but_for(lines: Iterable[Line]) -> str:
+    """What lines that are alike cannot see, in words: "but for kinds of base rarer than 5%"."""
+    clusters, noun = min((line.clusters or 1, line.cluster or "cluster") for line in lines)
+    return f"but for kinds of {noun} rarer than {rarest(clusters):.0%}"
+
+
+def rarest(clusters: int) -> float:
+    """The share of all clusters that a kind must have to be in 95% of samples of this size."""
+    return 1 - math.pow(ALPHA, 1 / clusters)
+
+
 def together(verdicts: Iterable[Verdict]) -> Verdict:
-    """The verdict that several lines share; "undecided" where they have several."""
+    """The verdict that several lines share: of "alike" and a mean below the margin the latter, else "undecided"."""
     different = set(verdicts)
+    if different == {ALIKE, ON_AVERAGE}:
+        return ON_AVERAGE
     return different.pop() if len(different) == 1 else UNDECIDED

@@ -87,9 +87,30 @@ def in_numbers(line: Line, forest: Forest, *, simultaneous: bool = False) -> str
         simultaneous: Whether to give the interval that covers all primary lines at once, where there is one.
     """
     written = number_format(forest)
-    if simultaneous and line.simultaneous is not None:
-        low, high = line.simultaneous
-        return f"{written(line.estimate)} (simultaneous 95% interval {written(low)} to {written(high)})"
-    if not line.bounded:
+    both = line.simultaneous if simultaneous else None
+    if not (both or line.bounded):
         return f"{written(line.estimate)} (no interval)"
-    return f"{written(line.estimate)} ({written(line.low)} to {written(line.high)})"
+    ends = interval(*(both or (line.low, line.high)), written, forest.reference, excluded=line.shown)
+    return f"{written(line.estimate)} ({'simultaneous 95% interval ' if both else ''}{ends})"
+
+
+def interval(
+    low: float, high: float, written: Callable[[float], str], reference: float | None = 0.0, *, excluded: bool = False
+) -> str:
+    """An interval in words: "+0.41 to +1.05"; where it excludes an end that is written as 0, "above 0, up to 0.06".
+
+    Args:
+        low: Lower end.
+        high: Upper end.
+        written: How a number is written.
+        reference: The value that means "no difference"; None without one.
+        excluded: Whether a test excludes the reference: a simultaneous interval may then end at it.
+    """
+    if reference is not None:
+        none = written(reference)
+        name = none if reference else "0"
+        if written(low) == none and (low > reference or (excluded and low == reference)):
+            return f"above {name}, up to {written(high).removeprefix('+')}"
+        if written(high) == none and (high < reference or (excluded and high == reference)):
+            return f"below {name}, down to {written(low)}"
+    return f"{written(low)} to {written(high)}"

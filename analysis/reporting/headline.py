@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from parley.analysis.reporting.decide import Evidence, decide, together
-from parley.analysis.reporting.forest import Forest, drawn, in_numbers, number_format
+from parley.analysis.reporting.decide import Evidence, but_for, decide, together
+from parley.analysis.reporting.forest import Forest, drawn, in_numbers, interval, number_format
 from parley.analysis.stats.results import ALIKE, JUDGES_DIFFER, NOT_MEASURED, ON_AVERAGE, SMALL, Line, Verdict
 from parley.base.text import p_text
 
@@ -109,26 +109,31 @@ def headline(forest: Forest, *, blocked: str = "", prefix: str = "") -> Headline
 
 def _unshown(verdict: Verdict, lines: Sequence[Line], largest: Line, forest: Forest) -> str:
     """What lines without a difference conclude together, and why."""
-    several = len(lines) > 1
     if verdict in (ALIKE, ON_AVERAGE):
-        return (
-            f"{verdict.capitalize()}: {f'all {len(lines)} lie' if several else 'it lies'} within ±{largest.margin:g}."
-        )
-    return f"{verdict.capitalize()}: {f'none of {len(lines)} tests is' if several else 'the test is not'} significant."
+        return _within(verdict, lines, f"{largest.margin:g}")
+    none = {1: "the test is not", 2: "neither test is"}.get(len(lines), f"none of {len(lines)} tests is")
+    return f"{verdict.capitalize()}: {none} significant."
 
 
 def _unshown_in_words(verdict: Verdict, lines: Sequence[Line], largest: Line, forest: Forest) -> str:
-    several = len(lines) > 1
     if verdict in (ALIKE, ON_AVERAGE):
-        which = f"all {len(lines)} differences lie" if several else "the difference lies"
-        no = "No" if verdict == ALIKE else "Not on average"
-        return f"{no}: {which} within ±{largest.margin:g} points, which counts as none."
+        return _within(verdict, lines, f"{largest.margin:g} points")
     said = f"{_said(largest, forest)}, {_unsure(lines, largest, forest)}."
     if verdict == JUDGES_DIFFER:
         return f"It depends on the judge. On average {said}"
-    if several:
-        return f"Undecided: none of {len(lines)} differences is shown. In the largest, {said}"
-    return f"Undecided: {said}"
+    if len(lines) == 1:
+        return f"Undecided: {said}"
+    none = "neither difference" if len(lines) == 2 else f"none of {len(lines)} differences"
+    return f"Undecided: {none} is shown. In the largest, {said}"
+
+
+def _within(verdict: Verdict, lines: Sequence[Line], margin: str) -> str:
+    """What "alike" claims, and what so few clusters cannot exclude; of a mean, only that it is small on these."""
+    if verdict == ON_AVERAGE:
+        which = "the mean difference is" if len(lines) == 1 else "mean differences are"
+        return f"On these {lines[0].cluster or 'cluster'}s, {which} below {margin}."
+    which = "the difference lies" if len(lines) == 1 else f"all {len(lines)} differences lie"
+    return f"Alike: {which} within ±{margin}, {but_for(lines)}."
 
 
 def _unsure(lines: Sequence[Line], largest: Line, forest: Forest) -> str:
@@ -151,11 +156,12 @@ def _shown(line: Line, forest: Forest, shown: int, tests: int) -> str:
 
 
 def _shown_in_words(line: Line, forest: Forest, shown: int, tests: int) -> str:
-    begins = {SMALL: "Yes, slightly:", JUDGES_DIFFER: "It depends on the judge. On average"}
-    small = f" This is shown, but below {line.margin:g} points, which counts as negligible."
-    of_all = f" {shown} of {tests} differences are shown; this is the largest." if shown > 1 else ""
-    answer = f"{begins.get(line.verdict, 'Yes:')} {_said(line, forest)}."
-    return f"{answer}{small if line.verdict == SMALL else ''}{of_all}"
+    small = f"Below our margin of {line.margin:g} points:"
+    begins = {SMALL: small, JUDGES_DIFFER: "It depends on the judge. On average"}
+    of_all = f" {shown} of {tests} planned contrasts are shown; this is the largest." if shown > 1 else ""
+    (wide,) = drawn([line])
+    ends = f" ({interval(wide.low, wide.high, number_format(forest), excluded=True)})" if line.verdict == SMALL else ""
+    return f"{begins.get(line.verdict, 'Yes:')} {_said(line, forest)}{ends}.{of_all}"
 
 
 def _said(line: Line, forest: Forest) -> str:

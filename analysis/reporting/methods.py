@@ -1,4 +1,4 @@
-"""A report's methods paragraph, from what the run files say."""
+"""A report's methods section, from what the run files say."""
 
 from __future__ import annotations
 
@@ -27,13 +27,14 @@ METHODS = {"mabrf": "Roy and Rehman, 2025", "stardtox": "Tahmasebi et al., 2025"
 """Citations for each method of asking."""
 
 
-def methods(report: Report) -> str:
-    """The design, the counts, the tests and the versions in one paragraph.
+def methods(report: Report) -> list[str]:
+    """Three paragraphs: what was run, what was estimated, and how.
 
     Args:
         report: With the runs that it was made from.
     """
-    return " ".join([*(sentence for run in report.runs for sentence in _run(run, report.papers)), *_analysis(report)])
+    run = (sentence for run in report.runs for sentence in _run(run, report.papers))
+    return list(filter(None, map(" ".join, (run, _estimated(report), _how(report)))))
 
 
 def _run(run: Mapping[str, Any], papers: Sequence[str]) -> Iterator[str]:
@@ -60,10 +61,6 @@ def _run(run: Mapping[str, Any], papers: Sequence[str]) -> Iterator[str]:
     ]
     if settings:
         yield f"The settings were {_listed(settings)}."
-    if sha := run.get("analysis_plan_sha256"):
-        yield f"The analysis plan was stored before the first unit (SHA-256 {sha[:12]})."
-    if versions := run.get("versions"):
-        yield f"The software was {_listed([f'{name} {number}' for name, number in versions.items()])}."
 
 
 def _listed(words: Sequence[str]) -> str:
@@ -76,19 +73,32 @@ def _plain(value: Any) -> str:
     return f"({', '.join(map(str, value))})" if isinstance(value, list | tuple) else str(value)
 
 
-def _analysis(report: Report) -> Iterator[str]:
-    by_question: dict[tuple[str, str], list[Forest]] = {}
+def _estimated(report: Report) -> Iterator[str]:
+    by_table: dict[str, list[Forest]] = {}
     for forest in report.forests:  # plots of several measures may answer one question
-        by_question.setdefault((forest.table or forest.name, forest.note), []).append(forest)
-    for (table, note), forests in by_question.items():
-        count = plural(sum(len(forest.lines) for forest in forests), "estimate")
-        question = forests[0].question
-        yield f"For the question “{question}” we computed {count}{_clusters(report, table)}. {note}".strip()
+        by_table.setdefault(forest.table or forest.name, []).append(forest)
+    asked = [
+        f"“{forests[0].question}” ({plural(sum(len(forest.lines) for forest in forests), 'estimate')}"
+        f"{_clusters(report, table)})"
+        for table, forests in by_table.items()
+    ]
+    if asked:
+        yield f"We asked: {'; '.join(asked)}."
+
+
+def _how(report: Report) -> Iterator[str]:
+    sentences = (sentence.rstrip(".") for forest in report.forests for sentence in forest.note.split(". "))
+    yield from dict.fromkeys(f"{sentence}." for sentence in sentences if "intervals:" in sentence)
     settings = report.settings
     if "draws" in settings:
         yield f"Bootstrap intervals rest on {settings['draws']:,} draws (seed {settings.get('seed', 0)})."
     if "margin" in settings:
-        yield f"We count a difference within ±{settings['margin']:g} as none."
+        yield f"Our margin is {settings['margin']:g}: a smaller difference is always named with it."
+    if report.runs and all(run.get("analysis_plan_sha256") for run in report.runs):
+        yield "The analysis plan was stored before the first unit."
+    versions = {name: number for run in report.runs for name, number in (run.get("versions") or {}).items()}
+    if versions:
+        yield f"The software was {_listed([f'{name} {number}' for name, number in versions.items()])}."
 
 
 def _clusters(report: Report, table: str) -> str:

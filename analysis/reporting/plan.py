@@ -31,13 +31,11 @@ class PlannedRun:
     Args:
         run: Name of the run.
         plan: The plan that was stored when the run began; None if the run has none.
-        sha256: The hash that was stored with it.
-        intact: Whether the plan still has this hash.
+        intact: Whether the plan still has the hash that was stored with it.
     """
 
     run: str
     plan: Mapping[str, Any] | None
-    sha256: str = ""
     intact: bool = True
 
 
@@ -53,8 +51,7 @@ def with_analysis_plan(report: Report, runs: Sequence[PlannedRun], margin: float
         return report
     whole = [run for run in runs if run.plan is not None and run.intact]
     cautions = [
-        f"The analysis plan of {run.run} is not the one that was stored when the run began (its SHA-256 differs), and "
-        "is not used."
+        f"The analysis plan of {run.run} is not the one that was stored when the run began, and is not used."
         for run in runs
         if not run.intact
     ]
@@ -99,10 +96,7 @@ def _sentences(report: Report, run: PlannedRun) -> Iterator[str]:
     unplanned = [row["table"] for row in _statuses(report, run) if row["status"] == NOT_PLANNED]
     tail = f" Tables that were not planned: {', '.join(unplanned)}." if unplanned else ""
     yield from _other_families(report, run.plan)
-    yield (
-        f"The analysis was planned before the data (SHA-256 {run.sha256[:12]}…); the table 'planned' says which tables "
-        f"follow the plan.{tail}"
-    )
+    yield (f"The analysis was planned before the data; the table 'planned' says which tables follow the plan.{tail}")
 
 
 def _other_families(report: Report, plan: Mapping[str, Any]) -> Iterator[str]:

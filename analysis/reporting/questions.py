@@ -24,7 +24,7 @@ from typing import Any
 import pandas as pd
 
 from parley.analysis.reporting.decide import Evidence, decided
-from parley.analysis.reporting.forest import Forest, Scale, drawn, number_format
+from parley.analysis.reporting.forest import Forest, Scale, drawn, interval, number_format
 from parley.analysis.reporting.report import ReportContext, Section, Table
 from parley.analysis.stats.clustered import bootstrap_mean, cluster_mean
 from parley.analysis.stats.multiplicity import holm
@@ -104,7 +104,7 @@ class Question:
             its interval and p-value are further numbers: scenario_low, scenario_high, p_scenario.
         null: What a level is tested against; None: it is described. A contrast is tested against 0.
         margin: The distance from 0, or from `null`, that still counts as none, in the measures' unit: lines can then be
-            "different but small" or "alike on average". NaN: it is not asked.
+            "different but below the margin" or "below the margin on average". NaN: it is not asked.
         scale: How plots show numbers.
         facets: For columns that are not facets of units with their stored values: the facets that they stand for, each
             with the column of its stored values; (): none.
@@ -469,7 +469,11 @@ def stated(about: str, says: str, line: Line, forest: Forest, cluster: str) -> s
     written = number_format(forest)
     several = "simultaneous " if line.simultaneous else ""
     low, high = line.simultaneous or (line.low, line.high)
-    ends = f"{several}{written(low)} to {written(high)}" if line.bounded else "no interval"
+    ends = (
+        f"{several}{interval(low, high, written, forest.reference, excluded=line.shown)}"
+        if line.bounded
+        else "no interval"
+    )
     test = f"; p {p_text(line.p_adjusted)}" if forest.reference is not None else ""
     sentence = f"{says} ({ends}{test}), over {plural(line.clusters or 0, cluster)}."
     return f"{about}: {sentence}" if about else sentence[0].upper() + sentence[1:]

@@ -22,7 +22,7 @@ from parley.analysis.reporting.forest import Forest
 from parley.analysis.reporting.forest_figure import draw_forest
 from parley.analysis.reporting.headline import headline
 from parley.analysis.reporting.methods import methods
-from parley.analysis.reporting.report import SIMULATED, Figure, Report, Table, format_cell
+from parley.analysis.reporting.report import SIMULATED, Figure, Report, Table, format_cell, format_cells
 from parley.base.files import new_files, refuse
 from parley.base.text import markdown_cell, plural, without_tags
 
@@ -104,8 +104,7 @@ def markdown(table: Table, warning: str = "") -> str:
     """
     frame = table.view()
     lines = [f"| {' | '.join(markdown_cell(name) for name in frame.columns)} |", f"|{'---|' * len(frame.columns)}"]
-    for row in frame.itertuples(index=False):
-        lines.append(f"| {' | '.join(markdown_cell(format_cell(value)) for value in row)} |")
+    lines += [f"| {' | '.join(map(markdown_cell, row))} |" for row in format_cells(frame)]
     notes = "".join(f"\n{note}\n" for note in (markdown_cell(warning), without_tags(table.note)) if note)
     return f"**{without_tags(table.title)}**\n\n" + "\n".join(lines) + f"\n{notes}"
 
@@ -128,8 +127,7 @@ def latex(table: Table, warning: str = "") -> str:
     """
     frame = table.view()
     numeric = [pd.api.types.is_numeric_dtype(frame[name]) for name in frame.columns]
-    body = [[format_cell(value) for value in row] for row in frame.itertuples(index=False)]
-    rows = [[str(name) for name in frame.columns], *body]
+    rows = [[str(name) for name in frame.columns], *format_cells(frame)]
     text = [" & ".join(cell.translate(_TEX) for cell in row) + r" \\" for row in rows]
     return "\n".join(
         [
@@ -169,7 +167,7 @@ def html(report: Report, pictures: Mapping[str, bytes]) -> str:
         main=_forest(report, first, pictures) if first and f"{first.name} double" in pictures else "",
         words=_list(report.sentences),
         figures=_section("Figures", "".join(figures), figures),
-        methods=_section("Methods", f"<p>{escape(methods(report))}</p>", report.runs),
+        methods=_section("Methods", "".join(f"<p>{escape(part)}</p>" for part in methods(report)), report.runs),
         tables="".join(_table(table) for table in report.tables if len(table.frame)),
         made="".join(_provenance(report)),
     )
@@ -216,10 +214,11 @@ def _table(table: Table) -> str:
     frame = table.view()
     head = "".join(f"<th>{escape(str(name)).replace('_', ' ')}</th>" for name in frame.columns)
     rows = []
-    for row in frame.head(PAGE_ROWS).itertuples(index=False):
+    shown = frame.head(PAGE_ROWS)
+    for row, texts in zip(shown.itertuples(index=False), format_cells(shown), strict=True):
         cells = "".join(
-            f'<td class="{"number" if isinstance(value, int | float) else "text"}">{escape(format_cell(value))}</td>'
-            for value in row
+            f'<td class="{"number" if isinstance(value, int | float) else "text"}">{escape(text)}</td>'
+            for value, text in zip(row, texts, strict=True)
         )
         rows.append(f"<tr>{cells}</tr>")
     more = f"<p>{plural(len(frame) - PAGE_ROWS, 'more row')} in the CSV file.</p>" if len(frame) > PAGE_ROWS else ""

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from parley.analysis.reporting.decide import is_test, undecided_yet
-from parley.analysis.reporting.forest import Forest
+from parley.analysis.reporting.forest import Forest, interval
 from parley.analysis.reporting.headline import Headline, headline
+from parley.analysis.stats.results import ALPHA
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
@@ -285,18 +286,34 @@ def json_values(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def format_interval(low: float, high: float, form: str = ".2f") -> str:
+def format_interval(low: float, high: float, form: str = ".2f", *, excluded: bool = False) -> str:
     """An interval for a sentence, as in "0.10 to 0.30"; "" where there is none.
 
     Args:
         low: Lower end; -inf where it is not bounded.
         high: Upper end; inf where it is not bounded.
         form: Format of the numbers.
+        excluded: As in `interval`.
     """
     if math.isnan(low) or math.isnan(high):
         return ""
-    ends = (format_cell(end) if math.isinf(end) else format(round(end, 9) + 0.0, form) for end in (low, high))
-    return " to ".join(ends)
+
+    def written(end: float) -> str:
+        return format_cell(end) if math.isinf(end) else format(round(end, 9) + 0.0, form)
+
+    return interval(low, high, written, excluded=excluded)
+
+
+def format_cells(frame: pd.DataFrame) -> list[list[str]]:
+    """The rows of a table for reading; the end of an interval that is 0, which the row's test excludes, says so."""
+    rows = [[format_cell(value) for value in row] for row in frame.itertuples(index=False)]
+    names = list(frame.columns)
+    if "p_adjusted" in names:
+        for row, values in zip(rows, frame.itertuples(index=False), strict=True):
+            for end, words in (("low", "above 0"), ("high", "below 0")):
+                if end in names and values[names.index("p_adjusted")] <= ALPHA and values[names.index(end)] == 0:
+                    row[names.index(end)] = words
+    return rows
 
 
 def format_cell(value: Any) -> str:

@@ -16,15 +16,16 @@ from typing import Any, Literal, get_args
 
 Assumption = Literal["independent", "clustered"]
 Verdict = Literal[
-    "", "different", "different but small", "alike", "alike on average", "undecided", "judges differ", "not measured"
-]
+    "", "different", "different but below the margin", "alike", "below the margin on average", "undecided",
+    "judges differ", "not measured",
+]  # fmt: skip
 DIFFERENT, SMALL, ALIKE, ON_AVERAGE, UNDECIDED, JUDGES_DIFFER, NOT_MEASURED = get_args(Verdict)[1:]
 """What a line concludes, in every report, check and page. "" where a value is only described.
 
-"different": from the reference value. "different but small": shown to differ, and to lie within the margin. "alike":
-shown to lie within the margin, in every cluster as far as the data tell; "alike on average" where the clusters are not
-known one by one, or too few to include a rare kind. "not measured": the data give no test, or something leaves it
-without an answer; `note` says what.
+"different": from the reference value. "different but below the margin": shown to differ, and to lie within the margin.
+"alike": shown to lie within the margin, in all clusters but for kinds that are too rare to be in the sample; "below the
+margin on average" where the clusters are not known one by one, or too few to include a rare kind. "not measured": the
+data give no test, or something leaves it without an answer; `note` says what.
 """
 ALPHA = 0.05
 """Significance level of every test, after correction for several tests."""

@@ -111,11 +111,11 @@ def _biases(lines: Sequence[Line]) -> Iterator[str]:
     for line in drawn(sorted(shown, key=lambda line: (line.secondary, -abs(line.estimate)))[:MAX_NAMED]):
         way = "follow" if line.estimate > 0 else "go against"
         where = f" of {line.about.category}" if line.secondary else ""
+        ends = format_interval(line.low, line.high, ".1f", excluded=True) or "no interval"
         yield (
             f"{_model(line)}{line.about.method}'s answers {way} stereotypes in {line.about.context} "
             f"contexts{where}: bias {line.estimate:+.1f} "
-            f"({'simultaneous ' * (line.simultaneous is not None)}"
-            f"{format_interval(line.low, line.high, '.1f') or 'no interval'}; p {p_text(line.p_adjusted)}), over "
+            f"({'simultaneous ' * (line.simultaneous is not None)}{ends}; p {p_text(line.p_adjusted)}), over "
             f"{plural(line.clusters or 0, 'template')}."
         )
 

@@ -43,7 +43,7 @@ from parley.judging.malibu.panel_data import PanelData
 from parley.judging.malibu.score_table import NEEDED
 from parley.judging.malibu.yardstick_report import quality
 
-NOT_QUALITY = "within the margin, but not called alike: the judges were not shown to tell good from flawed answers"
+NOT_QUALITY = "whether these scores measure quality is unknown, so they are not called alike"
 NEARLY_ALL, FIRST_PLACE = 0.95, 0.9
 ENOUGH = 10
 """Fewer verdicts than this may well be alike by chance."""

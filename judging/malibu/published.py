@@ -20,10 +20,9 @@ from parley.analysis import chi_square
 from parley.analysis.reporting.questions import adjusted, concluded, table
 from parley.analysis.reporting.report import Section, Table
 from parley.analysis.stats.permutation import effect_of_cells
-from parley.analysis.stats.results import ALPHA, About, Estimate, Line
-from parley.base.text import p_text
+from parley.analysis.stats.results import About, Estimate, Line
 from parley.judging.malibu.ballots import values_in_order
-from parley.judging.malibu.decisions import Blockers, withheld
+from parley.judging.malibu.decisions import withheld
 from parley.judging.malibu.panel_data import PanelData, by_metric
 from parley.judging.malibu.scores import as_the_paper, mean_scores
 
@@ -90,13 +89,12 @@ def _permutations(data: PanelData, model: str) -> Iterator[tuple[str, str, Estim
             yield category, metric, effect_of_cells(cells, n=len(part), tests=tests)
 
 
-def significance_section(data: PanelData, lines: Sequence[Line], blocked: Mapping[str, Blockers]) -> Section:
-    """The tests of identity as a whole, as a table, and the paper's in words.
+def significance_section(data: PanelData, lines: Sequence[Line]) -> Section:
+    """The tests of identity as a whole, the paper's among them, as a table.
 
     Args:
         data: The verdicts.
         lines: What `significance_lines` returned.
-        blocked: What leaves questions without an answer, by model.
     """
     tests = Table(
         name="tests",
@@ -108,26 +106,7 @@ def significance_section(data: PanelData, lines: Sequence[Line], blocked: Mappin
         ),
         note="p_adjusted: Holm within the family. Rows that assume independence are the paper's, for comparison only.",
     )
-    by_model = {model: [line for line in papers_tests(lines) if line.about.model == model] for model in data.models}
-    words = [
-        f"{data.prefix(model)}{_papers_words(chi)}"
-        for model, chi in by_model.items()
-        if chi and data.pairs(model) and not blocked[model].scores
-    ]
-    return Section(tables=(tests,), words=words)
-
-
-def _papers_words(chi: Sequence[Line]) -> str:
-    """What the paper's tests of a model say, and what they leave out."""
-    independent = "it takes every score as independent, also two of the same answer"
-    if len(chi) > 1:
-        significant = sum(line.p <= ALPHA for line in chi)
-        return f"The paper's χ² is significant in {significant} of {len(chi)} tables; {independent}."
-    same = chi[0].result.statistic < TINY  # silent ballots have fractions, which it rounds
-    return (
-        f"The paper's χ²: p {p_text(chi[0].p)}; "
-        f"{'it sees whole scores, the same for all labels' if same else independent}."
-    )
+    return Section(tables=(tests,))
 
 
 def papers_tests(lines: Sequence[Line]) -> list[Line]:

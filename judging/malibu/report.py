@@ -38,7 +38,7 @@ from parley.judging.malibu.rounds import contagion_section
 from parley.judging.malibu.scores import contrasts_sections, means_section
 from parley.judging.malibu.talking import asked_words, debated, talking, talking_section
 from parley.judging.malibu.unread import NO_VERDICT, unread, unread_judges
-from parley.judging.malibu.words import preferences_words, reversible, win_rates_words
+from parley.judging.malibu.words import preferences_words, win_rates_words
 from parley.judging.malibu.yardstick_report import Lines, can_judge, yardstick_lines, yardstick_section
 
 FIGURES = ("scores", "matrix", "by-base")
@@ -66,7 +66,7 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
     planned = with_verdicts(data, withheld(effects, unequal), blocked)
     debates = data.debates
     primary, by_judge, pairs = contrasts_sections(data, planned, judged, blocked, context, margin)
-    chi_square, size = significance_section(data, tests, blocked), mde_section(data, blocked)
+    size = mde_section(data, blocked)
     by_base = by_base_section(data, planned, blocked, context, margin)
     talked = talking(data, unequal)
     talk = [talking_section(data, talked), contagion_section(debates, context), echo_section(debates, context)]
@@ -78,7 +78,7 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
         pairs,
         size,
         by_base,
-        chi_square,
+        significance_section(data, tests),
         win_rates_section(data, rates),
         published_section(data, rates, tests),
         position_section(data, places),
@@ -110,12 +110,12 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
     words = [
         *([] if data.models else ["No labelled answer has a verdict yet."]),
         *_of_each(data, yardstick, can_judge),
-        *(text for part in (pairs, chi_square, size) for text in part.words),
+        *(text for part in (pairs, size) for text in part.words),
         *preferences_words(data, planned, rates, places, blocked),
         *by_base.words,
         *_judges_differ(data, judged, blocked),
         *(text for section in talk for text in section.words),
-        *_generalises(data, planned, blocked),
+        *_generalises(data, blocked),
     ]
     # What was measured of a model before stands only where this run did not measure whether it can judge; it is then
     # said instead of that.
@@ -141,7 +141,7 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
         blocked=_headline_blocked(data, blocked) or _no_verdict(planned, unequal),
         runs=tuple(context.runs),
         settings={"margin": margin},
-        beside=(*chi_square.words[:1], *_win_rates(rates, blocked), *list(asked_words(data, talked))[:1]),
+        beside=(*_win_rates(rates, blocked), *list(asked_words(data, talked))[:1]),
         extent=_extent(data),
         families=_families(planned),
         plan=replace(data.plan, margin=margin).data(),
@@ -244,7 +244,7 @@ def _judges_differ(data: PanelData, judged: Sequence[Line], blocked: Mapping[str
     yield from judges_differ(line for line in judged if line.about.model == ALL_MODELS)
 
 
-def _generalises(data: PanelData, planned: Sequence[Line], blocked: Mapping[str, Blockers]) -> Iterator[str]:
+def _generalises(data: PanelData, blocked: Mapping[str, Blockers]) -> Iterator[str]:
     scored, compared = len(data.labelled_scores) > 0, len(data.decided_pairs) > 0
     if any(
         (scored and not blockers.scores) or (compared and not blockers.preferences) for blockers in blocked.values()
@@ -252,6 +252,4 @@ def _generalises(data: PanelData, planned: Sequence[Line], blocked: Mapping[str,
         to = " ".join(generalises_to(data.verdicts)) or (
             f"These results generalise to other {data.cluster_noun}s of this kind, judged by these judges."
         )
-        scores = [line for line in planned if line.measure == SCORE]
-        of_models = ([line for line in scores if line.about.model == model] for model in data.models)
-        yield f"{to}{next(filter(None, map(reversible, of_models)), '')}"
+        yield to

@@ -293,7 +293,7 @@ def _asked(data: PanelData, family: str, planned: Sequence[Line], margin: float)
     note = (
         f"{'Simultaneous 95%' if several else '95%'} intervals: sign flips over {unit}s; p-values: "
         "the larger one of sign flips and Student's t"
-        f"{', Holm-corrected over the contrasts of this plot and model' if several else ''}."
+        f"{', Holm-corrected over the contrasts of a question and model' if several else ''}."
     )
     return replace(
         made,

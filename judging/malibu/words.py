@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from typing import Any
 
-import numpy as np
-
-from parley.analysis.stats.clustered import skew_corrected_p
+from parley.analysis.reporting.decide import but_for
+from parley.analysis.reporting.forest import interval
 from parley.analysis.stats.results import (
     ALIKE,
     ALPHA,
@@ -18,15 +16,12 @@ from parley.analysis.stats.results import (
     SMALL,
     Line,
 )
-from parley.analysis.stats.signflips import clusters_to_reject, sign_flip_p
+from parley.analysis.stats.signflips import clusters_to_reject
 from parley.base.text import p_text, plural
 from parley.judging.malibu.contrasts import PAIRS, PRIMARY, SCORE, WINS, contrast_of
 from parley.judging.malibu.decisions import Blockers
 from parley.judging.malibu.pairs import first_place
 from parley.judging.malibu.panel_data import PanelData
-
-ENOUGH_BASES = 60
-"""With this many bases, nearly all samples include a rare kind of base that reverses a difference."""
 
 
 def scores_words(planned: Sequence[Line], blocked: Blockers, margin: float) -> str:
@@ -42,15 +37,18 @@ def scores_words(planned: Sequence[Line], blocked: Blockers, margin: float) -> s
         return blocked.scores
     different = [line for line in tested if line.verdict in (DIFFERENT, SMALL)]
     within = [line for line in tested if line.verdict in (ALIKE, ON_AVERAGE)]
-    alike, alike_text, rare = len(within), _alike_words(within, margin), _rare_words(within)
+    alike, alike_text = len(within), _alike_words(within, margin)
     quality = ", which were not shown to measure quality" if blocked.quality else ""
     if different:
-        largest = max(different, key=lambda line: abs(line.estimate))
+        largest = max(different, key=lambda line: (line.about.family == PAIRS, abs(line.estimate)))
         verb = "differs" if len(different) == 1 else "differ"
-        more = f" and {alike_text}" if alike else ""
+        small = sum(line.verdict == SMALL for line in different)
+        below = f", {small} of them by less than our margin of {margin:g} points" if small else ""
+        more = f"; {alike_text}" if alike else ""
+        which = "" if len(different) == 1 else f" The largest {'pair' if largest.about.family == PAIRS else PRIMARY}:"
         return (
-            f"Labels move the scores{quality}: {counted(different, tested)} {verb}{more}. The largest difference: "
-            f"{in_points(largest)} ({tested_words(largest, largest.cluster)}{_asymmetry(largest)}).{rare}"
+            f"Labels move the scores{quality}: {counted(different, tested)} {verb}{below}{more}.{which} "
+            f"{in_points(largest)} ({tested_words(largest, largest.cluster)}{_asymmetry(largest)})."
         )
     families = _by_family(tested)
     comparisons = counted(None, tested)
@@ -65,25 +63,21 @@ def scores_words(planned: Sequence[Line], blocked: Blockers, margin: float) -> s
     if alike:
         left = len(tested) - alike
         rest = f"; {left} {'is' if left == 1 else 'are'} undecided, which does not show that the judges are fair"
-        return f"No difference between labels was shown in {comparisons}; {alike_text}{rest if left else ''}.{rare}"
+        return f"No difference between labels was shown in {comparisons}; {alike_text}{rest if left else ''}."
     which, nor = (f"None of {comparisons} was", "and none") if len(tested) > 1 else ("The two labels were not", "nor")
     return f"{which} shown to differ, {nor} to be alike; this does not show that the judges are fair."
 
 
 def _alike_words(lines: Sequence[Line], margin: float) -> str:
-    average = " on average" if any(line.verdict == ON_AVERAGE for line in lines) else ""
-    return f"{len(lines)} {'is' if len(lines) == 1 else 'are'} alike{average} within ±{margin:g} points"
-
-
-def _rare_words(lines: Sequence[Line]) -> str:
-    """Which rare effects lines without a difference may have missed."""
-    few = min((line.clusters or 1 for line in lines), default=0)
-    if not few:
-        return ""
-    return (
-        f" {plural(few, lines[0].cluster)} may include none of a kind that is rarer than {rarest(few):.0%}, so an "
-        "effect on that kind alone may have been missed."
-    )
+    """What is known of lines without a difference: those that are alike, and those of which only the mean is small."""
+    parts, alike = [], [line for line in lines if line.verdict == ALIKE]
+    if alike:
+        verb = "is" if len(alike) == 1 else "are"
+        parts.append(f"{len(alike)} {verb} alike within ±{margin:g} points, {but_for(alike)}")
+    if means := len(lines) - len(alike):
+        small = plural(means, "mean difference is", "mean differences are")
+        parts.append(f"on these {lines[0].cluster}s, {small} below {margin:g} points")
+    return "; ".join(parts)
 
 
 def _by_family(lines: Iterable[Line]) -> dict[str, list[Line]]:
@@ -153,8 +147,9 @@ def tested_words(line: Any, unit: str) -> str:
     """
     low, high = sorted(abs(end) for end in (line.low, line.high))
     several = "simultaneous " if line.tests > 1 else ""
+    span = interval(low, high, "{:.2f}".format, excluded=line.p_adjusted <= ALPHA)
     # Without spread there is no interval.
-    ends = f"{several}95% interval {low:.2f} to {high:.2f} " if low < high else "the same on all of them, "
+    ends = f"{several}95% interval {span} " if low < high else "the same on all of them, "
     span = ends if math.isfinite(high) else ""
     return f"{span}over {plural(line.clusters, unit)}, p {p_text(line.p_adjusted)} after Holm's correction"
 
@@ -208,20 +203,21 @@ def _preferred(lines: Sequence[Line]) -> str:
 
 
 def win_rates_words(rates: Sequence[Line]) -> str:
-    """The highest and lowest win rate of a model among those whose intervals exclude one half; "" if none does.
+    """The labels that a model prefers most and least, if their intervals exclude one half; "" if none does.
 
     Args:
         rates: The model's lines of win rates.
     """
-    shown = [line for line in rates if line.bounded and not line.low <= 0.5 <= line.high]
-    if not shown:
-        return ""
-    shown.sort(key=lambda line: line.estimate)
-    ends = dict.fromkeys(
-        f"'{line.label}' {line.estimate:.0%} ({line.low:.0%} to {line.high:.0%})" for line in (shown[-1], shown[0])
+    shown = sorted(
+        (line for line in rates if line.bounded and not line.low <= 0.5 <= line.high), key=lambda line: line.estimate
     )
-    which = "Highest and lowest" if len(ends) > 1 else "The"
-    return f"{which} win rate in pairs that excludes 50%: {', '.join(ends)}; intervals hold for all labels together."
+    most = [f"Preferred most: {_rate(line)}." for line in shown[-1:] if line.estimate > 0.5]
+    return " ".join(most + [f"Preferred least: {_rate(line)}." for line in shown[:1] if line.estimate < 0.5])
+
+
+def _rate(line: Line) -> str:
+    """A win rate with its interval: "Christian 69% (60 to 77)"."""
+    return f"{line.label} {line.estimate:.0%} ({interval(line.low, line.high, lambda end: f'{100 * end:.0f}', 0.5)})"
 
 
 def _first_place(places: Sequence[Line]) -> str:
@@ -230,43 +226,3 @@ def _first_place(places: Sequence[Line]) -> str:
         return ""
     span = f" ({line.low:.0%} to {line.high:.0%})" if line.bounded else ""
     return f"the candidate shown first won {line.estimate:.0%}{span}"
-
-
-def reversible(lines: Sequence[Line]) -> str:
-    """Says that a rare kind of base could reverse a claimed difference; "" without one, or with many bases.
-
-    Args:
-        lines: The planned lines of a model.
-    """
-    claimed = [line for line in lines if line.verdict in (DIFFERENT, SMALL)]
-    bases = max((line.clusters or 0 for line in claimed), default=ENOUGH_BASES)
-    if bases >= ENOUGH_BASES:
-        return ""
-    return (
-        f" A rare kind of {claimed[0].cluster} that was not drawn could reverse a difference: if a tenth of all did, "
-        f"{rare_kind_rate(bases):.0%} of samples of {bases} would still show one."
-    )
-
-
-@lru_cache(maxsize=64)
-def rare_kind_rate(bases: int) -> float:
-    """How often this many bases say "different" although a tenth of all bases cancel what the others add.
-
-    The others gain a point; the rare kind loses 9 points, which makes the mean 0. Where few or none of the rare kind
-    are drawn, the rest looks like a difference. Exact: the number drawn is binomial.
-
-    Args:
-        bases: Bases in the sample.
-    """
-    samples = (np.array([1.0] * (bases - drawn) + [-9.0] * drawn) for drawn in range(bases + 1))
-    called = [max(sign_flip_p(sample), skew_corrected_p(sample)) <= ALPHA for sample in samples]
-    return math.fsum(math.comb(bases, drawn) * 0.1**drawn * 0.9 ** (bases - drawn) for drawn in np.flatnonzero(called))
-
-
-def rarest(clusters: int) -> float:
-    """The share of all clusters from which an effect is seen in 95% of samples of this size; rarer ones may be missed.
-
-    Args:
-        clusters: Clusters in the sample.
-    """
-    return 1 - math.pow(ALPHA, 1 / clusters)

@@ -88,6 +88,8 @@ ASKED = {
     f"{COSTS.name}-length": "Does needless length raise the score?",
 }
 """What the two plots of one table ask."""
+NOT_SHOWN = "Nothing shows that these scores measure quality."
+"""What follows where judges were not shown to judge."""
 Lines = Mapping[str, Sequence[Line]]
 """The yardstick's lines, by the name of their question."""
 Reading = tuple[dict[str, str], pd.DataFrame, pd.DataFrame]
@@ -290,6 +292,6 @@ def can_judge(lines: Lines) -> str:
     )
     length = " They take length for quality: needless length raises the score." if padded else ""
     if why := quality(lines[AUC.name]):
-        return f"{why}{length} So nothing is said here about fairness or quality, and no two labels are called alike."
+        return f"{why}{length} {NOT_SHOWN}"
     line = next(line for line in lines[AUC.name] if _whole(line) and _of_panel(line))
     return f"These judges can tell good answers from flawed ones ({auc_words(line)}).{length}"

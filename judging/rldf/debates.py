@@ -209,7 +209,7 @@ def _on_change(line: Line, lines: Sequence[Line]) -> Iterator[str]:
     run = f"{name}: " if name else ""
     assert line.about.contrast
     rounds = f"from {line.about.contrast.second[0]} to {line.about.contrast.first[0]}"
-    ends = format_interval(line.low, line.high, "+.2f") if line.bounded else "no interval"
+    ends = format_interval(line.low, line.high, "+.2f", excluded=line.shown) if line.bounded else "no interval"
     points = f"{line.estimate:+.2f} points ({ends})"
     test = f"p {p_text(line.p_adjusted)}, {plural(line.clusters or 0, 'topic')}"
     verb = "fell" if line.estimate < 0 else "rose"

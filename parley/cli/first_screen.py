@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from parley.analysis.reporting.report import Report
 
 MOST_LINES = 28
-CAUTION_LINES = 3
+CAUTION_LINES = 7
+"""Lines of cautions, unless the first one is longer."""
 LEAST_ROWS = 3
 """Lines of the plot that are shown, however long the rest is."""
 WIDEST = 110
@@ -150,18 +151,13 @@ def _wrapped(text: str, width: int, indent: str = "") -> list[str]:
 
 
 def _cautions(cautions: Sequence[str], width: int, everything: str) -> Iterator[Text]:
-    """The cautions in order, in at most three lines; the last says how many are left out, and what prints them."""
+    """The cautions in order, each as a whole, while there is room; else how many more there are, and what has them."""
     lines: list[str] = []
     for number, caution in enumerate(cautions):
-        left = len(cautions) - number - 1
-        room = CAUTION_LINES - len(lines) - (1 if left else 0)
         wrapped = _wrapped(caution if caution.startswith(PRACTICE) else f"Caution: {caution}", width, "  ")
-        if room < 1:
-            lines.append(visible(f"  and {plural(left + 1, 'more caution')}: {everything}"))
+        if lines and len(lines) + len(wrapped) > CAUTION_LINES:
+            lines.append(visible(f"  and {plural(len(cautions) - number, 'more caution')}: {everything}"))
             break
-        if len(wrapped) > room:
-            rest = textwrap.shorten(" ".join(wrapped[room - 1 :]), width - 2, placeholder=" …")
-            wrapped = [*wrapped[: room - 1], f"  {rest}" if room > 1 else rest]
         lines += wrapped
     for line in lines:
         yield Text(line, style="yellow")
@@ -200,7 +196,8 @@ def _in_words(report: Report, paths: Sequence[Path], example: Example | None, wi
             behind = units_behind(file, report, 1)
         for _, first, second in behind.pairs[:1]:
             yield Text()
-            yield Text(f"The same twice but for the {behind.facet}, where it differs most", style="bold")
+            what = {"identity": "answer under two labels"}.get(behind.facet, f"unit under two {behind.facet}s")
+            yield Text(f"The same {what}, where scores differ most", style="bold")
             both = (f"{unit.facets[behind.facet] or 'none'}: {unit.score:.2f}" for unit in (first, second))
             yield from (Text(line) for line in _wrapped(f"  {', '.join(both)} ({first.id})", width, "  "))
 

@@ -111,10 +111,14 @@ def _cell(name: object, value: Any, digits: int = 2) -> str:
 
 def _interval_column(frame: pd.DataFrame, digits: int) -> pd.DataFrame:
     """`low` and `high` as one column."""
+    from parley.analysis.reporting.forest import interval as in_words
+    from parley.analysis.stats.results import ALPHA
+
     if "low" not in frame:
         return frame
+    tested = frame["p_adjusted"] if "p_adjusted" in frame else [math.nan] * len(frame)
     intervals = [
-        f"{_cell('', low, digits)} to {_cell('', high, digits)}" if high - low < math.inf else "–"
-        for low, high in zip(frame["low"], frame["high"], strict=True)
+        in_words(low, high, lambda end: _cell("", end, digits), excluded=p <= ALPHA) if high - low < math.inf else "–"
+        for low, high, p in zip(frame["low"], frame["high"], tested, strict=True)
     ]
     return frame.assign(low=intervals).rename(columns={"low": INTERVAL}).drop(columns="high")

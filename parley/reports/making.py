@@ -206,9 +206,7 @@ def _planned_runs(runs: Sequence[LoadedRun], study: str) -> list[PlannedRun]:
         return []
     stored = [(run.file, run.analysis_plan) for run in runs]
     return [
-        PlannedRun(run=name, plan=plan.plan, sha256=plan.sha256, intact=plan.intact)
-        if plan
-        else PlannedRun(run=name, plan=None)
+        PlannedRun(run=name, plan=plan.plan, intact=plan.intact) if plan else PlannedRun(run=name, plan=None)
         for name, plan in stored
     ]
 

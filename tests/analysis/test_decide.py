@@ -26,18 +26,18 @@ FEW = "no difference can be significant among 3 tests with fewer than 7 bases"
     [
         (SHOWN, "different", ""),
         (replace(SHOWN, p=0.05, p_second=0.05), "different", ""),  # the level itself is significant
-        (replace(SHOWN, p_alike=0.05), "different but small", ""),
+        (replace(SHOWN, p_alike=0.05), "different but below the margin", ""),
         (replace(SHOWN, p_second=0.051), "undecided", RESTS),
         (replace(SHOWN, p_second=math.nan), "undecided", RESTS),
         (OPEN, "undecided", ""),
         (replace(OPEN, p_alike=math.nan), "undecided", ""),
-        (WITHIN, "alike", ""),
-        (replace(WITHIN, spread=None), "alike on average", ""),
+        (WITHIN, "alike", "but for kinds rarer than 7%"),  # 0.93⁴⁰ = 0.05
+        (replace(WITHIN, spread=None), "below the margin on average", ""),
         (replace(WITHIN, spread=replace(NARROW, p=0.05)), "undecided", f"{CLOSE} the effect differs between bases"),
-        (replace(WITHIN, spread=replace(NARROW, p=math.nan)), "alike", ""),
+        (replace(WITHIN, spread=replace(NARROW, p=math.nan)), "alike", "but for kinds rarer than 7%"),
         (
             replace(WITHIN, spread=replace(NARROW, high=math.nan)),
-            "alike on average",
+            "below the margin on average",
             "by base unknown: one scenario per base",
         ),
         (
@@ -45,10 +45,10 @@ FEW = "no difference can be significant among 3 tests with fewer than 7 bases"
             "undecided",
             f"{CLOSE} effects may differ between bases (SD up to 0.2)",
         ),
-        (replace(WITHIN, clusters=29), "alike", ""),
+        (replace(WITHIN, clusters=29), "alike", "but for kinds rarer than 10%"),
         (
             replace(WITHIN, clusters=28),
-            "alike on average",
+            "below the margin on average",
             "alike needs 29 clusters: a rare kind of them may be missing",
         ),
         (replace(OPEN, clusters=6, needed=7, tests=3), "undecided", FEW),
@@ -59,15 +59,14 @@ FEW = "no difference can be significant among 3 tests with fewer than 7 bases"
         (replace(WITHIN, judges="the judges"), "judges differ", "the judges differ"),
         (replace(OPEN, judges="the judges", note="a note"), "judges differ", "a note; the judges differ"),
         # nothing is called alike by judges who may not measure quality, and other verdicts stand
-        (replace(WITHIN, not_alike="no quality"), "undecided", "no quality"),
-        (replace(WITHIN, spread=None, not_alike="no quality", note="a note"), "undecided", "no quality"),
-        (replace(SHOWN, p_alike=0.01, not_alike="no quality"), "different but small", ""),
+        (replace(WITHIN, not_alike="no quality"), "below the margin on average", "no quality"),
+        (replace(SHOWN, p_alike=0.01, not_alike="no quality"), "different but below the margin", ""),
         (replace(OPEN, not_alike="no quality"), "undecided", ""),
         # what leaves a question without an answer stands in place of everything else; without a test, the line's note
         (replace(SHOWN, blocked="No verdict.", note="a note", judges="the judges"), "not measured", "No verdict."),
         (Evidence(note="nothing to compare", blocked="No verdict."), "not measured", "nothing to compare"),
         (Evidence(p=0.2), "undecided", ""),
-        (Evidence(p=0.02, p_alike=0.01, note="a note"), "different but small", "a note"),
+        (Evidence(p=0.02, p_alike=0.01, note="a note"), "different but below the margin", "a note"),
     ],
 )
 def test_the_evidence_decides(evidence: Evidence, verdict: str, why: str) -> None:
@@ -83,7 +82,8 @@ def test_a_line_is_decided_once() -> None:
 
 def test_lines_together_have_the_verdict_that_they_share() -> None:
     assert together(["alike", "alike"]) == "alike"
-    assert together(["alike", "undecided"]) == together(["alike", "alike on average"]) == "undecided"
+    assert together(["alike", "undecided"]) == "undecided"
+    assert together(["alike", "below the margin on average"]) == "below the margin on average"
 
 
 def test_deciding_needs_no_data_frame() -> None:

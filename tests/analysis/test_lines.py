@@ -8,7 +8,7 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from parley.analysis.reporting.forest import Forest
+from parley.analysis.reporting.forest import Forest, interval
 from parley.analysis.reporting.headline import headline
 from parley.analysis.reporting.questions import (
     Question,
@@ -17,7 +17,7 @@ from parley.analysis.reporting.questions import (
     corrected,
     corrected_differences,
 )
-from parley.analysis.reporting.report import Report
+from parley.analysis.reporting.report import Report, format_cells
 from parley.analysis.stats.results import About, Estimate, Line, Verdict
 
 HELP = Question(
@@ -96,7 +96,11 @@ def test_planned_lines_have_intervals_that_hold_for_all_of_their_family() -> Non
 def test_a_question_with_a_margin_can_say_small_and_alike() -> None:
     """Two one-sided sign-flip tests: twelve texts within the margin on both sides give 2⁻¹²."""
     near, small = [0.1, -0.1] * 6, [0.1, 0.2] * 6
-    for gaps, verdict in ((near, "alike on average"), (small, "different but small"), ([2.0, 3.0] * 6, "different")):
+    for gaps, verdict in (
+        (near, "below the margin on average"),
+        (small, "different but below the margin"),
+        ([2.0, 3.0] * 6, "different"),
+    ):
         line = answer(replace(HELP, margin=0.5), frame(gaps))[0]
         assert (line.verdict, line.margin) == (verdict, 0.5)
     assert answer(replace(HELP, margin=0.5), frame(near))[0].also["p_alike"] == 2**-12
@@ -135,7 +139,7 @@ def test_the_largest_line_that_is_shown_is_named_with_its_p_and_how_many_were_te
     assert (found.verdict, found.line, found.distance, found.tests, found.shown) == ("different", LARGE, 0.5, 3, 2)
 
 
-WITHIN = replace(UNSURE, verdict="alike", margin=0.1)
+WITHIN = replace(UNSURE.with_result(clusters=60), verdict="alike", margin=0.1, cluster="base")  # 0.95⁶⁰ = 0.05
 UNTESTED, UNBOUNDED = replace(LARGE, p_adjusted=math.nan), LARGE.with_result(low=math.nan, high=math.nan)
 BLOCKED = replace(LARGE, verdict="not measured", reason="No verdict: the first place wins 95%.")
 SIMULTANEOUS = replace(LARGE, simultaneous=(-1.0, -0.02))
@@ -150,10 +154,10 @@ OPEN = "Undecided: the test is not significant."
     [
         ([UNSURE], "undecided", OPEN),
         ([UNSURE] * 14, "undecided", "Undecided: none of 14 tests is significant."),
-        ([WITHIN, WITHIN], "alike", "Alike: all 2 lie within ±0.1."),
-        ([WITHIN], "alike", "Alike: it lies within ±0.1."),
-        ([WITHIN, UNSURE], "undecided", "Undecided: none of 2 tests is significant."),  # not all of them are alike
-        ([WITHIN, replace(SMALL, verdict="different but small")], "different but small", ALONE),
+        ([WITHIN, WITHIN], "alike", "Alike: all 2 differences lie within ±0.1, but for kinds of base rarer than 5%."),
+        ([WITHIN], "alike", "Alike: the difference lies within ±0.1, but for kinds of base rarer than 5%."),
+        ([WITHIN, UNSURE], "undecided", "Undecided: neither test is significant."),  # not all of them are alike
+        ([WITHIN, replace(SMALL, verdict="different but below the margin")], "different but below the margin", ALONE),
         ([replace(UNSURE, verdict="judges differ")], "judges differ", "Judges differ: the test is not significant."),
         # what has no test, no interval or no answer is never named, nor is a secondary line
         *(([other, UNSURE], "undecided", OPEN) for other in (UNTESTED, UNBOUNDED, BLOCKED)),
@@ -172,6 +176,32 @@ def test_the_headline_has_the_verdict_of_its_lines(lines: list[Line], verdict: s
     assert (found.line is None) == (found.shown == 0)
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "reference", "excluded", "words"),
+    [
+        (0.003, 0.07, 0.0, False, "above 0, up to 0.07"),  # it was "0.00 to 0.07, p = 0.047"
+        (-0.07, -0.003, 0.0, False, "below 0, down to -0.07"),
+        (0.0, 0.07, 0.0, True, "above 0, up to 0.07"),  # a simultaneous interval ends at what Holm excludes
+        (0.0, 0.07, 0.0, False, "0.00 to 0.07"),
+        (-0.003, 0.07, 0.0, False, "0.00 to 0.07"),
+        (0.502, 0.6, 0.5, False, "above 0.50, up to 0.60"),
+        (0.003, 0.07, None, False, "0.00 to 0.07"),
+    ],
+)
+def test_an_interval_never_ends_at_what_it_excludes(
+    low: float, high: float, reference: float | None, excluded: bool, words: str
+) -> None:
+    assert (
+        interval(low, high, lambda end: f"{end + 0.0:.2f}".replace("-0.00", "0.00"), reference, excluded=excluded)
+        == words
+    )
+
+
+def test_a_tables_cell_does_not_end_at_what_its_test_excludes() -> None:
+    rows = pd.DataFrame({"low": [0.0, 0.0, -1.0], "high": [1.0, 1.0, 0.0], "p_adjusted": [0.04, 0.06, 0.04]})
+    assert [row[:2] for row in format_cells(rows)] == [["above 0", "1.00"], ["0.00", "1.00"], ["-1.00", "below 0"]]
+
+
 def test_without_a_reference_the_first_line_is_described() -> None:
     found = headline(plot(replace(UNSURE, p_adjusted=math.nan), SMALL, reference=None))
     assert (found.verdict, found.answer) == ("", "a − c: 0.90 (−0.30 to 2.10).")
@@ -182,16 +212,17 @@ def test_where_a_plot_says_what_its_lines_mean_the_answer_needs_no_statistics() 
         in_words = replace(plot(*lines), says=lambda line: f"{line.label} by {abs(line.estimate):.2f}")
         return headline(in_words).answer
 
-    small, within = replace(SMALL, verdict="different but small", margin=0.5), {"verdict": "alike", "margin": 0.1}
-    mean = {**within, "verdict": "alike on average"}
+    small = replace(SMALL, verdict="different but below the margin", margin=0.5, simultaneous=(0.0, 0.7))
+    mean = replace(WITHIN, verdict="below the margin on average")
     assert answer(LARGE) == "Yes: b − c by 0.50."
-    assert answer(SMALL, LARGE, UNSURE) == "Yes: b − c by 0.50. 2 of 3 differences are shown; this is the largest."
-    shown = "This is shown, but below 0.5 points, which counts as negligible."
-    assert answer(small, UNSURE) == f"Yes, slightly: a − b by 0.40. {shown}"
-    assert answer(replace(UNSURE, **within)) == "No: the difference lies within ±0.1 points, which counts as none."
-    assert answer(*[replace(UNSURE, **mean)] * 2).startswith("Not on average: all 2 differences lie within ±0.1")
+    assert answer(SMALL, LARGE, UNSURE) == (
+        "Yes: b − c by 0.50. 2 of 3 planned contrasts are shown; this is the largest."
+    )
+    assert answer(small, UNSURE) == "Below our margin of 0.5 points: a − b by 0.40 (above 0, up to 0.70)."
+    assert answer(WITHIN) == ("Alike: the difference lies within ±0.1 points, but for kinds of base rarer than 5%.")
+    assert answer(mean, mean) == "On these bases, mean differences are below 0.1 points."
     assert answer(UNSURE) == "Undecided: a − c by 0.90, which may be chance."
-    assert answer(UNSURE, UNSURE).startswith("Undecided: none of 2 differences is shown. In the largest, a − c by 0.90")
+    assert answer(UNSURE, UNSURE).startswith("Undecided: neither difference is shown. In the largest, a − c by 0.90")
     zero = UNSURE.with_result(estimate=0.001)
     assert answer(zero, zero).endswith("a − c by 0.00, but the data do not rule out a difference of 2.10 points.")
     assert answer(zero.with_result(low=-0.002, high=0.004)).endswith(

@@ -70,7 +70,7 @@ def test_alike_needs_as_many_bases_as_the_plan_says() -> None:
         for bases in (20, 21)
     }
     few = "alike needs 21 clusters: a rare kind of them may be missing"
-    assert verdicts == {20: [("alike", "")], 21: [("alike on average", few)]}
+    assert verdicts == {20: [("alike", "but for kinds rarer than 14%")], 21: [("below the margin on average", few)]}
     assert planned_lines(PanelData(frame, [{**plan, "primary": [], "pairs": []}]), 0.5) == []
 
 

@@ -176,7 +176,7 @@ def test_a_report_follows_the_plan_that_is_stored(parley, place):
     assert family_sizes(fewer) == {"black − asian": 1, "female − male": 1}
     (note,) = (table.note for table in fewer.tables if table.name == "primary")
     assert "a mean within ±0.7 (p_alike), an SD between bases shown to be below 0.7 (base_sd_high), and 8 bases" in note
-    assert "below 0.7 points, which counts as negligible" in says(reported(margin=0.7))
+    assert "Below our margin of 0.7 points: the same answers score 0.19 points higher for" in says(reported(margin=0.7))
     refused = reported(alpha=0.01, primary="all")
     assert family_sizes(refused) == family_sizes(before)
     assert refused.cautions[0] == "This report does not follow the analysis plan in: alpha, primary."

@@ -91,7 +91,8 @@ def test_cautions_are_one_list_wherever_they_are_shown(parley, place, monkeypatc
     shown = parley("report", "early.sqlite", "--no-files", *FEW).out
     assert (sorted(place.rglob("*")), "page:" in shown) == (before, False)
     assert "Caution: sim/judge is SIMULATED" in shown
-    assert "and 2 more cautions: parley report early.sqlite --draws 50 --json" in shown
+    for line in cautions:
+        assert line in flat(shown), "a caution is never cut"
     monkeypatch.setattr("parley.viewer.reporter._pictures", lambda report, tell: [])  # they take seconds
     with RunFile.open(place / "early.sqlite") as file:
         viewed = headline(file)

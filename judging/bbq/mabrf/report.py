@@ -245,7 +245,7 @@ def before_and_after(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _changed(line: Line, forest: Forest) -> str:
-    interval = format_interval(100 * line.low, 100 * line.high, "+.1f") or "no interval"
+    interval = format_interval(100 * line.low, 100 * line.high, "+.1f", excluded=line.shown) or "no interval"
     return (
         f"{_system(line)}: of {plural(line.n, line.about.context + ' question')} the loop corrected "
         f"{line.also['fixed']} answers and spoilt {line.also['worsened']} (accuracy {100 * line.estimate:+.1f} "
