@@ -166,5 +166,5 @@ def together(verdicts: Iterable[Verdict]) -> Verdict:
     """The verdict that several lines share: of "alike" and a mean below the margin the latter, else "undecided"."""
     different = set(verdicts)
     if different == {ALIKE, ON_AVERAGE}:
-        return ON_AVERAGE
+        different = {ON_AVERAGE}
     return different.pop() if len(different) == 1 else UNDECIDED
