@@ -39,6 +39,10 @@ Unit: TypeAlias = Mapping[str, Any]
 Scales: TypeAlias = Mapping[str, tuple[float, float] | None]
 Shown: TypeAlias = tuple[str, int | None, str]
 """A text, with the round and the subject of its verdicts; None and "" for the last round and any subject."""
+Fitting: TypeAlias = tuple[Labelled, Sequence[str], Sequence[Shown]]
+"""What people score of a unit, its metrics, and the texts."""
+LINE = 110
+"""Characters of a text that a list of units shows."""
 
 
 class LabelItem(NamedTuple):
@@ -58,26 +62,50 @@ def label_items(file: RunFile) -> dict[str, LabelItem]:
     Args:
         file: The run.
     """
-    declared, plan = labelled_of(file.info()), file.info()["plan"]
-    prompts = dict(file.rows("SELECT name, text FROM prompts")[1])
-    items: dict[str, LabelItem] = {}
-    for (unit_id,) in file.rows("SELECT id FROM units WHERE status = 'done' ORDER BY position")[1]:
-        file.check_unit(unit_id)
-        unit = read_words(file, unit_id, list(prompts.values()))
-        fields = _ballot_fields(unit, prompts) if "prompt/single" in prompts else unit["fields"]
-        fields = {name: (fenced_texts(text) or [text])[0] for name, text in fields.items()}
-        row, metrics, texts = next(_fitting(declared, unit, fields))
+    plan, items = file.info()["plan"], dict[str, LabelItem]()
+    done = [row[0] for row in file.rows("SELECT id FROM units WHERE status = 'done' ORDER BY position")[1]]
+    for unit, fields, (row, metrics, texts) in _scored(file, done):
+        file.check_unit(unit["id"])
         hide = _hider(unit)
         filled = "\n\n".join(fields[name] for name in TASKS if name in fields)
         task = hide(filled or _opening(unit) if isinstance(row.shown, str) else filled)
         question = hide(_filled(row.question, unit["facets"]))
         for text, round_, subject in texts:
-            item = LabelItem(task, hide(text), question, unit["facets"] | {"unit": unit_id}, {})
+            item = LabelItem(task, hide(text), question, unit["facets"] | {"unit": unit["id"]}, {})
             content = repr((plan, task, item.text)).encode("utf-8", "surrogatepass")
             item = items.setdefault(hashlib.sha256(content).hexdigest()[:12], item)
             for name in metrics:
                 item.judged.setdefault(name, []).extend(_scores(unit, name, round_, subject))
     return items
+
+
+def _scored(file: RunFile, units: Sequence[str]) -> Iterator[tuple[Unit, dict[str, str], Fitting]]:
+    """Units with the values in their prompts, and what people score of each."""
+    declared, prompts = labelled_of(file.info()), dict(file.rows("SELECT name, text FROM prompts")[1])
+    for unit_id in units:
+        unit = read_words(file, unit_id, list(prompts.values()))
+        fields = _ballot_fields(unit, prompts) if "prompt/single" in prompts else unit["fields"]
+        fields = {name: (fenced_texts(text) or [text])[0] for name, text in fields.items()}
+        yield unit, fields, next(_fitting(declared, unit, fields))
+
+
+def first_lines(file: RunFile, units: Sequence[str]) -> dict[str, dict[str, str]]:
+    """The beginning of what each unit is about: the text that people score, or the question where that is JSON.
+
+    Args:
+        file: The run.
+        units: Their ids.
+    """
+    lines: dict[str, dict[str, str]] = {}
+    for unit, fields, (_, _, texts) in _scored(file, units):
+        text, _, speaker = texts[0] if texts else ("", None, "")
+        text = fields.get("question", "") if text.lstrip().startswith("{") else text
+        line = " ".join(text.split())
+        lines[unit["id"]] = {
+            "speaker": speaker,
+            "text": line if len(line) <= LINE else f"{line[:LINE].rsplit(' ', 1)[0]} …",
+        }
+    return lines
 
 
 def scales_of(file: RunFile, items: Mapping[str, LabelItem]) -> Scales:
@@ -125,9 +153,7 @@ def as_csv(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> str:
     return text.getvalue()
 
 
-def _fitting(
-    declared: Iterable[Labelled], unit: Unit, fields: Mapping[str, str]
-) -> Iterator[tuple[Labelled, Sequence[str], Sequence[Shown]]]:
+def _fitting(declared: Iterable[Labelled], unit: Unit, fields: Mapping[str, str]) -> Iterator[Fitting]:
     """What fits a unit, with its metrics and texts: it has the texts, and a verdict on one of the metrics."""
     judged = dict.fromkeys(verdict["metric"] for verdict in unit["verdicts"])
     scored = {verdict["metric"] for verdict in unit["verdicts"] if verdict["value"] is not None} - {"accepted"}

@@ -13,7 +13,7 @@ from multidict import MultiMapping
 from pydantic import BaseModel, Field, ValidationError
 
 from parley.agents import ConfigError
-from parley.reports.labels import as_csv
+from parley.reports.labels import as_csv, first_lines
 from parley.runs import RunFile, reading
 from parley.runs.notes import NotesFile
 from parley.runs.reading import NotFound
@@ -194,9 +194,12 @@ async def get_units(request: web.Request) -> web.Response:
 
 @routes.get("/api/search")
 async def get_matches(request: web.Request) -> web.Response:
-    """The positions of the units that contain some words; for units in the address, the text around the words."""
-    words, units = required(request, "q"), request.query.getall("unit", [])[:MAX_BALLOTS]
-    prompts = bool(request.query.get("prompts"))
+    """The positions of the units that contain some words; for units in the address, the text around the words.
+
+    Without words, the first line of what each of those units is about.
+    """
+    units, prompts = request.query.getall("unit", [])[:MAX_BALLOTS], bool(request.query.get("prompts"))
+    words = request.query.get("q", "") if units else required(request, "q")
     if len(words) > MAX_SEARCH:
         raise ConfigError(f"q: a search has at most {MAX_SEARCH} characters")
 
@@ -204,7 +207,7 @@ async def get_matches(request: web.Request) -> web.Response:
         if not units:
             return run.search(words, prompts=prompts)
         with run.file() as file:
-            return excerpts(file, units, search_terms(words), include_prompts=prompts)
+            return first_lines(file, units) | excerpts(file, units, search_terms(words), include_prompts=prompts)
 
     return await respond_about_run(request, work)
 

@@ -20,6 +20,7 @@ from pydantic_core import to_jsonable_python
 
 from parley.agents import ConfigError
 from parley.base.redaction import HiddenAddresses
+from parley.reports.labels import first_lines
 from parley.runs import RunFile, reading
 from parley.runs.studies import find_study, known_studies
 from parley.viewer.open_run import OpenRun
@@ -94,7 +95,7 @@ def export_page(folder: RunFolder, run: OpenRun, name: str, chosen: Sequence[str
             for _, _, text_id in call["prompt"]
         }
         texts = reading.read_texts(file, text_ids)
-        config = config_page(file)
+        config, lines = config_page(file), first_lines(file, chosen)
         addresses = HiddenAddresses(file.info())
     for unit in units:
         unit["notes"] = run.notes.notes(unit["id"])
@@ -105,6 +106,7 @@ def export_page(folder: RunFolder, run: OpenRun, name: str, chosen: Sequence[str
         "pictures": run.pictures(),
         "config": config,
         "table": run.exported_units(chosen),
+        "lines": lines,
         "units": units,
         "texts": texts,
     }

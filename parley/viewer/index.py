@@ -303,10 +303,6 @@ def excerpts(
         starts = [start for term in folded_terms if (start := folded.find(term)) >= 0]
         if starts:
             start = max(0, min(starts) - 60)
-            excerpt_by_unit[unit] = {
-                "seq": seq,
-                "speaker": speaker,
-                "text": text[start : start + 200],
-                "cut": start > 0,
-            }
+            cut = ["…" * (start > 0), "…" * (start + 200 < len(text))]
+            excerpt_by_unit[unit] = {"seq": seq, "speaker": speaker, "text": text[start : start + 200].join(cut)}
     return excerpt_by_unit

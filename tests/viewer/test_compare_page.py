@@ -109,6 +109,7 @@ def test_one_answer_under_two_labels_is_read_turn_by_turn(shelf, shared_viewer, 
 SCORES = {
     ("even", "black"): 5.0, ("even", "white"): 5.25, ("wide", "black"): 2.0, ("wide", "white"): 7.5,
     ("wide", "<b>x</b>"): 4.0, ("even", "female"): 1.0, ("even", "male"): 1.125,
+    ("flat", "black"): 3.0, ("flat", "white"): 3.0,
 }  # fmt: skip
 
 
@@ -138,8 +139,8 @@ def test_situations_come_by_their_spread_and_the_grid_is_read_by_keys(silent, sh
     assert (found["rowFacet"], found["columnFacet"], found["part"]) == ("scenario", "identity", {"phase": "1"})
     assert found["columns"] == ["black", "white", "<b>x</b>", "female", "male"]
     assert found["groups"] == ["race", "race", "race", "gender", "gender"]
-    assert [(row["name"], row["spread"]) for row in found["rows"]] == [("wide", 5.5), ("even", 0.25)]
-    scores = [[cell and cell["score"] for cell in row["cells"]] for row in found["rows"]]
+    assert [(row["name"], row["spread"]) for row in found["rows"]] == [("wide", 5.5), ("even", 0.25), ("flat", 0.0)]
+    scores = [[cell and cell["score"] for cell in row["cells"]] for row in found["rows"][:2]]
     assert scores == [[2.0, 7.5, 4.0, None, None], [5.0, 5.25, None, 1.0, 1.125]], "without the ballot of phase 3"
     even = found["rows"][1]
     deviations = [cell and cell["deviation"] for cell in even["cells"]]
@@ -157,6 +158,31 @@ def test_situations_come_by_their_spread_and_the_grid_is_read_by_keys(silent, sh
     page.keyboard.press("Escape")
     expect(page.locator(".heat button:focus")).to_contain_text("5.25 ▲")
     assert page.locator(".heat b:has-text('x')").count() == 0, "what a file says is text"
+
+
+def test_a_unit_stands_beside_the_one_that_differs_only_in_its_label_and_most_in_its_score(
+    silent, shared_viewer, open_page
+):
+    page = open_page(shared_viewer + "run?run=grid.sqlite&tab=units")
+    page.get_by_label("sort by").select_option("difference")
+    shown = page.locator("[data-label='difference']")
+    differences = [
+        "−5.50 white",
+        "+5.50 black",
+        "−3.50 white",
+        "−0.25 white",
+        "+0.25 black",
+        "−0.13 male",
+        "+0.13 female",
+    ]
+    expect(shown).to_have_text([*differences, "0.00 white", "0.00 black", "–"])  # phase 3 has one unit
+    page.get_by_label("different only").check()
+    expect(shown).to_have_text(differences)
+    expect(page.locator("[data-label='wording']")).to_have_count(0)
+    page.get_by_label("all columns").check()
+    expect(page.locator("[data-label='wording']").first).to_have_text("of race")
+    page.get_by_role("link", name="−5.50 white").click()
+    expect(page.locator(".pair-row.heads")).to_contain_text("Wide · white")
 
 
 PAIR = "Situation:\n{situation}\n\n{answer_a}\n\n{answer_b}\n\n{question}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import shutil
 import time
 from contextlib import closing
@@ -16,6 +17,7 @@ import pytest
 
 from parley.cli.found_units import list_behind
 from parley.reports import make_report
+from parley.reports.labels import label_items
 from parley.runs import RunFile
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'parley-autogen[dev]'")
@@ -48,9 +50,12 @@ def test_estimates_and_p_values_are_the_reports_and_open_their_units(malibu, sha
     assert found.evaluate(size) == max(page.locator("main *").evaluate_all(f"(all) => all.map({size})"))
     row.get_by_role("link").first.click()
     assert set(parse_qs(urlparse(page.url).query)["f.identity"]) == {gap.first, gap.second}
-    expect(page.locator("tr[data-unit]").first).to_be_visible()
+    first = page.locator("tr[data-unit]").first
     with RunFile.open(malibu) as file:
         pairs = list_behind(file, 1, ()).data["units"]  # what `parley show --finding 1` lists
+        answer = next(iter(label_items(file).values())).text
+    expect(first.locator(".excerpt")).to_have_text(re.compile(rf"^{re.escape(answer[:90])}"))
+    expect(first.locator("[data-label='difference']")).to_have_text(re.compile(r"^[+−]\d\.\d\d (fe)?male$"))
     shown = page.locator("tr[data-unit]").evaluate_all("(rows) => rows.map((row) => row.dataset.unit)")
     both = [{unit["id"] for unit in pair["units"]} for pair in pairs]
     assert [set(shown[2 * nth : 2 * nth + 2]) for nth in range(len(pairs))] == both, "the largest difference first"

@@ -59,7 +59,10 @@ function said({ name, kind, title, silent, words }, facets) {
 }
 
 // A unit's title in words: "Fitness: desk worker · A female · B male · order swapped".
-export function unitTitle(facets, id, only = [...declared.values()]) {
+export function unitTitle(facets, id, only) { const { about, labels } = titleParts(facets, id, only); return [about, labels].filter(Boolean).join(" · "); }
+
+// What a unit is about, and what is varied on it; a unit whose facets do not say what it is about has only the first.
+export function titleParts(facets, id, only = [...declared.values()]) {
   const [subject, details] = [[], []];
   let before = "";
   for (const facet of only) {
@@ -70,9 +73,10 @@ export function unitTitle(facets, id, only = [...declared.values()]) {
     if (facet.kind === "text" && words) before = facets[facet.name];
   }
   const about = subject.join(": ");
-  const parts = about ? [about.charAt(0).toUpperCase() + about.slice(1), ...details] : allFacets(facets);
+  const parts = about ? details : allFacets(facets);
   if (id.includes("@") && facets.model) parts.push(facets.model.split("?")[0].split("/").at(-1));
-  return parts.join(" · ") || id;
+  const labels = parts.join(" · ");
+  return about ? { about: about.charAt(0).toUpperCase() + about.slice(1), labels } : { about: labels || id, labels: "" };
 }
 
 // The title of what a unit is about, up to one of its facets of kind "text", without what is varied on it.

@@ -4,7 +4,7 @@ import { progress } from "./charts.js";
 import { showConfig } from "./config.js";
 import { drawerRows } from "./drawer.js";
 import { announce, dateTime, embedded, fill, go, h, integer, link, money, number, plural, signed, unique } from "./dom.js";
-import { facetName, facetValue, GLOSSARY, inColumn, isClosed, knowFacets, unitTitle } from "./facets.js";
+import { facetName, facetValue, GLOSSARY, inColumn, isClosed, knowFacets, titleParts } from "./facets.js";
 import { showFindings } from "./findings.js";
 import { gridView } from "./grid.js";
 import { showNotes } from "./notes.js";
@@ -13,8 +13,8 @@ import { breadcrumbs, button, download, errorBox, highlight, loading, mainMeasur
 
 const FILTER_NAMES = { "d.status": "status", "d.answer": "answer", "d.choice": "verdict", "d.flip": "in the other order", "d.changed": "between rounds", "d.parse": "parse status", "d.read": "read", "d.tag": "tag" };
 const SORT_KEYS = [["position", "plan order"], ["difference", "difference"], ["score", "score"], ["margin", "margin A − B"], ["choice", "verdict"], ["flip", "other order"], ["parse", "parse status"], ["tokens", "tokens"], ["latency", "latency"], ["cost", "cost"], ["id", "unit"]];
+const LARGEST_FIRST = new Set(["difference", "score", "margin", "tokens", "latency", "cost"]);
 const VALUES_SHOWN = 8; // of one filter, before "more…"
-const FACET_COLUMNS = 6;
 const TABS = embedded ? ["findings", "units", "config"] : ["findings", "units", "grid", "notes", "config"];
 const NARROW = "(max-width: 52rem)"; // where filters stand above the units, as in the style sheet
 
@@ -35,7 +35,7 @@ export function runPage(main, params) {
   const filters = h("details", { class: "filters", "aria-label": "Filters", open: !matchMedia(NARROW).matches });
   const toolbar = h("div", { class: "toolbar" });
   const list = h("div", { class: "list" }, loading());
-  const state = { params, page: null, focused: -1, openFilters: new Set(), expandedFilters: new Set(), shown: null, stopped: false };
+  const state = { params, page: null, lines: new Map(), focused: -1, openFilters: new Set(), expandedFilters: new Set(), shown: null, stopped: false };
   const units = h("div", { class: "split" }, filters, h("section", { class: "units" }, toolbar, list));
   fill(main, h("div", { class: "page" }, about, tabs, findings, units, gridBox, notes, config));
 
@@ -72,12 +72,15 @@ export function runPage(main, params) {
   const [low, high] = [["low", "lowest score", "from"], ["high", "highest score", "to"]].map(([key, label, placeholder]) =>
     h("input", { type: "number", step: "any", class: "narrow", "aria-label": label, placeholder, value: params.get(key) || "", onchange: (event) => setParam(key, event.target.value) }));
   const scoreName = h("span", {}, "score");
-  const sort = h("select", { onchange: () => setParam("sort", sort.value === "position" ? "" : sort.value) });
+  const sort = h("select", { onchange: () => sortBy(sort.value, LARGEST_FIRST.has(sort.value)) });
+  const sortBy = (key, descending) => change((next) => { key === "position" ? next.delete("sort") : next.set("sort", key); descending ? next.set("desc", "1") : next.delete("desc"); });
+  const [different, more] = [() => toggleFilter("d.twin", "different"), () => setParam("columns", more.checked ? "all" : "")].map((onchange) => h("input", { type: "checkbox", onchange }));
+  const differentOnly = h("label", { class: "check", title: "only units whose score differs from that of the unit with another label" }, different, " different only");
   const direction = button("↑", () => setParam("desc", state.params.get("desc") ? "" : "1"), { "aria-label": "reverse the order", title: "reverse the order" });
   const count = h("p", { class: "count", role: "status" });
   const pages = h("div", {});
   toolbar.append(h("div", { class: "row grow" }, search, h("label", { class: "check" }, prompts, " also search prompts")),
-    h("div", { class: "row" }, h("label", { title: GLOSSARY.panel }, "judged by ", judge), h("span", { class: "inline-group" }, scoreName, " ", low, " ", high), h("span", { class: "inline-group" }, h("label", {}, "sort by ", sort), direction)),
+    h("div", { class: "row" }, h("label", { title: GLOSSARY.panel }, "judged by ", judge), h("span", { class: "inline-group" }, scoreName, " ", low, " ", high), h("span", { class: "inline-group" }, h("label", {}, "sort by ", sort), direction), differentOnly, h("label", { class: "check" }, more, " all columns")),
     h("div", { class: "row spread" }, count, pages));
 
   async function showAbout() {
@@ -128,7 +131,7 @@ export function runPage(main, params) {
   function tabParams(tab) { const next = new URLSearchParams(state.params); next.set("run", run); next.set("tab", tab); return next; }
 
   function showFilters() {
-    const groups = state.page.filters.map(({ key, values }) => {
+    const groups = state.page.filters.filter(({ key }) => key !== "d.twin").map(({ key, values }) => {
       const chosen = state.params.getAll(key);
       const name = FILTER_NAMES[key] || facetName(key.slice(2)); // "d.…" are figures, "f.…" facets
       const facet = key.startsWith("f.") ? key.slice(2) : "";
@@ -147,20 +150,29 @@ export function runPage(main, params) {
     if (focusedLabel) [...filters.querySelectorAll("label")].find((label) => label.textContent === focusedLabel)?.querySelector("input").focus();
   }
 
+  // What one needs in order to choose a unit; its other facets and its tokens are shown on request.
   function columns(rows) {
     const has = (key) => rows.some((row) => row[key] !== null && row[key] !== undefined);
+    const shown = (key) => state.params.has("columns") || state.params.get("sort") === key;
     const facets = unique(rows.flatMap((row) => Object.keys(row.facets)))
-      .filter((name) => unique(rows.map((row) => row.facets[name] ?? null)).length > 1 && inColumn(name));
+      .filter((name) => shown(`f.${name}`) && unique(rows.map((row) => row.facets[name] ?? null)).length > 1 && inColumn(name));
     return [
-      ...facets.slice(0, FACET_COLUMNS).map((name) => ({ key: `f.${name}`, label: facetName(name), show: (row) => h("bdi", {}, name in row.facets ? facetValue(name, row.facets[name]) : "") })),
+      rows.some((row) => titleOf(row).labels) && { key: "labels", label: "labels", show: (row) => h("bdi", {}, titleOf(row).labels) },
       rows.some((row) => row.answers?.length) && { key: "choice", label: "answer", show: (row) => h("span", {}, h("bdi", {}, row.choice ?? "–"), row.answers.filter((kind) => kind !== "unparsed").map((kind) => h("span", { class: `pill ${kind}` }, kind))) },
       // While a run is being indexed the column waits for its scores, so that nobody reads the list as one without any.
       (has("score") || (state.measure && unindexed(state.page))) && !rows.some((row) => row.answers?.length) && { key: "score", label: state.measure?.label || "score", show: scoreColumn(state.measure), numeric: true },
+      has("difference") && { key: "difference", label: state.measure?.kind === "correct" ? "its twin" : "difference", title: "compared with the unit that differs only in its label; of several, the one whose score differs most", show: twin, numeric: true },
       has("margin") && { key: "margin", label: "A − B", show: (row) => signed(row.margin), numeric: true },
       has("choice") && !rows.some((row) => row.answers?.length) && { key: "choice", label: "verdict", show: verdict },
       has("flip") && { key: "flip", label: "other order", show: (row) => (row.flip === "flipped" ? h("span", { class: "pill warn" }, "flipped") : row.flip || "–") },
-      has("tokens") && { key: "tokens", label: "tokens", show: (row) => integer(row.tokens), numeric: true },
+      ...facets.map((name) => ({ key: `f.${name}`, label: facetName(name), show: (row) => h("bdi", {}, name in row.facets ? facetValue(name, row.facets[name]) : "") })),
+      has("tokens") && shown("tokens") && { key: "tokens", label: "tokens", show: (row) => integer(row.tokens), numeric: true },
     ].filter(Boolean);
+  }
+
+  function twin({ id, difference, twin: other }) {
+    if (!other) return "–";
+    return link("/pair", { run, unit: id, unit2: other.id }, { title: "read both side by side" }, state.measure?.kind === "correct" ? scoreColumn(state.measure)(other) : signed(difference), h("span", { class: "muted" }, " ", h("bdi", {}, facetValue(other.facet, other.label))));
   }
 
   function showRows() {
@@ -169,12 +181,8 @@ export function runPage(main, params) {
     if (!rows.length) return fill(list, h("p", { class: "muted" }, "No units match. ", button("clear all filters", clearAll, { class: "plain" })));
     const shownColumns = columns(rows);
     const [sorted, descending] = [state.params.get("sort") || "position", Boolean(state.params.get("desc"))];
-    const sortBy = ({ key, numeric }) => change((next) => {
-      if (sorted === key) descending ? next.delete("desc") : next.set("desc", "1");
-      else { next.set("sort", key); numeric ? next.set("desc", "1") : next.delete("desc"); }
-    });
-    const head = shownColumns.map((column) => h("th", { scope: "col", class: column.numeric ? "num" : "", "aria-sort": sorted === column.key ? (descending ? "descending" : "ascending") : null },
-      button(column.label + (sorted === column.key ? (descending ? " ↓" : " ↑") : ""), () => sortBy(column), { class: "plain" })));
+    const head = shownColumns.map(({ key, label, numeric, title }) => h("th", { scope: "col", class: numeric ? "num" : "", "aria-sort": sorted === key ? (descending ? "descending" : "ascending") : null },
+      key === "labels" ? label : button(label + (sorted === key ? (descending ? " ↓" : " ↑") : ""), () => sortBy(key, sorted === key ? !descending : numeric), { class: "plain", title })));
     const body = rows.map((row) => {
       const unitParams = new URLSearchParams(state.params);
       unitParams.set("run", run); unitParams.set("unit", row.id);
@@ -182,10 +190,10 @@ export function runPage(main, params) {
         ["unscored", "cut", "refused", "unparsed"].includes(row.parse) ? h("span", { class: "pill bad" }, row.parse) : row.parse === "repaired" ? h("span", { class: "pill warn" }, "repaired") : null,
         row.tags.map((tag) => h("span", { class: "pill tag" }, tag))];
       return [h("tr", { "data-unit": row.id, class: row.status === "planned" ? "planned" : "" },
-        h("th", { scope: "row" }, link("/unit", unitParams, { anchor: row.excerpt ? `m${row.excerpt.seq}` : "", class: "unit", title: row.id }, h("bdi", {}, unitTitle(row.facets, row.id))), " ", pills,
+        h("th", { scope: "row" }, link("/unit", unitParams, { anchor: row.line?.seq === undefined ? "" : `m${row.line.seq}`, class: "unit", title: row.id }, h("bdi", {}, titleOf(row).about)), " ", pills,
+          row.line?.text ? h("div", { class: "excerpt", dir: "auto" }, h("b", {}, row.line.speaker), row.line.speaker ? " " : "", highlight(row.line.text, state.params.get("q"))) : "",
           row.error ? h("div", { class: "error" }, row.error) : ""),
-        shownColumns.map((column) => h("td", { class: column.numeric ? "num" : "", "data-label": column.label }, column.show(row)))),
-      row.excerpt ? h("tr", { class: "excerpt-row" }, h("td", { colspan: shownColumns.length + 1 }, h("div", { class: "excerpt", dir: "auto" }, h("b", {}, row.excerpt.speaker), " ", row.excerpt.cut ? "…" : "", highlight(row.excerpt.text, state.params.get("q")), "…"))) : ""];
+        shownColumns.map((column) => h("td", { class: column.numeric ? "num" : "", "data-label": column.label }, column.show(row))))];
     });
     fill(list, scrollTable("Units", [h("th", { scope: "col" }, "unit"), head], body));
   }
@@ -196,26 +204,29 @@ export function runPage(main, params) {
       const [table, found] = await Promise.all([unitsOf(run, again), searched(run, requested), described]); // a measure names the scores
       if (requested !== state.params) return; // the filters have changed meanwhile
       const page = table.page(requested, found);
-      if (found && !embedded && page.rows.length) {
-        const texts = await get("search", [["run", run], ["q", requested.get("q")], ["prompts", requested.get("prompts") || ""], ...page.rows.map(({ id }) => ["unit", id])]);
-        for (const row of page.rows) row.excerpt = texts[row.id];
-        if (requested !== state.params) return;
-      }
+      const q = (!embedded && requested.get("q")) || "";
+      if (embedded) state.lines = new Map(Object.entries(embedded.lines));
+      const unread = page.rows.filter(({ id, status }) => status === "done" && (q || !state.lines.has(id))).map(({ id }) => ["unit", id]);
+      const lines = unread.length && !embedded ? await get("search", [["run", run], ["q", q], ["prompts", requested.get("prompts") || ""], ...unread]) : {};
+      if (requested !== state.params) return;
+      for (const [id, line] of Object.entries(lines)) if (!q) state.lines.set(id, line);
+      for (const row of page.rows) row.line = lines[row.id] ?? state.lines.get(row.id);
       state.page = page;
       fill(judge, h("option", { value: "" }, "the panel"), ...page.judges.map((name) => h("option", { value: name }, name)));
       judge.value = requested.get("judge") || "";
       const facets = unique(page.rows.flatMap((row) => Object.keys(row.facets)));
       scoreName.textContent = state.measure?.label || "score";
-      fill(sort, ...SORT_KEYS.filter(([key]) => key !== "difference" || requested.get("between")).map(([key, name]) => h("option", { value: key }, key === "score" ? scoreName.textContent : name)), ...facets.map((name) => h("option", { value: `f.${name}` }, facetName(name))));
+      fill(sort, ...SORT_KEYS.map(([key, name]) => h("option", { value: key }, key === "score" ? scoreName.textContent : name)), ...facets.map((name) => h("option", { value: `f.${name}` }, facetName(name))));
       sort.value = requested.get("sort") || "position";
       direction.textContent = requested.get("desc") ? "↓" : "↑";
-      prompts.checked = Boolean(requested.get("prompts"));
+      [prompts.checked, more.checked, different.checked] = [requested.get("prompts"), requested.get("columns"), requested.has("d.twin")].map(Boolean);
+      differentOnly.hidden = !different.checked && !page.filters.some(({ key }) => key === "d.twin");
       for (const [input, key] of [[search, "q"], [low, "low"], [high, "high"]]) if (document.activeElement !== input) input.value = requested.get(key) || "";
       const unfinished = unindexed(page);
       const matching = page.matching === page.total ? plural(page.total, "unit") : `${integer(page.matching)} of ${plural(page.total, "unit")}`;
       count.textContent = [matching, page.index_error || unfinished].filter(Boolean).join(" · ");
       fill(pages, pager(Number(requested.get("page") || 0), page.matching, "/run", requested));
-      const shown = JSON.stringify([page.rows, page.filters]);
+      const shown = JSON.stringify([page.rows, page.filters, requested.get("columns")]);
       if (shown !== state.shown) { showFilters(); showRows(); }
       state.shown = shown;
       if (unfinished && !page.index_error) setTimeout(() => { if (requested === state.params && !state.stopped) showUnits(true); }, 2500);
@@ -244,6 +255,8 @@ export function runPage(main, params) {
   });
   return { stop: () => { state.stopped = true; stopWatching(); }, update: (next) => { if ((next.get("run") || run) !== run) return false; state.params = next; showTab(); return true; } };
 }
+
+function titleOf({ facets, id }) { return titleParts(facets, id); }
 
 // A right or wrong answer in words, where one judge or rule says so; otherwise the number.
 function scoreColumn(measure) {

@@ -13,6 +13,7 @@ const ANSWERS = ["right", "wrong", "stereotyped", "unknown", "unparsed"];
 const MOST_VALUES = 5000; // a facet with more identifies units, and is no filter
 const MOST_CHOICES = 200; // of a facet that is offered for comparison
 const MOST_COLUMNS = 60;
+const SHOWN_AS_ZERO = 0.005; // scores have two decimals
 
 const tables = new Map(); // by run
 
@@ -122,7 +123,7 @@ export class Units {
     const name = this.judges.includes(judge) ? judge : PANEL;
     if (!this.byJudge.has(name)) {
       const own = this.figures.length ? Array.from({ length: this.size }, (_, place) => this.figures[place]?.[0][name]) : [];
-      const figures = Object.fromEntries(this.fields.map((field, nth) => [field, Array.from({ length: this.size }, (_, place) => own[place]?.[nth] ?? null)]));
+      const figures = { twins: new Map(), ...Object.fromEntries(this.fields.map((field, nth) => [field, Array.from({ length: this.size }, (_, place) => own[place]?.[nth] ?? null)])) };
       figures.flip = figures.choice.map((choice, place) => (this.partner[place] < 0 ? null : flipOf(choice, figures.choice[this.partner[place]])));
       // A unit of which nothing was read; one that is not indexed yet may still be.
       const unread = (place) => this.figures[place] && !figures.read[place];
@@ -133,23 +134,58 @@ export class Units {
     return this.byJudge.get(name);
   }
 
+  // For each unit its twin, which differs from it only in a label, or -1: the one that a finding compares it with, or of
+  // several the one whose score differs most from its own.
+  twins(params) {
+    const [between, figures] = [params.get("between") || "", this.by(params.get("judge"))];
+    const { score, twins } = figures;
+    if (twins.has(between)) return twins.get(between);
+    const [twin, facet] = [new Int32Array(this.size).fill(-1), []];
+    const join = (place, other, name) => { [twin[place], facet[place]] = [other, name]; };
+    const scored = this.ids.map((_, place) => place).filter((place) => score[place] !== null);
+    if (between) {
+      const [name, values] = JSON.parse(between);
+      for (const [a, b] of values.flatMap(([x, y]) => this.pairsBy(name, x, y, scored))) { join(a, b, name); join(b, a, name); }
+    }
+    for (const name of between ? [] : facetsOf("identity", "varied").filter((one) => this.facets.has(one) && !/_[ab]$/.test(one))) {
+      const [codes] = this.facets.get(name).codes;
+      const places = scored.filter((place) => codes[place] >= 0 && twin[place] < 0);
+      const [block, ends] = [places.map(this.blocks(name, places)), new Map()]; // of each block, the units with the lowest and the highest score
+      places.forEach((place, nth) => {
+        const [low, high] = ends.get(block[nth]) || [place, place];
+        ends.set(block[nth], [score[place] < score[low] ? place : low, score[place] >= score[high] ? place : high]);
+      });
+      places.forEach((place, nth) => {
+        const others = ends.get(block[nth]).filter((other) => codes[other] !== codes[place]);
+        if (others.length) join(place, others.reduce((far, other) => (Math.abs(score[other] - score[place]) > Math.abs(score[far] - score[place]) ? other : far)), name);
+      });
+    }
+    const difference = Array.from(twin, (other, place) => (other < 0 ? null : score[place] - score[other]));
+    const differs = sortedLabels(column(difference.map((value) => (value === null ? null : Math.abs(value) < SHOWN_AS_ZERO ? "same" : "different"))));
+    twins.set(between, { twin, facet, difference, differs });
+    return twins.get(between);
+  }
+
   // Every filter, by its key in the address.
-  filters(judge) {
+  filters(params) {
     const facets = Object.fromEntries([...this.facets].map(([name, own]) => [`f.${name}`, own]));
     const identities = facetsOf("identity").filter((name) => this.facets.has(name));
     // Which of a pair's identities is stored first says nothing: only its sides, A and B, have filters of their own.
     for (const name of identities.filter((name) => !/_[ab]$/.test(name))) facets[`f.${name}`] = this.identities ??= united(identities.map((one) => this.facets.get(one)));
-    return { ...facets, "d.status": this.statuses, "d.answer": this.answers, ...this.by(judge).filters, "d.tag": this.tagged };
+    return { ...facets, "d.status": this.statuses, "d.answer": this.answers, ...this.by(params.get("judge")).filters, "d.twin": this.twins(params).differs, "d.tag": this.tagged };
   }
 
   label(name, place) { const { labels, codes } = this.facets.get(name); return codes[0][place] < 0 ? undefined : labels[codes[0][place]]; }
 
   facetsAt(place) { return Object.fromEntries([...this.facets.keys()].map((name) => [name, this.label(name, place)]).filter(([, value]) => value !== undefined)); }
 
-  row(place, judge = PANEL) {
+  row(place, params = new URLSearchParams()) {
+    const judge = params.get("judge") || PANEL;
+    const { twin, facet, difference } = this.twins(params);
     const [figures, marks] = [this.by(judge), ({ labels, codes }) => codes.map((own) => labels[own[place]]).filter((label) => label !== undefined)];
     return { id: this.ids[place], position: place, facets: this.facetsAt(place), status: STATUS[this.status[place]], error: this.errors[place] ?? null,
       ...Object.fromEntries([...this.fields, "flip"].map((field) => [field, figures[field][place]])), answers: marks(this.answers), tags: marks(this.tagged),
+      difference: difference[place], twin: twin[place] < 0 ? null : { id: this.ids[twin[place]], score: figures.score[twin[place]], facet: facet[place], label: this.label(facet[place], twin[place]) },
       ...Object.fromEntries(this.usageFields.map((field, nth) => [field, this.figures[place]?.[2][nth] ?? null])) };
   }
 
@@ -159,7 +195,7 @@ export class Units {
   // text search has found, or null.
   matches(params, found) {
     const judge = params.get("judge") || PANEL;
-    const [filters, { score }] = [this.filters(judge), this.by(judge)];
+    const [filters, { score }] = [this.filters(params), this.by(judge)];
     const [low, high] = ["low", "high"].map((key) => (params.get(key) ? Number(params.get(key)) : null));
     const base = new Uint8Array(this.size).fill(found ? 0 : 1);
     for (const place of found || []) base[place] = 1;
@@ -181,7 +217,7 @@ export class Units {
     const [sort, sign] = [params.get("sort") || "position", params.get("desc") ? -1 : 1];
     const usage = this.usageFields.indexOf(sort);
     const values = sort === "id" ? this.ids : sort.startsWith("f.") && this.facets.has(sort.slice(2)) ? places.reduce((all, place) => { all[place] = this.label(sort.slice(2), place) ?? null; return all; }, [])
-      : sort === "difference" ? this.pairRanks(params, places) : usage >= 0 ? this.figures.map((row) => row?.[2][usage] ?? null) : this.by(judge)[sort];
+      : sort === "difference" ? (params.has("between") ? this.pairRanks(params, places) : this.twins(params).difference.map((value) => (value === null ? null : Math.abs(value)))) : usage >= 0 ? this.figures.map((row) => row?.[2][usage] ?? null) : this.by(judge)[sort];
     const missing = (place) => values[place] === null || values[place] === undefined;
     if (Array.isArray(values)) places.sort((a, b) => missing(a) - missing(b) || (values[a] < values[b] ? -sign : values[a] > values[b] ? sign : a - b));
     else if (sign < 0) places.reverse();
@@ -191,7 +227,7 @@ export class Units {
 
   // The rank of each unit's pair by the difference of its scores; of several pairs, the one that is listed first counts.
   pairRanks(params, places) {
-    const [facet, values] = JSON.parse(params.get("between") || '["", []]');
+    const [facet, values] = JSON.parse(params.get("between"));
     const { score } = this.by(params.get("judge"));
     const pairs = values.flatMap(([x, y]) => this.pairsBy(facet, x, y, places)).filter((pair) => pair.every((place) => score[place] !== null));
     const sign = params.get("desc") ? 1 : -1;
@@ -218,7 +254,7 @@ export class Units {
   // One page of units, the number of matches, and the counts of every filter.
   page(params, found = null) {
     const matched = this.matches(params, found);
-    const { filters, keys, base, missed, by, judge } = matched;
+    const { filters, keys, base, missed, by } = matched;
     const places = this.order(params, found, matched);
     const counted = Object.entries(filters).map(([key, { labels, codes }]) => {
       const own = keys.indexOf(key);
@@ -236,7 +272,7 @@ export class Units {
       return { key, values: labels.map((label, code) => [label, counts[code]]) };
     });
     const start = Number(params.get("page") || 0) * PAGE_SIZE;
-    return { total: this.size, matching: places.length, places, rows: places.slice(start, start + PAGE_SIZE).map((place) => this.row(place, judge)), filters: counted.filter(Boolean), judges: this.judges, ...this.progress() };
+    return { total: this.size, matching: places.length, places, rows: places.slice(start, start + PAGE_SIZE).map((place) => this.row(place, params)), filters: counted.filter(Boolean), judges: this.judges, ...this.progress() };
   }
 
   // The units before and after one in the list that the page was opened from.
@@ -338,12 +374,14 @@ export class Units {
   }
 
   // Which units differ in nothing but a facet, and in what it determines. A category is not left out: labels are compared
-  // within one. What has another value in each unit, such as an id, tells nothing apart.
+  // within one. What has another value in each unit, such as an id, tells nothing apart; nor does a unit's own label where
+  // another facet repeats it, as for judges who heard ballots on it.
   blocks(facet, places) {
-    const own = this.facets.get(facet).codes[0];
+    const { labels, codes: [own] } = this.facets.get(facet);
     const varies = (codes) => new Set(places.map((place) => codes[place])).size < places.length;
-    const others = [...this.facets].filter(([name, { codes: [codes] }]) => name !== facet && varies(codes) && (name === "category" || !determines(own, codes, places))).map(([, { codes }]) => codes[0]);
-    return (place) => others.map((codes) => codes[place]).join();
+    const others = [...this.facets].filter(([name, { codes: [codes] }]) => name !== facet && varies(codes) && (name === "category" || !determines(own, codes, places))).map(([, other]) => other);
+    const repeated = others.map((other) => labels.map((label) => (label === "" ? -1 : other.labels.indexOf(label))));
+    return (place) => others.map(({ codes: [codes] }, nth) => (codes[place] >= 0 && repeated[nth][own[place]] === codes[place] ? "own" : codes[place])).join();
   }
 
   // The facets that units can be compared by, with their values.
