@@ -29,7 +29,7 @@ from parley.agents import Transcript
 from parley.analysis.reporting.report import ReportContext
 from parley.judging import Outcome, Unit, Verdict
 from parley.judging.malibu import report as malibu
-from parley.judging.malibu.config import MalibuConfig
+from parley.judging.malibu.plan import MalibuConfig
 from parley.judging.malibu.study import Malibu
 from parley.reports import make_report
 from parley.runs import Record, RunFile, describe, frames, measure

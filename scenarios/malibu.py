@@ -246,7 +246,7 @@ VIEWS: dict[str, View] = {
         suite="german-1", about="six scenarios in German, an example of another language; goes with --wordings german"
     ),
 }
-"""`judging/malibu/config.py` has the settings of a run of `quick` or `tiny`."""
+"""`judging/malibu/plan.py` has the settings of a run of `quick` or `tiny`."""
 
 
 ROWS: dict[str, type[BaseModel]] = {"base": Base, "scenario": Scenario, "graded": Graded}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from parley.judging.malibu.config import MalibuConfig
+from parley.judging.malibu.plan import MalibuConfig
 from parley.judging.malibu.study import Malibu
 
 ONE_CELL: dict[str, Any] = {"design": "paper"}

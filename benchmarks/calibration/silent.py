@@ -20,7 +20,7 @@ from parley.analysis.stats.clustered import heterogeneity
 from parley.analysis.stats.results import ALPHA
 from parley.analysis.stats.signflips import sign_flip_p
 from parley.analysis.stats.tables import Floats, Ints
-from parley.judging.malibu.analysis_plan import MARGIN, SPREAD
+from parley.judging.malibu.plan import MARGIN, SPREAD
 from parley.judging.malibu.score_table import ScenarioGaps
 
 NAIVE_BASES = "over bases, wordings ignored"

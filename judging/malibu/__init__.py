@@ -2,10 +2,10 @@
 
     parley run malibu --model sim/judge
 
-To run it: `study` (what is asked of whom), `config`, then its designs: `silent` (ballots without a word), `talk` and
-`panel` (debates), `paper` (as printed), and `analysis_plan`, which is stored before the first call.
+To run it: `plan` (settings, what varies, and the analysis that is stored before the first call), `study` (its designs),
+and what these ask: `silent` (ballots without a word) and `panel` (debates).
 
-To report it, in the order in which the numbers are made: `ballots` and `panel_data` (verdicts as frames), `score_table`
-(differences within an answer), `contrasts` (what is compared, with estimates), `decisions` (why a contrast has its
-verdict), `scores` and `pairs` (tables and figures), `words` (sentences), `report`.
+To report it, in the order in which the numbers are made: `score_table` (verdicts as columns, differences within an
+answer), `panel_data` (a score or a preference per unit), `contrasts` (what is compared, with estimates), `decisions`
+(why a contrast has its verdict), `scores` and `pairs` (tables and figures), `words` (sentences), `report`.
 """

@@ -1,6 +1,6 @@
 """The planned contrasts between identities, in two families, by every measure; and the same by model and by judge.
 
-The contrasts are those of the plan that the run stored before any data (`analysis_plan`). The primary ones are what the
+The contrasts are those of the plan that the run stored before any data (`plan.Plan`). The primary ones are what the
 headline of a report is about. The pairs of two identities of a category are the second family. A pair that is a
 primary contrast is in the first one only: it has one line, with one verdict and one interval. Runs of the paper's
 design have no primary contrasts; their pairs are one family.
@@ -33,11 +33,9 @@ from parley.analysis.stats.results import ALPHA, JUDGES_DIFFER, About, Contrast,
 from parley.analysis.stats.signflips import sign_flip_test
 from parley.base.text import p_text, signed
 from parley.judging.ballots import PREFERRED
-from parley.judging.malibu.analysis_plan import among
-from parley.judging.malibu.ballots import values_in_order
-from parley.judging.malibu.cell import BLIND
 from parley.judging.malibu.panel_data import PanelData
-from parley.judging.malibu.score_table import PairTable, ScenarioGaps, ScoreTable, tested_line
+from parley.judging.malibu.plan import BLIND, among
+from parley.judging.malibu.score_table import PairTable, ScenarioGaps, ScoreTable, tested_line, values_in_order
 
 PRIMARY, PAIRS = "primary contrast", "pair"
 """The families, as a line's `about` names them."""

@@ -27,7 +27,6 @@ from parley.analysis.reporting.decide import Evidence, Spread, decided
 from parley.analysis.stats.results import ALPHA, Contrast, Line
 from parley.analysis.stats.signflips import clusters_to_reject
 from parley.base.text import plural
-from parley.judging.malibu.analysis_plan import Plan
 from parley.judging.malibu.contrasts import (
     ALL_MODELS,
     SCORE,
@@ -40,6 +39,7 @@ from parley.judging.malibu.contrasts import (
 )
 from parley.judging.malibu.pairs import first_place
 from parley.judging.malibu.panel_data import PanelData
+from parley.judging.malibu.plan import Plan
 from parley.judging.malibu.score_table import NEEDED
 from parley.judging.malibu.yardstick_report import quality
 
@@ -118,7 +118,7 @@ def evidence(line: Line, blocked: Blockers, plan: Plan, *, judges: str = "", sil
         return Evidence(note=line.note)
     tests = line.tests or 1
     # A silent ballot has hardly any noise, so the test finds that bases differ by hundredths of a point, and "alike"
-    # would never be said. There the upper limit of the spread decides alone; see `analysis_plan.SPREAD`.
+    # would never be said. There the upper limit of the spread decides alone; see `plan.SPREAD`.
     spread = Spread(
         p=math.nan if silent else line.also["p_bases_adjusted"],
         high=line.also["base_sd_high"],

@@ -15,9 +15,8 @@ from parley.analysis.reporting.questions import Question, corrected, section, ta
 from parley.analysis.reporting.report import Section
 from parley.analysis.stats.results import About, Line
 from parley.analysis.stats.tables import Floats, as_floats
-from parley.judging.malibu.ballots import values_in_order
 from parley.judging.malibu.panel_data import PanelData, Verdicts, panel_data
-from parley.judging.malibu.score_table import nested_means, tested_line
+from parley.judging.malibu.score_table import nested_means, tested_line, values_in_order
 
 TWO_IDENTITIES = "two identities"
 """What comparisons are called that are no control."""

@@ -31,10 +31,12 @@ from parley.analysis.stats.results import Contrast
 from parley.analysis.stats.tables import Ints
 from parley.base.text import plural
 from parley.judging.ballots import PREFERRED, SAMPLED_TEXT
-from parley.judging.malibu.analysis_plan import PRIMARY, Plan, executed
-from parley.judging.malibu.ballots import (
+from parley.judging.malibu.plan import BLIND, GRADED, PRIMARY, TALK, Plan, executed
+from parley.judging.malibu.score_table import (
+    ALL,
     NOT_SCORES,
     POINTS,
+    ScoreTable,
     check_columns,
     differ_in_one_part,
     primary_ballots,
@@ -42,8 +44,6 @@ from parley.judging.malibu.ballots import (
     split,
     values_in_order,
 )
-from parley.judging.malibu.cell import BLIND, GRADED, TALK
-from parley.judging.malibu.score_table import ALL, ScoreTable
 
 SINGLE = ["model", "unit", "scenario", "cluster", "category", "identity", "control", "repeat"]
 PAIR = [

@@ -21,9 +21,9 @@ from parley.analysis.reporting.questions import adjusted, concluded, table
 from parley.analysis.reporting.report import Section, Table
 from parley.analysis.stats.permutation import effect_of_cells
 from parley.analysis.stats.results import About, Estimate, Line
-from parley.judging.malibu.ballots import values_in_order
 from parley.judging.malibu.decisions import withheld
 from parley.judging.malibu.panel_data import PanelData, by_metric
+from parley.judging.malibu.score_table import values_in_order
 from parley.judging.malibu.scores import as_the_paper, mean_scores
 
 TINY = 1e-9

@@ -11,9 +11,7 @@ from parley.analysis.reporting.clusters import generalises_to
 from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext
 from parley.analysis.stats.results import Line
 from parley.base.text import plural
-from parley.judging.malibu.ballots import check_scores
 from parley.judging.malibu.bases import by_base_section, mde_section
-from parley.judging.malibu.cell import TALK
 from parley.judging.malibu.contrasts import (
     ALL_MODELS,
     PAIRS,
@@ -33,8 +31,10 @@ from parley.judging.malibu.pairs import (
     win_rates_section,
 )
 from parley.judging.malibu.panel_data import PanelData, Verdicts, panel_data
+from parley.judging.malibu.plan import TALK
 from parley.judging.malibu.published import published_section, significance_lines, significance_section
 from parley.judging.malibu.rounds import contagion_section
+from parley.judging.malibu.score_table import check_scores
 from parley.judging.malibu.scores import contrasts_sections, means_section
 from parley.judging.malibu.talking import asked_words, debated, talking, talking_section
 from parley.judging.malibu.unread import NO_VERDICT, unread, unread_judges

@@ -20,8 +20,6 @@ from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.multiplicity import benjamini_hochberg
 from parley.analysis.stats.results import Contrast, Line, columns
 from parley.base.text import signed
-from parley.judging.malibu.analysis_plan import MARGIN
-from parley.judging.malibu.ballots import POINTS, values_in_order
 from parley.judging.malibu.contrasts import (
     PAIRS,
     PRIMARY,
@@ -34,7 +32,8 @@ from parley.judging.malibu.contrasts import (
 )
 from parley.judging.malibu.decisions import Blockers, planned_lines
 from parley.judging.malibu.panel_data import PanelData, Verdicts, by_metric, panel_data
-from parley.judging.malibu.score_table import ALL, tested_line
+from parley.judging.malibu.plan import MARGIN
+from parley.judging.malibu.score_table import ALL, POINTS, tested_line, values_in_order
 from parley.judging.malibu.words import in_points, scores_words
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from parley.agents import Persona, SilentBallot, seed_from
 from parley.base.errors import ConfigError
 from parley.base.text import plural
 from parley.judging.ballots import PREFERRED
-from parley.judging.malibu.cell import GRADED, SILENT, MalibuCell, sides
+from parley.judging.malibu.plan import GRADED, SILENT, MalibuCell, sides
 from parley.judging.rubric.rubrics import Metric
 from parley.scenarios import Identities, Scenario, Suite
 from parley.scenarios import Yardstick as Mode

@@ -10,25 +10,301 @@ round are stored as verdicts. Several models judge the same units in one run.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
-from parley.agents import ConfigError, Models
+from pydantic import BaseModel
+
+from parley.agents import ConfigError, Cue, Models, Persona, seed_from
+from parley.agents.fencing import fence_judged
+from parley.agents.models.registry import reads_silently
 from parley.analysis.stats.results import Contrast
 from parley.base.text import plural
+from parley.judging.ballots import about_samples, cast_ballots
 from parley.judging.config import call_options, require_each_once, shipped_personas
 from parley.judging.grid import GridStudy
-from parley.judging.malibu.analysis_plan import PRIMARY, TABLES, Plan
-from parley.judging.malibu.cell import TALK, MalibuCell
-from parley.judging.malibu.config import MalibuConfig
-from parley.judging.malibu.panel import FENCED, Ballot, Panel, load_panel
-from parley.judging.malibu.paper import PaperDesign
-from parley.judging.malibu.silent import HIGHEST, LOWEST
-from parley.judging.malibu.worded import WordedDesign
+from parley.judging.malibu.panel import FENCED, Ballot, Panel, Talk, candidate, load_panel, show_candidate
+from parley.judging.malibu.plan import (
+    GRADED,
+    LABELS_AFTER,
+    PAPER_ONLY,
+    PRIMARY,
+    TABLES,
+    TALK,
+    MalibuCell,
+    MalibuConfig,
+    Plan,
+    sides,
+)
+from parley.judging.malibu.silent import HIGHEST, LOWEST, BallotSettings, SilentBallots, yardstick
 from parley.judging.rubric.rubrics import Rubric, load_rubric
-from parley.judging.study import Measure, Outcome, Unit
-from parley.scenarios import Identities, Suite, load_suite, select
-from parley.scenarios.ballot_wordings import ENGLISH
+from parley.judging.study import Measure, Outcome, Prompt, Unit
+from parley.scenarios import Identities, Scenario, Suite, load_suite, select
+from parley.scenarios.ballot_wordings import ENGLISH, load_ballot_wordings
+
+
+class WordedDesign:
+    """Silent ballots and the debates after them, in the words of a file of wordings.
+
+    Args:
+        config: The run's settings.
+        panel: Who debates.
+        identities: The labels of the run.
+        suite: What is judged.
+        graded: The suite with the graded responses; the run may be on a part of it.
+    """
+
+    def __init__(self, config: MalibuConfig, panel: Panel, identities: Identities, suite: Suite, graded: Suite) -> None:
+        for flag, key in PAPER_ONLY.items():
+            if getattr(config, key) != MalibuConfig.model_fields[key].default:
+                raise ConfigError(f"{flag} is for --design paper only")
+        self._config, self._panel = config, panel
+        self._scenarios = {scenario.id: scenario for scenario in suite.scenario}
+        self.yardstick = yardstick(
+            graded,
+            config.yardstick,
+            bases=config.yardstick_bases,
+            preferred={scenario.base for scenario in suite.scenario},
+        )
+        wordings = load_ballot_wordings(config.wordings)
+        # A suite that states no language may be in any: "en" is the default.
+        if suite.language not in ("en", wordings.language):
+            raise ConfigError(
+                f"the suite is in '{suite.language}' and the wordings '{wordings.name}' in "
+                f"'{wordings.language}': give --wordings in the suite's language"
+            )
+        rubric = panel.ballots[1].rubric
+        self.silent = SilentBallots(
+            wordings,
+            BallotSettings(
+                metrics=rubric.metric if config.metrics or config.rubric != "overall" else (),
+                ties=config.ties,
+                assignments=config.cells == "all",
+                samples=config.samples,
+                labels_after=config.suite in LABELS_AFTER,
+                seed=config.seed,
+            ),
+            identities=identities,
+            scenarios=suite.scenario,
+        )
+        # With a single debate, hearing another label's ballots could not be compared with anything.
+        self.talk = Talk(
+            silent=self.silent,
+            panel=panel,
+            controlled=config.debates != 1,
+            one_order=config.design == "staged" and config.cells == "one",
+        )
+
+    @property
+    def compared(self) -> Rubric:
+        """What debates of pairs score; silent ballots ask for a preference only."""
+        return self._panel.ballots[2].rubric
+
+    @property
+    def judges(self) -> list[Persona]:
+        """Who casts the ballots that no debate follows: one neutral judge, unless a panel was chosen.
+
+        The judges' temperaments add little: the variance between them was 0.001.
+        """
+        return [self.silent.judge] if self._config.judges is None else list(self._panel.judges)
+
+    def prompts(self) -> Mapping[str, str]:
+        return self.silent.prompts()
+
+    def sources(self) -> Mapping[str, str]:
+        return self.yardstick.sources | self.silent.sources()
+
+    def cells(self) -> Iterator[MalibuCell]:
+        """Silent ballots and debates; cells about one text are next to each other, so that prefixes are reused."""
+        config, scenarios = self._config, list(self._scenarios.values())
+        for order in self.yardstick.orders.values():
+            yield from self.silent.graded(order)
+        if config.design == "talk":
+            yield from self._debates(scenarios, config.phases)
+            return
+        for scenario in scenarios:
+            if 1 in config.phases:
+                yield from self.silent.singles(scenario, controls=config.controls)
+            if 2 in config.phases:
+                yield from self.silent.pairs(scenario)
+        if config.design == "staged":
+            yield from self._debates(self._drawn(scenarios), config.phases, config.debates)
+
+    def _drawn(self, scenarios: Sequence[Scenario]) -> list[Scenario]:
+        """The first scenario of each of the bases that are drawn for debates."""
+        first = {scenario.base or scenario.id: scenario for scenario in reversed(scenarios)}
+        drawn = sorted(first, key=lambda base: seed_from("debated", self._config.seed, base))
+        chosen = drawn[: self._config.debated_bases]
+        return [scenario for base, scenario in first.items() if base in chosen]
+
+    def _debates(
+        self, scenarios: Sequence[Scenario], phases: Sequence[int], most: int | None = None
+    ) -> Iterator[MalibuCell]:
+        for repeat in range(self._config.repeats):
+            cells = (cell for scenario in scenarios for cell in self.talk.cells(scenario, phases, repeat))
+            yield from islice(cells, most)
+
+    def notes(self, models: Sequence[str], *, dry_run: bool) -> Iterator[str]:
+        """Lines on sampled ballots, on wordings, and in a dry run filled wordings and what else could be asked."""
+        yield from (about_samples(model, self._config.samples) for model in models if not reads_silently(model))
+        yield from self.silent.about_own_labels(in_full=dry_run)
+        yield from self.silent.cautions()
+        if dry_run and not self.silent.settings.metrics:
+            four = len(load_rubric("four").metric)
+            yield (
+                f"silent ballots ask one question about the whole answer; --metrics all asks for {four} metrics, "
+                "one call each"
+            )
+
+    def _texts(self, cell: MalibuCell) -> tuple[list[str], str]:
+        """The response or responses of a cell in the order in which they are shown, and the situation."""
+        if cell.phase == GRADED:
+            order = self.yardstick.orders[cell.base]
+            scenario = order.scenario
+            texts = [order.texts[cell.flaw or "", cell.dose or 0]]
+        else:
+            scenario = self._scenarios[cell.scenario]
+            texts = [scenario.responses[number - 1] for number in cell.responses]
+        if self._config.fence:
+            texts = [f"{FENCED.text}\n{fence_judged(text, 'RESPONSE')}" for text in texts]
+        return texts, scenario.text
+
+    def task(self, cell: MalibuCell) -> str:
+        """The prompt that opens the cell's conversation."""
+        if cell.stage == TALK:
+            return self.talk.task(cell, *self._texts(cell))
+        return self.silent.ballots(cell, *self._texts(cell))[0].question
+
+    async def ask(self, cell: MalibuCell, models: Models) -> Outcome:
+        """Cast a cell's ballots, and hold its debate if it has one."""
+        if cell.stage == TALK:
+            return await self.talk.ask(cell, *self._texts(cell), models)
+        ballots, panel = self.silent.ballots(cell, *self._texts(cell)), self._panel
+        return await cast_ballots(
+            self.judges, ballots, cell.model, models, options=panel.options, placement=panel.placement
+        )
+
+
+PROMPTS = {
+    key: Prompt.load(f"malibu/{key}")
+    for key in ("single", "pair", "pair_inferred", "single_discuss", "pair_discuss", "chair")
+}
+
+
+class PaperDesign:
+    """The cells of a run in the paper's design.
+
+    Args:
+        config: The run's settings.
+        panel: The panel.
+        identities: The labels of the run.
+        suite: What is judged.
+    """
+
+    judges: Sequence[Persona] = ()
+    """Nobody judges but the panel."""
+
+    def __init__(self, config: MalibuConfig, panel: Panel, identities: Identities, suite: Suite) -> None:
+        for flag, given in {
+            "--wordings": config.wordings != ENGLISH,
+            "--yardstick": config.yardstick not in (None, "off"),
+            "--yardstick-bases": config.yardstick_bases is not None,
+        }.items():
+            if given:
+                raise ConfigError(f"{flag} is for designs with silent ballots: staged, silent or talk")
+        self._config, self._panel, self._identities = config, panel, identities
+        self._scenarios = {scenario.id: scenario for scenario in suite.scenario}
+
+    def prompts(self) -> Mapping[str, str]:
+        return {prompt.name: prompt.text for prompt in PROMPTS.values()}
+
+    def sources(self) -> Mapping[str, str]:
+        return {}
+
+    def notes(self, models: Sequence[str], *, dry_run: bool) -> Iterator[str]:
+        yield from ()
+
+    def cells(self) -> Iterator[MalibuCell]:
+        """Every scenario's singles and pairs."""
+        for repeat in range(self._config.repeats):
+            for scenario in self._scenarios.values():
+                if 1 in self._config.phases:
+                    for label in [*self._identities, *([""] if self._config.controls else [])]:
+                        control = "" if label else "no label"
+                        yield self._cell(1, scenario, repeat, label, identity=label, control=control)
+                if 2 in self._config.phases:
+                    yield from self._pairs(scenario, repeat)
+
+    def _cell(self, phase: int, scenario: Scenario, repeat: int, label: str, **more: Any) -> MalibuCell:
+        category = self._identities.category_of(label)
+        return MalibuCell(
+            phase=phase, scenario=scenario.id, base=scenario.base, category=category, repeat=repeat, **more
+        )
+
+    def _pairs(self, scenario: Scenario, repeat: int) -> Iterator[MalibuCell]:
+        compared = [(x, y, "") for x, y in self._identities.pairs()]
+        if self._config.controls:
+            compared += [("", "", "no label")] + [(x, x, "same label") for x in self._identities]
+        for x, y, control in compared:
+            yield from self._assigned(scenario, x, y, control, repeat)
+
+    def _assigned(self, scenario: Scenario, x: str, y: str, control: str, repeat: int) -> Iterator[MalibuCell]:
+        # With equal labels, swapping them changes nothing: two of the four cells remain.
+        cells = [(0, 0), (0, 1)] if control else [(0, 0), (0, 1), (1, 0), (1, 1)]
+        if self._config.cells == "one":
+            cells = [cells[seed_from(self._panel.seed, scenario.id, x, y, repeat) % len(cells)]]
+        for assignment, order in cells:
+            yield self._cell(2, scenario, repeat, x, control=control, **sides(x, y, assignment, order))
+
+    def task(self, cell: MalibuCell) -> str:
+        """The prompt that opens the cell's conversation."""
+        panel, scenario = self._panel, self._scenarios[cell.scenario]
+        assert scenario.responses, "a suite without responses is refused"
+        ballot = panel.ballots[cell.phase]
+        shown: dict[str, str] = {}
+        for side, label, number in zip(
+            ("",) if cell.phase == 1 else ("a", "b"), cell.labels, cell.responses, strict=True
+        ):
+            name = candidate(f" {side.upper()}" if side else "", label)
+            text = show_candidate(scenario.responses[number - 1], name, fenced=panel.fence)
+            key = f"_{side}" if side else ""
+            shown |= {f"candidate{key}": text.candidate, f"response{key}": text.response}
+        pair = "pair" if ballot.rubric.preference == "stated" else "pair_inferred"
+        return PROMPTS["single" if cell.phase == 1 else pair](
+            **shown,
+            scenario=scenario.text,
+            metrics=ballot.rubric.text(),
+            format=ballot.format(with_remark=panel.reasons_first),
+            choices=ballot.choices,
+        )
+
+    async def ask(self, cell: MalibuCell, models: Models) -> Outcome:
+        """Let the panel talk about one cell."""
+        panel = self._panel
+        ballot = panel.ballots[cell.phase]
+
+        def instructions(cue: Cue) -> str | None:
+            if cue.role == "chair":
+                return PROMPTS["chair"](format=ballot.format())
+            key = "single_discuss" if ballot.phase == 1 else "pair_discuss"
+            return None if cue.round == 1 else PROMPTS[key](format=ballot.format(with_remark=True))
+
+        def reply_type(cue: Cue) -> type[BaseModel]:
+            """A ballot of phase 1 has reasons only in a discussion, or if they are asked for; a comparison always."""
+            return ballot.reply_type(with_remark=cue.role != "chair" and (cue.round > 1 or panel.reasons_first))
+
+        debate = panel.debate(
+            cell.id,
+            cell.model,
+            models,
+            chair=panel.chair,
+            instructions=instructions,
+            reply_type=reply_type,
+        )
+        transcript = await debate.converse(self.task(cell))
+        return Outcome(transcript, tuple(v for turn in transcript.spoken() for v in ballot.verdicts(turn)))
+
 
 PREFERRED = Measure("preferred", "preferred", kind="choice")
 BALLOTS = {"paper": "last", "talk": "blind"}
@@ -42,7 +318,7 @@ class Malibu(GridStudy):
     Config = MalibuConfig
     report = "parley.judging.malibu.report:report"
     papers = ("Mirza et al., 2025",)
-    comparable = "parley.judging.malibu.ballots:comparable"
+    comparable = "parley.judging.malibu.score_table:comparable"
     measures: tuple[Measure, ...] = (Measure("", "score", better="higher", scale=(0, 10)), PREFERRED)
     Cell = MalibuCell
 

@@ -29,13 +29,11 @@ from parley.analysis.stats.results import ALPHA, Contrast, Line
 from parley.analysis.stats.tables import Floats
 from parley.base.text import p_text, plural, signed
 from parley.judging.ballots import PREFERRED
-from parley.judging.malibu.analysis_plan import among
-from parley.judging.malibu.ballots import NOT_SCORES
-from parley.judging.malibu.cell import BLIND
 from parley.judging.malibu.contrasts import SCORE, about_contrast, contrast_of, primary_contrasts
 from parley.judging.malibu.panel_data import PanelData
+from parley.judging.malibu.plan import BLIND, among
 from parley.judging.malibu.rounds import before_and_after, heard_own
-from parley.judging.malibu.score_table import NEEDED, ScenarioGaps, ScoreTable, nested_means, tested_line
+from parley.judging.malibu.score_table import NEEDED, NOT_SCORES, ScenarioGaps, ScoreTable, nested_means, tested_line
 
 REASONS, HEARING, TALKING = "reasons alone", "hearing others", "talking"
 STEPS = {REASONS: "Giving reasons", HEARING: "Hearing others", TALKING: "Talking"}

@@ -32,10 +32,9 @@ from parley.analysis.reporting.report import Section
 from parley.analysis.stats.results import About, Line
 from parley.analysis.stats.signflips import sign_flip_test
 from parley.base.text import plural
-from parley.judging.malibu.ballots import values_in_order
-from parley.judging.malibu.cell import GRADED
 from parley.judging.malibu.panel_data import PanelData
-from parley.judging.malibu.score_table import ALL, nested_means
+from parley.judging.malibu.plan import GRADED
+from parley.judging.malibu.score_table import ALL, nested_means, values_in_order
 
 PANEL = "panel"
 NAMES = {

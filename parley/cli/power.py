@@ -69,7 +69,7 @@ class Power(Command):
 
 def _plan(design: Power) -> tuple[dict[str, Any], pd.DataFrame]:
     from parley.analysis.stats.power import MAX_CLUSTERS, clusters_needed, detectable, sign_flip_power, too_few
-    from parley.judging.malibu.analysis_plan import PRIMARY
+    from parley.judging.malibu.plan import PRIMARY
 
     family: dict[str, Any] = {"tests": design.tests or len(PRIMARY), "alpha": design.alpha}
     note, bases, effect, power, sd = "", design.bases, design.effect, design.power, design.sd

@@ -13,8 +13,8 @@ from scipy import stats
 from parley.analysis.reporting.known_order import FLAWS, share_above
 from parley.analysis.reporting.report import ReportContext
 from parley.analysis.stats.results import Line
-from parley.judging.malibu.cell import GRADED
 from parley.judging.malibu.panel_data import PanelData
+from parley.judging.malibu.plan import GRADED
 from parley.judging.malibu.report import report
 from parley.judging.malibu.score_table import ALL
 from parley.judging.malibu.yardstick_report import NAMES, PANEL, aucs, can_judge, readings, yardstick_lines

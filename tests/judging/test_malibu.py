@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from parley.judging.malibu.config import MalibuConfig
 from parley.judging.malibu.panel import load_panel
+from parley.judging.malibu.plan import MalibuConfig
 from parley.judging.malibu.study import Malibu
 from parley.runs.job import make_study
 from parley.scenarios import load_ballot_wordings, words

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from parley.judging import Unit
-from parley.judging.malibu.config import PAPER, PRESETS, MalibuConfig
+from parley.judging.malibu.plan import PAPER, PRESETS, MalibuConfig
 from parley.judging.malibu.study import Malibu
 from parley.scenarios import ALL, CATEGORIES, load_suite
 from tests.panels import ONE_CELL

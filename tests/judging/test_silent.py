@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 
 from parley.agents import Models, Session, SilentBallot, session
-from parley.judging.malibu.config import MalibuConfig
+from parley.judging.malibu.plan import MalibuConfig
 from parley.judging.malibu.study import Malibu
 from parley.runs import rehearsal
 from parley.runs.rehearsal import rehearse

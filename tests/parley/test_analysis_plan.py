@@ -16,8 +16,7 @@ import pytest
 from parley.agents import ConfigError
 from parley.analysis.reporting.report import Report
 from parley.analysis.stats.results import Contrast
-from parley.judging.malibu.analysis_plan import Plan, executed
-from parley.judging.malibu.config import MalibuConfig
+from parley.judging.malibu.plan import MalibuConfig, Plan, executed
 from parley.judging.malibu.study import Malibu
 from parley.reports import make_report
 from parley.runs import stored_plan

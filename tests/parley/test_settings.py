@@ -11,7 +11,7 @@ import pytest
 
 import parley
 from parley.agents import ConfigError, ParleyError
-from parley.judging.malibu.config import MalibuConfig
+from parley.judging.malibu.plan import MalibuConfig
 from parley.judging.writing.topics import TopicsConfig
 from parley.runs.options import Options
 from parley.runs.studies import SHIPPED, find_study, study_of_config

@@ -15,8 +15,8 @@ from parley.analysis.reporting.forest import Forest
 from parley.analysis.reporting.report import Report
 from parley.analysis.stats.results import Contrast, Line
 from parley.cli.found_units import FoundUnit, find_units, rests_on_read, units_behind
-from parley.judging.malibu import analysis_plan, contrasts
-from parley.judging.malibu.analysis_plan import among
+from parley.judging.malibu import contrasts, plan
+from parley.judging.malibu.plan import among
 from parley.reports import make_report, making
 from parley.reports.loading import load_run
 from parley.runs import RunFile
@@ -67,7 +67,7 @@ def lines_of(path: Path, ids: frozenset[str] | None = None) -> dict[Key, Line]:
                         yield contrast
 
             patch.setattr(making, "load_run", lambda path: some)
-            for module in (contrasts, analysis_plan):  # the plan is made from the labels where none is stored
+            for module in (contrasts, plan):  # the plan is made from the labels where none is stored
                 patch.setattr(module, "among", whole)
         try:
             report = make_report([path], draws=20)

@@ -15,9 +15,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from parley.judging.malibu.config import MalibuConfig
-from parley.judging.malibu.study import Malibu
-from parley.judging.malibu.worded import WordedDesign
+from parley.judging.malibu.plan import MalibuConfig
+from parley.judging.malibu.study import Malibu, WordedDesign
 from parley.reports import make_report
 from parley.runs import frames
 from parley.runs.diagnosis import find_damage

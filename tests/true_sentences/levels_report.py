@@ -15,10 +15,10 @@ import pandas as pd
 from parley.analysis.reporting.compare import compare
 from parley.analysis.stats.results import ALIKE, DIFFERENT, SMALL, Line
 from parley.judging.malibu import report
-from parley.judging.malibu.ballots import comparable
 from parley.judging.malibu.decisions import planned_lines
 from parley.judging.malibu.pairs import win_rate_lines
 from parley.judging.malibu.panel_data import PanelData
+from parley.judging.malibu.score_table import comparable
 from parley.judging.malibu.talking import HEARING, talking
 from tests.true_sentences import cells, verdicts
 

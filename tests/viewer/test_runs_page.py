@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlparse
 import pytest
 
 from parley.judging import Unit
-from parley.judging.malibu.config import MalibuConfig
+from parley.judging.malibu.plan import MalibuConfig
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'parley-autogen[dev]'")
 expect = playwright.expect
