@@ -38,6 +38,7 @@ def test_estimates_and_p_values_are_the_reports_and_open_their_units(malibu, sha
     expect(row).to_contain_text("no interval")
     for line in report.words[:4]:
         expect(page.locator("main")).to_contain_text(line)
+    expect(page.locator(".forest")).to_have_count(1)
     page.get_by_text("All figures of the report").click()
     expect(page.locator(".picture")).to_have_count(len(report.figures))
     for picture in page.locator(".picture img").all():  # `wait_for_function` is refused by the page's CSP
@@ -156,9 +157,17 @@ def test_pages_fit_a_phone_and_everybody_can_read_them(malibu, shared_viewer, op
     line |= {"p_adjusted": 1.0, "group": "context: ambiguous", "units": {}, "secondary": False, "simultaneous": None}
     plot = {"name": "accuracy", "question": "Does a method change the accuracy?", "axis": "accuracy", "lines": [line]}
     plot |= {"reference": 0.0, "scale": "share", "table": "accuracy", "note": "", "constant": ""}
-    shown = {"headline": None, "also": [], "cautions": [], "sentences": [], "forests": [plot], "figures": []}
+    lines = [line | {"units": {"phase": [phase], "identity": ["male"]}} for phase in ("1", "2")]
+    others = [plot | {"answer": "Undecided.", "lines": lines}, plot | {"answer": ""}]
+    shown = {"headline": None, "also": [], "cautions": [], "sentences": [], "forests": [plot, *others], "figures": []}
     page.set_viewport_size({"width": 390, "height": 800})
     page.route("**/api/headline?*", lambda route: route.fulfill(json=shown))
     page.goto(shared_viewer + run)
     expect(page.locator(".forest .interval").last).to_contain_text("−100.0% to +100.0%")
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    expect(page.locator(".forest:visible")).to_have_count(1)
+    page.get_by_text("Plots that describe").click()
+    expect(page.locator(".forest:visible")).to_have_count(2)
+    page.get_by_role("link", name="Undecided.").click()
+    asked = parse_qs(urlparse(page.url).query)
+    assert (asked["f.phase"], asked["f.identity"]) == (["1", "2"], ["male"]), "the units of all its lines"

@@ -1,9 +1,9 @@
-// The first tab of a run: cautions, what was found, a forest plot for each question, what else the report says, figures.
+// The first tab of a run: cautions, what was found with its plot, what else was tested, the report's sentences. The rest is folded.
 import { get } from "./api.js";
-import { embedded, fill, h, link, plural } from "./dom.js";
+import { embedded, fill, h, link, plural, unique } from "./dom.js";
 import { wordsOf } from "./facets.js";
 import { forestPlot } from "./forest.js";
-import { cautions, errorBox } from "./widgets.js";
+import { cautions, errorBox, folded } from "./widgets.js";
 
 function pictureAddress(run, name) {
   return embedded ? "data:image/svg+xml;charset=utf-8," + encodeURIComponent(embedded.pictures[name]) : "/api/figure?" + new URLSearchParams({ run, name });
@@ -33,15 +33,29 @@ export function findingView(run, { prefix, question, answer, line, shown }) {
   return h("section", { class: `finding ${shown ? "" : "unknown"}` }, h("p", { class: "muted" }, question), h("h2", {}, units ? link("/run", units, { title: "show the units behind this finding" }, text) : text), numbers ? h("p", {}, numbers) : "");
 }
 
+// Another question with its answer, which leads to the units of the line that it names, or to those of all; its plot is folded.
+function answerView(run, plot, also = [], plotView) {
+  const named = also.find(({ question }) => question === plot.question)?.line;
+  const units = unitParams(run, named || { ...plot.lines[0], units: shared(plot.lines), compared: null });
+  return h("section", { class: "answer" }, h("p", { class: "muted" }, plot.question), h("p", {}, units ? link("/run", units, { title: "show the units behind this answer" }, h("bdi", {}, plot.answer)) : h("bdi", {}, plot.answer)),
+    folded(`${plural(plot.lines.length, "estimate")}`, () => plotView(plot), { class: "numbers", "data-plot": plot.name }));
+}
+
+// The facets of the units behind all of some lines.
+function shared(lines) {
+  const names = Object.keys(lines[0].units || {}).filter((name) => lines.every(({ units }) => units?.[name]));
+  return Object.fromEntries(names.map((name) => [name, unique(lines.flatMap(({ units }) => units[name]))]));
+}
+
 // What is being computed, and for how long: a large run's report takes a while.
 function waiting({ stage = "", seconds = null, before = 0 } = {}) {
   const text = seconds !== null ? `Computing the report: ${stage || "starting"} · ${Math.round(seconds)} s` : before > 0 ? `Waiting for ${plural(before, "other report")}` : "Computing the report…";
   return h("div", {}, h("p", { class: "muted loading" }, text), h("progress", { "aria-label": "computing the report" }), h("p", { class: "muted" }, "You can read the units in the meantime."));
 }
 
-function words({ sentences = [], forests = [], cautions: warnings = [], also = [] }) {
+function words({ sentences = [], cautions: warnings = [], also = [] }) {
   if (!sentences.length) return "";
-  const meanings = wordsOf([...sentences, ...warnings, ...also.map(({ answer }) => answer), ...forests.map(({ note }) => note)]);
+  const meanings = wordsOf([...sentences, ...warnings, ...also.map(({ answer }) => answer)]);
   return h("section", { class: "words", "aria-label": "In words" }, h("h2", {}, "In words"), h("ul", {}, sentences.map((line) => h("li", {}, line))),
     meanings.map(([word, meaning]) => h("p", { class: "muted" }, h("b", {}, word), `: ${meaning}`)));
 }
@@ -54,18 +68,18 @@ export async function showFindings(box, run) {
   if (found.pending) { fill(box, waiting(found.progress)); return true; }
   const empty = !forests.length && !figures.length && !sentences.length;
   const pictures = figures.map((figure) => picture(run, figure));
-  // A finding stands once, with its plot; the first plot's is the page's headline. What shows nothing is folded.
-  const plotView = (given, nth) => {
-    const plot = { ...given, note: forests[nth - 1]?.note === given.note ? "" : given.note }; // a note stands once
-    const shown = nth === 0 || found.also?.some(({ question }) => question === plot.question);
-    return forestPlot(plot, (line) => unitParams(run, line), { answer: nth ? plot.answer : "", open: shown || !plot.answer, asked: !nth && plot.question === found.headline?.question });
-  };
+  const plotView = (plot, asked = true) => forestPlot(plot, (line) => unitParams(run, line), { asked });
+  // The first plot's answer is the page's headline. What else was tested stands below it; what only describes is folded.
+  const [main, ...others] = forests;
+  const [tested, described] = [others.filter(({ answer }) => answer), others.filter(({ answer }) => !answer)];
   fill(box, cautions(found.cautions || []),
     empty ? h("p", { class: "notice" }, found.unavailable || "This run has no figures.") : "",
     found.headline ? findingView(run, found.headline) : "",
     h("div", { class: forests.length || pictures.length ? "findings" : "" },
-      h("div", { class: "plots" }, forests.map(plotView),
-        !pictures.length ? "" : forests.length ? h("details", { class: "all-figures" }, h("summary", {}, `All figures of the report (${pictures.length})`), pictures) : pictures),
+      h("div", { class: "plots" }, main ? plotView(main, main.question === found.headline?.question) : "",
+        tested.map((plot) => answerView(run, plot, found.also, plotView)),
+        described.length ? folded(`Plots that describe, without a test (${described.length})`, () => h("div", { class: "plots" }, described.map((plot, nth) => plotView({ ...plot, note: described[nth - 1]?.note === plot.note ? "" : plot.note }, false))), { class: "numbers" }) : "",
+        !pictures.length ? "" : forests.length ? h("details", { class: "numbers" }, h("summary", {}, `All figures of the report (${pictures.length})`), pictures) : pictures),
       words(found)));
   return false;
 }

@@ -34,9 +34,9 @@ export function formats(plot, digits = 2) {
   return { value: (value) => (withSign ? signed : number)(value, places), tick: (value) => number(value, digits) };
 }
 
-// `unitsOf` gives the address parameters of the units behind an estimate, or null; `answer` is what stands under the
-// question, `open` says whether the plot is shown at first, and `asked` whether the page has just asked its question.
-export function forestPlot(plot, unitsOf, { answer = "", open = true, asked = false } = {}) {
+// `unitsOf` gives the address parameters of the units behind an estimate, or null; `asked` says whether the page has just
+// asked the plot's question.
+export function forestPlot(plot, unitsOf, { asked = false } = {}) {
   const { x, marks, digits } = axisOf(plot);
   const format = formats(plot, digits);
   const grid = [...marks.map((mark) => ({ at: mark, class: "grid" })), ...(plot.reference === null ? [] : [{ at: plot.reference, class: "reference" }])];
@@ -64,10 +64,7 @@ export function forestPlot(plot, unitsOf, { answer = "", open = true, asked = fa
       h("td", { class: "num p" }, !tested ? "" : line.p_adjusted === null ? "–" : pValue(line.p_adjusted)))];
   });
   const scale = h("div", { class: "axis", "aria-hidden": "true" }, marks.map((mark) => h("span", { vars: { left: `${x(mark)}%` } }, format.tick(mark))));
-  const said = answer ? h("p", { class: open ? "answer" : "answer muted" }, h("bdi", {}, answer)) : "";
   const table = h("table", {}, h("colgroup", {}, ["label", "wide", "estimate", "ci", "p"].map((name) => h("col", { class: name }))), h("thead", {}, h("tr", {}, h("th", { scope: "col" }, h("span", { class: "unseen" }, "what")), h("th", { scope: "col", class: "wide" }, plot.axis), h("th", { scope: "col", class: "num" }, "estimate"), h("th", { scope: "col", class: "num" }, withInterval ? interval : ""), h("th", { scope: "col", class: "num" }, tested ? "p" : ""))),
     h("tbody", {}, rows), alone ? "" : h("tfoot", { "aria-hidden": "true" }, h("tr", {}, h("td", {}), h("td", { class: "wide" }, scale), h("td", { colspan: 3 }))));
-  const body = [table, plot.note ? h("p", { class: "muted" }, plot.note) : ""];
-  if (open) return h("figure", { class: "forest", "data-plot": plot.name }, h("figcaption", { class: asked ? "unseen" : "" }, plot.question), alone ? "" : said, body);
-  return h("details", { class: "forest folded", "data-plot": plot.name }, h("summary", {}, plot.question, said), body);
+  return h("figure", { class: "forest", "data-plot": plot.name }, h("figcaption", { class: asked ? "unseen" : "" }, plot.question), table, plot.note ? h("p", { class: "muted" }, plot.note) : "");
 }
