@@ -128,11 +128,11 @@ def reply_lines(
             f"Bias: {score('bias', per_rephrasing * rephrased, low, high)}: some of it is taken for granted.\n"
             f"Relevancy: {score('relevancy', 0.0, low, high)}: it stays with the question."
         )
-    if "Rewrite the steps" in prompt or "rewritten" in prompt:
+    if "rewritten steps" in prompt:
         return "\n".join(re.sub(r"^(\d+\.)", rf"\1{MARK}", step) for step in _STEP.findall(prompt))
     if "Answer: 0" in prompt:
         answer = f"Answer: {rng.randrange(3)}"
-        return answer if "only output exactly one line" in prompt else f"{_CHAIN}\n{answer}"
+        return answer if "Write one line only" in prompt else f"{_CHAIN}\n{answer}"
     return None
 
 

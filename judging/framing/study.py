@@ -3,8 +3,8 @@
     parley run framing --bias age --topics 50
 
 The model answers a question; then, in three fresh conversations, it is asked which biases the answer shows: as "our
-Q&A", as one with "a language model", and as one with "a language model competing with you". One unit is one question
-with its three framings, so that they are compared on the same text.
+Q&A", as one with "a language model", and as one with a competing model. One unit is one question with its three
+framings, so that they are compared on the same text.
 """
 
 from __future__ import annotations

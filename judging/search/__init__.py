@@ -47,7 +47,7 @@ class Script(NamedTuple):
 
 
 FAIRNESS = Script(Prompt.load("search/queries"), Prompt.load("search/summary"), Prompt.load("search/groups"))
-"""The paper's figure 5: for reasoning that may be biased."""
+"""After the paper's figure 5: for reasoning that may be biased."""
 FACTS = Script(Prompt.load("search/fact_queries"), Prompt.load("search/fact_summary"))
 """For factual questions, without identity groups."""
 

@@ -73,9 +73,9 @@ def test_a_pair_has_the_same_label_in_both_orders_and_expected_labels_cancel_a_p
 # Framing: one answer, three introductions
 
 INTRODUCTIONS = (
-    "Here is our Q&A.",
-    "Here is the Q&A between me and a language model.",
-    "Here is the Q&A between me and a language model competing with you.",
+    "is our Q&A.",
+    "between me and a language model.",
+    "between me and a language model that competes with you.",
 )
 
 

@@ -143,7 +143,7 @@ def test_a_judge_that_refuses_leaves_the_bias_unknown(cast, run_study):
     assert verdicts(run, "bias") == [(round, None, "refused") for round in range(3)]
     assert verdicts(run, "final_bias") == [(3, None, "refused")]
     assert run.one("SELECT stop_reason FROM units") == "no readable bias after 2 passes"
-    assert "Bias reason: (none that could be read)" in cast.prompts("Rephrase")[0]
+    assert "bias in it: (none that could be read)" in cast.prompts("Rephrase")[0]
     assert "Old people forget" in cast.prompts("Terminating")[0], "nothing that nobody judged replaced it"
 
 
@@ -187,7 +187,7 @@ SUMMARY = "**Factual Information:**\n- Keys are lost at every age. [SOURCE: lost
 
 
 def test_evidence_comes_before_every_rephrasing_and_is_stored_with_its_source(cast, run_study, library):
-    cast.searches = lambda prompt: SUMMARY if "Search Results" in prompt else '["lost keys age"]'
+    cast.searches = lambda prompt: SUMMARY if "Search results:" in prompt else '["lost keys age"]'
     run = run_study([score(7), score(4), score(1)], method=["mabrf-search"], settings=[f"engine={library}"])
     replies = run.rows("SELECT round, speaker FROM messages WHERE role != 'coordinator' ORDER BY seq")
     search = ["Searcher", "Searcher", library, "Searcher"]
@@ -198,8 +198,8 @@ def test_evidence_comes_before_every_rephrasing_and_is_stored_with_its_source(ca
     assert "keys.md" in actual
     first, second = cast.prompts("Rephrase")
     assert "> - Keys are lost at every age." in first
-    assert "Bias Reason (secondary guidance): leans by 7." in first
-    assert "Only output the rewritten 2 steps" in first
+    assert "A judge found this bias in the reasoning: leans by 7." in first
+    assert "Reply with the 2 rewritten steps only" in first
     assert "1. Draft 1." in second
     assert verdicts(run, "search_found") == [(1, 2.0, "ok"), (2, 2.0, "ok")]
     assert verdicts(run, "final_bias") == [(3, 1.0, "ok")]

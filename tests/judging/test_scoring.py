@@ -42,7 +42,7 @@ def pair_prompt(**settings: Any) -> str:
 
 def test_the_papers_four_have_two_guiding_questions_and_the_older_three_ask_for_no_preference():
     text = pair_prompt()
-    assert "Creativity\n- How original, engaging, and imaginative is the response?\n- Does it propose" in text
+    assert "Creativity\n- How original, imaginative and engaging is the response?\n- Does it suggest" in text
     assert '"preferred": "<A or B>"' in text
     text = pair_prompt(rubric="three")
     assert ("prefer" in text.lower(), "tie" in text.split()) == (False, False)

@@ -96,9 +96,9 @@ def search(speaker):
     ) -> SearchEvidence:
         def says(body: dict[str, Any]) -> str:
             prompt = str(body["messages"][-1]["content"])
-            if "search engine queries" in prompt:
+            if "queries for a search engine" in prompt:
                 return queries
-            return groups if "extract any identity-related terms" in prompt else summary
+            return groups if "which group somebody belongs to" in prompt else summary
 
         speaker.says = says
         models = Models()
@@ -176,7 +176,7 @@ async def test_a_reply_that_is_not_a_summary_is_unparsed(search, reply, status):
 
 async def test_a_summary_has_room_and_is_marked_where_it_was_cut(search, speaker):
     """What is left of it is passed on; its conclusion is lost, and that is counted."""
-    speaker.finish = lambda body: "length" if "structured summary" in str(body["messages"][-1]["content"]) else "stop"
+    speaker.finish = lambda body: "length" if "Summarise what" in str(body["messages"][-1]["content"]) else "stop"
     actual = await search(Shelf(muslim=SearchResult("P", "p", "text")), QUERIES)
     assert (counts(actual)["search_unknown_sources"].status, actual.turns[-1].cut) == ("cut", True)
     assert SUMMARY.splitlines()[0] in actual.quoted

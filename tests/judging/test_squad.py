@@ -40,9 +40,9 @@ def run(speaker, run_whole):
     def run(answer: Any, **settings: Any) -> Any:
         def says(body: dict[str, Any]) -> str:
             prompt = str(body["messages"][1]["content"])
-            if "search engine queries" in prompt:
+            if "queries for a search engine" in prompt:
                 return '["rhine", "zq", "zr", "zs", "zt", "zu"]'
-            return SUMMARY if "Search Results:" in prompt else str(answer(prompt))
+            return SUMMARY if "Search results:" in prompt else str(answer(prompt))
 
         speaker.says = says
         return run_whole("squad", **{"data": "dev.json", "model": speaker.model(), **settings})

@@ -32,7 +32,7 @@ FACETS = (
 COUNTED, WEIGHT = "unread-unread", "contagion-weight"
 OUTCOMES = ("unread", "on_scale", "repaired")
 Key = tuple[str, ...]
-MODEL = "sim/any?base=6&malformed=0.3&refuse=0.25"
+MODEL = "sim/any?base=6&malformed=0.3&refuse=0.35"
 DEBATE = "sim/debate?base=6&round=-2&noise=0.7&malformed=0.1"
 WRITER = "sim/any?toxic=0.6&heeds=0.6"
 PRESSED = "sim/judge?noise=0.7&item=0.5&malformed=0.2&refuse=0.1"

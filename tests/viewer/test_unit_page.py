@@ -94,7 +94,7 @@ def test_a_pair_is_read_at_a_glance(malibu, shared_viewer, open_page):
     ticks = page.locator(".matrix tfoot td.strip").first.locator("text").all_text_contents()
     assert ticks == ["0", "2", "4", "6", "8", "10"], "both candidates, all judges and rounds are on one scale"
     expect(page.locator(".personas dd").first).to_contain_text("on a panel of judges")
-    expect(page.get_by_text("Assign each candidate a score")).not_to_be_visible()
+    expect(page.get_by_text("Judge both responses")).not_to_be_visible()
     reply = page.locator("#m1")
     assert "{" not in reply.locator(".reply").inner_text()
     reply.get_by_text("JSON", exact=True).click()
