@@ -143,6 +143,11 @@ class SilentBallots:
         self._by_id = {label.id: label for label in self.wordings.label}
 
     @property
+    def wordings_per_category(self) -> int:
+        """The fewest label wordings that a category has."""
+        return min(map(len, self._labels.values()))
+
+    @property
     def judge(self) -> Persona:
         """The neutral judge."""
         return Persona("Judge", self.wordings.prompt.judge)
@@ -191,12 +196,12 @@ class SilentBallots:
 
     def cautions(self) -> Iterator[str]:
         """A line for each category in which bases share a label wording."""
-        fitting = " after the answer" if self.settings.labels_after else ""
+        fitting, bases = " after the answer" if self.settings.labels_after else "", len(self._places)
         for category, labels in self._labels.items():
-            if len(labels) < len(self._places):
+            if len(labels) < bases:
                 yield (
-                    f"{self.wordings.name} has {plural(len(labels), 'label wording')} for {category}{fitting}, but the "
-                    f"run has {plural(len(self._places), 'base')}: wordings repeat, so the report tests over wordings"
+                    f"{plural(len(labels), 'label wording')} of {self.wordings.name} for {category}{fitting} repeat "
+                    f"over {bases} bases, so the report tests over wordings; write {bases}"
                 )
 
     def label_wording(self, base: str, category: str) -> LabelWording:

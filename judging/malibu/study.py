@@ -19,7 +19,7 @@ from pydantic import BaseModel
 from parley.agents import ConfigError, Cue, Models, Persona, seed_from
 from parley.agents.fencing import fence_judged
 from parley.agents.models.registry import reads_silently
-from parley.analysis.stats.results import Contrast
+from parley.analysis.stats.results import ALPHA, Contrast
 from parley.base.text import plural
 from parley.judging.ballots import about_samples, cast_ballots
 from parley.judging.config import call_options, require_each_once, shipped_personas
@@ -309,6 +309,8 @@ class PaperDesign:
 PREFERRED = Measure("preferred", "preferred", kind="choice")
 BALLOTS = {"paper": "last", "talk": "blind"}
 """Which ballots the analysis reads, if not the silent ones."""
+ALWAYS_ENOUGH = 20
+"""With as many clusters, any number of comparisons that a run has can be significant."""
 
 
 class Malibu(GridStudy):
@@ -392,8 +394,20 @@ class Malibu(GridStudy):
         return self.design.silent.label_words if isinstance(self.design, WordedDesign) else {}
 
     def notes(self, *, dry_run: bool) -> Iterator[str]:
-        """What its design has to say before a run begins."""
-        return self.design.notes(self.models(), dry_run=dry_run)
+        """What its design has to say before a run begins, and whether any difference could be shown at all."""
+        yield from self.design.notes(self.models(), dry_run=dry_run)
+        plan = self.analysis_plan()
+        tests, clusters, unit = len(plan["primary"] or plan["pairs"]), plan["clusters"]["planned"], "base"
+        if isinstance(self.design, WordedDesign) and self.design.silent.wordings_per_category < clusters:
+            clusters, unit = self.design.silent.wordings_per_category, "label wording"
+        if tests and clusters < ALWAYS_ENOUGH:
+            from parley.analysis.stats.signflips import clusters_to_reject  # SciPy takes half a second to load
+
+            if clusters < (needed := clusters_to_reject(ALPHA, tests)):
+                yield (
+                    f"{plural(clusters, unit)}: no difference can be significant, however large; "
+                    f"{plural(tests, 'comparison')} {'needs' if tests == 1 else 'need'} {needed}"
+                )
 
     async def ask(self, cell: MalibuCell, models: Models) -> Outcome:
         return await self.design.ask(cell, models)

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 from pydantic import Field
 from rich.text import Text
 
+from parley.analysis.stats.results import ALPHA
 from parley.base.text import plural, visible
 from parley.cli.command import Answer, Command
 from parley.cli.flags import Positional
@@ -207,10 +208,17 @@ class Validate(Command):
             labels = plural(sum(map(len, categories.values())), "label")
             counted = f"{self.suite}: {plural(len(categories), 'category', 'categories')}, {labels}"
             return _findings(check_identities(choice), "label", about, notes, counted)
+        from parley.analysis.stats.signflips import clusters_to_reject  # SciPy takes half a second to load
+
         suite, _ = load_suite(self.suite)
         notes = []
         if not has_identity_words(suite.language):
             notes.append(f"identity words were not checked: there is no list of them for '{suite.language}'")
+        bases = len({scenario.base or scenario.id for scenario in suite.scenario})
+        one, three = (clusters_to_reject(ALPHA, tests) for tests in (1, 3))
+        if bases < three:
+            enough = f"no test can be significant; {one} needed for one," if bases < one else "enough for one test;"
+            notes.append(f"{plural(bases, 'base')}: {enough} {three} for three")
         about = {"suite": suite.name, "scenarios": len(suite.scenario), "bases": len(suite.base)}
         counted = f"{suite.name} {suite.version}: {plural(len(suite.scenario), 'scenario')}"
         return _findings([*check_suite(suite), *check_graded(suite)], "scenario", about, notes, counted)

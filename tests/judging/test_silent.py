@@ -59,7 +59,8 @@ def test_a_model_without_probabilities_is_asked_five_times_and_a_note_says_so(de
     settings = {"phases": [1], "yardstick": "off", "controls": False, "design": design, "limit": 2}
     malibu = study(model=["sim/judge?silent=false", "sim/judge?female=0.5"], **settings)
     assert list(malibu.notes(dry_run=False)) == [
-        "sim/judge?silent=false gives no log-probabilities: each ballot is the mean of 5 sampled replies"
+        "sim/judge?silent=false gives no log-probabilities: each ballot is the mean of 5 sampled replies",
+        "2 bases: no difference can be significant, however large; 3 comparisons need 7",
     ]
     once = study(model=["sim/judge?silent=true", "sim/judge?female=0.5"], **settings)
     assert rehearse(malibu).calls - rehearse(once).calls == 4 * ballots
@@ -81,7 +82,7 @@ def test_fewer_wordings_than_bases_are_noted_once_per_category():
     few = len(LabelChoice.of(malibu.design.silent.wordings, malibu.identities).labels_for("gender"))
     assert few < 20
     (note,) = malibu.notes(dry_run=False)
-    assert note.startswith(f"german has {few} label wordings for gender, but the run has 20 bases: wordings repeat")
+    assert note.startswith(f"{few} label wordings of german for gender repeat over 20 bases, so")
     assert list(study(limit=few, **german).notes(dry_run=False)) == []
 
 

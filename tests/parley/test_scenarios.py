@@ -52,7 +52,8 @@ def test_findings_are_printed_line_by_line_with_status_one(parley, place):
 
     assert (result.status, result.err) == (1, "")
     lines = result.out.splitlines()
-    *lines, count = lines
+    *lines, bases, count = lines
+    assert bases == "1 base: no test can be significant; 6 needed for one, 7 for three"
     assert count == f"off 1: 4 scenarios, {len(lines)} findings"
     assert "short: response 1 has 2 words (expected 90 to 140)" in lines
     assert "copied: the situation names an identity: woman" in lines
@@ -112,12 +113,15 @@ def test_a_dry_run_counts_the_wordings_and_shows_three(parley, place):
         "nurse_age: 31 of 120 label wordings can be used\nnurse_age: 31 need forms that not all labels have: " in shown
     )
     assert len(re.findall(r"^nurse_age, e\.g\. .*(?:24|62)-year-old", shown, re.MULTILINE)) == 3
-    assert "english has 31 label wordings for nurse_age, but the run has 60 bases: wordings repeat" in shown
+    assert (
+        "31 label wordings of english for nurse_age repeat over 60 bases, so the report tests over wordings; write 60"
+        in shown
+    )
     assert "e.g. " not in parley("run", "malibu", "--suite", "quick", "--model", "sim/judge", "--dry-run").out
     command = ("run", "malibu", "--suite", "quick", "--identities", "ages.toml", "--model", "sim/judge", "--dry-run")
     first, *_, repeated, _ = parley(*command, "--json").json["notes"]
     assert first.endswith("10 of them in this run (after the answer)")
-    assert repeated.startswith("english has 10 label wordings for nurse_age after the answer, but the")
+    assert repeated.startswith("10 label wordings of english for nurse_age after the answer repeat over 20 bases")
 
 
 def test_identities_are_validated(parley, place):
