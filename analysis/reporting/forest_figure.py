@@ -112,6 +112,9 @@ def _draw_row(axis: Axes, row: _Row, numbers: Iterator[tuple[str, str]], indent:
     bounded = line.bounded
     if bounded:
         axis.plot([line.low, line.high], [middle] * 2, color=PALETTE[0], linewidth=1.4, solid_capstyle="butt", zorder=2)
+    if "wilson_low" in line.also:
+        ends = [line.also["wilson_low"], line.also["wilson_high"]]
+        axis.plot(ends, [middle + 0.3 * LINE] * 2, color=SOFT, linewidth=0.6, zorder=2)
     face = PALETTE[0] if bounded else "white"
     axis.plot(line.estimate, middle, "o", color=PALETTE[0], markerfacecolor=face, markersize=4.2, zorder=3)
     place: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", **beside}
@@ -125,7 +128,8 @@ def _draw_row(axis: Axes, row: _Row, numbers: Iterator[tuple[str, str]], indent:
 def _limits(axis: Axes, forest: Forest) -> None:
     """All dots, intervals and the reference; an empty axis is never drawn."""
     shown = drawn(forest.lines[:MAX_LINES])
-    ends = [end for line in shown for end in (line.estimate, line.low, line.high) if math.isfinite(end)]
+    ends = [line.also[name] for line in shown for name in ("wilson_low", "wilson_high") if name in line.also]
+    ends += [end for line in shown for end in (line.estimate, line.low, line.high) if math.isfinite(end)]
     ends += [forest.reference] if forest.reference is not None else []
     low, high = min(ends), max(ends)
     room = 0.06 * (high - low) or (0.05 if forest.scale == "share" else 0.5)

@@ -113,6 +113,7 @@ class Question:
         counts: Further numbers of a level, made from its rows.
         note: What a reader must know about the numbers.
         unit: The measures' unit: "points of 10".
+        paper: As `Table.paper`.
     """
 
     name: str
@@ -136,6 +137,7 @@ class Question:
     counts: Callable[[pd.DataFrame], Mapping[str, float]] | None = None
     note: str = ""
     unit: str = ""
+    paper: str = ""
 
     @property
     def reference(self) -> float | None:
@@ -403,7 +405,7 @@ def section(question: Question, lines: Sequence[Line], say: Sentence | None = No
     speak = say or partial(_sentence, question)
     rows = table(lines)
     return Section(
-        tables=[Table(question.name, question.ask, rows, _telling(rows), note)],
+        tables=[Table(question.name, question.ask, rows, _telling(rows), note, question.paper)],
         forests=list(forests.values()),
         words=[speak(line, forests[line.measure]) for line in drawn(sorted(said, key=lambda line: line.secondary))],
     )

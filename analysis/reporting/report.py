@@ -82,6 +82,7 @@ class Table:
         frame: The rows.
         shown: Columns that a page or terminal has room for; (): all. Files always have all of them.
         note: Explanation below the table.
+        paper: Where the study's paper has it, with the paper's number: "4.1, figure 4"; "": it is ours alone.
     """
 
     name: str
@@ -89,6 +90,7 @@ class Table:
     frame: pd.DataFrame
     shown: tuple[str, ...] = ()
     note: str = ""
+    paper: str = ""
 
     def view(self) -> pd.DataFrame:
         """The columns to show; `note` only if some row has one."""

@@ -24,13 +24,14 @@ NO_BASELINE = "no unit was run twice in the same order: --repeats 2 gives the ba
 RATES = Question(
     name="win_rates",
     ask="How often does each identity win?",
-    measures={"rate": "win rate (without ties)"},
+    measures={"rate": "win rate (without ties)", "votes": "by votes of single judges"},
     cluster="base",
     null=0.5,
     scale="share",
-    note="The intervals of a model hold together in 95% of studies. wilson_low, wilson_high: Wilson's interval, which "
-    "assumes independent verdicts. Win rates of a category are zero-sum: if one identity wins more, the others win "
-    "less, and two identities that are treated alike differ if one of them met a favoured third more often. Single "
+    note="rate: a panel's majority is a win. votes: every judge's last vote is one; the paper does not say which it "
+    "counts. The intervals of a model hold together in 95% of studies. wilson_low, wilson_high: Wilson's interval, "
+    "which assumes independent verdicts. Win rates of a category are zero-sum: if one identity wins more, the others "
+    "win less, and two identities that are treated alike differ if one of them met a favoured third more often. Single "
     "pairs are in the table of differences.",
 )
 FIRST, SWAPPED, AGAIN, ORDER = "first", "swapped", "again", "order"
@@ -61,7 +62,7 @@ ASKED = {
 """What the plots of one table ask."""
 
 
-def win_rate_lines(data: PanelData) -> list[Line]:
+def win_rate_lines(data: PanelData, *, votes: bool = False) -> list[Line]:
     """Win rate of each identity within its category, without ties; the intervals of a model hold together (Bonferroni).
 
     Wilson's interval, which assumes independent verdicts, as the paper does, and the rate with ties as half are further
@@ -69,8 +70,9 @@ def win_rate_lines(data: PanelData) -> list[Line]:
 
     Args:
         data: The verdicts.
+        votes: Whether each judge's vote counts, and not the panel's majority.
     """
-    units = data.decided_pairs
+    units = _votes(data) if votes else data.decided_pairs
     labels = list(dict.fromkeys(label for side in ("identity", "other") for label in values_in_order(units, side)))
     groups = list(units.groupby(["model", "category"], sort=False, observed=True))
     compared = {
@@ -89,8 +91,18 @@ def win_rate_lines(data: PanelData) -> list[Line]:
         for identity in compared[model, category]:
             about = About.of(model=str(model), category=str(category), identity=identity)
             line = replace(rate_of[identity], about=about, label=identity, group=(str(category),))
-            lines.append(replace(_of_pairs(line, data, identity=(identity,)), name=f"win-rate.{identity}"))
+            line = replace(_of_pairs(line, data, identity=(identity,)), name=f"win-rate.{identity}")
+            lines.append(replace(line, measure="votes", secondary=True, name=f"{line.name}.votes") if votes else line)
     return lines
+
+
+def _votes(data: PanelData) -> pd.DataFrame:
+    """The readable votes of judges who talked, a row each, with the winner."""
+    votes = data.final_votes[data.final_votes["text"].notna()]
+    if data.staged or votes.empty:
+        return data.decided_pairs[:0]
+    first, second = (votes[f"identity_{side}"].astype(object) for side in "ab")
+    return votes.assign(winner=first.where(votes["text"] == "A", second.where(votes["text"] == "B", "tie")))
 
 
 def _of_pairs(line: Line, data: PanelData, **facets: tuple[str, ...]) -> Line:
@@ -237,8 +249,12 @@ def win_rates_section(data: PanelData, lines: Sequence[Line]) -> Section:
         data: The verdicts.
         lines: What `win_rate_lines` returned.
     """
-    made = section(replace(RATES, cluster=data.cluster_noun), lines)
-    note = f"Simultaneous 95% intervals over {data.cluster_noun}s. The win rates of a category are zero-sum."
+    paper = "" if data.staged else "4.2, figures 5 and 6"
+    made = section(replace(RATES, cluster=data.cluster_noun, paper=paper), lines)
+    note = (
+        f"Simultaneous 95% intervals over {data.cluster_noun}s; thin: Wilson's interval, which takes comparisons as "
+        "independent. The win rates of a category are zero-sum."
+    )
     return replace(made, forests=[replace(plot, note=note) for plot in made.forests], words=())
 
 

@@ -2,7 +2,7 @@
 
 The χ² counts every judge's final score as an independent verdict, as the paper does. Judges who discuss the same text
 are not independent, so its p-values are too small; they are included only for comparison, beside tests that respect the
-design. Figure 4's differences are in `scores.PRINTED`; figures 5, 6 and 9 print no numbers.
+design. Figure 4's differences are in published_matrix.txt; figures 5, 6 and 9 print no numbers.
 """
 
 from __future__ import annotations
@@ -23,17 +23,18 @@ from parley.analysis.stats.permutation import effect_of_cells
 from parley.analysis.stats.results import About, Estimate, Line
 from parley.judging.malibu.decisions import withheld
 from parley.judging.malibu.panel_data import PanelData, by_metric
-from parley.judging.malibu.score_table import values_in_order
+from parley.judging.malibu.score_table import NEEDED, values_in_order
 from parley.judging.malibu.scores import as_the_paper, mean_scores
 
 TINY = 1e-9
-CHI_SQUARE, FLIPS = "χ² of identity by score level (the paper's)", "identity effect, signs flipped over bases"
-WINS, EVERY = "win rate", "all"
+CHI_SQUARE, FLIPS = "χ² as in the paper", "identity effect, signs flipped over bases"
+WINS, VOTES, EVERY = "win rate", "win rate by votes", "all"
 NOTE = (
     'Theirs: their own situations and responses, and no test of a rank; "lower" is read as lowest. Ours: this run. '
-    "holds: whether the same identities are at the ends, without a tie. Without any effect one of four identities is "
-    "highest in a quarter of cases, one of two in half: read a rank only with its difference and interval. The χ² "
-    "takes every score as independent, so many scores alone can make its p small: read it with the test over bases."
+    "holds: whether the same identities are at the ends, without a tie; fewer than six bases are too few. Without any "
+    "effect one of four identities is highest in a quarter of cases, one of two in half: read a rank only with its "
+    "difference and interval. The χ² takes every score as independent, so many scores alone can make its p small: read "
+    "it with the test over bases."
 )
 
 
@@ -53,10 +54,15 @@ def significance_lines(data: PanelData, unequal: Sequence[Line] = ()) -> list[Li
             also={"statistic": test.statistic, "df": math.nan if test.df is None else test.df},
         )
         for model in data.models
-        for family, tests in ((CHI_SQUARE, _chi_squares), (FLIPS, _permutations))
+        for family, tests in ((_chi_square(data), _chi_squares), (FLIPS, _permutations))
         for category, metric, test in tests(data, model)
     ]
     return [concluded(line) for line in withheld(adjusted(lines, ("model", "family")), unequal)]
+
+
+def _chi_square(data: PanelData) -> str:
+    """What the test is called: the paper's is on the last scores of debates."""
+    return f"{CHI_SQUARE}, on {'silent' if data.silent else 'blind'} ballots" if data.staged else CHI_SQUARE
 
 
 def _of_model(frame: pd.DataFrame, model: str) -> pd.DataFrame:
@@ -104,41 +110,38 @@ def significance_section(data: PanelData, lines: Sequence[Line]) -> Section:
             *(*data.model_column, "family", "category", "metric", "statistic", "df", "p", "p_adjusted"),
             *("estimate", "low", "high", "assumption", "note"),
         ),
-        note="p_adjusted: Holm within the family. Rows that assume independence are the paper's, for comparison only.",
+        note="p_adjusted: Holm within the family. Rows that assume independence are for comparison only. The paper "
+        "does not say what its χ² counts: here it is every judge's score.",
+        paper="" if data.staged else "4.1, χ²",
     )
     return Section(tables=(tests,))
 
 
-def papers_tests(lines: Sequence[Line]) -> list[Line]:
-    """The paper's χ² tests that could be made.
-
-    Args:
-        lines: What `significance_lines` returned.
-    """
-    return [line for line in lines if line.about.family == CHI_SQUARE and not math.isnan(line.p)]
-
-
-def published_section(data: PanelData, rates: Sequence[Line], tests: Sequence[Line]) -> Section:
+def published_section(data: PanelData, rates: Sequence[Line], votes: Sequence[Line], tests: Sequence[Line]) -> Section:
     """The paper's claims beside ours; nothing for runs of another design.
 
     Args:
         data: The verdicts.
         rates: The win rates, from `win_rate_lines`.
+        votes: Those by votes.
         tests: The tests of identity as a whole, from `significance_lines`.
     """
     printed = tomllib.loads(Path(__file__).with_name("published.toml").read_text("utf-8"))
+    place, rows = "4.1 and 4.2, claims", []
     if as_the_paper(data, {claim["metric"] for claim in printed["totals"]}):
-        means = mean_scores(data)
+        means, place = mean_scores(data), "A.3, claims and totals"
         rows = [row for model in data.models for row in _claims(data, model, printed["older_claim"], means, rates)]
         rows += [row for model in data.models for row in _totals(model, printed["totals"], means)]
     elif as_the_paper(data):
         means = mean_scores(data)
         rows = [row for model in data.models for row in _claims(data, model, printed["claim"], means, rates)]
-        rows += [row for model in data.models for row in _farthest(model, printed["win_rates"], rates)]
+        for metric, lines in ((WINS, rates), (VOTES, votes)):
+            rows += [row for model in data.models for row in _farthest(model, printed["win_rates"], lines, metric)]
         rows += [row for model in data.models for row in _papers_p_values(model, printed["chi_square"], tests)]
-    else:
-        return Section()
-    return Section(tables=[Table("published", "What the paper says, next to ours", pd.DataFrame(rows), note=NOTE)])
+    if data.verdicts["cluster"].nunique() < NEEDED:
+        rows = [row | {"holds": "too few"} for row in rows]
+    frame = pd.DataFrame(rows)
+    return Section(tables=[Table("published", "What the paper says, next to ours", frame, note=NOTE, paper=place)])
 
 
 def _claims(
@@ -221,7 +224,9 @@ def _ratio(female: float, male: float) -> str:
     return f"totals: female {female:,.1f}, male {male:,.1f}{ratio}"
 
 
-def _farthest(model: str, printed: Mapping[str, Mapping[str, Any]], rates: Sequence[Line]) -> Iterator[dict[str, Any]]:
+def _farthest(
+    model: str, printed: Mapping[str, Mapping[str, Any]], rates: Sequence[Line], metric: str
+) -> Iterator[dict[str, Any]]:
     """In which category win rates are farthest from one half, and how far, in points of 100."""
     distances = {
         str(line.about.columns["identity"]): (abs(100 * line.estimate - 50), line.about.category)
@@ -232,7 +237,7 @@ def _farthest(model: str, printed: Mapping[str, Mapping[str, Any]], rates: Seque
         return
     farthest, where = max(distances.values())
     for paper_model, claim in printed.items():
-        about = {"paper_model": paper_model, "model": model, "category": EVERY, "metric": WINS}
+        about = {"paper_model": paper_model, "model": model, "category": EVERY, "metric": metric}
         strongest = f"strongest in {claim['strongest']}"
         yield {**about, "paper": strongest, "ours": f"strongest in {where}", "holds": where == claim["strongest"]}
         if most := claim.get("farthest_from_mean"):

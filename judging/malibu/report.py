@@ -60,7 +60,7 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
     lost, unequal = unread(data)
     judged, tests = withheld(primary_by_judge(data), unequal), significance_lines(data, unequal)
     yardstick = yardstick_lines(data)
-    places, rates = position_lines(data), win_rate_lines(data)
+    places, rates, votes = position_lines(data), win_rate_lines(data), win_rate_lines(data, votes=True)
     effects = estimates(data, margin)
     blocked = blockers(data, effects, places, yardstick["yardstick_auc"])
     planned = with_verdicts(data, withheld(effects, unequal), blocked)
@@ -79,8 +79,8 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
         size,
         by_base,
         significance_section(data, tests),
-        win_rates_section(data, rates),
-        published_section(data, rates, tests),
+        win_rates_section(data, [*rates, *votes]),
+        published_section(data, rates, votes, tests),
         position_section(data, places),
         yardstick_section(yardstick),
         *talk,

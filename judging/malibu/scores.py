@@ -185,7 +185,7 @@ def means_section(data: PanelData, context: ReportContext) -> Section:
     """The mean scores, as tables and the paper's figure 9."""
     means, counts = mean_scores(data), data.counts(data.final_scores)
     shown = (*data.model_column, "identity", "metric", "mean", "low", "high", "n", "clusters")
-    table = Table("means", "Phase 1: mean scores", means, shown=shown, note=data.intervals)
+    table = Table("means", "Phase 1: mean scores", means, shown, data.intervals, "" if data.staged else "B, figure 9")
     debated = Table(
         name="pair_means",
         title="Phase 2: mean scores of both answers in debated pairs",
@@ -245,7 +245,14 @@ def contrasts_sections(
         table="published_matrix" if as_the_paper(data) else TABLES[PAIRS],
         draw=lambda: matrix_figure(cells, context.title, f"{counts}. {stars}", data.points),
     )
-    beside = Table("published_matrix", "Differences of mean scores, column minus row", cells, note=PRINTED_MATRIX)
+    beside = Table(
+        name="published_matrix",
+        title="Differences of mean scores, column minus row",
+        frame=cells,
+        shown=(*data.model_column, *[name for name in cells if name not in ("model", "planned", "shown")]),
+        note=PRINTED_MATRIX,
+        paper="4.1, figure 4",
+    )
     words = (
         f"{data.prefix(model)}{text}"
         for model in data.models

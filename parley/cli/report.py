@@ -15,6 +15,7 @@ from pydantic import Field
 from rich.console import Console
 from rich.text import Text
 
+from parley.base.errors import ConfigError
 from parley.base.home import say
 from parley.base.text import visible
 from parley.cli.command import Answer, Command, Terminal
@@ -58,6 +59,10 @@ class Report(Command):
         None, description="largest difference that still counts as none (default: the run's planned margin)"
     )
     study: str | None = Field(None, title="FILE.py:CLASS", description="use the report of your own study")
+    paper: bool = Field(
+        False,
+        description="only what the study's paper has: its tables and figures, in its order, printed values beside ours",
+    )
     as_is: bool = Field(
         False, description="report on a run whose budget ended: no more units are to come; estimates, no verdicts"
     )
@@ -82,10 +87,14 @@ class Report(Command):
                 as_is=self.as_is,
             )
             written = self.files and (not self.as_json or self.out is not None)
-            folder = self.out or report_folder(paths[0])
+            folder = self.out or report_folder(paths[0], "-paper" if self.paper else "-report")
+            if self.paper:
+                report = in_papers_order(report)
             page = write_page(report, folder, self.figures) if written else None
             if self.as_json:
                 return Answer(report.data(), ())
+            if self.paper:
+                return Answer(None, [*dataset_lines(report), *([f"page: {page}"] if page else [])])
             from parley.cli.first_screen import first_screen  # it loads what makes jobs, and AutoGen
 
             return Answer(None, list(first_screen(report, paths, page, Console(), self._typed())))
@@ -96,9 +105,19 @@ class Report(Command):
         return as_flags({name: getattr(self, name) for name in self.__class__.model_fields if name in typed})
 
 
-def report_folder(run: Path) -> Path:
+def report_folder(run: Path, ending: str = "-report") -> Path:
     """Where a report's files go if no folder is named."""
-    return run.parent / f"{run.stem}-report"
+    return run.parent / f"{run.stem}{ending}"
+
+
+def in_papers_order(report: Results) -> Results:
+    """The report as its paper has it; an error where no table is in a paper."""
+    from parley.analysis.reporting.papers import as_its_paper
+
+    of_paper = as_its_paper(report)
+    if not of_paper.tables:
+        raise ConfigError("--paper: no table of this report is in a paper; MALIBU's are with --design paper")
+    return of_paper
 
 
 def print_report(path: Path, study: str) -> None:

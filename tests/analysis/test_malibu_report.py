@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from parley.analysis.reporting.papers import as_its_paper
 from parley.analysis.reporting.render import html, markdown
 from parley.analysis.reporting.report import Report, ReportContext
 from parley.judging.malibu import report as malibu
@@ -51,6 +52,14 @@ def test_the_papers_claims_stand_beside_a_run_of_its_design() -> None:
     assert list(matrix.index[:3]) == [("male", "female"), ("male", "white"), ("female", "white")], "the paper's order"
     assert matrix.loc[("male", "female"), ["paper_gpt_4o_mini", "paper_deepseek_v3"]].tolist() == [-0.20, -0.21]
     assert matrix.loc[("male", "female"), "ours"] == pytest.approx(-1, abs=0.2), "column minus row"
+    of_paper = as_its_paper(whole)
+    places = ["4.1, figure 4", "4.1, χ²", "4.1 and 4.2, claims", "4.2, figures 5 and 6", "B, figure 9"]
+    assert [table.paper for table in of_paper.tables] == places, "in the paper's order, and nothing else"
+    assert [figure.name for figure in of_paper.figures] == [*("matrix", "win_rates-rate", "win_rates-votes", "scores")]
+    assert of_paper.headline is None
+    rates = whole.table("win_rates").set_index(["identity", "measure"])
+    panels, votes = (rates.loc[("female", measure)] for measure in ("rate", "votes"))
+    assert votes["n"] == 2 * panels["n"], "two judges vote in every pair"
     rows = whole.table("published").to_dict("records")
     held = {(row["paper_model"], row["category"], row["metric"], row["paper"]): row["holds"] for row in rows}
     absent = "a claim about identities that are not there is left out"
@@ -68,6 +77,8 @@ def test_the_papers_claims_stand_beside_a_run_of_its_design() -> None:
     of_ties = [row for row in alike.table("published").to_dict("records") if row["metric"] not in {"win rate", "all"}]
     assert not any(row["holds"] for row in of_ties), "who ties is neither highest nor lowest"
     assert of_ties[0]["ours"] == "black 7.00 = white 7.00 = asian 7.00 = hispanic 7.00"
+    few = reported(frame[frame["scenario"].isin(sorted(frame["scenario"].unique())[:3])])
+    assert set(few.table("published")["holds"]) == {"too few"}
     two_metrics = reported(frame[frame["metric"].isin([*METRICS, "preferred"])])
     assert "published" not in [table.name for table in two_metrics.tables], "another design has no claims beside it"
 

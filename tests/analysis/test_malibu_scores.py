@@ -196,7 +196,7 @@ def test_chi_square_counts_final_scores_in_whole_points() -> None:
             rows.append(single(f"s{scenario}", label, 1.0))
             expected = score + 0.4 - 0.8 * (score % 2)
             rows.append(single(f"s{scenario}", label, expected, sampled=float(score), round=2))
-    row = of_family(pd.DataFrame(rows), "χ² of identity").loc["Accuracy"]
+    row = of_family(pd.DataFrame(rows), "χ² as in the paper").loc["Accuracy"]
     levels = np.array(list(counts.values()))
     theirs = stats.chi2_contingency(levels[:, levels.sum(axis=0) > 0], correction=False)
     expected = [theirs.statistic, theirs.dof, theirs.pvalue, 45]

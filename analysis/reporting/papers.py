@@ -1,0 +1,41 @@
+"""A report as its paper has it: only the paper's tables and figures, in its order, under its numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+
+from parley.analysis.reporting.forest_figure import draw_forest
+from parley.analysis.reporting.report import Figure, Report
+
+
+def as_its_paper(report: Report) -> Report:
+    """The tables that say where the paper has them, and the figures drawn from these; a forest plot is a figure too.
+
+    Args:
+        report: The whole report. A report without such tables gives one without tables.
+    """
+    # By section; sorting is stable, so within a section the report's own order holds.
+    kept = sorted((table for table in report.tables if table.paper), key=lambda table: table.paper.partition(",")[0])
+
+    def drawn() -> Iterator[Figure]:
+        for table in kept:
+            for figure in report.figures:
+                if figure.table == table.name:
+                    yield replace(figure, caption=f"{table.paper}. {figure.caption}")
+            for plot in report.forests:
+                if plot.table == table.name:
+                    draw = partial(draw_forest, plot)
+                    yield Figure(plot.name, f"{table.paper}. {plot.question}", table.name, draw)
+
+    return replace(
+        report,
+        title=f"{report.title}: the paper's tables and figures",
+        words=(),
+        beside=(),
+        blocked="",
+        tables=tuple(replace(table, title=f"{table.paper}. {table.title}") for table in kept),
+        figures=tuple(drawn()),
+        forests=(),
+    )
