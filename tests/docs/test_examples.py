@@ -34,7 +34,7 @@ def _here(place: Path) -> None:
 
 
 def test_each_has_at_most_forty_lines() -> None:
-    assert set(EXAMPLES) == {"turns", "authors", "vendors"}
+    assert set(EXAMPLES) == {"turns", "authors"}
     assert {name: len(code.splitlines()) for name, code in EXAMPLES.items() if len(code.splitlines()) > 40} == {}
 
 
@@ -57,17 +57,6 @@ def test_who_is_said_to_have_written_it() -> None:
         expected = 0.5 * ((first == "gpt") - (second == "gpt"))
         assert row.estimate == pytest.approx(expected, abs=0.05), (first, second)
         assert (row.p_adjusted < 0.05) == bool(expected)
-
-
-def test_differences_by_vendor() -> None:
-    models = {
-        "openai/gpt-6-luna": "sim/luna?female=+0.6",
-        "anthropic/claude-haiku-5-5": "sim/haiku",
-        "google/gemini-3.8-flash": "sim/flash",
-    }
-    table = run("vendors", models).set_index("name")
-    assert table["estimate"].round(1).to_dict() == {"sim/luna": 0.6, "sim/haiku": 0.0, "sim/flash": 0.0}
-    assert (table["p_differ"] < 0.001).all()
 
 
 RUN = slice(2, 8)
