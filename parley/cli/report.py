@@ -71,6 +71,7 @@ class Report(Command):
     def answer(self) -> Answer:
         need_analysis()
         from parley.reports import make_report  # loads pandas and matplotlib
+        from parley.viewer.reporter import keep
 
         if len(self.run) == 1 and is_dataset(self.run[0]):
             dataset = dataset_report(self.run[0], self.seed)
@@ -91,6 +92,8 @@ class Report(Command):
             if self.paper:
                 report = in_papers_order(report)
             page = write_page(report, folder, self.figures) if written else None
+            if page and len(paths) == 1 and not self._typed():
+                keep(paths[0], report)
             if self.as_json:
                 return Answer(report.data(), ())
             if self.paper:
@@ -125,10 +128,13 @@ def print_report(path: Path, study: str) -> None:
     need_analysis()
     from parley.cli.first_screen import first_screen
     from parley.reports import make_report  # loads pandas and matplotlib
+    from parley.viewer.reporter import keep
 
     report, console = make_report([path], study=study), Terminal()
     page = write_page(report, report_folder(path))
     typed = as_flags({"study": study} if ":" in study else {})  # a shipped study is known from the run
+    if not typed:
+        keep(path, report)
     for line in first_screen(report, [path], page, console, typed):
         console.print(line, highlight=False, soft_wrap=True)
 

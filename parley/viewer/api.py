@@ -165,19 +165,6 @@ async def get_headline(request: web.Request) -> web.Response:
     return await respond_about_run(request, work)
 
 
-@routes.get("/api/figure")
-async def get_figure(request: web.Request) -> web.Response:
-    """A figure of the report, as SVG."""
-    name, figure, state = required(request), required(request, "name"), request.app[STATE]
-
-    def work() -> str:
-        if (picture := state.run(name).pictures().get(figure)) is None:
-            raise NotFound(f"there is no figure '{figure}' of this run")
-        return picture
-
-    return web.Response(text=await asyncio.to_thread(work), content_type="image/svg+xml")
-
-
 @routes.get("/api/config")
 async def get_config(request: web.Request) -> web.Response:
     return await respond_from_file(request, config_page)

@@ -103,7 +103,6 @@ def export_page(folder: RunFolder, run: OpenRun, name: str, chosen: Sequence[str
         "name": name,
         "summary": folder.summary(name) | {"state": "exported"},
         "headline": run.headline(),
-        "pictures": run.pictures(),
         "config": config,
         "table": run.exported_units(chosen),
         "lines": lines,

@@ -176,10 +176,6 @@ class OpenRun:
         stored: dict[str, Any] | None = self._index.load(key)
         return stored if stored is not None and stored.get("version") == __version__ else None
 
-    def pictures(self) -> dict[str, str]:
-        """The report's figures by name, as SVG; none until the report was made."""
-        return dict(self._index.load("pictures") or {})
-
     def comparison(self, other: Path, reporter: Reporter) -> dict[str, Any]:
         """The other run minus this one on the units that both have; "pending" while it is being computed.
 

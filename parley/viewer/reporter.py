@@ -4,19 +4,22 @@ of computing, and a thread would take the interpreter from requests for tens of 
 The process reads a JSON list of paths per line (one: its report; two: their comparison), stores what it computed in the
 first run's cache, and answers with lines: what it is doing, and in the end "done".
 
-Cautions, sentences, forest plots and figures are those of `parley report`, with the same draws and seed, so that a
-p-value is the same wherever it is shown. With fewer draws of the viewer's own, one test had several p-values.
+Cautions, sentences and forest plots are those of `parley report`, with the same draws and seed, so that a p-value is
+the same wherever it is shown: with fewer draws of the viewer's own, one test had several. A report that the command
+line has made is not made again (`keep`).
 """
 
 from __future__ import annotations
 
 import json
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,10 +43,7 @@ MAX_VERDICTS = 4_000_000
 
 
 def headline(file: RunFile, tell: Callable[[str], None] = lambda stage: None) -> dict[str, Any]:
-    """What the run's page shows: the headline, cautions, sentences, forest plots, figures with their captions.
-
-    `also` has the other questions of the report that have an answer.
-    Figures have their picture, as SVG. Without a report, `unavailable` gives the reason.
+    """What the run's page shows (`page_of`). Without a report, `unavailable` gives the reason.
 
     Args:
         file: the run.
@@ -59,16 +59,24 @@ def headline(file: RunFile, tell: Callable[[str], None] = lambda stage: None) ->
         return {**page, "unavailable": "this run is too large for a report here: use parley report"}
     tell("loading the statistics")
     try:
-        from parley.analysis.reporting.headline import headline as answer_of
-        from parley.analysis.reporting.report import json_values
         from parley.reports import make_report
     except ModuleNotFoundError:
         return {**page, "unavailable": NOT_INSTALLED}
     tell(f"tests and intervals from {plural(verdicts, 'verdict')}")
     try:
-        report = make_report([file.path])
+        return page_of(make_report([file.path]))
     except (ParleyError, ValueError) as error:
         return {**page, "unavailable": str(error)}
+
+
+def page_of(report: Report) -> dict[str, Any]:
+    """The headline, cautions, sentences and forest plots; `also` has the other questions that have an answer.
+
+    Args:
+        report: The run's report.
+    """
+    from parley.analysis.reporting.headline import headline as answer_of
+    from parley.analysis.reporting.report import json_values
 
     others = [answer_of(forest) for forest in report.forests]
     # A plot whose lines are not tested describes: its numbers are its answer.
@@ -92,7 +100,6 @@ def headline(file: RunFile, tell: Callable[[str], None] = lambda stage: None) ->
         "cautions": list(report.cautions),
         "sentences": report.sentences,
         "forests": forests,
-        "figures": _pictures(report, tell),
     }
 
 
@@ -121,19 +128,6 @@ def comparison(path: Path, other: Path) -> dict[str, Any]:
     }
 
 
-def _pictures(report: Report, tell: Callable[[str], None]) -> list[dict[str, str]]:
-    from parley.analysis.reporting.figures import as_svg
-    from parley.analysis.reporting.report import SIMULATED
-
-    stamp = SIMULATED if report.simulated else ""
-    pictures = []
-    for nth, figure in enumerate(report.figures, start=1):
-        tell(f"figure {nth} of {len(report.figures)}")
-        picture = as_svg(figure.draw(), stamp).decode()
-        pictures.append({"name": figure.name, "caption": figure.caption, "svg": picture})
-    return pictures
-
-
 FAILED = "the report could not be computed: run parley report to see why"
 NOT_COMPARED = "the runs could not be compared: run parley compare to see why"
 
@@ -157,14 +151,22 @@ def compute(path: Path, index: SearchIndex, tell: Callable[[str], None] = lambda
             if __name__ != "__main__":
                 raise
             figures = {"cautions": [], "unavailable": FAILED}
-    stored = {
-        "version": __version__,
-        "units": units,
-        "at": time.time(),
-        "seconds": time.time() - started,
-        "figures": figures,
-    }
-    index.store("pictures", {picture["name"]: picture.pop("svg") for picture in figures.get("figures", [])})
+    return _stored(index, units, time.time() - started, figures)
+
+
+def keep(path: Path, report: Report) -> None:
+    """Have the viewer show a report that was made elsewhere, with the settings of the viewer's own reports.
+
+    Args:
+        path: the run file.
+        report: its report.
+    """
+    with suppress(OSError, sqlite3.Error):  # a page that cannot be stored is made when it is asked for
+        _stored(SearchIndex(path), report.runs[0]["units"], 0.0, page_of(report))
+
+
+def _stored(index: SearchIndex, units: Mapping[str, int], seconds: float, figures: Mapping[str, Any]) -> dict[str, Any]:
+    stored = {"version": __version__, "units": units, "at": time.time(), "seconds": seconds, "figures": figures}
     index.store("headline", stored)
     return stored
 

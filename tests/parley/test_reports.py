@@ -19,7 +19,8 @@ from parley.cli.tables import plain_table
 from parley.reports import make_report
 from parley.reports.cautions import judging_cautions
 from parley.runs import RunFile
-from parley.viewer.reporter import comparison, headline
+from parley.viewer.open_run import OpenRun
+from parley.viewer.reporter import Reporter, comparison, headline
 from tests.panels import ONE_CELL, PANEL, TINY_PANEL, in_design
 
 FEW = ("--draws", "50")
@@ -75,7 +76,7 @@ def test_a_report_is_one_object_the_same_from_python_and_the_command_line(parley
     assert made_from["sources"]
 
 
-def test_cautions_are_one_list_wherever_they_are_shown(parley, place, monkeypatch):
+def test_cautions_are_one_list_wherever_they_are_shown(parley, place):
     """JSON lacked what says why the numbers should not be believed, and all but the page that a run is unfinished."""
     assert parley(*TINY_PANEL, "--model", "sim/judge", "--budget-calls", "50", *EARLY).status == 1
     cautions = parley("report", "early.sqlite", "--json", "--out", "files", *FEW).json["cautions"]
@@ -93,7 +94,6 @@ def test_cautions_are_one_list_wherever_they_are_shown(parley, place, monkeypatc
     assert "Caution: sim/judge is SIMULATED" in shown
     for line in cautions:
         assert line in flat(shown), "a caution is never cut"
-    monkeypatch.setattr("parley.viewer.reporter._pictures", lambda report, tell: [])  # they take seconds
     with RunFile.open(place / "early.sqlite") as file:
         viewed = headline(file)
     assert viewed["cautions"] == cautions
@@ -118,7 +118,7 @@ def p_and_verdicts(report: Any) -> list[tuple[str, Any]]:
     return [each for each in named if each[1] not in (None, "")] + p_and_verdicts(list(of_report.values()))
 
 
-def test_an_unfinished_run_has_estimates_and_no_verdicts(parley, place, monkeypatch):
+def test_an_unfinished_run_has_estimates_and_no_verdicts(parley, place):
     """With a report after each sixth of the units and no effect, "different" was once said in 18% of studies. Here the
     effect is so large that all but the first two looks would say it."""
     one_by_one = ("--concurrency", "1", "--out", "early.sqlite", "--no-cache", "--quiet")
@@ -148,7 +148,6 @@ def test_an_unfinished_run_has_estimates_and_no_verdicts(parley, place, monkeypa
     assert looks[-1].forests[0].lines[0].bounded, "its interval stays"
 
     unfinished = f"No verdict yet: {looks[-1].runs[0]['units']['planned']} of 60 units are to come."
-    monkeypatch.setattr("parley.viewer.reporter._pictures", lambda report, tell: [])
     with RunFile.open(place / "early.sqlite") as file:
         viewed = headline(file)
     assert (viewed["headline"]["answer"], viewed["also"], p_and_verdicts(viewed)) == (unfinished, [], [])
@@ -167,6 +166,17 @@ def test_an_unfinished_run_has_estimates_and_no_verdicts(parley, place, monkeypa
     compared = parley("compare", "early.sqlite", "first.sqlite")
     assert (compared.status, "No verdict yet: 10 of 120 units are to come." in flat(compared.out)) == (0, True)
     assert p_and_verdicts(parley("compare", "early.sqlite", "first.sqlite", "--json").json) == []
+
+
+def test_the_viewer_shows_the_report_that_the_command_line_made(parley, place, monkeypatch):
+    monkeypatch.setattr(Reporter, "request", lambda *arguments, **options: None)  # nothing is computed
+    assert parley(*TINY_PANEL, "--model", "sim/judge?female=+1", "--out", "run.sqlite").status == 0
+    run = OpenRun(place / "run.sqlite")
+    assert parley("report", "run.sqlite", *FEW).status == 0
+    assert run.headline(Reporter())["pending"], "its settings are not the viewer's"
+    assert parley("report", "run.sqlite").status == 0
+    with RunFile.open(place / "run.sqlite") as file:
+        assert run.headline(Reporter()) == json.loads(json.dumps(headline(file)))
 
 
 def flat(text: str) -> str:

@@ -39,12 +39,6 @@ def test_estimates_and_p_values_are_the_reports_and_open_their_units(malibu, sha
     for line in report.words[:4]:
         expect(page.locator("main")).to_contain_text(line)
     expect(page.locator(".forest")).to_have_count(1)
-    page.get_by_text("All figures of the report").click()
-    expect(page.locator(".picture")).to_have_count(len(report.figures))
-    for picture in page.locator(".picture img").all():  # `wait_for_function` is refused by the page's CSP
-        picture.scroll_into_view_if_needed()
-        expect(picture).to_have_js_property("complete", True)
-        assert picture.evaluate("image => image.naturalWidth") > 0
     found = page.locator(".finding h2")
     expect(found).to_contain_text("SIMULATED")
     size = "(node) => parseFloat(getComputedStyle(node).fontSize)"
@@ -159,7 +153,7 @@ def test_pages_fit_a_phone_and_everybody_can_read_them(malibu, shared_viewer, op
     plot |= {"reference": 0.0, "scale": "share", "table": "accuracy", "note": "", "constant": ""}
     lines = [line | {"units": {"phase": [phase], "identity": ["male"]}} for phase in ("1", "2")]
     others = [plot | {"answer": "Undecided.", "lines": lines}, plot | {"answer": ""}]
-    shown = {"headline": None, "also": [], "cautions": [], "sentences": [], "forests": [plot, *others], "figures": []}
+    shown = {"headline": None, "also": [], "cautions": [], "sentences": [], "forests": [plot, *others]}
     page.set_viewport_size({"width": 390, "height": 800})
     page.route("**/api/headline?*", lambda route: route.fulfill(json=shown))
     page.goto(shared_viewer + run)

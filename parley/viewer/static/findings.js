@@ -1,17 +1,9 @@
 // The first tab of a run: cautions, what was found with its plot, what else was tested, the report's sentences. The rest is folded.
 import { get } from "./api.js";
-import { embedded, fill, h, link, plural, unique } from "./dom.js";
+import { fill, h, link, plural, unique } from "./dom.js";
 import { wordsOf } from "./facets.js";
 import { forestPlot } from "./forest.js";
 import { cautions, errorBox, folded } from "./widgets.js";
-
-function pictureAddress(run, name) {
-  return embedded ? "data:image/svg+xml;charset=utf-8," + encodeURIComponent(embedded.pictures[name]) : "/api/figure?" + new URLSearchParams({ run, name });
-}
-
-function picture(run, { name, caption }) {
-  return h("figure", { class: "picture" }, h("img", { src: pictureAddress(run, name), alt: caption, loading: "lazy" }), h("figcaption", { class: "muted" }, caption));
-}
 
 // The address of the units behind an estimate, those that show it most first, as `parley show --finding` lists them.
 function unitParams(run, { measure, units, compared, estimate, reference }) {
@@ -64,22 +56,20 @@ function words({ sentences = [], cautions: warnings = [], also = [] }) {
 export async function showFindings(box, run) {
   let found;
   try { found = await get("headline", { run }); } catch (error) { fill(box, errorBox(error)); return false; }
-  const { forests = [], figures = [], sentences = [] } = found;
+  const { forests = [], sentences = [] } = found;
   if (found.pending) { fill(box, waiting(found.progress)); return true; }
-  const empty = !forests.length && !figures.length && !sentences.length;
-  const pictures = figures.map((figure) => picture(run, figure));
   const plotView = (plot, asked = true) => forestPlot(plot, (line) => unitParams(run, line), { asked });
   // The first plot's answer is the page's headline. What else was tested stands below it; what only describes is folded.
   const [main, ...others] = forests;
   const [tested, described] = [others.filter(({ answer }) => answer), others.filter(({ answer }) => !answer)];
   fill(box, cautions(found.cautions || []),
-    empty ? h("p", { class: "notice" }, found.unavailable || "This run has no figures.") : "",
+    forests.length || sentences.length ? "" : h("p", { class: "notice" }, found.unavailable || "The report of this run has only tables: parley report writes them."),
     found.headline ? findingView(run, found.headline) : "",
-    h("div", { class: forests.length || pictures.length ? "findings" : "" },
+    h("div", { class: forests.length ? "findings" : "" },
       h("div", { class: "plots" }, main ? plotView(main, main.question === found.headline?.question) : "",
         tested.map((plot) => answerView(run, plot, found.also, plotView)),
         described.length ? folded(`Plots that describe, without a test (${described.length})`, () => h("div", { class: "plots" }, described.map((plot, nth) => plotView({ ...plot, note: described[nth - 1]?.note === plot.note ? "" : plot.note }, false))), { class: "numbers" }) : "",
-        !pictures.length ? "" : forests.length ? h("details", { class: "numbers" }, h("summary", {}, `All figures of the report (${pictures.length})`), pictures) : pictures),
+        forests.length ? h("p", { class: "muted" }, "Tables, figures and methods: ", h("code", {}, "parley report --figures all")) : ""),
       words(found)));
   return false;
 }
