@@ -18,6 +18,7 @@ from parley.agents import ConfigError, Persona, load_personas
 from parley.base.errors import ScenarioError
 from parley.base.plugins import Registry
 from parley.base.problems import UserFile
+from parley.judging.study import text_of
 
 C = TypeVar("C", bound=BaseModel)
 M = TypeVar("M")
@@ -91,9 +92,15 @@ def load(model: type[C], kind: str, name: str, shipped: Sequence[str], place: st
     return contents
 
 
-def shipped_personas(file: str) -> list[Persona]:
-    """The personas of a file in `judging/personas/`."""
-    return load_personas(Path(str(files("parley.judging").joinpath("personas", file))))
+def shipped_personas(file: str, prefix: str = "") -> list[Persona]:
+    """The personas of a file in `judging/personas/`, with the user's text where there is one.
+
+    Args:
+        file: The file.
+        prefix: What stands before their names among the study's prompts.
+    """
+    personas = load_personas(Path(str(files("parley.judging").joinpath("personas", file))))
+    return [who.model_copy(update={"about": text_of(f"persona/{prefix}{who.name}", who.about)}) for who in personas]
 
 
 class NoSettings(BaseModel, extra="forbid", frozen=True):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
@@ -421,17 +422,39 @@ class Check:
     anyway: str
 
 
+class UsersPrompt(NamedTuple):
+    """A prompt of the user's, in place of ours (`--prompts-from`)."""
+
+    text: str
+
+
+USERS_PROMPTS: ContextVar[Mapping[str, UsersPrompt]] = ContextVar("USERS_PROMPTS", default={})  # noqa: B039
+"""The user's prompts in the current run, by name. Ours are constants of many modules, so whoever makes a study or runs
+its units sets this first."""
+
+
+def text_of(name: str, ours: str) -> str:
+    """The text of a prompt or persona: the user's, or else ours."""
+    prompts = USERS_PROMPTS.get()
+    return prompts[name].text if name in prompts else ours
+
+
 @dataclass(frozen=True, slots=True)
 class Prompt:
     """A prompt with named {placeholders}: a text file in the `prompts/` of a study's folder, or next to your own study.
 
     Args:
-        name: The name under which runs store it.
-        text: The text; call the prompt with a value for each placeholder to fill it in.
+        name: The name under which runs store it, and the user may replace it.
+        ours: The text; call the prompt with a value for each placeholder to fill it in.
     """
 
     name: str
-    text: str = field(repr=False)
+    ours: str = field(repr=False)
+
+    @property
+    def text(self) -> str:
+        """The user's text, or else ours."""
+        return text_of(self.name, self.ours)
 
     @classmethod
     def load(cls, name: str, folder: str = "") -> Prompt:

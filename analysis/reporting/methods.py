@@ -94,6 +94,8 @@ def _how(report: Report) -> Iterator[str]:
         yield f"Bootstrap intervals rest on {settings['draws']:,} draws (seed {settings.get('seed', 0)})."
     if "margin" in settings:
         yield f"Our margin is {settings['margin']:g}: a smaller difference is always named with it."
+    for replaced in dict.fromkeys((run.get("sources") or {}).get("replaced prompts") for run in report.runs):
+        yield from [f"We put prompts of our own in place of Parley's: {replaced}."] if replaced else []
     if report.runs and all(run.get("analysis_plan_sha256") for run in report.runs):
         yield "The analysis plan was stored before the first unit."
     versions = {name: number for run in report.runs for name, number in (run.get("versions") or {}).items()}

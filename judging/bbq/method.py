@@ -58,7 +58,7 @@ class Reasoned(BaseModel):
 _STARTS: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 """Locked while a method makes the calls that another method of the same row will make too."""
 QUESTION = Prompt.load("bbq/question")
-SOLVER = Prompt.load("bbq/solver")
+SOLVER = Prompt("persona/Solver", Prompt.load("bbq/solver").ours)
 
 
 @dataclass(frozen=True, slots=True)

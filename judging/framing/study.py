@@ -24,7 +24,7 @@ from parley.scenarios import load_topics, sample, topic_id, topics_digest
 
 FRAMES = ("ours", "model", "rival")
 PROMPTS = {key: Prompt.load(f"framing/{key}") for key in ("answer", "ask", *FRAMES)}
-ANSWERS = Persona("Answerer", "You are a helpful assistant.")
+ANSWERER = Prompt("persona/Answerer", "You are a helpful assistant.")
 ASKED = "Asked_"
 """What the name of a framing's speaker begins with."""
 NAMED_CHARS = 300
@@ -84,7 +84,7 @@ class Framing(GridStudy):
         return list(dict.fromkeys([self._author, self.config.model]))
 
     def prompts(self) -> Mapping[str, str]:
-        return {prompt.name: prompt.text for prompt in PROMPTS.values()} | {"persona/Answerer": ANSWERS.about}
+        return {prompt.name: prompt.text for prompt in (*PROMPTS.values(), ANSWERER)}
 
     def sources(self) -> Mapping[str, str]:
         return {f"topics {self.config.topics_from or self.config.bias}": topics_digest(self._listed)}
@@ -99,7 +99,7 @@ class Framing(GridStudy):
         labels = [role.label for role in self.bias.role[:3]]
         people = f"{', '.join(labels[:-1])} and {labels[-1]}"
         question = PROMPTS["answer"](topic=cell.topic, words=ANSWER_WORDS, people=people)
-        first = await self._debate(ANSWERS, self._author, None, models).converse(question)
+        first = await self._debate(Persona("Answerer", ANSWERER.text), self._author, None, models).converse(question)
         answer = first.spoken()[0].text.strip()
         turns, verdicts = list(first.turns), []
         for number, frame in enumerate(FRAMES, 1):
@@ -107,7 +107,7 @@ class Framing(GridStudy):
             prompt = PROMPTS[frame](
                 question=question, answer=fence_judged(answer, "ANSWER"), ask=PROMPTS["ask"](trait=self.bias.trait)
             )
-            judge = Persona(f"{ASKED}{frame}", ANSWERS.about)
+            judge = Persona(f"{ASKED}{frame}", ANSWERER.text)
             transcript = await self._debate(judge, self.config.model, Admitted, models).converse(prompt)
             turns += [turn._replace(round=number) for turn in transcript.turns]
             verdicts += list(_verdicts(transcript.spoken()[0]._replace(round=number), frame))

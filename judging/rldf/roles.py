@@ -20,7 +20,7 @@ from pydantic import BaseModel, Field
 from parley.agents import ConfigError, Persona
 from parley.agents.personas import ModelName
 from parley.judging.config import limit_field, load
-from parley.judging.study import Advanced, Prompt
+from parley.judging.study import Advanced, Prompt, text_of
 from parley.scenarios import BIASES
 
 PERSONA = Prompt.load("rldf/persona")
@@ -37,8 +37,9 @@ class DebateRole(BaseModel, extra="forbid", frozen=True):
     model: ModelName | None = None
 
     def persona(self) -> Persona:
-        """The debater's persona: `about` if given, otherwise the shipped text with the label."""
-        return Persona(self.name, self.about or PERSONA(label=self.label, name=self.name), self.model)
+        """The debater's persona: `about` if given, otherwise the text for all debaters with the label."""
+        about = self.about or PERSONA(label=self.label, name=self.name)
+        return Persona(self.name, text_of(f"persona/{self.name}", about), self.model)
 
     def gives_away(self, text: str) -> list[str]:
         """The words of a text that reveal this role."""

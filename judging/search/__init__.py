@@ -21,7 +21,7 @@ from parley.agents.search import SearchEngine, quote
 from parley.agents.structured import looks_like_refusal
 from parley.judging.study import Prompt, Verdict
 
-SEARCHER = Prompt.load("search/searcher")
+SEARCHER = Prompt("persona/Searcher", Prompt.load("search/searcher").ours)
 SEARCHER_NAME = "Searcher"
 NOTHING = "(the search found nothing)"
 NO_CONTEXT = "(none)"

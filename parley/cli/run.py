@@ -30,8 +30,9 @@ from parley.cli.shared import AddParser
 from parley.cli.signals import STOPPED_IN_TIME, Signals
 from parley.cli.writing import refuse_overwriting, save, write
 from parley.runs import Engine, Result
-from parley.runs.job import Job, complete
+from parley.runs.job import Job, complete, study_maker
 from parley.runs.options import Options, validated
+from parley.runs.prompts import write_prompts
 from parley.runs.studies import find_study, known_studies
 
 
@@ -46,6 +47,7 @@ class Run(Command):
     report: bool = Field(False, description="print the report when the run is done")
     to: Path | None = Field(None, title="FILE", description="write what the run made to this file")
     force: bool = Field(False, description="overwrite an existing file")
+    prompts_to: Path | None = Field(None, title="FOLDER", description="write the prompts there as text files, and end")
     quiet: bool = Field(False, description="show no progress")
 
     _config: dict[str, Any] = PrivateAttr(default_factory=dict)
@@ -76,6 +78,9 @@ class Run(Command):
         return command
 
     def answer(self) -> Answer:
+        if self.prompts_to:
+            number = write_prompts(self.prompts_to, study_maker(self.study, self._config))
+            return Answer({"prompts": self.prompts_to}, [f"{plural(number, 'prompt')}: {self.prompts_to}"])
         job = Job.make(self.study, self._config, self._options)
         if self.dry_run:
             return dry_run(job)

@@ -25,6 +25,7 @@ from parley.base.home import home, say
 from parley.base.tasks import blocking
 from parley.base.text import plural
 from parley.judging import Check, Study
+from parley.judging.study import USERS_PROMPTS, UsersPrompt
 from parley.runs.engine import TICK_SECONDS, Engine, Result
 from parley.runs.executor import Executor, InProcess
 from parley.runs.opening import PRIVATE_FILES, beside
@@ -38,6 +39,7 @@ from parley.runs.plan import (
     refuse_if_changed,
     refuse_unknown_labels,
 )
+from parley.runs.prompts import with_users_prompts
 from parley.runs.reading import earlier_run
 from parley.runs.rows import Progress
 from parley.runs.store import RunFile
@@ -50,15 +52,27 @@ WITHOUT_MODELS = 16
 """Units run concurrently by a study that calls no model."""
 
 
-def make_study(target: str, config: Mapping[str, Any]) -> Study:
+def make_study(target: str, config: Mapping[str, Any], prompts_from: str | None = None) -> Study:
     """The study with a valid config; raises `ConfigError` that names a wrong key or value.
+
+    Args:
+        target: The study's name, or file.py:Class.
+        config: Its settings, as in a config file.
+        prompts_from: A folder with prompts in place of ours.
+    """
+    return with_users_prompts(prompts_from, study_maker(target, config))
+
+
+def study_maker(target: str, config: Mapping[str, Any]) -> Callable[[], Study]:
+    """Makes the study, with the prompts of the moment; raises `ConfigError` if the config is not valid.
 
     Args:
         target: The study's name, or file.py:Class.
         config: Its settings, as in a config file.
     """
     study_class = find_study(target)
-    return study_class.make(validated(study_class.Config, config), earlier_run)
+    checked = validated(study_class.Config, config)
+    return lambda: study_class.make(checked, earlier_run)
 
 
 def default_path(study: Study, size: Size) -> Path:
@@ -83,6 +97,8 @@ class Job:
     path: Path
     """The run file."""
     models: Models
+    users_prompts: Mapping[str, UsersPrompt] = field(default_factory=USERS_PROMPTS.get)
+    """The prompts that replace ours."""
     first: Check | None = None
     """The check of the study's judge."""
     check: Job | None = None
@@ -105,7 +121,7 @@ class Job:
             config: The study's settings.
             options: How to execute it.
         """
-        study = make_study(target, config)
+        study = make_study(target, config, options.prompts_from)
         job = cls.of(study, target, options)
         job.first = study.check_first()
         if job.first and not job.first.failed:
@@ -279,6 +295,7 @@ class Job:
             on_progress: Called with the progress, at least twice a second.
             on_engine: Called with the engine before it starts, so that the caller can interrupt it.
         """
+        USERS_PROMPTS.set(self.users_prompts)
         clients = self.open_models()
         for line in self.notes(dry_run=False):
             say(line)

@@ -42,13 +42,16 @@ def to_seconds(text: str) -> int:
 
 
 class Options(BaseModel, extra="forbid", frozen=True):
-    """How a run is executed. Nothing here changes its results, so all of it may differ when a run is resumed.
+    """How a run is executed. Only prompts change its results: all else may differ when a run is resumed.
 
     The descriptions of the fields are the help texts of the flags of `parley run`.
     """
 
     out: str | None = Field(
         None, description="the run file (default: runs/<study>-<model>-<hash of the config>.sqlite)"
+    )
+    prompts_from: Advanced[str | None] = Field(
+        None, title="FOLDER", description="folder of text files that replace prompts (--prompts-to writes ours)"
     )
     concurrency: int | None = Field(None, ge=1, description="units run concurrently (default: the model's limit)")
     cache: bool = Field(True, description="keep model replies for later runs; otherwise only until this run is done")

@@ -24,6 +24,7 @@ from pydantic import ValidationError
 from parley.agents.providers import provider_of
 from parley.base.errors import ConfigError, ParleyError
 from parley.judging import Facet, Labelled, Measure, Study, Unit
+from parley.judging.study import USERS_PROMPTS
 from parley.runs.store import RunFile
 
 _WORD = re.compile(r"[^\W_][\w-]*")
@@ -98,12 +99,13 @@ def ingredients(study: Study) -> tuple[str, list[tuple[str, str]], list[tuple[st
 
 def describe(study: Study, target: str, size: Size) -> dict[str, Any]:
     """What the table `run` of a run file stores."""
+    replaced = {"replaced prompts": ", ".join(sorted(USERS_PROMPTS.get()))} if USERS_PROMPTS.get() else {}
     return {
         "study": study.name,
         "target": target,
         "config": study.config.model_dump(mode="json"),
         "models": study.models(),
-        "sources": {**study.sources(), **weights_of(study)},
+        "sources": {**study.sources(), **weights_of(study), **replaced},
         "plan": size.digest,
         "units": size.units,
         "versions": {"python": platform.python_version(), **_versions()},

@@ -36,7 +36,6 @@ SOLVE, JUDGE, REPHRASE, REPHRASE_SEARCH, TERMINATE, OUTSIDE = (
 )
 AUDITOR = "Auditor"
 """The outside judge: its scores have no influence on the loop."""
-CAST = {persona.name: persona for persona in shipped_personas("mabrf.toml")}
 NO_REASON = "(none that could be read)"
 NO_CHAIN = "(no chain of thought could be read)"
 UNBIASED = 1.0
@@ -89,7 +88,7 @@ class Loop:
         self.task, self.context, self.passes, self.search = task, context, passes, search
         self._searcher = context.models[search_model] if search_model else context.client
         models = {"Judge": judge, AUDITOR: measure or judge}
-        self._cast = CAST | {name: Persona(name, CAST[name].about, model) for name, model in models.items()}
+        self._cast = {who.name: Persona(who.name, who.about, models.get(who.name)) for who in cast()}
         self._measured = measure != NO_MEASURE
         self._turns: list[Turn] = []
         self._verdicts: list[Verdict] = []
@@ -136,7 +135,7 @@ class Loop:
             self._verdicts += [replace(verdict, judge=judge) for verdict in score_verdicts(turn, metrics)]
 
     async def _solve(self) -> Draft:
-        transcript = await self.context.converse(SOLVE(**self._question()), [Reasoning], persona=CAST["Solver"])
+        transcript = await self.context.converse(SOLVE(**self._question()), [Reasoning], persona=self._cast["Solver"])
         opening, turn = transcript.turns[0], transcript.spoken()[-1]._replace(role="generator", round=0)
         self._turns += [opening, turn]
         self._verdicts.append(answer_verdict(turn, self.task, *self._place(turn), metric="first_answer"))
@@ -256,12 +255,17 @@ def _ending(best: Draft, passes: int) -> str:
     return f"no readable bias {after}" if best.bias is None else f"bias {best.bias:g} {after}"
 
 
+def cast() -> list[Persona]:
+    """The loop's agents."""
+    return shipped_personas("mabrf.toml", "MABRF/")
+
+
 def prompts(search: SearchAgent | None = None, measure: str | None = None) -> Mapping[str, str]:
     """Every prompt and persona of the loop, by name."""
     measured = measure != NO_MEASURE
     used = (SOLVE, JUDGE, REPHRASE_SEARCH if search else REPHRASE, TERMINATE, *([OUTSIDE] if measured else []))
     texts = {prompt.name: prompt.text for prompt in used}
-    texts |= {f"persona/MABRF/{name}": who.about for name, who in CAST.items() if measured or name != AUDITOR}
+    texts |= {f"persona/MABRF/{who.name}": who.about for who in cast() if measured or who.name != AUDITOR}
     return {**texts, **search.prompts()} if search else texts
 
 

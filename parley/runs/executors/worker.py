@@ -16,7 +16,7 @@ import hashlib
 import os
 import socket
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -30,6 +30,7 @@ from parley.agents.models.session import Estimate
 from parley.base.errors import ConfigError, ParleyError
 from parley.base.plugins import absolute_path
 from parley.judging import Study, Unit
+from parley.judging.study import USERS_PROMPTS, UsersPrompt
 from parley.runs.executor import GC_THRESHOLDS, RunStopped, run_unit
 from parley.runs.plan import ingredients, weights_of
 from parley.runs.reading import earlier_run
@@ -58,6 +59,8 @@ class StudySpec:
     path: tuple[str, ...]
     """The run's `sys.path`, in absolute entries. It is set when a worker starts, before anything is imported there."""
     fingerprint: str
+    users_prompts: Mapping[str, UsersPrompt]
+    """The prompts that replace ours."""
 
     @classmethod
     def of(cls, study: Study, target: str) -> StudySpec:
@@ -69,12 +72,14 @@ class StudySpec:
             folder=os.getcwd(),
             path=absolute_path(),
             fingerprint=_fingerprint(study),
+            users_prompts=USERS_PROMPTS.get(),
         )
 
     def make(self) -> Study:
         """Create the study, in the run's working directory if this machine has it."""
         if Path(self.folder).is_dir():
             os.chdir(self.folder)
+        USERS_PROMPTS.set(self.users_prompts)
         study_class = find_study(self._local_target())
         study = study_class.make(study_class.Config.model_validate_json(self.config), earlier_run)
         if _fingerprint(study) != self.fingerprint:
@@ -270,6 +275,7 @@ class Worker:
 
     async def run(self, unit: Unit) -> Rows | str | None:
         """Run a unit and return its rows; or the reason why the whole run must stop; None if it was abandoned."""
+        USERS_PROMPTS.set(self._spec.users_prompts)  # each call of an actor has a context of its own
         running = run_unit(
             self._study,
             unit,
