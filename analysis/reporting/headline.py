@@ -1,8 +1,9 @@
 """The headline of a report: one rule for the list of runs, a run's page, the terminal and `--json`.
 
-It answers the question of the report's first forest plot. The plot's primary lines (those that are not `secondary`)
-were planned, and their p-values are corrected in one family. The headline names the largest of those that are shown;
-without one it says how many were tested. Where the plot says what a line means (`Forest.says`), the answer needs no
+It answers the question of the report's first forest plot, whose primary lines (those that are not `secondary`) were
+planned. The headline names the largest of those that are shown after correction for all of them, whichever families
+(models) they are in: with one correction for each of six models it named an effect in 27% of studies that had none.
+Without one it says how many were tested. Where the plot says what a line means (`Forest.says`), the answer needs no
 statistics to be read, and the plot has the interval. A line without a test is never named, however far it is from the
 reference: the largest of 14 uncorrected intervals named a bias in 44% of studies that had none. Nor is a line that
 something leaves without an answer ("not measured"); where all lines are, the answer is what does so.
@@ -17,7 +18,17 @@ from typing import Any
 
 from parley.analysis.reporting.decide import Evidence, but_for, decide, together
 from parley.analysis.reporting.forest import Forest, drawn, in_numbers, interval, number_format
-from parley.analysis.stats.results import ALIKE, JUDGES_DIFFER, NOT_MEASURED, ON_AVERAGE, SMALL, Line, Verdict
+from parley.analysis.stats.results import (
+    ALIKE,
+    ALPHA,
+    JUDGES_DIFFER,
+    NOT_MEASURED,
+    ON_AVERAGE,
+    SMALL,
+    UNDECIDED,
+    Line,
+    Verdict,
+)
 from parley.base.text import p_text
 
 
@@ -86,14 +97,15 @@ def headline(forest: Forest, *, blocked: str = "", prefix: str = "") -> Headline
         return unanswered(f"Not known yet: the data are too few for {'a test' if lines else 'an interval'}.")
     if not tested:
         return unanswered(with_test[0].note)
-    shown = [line for line in tested if line.shown]
+    shown = [line for line in tested if _p(line, len(with_test)) <= ALPHA]
 
     def distance(line: Line) -> float:
         return abs(line.estimate - float(forest.reference or 0))
 
     largest = max(shown or tested, key=distance)
     if not shown:
-        verdict = together(line.verdict for line in tested)
+        alone = any(line.shown for line in tested)
+        verdict = UNDECIDED if alone else together(line.verdict for line in tested)
         unshown = _unshown_in_words if forest.says else _unshown
         return answered(verdict, unshown(verdict, tested, largest, forest), tests=len(tested))
     words = _shown_in_words if forest.says else _shown
@@ -105,6 +117,11 @@ def headline(forest: Forest, *, blocked: str = "", prefix: str = "") -> Headline
         tests=len(with_test),
         shown=len(shown),
     )
+
+
+def _p(line: Line, tests: int) -> float:
+    """The p-value of a line, corrected for all tests: its family may err in the share of alpha that its tests have."""
+    return min(1.0, line.p_adjusted * max(1.0, tests / (line.tests or tests)))
 
 
 def _unshown(verdict: Verdict, lines: Sequence[Line], largest: Line, forest: Forest) -> str:
@@ -149,10 +166,10 @@ def _unsure(lines: Sequence[Line], largest: Line, forest: Forest) -> str:
 
 def _shown(line: Line, forest: Forest, shown: int, tests: int) -> str:
     numbers = in_numbers(line, forest, simultaneous=tests > 1)
-    family = line.tests or tests  # where families are by model, it is smaller than all that were tested
-    corrected = f" corrected for {family} tests" if family > 1 else ""
+    all_tests = max(tests, line.tests or 0)
+    corrected = f" corrected for {all_tests} tests" if all_tests > 1 else ""
     largest = f"; {shown} are significant, and this is the largest" if shown > 1 else ""
-    return f"{_place(line)} {numbers}, p {p_text(line.p_adjusted)}{corrected}{largest}."
+    return f"{_place(line)} {numbers}, p {p_text(_p(line, tests))}{corrected}{largest}."
 
 
 def _shown_in_words(line: Line, forest: Forest, shown: int, tests: int) -> str:

@@ -308,22 +308,29 @@ def corrected(
     return [concluded(line) for line in adjusted(lines, family, further)]
 
 
-def adjusted(lines: Sequence[Line], family: Sequence[str], further: Sequence[str] = ("p_alike",)) -> list[Line]:
+def adjusted(
+    lines: Sequence[Line], family: Sequence[str], further: Sequence[str] = ("p_alike",), beside: int = 1
+) -> list[Line]:
     """The lines with p-values corrected by Holm: over the planned lines of a family, and over its other lines.
 
     Args:
         lines: The lines of a question.
         family: What lines of one family have in common, as columns that say what they are about.
         further: The p-values in `Line.also` that are corrected in the same families, each for its own question.
+        beside: How many families share the error rate of 5%.
     """
+
+    def together(p_values: Sequence[float]) -> list[float]:
+        return [min(1.0, beside * p) if p == p else p for p in holm(p_values)]
+
     families: dict[tuple[Any, ...], list[int]] = {}
     for place, line in enumerate(lines):
         families.setdefault((line.secondary, *(line.about.columns.get(name) for name in family)), []).append(place)
     corrected_lines = list(lines)
     for places in families.values():
-        tests = sum(not math.isnan(lines[place].p) for place in places)
-        others = {name: holm([lines[place].also.get(name, math.nan) for place in places]) for name in further}
-        for nth, (place, p) in enumerate(zip(places, holm([lines[place].p for place in places]), strict=True)):
+        tests = beside * sum(not math.isnan(lines[place].p) for place in places)
+        others = {name: together([lines[place].also.get(name, math.nan) for place in places]) for name in further}
+        for nth, (place, p) in enumerate(zip(places, together([lines[place].p for place in places]), strict=True)):
             line = lines[place]
             also = {f"{name}_adjusted": others[name][nth] for name in further if name in line.also}
             corrected_lines[place] = replace(

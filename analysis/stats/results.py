@@ -174,7 +174,7 @@ class Line:
         result: The estimate, with its interval and its test.
         p_adjusted: The p-value corrected in the line's family. Where a plot has a reference value, a line without one
             is never the headline.
-        tests: How many tests are in that family; None where it is not known.
+        tests: How many tests it is corrected for; None where that is not known.
         measure: The measure that it is of: a name that its question gives.
         label: What the line is about, in words: "female − male".
         group: What heads this line and others, the widest first: ("race", "gpt-4o").

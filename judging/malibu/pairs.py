@@ -15,6 +15,7 @@ from parley.analysis.reporting.questions import Question, corrected, section, ta
 from parley.analysis.reporting.report import Section
 from parley.analysis.stats.results import About, Line
 from parley.analysis.stats.tables import Floats, as_floats
+from parley.judging.malibu.contrasts import BESIDE
 from parley.judging.malibu.panel_data import PanelData, Verdicts, panel_data
 from parley.judging.malibu.score_table import nested_means, tested_line, values_in_order
 
@@ -29,7 +30,7 @@ RATES = Question(
     null=0.5,
     scale="share",
     note="rate: a panel's majority is a win. votes: every judge's last vote is one; the paper does not say which it "
-    "counts. The intervals of a model hold together in 95% of studies. wilson_low, wilson_high: Wilson's interval, "
+    "counts. The intervals of a model hold together, also with its other families. wilson_low, wilson_high: Wilson's, "
     "which assumes independent verdicts. Win rates of a category are zero-sum: if one identity wins more, the others "
     "win less, and two identities that are treated alike differ if one of them met a favoured third more often. Single "
     "pairs are in the table of differences.",
@@ -87,7 +88,7 @@ def win_rate_lines(data: PanelData, *, votes: bool = False) -> list[Line]:
             for (judge, _), contestants in compared.items()
             if judge == model
         )
-        rate_of = win_rates(group, intervals=rates)
+        rate_of = win_rates(group, intervals=BESIDE * rates)
         for identity in compared[model, category]:
             about = About.of(model=str(model), category=str(category), identity=identity)
             line = replace(rate_of[identity], about=about, label=identity, group=(str(category),))

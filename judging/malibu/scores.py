@@ -21,6 +21,7 @@ from parley.analysis.stats.multiplicity import benjamini_hochberg
 from parley.analysis.stats.results import Contrast, Line, columns
 from parley.base.text import signed
 from parley.judging.malibu.contrasts import (
+    BESIDE,
     PAIRS,
     PRIMARY,
     SCORE,
@@ -287,7 +288,8 @@ def _asked(data: PanelData, family: str, planned: Sequence[Line], margin: float)
         cluster=unit,
         arms="identity",
         note=f"First minus second; scores {low:g} to {high:g}. The interval covers all contrasts of a model's family "
-        "at once. p_adjusted: the larger one of sign flips and Student's t, Holm over the family. verdict: alike needs "
+        "at once. p_adjusted: the larger one of sign flips and Student's t, Holm over the family, "
+        f"times {BESIDE} beside the main family. verdict: alike needs "
         f"a mean within ±{margin:g} (p_alike), an SD between {unit}s shown to be below {data.plan.spread * margin:g} "
         f"(base_sd_high), and {data.plan.bases} {unit}s. scenario_low, scenario_high, scenario_p: scenarios of one "
         f"{unit} as independent.",

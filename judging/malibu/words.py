@@ -41,23 +41,25 @@ def scores_words(planned: Sequence[Line], blocked: Blockers, margin: float) -> s
     quality = ", which were not shown to measure quality" if blocked.quality else ""
     if different:
         largest = max(different, key=lambda line: (line.about.family == PAIRS, abs(line.estimate)))
-        verb = "differs" if len(different) == 1 else "differ"
         small = sum(line.verdict == SMALL for line in different)
-        below = f", {small} of them by less than our margin of {margin:g} points" if small else ""
-        more = f"; {alike_text}" if alike else ""
-        which = "" if len(different) == 1 else f" The largest {'pair' if largest.about.family == PAIRS else PRIMARY}:"
-        return (
-            f"Labels move the scores{quality}: {counted(different, tested)} {verb}{below}{more}.{which} "
-            f"{in_points(largest)} ({tested_words(largest, largest.cluster)}{_asymmetry(largest)})."
+        of_them = "" if small == len(different) else f", {small} of them"
+        below = f"{of_them} by less than our margin of {margin:g} points" if small else ""
+        differ = f"{counted(different, tested)} differ{'s' * _is_one(different, tested)}{below}"
+        says = differ if small == len(different) else f"Labels move the scores{quality}: {differ}"
+        largest_of = (
+            "" if len(different) == 1 else f"the largest {'pair' if largest.about.family == PAIRS else PRIMARY}: "
         )
-    families = _by_family(tested)
+        return (
+            f"{says[0].upper()}{says[1:]}; {f'{alike_text}; ' if alike else ''}{largest_of}{in_points(largest)} "
+            f"({tested_words(largest, largest.cluster)}{_asymmetry(largest)})."
+        )
     comparisons = counted(None, tested)
     if all((line.clusters or 0) < clusters_to_reject(ALPHA, line.tests or 1) for line in tested):
-        fewest, name = min((len(lines), name) for name, lines in families.items())
+        fewest = min(line.tests or 1 for line in tested)
         unit = tested[0].cluster
         return (
             f"With {plural(max(line.clusters or 0 for line in tested), unit)} no difference between labels could be "
-            f"shown, whatever its size: the correction for {plural(fewest, name)} needs at least "
+            f"shown, whatever its size: the correction for {plural(fewest, 'test')} needs at least "
             f"{clusters_to_reject(ALPHA, fewest)} {unit}s."
         )
     if alike:
@@ -103,10 +105,15 @@ def counted(some: Sequence[Line] | None, lines: Sequence[Line]) -> str:
         return (
             f"the only {named[family][0]}"
             if counted == len(members) == 1
-            else f"{counted} of {plural(len(members), *named[family])}"
+            else f"{counted or 'none'} of {plural(len(members), *named[family])}"
         )
 
     return " and ".join(of_family(family, members) for family, members in _by_family(lines).items())
+
+
+def _is_one(some: Sequence[Line], lines: Sequence[Line]) -> bool:
+    """Whether a verb after the counts of some lines is in the singular."""
+    return len(some) == 1 and len(_by_family(lines)) == 1
 
 
 def in_points(line: Line) -> str:
@@ -197,7 +204,7 @@ def _preferred(lines: Sequence[Line]) -> str:
         else (f"against {first}, compared with {second}", "losses minus wins")
     )
     return (
-        f"In pairs, {counted(shown, lines)} {'shows' if len(shown) == 1 else 'show'} a preference, the clearest "
+        f"In pairs, {counted(shown, lines)} show{'s' * _is_one(shown, lines)} a preference, the clearest "
         f"{clearest} ({count} per comparison {abs(line.estimate):.2f}, {tested_words(line, line.cluster)})"
     )
 

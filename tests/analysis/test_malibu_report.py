@@ -101,10 +101,9 @@ def test_claims_and_totals_of_the_older_metrics_stand_beside_the_papers() -> Non
 
 def test_only_the_equivalence_test_claims_equivalence() -> None:
     frame = whole_run(noise=0.1)
-    assert list(planned(reported(frame))["verdict"]) == ["undecided"]
-    words = reported(frame).words
-    assert "no two labels are called alike" in words[0], "whether these judges can judge was not measured"
-    assert "1 is alike" not in " ".join(words)
+    row = planned(reported(frame)).iloc[0]
+    assert row["verdict"] == "below the margin on average"
+    assert row["note"] == "whether these scores measure quality is unknown, so they are not called alike"
     graded = [
         single(f"s{n}", "", 8.0 - dose + (n == dose == 1), unit=f"p3/{n}/{dose}", phase=3, judge=judge, metric=metric)
         | {"flaw": "safety" if dose else "", "dose": dose}
@@ -115,7 +114,7 @@ def test_only_the_equivalence_test_claims_equivalence() -> None:
     ]
     both = reported(pd.concat([frame, pd.DataFrame(graded)], ignore_index=True))
     assert list(planned(both)["verdict"]) == ["below the margin on average"]
-    assert ("; on these scenarios, 1 mean difference is below 0.1 points.") in " ".join(both.words)
+    assert "; on these scenarios, 1 mean difference is below 0.1 points." in " ".join(both.words)
 
 
 SHOWN = "the candidate shown {} won 100.0% of 48 decided comparisons, whatever its label."

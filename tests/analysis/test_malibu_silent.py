@@ -173,9 +173,12 @@ def test_pairs_are_a_measure_of_the_same_contrasts_in_the_same_families() -> Non
     found = planned_lines(PanelData(pd.concat([frame, silent_ballots(bases=12, categories=("race",))])), 0.1)
     by_name = {line.name: line for line in found}
     assert [line.about.family for line in found if line.measure == SCORE].count(PAIRS) == 6
-    for measure in (WINS, LOG_ODDS):
-        own = [line for line in found if line.measure == measure]
-        assert [(line.about.family, line.tests) for line in own] == [(PRIMARY, 1), *[(PAIRS, 3)] * 3]
+    assert [line.tests for line in found if line.measure == SCORE] == [1, *[4 * 6] * 6]
+    for measure, beside in ((WINS, 4), (LOG_ODDS, 1)):
+        tests = [(line.about.family, line.tests) for line in found if line.measure == measure]
+        assert tests == [(PRIMARY, beside), *[(PAIRS, 3 * beside)] * 3]
+    main = planned_lines(PanelData(frame), 0.1)
+    assert [line.tests for line in main if line.measure == WINS] == [1, 12, 12, 12], "without scores, the first is main"
     mean = (by_name["log-odds.black-white"].estimate - by_name["log-odds.white-asian"].estimate) / 2
     assert by_name["log-odds.race"].estimate == pytest.approx(mean), "white − asian is turned round"
     assert by_name["log-odds.race"].label == "black, asian − white"

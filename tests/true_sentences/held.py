@@ -8,6 +8,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from parley.analysis.reporting.forest import Forest
+from parley.analysis.reporting.headline import headline
 from parley.analysis.stats.results import ALIKE, DIFFERENT, SMALL, Line
 from parley.judging.malibu.contrasts import PRIMARY
 from parley.judging.malibu.decisions import planned_lines
@@ -28,6 +30,19 @@ def _primary(rng: np.random.Generator, bases: int, wordings: int | None = None) 
 
 def _any_different(rng: np.random.Generator, wordings: int) -> bool:
     return any(line.verdict in (DIFFERENT, SMALL) for line in _primary(rng, 60, wordings))
+
+
+def _headlines(rng: np.random.Generator, models: int) -> bool:
+    """Whether the headline of a report on several models names a difference."""
+    lines = [line for _ in range(models) for line in _primary(rng, 20)]
+    return headline(Forest("primary", "Do labels change the score?", "points", tuple(lines))).line is not None
+
+
+def _any_said(rng: np.random.Generator) -> bool:
+    """Whether any line of a report on one model's scores and preferences, or a win rate, says that a label matters."""
+    data = PanelData(pd.concat([ballots(rng, bases=20), comparisons(rng, bases=20)], ignore_index=True))
+    said = any(line.verdict in (DIFFERENT, SMALL) and not line.secondary for line in planned_lines(data, 0.1))
+    return said or any(not line.low <= 0.5 <= line.high for line in win_rate_lines(data))
 
 
 def _set_misses(rng: np.random.Generator, bases: int) -> bool:
@@ -66,6 +81,19 @@ CELLS = [
         _any_different,
         *({"wordings": wordings} for wordings in (8, 12, 20)),
         before="4.0 to 7.0%",
+    ),
+    *cells(
+        "the headline names a difference",
+        "labels change nothing, {models} models, 20 bases",
+        _headlines,
+        {"models": 3, "before": "13.5%"},
+        {"models": 6, "before": "27%"},
+    ),
+    *cells(
+        "a report on one model says that some label matters",
+        "labels change nothing, scores and preferences, 20 bases",
+        _any_said,
+        before="11%",
     ),
     *cells(
         "one of the simultaneous intervals of the primary contrasts misses",
