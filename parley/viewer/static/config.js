@@ -5,19 +5,19 @@ import { errorBox, loading } from "./widgets.js";
 
 const TEXT = (value) => (typeof value === "string" ? value : Array.isArray(value) && value.every((one) => typeof one !== "object") ? value.join(", ") : JSON.stringify(value));
 
-// Settings by what they mean, in the words of `--help`, each with its key.
+// Names and values; a setting has what it means as a hint, in the words of `--help`.
 function list(entries, meanings = {}) {
-  return h("dl", { class: Object.keys(meanings).length ? "config described" : "config" }, entries.map(([key, value]) => h("div", {}, h("dt", {}, meanings[key] ? [meanings[key], " ", h("code", {}, key)] : key), h("dd", {}, h("bdi", {}, value === null || value === "" ? "–" : TEXT(value))))));
+  return h("dl", { class: "config" }, entries.map(([key, value]) => h("div", {}, h("dt", {}, key), h("dd", {}, h("bdi", {}, value === null || value === "" ? "–" : TEXT(value)), meanings[key] ? h("p", { class: "muted" }, meanings[key]) : ""))));
 }
 
 function facts(title, values) { const entries = Object.entries(values || {}); return entries.length ? h("section", {}, h("h2", {}, title), list(entries)) : ""; }
 
-// What somebody chose; what they left as it was is folded.
+// What somebody chose comes first; what they left as it was is folded.
 function settings(config, meanings, defaults) {
   const entries = Object.entries(config || {});
   const isDefault = ([key, value]) => value === null || value === "" || (key in defaults && JSON.stringify(value) === JSON.stringify(defaults[key]));
   const [chosen, rest] = [entries.filter((entry) => !isDefault(entry)), entries.filter(isDefault)];
-  return entries.length ? h("section", { class: "whole" }, h("h2", {}, "Config"), list(chosen, meanings), rest.length ? h("details", {}, h("summary", {}, `${plural(rest.length, "setting")} without a value or at the default`), list(rest, meanings)) : "") : "";
+  return entries.length ? h("section", { class: "whole" }, h("h2", {}, "Settings"), list(chosen, meanings), rest.length ? h("details", {}, h("summary", {}, `${plural(rest.length, "setting")} at the default`), list(rest, meanings)) : "") : "";
 }
 
 // By the folder that they are from: a run can have a hundred wordings.
@@ -36,7 +36,7 @@ export async function showConfig(box, run) {
     const { info, prompts, meanings, defaults = {} } = await get("config", { run });
     const { config, versions, sources, study, target, models, plan, units } = info;
     fill(box, h("div", { class: "config-page" },
-      facts("Run", { study, command: target, models: (models || []).join(", "), seed: config?.seed ?? null, units, "hash of the plan": plan }),
-      facts("Versions", versions), facts("Data", sources), settings(config, meanings, defaults), prompts.length ? promptList(prompts) : ""));
+      settings(config, meanings, defaults), facts("Run", { study: target || study, models: (models || []).join(", "), units, "hash of the plan": plan }),
+      facts("Versions", versions), facts("Data", sources), prompts.length ? promptList(prompts) : ""));
   } catch (error) { fill(box, errorBox(error)); }
 }
