@@ -307,6 +307,15 @@ class Study(ABC):
         """
         return cls(config)
 
+    @classmethod
+    def cited(cls, config: Mapping[str, Any]) -> tuple[str, ...]:
+        """What a run with these settings is cited by. Default: the study's papers.
+
+        Args:
+            config: The settings, as the run file has them.
+        """
+        return cls.papers
+
     @abstractmethod
     def plan(self) -> Iterator[Unit]:
         """The units. The same config must always give the same plan."""

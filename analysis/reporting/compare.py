@@ -30,7 +30,7 @@ from parley.analysis.stats.paired import mcnemar_p, paired_permutation
 from parley.analysis.stats.results import About, Contrast, Line
 from parley.base.text import p_text, plural
 
-FACETS = ("category", "identity", "phase", "base", "scenario", "cluster", "cluster_noun")
+FACETS = ("measure", "category", "identity", "phase", "base", "scenario", "cluster", "cluster_noun")
 KEYS = ["item", "metric", "subject"]
 WORDS = ("wording", "question")
 """Facets of what was asked that need not be part of a unit's name: units in other words are other units."""
@@ -156,8 +156,8 @@ def _paired(first: pd.DataFrame, second: pd.DataFrame) -> tuple[pd.DataFrame, in
 
 
 def _is_main(both: pd.DataFrame, measures: Collection[str]) -> pd.Series:
-    """Which rows belong to one of these metrics or to a part of one: "right, ambig" is a part of "right"."""
-    return both["metric"].str.split(", ").str[0].isin(measures)
+    """Which rows belong to one of these metrics, or by the column `measure` to a part of one: "right, ambig"."""
+    return both.get("measure", both["metric"]).isin(measures)
 
 
 def _main_first(both: pd.DataFrame, measures: Collection[str]) -> pd.DataFrame:

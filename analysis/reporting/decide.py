@@ -94,6 +94,8 @@ def decide(evidence: Evidence) -> tuple[Verdict, str]:
         why = "sign flips find a difference and Student's t does not: it rests on few bases"
     elif within:
         verdict, why = _within_margin(evidence)
+    elif evidence.p_alike > ALPHA and evidence.clusters >= evidence.needed:
+        why = f"neither a difference nor a mean within ±{evidence.margin:g} is shown"
     # A mean that differs by more than the margin stays "different"; nothing else is said of judges who disagree.
     if evidence.judges and verdict != DIFFERENT:
         verdict, why = JUDGES_DIFFER, ""

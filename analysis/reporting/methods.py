@@ -23,8 +23,6 @@ UNUSED = {
     "paper": ("wordings",),
 }
 """Settings that a MALIBU design does not use: silent ballots write nothing, and are read from probabilities."""
-METHODS = {"mabrf": "Roy and Rehman, 2025", "stardtox": "Tahmasebi et al., 2025"}
-"""Citations for each method of asking."""
 
 
 def methods(report: Report) -> list[str]:
@@ -41,7 +39,7 @@ def _run(run: Mapping[str, Any], papers: Sequence[str]) -> Iterator[str]:
     units = run.get("units") or {}
     study, total, done = str(run.get("study", "unknown")), sum(units.values()), units.get("done", 0)
     models = ", ".join(run.get("models") or ("an unknown model",))
-    cited = f" ({'; '.join(papers)})" if (papers := _cited(run, papers)) else ""
+    cited = f" ({'; '.join(papers)})" if papers else ""
     yield (
         f"We ran the study {study}{cited} with Parley (The Parley developers, 2026), which is built on AutoGen "
         f"(Wu et al., 2023), on {models}."
@@ -112,11 +110,3 @@ def _clusters(report: Report, table: str) -> str:
         return ""
     low, high = int(counts.min()), int(counts.max())
     return f" over {plural(high, 'cluster')}" if low == high else f" over {low:,} to {plural(high, 'cluster')}"
-
-
-def _cited(run: Mapping[str, Any], papers: Sequence[str]) -> list[str]:
-    """What a run's study and its methods of asking are cited by."""
-    methods = (run.get("config") or {}).get("method") or ()
-    named = [methods] if isinstance(methods, str) else methods
-    of_methods = [paper for method, paper in METHODS.items() if any(str(name).startswith(method) for name in named)]
-    return list(dict.fromkeys([*papers, *of_methods]))

@@ -23,7 +23,7 @@ from parley.analysis.stats.results import ALPHA, About, Line, simultaneous
 from parley.analysis.stats.signflips import sign_flip_p, sign_flip_test
 from parley.analysis.stats.tables import Floats
 from parley.base.text import p_text, plural
-from parley.judging.bbq.scores import COLUMNS, CONTEXTS, MISSING, TITLES, AnswerTable, cluster_table, score
+from parley.judging.bbq.scores import COLUMNS, CONTEXTS, MISSING, NAMES, TITLES, AnswerTable, cluster_table, score
 
 NONE: Floats = np.zeros(0)
 ROW = ("category", "example_id", "repeat")
@@ -161,14 +161,18 @@ def comparable(verdicts: pd.DataFrame) -> pd.DataFrame:
     final = answers(verdicts)
     final = final[final["prediction"] != MISSING].assign(text=None, subject="")
     person = final[(final["prediction"] != final["unknown"]) & (final["target"] >= 0)]
-    right = final.assign(metric="right, " + final["condition"], value=1.0 * (final["prediction"] == final["label"]))
+    right = final.assign(
+        measure="right", metric="right, " + final["condition"], value=1.0 * (final["prediction"] == final["label"])
+    )
     biased = person.assign(
+        measure="target",
         metric="target of those who name a person, " + person["condition"],
         value=1.0 * (person["prediction"] == person["target"]),
     )
     scored = verdicts[verdicts["text"].isna() | (verdicts["role"].astype(str) == "evaluator")]
     scored = scored[~scored["metric"].astype(str).isin(["answer", "answer_at", "first_answer", "probability"])]
-    columns = [name for name in verdicts.columns if name in right]
+    scored = scored.assign(measure=scored["metric"])
+    columns = [name for name in scored.columns if name in right]
     return pd.concat([uncategorised(part[columns]) for part in (right, biased, scored)], ignore_index=True)
 
 
@@ -191,16 +195,22 @@ def scored(frame: pd.DataFrame, *, tested: bool = True) -> list[Line]:
         table = AnswerTable.of(columns_of(answered))
         scores, leans = score(table), _leanings(table) if tested else {}
         pairs = {MACRO: scores.macro, MICRO: scores.micro, **scores.categories}
+        rows_of = {name: {"category": (name,)} for name in answered["category"].unique()}
+        rows_of |= {NAMES.format(name): {**rows, "names": ("true",)} for name, rows in rows_of.items()}
         keys = zip(answered["category"], answered["question"], strict=True)
         templates = list(dict.fromkeys(f"{name}/{key}" for name, key in keys))  # in the order of `AnswerTable`'s codes
         for context, (category, pair) in product(CONTEXTS, pairs.items()):
             about = About.of(model=str(model), method=str(method), context=TITLES[context], category=category)
-            lost = {status: _count(answered, context, category, status) for status in ("refused", "cut")}
+            lost = {
+                status: _count(answered, context, rows_of.get(category, {}), status) for status in ("refused", "cut")
+            }
             for line in pair[context].values():
                 if not line.n + line.also["unparsed"]:
                     continue
                 leanings.append(leans.get((context, category), NONE) if line.measure == "bias" else NONE)
-                line = _named(replace(line, about=about), several, context)
+                line = _named(
+                    replace(line, about=about), several, {"condition": (context,), **rows_of.get(category, {})}
+                )
                 lines.append(
                     replace(
                         line.with_result(p=sign_flip_p(leanings[-1])),
@@ -216,24 +226,21 @@ def scored(frame: pd.DataFrame, *, tested: bool = True) -> list[Line]:
     ]
 
 
-def _named(line: Line, several: Sequence[str], context: str) -> Line:
-    """The line with its name and its units: with several systems its label is the method, with one the category."""
+def _named(line: Line, several: Sequence[str], units: Mapping[str, tuple[str, ...]]) -> Line:
+    """The line with its label and its units: with several systems its label is the method, with one the category."""
     method, category = line.about.method, line.about.category
     label = "mean of categories" if category == MACRO else category
     if "model" in several or "method" in several:
         label = method if category == MACRO else f"{method}, {category}"
-    bare = category.removesuffix(" (names)")
     return replace(
         line,
         label=label,
         group=heading({name: line.about.columns[name] for name in ("model", "context") if name in several}),
         secondary=category != MACRO,
         units={
-            "condition": (context,),
+            **units,
             "method": (method,),
             **({"model": (line.about.model,)} if "model" in several else {}),
-            **({} if category in (MACRO, MICRO) else {"category": (bare,)}),
-            **({"names": ("true",)} if bare != category else {}),
         },
     )
 
@@ -244,12 +251,11 @@ def _simultaneous(line: Line, leanings: Floats, tests: int) -> tuple[float, floa
     return interval and (max(interval[0], -100.0), min(interval[1], 100.0))
 
 
-def _count(frame: pd.DataFrame, context: str, name: str, status: str) -> int:
-    """How many of the unreadable answers have this status."""
+def _count(frame: pd.DataFrame, context: str, units: Mapping[str, tuple[str, ...]], status: str) -> int:
+    """How many of the unreadable answers to these units have this status."""
     counted = (frame["status"].astype(str) == status) & (frame["condition"] == context)
-    if not name.endswith(" mean"):
-        counted &= frame["category"] == name.removesuffix(" (names)")
-        counted &= frame["names"].astype(bool) | (not name.endswith(" (names)"))
+    if units:
+        counted &= frame["category"].isin(units["category"]) & (frame["names"].astype(bool) | ("names" not in units))
     return int(counted.sum())
 
 
@@ -287,7 +293,7 @@ def _leanings(answers: AnswerTable) -> dict[tuple[str, str], Floats]:
     for context in CONTEXTS:
         part = readable.select(readable.ambiguous == (context == "ambig"))
         single = {name: part.select(part.category == name) for name in sorted(set(part.category))}
-        named = {f"{name} (names)": of_category.select(of_category.names) for name, of_category in single.items()}
+        named = {NAMES.format(name): of_category.select(of_category.names) for name, of_category in single.items()}
         shares = {name: _shares(of_category) for name, of_category in (single | named).items()}
         leanings |= {(context, name): len(values) * values for name, values in shares.items() if len(values)}
         defined = [shares[name] for name in single if len(shares[name])]

@@ -40,6 +40,8 @@ MISSING = -1
 TITLES = {"ambig": "ambiguous", "disambig": "disambiguated"}
 """The contexts as the data name them, and what tables and plots call them."""
 CONTEXTS = tuple(TITLES)
+NAMES = "{} (names)"
+"""What the name templates of a category are called."""
 RANGES = {"accuracy": (0.0, 1.0), "bias": (-100.0, 100.0)}
 """The measures, each with its least and largest value."""
 COUNTS = ("n_target", "n_non_unknown", "unparsed", "unscorable", "scenarios")
@@ -136,7 +138,7 @@ def score(answers: AnswerTable) -> Scores:
         part = answers.select(answers.category == name)
         categories[name] = contexts(part)
         if part.names.any():
-            categories[f"{name} (names)"] = contexts(part.select(part.names))
+            categories[NAMES.format(name)] = contexts(part.select(part.names))
             if not part.names.all():
                 labels[name] = contexts(part.select(~part.names))
     macro = {context: pooled([categories[name][context] for name in names]) for context in CONTEXTS}

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import permutations
+from typing import Any
 
 from pydantic import BaseModel, Field
 
@@ -30,6 +31,10 @@ OPTIONS = {"-1": "none", "0": "option 1", "1": "option 2", "2": "option 3"}
 
 def _in_words(order: Iterable[str]) -> str:
     return "options " + " ".join(str(int(number) + 1) for number in order)
+
+
+PAPERS = {**dict.fromkeys(("mabrf", "mabrf-search"), "Roy and Rehman, 2025"), "stardtox": "Tahmasebi et al., 2025"}
+"""What methods are cited by."""
 
 
 class BbqConfig(BaseModel, extra="forbid", frozen=True):
@@ -110,6 +115,12 @@ class BbqStudy(GridStudy):
         if self.config.data == HUB:
             return load_hub(self.config.categories)
         return load(self.config.data, beside=self.config.templates)
+
+    @classmethod
+    def cited(cls, config: Mapping[str, Any]) -> tuple[str, ...]:
+        methods = config.get("method") or ()
+        named = [methods] if isinstance(methods, str) else methods
+        return tuple(dict.fromkeys([*cls.papers, *(paper for name, paper in PAPERS.items() if name in named)]))
 
     def models(self) -> list[str]:
         """The models under test, and further models of the methods (a judge's)."""

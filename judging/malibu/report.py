@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from parley.analysis.reporting.clusters import generalises_to
@@ -107,9 +107,10 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
     tables = [table for part in (*sections, lost) for table in part.tables if len(table.frame)]
     filled = {table.name for table in tables}
     drawn = [figure for section in sections for figure in section.figures if figure.table in filled]
+    can_they_judge = _who_can_judge(data, yardstick)
     words = [
         *([] if data.models else ["No labelled answer has a verdict yet."]),
-        *_of_each(data, yardstick, can_judge),
+        *can_they_judge.values(),
         *(text for part in (pairs, size) for text in part.words),
         *preferences_words(data, planned, rates, places, blocked),
         *by_base.words,
@@ -122,8 +123,7 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
     measured = {line.about.model for line in yardstick["yardstick_auc"] if not line.secondary and not line.note}
     shipped = {model: text for model, text in context.model_cautions.items() if model not in measured}
     unmeasured = [model for model in data.models if model not in shipped]
-    reasons = tuple(f"{data.prefix(model)}{blocked[model].quality}" for model in unmeasured if blocked[model].quality)
-    cannot_judge = [line for line in words if line.startswith(reasons)]
+    cannot_judge = [can_they_judge[model] for model in unmeasured if blocked[model].quality]
     return Report(
         title=context.title,
         words=_with_base_defined(words, cannot_judge),
@@ -228,12 +228,13 @@ def _with_base_defined(words: Sequence[str], cautions: Sequence[str]) -> tuple[s
     return tuple(f"{line} {BASE}" if place == first else line for place, line in enumerate(words))
 
 
-def _of_each(data: PanelData, yardstick: Lines, say: Callable[[Lines], str]) -> Iterator[str]:
-    """What the yardstick's lines of each model say."""
-    for model in data.models:
-        of_model = {name: [line for line in lines if line.about.model == model] for name, lines in yardstick.items()}
-        if text := say(of_model):
-            yield f"{data.prefix(model)}{text}"
+def _who_can_judge(data: PanelData, yardstick: Lines) -> dict[str, str]:
+    """By model, whether its judges can judge."""
+    by_model = {
+        model: {name: [line for line in lines if line.about.model == model] for name, lines in yardstick.items()}
+        for model in data.models
+    }
+    return {model: f"{data.prefix(model)}{can_judge(lines)}" for model, lines in by_model.items()}
 
 
 def _judges_differ(data: PanelData, judged: Sequence[Line], blocked: Mapping[str, Blockers]) -> Iterator[str]:

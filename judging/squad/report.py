@@ -121,7 +121,7 @@ def comparable(verdicts: pd.DataFrame) -> pd.DataFrame:
     """What `compare` can compare: the official measures as shares, answerable and unanswerable separately."""
     scored = answers(verdicts).assign(text=None)
     return pd.concat(
-        scored.assign(metric=f"{words}, " + scored["question"], value=scored[name] / 100)
+        scored.assign(measure=words, metric=f"{words}, " + scored["question"], value=scored[name] / 100)
         for name, words in reversed(MEASURES.items())
     )
 

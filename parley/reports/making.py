@@ -147,10 +147,16 @@ def _report(
     report = replace(
         report,
         forests=tuple(_as_stored(forest, facets) for forest in report.forests),
-        papers=study_class(name, study).papers,
+        papers=_papers(runs, study),
     )
     report = _without_early_verdicts(report, runs, as_is=as_is)
     return with_analysis_plan(report, _planned_runs(runs, name), report.settings.get("margin"))
+
+
+def _papers(runs: Sequence[LoadedRun], study: str | None = None) -> tuple[str, ...]:
+    """What the runs are cited by."""
+    cited = (paper for run in runs for paper in study_class(run.study, study).cited(run.config))
+    return tuple(dict.fromkeys(cited))
 
 
 def _without_early_verdicts(report: Report, runs: Sequence[LoadedRun], *, as_is: bool = False) -> Report:
@@ -246,8 +252,7 @@ def compare_runs(paths: Sequence[Path], models: str | None = None) -> Report:
         report = _compare_sides(runs, sides[0][2], sides[1][2], (names[0], names[1]))
         if by_file:  # sentences name the files; which models these are is said once
             names = [f"{run.file} ({model})" for run, model, _ in sides]
-        papers = study_class(runs[0].study).papers
-        report = replace(report, title=f"{names[1]} compared with {names[0]}", papers=papers)
+        report = replace(report, title=f"{names[1]} compared with {names[0]}", papers=_papers(runs))
         return _without_early_verdicts(report, runs)
 
 

@@ -18,6 +18,7 @@ WITHIN = replace(SHOWN, p=0.4, p_alike=0.03)
 OPEN = replace(SHOWN, p=0.4)
 CLOSE = "the mean is within ±0.1, but"
 RESTS = "sign flips find a difference and Student's t does not: it rests on few bases"
+NEITHER = "neither a difference nor a mean within ±0.1 is shown"
 FEW = "no difference can be significant among 3 tests with fewer than 7 bases"
 
 
@@ -29,7 +30,7 @@ FEW = "no difference can be significant among 3 tests with fewer than 7 bases"
         (replace(SHOWN, p_alike=0.05), "different but below the margin", ""),
         (replace(SHOWN, p_second=0.051), "undecided", RESTS),
         (replace(SHOWN, p_second=math.nan), "undecided", RESTS),
-        (OPEN, "undecided", ""),
+        (OPEN, "undecided", NEITHER),
         (replace(OPEN, p_alike=math.nan), "undecided", ""),
         (WITHIN, "alike", "but for kinds rarer than 7%"),  # 0.93⁴⁰ = 0.05
         (replace(WITHIN, spread=None), "below the margin on average", ""),
@@ -52,7 +53,7 @@ FEW = "no difference can be significant among 3 tests with fewer than 7 bases"
             "alike needs 29 clusters: a rare kind of them may be missing",
         ),
         (replace(OPEN, clusters=6, needed=7, tests=3), "undecided", FEW),
-        (replace(OPEN, clusters=7, needed=7, tests=3), "undecided", ""),
+        (replace(OPEN, clusters=7, needed=7, tests=3), "undecided", NEITHER),
         # judges who differ overrule all but a difference beyond the margin
         (replace(SHOWN, judges="the judges"), "different", "the judges differ"),
         (replace(SHOWN, judges="the models", p_alike=0.01), "judges differ", "the models differ"),
@@ -61,7 +62,7 @@ FEW = "no difference can be significant among 3 tests with fewer than 7 bases"
         # nothing is called alike by judges who may not measure quality, and other verdicts stand
         (replace(WITHIN, not_alike="no quality"), "below the margin on average", "no quality"),
         (replace(SHOWN, p_alike=0.01, not_alike="no quality"), "different but below the margin", ""),
-        (replace(OPEN, not_alike="no quality"), "undecided", ""),
+        (replace(OPEN, not_alike="no quality"), "undecided", NEITHER),
         # what leaves a question without an answer stands in place of everything else; without a test, the line's note
         (replace(SHOWN, blocked="No verdict.", note="a note", judges="the judges"), "not measured", "No verdict."),
         (Evidence(note="nothing to compare", blocked="No verdict."), "not measured", "nothing to compare"),
