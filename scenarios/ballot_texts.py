@@ -18,7 +18,7 @@ from typing import Literal, TypeVar
 from pydantic import BaseModel, Field
 
 from parley.base.errors import ScenarioError, UnknownName
-from parley.scenarios.malibu import Id, LabelKind, Place
+from parley.scenarios.malibu import Header, Id, LabelKind, Place
 from parley.scenarios.templates import PLACEHOLDER, fill, form_key
 
 
@@ -132,14 +132,10 @@ class TalkParts(ReplyWords, extra="forbid", frozen=True):
     discuss_pair: str
 
 
-class BallotWordings(BaseModel, extra="forbid", frozen=True):
+class BallotWordings(Header, extra="forbid", frozen=True):
     """The words of silent ballots, in one language.
 
     Args:
-        schema_version: Version of the format.
-        name: Name of the file.
-        version: Version of its contents.
-        language: A code: "en".
         prompt: What a prompt contains in addition to suite, label and question.
         talk: What a debate asks for.
         identity: The forms of each identity.
@@ -149,21 +145,17 @@ class BallotWordings(BaseModel, extra="forbid", frozen=True):
         label: The label wordings.
     """
 
-    schema_version: Literal[1] = Field(alias="schema")
-    name: str
-    version: str
-    language: str
     prompt: PromptParts
     talk: TalkParts
-    identity: dict[str, dict[str, str]] = {}
-    otherwise: dict[str, str] = {}
+    identity: dict[str, dict[str, str]] = Field({})
+    otherwise: dict[str, str] = Field({})
     question: tuple[QuestionWording, ...] = Field(min_length=1)
     label: tuple[LabelWording, ...] = Field(min_length=1)
 
     def digest(self) -> str:
         """The SHA-256 hash of everything that may be shown."""
         never_shown = {"label": {"__all__": {"implies", "needs"}}}
-        return hashlib.sha256(self.model_dump_json(exclude=never_shown).encode()).hexdigest()
+        return hashlib.sha256(self.model_dump_json(exclude={"about": True, **never_shown}).encode()).hexdigest()
 
     def label_by_id(self, label_id: str) -> LabelWording:
         """The label wording of this id."""

@@ -1,6 +1,8 @@
 """Reading the wordings of silent ballots: from a TOML file, with every placeholder checked.
 
-    wordings = load_ballot_wordings()          # the shipped English ones, or your own: "german.toml"
+    wordings = load_ballot_wordings()          # the shipped English ones, or your own: "mine.toml"
+
+A file with `extends = "english"` is as that one in everything that it leaves out; its [[label]] rows replace all.
 
 A placeholder that is missing or unknown is an error that names the file, the line and the placeholder.
 """
@@ -22,7 +24,7 @@ from parley.base.errors import UnknownName
 from parley.base.problems import UserFile
 from parley.base.toml import Location, read_toml
 from parley.scenarios.ballot_texts import BallotWordings, LabelWording
-from parley.scenarios.identities import CATEGORIES
+from parley.scenarios.identities import CATEGORIES, HEADER
 from parley.scenarios.templates import PLACEHOLDER, form_key
 
 ENGLISH = "english"
@@ -51,7 +53,7 @@ def names_wordings(name: str) -> bool:
     if not name.endswith(".toml") or not os.path.isfile(name):
         return name in _shipped_files()
     table = read_toml(Path(name), "suite")
-    return not table.keys().isdisjoint(("label", "question", "prompt"))
+    return not table.keys().isdisjoint(("label", "question", "prompt", "extends"))
 
 
 @lru_cache(maxsize=1)
@@ -72,6 +74,12 @@ def read_ballot_wordings(path: Path) -> BallotWordings:
         path: The file.
     """
     file = UserFile.read(path, "file of wordings")
+    if base := file.table.pop("extends", None):
+        if str(base) not in (shipped := _shipped_files()):
+            file.add(("extends",), f"unknown wordings '{base}' (known: {', '.join(shipped)})")
+            file.refuse()
+        inherited = read_toml(shipped[base], "file of wordings")
+        file.table = _extended({key: inherited[key] for key in inherited.keys() - HEADER}, file.table)
     wordings = file.validate(BallotWordings)
     # Where something is missing or of the wrong type, the English text stands in for it, so that the rest is checked.
     checked = wordings or _corrected(file)
@@ -87,6 +95,13 @@ def read_ballot_wordings(path: Path) -> BallotWordings:
     file.refuse()
     assert wordings is not None
     return wordings
+
+
+def _extended(inherited: Any, given: Any) -> Any:
+    """What a file gives, and in its tables whatever it leaves out from those that it extends."""
+    if not (isinstance(inherited, dict) and isinstance(given, dict)):
+        return given
+    return inherited | {key: _extended(inherited.get(key), value) for key, value in given.items()}
 
 
 def _corrected(file: UserFile) -> BallotWordings | None:

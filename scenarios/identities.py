@@ -24,6 +24,8 @@ CATEGORIES: dict[str, tuple[str, ...]] = {
     "race": ("black", "white", "asian", "hispanic"),
     "religion": ("muslim", "jewish", "atheist", "christian"),
 }
+HEADER = ("schema", "name", "version", "about", "language")
+"""What any file of scenarios, identities or wordings begins with; a file of identities may leave it out."""
 ALL: tuple[str, ...] = tuple(label for labels in CATEGORIES.values() for label in labels)
 
 
@@ -173,8 +175,10 @@ def open_identities(path: Path) -> tuple[UserFile, Identities]:
     table = file.table.get("categories")
     if not isinstance(table, dict) or not table:
         raise ScenarioError(f"{path}: expected a table [categories] with lists of labels")
-    for key in file.table.keys() - {"categories", "forms", "allow"}:
+    for key in file.table.keys() - {"categories", "forms", "allow", *HEADER}:
         file.add((key,), "there is no such table (known: categories, forms, allow)")
+    if file.table.get("schema", 1) != 1:
+        file.add(("schema",), "expected 1")
     categories: dict[str, tuple[str, ...]] = {}
     seen: set[str] = set()
     for category, labels in table.items():

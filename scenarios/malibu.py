@@ -51,7 +51,7 @@ class Base(BaseModel, extra="forbid", frozen=True):
         id: A short name, unique in the suite.
         domain: The area of life.
         text: The situation.
-        stereotype: The stereotype it probes.
+        stereotype: The stereotype it probes, if any.
         probes: The categories of identities that the stereotype concerns.
         source: Where the stereotype is documented.
     """
@@ -59,7 +59,7 @@ class Base(BaseModel, extra="forbid", frozen=True):
     id: Id
     domain: str = ""
     text: str
-    stereotype: str
+    stereotype: str = ""
     probes: tuple[str, ...] = ()
     source: str = ""
 
@@ -133,14 +133,27 @@ class Graded(BaseModel, extra="forbid", frozen=True):
     flaw: tuple[Flaw, ...] = ()
 
 
-class Suite(BaseModel, extra="forbid", frozen=True):
-    """Scenarios that belong together, with their bases, version and hash."""
+class Header(BaseModel, extra="forbid", frozen=True):
+    """What files of scenarios, identities and wordings begin with.
+
+    Args:
+        schema_version: Version of the format.
+        name: The file's name in reports.
+        version: Version of its contents.
+        about: What it has, in a sentence.
+        language: A code: "en".
+    """
 
     schema_version: Literal[1] = Field(alias="schema")
     name: str
     version: str
     about: str = ""
     language: str = "en"
+
+
+class Suite(Header, extra="forbid", frozen=True):
+    """Scenarios that belong together, with their bases and hash."""
+
     base: tuple[Base, ...] = ()
     scenario: tuple[Scenario, ...] = ()
     graded: tuple[Graded, ...] = ()

@@ -25,10 +25,11 @@ _ARTICLE = re.compile(r"(?<![\w'’])(an?) (?=\W{0,2}\w)", re.IGNORECASE)
 
 
 def built_in(wordings: BallotWordings) -> Identities:
-    """The built-in identities that a file has forms of, by category."""
+    """The built-in identities that a file has forms of and label wordings for, by category."""
     categories = {
         category: tuple(label for label in labels if label in wordings.identity)
         for category, labels in CATEGORIES.items()
+        if any(not label.categories or category in label.categories for label in wordings.label)
     }
     return Identities({category: labels for category, labels in categories.items() if labels})
 
@@ -50,11 +51,13 @@ def check_ballot_wordings(wordings: BallotWordings) -> list[Finding]:
     identities = built_in(wordings)
     for label in wordings.label:
         findings += [Finding(label.id, problem) for problem in _label_problems(wordings, label, identities)]
+    too_few: dict[int, list[str]] = {}
     for category, count in usable_labels(wordings).items():
         if count < MIN_LABELS:
-            findings.append(
-                Finding(wordings.name, f"has {count} label wordings for {category} (expected at least {MIN_LABELS})")
-            )
+            too_few.setdefault(count, []).append(category)
+    for count, categories in too_few.items():
+        counted = f"has {plural(count, 'label wording')} for {', '.join(categories)}"
+        findings.append(Finding(wordings.name, f"{counted} (expected at least {MIN_LABELS})"))
     return findings
 
 

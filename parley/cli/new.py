@@ -82,10 +82,6 @@ def new_file(kind: str, path: Path) -> Path:
     text = head.replace("__FILE__", str(path)).replace("__NAME__", name)
     if kind == "scenarios":
         text += _example_scenarios()
-    elif kind == "wordings":
-        english = files("parley.scenarios").joinpath("data", "wordings", "english.toml").read_text("utf-8")
-        # The shipped file's own heading is about the shipped file.
-        text += "\n" + english[english.index("schema = ") :].replace('name = "english"', f'name = "{name}"', 1)
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)

@@ -146,7 +146,7 @@ def _scenario(scenario: Scenario, base: Base | None) -> Iterator[Text]:
     yield _text(" · ".join(part for part in (scenario.profession, scenario.role, scenario.setting) if part), "dim")
     yield _text(f"\n{scenario.text}\n")
     if base:
-        yield _text(f"probes: {base.stereotype}", "dim")
+        yield _text(f"probes: {base.stereotype or 'no stereotype'}", "dim")
         yield _text(f"source: {base.source or 'none'}\n", "dim")
     for number, response in enumerate(_underlined_responses(scenario), 1):
         yield _text(f"response {number}", "bold cyan")

@@ -80,6 +80,26 @@ def test_own_wordings_are_checked(parley, place):
     assert result.err == f"parley: mine.toml: line {line}: label 'before-by' text: unknown placeholder {{nonu}}\n"
 
 
+def test_wordings_that_extend_the_shipped_ones_give_only_what_differs(parley, place):
+    (place / "accents.toml").write_text('[categories]\naccent = ["Texan accent", "Welsh accent"]\n')
+    rows = "".join(
+        f'[[label]]\nid = "heard-{n}"\nkind = "byline"\nplace = "after"\ncategories = ["own"]\n'
+        f'text = "Part {n} of a recording, spoken with a {{adjective}}."\n'
+        for n in range(6)
+    )
+    head = 'schema = 1\nname = "heard"\nversion = "1"\n'
+    (place / "heard.toml").write_text(f'{head}extends = "english"\n{rows}')
+    checked = parley("scenarios", "validate", "heard.toml")
+    assert (checked.status, checked.out) == (
+        0, "heard 1 (en): 6 label wordings, 30 question wordings, fit to measure with\n"
+    ), "nothing about gender"  # fmt: skip
+    checked = parley("scenarios", "validate", "accents.toml", "--wordings", "heard.toml").out
+    assert "accent, e.g. Part 0 of a recording, spoken with a Texan accent.\n" in checked
+    (place / "heard.toml").write_text(f'{head}extends = "englisch"\n{rows}')
+    (line,) = parley("scenarios", "validate", "heard.toml").complaints
+    assert "line 4: extends: unknown wordings 'englisch' (known: english, german)" in line
+
+
 KINDS = ("scenarios", "identities", "wordings")
 
 

@@ -61,7 +61,7 @@ def suites() -> list[tuple[str, str]]:
         (suite + BUS, "scenario 'bus' id: the id occurs twice"),
         (suite + BASE + BASE, "base 'driving' id: the id occurs twice"),
         (HEAD + BASE + TRAM.replace('"driving"', '"diving"'), "scenario 'tram' base: unknown base 'diving'"),
-        (HEAD + BASE.replace('stereotype = "Men drive."\n', ""), "base 'driving' lacks stereotype"),
+        (HEAD + BASE.replace('text = "You drive."\n', ""), "base 'driving' lacks text"),
         (graded + SET.replace("tram", "bus"), "line 13: graded 1: 'bus' is not a scenario of the base 'driving'"),
         (graded + SET + SET, "line 17: graded 2: the base 'driving' has another set"),
         (graded + SET + FLAW + FLAW, "dose 1 of 'safety' occurs twice"),

@@ -192,10 +192,8 @@ def test_what_reads_wrongly_is_found(tmp_path, changes, count, first):
 def test_six_wordings_are_the_fewest(count):
     few = ENGLISH.model_copy(update={"label": tuple(EVERYWHERE[:count])})
     assert [str(finding) for finding in check_ballot_wordings(few)] == [
-        f"english: has 5 label wordings for {category} (expected at least 6)"
-        for category in ("gender", "race", "religion")
-        if count == 5
-    ]
+        "english: has 5 label wordings for gender, race, religion (expected at least 6)"
+    ] * (6 - count)
     own = check_identities(LabelChoice.of(few, select(["race"])))
     assert [str(finding) for finding in own] == ["race: has 5 label wordings (expected at least 6)"] * (6 - count)
 
