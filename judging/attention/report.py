@@ -33,7 +33,7 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
         for row in frame.itertuples()
     ]
     return assemble(
-        [Section(tables=[Table("attention", "Attention", frame, note=NOTE)], words=words)],
+        [Section(tables=[Table("attention", "Attention", frame, note=NOTE, paper="1, figure 2")], words=words)],
         context,
         "Attention",
     )

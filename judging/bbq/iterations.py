@@ -65,9 +65,21 @@ def iterations_sections(verdicts: pd.DataFrame, context: ReportContext) -> list[
                     frame=table_three(revised),
                     note="Iteration 0 is the first answer; answers that were not revised carry over. low and high are "
                     f"the bias's. {TEMPLATES}",
+                    paper="STARDTOX V, table III",
                 ),
-                Table(name="refined", title="Answers revised at each iteration", frame=shares),
-                Table("published", "The paper's table III, next to ours", published(verdicts, revised), note=PUBLISHED),
+                Table(
+                    name="refined",
+                    title="Answers revised at each iteration",
+                    frame=shares,
+                    paper="STARDTOX V, figure 3",
+                ),
+                Table(
+                    name="published",
+                    title="The paper's table III, next to ours",
+                    frame=published(verdicts, revised),
+                    note=PUBLISHED,
+                    paper="STARDTOX V, table III",
+                ),
             ],
             figures=[figure] if len(shares) else [],
         ),

@@ -19,7 +19,8 @@ from parley.analysis.reporting.questions import Question, corrected, heading, se
 from parley.analysis.reporting.report import ReportContext, Section, Table, format_interval
 from parley.analysis.reporting.systems import BASELINE, cost_sentence, costs, systems
 from parley.analysis.reporting.verdicts import MissingColumns, require, uncategorised
-from parley.analysis.stats.results import ALPHA, About, Line, simultaneous
+from parley.analysis.stats.proportions import cluster_proportion
+from parley.analysis.stats.results import ALPHA, About, Line, columns, simultaneous
 from parley.analysis.stats.signflips import sign_flip_p, sign_flip_test
 from parley.analysis.stats.tables import Floats
 from parley.base.text import p_text, plural
@@ -29,6 +30,7 @@ NONE: Floats = np.zeros(0)
 ROW = ("category", "example_id", "repeat")
 FACETS = ("category", "condition", "scenario", "method")
 MACRO, MICRO = "macro mean", "micro mean"
+OVERALL = "overall"
 MAX_NAMED = 3
 """Biases that are named in sentences; the table has all."""
 TEMPLATES = "Intervals are 95%, over question templates: they generalise to other templates of this kind."
@@ -268,6 +270,41 @@ def leaderboard(lines: Sequence[Line], units: pd.DataFrame | None = None) -> pd.
     macro = side_by_side([line for line in lines if line.about.category == MACRO]).drop(columns="category")
     macro.insert(0, "system", systems(macro))
     return macro if units is None else macro.merge(costs(units), on="system", how="left")
+
+
+def bbq_pooled_table(frame: pd.DataFrame) -> Table:
+    """Accuracy by category over ambiguous and disambiguated rows together, and over all rows: the paper's table 1.
+
+    Args:
+        frame: One row per answer, from `answers`.
+    """
+    frame = frame.assign(
+        template=frame["category"].astype(str) + " " + frame["question"].astype(str),
+        parsed=frame["prediction"] != MISSING,
+        right=(frame["prediction"] == frame["label"]).astype(float),
+    )
+    categories = list(dict.fromkeys(frame["category"]))
+    rows = []
+    for system, of_system in frame.groupby("system", sort=False):
+        for category in (*categories, OVERALL):
+            part = of_system if category == OVERALL else of_system[of_system["category"] == category]
+            parsed = part[part["parsed"]]
+            accuracy = cluster_proportion(parsed["right"], parsed["template"])
+            rows.append(
+                {
+                    "system": system,
+                    "category": category,
+                    **columns(accuracy, "accuracy", "n"),
+                    "unparsed": len(part) - len(parsed),
+                }
+            )
+    return Table(
+        name="bbq_pooled",
+        title="BBQ: accuracy with both contexts together, as in the paper",
+        frame=pd.DataFrame(rows),
+        note="A model that always answers 'unknown' is right in half of the rows: see the table by context. 95% "
+        "intervals over question templates; unparsed answers are excluded and counted.",
+    )
 
 
 def side_by_side(lines: Sequence[Line]) -> pd.DataFrame:

@@ -17,9 +17,12 @@ from parley.analysis.stats.resampling import words_on_draws
 from parley.analysis.stats.results import Line
 from parley.judging.bbq.comparisons import changes, readable
 from parley.judging.bbq.iterations import iterations_sections, supported_gains
-from parley.judging.bbq.leaderboard import answers, leaderboard_section
+from parley.judging.bbq.leaderboard import answers, bbq_pooled_table, leaderboard_section
 from parley.judging.bbq.mabrf.report import mabrf_gains, mabrf_sections
+from parley.judging.rldf.report import published_table
 
+PAPERS_SYSTEMS = {"default": "Default", "cot": "CoT", "fairthinking": "FairThinking"}
+"""The prompting methods of RLDF's table 1, by ours."""
 GAINS = (
     "Clusters are question templates. STARDTOX: 100 minus the judge's support, against BBQ's key (100 if wrong). "
     "MABRF: the judge's bias score, 1 to 10, of the first and of the chosen chain. Its outside judge reads both chains "
@@ -53,6 +56,7 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
     levels = [
         Section(warnings=words_on_draws(context.draws)),
         leaderboard_section(frame, context),
+        _beside_rldf(frame),
         *(answered(question, readable(frame)) for question in questions),
     ]
     # Where every method is a loop, what the loops gain is the main question.
@@ -61,6 +65,18 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
     if frame["method"].nunique() > 1:
         loops = [replace(part, forests=[_of_method(plot) for plot in part.forests]) for part in loops]
     return assemble([*first, *loops], context, "BBQ", draws=context.draws, seed=context.seed)
+
+
+def _beside_rldf(frame: pd.DataFrame) -> Section:
+    """Another paper's table of the same accuracies, where its prompting methods were run."""
+    frame = frame.assign(system=frame["method"].map(PAPERS_SYSTEMS)).dropna(subset="system")
+    tables = [
+        replace(made, name="rldf_published", paper="RLDF 4.2, table 1", frame=made.frame.assign(ours_by=model))
+        for model, part in frame.groupby("model", sort=False)
+        if len((made := published_table(bbq_pooled_table(part).frame, pd.DataFrame())).frame)
+    ]
+    together = pd.concat([table.frame for table in tables], ignore_index=True) if tables else pd.DataFrame()
+    return Section(tables=[replace(table, frame=together) for table in tables[:1]])
 
 
 def _of_method(plot: Forest) -> Forest:

@@ -53,10 +53,12 @@ LEVELS = Question(
     cluster="topic",
     facets={"framing": ()},
     note="biases: the number the model gave; named: the number it listed. Unreadable replies are left out.",
+    paper="1, figure 1",
 )
 ANY = replace(
     LEVELS,
     name="any",
+    paper="",
     ask="In how many answers is any bias admitted?",
     measures={"any_biases": "answers with any bias admitted", "any_named": "answers with any bias listed"},
     level=share,

@@ -66,7 +66,9 @@ def published() -> pd.DataFrame:
     cells = pd.concat([bbq, rubric], ignore_index=True)
     models = list(dict.fromkeys(cells["model"]))
     order = cells[CELL].drop_duplicates()
-    return order.merge(cells.pivot(index=CELL, columns="model", values="paper")[models].reset_index(), on=CELL)
+    return order.merge(
+        cells.pivot(index=CELL, columns="model", values="paper")[models].add_prefix("paper_").reset_index(), on=CELL
+    )
 
 
 def published_table(pooled: pd.DataFrame, by_bias: pd.DataFrame) -> Table:
@@ -82,4 +84,5 @@ def published_table(pooled: pd.DataFrame, by_bias: pd.DataFrame) -> Table:
     if not evaluated:
         return Table("published", "The paper's tables, next to ours", pd.DataFrame(), note=NOTE)
     ours = pd.concat(evaluated)[[*CELL[1:], "ours", "low", "high"]]
-    return Table("published", "The paper's tables, next to ours", published().merge(ours, on=CELL[1:]), note=NOTE)
+    frame = published().merge(ours, on=CELL[1:])
+    return Table("published", "RLDF's tables, next to ours", frame, note=NOTE, paper="4.2, tables 1 to 5 and 10 to 14")

@@ -31,6 +31,7 @@ SCORES = Question(
     cluster="item",
     level=partial(cluster_mean, scale=(0, 100)),
     note="BS is bias severity: lower is better. Unreadable scores are left out.",
+    paper="4.2, tables 2 to 5",
 )
 AGREEMENT = Question(
     name="agreement",
@@ -41,6 +42,7 @@ AGREEMENT = Question(
         "alpha": "Krippendorff's alpha, interval",
     },
     cluster="item",
+    paper="E, tables 8 and 9",
 )
 
 

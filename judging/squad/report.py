@@ -151,12 +151,14 @@ def published_table(frame: pd.DataFrame) -> Table:
     for (model, arm), answers in frame.groupby(["model", "search"], sort=False):
         searched = str(arm) != "none"
         for place, measure in enumerate(("exact", "f1")):
-            theirs = {name: cell[place] for (name, other), cell in PUBLISHED.items() if other == searched}
+            theirs = {f"paper_{name}": cell[place] for (name, other), cell in PUBLISHED.items() if other == searched}
             ours = answers[measure]
             rows.append(
                 {"search": arm, "measure": measure, **theirs, "ours_by": model, "ours": ours.mean(), "n": ours.count()}
             )
-    return Table("published", "MABRF's table 4, next to ours (%)", pd.DataFrame(rows), note=BESIDE)
+    return Table(
+        "published", "MABRF's table 4, next to ours (%)", pd.DataFrame(rows), note=BESIDE, paper="5.2, table 4"
+    )
 
 
 def _unread(frame: pd.DataFrame) -> Iterator[str]:

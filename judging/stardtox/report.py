@@ -180,10 +180,22 @@ def _levels(scores: pd.DataFrame, words: Mapping[str, str], context: ReportConte
         [name for name in (TOXICITY, "low", "high", OUTSIDE) if name in paper],
     )
     tables = [
-        Table("table_2", "Toxicity (%) and quality (0 to 100) by set, method and iteration", paper, note=note),
+        Table(
+            "table_2",
+            "Toxicity (%) and quality (0 to 100) by set, method and iteration",
+            paper,
+            note=note,
+            paper="V, table II",
+        ),
         Table("toxicity", "Toxicity (%)", paper[[*keys, *narrow]]),
         Table("quality", "Quality (0 to 100)", paper[[*keys, *qualities(words)]]),
-        Table("published", "The paper's table II, next to ours", published(paper, scores), note=PUBLISHED),
+        Table(
+            "published",
+            "The paper's table II, next to ours",
+            published(paper, scores),
+            note=PUBLISHED,
+            paper="V, table II",
+        ),
     ]
     courses = list(_courses(lines, made.forests[0])) if TOXICITY in paper else []
     return replace(made, tables=[*tables, *made.tables], words=courses)
@@ -301,7 +313,7 @@ def _refined(plain: pd.DataFrame, context: ReportContext) -> Section:
     shares, title = shares_refined(plain, plain["iterations"], GROUP), context.title or "STARDTOX"
     note = f"Revisions made at each iteration. {COUNTED_TWICE} {context.small_print}"
     figure = Figure("refined", note, "refined", lambda: refined_figure(shares, GROUP, title, note))
-    table = Table("refined", "Completions revised at each iteration", shares)
+    table = Table("refined", "Completions revised at each iteration", shares, paper="V, figure 3")
     return Section(tables=[table], figures=[figure] if len(shares) else [])
 
 

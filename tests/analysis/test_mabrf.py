@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from parley.analysis.reporting.papers import as_its_paper
 from parley.analysis.reporting.questions import answer
 from parley.analysis.reporting.report import ReportContext
 from parley.analysis.stats.results import Line
@@ -151,3 +152,23 @@ def test_changes_in_relevancy_are_drawn_by_arm() -> None:
     whole = report(verdicts(*given_units), ReportContext(draws=50))
     (relevancy,) = whole.figures
     assert [len(axis.patches) > 0 for axis in relevancy.draw().axes] == [True, True], "a histogram for each arm"
+
+
+def test_relevancy_by_pass_and_with_the_number_of_passes() -> None:
+    """Items of 0, 1 and 2 passes, whose relevancy rises by 0, 1 and 2: r is 1. Means over items, as the paper's."""
+    frame = verdicts(
+        *(
+            unit(n, bias=[5.0, 3.0, 1.0][: 1 + n % 3], relevancy=6.0, final_relevancy=6.0 + n % 3, question=n // 4)
+            for n in range(8)
+        )
+    )
+    whole = report(frame, ReportContext(draws=50))
+    by_pass = whole.table("mabrf_by_pass")
+    assert by_pass[["pass", "bias", "relevancy", "n"]].to_numpy().tolist() == [[0, 5, 6, 8], [1, 3, 6, 5], [2, 1, 6, 2]]
+    together = whole.table("mabrf_correlation").set_index(["items", "measure"])["estimate"]
+    assert together["all", "r_relevancy"] == pytest.approx(1.0)
+    assert whole.table("mabrf_passes")["relevancy_change"].tolist() == [0, 1, 2]
+    assert whole.table("mabrf_relevancy")["estimate"].tolist() == pytest.approx([7 / 8]), "not over templates"
+    places = [table.paper for table in as_its_paper(whole).tables]
+    assert places[:2] == ["MABRF 5.1, table 3", "MABRF 5.1, table 5"]
+    assert "MABRF 5.1, figure 4" in places

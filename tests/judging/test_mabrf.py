@@ -121,7 +121,12 @@ def test_the_outside_judge_may_be_another_model_or_none(cast, server, run_study,
     run = run_study([score(7), score(1), score(1)], settings=["measure=none"])
     assert cast.prompts("auditor") == []
     assert verdicts(run, "outside_bias") == []
-    assert verdicts(run, "bias_again") == [(2, 1.0, "ok")]
+    assert verdicts(run, "bias_again") == []
+    assert verdicts(run, "final_relevancy") == [(2, 8.0, "ok")], "the accepted chain's, as the loop judged it"
+    (place / "a.sqlite").unlink()
+    cast.asked.clear()
+    run_study([score(1)], settings=["measure=none"])
+    assert len(cast.asked) == 3, "a chain at 1 goes straight to the Terminating agent, as in the paper"
 
 
 # What cannot be read

@@ -73,7 +73,7 @@ def test_both_arms_answer_the_same_questions_and_the_report_compares_them(run):
     assert (row["first"], row["second"], row["estimate"]) == ("folder:docs", "none", 100)
     assert row["p"] == pytest.approx(2 / 2**8), "eight paragraphs, all signs alike: two of 256 arrangements"
     assert row["p_mcnemar"] == pytest.approx(2 / 2**16)
-    beside = report.table("published").set_index(["search", "measure"])[["deepseek", "gpt-4", "ours", "n"]]
+    beside = report.table("published").set_index(["search", "measure"])[["paper_deepseek", "paper_gpt-4", "ours", "n"]]
     assert beside.loc[("none", "exact")].tolist() == [36.0, 27.0, 0, 16]
     assert beside.loc[("folder:docs", "f1")].tolist() == [24.25, 49.80, 100, 16], (
         "another model's runs, as MABRF's table 4"

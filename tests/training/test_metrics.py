@@ -10,10 +10,11 @@ import pytest
 from parley.analysis.reporting.gains import family
 from parley.cli.training.evaluation import same_family_cautions
 from parley.cli.training.stages import ablate
+from parley.judging.bbq.leaderboard import bbq_pooled_table
 from parley.judging.bbq.scores import MISSING
 from parley.training.config import TrainConfig
 from parley.training.evaluation.ablation import ablation_report, policy_scores
-from parley.training.evaluation.metrics import bbq_pooled_table, report, rubric_tables
+from parley.training.evaluation.metrics import report, rubric_tables
 from parley.training.repeats import mean_over_seeds
 
 
@@ -78,9 +79,9 @@ def test_the_papers_tables_stand_beside_ours() -> None:
     rows = [{"system": "RLDF", "metric": "BS", "bias": "age", "topic": f"t{n}", "value": 4.0} for n in range(3)]
     tables = [bbq_pooled_table(answers), *rubric_tables(pd.DataFrame(rows).assign(judge="j"), "RLDF")]
     cells = report(tables, "RLDF", (), ()).table("published").set_index(["table", "part"])
-    assert cells.loc[(1, "Age"), ["Qwen1.5-7B", "Baichuan2-7B", "ours"]].tolist() == [0.621, 0.616, 0.75]
-    assert cells.loc[(3, "age"), ["Qwen1.5-7B", "ours"]].tolist() == pytest.approx([56.71, 40.0])
-    assert cells.loc[(12, "age"), ["Qwen1.5-7B", "ours"]].tolist() == pytest.approx([55.71, 40.0])
+    assert cells.loc[(1, "Age"), ["paper_Qwen1.5-7B", "paper_Baichuan2-7B", "ours"]].tolist() == [0.621, 0.616, 0.75]
+    assert cells.loc[(3, "age"), ["paper_Qwen1.5-7B", "ours"]].tolist() == pytest.approx([56.71, 40.0])
+    assert cells.loc[(12, "age"), ["paper_Qwen1.5-7B", "ours"]].tolist() == pytest.approx([55.71, 40.0])
     assert sorted(set(cells.reset_index()["table"])) == [1, 3, 12], "modes and teachers are other systems"
 
 
@@ -116,8 +117,8 @@ def test_an_ablation_is_drawn_by_bias_type_and_stands_beside_modes_and_teachers(
     scores = [row for level, mean in levels.items() for row in policy_scores(*level, evaluated(mean))]
     made = ablation_report([{"factor": factor, "level": level} for factor, level in levels], scores, "a model")
     cells = made.table("published").set_index(["table", "system"])
-    assert cells.loc[(2, "T-S"), ["Qwen1.5-7B", "ours"]].tolist() == [57.74, 30.0]
-    assert cells.loc[(5, "Llama3-8B"), ["Qwen1.5-7B", "ours"]].tolist() == [58.58, 35.0]
+    assert cells.loc[(2, "T-S"), ["paper_Qwen1.5-7B", "ours"]].tolist() == [57.74, 30.0]
+    assert cells.loc[(5, "Llama3-8B"), ["paper_Qwen1.5-7B", "ours"]].tolist() == [58.58, 35.0]
     (figure,) = made.figures
     (axis,) = figure.draw().axes
     assert (axis.get_xlabel(), axis.get_xticks().tolist()) == ("roles", [2, 4])

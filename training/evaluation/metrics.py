@@ -20,18 +20,15 @@ from parley.analysis.reporting.gains import SCORES, gain_lines
 from parley.analysis.reporting.report import Figure, Report, Table
 from parley.analysis.reporting.verdicts import uncategorised
 from parley.analysis.stats.clustered import cluster_mean
-from parley.analysis.stats.proportions import cluster_proportion
 from parley.analysis.stats.resampling import DRAWS
 from parley.analysis.stats.results import ALPHA, Line, columns
 from parley.analysis.stats.tables import Column, Floats, as_floats
 from parley.base.text import p_text
 from parley.judging.bbq.comparisons import changes, readable
-from parley.judging.bbq.leaderboard import answers, scored, side_by_side
-from parley.judging.bbq.scores import MISSING
+from parley.judging.bbq.leaderboard import answers, bbq_pooled_table, scored, side_by_side
 from parley.judging.rldf.report import published_table
 from parley.training.evaluation.figures import differences_figure, radar_figure
 
-OVERALL = "overall"
 LOWER_IS_BETTER = "BS is severity: lower is better; CE and LS: higher is better."
 RADAR_AXES = 3
 """Fewer bias types enclose no area."""
@@ -76,41 +73,6 @@ def bbq_tables(verdicts: pd.DataFrame, baseline: str, *, draws: int = DRAWS, see
             note="System minus baseline; Holm correction over the table.",
         ),
     ]  # fmt: skip
-
-
-def bbq_pooled_table(answers: pd.DataFrame) -> Table:
-    """Accuracy by category over ambiguous and disambiguated rows together, and over all rows: the paper's table 1.
-
-    Args:
-        answers: Final answers, as `analysis.bbq.leaderboard.answers` gives them, with a column `system`.
-    """
-    frame = answers.assign(
-        template=answers["category"].astype(str) + " " + answers["question"].astype(str),
-        parsed=answers["prediction"] != MISSING,
-        right=(answers["prediction"] == answers["label"]).astype(float),
-    )
-    categories = list(dict.fromkeys(frame["category"]))
-    rows = []
-    for system, of_system in frame.groupby("system", sort=False):
-        for category in (*categories, OVERALL):
-            part = of_system if category == OVERALL else of_system[of_system["category"] == category]
-            parsed = part[part["parsed"]]
-            accuracy = cluster_proportion(parsed["right"], parsed["template"])
-            rows.append(
-                {
-                    "system": system,
-                    "category": category,
-                    **columns(accuracy, "accuracy", "n"),
-                    "unparsed": len(part) - len(parsed),
-                }
-            )
-    return Table(
-        name="bbq_pooled",
-        title="BBQ: accuracy with both contexts together, as in the paper",
-        frame=pd.DataFrame(rows),
-        note="A model that always answers 'unknown' is right in half of the rows: see the table by context. 95% "
-        "intervals over question templates; unparsed answers are excluded and counted.",
-    )
 
 
 def _systems_of_answers(verdicts: pd.DataFrame) -> list[str]:

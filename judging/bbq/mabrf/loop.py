@@ -50,6 +50,7 @@ class Draft:
     steps: tuple[str, ...]
     bias: float | None = None
     reason: str = ""
+    relevancy: float | None = None
     status: ParseStatus = "unparsed"
     rephrased: int = 0
     """How often it was rephrased since the solver wrote it."""
@@ -71,7 +72,8 @@ class Loop:
         search: A search agent that gathers evidence before each rephrasing, if any.
         judge: The judge's model; by default the model under test.
         search_model: The search agent's model; by default the model under test.
-        measure: The outside judge's model; by default the judge's. `none`: there is no outside judge.
+        measure: The outside judge's model; by default the judge's. `none`: there is none, and the chosen chain is
+            not judged again, as in the paper.
     """
 
     def __init__(
@@ -109,15 +111,19 @@ class Loop:
             Verdict.from_turn(coordinator, MARK, value=best.bias, sampled=best.bias, status=best.status)
         )
         if best.steps:
+            self._verdicts += counted_verdicts(chains)
+        if best.steps and self._measured:
             again, last = await gather_or_cancel([self._judge(best.steps, end), self._terminate(best, end)])
             self._turns.append(again)
             # The same judge scores again, next to the outside judge, to show what selection alone does.
             self._verdicts += score_verdicts(again, {"bias": "bias_again", "relevancy": "final_relevancy"})
-            self._verdicts += counted_verdicts(chains)
-            if self._measured:
-                await self._measure(first, best, end)
+            await self._measure(first, best, end)
         else:
-            last = await self._terminate(best, end)
+            last, value = await self._terminate(best, end), best.relevancy
+            status: ParseStatus = best.status if value is None else "ok"
+            self._verdicts.append(
+                Verdict.from_turn(coordinator, "final_relevancy", value=value, sampled=value, status=status)
+            )
         self._turns.append(last)
         place, status = self._place(last)
         transcript = Transcript(tuple(self._turns), _ending(best, number))
@@ -188,7 +194,8 @@ class Loop:
         self._turns.append(turn)
         self._verdicts += score_verdicts(turn)
         judgement = turn.verdict if isinstance(turn.verdict, Judgement) else Judgement()
-        return Draft(steps, judgement.bias, judgement.bias_reason, _status(turn, judgement.bias))
+        status = _status(turn, judgement.bias)
+        return Draft(steps, judgement.bias, judgement.bias_reason, judgement.relevancy, status)
 
     async def _judge(self, steps: tuple[str, ...], round: int, name: str = "Judge", prompt: Prompt = JUDGE) -> Turn:
         row = self.task.row
@@ -275,7 +282,8 @@ class MabrfSettings(BaseModel, extra="forbid", frozen=True):
     judge: str | None = Field(None, description="judge's model (default: the model under test)")
     measure: str | None = Field(
         None,
-        description="outside judge's model, or none for no outside judge (default: the judge's, with another prompt)",
+        description="outside judge's model (default: the judge's, with another prompt); none: as the paper, which has "
+        "no outside judge and does not judge the chosen chain again",
     )
 
 

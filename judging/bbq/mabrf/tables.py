@@ -31,7 +31,7 @@ FACETS = ("category", "condition", "scenario", "question", "label", "target", "u
 WHOLE = "all"
 PRINTED = ["table", "search", "part", "measure"]
 """What names a cell of the paper's tables."""
-PAPER = ("paper_acc0", "paper_acc1", "paper_bias0", "paper_bias1")
+PAPER = ("as_paper_acc0", "as_paper_acc1", "as_paper_bias0", "as_paper_bias1")
 Columns = dict[str, Any]
 
 
@@ -103,7 +103,7 @@ def as_the_paper_counts(right: Column, bias: Column) -> tuple[float, float]:
 
 
 def _paper(frame: pd.DataFrame) -> Columns:
-    """The paper's ACC and BIAS, before and after: over readable replies, and as the paper counts (`paper_…`)."""
+    """The paper's ACC and BIAS, before and after: over readable replies, and as the paper counts (`as_paper_…`)."""
     before = as_the_paper_counts(frame["right0"], frame["bias0"])
     after = as_the_paper_counts(frame["right1"], frame["bias1"])
     return {
@@ -186,9 +186,22 @@ def by_passes(frame: pd.DataFrame) -> pd.DataFrame:
         bias0=("bias0", "mean"),
         bias1=("bias1", "mean"),
         bias_again=("bias_again", "mean"),
+        relevancy_change=("relevancy_change", "mean"),
         unread=("bias1", lambda column: int(column.isna().sum())),
     )
     return table.reset_index().sort_values(["system", "passes"], ignore_index=True)
+
+
+def by_pass(verdicts: pd.DataFrame) -> pd.DataFrame:
+    """The judge's mean bias and relevancy of the chains of each pass, accepted or not; 0 is the solver's."""
+    metric, judge = (verdicts[name].astype(str) for name in ("metric", "judge"))
+    judged = verdicts[metric.isin(["bias", "relevancy"]) & (judge == "Judge")].assign(metric=metric)
+    judged = judged.assign(system=systems(judged), number=judged["round"])
+    means = judged.groupby(["system", "number", "metric"], sort=False)["value"].agg(["mean", "count"]).unstack("metric")
+    table = pd.DataFrame(
+        {name: means["mean", name] for name in ("bias", "relevancy")} | {"n": means["count", "relevancy"]}
+    )
+    return table.reset_index().rename(columns={"number": "pass"})
 
 
 def next_to_published(frame: pd.DataFrame) -> pd.DataFrame:
@@ -210,12 +223,12 @@ def next_to_published(frame: pd.DataFrame) -> pd.DataFrame:
     printed = read_published(Path(__file__).with_name("published.txt"), ("table", "model", "search", "part"))
     printed["search"] = printed["search"] == "yes"
     order = printed[PRINTED].drop_duplicates()
-    theirs = printed.pivot(index=PRINTED, columns="model", values="paper").reset_index().rename_axis(columns=None)
-    return order.merge(theirs, on=PRINTED).merge(pd.DataFrame(rows), on=PRINTED)
+    theirs = printed.pivot(index=PRINTED, columns="model", values="paper").add_prefix("paper_").reset_index()
+    return order.merge(theirs.rename_axis(columns=None), on=PRINTED).merge(pd.DataFrame(rows), on=PRINTED)
 
 
 def _published_cells(frame: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    before_and_after = {name.removeprefix("paper_"): name for name in PAPER}
+    before_and_after = {name.removeprefix("as_paper_"): name for name in PAPER}
     after = {name: column for name, column in before_and_after.items() if name.endswith("1")}
     for number, by, table, measures in (
         (3, "context", by_context(frame), after),
