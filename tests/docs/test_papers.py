@@ -25,7 +25,7 @@ def problem(place: str, root: Path) -> str:
             return f"{place}: {error}"
         return ""
     if place.startswith("table "):
-        table = re.compile(rf'(?:\bname=|\bTable\(|: )"{re.escape(place.removeprefix("table "))}"')
+        table = re.compile(rf'(?:\bname=|\bTable\(\s*|: )"{re.escape(place.removeprefix("table "))}"')
         files = (path for folder in ("analysis", "judging", "training") for path in (root / folder).rglob("*.py"))
         return "" if any(table.search(path.read_text("utf-8")) for path in files) else f"no report has the {place}"
     file, _, name = place.partition(":")
