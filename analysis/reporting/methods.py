@@ -75,13 +75,13 @@ def _estimated(report: Report) -> Iterator[str]:
     by_table: dict[str, list[Forest]] = {}
     for forest in report.forests:  # plots of several measures may answer one question
         by_table.setdefault(forest.table or forest.name, []).append(forest)
-    asked = [
+    questions = [
         f"“{forests[0].question}” ({plural(sum(len(forest.lines) for forest in forests), 'estimate')}"
         f"{_clusters(report, table)})"
         for table, forests in by_table.items()
     ]
-    if asked:
-        yield f"We asked: {'; '.join(asked)}."
+    if questions:
+        yield f"We asked: {'; '.join(questions)}."
 
 
 def _how(report: Report) -> Iterator[str]:

@@ -349,7 +349,7 @@ def concluded(line: Line) -> Line:
         return line
     # That the mean lies within the margin says nothing about single clusters: `spread` is not given.
     p_alike = line.also.get("p_alike_adjusted", math.nan)
-    return decided(line, Evidence(p=line.p_adjusted, p_alike=p_alike, note=line.note))
+    return decided(line, Evidence(p=line.p_adjusted, p_alike=p_alike, margin=line.margin, note=line.note))
 
 
 def out_of_reach(cluster: str, *families: Sequence[Line]) -> Iterator[str]:

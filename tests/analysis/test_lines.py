@@ -100,9 +100,11 @@ def test_a_question_with_a_margin_can_say_small_and_alike() -> None:
         (near, "below the margin on average"),
         (small, "different but below the margin"),
         ([2.0, 3.0] * 6, "different"),
+        ([2.0, -2.0] * 6, "undecided"),
     ):
         line = answer(replace(HELP, margin=0.5), frame(gaps))[0]
         assert (line.verdict, line.margin) == (verdict, 0.5)
+    assert line.note == "neither a difference nor a mean within ±0.5 is shown"
     assert answer(replace(HELP, margin=0.5), frame(near))[0].also["p_alike"] == 2**-12
     assert answer(HELP, frame(near))[0].verdict == "undecided", "without a margin nothing is called alike"
 
