@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 import pytest
@@ -28,6 +27,12 @@ def test_two_runs_are_compared_side_by_side(shelf, shared_viewer, open_page, bui
     expect(rows).to_contain_text("A → B", timeout=60_000)
     expect(page.locator(".baseline")).to_have_text("baseline: side-a.sqlite")
     expect(page.get_by_role("region", name="What differs in the configs")).to_contain_text("units done12")
+    values = page.get_by_role("region", name="Values by run")
+    expect(values.locator("thead")).to_have_text("side-a.sqliteside-b.sqlitedifference95% CIp")
+    shares = values.locator("tr", has_text="prefers the one shown first").locator("td")
+    expect(shares).to_have_text(["100%", "0%", "−100.0%", "no interval", "1"])
+    pinned = values.locator("thead th").evaluate_all("(all) => all.map((one) => getComputedStyle(one).position)")
+    assert pinned == ["sticky", "sticky", "static", "static", "static", "static"]
     page.get_by_role("button", name="make this the baseline").click()
     expect(page.locator(".baseline")).to_have_text("baseline: side-b.sqlite")
     expect(rows).to_contain_text("B → A", timeout=60_000)
@@ -61,19 +66,6 @@ def test_what_two_runs_found_about_the_same_identities_is_shown_side_by_side(fli
     expect(page.locator(".tested .notice")).to_have_text("The two have no unit in common.")
     rows = page.get_by_role("region", name="Which identities differ?").locator("tbody tr")
     expect(rows).to_have_text(["race: black − white+0.25 +0.10 to +0.40−0.50 no interval"])
-
-
-def test_two_identities_of_one_run_are_compared(shared_viewer, open_page):
-    page = open_page(shared_viewer + "compare?run=quick.sqlite&facet=identity&x=male&y=female")
-    expect(page.locator("tbody tr").first).to_be_visible()
-    expect(page.locator("main")).to_contain_text("3 matched pairs, the largest difference first.")
-    expect(page.get_by_role("region", name="Pairs of units").locator("thead")).to_have_text(
-        "unitfemalemalefemale − male"
-    )  # as the report has it, though the address has them the other way round
-    expect(page.locator(".tested .forest tbody th").nth(1)).to_have_text("female − male", timeout=60_000)
-    page.locator("tbody a").first.click()
-    verdicts = page.locator(".side-head .verdict")
-    expect(verdicts).to_have_text([re.compile(r"^score \d\.\d\d, mean of 4 judges")] * 2)
 
 
 def test_one_answer_under_two_labels_is_read_turn_by_turn(shelf, shared_viewer, open_page, build):

@@ -90,8 +90,10 @@ def test_runs_are_sorted_chosen_and_compared_by_keyboard(shelf, shared_viewer, o
     query = parse_qs(urlparse(page.url).query)
     assert sorted([*query["with"], *query["run"]]) == [f"sorted-{name}.sqlite" for name in "abc"]
     for name in "bc":
-        expect(page.locator(".numbers thead").last).to_contain_text(f"sorted-{name}.sqlite")
-    expect(page.locator(".forest").first).to_contain_text("no interval")
+        expect(page.get_by_role("region", name="Values by run").locator("thead")).to_contain_text(
+            f"sorted-{name}.sqlite"
+        )
+    expect(page.get_by_role("region", name="Values by run")).to_contain_text("no interval")
     (shelf / "sorted-cut.sqlite").unlink()
 
 

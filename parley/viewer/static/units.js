@@ -11,7 +11,6 @@ const STATUS = { d: "done", f: "failed", p: "planned" };
 const PANEL = ""; // the panel's figures; a judge's are under its name
 const ANSWERS = ["right", "wrong", "stereotyped", "unknown", "unparsed"];
 const MOST_VALUES = 5000; // a facet with more identifies units, and is no filter
-const MOST_CHOICES = 200; // of a facet that is offered for comparison
 const MOST_COLUMNS = 60;
 const SHOWN_AS_ZERO = 0.005; // scores have two decimals
 
@@ -384,9 +383,6 @@ export class Units {
     return (place) => others.map(({ codes: [codes] }, nth) => (codes[place] >= 0 && repeated[nth][own[place]] === codes[place] ? "own" : codes[place])).join();
   }
 
-  // The facets that units can be compared by, with their values.
-  choices() { return Object.fromEntries([...this.facets].filter(([, { labels }]) => labels.length > 1 && labels.length <= MOST_CHOICES).map(([name, { labels }]) => [name, labels])); }
-
   // Pairs of units that differ only in a facet (x or y) and in facets determined by it, as a category is by an identity.
   pairsBy(facet, x, y, places = this.ids.map((_, place) => place)) {
     const { labels, codes: [own] } = this.facets.get(facet) || { labels: [], codes: [[]] };
@@ -394,17 +390,6 @@ export class Units {
     const side = (value) => { const code = labels.indexOf(value); return new Map(places.filter((place) => code >= 0 && own[place] === code).map((place) => [others.map((codes) => codes[place]).join(), place])); };
     const [a, b] = [side(x), side(y)];
     return [...a].filter(([key]) => b.has(key)).map(([key, place]) => [place, b.get(key)]);
-  }
-
-  // A page of pairs that differ in a facet, the largest differences in score first, then those whose choices differ.
-  compare(facet, x, y, params) {
-    const { score, choice } = this.by(PANEL);
-    const compared = this.pairsBy(facet, x, y).map(([a, b]) => ({ a, b, difference: score[a] === null || score[b] === null ? null : score[a] - score[b] }));
-    const size = ({ difference }) => (difference === null ? -1 : Math.abs(difference));
-    const differs = ({ a, b }) => choice[a] !== choice[b];
-    const start = Number(params.get("page") || 0) * PAGE_SIZE;
-    const ordered = [...compared].sort((p, q) => size(q) - size(p) || differs(q) - differs(p)).slice(start, start + PAGE_SIZE);
-    return { matched: compared.length, rows: ordered.map(({ a, b, difference }) => ({ a: this.row(a), b: this.row(b), difference })) };
   }
 }
 
