@@ -77,6 +77,7 @@ ONLY_PARSED = {
     ("runs/tutorial.sqlite",): "run, with what it prints: test_examples",
     ("runs/null.sqlite",): "the same",
     ("runs/silent.sqlite",): "the same",
+    ("report", "--paper"): "needs a run of the paper's design: tests/golden/cases.toml",
     ("run", "--executor", "ray"): "starts Ray: tests/parley/test_ray.py",
 }
 """Commands with these words are only parsed, and why."""

@@ -34,7 +34,7 @@ def _here(place: Path) -> None:
 
 
 def test_each_has_at_most_forty_lines() -> None:
-    assert set(EXAMPLES) == {"turns", "authors"}
+    assert set(EXAMPLES) == {"turns"}
     assert {name: len(code.splitlines()) for name, code in EXAMPLES.items() if len(code.splitlines()) > 40} == {}
 
 
@@ -47,16 +47,6 @@ def test_a_label_that_was_mentioned_once_and_early() -> None:
     first = turns[turns["unit"] == turns["unit"].iloc[0]]
     assert list(first["speaker"]) == ["user", "Interviewer", "Applicant", "Interviewer", "Applicant", "user", "Judge"]
     assert first["text"].str.contains("female").tolist() == [True] + [False] * 6
-
-
-def test_who_is_said_to_have_written_it() -> None:
-    table = run("authors", {"openai/gpt-6-luna": "sim/judge?gpt=+0.5"})
-    found = {(row.first, row.second): row for row in table.itertuples()}
-    assert len(found) == 3
-    for (first, second), row in found.items():
-        expected = 0.5 * ((first == "gpt") - (second == "gpt"))
-        assert row.estimate == pytest.approx(expected, abs=0.05), (first, second)
-        assert (row.p_adjusted < 0.05) == bool(expected)
 
 
 RUN = slice(2, 8)
