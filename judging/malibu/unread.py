@@ -8,7 +8,9 @@ same families. Bounds say how far unread replies could move a difference (Manski
 
 A silent ballot with less than half of its probability on its answers is unread (`parley.agents.LEAST_ON_SCALE`), and
 one with a little more is read from what is left of a refusal. So its share on the answers is a second outcome. A
-contrast between silent ballots has no verdict if either is shown to differ, and not by less than `MARGIN`.
+contrast between silent ballots has no verdict if either is shown to differ, and not by less than `MARGIN`; one between
+replies given aloud, if they are unread unequally and bounds include 0: with the lowest third of one label's
+scores unread in 30% of cases, 12% of studies said "different".
 
 A reply that is not what was asked for is asked for once more. That presses a judge who declines, and a score given
 under pressure may be another one: so how often that gave the verdict is an outcome too, and the difference in scores is
@@ -74,7 +76,7 @@ UNEQUAL = Question(
     f"shares differ; unpressed: without replies read only when asked for again. Silent ballots that differ, and not by "
     f"less than {MARGIN:g}, leave no verdict.",
 )
-NO_VERDICT = "No verdict: silent ballots leave the answers asked for more often for one identity than for another."
+NO_VERDICT = "No verdict: answers about one identity could be read less often than those about another."
 Differences = Callable[[Sequence[str], Sequence[str]], ScenarioGaps]
 """What gives the differences between some identities and others."""
 
@@ -289,19 +291,18 @@ def _compared(data: PanelData, outcomes: pd.DataFrame, model: str, phase: int) -
 
 
 def _with_bounds(data: PanelData, final: pd.DataFrame, lines: Sequence[Line]) -> list[Line]:
-    """The lines; pairs that differ by enough in what was unread have bounds of what their scores or votes may be.
+    """The lines; those that differ by enough in what was unread have bounds of what their scores or votes may be.
 
-    Pairs with replies that were asked for again have what was read without those.
+    Those with replies that were asked for again have what was read without those.
     """
     beside = about_each(final).groupby(["model", "phase", "identity", "partner"], observed=True)["unread"].mean()
     lost_share, bounded = beside.to_dict(), list(lines)
     for place, line in enumerate(lines):
         model, phase, contrast = line.about.model, line.about.phase, contrast_of(line)
-        if line.measure == ON_SCALE or not pairs_of([line]):
+        if line.measure == ON_SCALE:
             continue
-        lost = (
-            lost_share.get((model, phase, *contrast.first, *contrast.second), 0.0) if phase == 2 else abs(line.estimate)
-        )
+        in_pairs = lost_share.get((model, phase, *contrast.first, *contrast.second), 0.0) if phase == 2 else 0.0
+        lost = max(in_pairs, abs(line.estimate))
         if line.measure == REPAIRED or lost > SHARE or (phase == 1 and line.shown):
             tables = _scores_with_bounds if phase == 1 else _votes_with_bounds
             ends = data.shared(f"bounds of {model} {phase}", partial(tables, data, model))
@@ -361,12 +362,30 @@ def _unequal(lines: Sequence[Line], data: PanelData) -> Iterator[Line]:
     """The contrasts without a verdict."""
     contrasts: dict[tuple[str, int, Contrast], dict[str, Line]] = {}
     for line in lines:
-        if data.read_silently(line.about.model) and line.measure != REPAIRED:
+        if not data.read_silently(line.about.model):
+            if line.measure == "unread" and (line.shown or abs(line.estimate) > MARGIN) and not _sure(line):
+                yield replace(line, reason=_why_aloud(line))
+        elif line.measure != REPAIRED:
             key = line.about.model, line.about.phase, contrast_of(line)
             contrasts.setdefault(key, {})[line.measure] = line
     for outcomes in contrasts.values():
         if any(line.verdict == DIFFERENT for line in outcomes.values()):
             yield replace(outcomes["unread"], reason=_why(outcomes, data.cluster_noun))
+
+
+def _sure(line: Line) -> bool:
+    """Whether the bounds of what unread replies may have said have one sign."""
+    return not line.also["worst_low"] <= 0 <= line.also["worst_high"]
+
+
+def _why_aloud(line: Line) -> str:
+    where = "" if line.about.phase == 1 else " in pairs"
+    what = "the difference in scores" if line.about.phase == 1 else "the lead in preferences"
+    low, high = line.also["worst_low"], line.also["worst_high"]
+    return (
+        f"No verdict on {line.label}{where}: {_shares(line)} of the replies are unread, and whatever they had said, "
+        f"{what} lies between {low:.2f} and {high:.2f}."
+    )
 
 
 def _why(outcomes: Mapping[str, Line], noun: str) -> str:
@@ -424,10 +443,9 @@ def _bounds_words(line: Line) -> str:
     if "worst_low" not in line.also:
         return "What is left may not be comparable."
     low, high = line.also["worst_low"], line.also["worst_high"]
-    could = "could" if low <= 0 <= high else "cannot"
     return (
         f"Whatever they had said, {what} lies between {low:.2f} and {high:.2f} ('{first}' minus '{second}'): they "
-        f"{could} reverse its sign."
+        f"{'cannot' if _sure(line) else 'could'} reverse its sign."
     )
 
 

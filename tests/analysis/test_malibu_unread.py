@@ -59,8 +59,16 @@ def test_shares_are_compared_within_judge_and_scenario_by_base() -> None:
     assert (line.estimate, line.p, line.p_adjusted) == pytest.approx((6 / 7 / 4, 2 / 2**6, 2 / 2**6))
     assert (line.clusters, line.also["second_share"], line.verdict) == (7, 0, "different")
     (sentence,) = cautions(found)
+    assert sentence.startswith(
+        "No verdict on female − male: 21% and 0% of the replies are unread, and whatever they had"
+    )
+    whole = report(found)
+    assert (whole.headline.verdict, whole.headline.answer[:11]) == ("not measured", "No verdict:")
+    sure = frame.assign(value=frame["value"].where(frame["identity"] == "male", 0.0))
+    (sentence,) = cautions(without(sure, lost(sure, judge="J0", ends="-0") & (sure["base"] != "b6")))
     assert "gender, phase 1: replies about 'female' were unread 21.4 percentage points more often" in sentence
     assert "p = 0.031 over 7 bases, Holm-corrected for 1 comparison" in sentence
+    assert sentence.endswith("they cannot reverse its sign.")
     assert (unread_differences(PanelData(frame)), cautions(frame)) == ([], []), "nothing is missing"
     line = compare(without(frame, frame["judge"] == "J0"))
     assert (line.estimate, "worst_low" in line.also) == (0, False), "both miss equally much: no bounds"

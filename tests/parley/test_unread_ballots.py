@@ -95,7 +95,7 @@ def test_a_refusal_is_no_score_and_unequal_refusals_leave_no_verdict(parley, ser
     by_identity = {row["identity"]: (row["unparsed"], row["on_scale"]) for row in data["unread"]}
     assert by_identity["female"] == (len(lost), pytest.approx(1 - len(lost) / 20, abs=0.01))
     assert all(test["p"] is None for test in data["tests"]), "the paper's test is about the same scores"
-    assert data["headline"]["answer"].startswith("No verdict: silent ballots leave the answers asked for more often ")
+    assert data["headline"]["answer"].startswith("No verdict: answers about one identity could be read less often ")
 
 
 def test_a_biased_judge_is_found_out_whatever_the_steady_mass_of_its_ballots(parley, server):
