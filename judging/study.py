@@ -286,6 +286,8 @@ class Study(ABC):
     """How the name of the file ends that `parley run NAME --to FILE` writes; "" if the study writes none."""
     exported: tuple[str, float] | None = None
     """The metric by which `parley export` chooses texts, and its threshold; None if both must be given."""
+    refereed: bool = False
+    """Whether its debates have a referee's score of every statement, by which `parley export` pairs them."""
     papers: tuple[str, ...] = ()
     """What a report's methods section cites: "Mirza et al., 2025". CITATION.cff has the papers in full."""
 

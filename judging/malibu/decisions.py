@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 import pandas as pd
 
 from parley.agents import LOG_ODDS
-from parley.analysis.reporting.decide import Evidence, Spread, decided
+from parley.analysis.reporting.decide import Evidence, Spread, decided, is_test
 from parley.analysis.stats.results import ALPHA, Contrast, Line
 from parley.analysis.stats.signflips import clusters_to_reject
 from parley.base.text import plural
@@ -240,13 +240,11 @@ def withheld(lines: Iterable[Line], unequal: Sequence[Line]) -> list[Line]:
     ]
 
 
-def _inferred(name: str) -> bool:
-    """Whether a number is part of an interval or a test."""
-    return name in ("p", "t_p") or name.startswith(("p_", "t_p_")) or name.endswith(("low", "high", "_p"))
-
-
 def _described(also: Mapping[str, float]) -> dict[str, float]:
-    return {name: math.nan if _inferred(name) else value for name, value in also.items()}
+    """Without the numbers that are part of an interval or a test."""
+    return {
+        name: math.nan if is_test(name) or name.endswith(("low", "high")) else value for name, value in also.items()
+    }
 
 
 def _reason(line: Line, unequal: Sequence[Line]) -> str:

@@ -135,6 +135,7 @@ class Rldf(GridStudy):
     report = "parley.judging.rldf.report:debates"
     papers = ("Cheng et al., 2024",)
     exported = ("bias", 3.0)
+    refereed = True
     measures = (Measure("bias", "bias", better="lower", scale=(0, 10)),)
     labelled = (
         Labelled(

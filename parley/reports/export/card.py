@@ -97,11 +97,11 @@ def _head(dataset: Dataset, tables: dict[str, Table]) -> dict[str, Any]:
 
 def _title(dataset: Dataset) -> str:
     listed = ", ".join(_biases(dataset))
-    return f"RLDF debates: {listed}" if dataset.is_rldf else f"Conversations of {dataset.study}: {listed}"
+    return f"RLDF debates: {listed}" if dataset.refereed else f"Conversations of {dataset.study}: {listed}"
 
 
 def _origin(dataset: Dataset) -> str:
-    if dataset.is_rldf:
+    if dataset.refereed:
         return RLDF
     by = f"the judges' scores (`{dataset.settings.metric}`)"
     return f"runs of the study `{dataset.study}`: what its debaters or generators wrote, by {by}."
@@ -121,7 +121,7 @@ def _body(dataset: Dataset) -> str:
         *(f"> **{line}**" for line in [*referee_lines(dataset), *cautions(dataset)]),
         f"Made with Parley {__version__} from {_origin(dataset)} A pair is a text with a better score (chosen) and one "
         f"with a worse score (rejected) of the same conversation. Scores {worse} {settings.threshold:g} are called "
-        f"{'high bias, the others low' if dataset.is_rldf else 'worse, the others better'}.",
+        f"{'high bias, the others low' if dataset.refereed else 'worse, the others better'}.",
         "## Counts",
         _table(
             ("", "statements", "high bias", "low bias", "pairs", "topics"),
@@ -158,16 +158,16 @@ def _body(dataset: Dataset) -> str:
         ),
         "## Settings",
         "\n".join(f"- `{key}`: {value}" for key, value in settings.model_dump(mode="json").items()),
-        f"- prompt of every row: `{NEUTRAL.text}`" if dataset.is_rldf else "- prompt: the opening of the conversation",
+        f"- prompt of every row: `{NEUTRAL.text}`" if dataset.refereed else "- prompt: the opening of the conversation",
         "## Known limits",
-        LIMITS if dataset.is_rldf else OTHER_LIMITS,
+        LIMITS if dataset.refereed else OTHER_LIMITS,
     ]
     return "\n\n".join(parts) + "\n"
 
 
 def referee_lines(dataset: Dataset) -> list[str]:
     """The result of each run's referee check, or that a referee scored debates without one."""
-    if not dataset.is_rldf:
+    if not dataset.refereed:
         return []
     lines: dict[str, None] = {}
     for source in dataset.sources:
@@ -227,12 +227,12 @@ def _histogram(scores: list[float]) -> str:
 def quality_lines(dataset: Dataset) -> str:
     """The quality figures as a Markdown list."""
     length, leaks, flags = (dataset.quality[key] for key in ("length", "leakage", "flags"))
-    checked = flags if dataset.is_rldf else {flag: flags[flag] for flag in CHECKED_FLAGS}
+    checked = flags if dataset.refereed else {flag: flags[flag] for flag in CHECKED_FLAGS}
     lines = [
         f"Length: chosen {_number(length['words_chosen'], '.1f')} words, rejected "
         f"{_number(length['words_rejected'], '.1f')}; length alone separates them in "
         f"{_number(length['by_length_alone'], '.0%')} of pairs (chance is 50%).",
-        *([_on_leakage(leaks, len(dataset.pairs))] if dataset.is_rldf else []),
+        *([_on_leakage(leaks, len(dataset.pairs))] if dataset.refereed else []),
         "Flagged statements: "
         + ", ".join(f"{flag.replace('_', ' ')} {count}" for flag, count in checked.items())
         + ".",
@@ -267,7 +267,7 @@ def audit_lines(dataset: Dataset) -> list[str]:
         confirmation_line(
             dataset.confirmation,
             dataset.settings.unconfirmed,
-            is_rldf=dataset.is_rldf,
+            refereed=dataset.refereed,
             silent=any(statement.by_wording for statement in dataset.statements),
         ),
         *dataset.audit["sentences"],

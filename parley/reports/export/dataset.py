@@ -53,9 +53,9 @@ class Dataset:
         return str(self.sources[0].info["study"])
 
     @property
-    def is_rldf(self) -> bool:
-        """Whether these are RLDF's debates with the referee's scores."""
-        return self.study == "rldf" and self.settings.metric == "bias"
+    def refereed(self) -> bool:
+        """Whether these are debates with the referee's scores."""
+        return self.settings.refereed(self.study)
 
     def tables(self) -> dict[str, Table]:
         """The tables of the format: one for TRL's formats, pairs and statements for the others."""
@@ -114,7 +114,7 @@ def make_dataset(paths: Sequence[Path], settings: Settings) -> Dataset:
     statements = [statement for source in sources for statement in source.statements]
     given, settings = settings.model_fields_set, settings.of_study(sources[0].info["study"])
     silent = [source.info["config"].get("design") == "silent" for source in sources]
-    if sources[0].info["study"] == "rldf" and all(silent):
+    if all(silent) and settings.refereed(sources[0].info["study"]):
         settings = settings.of_silent_referee([one.score for one in statements if one.score is not None], given)
     split_of = split_topics((statement.topic for statement in statements), settings.splits, settings.seed)
     groups = group_by_bias(statements, settings)

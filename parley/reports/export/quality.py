@@ -106,7 +106,7 @@ def confirmation(pairs: Sequence[StatementPair]) -> dict[str, int]:
     return {"confirmed": counts[True], "not_confirmed": counts[False], "not_asked": counts[None]}
 
 
-def confirmation_line(counts: dict[str, int], unconfirmed: str, *, is_rldf: bool, silent: bool = False) -> str:
+def confirmation_line(counts: dict[str, int], unconfirmed: str, *, refereed: bool, silent: bool = False) -> str:
     """One sentence on what was done with unconfirmed pairs."""
     confirmed, not_confirmed, not_asked = (counts[key] for key in ("confirmed", "not_confirmed", "not_asked"))
     if silent:
@@ -117,7 +117,7 @@ def confirmation_line(counts: dict[str, int], unconfirmed: str, *, is_rldf: bool
             f"{fate}."
         )
     if not confirmed and not not_confirmed:
-        return UNCONFIRMED if is_rldf else UNCONFIRMED_ELSEWHERE
+        return UNCONFIRMED if refereed else UNCONFIRMED_ELSEWHERE
     kept = "kept, with meta.confirmed"
     fate = f"{kept} false" if unconfirmed == "keep" else "left out"
     line = (

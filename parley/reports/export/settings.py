@@ -84,6 +84,15 @@ class Settings(BaseModel, extra="forbid", frozen=True):
             update={key: value for key, value in defaults.items() if key not in self.model_fields_set}
         )
 
+    def refereed(self, study: str) -> bool:
+        """Whether texts are chosen by a referee's scores of the statements of debates.
+
+        Args:
+            study: The name of the runs' study.
+        """
+        declared = study_class(study)
+        return declared.refereed and declared.exported is not None and self.metric == declared.exported[0]
+
     def of_silent_referee(self, scores: Sequence[float], given: Set[str]) -> Settings:
         """These settings for a silent referee's scores, which use a part of the scale: the median is the threshold.
 

@@ -60,13 +60,14 @@ def read_run(path: Path, settings: Settings | None = None) -> Source:
         info = file.info()
         study = info["study"]
         chosen = (settings or Settings()).of_study(study)
-        what = "debate" if study == "rldf" else "conversation"
+        refereed = chosen.refereed(study)
+        what = "debate" if refereed else "conversation"
         if not file.counts()["done"]:
             raise ConfigError(f"{path} has no finished {what} yet")
         identity = json.dumps([info["config"], info["plan"]], sort_keys=True)
         run_id = hashlib.sha256(identity.encode()).hexdigest()[:12]
         addresses = HiddenAddresses(info)
-        if study == "rldf" and chosen.metric == "bias":
+        if refereed:
             statements = list(debated(file, path.stem, run_id, addresses))
         else:
             opened = Opened(file, path.stem, run_id, study, addresses)
