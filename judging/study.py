@@ -19,12 +19,14 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple,
 from pydantic import BaseModel
 
 from parley.agents import ConfigError, ParseStatus, Role, Transcript, Turn
+from parley.judging.readers import read_by
 
 if TYPE_CHECKING:
     from parley.agents import Client, Models
 
 FacetValue = str | int | bool
 T = TypeVar("T")
+M = TypeVar("M", bound=BaseModel)
 Shown = Literal["draft", "first", "last", "statements"]
 ADVANCED = object()
 Advanced = Annotated[T, ADVANCED]
@@ -434,9 +436,15 @@ class Check:
 
 
 class UsersPrompt(NamedTuple):
-    """A prompt of the user's, in place of ours (`--prompts-from`)."""
+    """A prompt of the user's, in place of ours (`--prompts-from`).
+
+    Args:
+        text: The text.
+        reader: What reads its replies (`readers.py`); "" if they have the form that ours asks for.
+    """
 
     text: str
+    reader: str = ""
 
 
 USERS_PROMPTS: ContextVar[Mapping[str, UsersPrompt]] = ContextVar("USERS_PROMPTS", default={})  # noqa: B039
@@ -466,6 +474,11 @@ class Prompt:
     def text(self) -> str:
         """The user's text, or else ours."""
         return text_of(self.name, self.ours)
+
+    def reads(self, reply_type: type[M]) -> type[M]:
+        """The type that replies are parsed as: the study's, unless the user's prompt names a reader."""
+        prompt = USERS_PROMPTS.get().get(self.name)
+        return read_by(prompt.reader, reply_type) if prompt and prompt.reader else reply_type
 
     @classmethod
     def load(cls, name: str, folder: str = "") -> Prompt:

@@ -223,7 +223,7 @@ class PromptedMethod:
 
     async def solve(self, task: Task, context: BbqContext) -> Solved:
         opening = self.used[0](question=task.text(), format=self.reply.FORMAT)
-        transcript = await context.converse(opening, [self.reply])
+        transcript = await context.converse(opening, [self.used[0].reads(self.reply)])
         return Solved(transcript, *read_choice(transcript.spoken()[-1], task))
 
 

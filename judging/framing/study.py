@@ -108,7 +108,9 @@ class Framing(GridStudy):
                 question=question, answer=fence_judged(answer, "ANSWER"), ask=PROMPTS["ask"](trait=self.bias.trait)
             )
             judge = Persona(f"{ASKED}{frame}", ANSWERER.text)
-            transcript = await self._debate(judge, self.config.model, Admitted, models).converse(prompt)
+            transcript = await self._debate(judge, self.config.model, PROMPTS["ask"].reads(Admitted), models).converse(
+                prompt
+            )
             turns += [turn._replace(round=number) for turn in transcript.turns]
             verdicts += list(_verdicts(transcript.spoken()[0]._replace(round=number), frame))
         return Outcome(Transcript(tuple(turns), "three framings asked"), tuple(verdicts))

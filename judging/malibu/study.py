@@ -284,15 +284,19 @@ class PaperDesign:
         panel = self._panel
         ballot = panel.ballots[cell.phase]
 
+        def prompt(cue: Cue) -> Prompt:
+            first = "pair" if ballot.rubric.preference == "stated" else "pair_inferred"
+            keys = ("single", "single_discuss") if ballot.phase == 1 else (first, "pair_discuss")
+            return PROMPTS["chair" if cue.role == "chair" else keys[cue.round > 1]]
+
         def instructions(cue: Cue) -> str | None:
-            if cue.role == "chair":
-                return PROMPTS["chair"](format=ballot.format())
-            key = "single_discuss" if ballot.phase == 1 else "pair_discuss"
-            return None if cue.round == 1 else PROMPTS[key](format=ballot.format(with_remark=True))
+            opened = cue.role != "chair" and cue.round == 1
+            return None if opened else prompt(cue)(format=ballot.format(with_remark=cue.role != "chair"))
 
         def reply_type(cue: Cue) -> type[BaseModel]:
             """A ballot of phase 1 has reasons only in a discussion, or if they are asked for; a comparison always."""
-            return ballot.reply_type(with_remark=cue.role != "chair" and (cue.round > 1 or panel.reasons_first))
+            with_remark = cue.role != "chair" and (cue.round > 1 or panel.reasons_first)
+            return prompt(cue).reads(ballot.reply_type(with_remark=with_remark))
 
         debate = panel.debate(
             cell.id,

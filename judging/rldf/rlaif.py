@@ -107,7 +107,7 @@ class Rlaif(GridStudy):
                 [LABELLER],
                 model=models[self._labeller],
                 rounds=1,
-                reply_type=Label,
+                reply_type=LABEL.reads(Label),
                 readout=config.readout,
                 options={"max_tokens": 60, "temperature": 0.0},
                 models=models,

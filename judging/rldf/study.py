@@ -60,6 +60,9 @@ EXAMPLES = Prompt.load("rldf/examples")
 BLIND, STATEMENTS = Prompt.load("rldf/referee_blind"), Prompt.load("rldf/statements")
 SILENT_SCORES = Prompt.load("rldf/silent_scores")
 
+WORDS, PAPER_WORDS = 120, 250
+"""Length of a statement: the paper's example (D.1) has statements of 176 to 261 words."""
+
 
 class RldfConfig(TopicSample):
     """Everything that changes the debates."""
@@ -100,7 +103,11 @@ class RldfConfig(TopicSample):
         description="share of debates to score a second time, blind and in another order (at least one debate)",
     )
     repeats: int = Field(1, ge=1, le=10_000, description="number of times each topic is debated (epochs)")
-    words: Advanced[int] = Field(120, ge=10, description="length of a statement that the prompt asks for, in words")
+    words: Advanced[int | None] = Field(
+        None,
+        ge=10,
+        description="length of a statement that the prompt asks for, in words (default: 120; 250 with --design paper)",
+    )
     readout: Advanced[Readout] = Field(
         "sampled", description="read scores as written, or as an expectation (needs log-probabilities)"
     )
@@ -176,7 +183,8 @@ class Rldf(GridStudy):
             raise ConfigError("--design silent gives no advice and has no second referee: use --design paper")
         # Where written reports are only a fallback, nothing else of the paper's was asked for.
         self._examples = f"\n\n{EXAMPLES.text}" if config.design == "paper" else ""
-        self.config = config.model_copy(update={"design": design})
+        words = config.words or (PAPER_WORDS if config.design == "paper" else WORDS)
+        self.config = config.model_copy(update={"design": design, "words": words})
         self._referee = Persona(referee.name, referee.about, None if by_scorer else self._referee_name)
         subject = load_statements(config.bias).subject if config.bias in BIASES else f"people's {self.bias.trait}"
         self._silent = SilentReferee(name=self._referee_name, persona=self._referee, subject=subject)
@@ -260,9 +268,13 @@ class Rldf(GridStudy):
         listed = f"{', '.join(roster[:-1])} and {roster[-1]}"
         return PROMPTS["open"](topic=topic, roster=listed, words=self.config.words) + self._examples
 
+    @property
+    def _referee_prompt(self) -> Prompt:
+        return PROMPTS["referee_guides" if self.guides else "referee"]
+
     def _instructions(self, cue: Cue) -> str | None:
         if cue.role == "referee":
-            return PROMPTS["referee_guides" if self.guides else "referee"](
+            return self._referee_prompt(
                 round=cue.round,
                 names=", ".join(self.names),
                 trait=self.bias.trait,
@@ -317,7 +329,7 @@ class Rldf(GridStudy):
             referee=self._referee,
             fence="referee",
             instructions=self._instructions,
-            reply_type=lambda cue: self._report if cue.role == "referee" else None,
+            reply_type=lambda cue: self._referee_prompt.reads(self._report) if cue.role == "referee" else None,
             readout=config.readout,
             options=self._options,
             models=models,
@@ -354,7 +366,7 @@ class Rldf(GridStudy):
             model=models[self._player],
             rounds=1,
             instructions=lambda cue: instruction,
-            reply_type=report_type(names, False),
+            reply_type=BLIND.reads(report_type(names, False)),
             readout=self.config.readout,
             options=self._options,
             models=models,

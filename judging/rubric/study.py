@@ -125,7 +125,7 @@ class RubricScores(GridStudy):
             model=models[cell.model],
             rounds=1,
             order=simultaneous,
-            reply_type=self.sheet.reply_type,
+            reply_type=SCORE.reads(self.sheet.reply_type),
             readout=self.config.readout,
             options=self._options,
             models=models,

@@ -184,7 +184,14 @@ class SquadStudy(GridStudy):
             turns, verdicts = evidence.turns, evidence.verdicts
         opening = PROMPTS["answer"](given=f"\n{given}" if given else "", question=question.question)
         solver = Persona("Solver", PROMPTS["solver"].text)
-        debate = Debate([solver], model=client, rounds=1, reply_type=SquadReply, options=options, models=models)
+        debate = Debate(
+            [solver],
+            model=client,
+            rounds=1,
+            reply_type=PROMPTS["answer"].reads(SquadReply),
+            options=options,
+            models=models,
+        )
         transcript = await debate.converse(opening)
         answer_turns = [turn._replace(round=1 + bool(turns)) for turn in transcript.turns]
         return Outcome(Transcript((*turns, *answer_turns), "answered"), (*verdicts, _verdict(answer_turns[-1])))

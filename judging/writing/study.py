@@ -86,7 +86,7 @@ class WritingStudy(GridStudy):
             model=models[self.config.model],
             rounds=tries,
             instructions=lambda cue: instruction or None,
-            reply_type=self.reply,
+            reply_type=self.used[FIRST].reads(self.reply),
             options=call_options(self.config.max_tokens, self.config.temperature),
             models=models,
             name="writing",

@@ -46,6 +46,8 @@ class Result:
         return self.stopped is None and self.progress.done == self.progress.total
 
 
+TRIED = "enough replies were tried"
+"""Why a trial stops."""
 MAX_FAILURES_IN_A_ROW = 20
 """After this many failed units without a successful one in between, the server is taken to be down."""
 TICK_SECONDS = 0.5
@@ -70,6 +72,7 @@ class Engine:
         on_progress: Called with the progress after every commit, and twice a second in between.
         expected_calls: The calls that the whole plan is expected to take, for the estimate of the time left.
         expected_reads: Those of them whose reply is one token.
+        trial: Stop when this many replies had to be parsed; 0 does not stop.
     """
 
     def __init__(
@@ -85,6 +88,7 @@ class Engine:
         on_progress: Callable[[Progress], None] | None = None,
         expected_calls: int = 0,
         expected_reads: int = 0,
+        trial: int = 0,
     ) -> None:
         self.study, self.file, self.models = study, file, models
         self.executor = executor or InProcess()
@@ -100,6 +104,7 @@ class Engine:
             expected_reads=expected_reads * share,
         )
         self.stopping = asyncio.Event()
+        self._trial = trial
         self._on_progress = on_progress or (lambda progress: None)
         self._finished: list[Rows] = []
         self._flush_due = False
@@ -200,6 +205,10 @@ class Engine:
         units = pending(self.file, self.study)
         while not self.stopping.is_set() and (unit := next(units, None)) is not None:
             yield unit
+            if self._trial:
+                self._flush()  # the unit that has just ended counts
+            if self._trial and self.file.replies().typed >= self._trial:
+                self.stop(TRIED)
 
     def _unread(self) -> str | None:
         """What to say about a run in which nothing could be read; None if something was."""

@@ -26,7 +26,7 @@ from parley.base.tasks import blocking
 from parley.base.text import plural
 from parley.judging import Check, Study
 from parley.judging.study import USERS_PROMPTS, UsersPrompt
-from parley.runs.engine import TICK_SECONDS, Engine, Result
+from parley.runs.engine import TICK_SECONDS, TRIED, Engine, Result
 from parley.runs.executor import Executor, InProcess
 from parley.runs.opening import PRIVATE_FILES, beside
 from parley.runs.options import Options, to_seconds, validated
@@ -35,6 +35,7 @@ from parley.runs.plan import (
     describe,
     ingredients,
     measure,
+    prompts_of,
     refuse_empty,
     refuse_if_changed,
     refuse_unknown_labels,
@@ -48,6 +49,8 @@ from parley.runs.studies import SHIPPED, find_study, load_function, study_of_con
 if TYPE_CHECKING:
     from parley.runs.rehearsal import Usage
 
+TRIAL, LEAST_READ = 20, 0.95
+"""Replies that are tried before a run with the user's prompts goes on, and the share of them that must be read."""
 WITHOUT_MODELS = 16
 """Units run concurrently by a study that calls no model."""
 
@@ -226,7 +229,7 @@ class Job:
                 raise
             return file
         info = describe(self.study, self.target, self.size) | ({"check": self.checked} if self.checked else {})
-        file = RunFile.create(self.path, info, self.study.prompts(), self.study.plan())
+        file = RunFile.create(self.path, info, prompts_of(self.study), self.study.plan())
         self._delete_replies()  # of a run that somebody has deleted
         return file
 
@@ -310,21 +313,30 @@ class Job:
                 loading = Progress(total=sum(units.values()), done=units["done"])
                 for client in clients:
                     await _prepare(client, loading, on_progress or (lambda progress: None))
-            engine = Engine(
-                self.study,
-                file,
-                models=self.models,
-                executor=executor,
-                concurrency=self._concurrency(clients),
-                cache=cache,
-                budget=budget,
-                on_progress=on_progress,
-                **await self._expected(),
-            )
-            if on_engine:
-                on_engine(engine)
-            with self._within_wall_time(engine):
-                result = await engine.run()
+            expected = await self._expected()
+
+            async def run(executor: Executor, concurrency: int, trial: int = 0) -> Result:
+                engine = Engine(
+                    self.study,
+                    file,
+                    models=self.models,
+                    executor=executor,
+                    concurrency=concurrency,
+                    cache=cache,
+                    budget=budget,
+                    on_progress=on_progress,
+                    trial=trial,
+                    **expected,
+                )
+                if on_engine:
+                    on_engine(engine)
+                with self._within_wall_time(engine):
+                    return await engine.run()
+
+            tried = None
+            if self.users_prompts and file.replies().typed < TRIAL:
+                tried = after_trial(await run(InProcess(), 1, TRIAL), file)
+            result = tried or await run(executor, self._concurrency(clients))
             done = result.progress.done == result.progress.total
         finally:
             self.clients = None
@@ -336,6 +348,28 @@ class Job:
             if done:
                 self._delete_replies()
         return result
+
+
+def after_trial(result: Result, file: RunFile) -> Result | None:
+    """How a run with the user's prompts ended in its trial; None if it goes on.
+
+    Args:
+        result: How the trial ended.
+        file: The run file, with the replies.
+    """
+    replies = file.replies()
+    if result.stopped != TRIED:
+        return result
+    if replies.read >= LEAST_READ * replies.typed:
+        return None
+    unread = "SELECT speaker, parse_status, text FROM transcript WHERE parse_status NOT IN ('ok', 'repaired')"
+    for speaker, status, text in file.rows(unread)[1]:
+        say(f"{speaker}, {status}: {' '.join(text.split())}")
+    return replace(
+        result,
+        stopped=f"{replies.read} of the first {replies.typed} replies to your prompts could be read; see above. "
+        "Ask for the form that ours ask for, or name a reader in a prompt's first line (#! reader: NAME)",
+    )
 
 
 async def _prepare(client: Client, progress: Progress, on_progress: Callable[[Progress], None]) -> None:

@@ -94,7 +94,13 @@ def _speakers(prompts: Mapping[str, str]) -> Mapping[str, str]:
 
 def ingredients(study: Study) -> tuple[str, list[tuple[str, str]], list[tuple[str, str]]]:
     """What a study's results depend on, as this machine has it: its config, data and prompts."""
-    return study.config.model_dump_json(), sorted(study.sources().items()), sorted(study.prompts().items())
+    return study.config.model_dump_json(), sorted(study.sources().items()), sorted(prompts_of(study).items())
+
+
+def prompts_of(study: Study) -> dict[str, str]:
+    """A study's prompts by name, and the readers of those that the user has replaced."""
+    readers = {f"reader of {name}": prompt.reader for name, prompt in USERS_PROMPTS.get().items() if prompt.reader}
+    return {**study.prompts(), **readers}
 
 
 def describe(study: Study, target: str, size: Size) -> dict[str, Any]:
@@ -170,7 +176,7 @@ def _differences(file: RunFile, study: Study, size: Size) -> Iterator[str]:
     if info["models"] != study.models() and "model" not in changed:
         yield f"models: {_brief(info['models'])} in the file, {_brief(study.models())} requested"
     old_prompts = file.prompts()
-    new_prompts = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in study.prompts().items()}
+    new_prompts = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in prompts_of(study).items()}
     for name in sorted({*old_prompts, *new_prompts}):
         if old_prompts.get(name) != new_prompts.get(name):
             removed = "was removed" if name not in new_prompts else "has changed"

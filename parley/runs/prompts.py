@@ -3,7 +3,8 @@
     parley run rldf --design paper --prompts-to mine       # mine/rldf/open.txt, mine/persona/Referee.txt, …
     parley run rldf --design paper --prompts-from mine     # what has no file there stays ours
 
-With a first line `#! without: words, roster` a prompt may lack these placeholders.
+A first line says what the rest cannot: with `#! without: words, roster` a prompt may lack these placeholders, and with
+`#! reader: lines` its replies have another form than ours, which this reader reads; `;` separates the two.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from parley.base.errors import ConfigError, several
 from parley.base.files import new_folder
 from parley.base.problems import near_key
 from parley.judging import Study
+from parley.judging.readers import READERS
 from parley.judging.study import USERS_PROMPTS, UsersPrompt
 
 _HEAD = re.compile(r"\A\ufeff?#!(.*)\n?")
-WITHOUT = "without"
+READER, WITHOUT = "reader", "without"
 
 
 def with_users_prompts(folder: str | None, make: Callable[[], Study]) -> Study:
@@ -45,7 +47,8 @@ def with_users_prompts(folder: str | None, make: Callable[[], Study]) -> Study:
         try:
             text = path.read_text("utf-8")
             head = _head(text)
-            prompts[name] = UsersPrompt(_HEAD.sub("", text).strip())
+            READERS.find(head.get(READER, "lines"))
+            prompts[name] = UsersPrompt(_HEAD.sub("", text).strip(), head.get(READER, ""))
             problems += [f"{path}: {line}" for line in _placeholder_problems(prompts[name].text, ours[name], head)]
         except (OSError, ValueError, ConfigError) as error:
             problems.append(f"{path}: {error}")
@@ -83,11 +86,15 @@ def write_prompts(folder: Path, make: Callable[[], Study]) -> int:
 
 
 def _head(text: str) -> Mapping[str, str]:
-    """What the first line says: `#! without: words, roster`."""
+    """What the first line says: `#! reader: lines; without: words, roster`."""
     head = _HEAD.match(text)
     pairs = [part.partition(":") for part in (head[1].split(";") if head else ())]
-    if wrong := next((key for key, _, value in pairs if key.strip() != WITHOUT or not value.strip()), None):
-        raise ConfigError(f"the first line says '{wrong.strip()}': expected #! {WITHOUT}: PLACEHOLDER, …")
+    if wrong := next(
+        (key for key, _, value in pairs if key.strip() not in (READER, WITHOUT) or not value.strip()), None
+    ):
+        raise ConfigError(
+            f"the first line says '{wrong.strip()}': expected #! {READER}: NAME; {WITHOUT}: PLACEHOLDER, …"
+        )
     return {key.strip(): value.strip() for key, _, value in pairs}
 
 

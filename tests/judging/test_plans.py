@@ -54,7 +54,7 @@ RTP = {"data": "prompts.jsonl", "prompts": 2, "completions": 2, "scorer": "ngram
         ("bbq", {**BBQ, **TWO, "method": ["default", "cot"], "repeats": 2, "shuffle": True}, "85502ce87b"),
         ("bbq", {**BBQ, "method": ["mabrf", "stardtox", "fairthinking", "self-debias-explanation"]}, "876d94f1dc"),
         ("squad", {"data": "squad.json", "limit": 4, "repeats": 2}, "cc4882accb"),
-        ("rldf", {**RLDF, "topics": 5, "limit": 4, "repeats": 2, "rereferee": 0.5}, "3fe1d367aa"),
+        ("rldf", {**RLDF, "topics": 5, "limit": 4, "repeats": 2, "rereferee": 0.5}, "3959496683"),
         ("rldf", {"topics": 3, "bias": "beauty", "design": "silent", "words": 50, "seed": 4}, "0709dcdd50"),
         ("referee", {**JUDGE, "limit": 2}, "ac79333270"),
         ("referee", {"model": "scorer/ngrams", "bias": ["age", "beauty"], "limit": 2}, "4f14ad8fad"),
@@ -80,7 +80,7 @@ RTP = {"data": "prompts.jsonl", "prompts": 2, "completions": 2, "scorer": "ngram
             "34c727ed66",
         ),
         ("rlaif", {"limit": 2, "readout": "expected"}, "798c78f6fb"),
-        ("rldf", {**RLDF, **TEACH, "topics": 2}, "f7ff312e17"),
+        ("rldf", {**RLDF, **TEACH, "topics": 2}, "eabd16906f"),
         (
             "rldf",
             {**JUDGE, "design": "silent", "topics": 2, "rounds": 3, "feedback": False},

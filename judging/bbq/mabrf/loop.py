@@ -141,7 +141,9 @@ class Loop:
             self._verdicts += [replace(verdict, judge=judge) for verdict in score_verdicts(turn, metrics)]
 
     async def _solve(self) -> Draft:
-        transcript = await self.context.converse(SOLVE(**self._question()), [Reasoning], persona=self._cast["Solver"])
+        transcript = await self.context.converse(
+            SOLVE(**self._question()), [SOLVE.reads(Reasoning)], persona=self._cast["Solver"]
+        )
         opening, turn = transcript.turns[0], transcript.spoken()[-1]._replace(role="generator", round=0)
         self._turns += [opening, turn]
         self._verdicts.append(answer_verdict(turn, self.task, *self._place(turn), metric="first_answer"))
@@ -174,7 +176,7 @@ class Loop:
         values = {"chain_of_thought": numbered(best.steps), "bias_reason": best.reason or NO_REASON}
         if self.search is None:
             prompt = REPHRASE(**values, count=len(best.steps))
-            return await self._ask("Rephraser", "generator", number, prompt, Steps)
+            return await self._ask("Rephraser", "generator", number, prompt, REPHRASE.reads(Steps))
         evidence = await self.search.gather(
             self._searcher,
             self.context.models,
@@ -187,7 +189,7 @@ class Loop:
         self._turns += [turn for turn in evidence.turns if turn.role != "narrator" or turn.speaker != NARRATOR]
         self._verdicts += evidence.verdicts
         prompt = REPHRASE_SEARCH(**values, search_summary=evidence.quoted, count=len(best.steps))
-        return await self._ask("Rephraser", "generator", number, prompt, Steps)
+        return await self._ask("Rephraser", "generator", number, prompt, REPHRASE_SEARCH.reads(Steps))
 
     async def _judge_draft(self, steps: tuple[str, ...], round: int) -> Draft:
         turn = await self._judge(steps, round)
@@ -200,11 +202,11 @@ class Loop:
     async def _judge(self, steps: tuple[str, ...], round: int, name: str = "Judge", prompt: Prompt = JUDGE) -> Turn:
         row = self.task.row
         filled = judge_prompt(steps, context=row.context, question=row.question, prompt=prompt)
-        return await self._ask(name, "evaluator", round, filled, Judgement)
+        return await self._ask(name, "evaluator", round, filled, prompt.reads(Judgement))
 
     async def _terminate(self, best: Draft, round: int) -> Turn:
         prompt = TERMINATE(**self._question(), author=best.author, reasoning=numbered(best.steps) or NO_CHAIN)
-        return await self._ask("Terminator", "chair", round, prompt, Terminal)
+        return await self._ask("Terminator", "chair", round, prompt, TERMINATE.reads(Terminal))
 
     async def _ask(self, name: str, role: Role, round: int, prompt: str, reply: type[BaseModel]) -> Turn:
         transcript = await self.context.converse(prompt, [reply], persona=self._cast[name])

@@ -43,7 +43,7 @@ class FairThinking:
             order=simultaneous,
             chair=self.foreperson,
             instructions=lambda cue: DECIDE(format=Choice.FORMAT) if cue.role == "chair" else None,
-            reply_type=lambda cue: Choice if cue.role == "chair" else None,
+            reply_type=lambda cue: DECIDE.reads(Choice) if cue.role == "chair" else None,
             options=context.options,
             models=context.models,
         )

@@ -52,7 +52,7 @@ class SelfDebiasExplanation(PromptedMethod):
 
     async def solve(self, task: Task, context: BbqContext) -> Solved:
         opening, then = EXPLAIN(question=task.text()), ANSWER(format=Choice.FORMAT)
-        transcript = await context.converse(opening, [None, Choice], [then])
+        transcript = await context.converse(opening, [None, ANSWER.reads(Choice)], [then])
         return Solved(transcript, *read_choice(transcript.spoken()[-1], task))
 
 
@@ -62,7 +62,9 @@ class SelfDebiasReprompting(PromptedMethod):
 
     async def solve(self, task: Task, context: BbqContext) -> Solved:
         opening = PROMPT(question=task.text(), format=Choice.FORMAT)
-        transcript = await context.converse(opening, [Choice, Choice], [AGAIN(format=Choice.FORMAT)])
+        transcript = await context.converse(
+            opening, [PROMPT.reads(Choice), AGAIN.reads(Choice)], [AGAIN(format=Choice.FORMAT)]
+        )
         first, second = transcript.spoken()
         before = answer_verdict(first, task, *read_choice(first, task), metric="first_answer")
         return Solved(transcript, *read_choice(second, task), (before,))

@@ -6,9 +6,13 @@ from contextvars import Context
 from pathlib import Path
 
 import pytest
+from pydantic import create_model
 
 import parley as package
+from parley.agents import scale
 from parley.analysis.reporting.methods import methods
+from parley.judging.readers import read_by
+from parley.judging.rldf.referee import report_type
 from parley.reports.making import make_report
 from parley.runs.executors.worker import StudySpec
 from parley.runs.job import Job
@@ -91,7 +95,7 @@ def test_a_worker_makes_the_study_with_the_same_prompts(mine):
         ("rldf/open", "{topc} {roster} {words} {topic}", "nothing fills in {topc} (known: roster, topic, words)"),
         ("rldf/open", "{roster} {words}", "{topic} is missing; a first line '#! without: topic' leaves it out"),
         ("rldf/statements", "{topic} {statements} {", "a brace stands alone; write {{ and }} where they"),
-        ("rldf/open", "#! redaer: x\nhi", "the first line says 'redaer': expected #! without: PLACE"),
+        ("rldf/open", "#! redaer: x\nhi", "the first line says 'redaer': expected #! reader: NAME; without: PLACE"),
         ("persona/Twenty", "{label}", "nothing fills in {label}"),
     ],
 )
@@ -115,3 +119,106 @@ def test_a_text_that_is_no_file_s_is_refused_and_so_is_an_empty_folder(parley, p
     panel = ("run", "malibu", "--design", "paper", "--suite", "tiny", "--model", "sim/judge")
     (complaint,) = parley(*panel, "--prompts-from", "mine").complaints
     assert complaint.endswith("rubric.txt: no file replaces rubric; --prompts-to writes those that one can")
+
+
+NAMES = ("Sixty", "Twenty")
+REPORT = report_type(NAMES, False)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Sixty: score 3, rank 2\nTwenty: score 5/10, rank No. 1",
+        "**Rank 1: Twenty** (score: 5)\nRank 2: Sixty (score: 3 out of 10)",
+        "Scores:\n- Sixty: 3\n- Twenty: 5\n\nRanks:\n1. Twenty: 1\n2. Sixty: 2",
+        "Round 2 is over.\n\nSixty:\nScore: 3\nRank: 2\n\nTwenty\nScore: 5\nRank: 1\n",
+    ],
+)
+def test_lines_that_say_what_they_are_about_are_read(text):
+    value, problem = read_by("lines", REPORT).read(text)
+    assert (value.model_dump(), problem) == (
+        {"scores": {"Sixty": 3, "Twenty": 5}, "ranks": {"Sixty": 2, "Twenty": 1}},
+        "",
+    )
+    assert isinstance(value, REPORT)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("Sixty: score 3, score 4, rank 2\nTwenty: score 5, rank 1", "scores.Sixty: Input should be a valid number"),
+        ("Sixty: score 13, rank 2\nTwenty: score 5, rank 1", "scores.Sixty: Input should be less than or equal to 10"),
+        ("Round 2: I rank Sixty and Twenty alike.", "scores.Sixty: Input should be a valid number"),
+        (
+            "Sixty was fairer than Twenty in all that was said so far.\nScore: 3",
+            "scores.Sixty: Input should be a valid number",
+        ),
+    ],
+)
+def test_what_is_not_certain_is_not_read(text, problem):
+    assert read_by("lines", REPORT).read(text) == (None, problem)
+
+
+def test_a_field_for_text_gets_the_whole_reply():
+    value, _ = read_by("lines", create_model("Reply", Overall=(scale(0, 10), ...), remark=(str, ...))).read(
+        "Overall: 7, dull."
+    )
+    assert value.model_dump() == {"Overall": 7, "remark": "Overall: 7, dull."}
+
+
+REFEREE = "#! reader: {}; without: format, last, names, round, trait\nScore and rank them in plain lines."
+
+
+@pytest.fixture
+def paper(mine, speaker):
+    """RLDF with a referee who answers in lines, and a reader; `wrong` of each 20 reports are not in lines."""
+    speaker.says = lambda body: "Sixty: score 3, rank 2\nTwenty: score 5, rank 1"
+    (mine / "rldf" / "open.txt").unlink()
+
+    def flags(reader: str = "lines") -> tuple[object, ...]:
+        (mine / "rldf" / "referee.txt").write_text(REFEREE.format(reader))
+        more = ("--model", speaker.model(), "--roles", 2, "--topics", 7, "--rounds", 4, "--no-check", "--no-cache")
+        return ("run", "rldf", "--design", "paper", *more, "--prompts-from", mine, "--out", "a.sqlite", "--quiet")
+
+    return flags
+
+
+def test_replies_in_another_form_are_read_as_scores(parley, paper, run_file):
+    assert parley(*paper()).status == 0
+    run = run_file("a.sqlite")
+    bias = "SELECT subject, value, count(*) FROM verdicts WHERE metric = 'bias' AND judge = 'Referee' GROUP BY 1, 2"
+    assert run.rows(bias) == [("Sixty", 3, 28), ("Twenty", 5, 28)]
+    assert run.one("SELECT text FROM prompts WHERE name = 'reader of rldf/referee'") == "lines"
+
+
+def test_a_reader_of_one_s_own(parley, paper, place):
+    body = "first, second = text.splitlines()\n    scores = {'Sixty': int(first[13]), 'Twenty': int(second[14])}"
+    (place / "my.py").write_text(
+        f"def read(text, reply):\n    {body}\n    return {{'scores': scores, 'ranks': {{'Sixty': 2, 'Twenty': 1}}}}\n"
+    )
+    assert parley(*paper("my.py:read")).status == 0
+
+
+def test_twenty_replies_are_tried_and_shown_if_too_few_are_read(parley, paper, speaker, run_file):
+    speaker.says = lambda body: "They were all quite fair."
+    result = parley(*paper())
+    assert result.status == 1
+    shown = [line for line in result.complaints if "They were all quite fair." in line]
+    assert shown == ["parley: Referee, unparsed: They were all quite fair."] * 20
+    assert result.complaints[-1].startswith("parley: stopped: 0 of the first 20 replies to your prompts could be read")
+    assert run_file("a.sqlite").count() == 5, "of 7 debates with 4 reports each"
+    speaker.says = lambda body: "Sixty: score 3, rank 2\nTwenty: score 5, rank 1"
+    assert parley(*paper()).status == 0, "the same command goes on all the same"
+    assert run_file("a.sqlite").count() == 7
+
+
+def test_an_unknown_reader_is_a_line(parley, paper):
+    (complaint,) = parley(*paper("liens")).complaints
+    assert "mine/rldf/referee.txt: unknown reader 'liens' (did you mean lines?" in complaint
+
+
+def test_an_empty_prompt_says_nothing(parley, mine, run_file):
+    (mine / "rldf" / "again.txt").write_text("")
+    assert parley(*RLDF, "--prompts-from", mine, "--out", "a.sqlite", "--quiet").status == 0
+    said = run_file("a.sqlite").rows("SELECT DISTINCT t.text FROM texts t WHERE t.text LIKE 'Round %'")
+    assert said == []

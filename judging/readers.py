@@ -1,0 +1,91 @@
+"""Readers: they make the reply that a prompt of the user's asks for into the one that the study expects.
+
+A prompt's first line names its reader: `#! reader: lines` the one that is here, and `#! reader: mine.py:read` your own,
+which makes a text and the study's reply type into the fields of that type.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from parley.agents import TextReply
+from parley.base.plugins import Registry
+
+M = TypeVar("M", bound=BaseModel)
+Reader = Callable[[str, type[BaseModel]], Mapping[str, Any]]
+READERS = Registry("reader", {"lines": "parley.judging.readers:lines"}, contract="judging/readers.py")
+_NUMBER = r"(?<![\w.])(\d+(?:\.\d+)?)(?:\s*(?:/|out of)\s*\d+)?(?!\w|\.\d)"
+HEADING_WORDS = 6
+"""A longer line without a number is not a heading: it may say anything about anybody."""
+
+
+@lru_cache(maxsize=256)
+def read_by(name: str, reply_type: type[M]) -> type[M]:
+    """The type of a study's reply, read from plain text.
+
+    Args:
+        name: The reader.
+        reply_type: What the study expects.
+    """
+    reader: Reader = READERS.find(name)
+
+    class Read(reply_type, TextReply):  # type: ignore[valid-type, misc]
+        @classmethod
+        def read(cls, text: str) -> tuple[Any, str]:
+            try:
+                return cls.model_validate(reader(text, reply_type)), ""
+            except ValidationError as error:
+                first = error.errors()[0]
+                return None, f"{'.'.join(map(str, first['loc'])) or 'the reply'}: {first['msg']}"
+
+    return Read
+
+
+def lines(text: str, reply_type: type[BaseModel]) -> Mapping[str, Any]:
+    """Numbers in lines that say what they are: "Sixty: score 3, rank 2", "Rank 1: Sixty", "Creativity: 7/10".
+
+    A short line without a number is a heading for the lines below it. A number that is given twice, with different
+    values, is not read. A field for text gets the whole reply.
+    """
+    kinds = dict(_fields(reply_type))
+    names = {name.lower().removesuffix("s"): (level, name) for path in kinds for level, name in enumerate(path)}
+    listed = "|".join(sorted(map(re.escape, names), key=len, reverse=True))
+    token = re.compile(rf"{_NUMBER}|(?<!\w)({listed})s?(?!\w)", re.IGNORECASE)
+    numbers: dict[tuple[str, ...], set[str]] = defaultdict(set)
+    heading: dict[int, str] = {}
+    for line in text.splitlines():
+        said, waiting, named, tokens = dict(heading), "", False, token.findall(line)
+        for number, name in tokens:
+            if name:
+                level, said_name = names[name.lower()]
+                said[level], named = said_name, True
+            waiting = number if number and named else waiting  # not the number of a list, or of a round
+            if waiting and (path := tuple(said[level] for level in sorted(said))) in kinds:
+                numbers[path].add(waiting)
+                waiting = ""
+        if tokens and not any(number for number, _ in tokens) and len(line.split()) <= HEADING_WORDS:
+            heading = said
+    values: dict[str, Any] = {}
+    for path, kind in kinds.items():
+        value = text.strip() if kind is str else numbers[path].pop() if len(numbers[path]) == 1 else None
+        inner = values
+        for name in path[:-1]:
+            inner = inner.setdefault(name, {})
+        inner[path[-1]] = value
+    return values
+
+
+def _fields(reply_type: type[BaseModel], path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """The fields of a type and of its parts, as paths, each with its kind."""
+    for name, info in reply_type.model_fields.items():
+        inner, place = info.annotation, (*path, info.alias or name)
+        if isinstance(inner, type) and issubclass(inner, BaseModel):
+            yield from _fields(inner, place)
+        else:
+            yield place, inner
