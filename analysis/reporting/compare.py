@@ -2,7 +2,7 @@
 
 Units are paired by their place in the plan (scenario, identity, cell, repeat) and by their words (the wordings of label
 and question, which another seed draws anew), whichever model ran them. Values are compared by metric, as means of the
-metric's last round, with the test of the study's report: sign flips over clusters (bases, BBQ's templates, scenarios),
+metric's last round, with the test of the study's report: `mean_test` over clusters (bases, BBQ's templates, scenarios),
 which are sets of bases and label wordings where bases share a wording (see clusters.py). So are preferences. For
 yes-or-no metrics and preferences McNemar's exact test is added: it takes every unit as independent, and finds false
 differences where models differ by scenario. For studies with identities, whose metrics share a scale, all metrics
@@ -26,7 +26,7 @@ from parley.analysis.reporting.forest import Forest, Scale, interval, number_for
 from parley.analysis.reporting.questions import Question, by_cluster, corrected, out_of_reach, section
 from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext, Section, Table, assemble
 from parley.analysis.reporting.verdicts import cluster_of, final_verdicts, require
-from parley.analysis.stats.paired import mcnemar_p, paired_permutation
+from parley.analysis.stats.paired import mcnemar_p, paired_difference
 from parley.analysis.stats.results import About, Contrast, Line
 from parley.base.text import p_text, plural
 
@@ -268,9 +268,9 @@ def _gaps(both: pd.DataFrame) -> Iterator[Line]:
 
 
 def _line(what: str, rows: pd.DataFrame, *, units: bool = True) -> Line:
-    """One comparison with its sign-flip test, with both means over clusters, and McNemar's p where all values of units
+    """One comparison with its test, with both means over clusters, and McNemar's p where all values of units
     are 0 or 1."""
-    test = paired_permutation(rows["difference"], np.zeros(len(rows)), rows["cluster"])
+    test = paired_difference(rows["difference"], np.zeros(len(rows)), rows["cluster"])
     also = {side: float(rows[f"value_{side}"].groupby(rows["cluster"]).mean().mean()) for side in ("first", "second")}
     if units and {*rows["value_first"], *rows["value_second"]} <= {0.0, 1.0}:
         also["p_mcnemar"] = mcnemar_p(rows["value_first"], rows["value_second"])

@@ -3,10 +3,10 @@
     decide(Evidence(p=0.01))                      # ("different", "")
     decide(Evidence(p=0.3, p_alike=0.01))         # ("below the margin on average", "")
 
-"Different" is a test that finds a difference; where there are two tests (sign flips and Student's t), both must.
-"Alike" needs four things: the mean is shown to lie within ±margin, no test finds that the effect differs between
-clusters, the upper limit of its spread between them is low enough, and there are enough clusters to include a rare
-kind. What leaves a question without an answer is evidence too, so no verdict is given first and taken back later.
+"Different" is a test that finds a difference. "Alike" needs four things: the mean is shown to lie within ±margin, no
+test finds that the effect differs between clusters, the upper limit of its spread between them is low enough, and there
+are enough clusters to include a rare kind. What leaves a question without an answer is evidence too, so no verdict is
+given first and taken back later.
 """
 
 from __future__ import annotations
@@ -53,7 +53,6 @@ class Evidence:
 
     Args:
         p: The p-value of no difference; NaN: there is no test, and `note` says why.
-        p_second: That of a second test, which must agree.
         p_alike: The p-value of a difference beyond the margin; NaN: it is not asked.
         margin: The difference that still counts as none.
         spread: How much the effect varies between clusters; None: only the mean is asked about.
@@ -67,7 +66,6 @@ class Evidence:
     """
 
     p: float = math.nan
-    p_second: float = 0.0
     p_alike: float = math.nan
     margin: float = math.nan
     spread: Spread | None = None
@@ -88,10 +86,8 @@ def decide(evidence: Evidence) -> tuple[Verdict, str]:
         return NOT_MEASURED, evidence.blocked
     within = evidence.p_alike <= ALPHA
     verdict, why = UNDECIDED, ""
-    if evidence.p <= ALPHA and evidence.p_second <= ALPHA:
+    if evidence.p <= ALPHA:
         verdict = SMALL if within else DIFFERENT
-    elif evidence.p <= ALPHA:
-        why = "sign flips find a difference and Student's t does not: it rests on few bases"
     elif within:
         verdict, why = _within_margin(evidence)
     elif evidence.p_alike > ALPHA and evidence.clusters >= evidence.needed:

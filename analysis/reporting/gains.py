@@ -20,7 +20,7 @@ import pandas as pd
 from parley.analysis.reporting.forest import Forest, drawn, in_numbers
 from parley.analysis.reporting.questions import by_cluster, corrected_differences, table
 from parley.analysis.reporting.report import Table
-from parley.analysis.stats.paired import paired_permutation
+from parley.analysis.stats.paired import paired_difference
 from parley.analysis.stats.results import About, Line
 from parley.analysis.stats.tables import as_floats
 from parley.base.text import plural
@@ -31,7 +31,7 @@ INSIDE, OUTSIDE = "own gain", "outside gain"
 NOTE = (
     "Gains: mean score before minus after, by the loop's own scorer and by the outside measure. Their sizes cannot be "
     "compared: the two have their own units and their own noise. related: both share a model or a scorer family, so "
-    "they may err alike. Paired by item; 95% intervals and p: sign flips over clusters; p is Holm-corrected over the "
+    "they may err alike. Paired by item; 95% intervals and p over clusters; p is Holm-corrected over the "
     "systems. Intervals of outside gains in plots and sentences cover all systems at once."
 )
 NO_MEASURE = (
@@ -82,7 +82,7 @@ def gain_lines(
             (OUTSIDE, "outside", f"by {_without_hash(about['outside'])}"),
         ):
             gain = as_floats(complete[f"{who}0"]) - as_floats(complete[f"{who}1"])
-            test = paired_permutation(gain, 0 * gain, complete["cluster"])
+            test = paired_difference(gain, 0 * gain, complete["cluster"])
             lines.append(
                 Line(
                     result=test,
@@ -156,8 +156,8 @@ def gain_forest(lines: Sequence[Line], scored: str, unit: str, name: str = "gain
         axis=f"reduction of {scored} ({unit})",
         lines=tuple(line for line in lines if line.n),
         table="gains",
-        note="First draft minus last. Above 0: lower after revising. Paired by item; 95% intervals and p: sign flips "
-        "over clusters, p Holm-corrected.",
+        note="First draft minus last. Above 0: lower after revising. Paired by item; 95% intervals and p over "
+        "clusters, p Holm-corrected.",
     )
 
 

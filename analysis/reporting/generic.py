@@ -47,7 +47,7 @@ def identities(
     title: str = "Scores by identity",
     **about: Any,
 ) -> Report:
-    """Means by identity, and every difference with its sign-flip test and interval, Holm-corrected.
+    """Means by identity, and every difference with its test and interval, Holm-corrected.
 
     Args:
         frame: One row per score.
@@ -121,7 +121,7 @@ def _finite(values: pd.Series) -> tuple[pd.Series, list[str]]:
 
 
 def _on_identity(overall: Line) -> Iterator[str]:
-    test = f"sign flips over {plural(overall.clusters or 0, 'cluster')}, p {p_text(overall.p)}"
+    test = f"{plural(overall.clusters or 0, 'cluster')}, p {p_text(overall.p)}"
     if overall.p != overall.p:
         yield f"The effect of identity could not be tested: {overall.note or 'there are too few data'}."
     elif overall.shown:

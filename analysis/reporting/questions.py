@@ -6,7 +6,7 @@
 
 A frame has one row per item and arm. A question without arms asks for levels, one with arms for contrasts of two arms
 on the same items. Values are averaged within clusters first: clusters are what is independent. Contrasts are tested by
-sign flips over clusters; p-values are corrected (Holm) over the planned lines of a family and over its other lines. A
+`mean_test`; p-values are corrected (Holm) over the planned lines of a family and over its other lines. A
 level has an interval, and no test unless it has a null value.
 
 A report whose statistic is another one makes its lines itself and passes them to `corrected` and `section`.
@@ -27,11 +27,11 @@ from parley.analysis.reporting.decide import Evidence, decided
 from parley.analysis.reporting.forest import Forest, Scale, drawn, interval, number_format
 from parley.analysis.reporting.report import ReportContext, Section, Table
 from parley.analysis.stats.clustered import bootstrap_mean, cluster_mean
+from parley.analysis.stats.mean_test import alike_p, clusters_to_reject, mean_test
 from parley.analysis.stats.multiplicity import holm
-from parley.analysis.stats.paired import paired_permutation
+from parley.analysis.stats.paired import paired_difference
 from parley.analysis.stats.proportions import cluster_proportion
 from parley.analysis.stats.results import ALPHA, About, Contrast, Estimate, Line, simultaneous
-from parley.analysis.stats.signflips import clusters_to_reject, equivalence_p, sign_flip_test
 from parley.base.text import p_text, plural
 
 ALL = "all"
@@ -68,8 +68,8 @@ def share(values: pd.Series, clusters: pd.Series) -> Estimate:
 
 
 def mean_difference(rows: pd.DataFrame, measure: str, cluster: str) -> Estimate:
-    """The mean over clusters of first minus second, tested by sign flips."""
-    return paired_permutation(rows[measure], rows[f"{measure}_second"], rows[cluster])
+    """The mean over clusters of first minus second."""
+    return paired_difference(rows[measure], rows[f"{measure}_second"], rows[cluster])
 
 
 def bootstrapped(context: ReportContext, *, by_row: bool = False) -> Level:
@@ -193,7 +193,7 @@ def estimates(question: Question, frame: pd.DataFrame) -> list[Line]:
 
 
 def corrected_differences(lines: Sequence[Line], family: Sequence[str]) -> list[Line]:
-    """Lines that were tested by sign flips, corrected; planned ones get intervals that hold for all of their family.
+    """Lines of mean differences, corrected; planned ones get intervals that hold for all of their family.
 
     Args:
         lines: The lines.
@@ -211,7 +211,7 @@ def _with_simultaneous(line: Line) -> Line:
     if line.secondary or not line.values or line.tests is None or line.tests == 1:
         return line
     differences = [value - line.reference for value in line.values.values()]
-    interval = simultaneous(line, sign_flip_test(differences, 1 - ALPHA / line.tests))
+    interval = simultaneous(line, mean_test(differences, 1 - ALPHA / line.tests))
     return replace(line, simultaneous=interval and (interval[0] + line.reference, interval[1] + line.reference))
 
 
@@ -256,7 +256,7 @@ def _estimated(question: Question, rows: pd.DataFrame, measure: str) -> Line:
     second = rows[f"{measure}_second"]
     also = {name: make(values, second) for name, (of_measure, make) in question.also.items() if of_measure == measure}
     if not math.isnan(question.margin):
-        also["p_alike"] = equivalence_p((values - second).groupby(clusters).mean(), question.margin)
+        also["p_alike"] = alike_p((values - second).groupby(clusters).mean(), question.margin)
     if finer := question.sensitivity:
         other = question.contrast(rows, measure, finer)
         also |= {f"{finer}_low": other.low, f"{finer}_high": other.high, f"p_{finer}": other.p}

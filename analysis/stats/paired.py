@@ -12,11 +12,9 @@ from dataclasses import replace
 import numpy as np
 from scipy.special import bdtr, ndtri, stdtr
 
-from parley.analysis.stats.clustered import INDEPENDENT_CLUSTERS
+from parley.analysis.stats.mean_test import mean_test
 from parley.analysis.stats.results import LEVEL, Estimate
-from parley.analysis.stats.signflips import clusters_to_reject, sign_flip_test, smallest_p
 from parley.analysis.stats.tables import Column, Floats, as_floats, cluster_sums
-from parley.base.text import plural
 
 INDEPENDENT_PAIRS = "pairs are independent of each other"
 DECIMALS = 9  # differences are rounded to these, so that floating-point noise does not break ties
@@ -39,8 +37,8 @@ def mcnemar_p(first: Column, second: Column) -> float:
     return min(1.0, 2 * float(bdtr(fewer, discordant, 0.5))) if discordant else math.nan
 
 
-def paired_permutation(first: Column, second: Column, clusters: Column) -> Estimate:
-    """The sign-flip test of the mean difference, first minus second, with the interval that agrees with it.
+def paired_difference(first: Column, second: Column, clusters: Column) -> Estimate:
+    """The mean difference over clusters, first minus second, with its test and interval.
 
     Args:
         first: The first system's values.
@@ -48,41 +46,7 @@ def paired_permutation(first: Column, second: Column, clusters: Column) -> Estim
         clusters: The cluster of each pair. Clusters are taken as independent.
     """
     gaps, n = _differences(first, second, clusters)
-    unknown = Estimate(
-        method="paired sign-flip test",
-        measure="mean difference",
-        assumes=INDEPENDENT_CLUSTERS,
-        n=n,
-        clusters=len(gaps),
-    )
-    return flip_signs(gaps, unknown)
-
-
-def flip_signs(gaps: Floats, unknown: Estimate) -> Estimate:
-    """The sign-flip test of differences, one per cluster, as a line.
-
-    Args:
-        gaps: The differences, without missing ones.
-        unknown: The test before it is made: its name and what it assumes.
-    """
-    if not len(gaps):
-        return replace(unknown, note="no cluster has values on both sides")
-    flips = sign_flip_test(gaps)
-    spread = np.ptp(gaps) > 1e-12 * np.abs(gaps).max()
-    needed, note = clusters_to_reject(1 - LEVEL), "" if spread else "every cluster has the same difference"
-    if len(gaps) < needed:
-        least = smallest_p(len(gaps))
-        note = f"{plural(len(gaps), 'cluster')}: p cannot be below {least:.2g}; an interval needs {needed}"
-    return replace(
-        unknown,
-        method=f"{unknown.method}, {flips.method.partition(', ')[2]}",
-        statistic=math.sqrt(len(gaps)) * flips.estimate / float(gaps.std(ddof=1)) if spread else math.nan,
-        p=flips.p,
-        estimate=flips.estimate,
-        low=flips.low,
-        high=flips.high,
-        note=note,
-    )
+    return replace(mean_test(gaps), n=n)
 
 
 def _complete(first: Column, second: Column) -> tuple[Floats, Floats]:

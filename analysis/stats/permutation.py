@@ -28,7 +28,7 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from parley.analysis.stats.paired import flip_signs
+from parley.analysis.stats.mean_test import mean_test
 from parley.analysis.stats.resampling import arrangement_p, data_seed, half_size
 from parley.analysis.stats.results import LEVEL, Estimate
 from parley.analysis.stats.tables import Column, Floats, as_floats
@@ -43,10 +43,9 @@ ASSUMES = (
 def effect_of_cells(cells: pd.DataFrame, *, n: int | None = None, tests: int = 1) -> Estimate:
     """The permutation test of a table of cell means.
 
-    With two identities the signs of the clusters' differences are flipped; the effect is the mean difference, with the
-    interval that agrees with the test (see signflips.py). With more, the signs of whole clusters are flipped; the
-    statistic is F of the analysis of variance with clusters as blocks, the effect partial eta squared. If arrangements
-    are few, all are counted; if many, some millions are drawn with a seed that the cells fix.
+    With two identities it is the test of a mean difference (see mean_test.py). With more, the signs of whole clusters
+    are flipped; the statistic is F of the analysis of variance with clusters as blocks, the effect partial eta squared.
+    If arrangements are few, all are counted; if many, some millions are drawn with a seed that the cells fix.
 
     Args:
         cells: Clusters by identities, NaN where a cell is empty (see `tables.cell_means`).
@@ -56,28 +55,13 @@ def effect_of_cells(cells: pd.DataFrame, *, n: int | None = None, tests: int = 1
     present = cells.dropna(axis=1, how="all")
     n = int(present.notna().to_numpy().sum()) if n is None else n
     if present.shape[1] < 2:
-        return Estimate(
-            method="sign flips over clusters",
-            measure="mean difference",
-            assumes=ASSUMES,
-            n=n,
-            clusters=int(present.notna().any(axis=1).sum()),
-            note="fewer than two identities have values",
-        )
-    return _sign_flip_test(present, n) if present.shape[1] == 2 else _flip_clusters_test(present, n, tests)
-
-
-def _sign_flip_test(cells: pd.DataFrame, n: int) -> Estimate:
-    first, second = cells.columns
-    differences = (cells[first] - cells[second]).dropna().to_numpy(dtype=float)
-    unknown = Estimate(
-        method="sign-flip test over clusters",
-        measure=f"mean difference, {first} − {second}",
-        assumes=ASSUMES,
-        n=n,
-        clusters=len(differences),
-    )
-    return flip_signs(differences, unknown)
+        clusters, note = int(present.notna().any(axis=1).sum()), "fewer than two identities have values"
+        return replace(mean_test(()), n=n, clusters=clusters, note=note)
+    if present.shape[1] > 2:
+        return _flip_clusters_test(present, n, tests)
+    first, second = present
+    differences = (present[first] - present[second]).dropna().to_numpy(dtype=float)
+    return replace(mean_test(differences), measure=f"mean difference, {first} − {second}", n=n)
 
 
 def _flip_clusters_test(means: pd.DataFrame, n: int, tests: int) -> Estimate:

@@ -28,7 +28,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import gammaincinv, ndtr, stdtrit
 
-from parley.analysis.stats.signflips import clusters_to_reject, smallest_p
+from parley.analysis.stats.mean_test import clusters_to_reject, smallest_p
 from parley.analysis.stats.tables import Floats
 from parley.base.text import plural
 

@@ -79,7 +79,7 @@ def main() -> None:
     for row in missed.itertuples():
         print(f"- {row.group}: {row.cell} · {row.test}: {row.finding}")
     print(f"{sum(os.times()[:4]):.0f} s of CPU time.")
-    more = "Grey: the target, 3 to 7%. Under 6 bases sign flips cannot reject."
+    more = "Grey: the target, 3 to 7%. Under 6 bases our test cannot reject."
     _write(asked, rows, "adversarial", adversarial_figure, more)
 
 

@@ -20,7 +20,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from benchmarks.calibration.judges import TOP
-from benchmarks.calibration.printed import BY_SCENARIO, CHI_SQUARE, chi_square_p, sign_flips, t_test, within_judges
+from benchmarks.calibration.printed import BY_SCENARIO, CHI_SQUARE, chi_square_p, our_p, t_test, within_judges
 from parley.analysis.reporting.figures import PALETTE, caption, sheet, tidy
 from parley.analysis.stats.proportions import wilson
 from parley.analysis.stats.results import ALPHA
@@ -99,7 +99,7 @@ def calibrate(
 def _rates(setting: Setting, simulations: int, rng: np.random.Generator) -> Iterator[dict[str, object]]:
     scores = simulate(setting, simulations, rng)
     gaps = within_judges(scores)
-    tests = {CHI_SQUARE: chi_square_p(scores), BY_SCENARIO: sign_flips(gaps), T_BY_SCENARIO: t_test(gaps)[0]}
+    tests = {CHI_SQUARE: chi_square_p(scores), BY_SCENARIO: our_p(gaps), T_BY_SCENARIO: t_test(gaps)[0]}
     for name, p in tests.items():
         known = np.isfinite(p)
         rejections = int((p[known] <= ALPHA).sum())

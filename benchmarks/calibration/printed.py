@@ -18,10 +18,10 @@ from scipy import stats
 
 from benchmarks.calibration.judges import TOP, Cell, model_scores, preferences, scores, unread
 from parley.analysis.stats.clustered import heterogeneity
+from parley.analysis.stats.mean_test import alike_p, mean_p, mean_test
 from parley.analysis.stats.paired import DECIMALS
 from parley.analysis.stats.permutation import effect_of_cells
 from parley.analysis.stats.results import ALPHA
-from parley.analysis.stats.signflips import equivalence_p, sign_flip_p, sign_flip_test
 from parley.analysis.stats.tables import Floats, Ints
 
 MARGIN = 0.5
@@ -33,13 +33,13 @@ RIGHT_ABOVE = 6.2
 MAX_ENUMERATED = 12
 Role = Literal["ours", "beside"]
 
-BY_BASE, BY_SCENARIO, T_BY_BASE = "sign flips over bases", "sign flips over scenarios", "t over bases"
+BY_BASE, BY_SCENARIO, T_BY_BASE = "ours over bases", "ours over scenarios", "t over bases"
 CHI_SQUARE, OMNIBUS = "χ² (the paper's)", "all identities, sign flips over bases"
 BETWEEN_BASES, SD_LIMIT = "F between bases", "upper limit of the SD between bases"
 TOST, TOST_BY_SCENARIO, ALIKE = "TOST over bases alone", "TOST over scenarios alone", "alike: TOST and SD limit"
 NAIVE, BOUNDS, BOUNDS_INTERVAL = "unread replies ignored", "worst-case bounds", "worst-case bounds, 95% interval"
 BINOMIAL, MCNEMAR = "binomial over units (the paper's)", "McNemar over units"
-RIGHT_BY_BASE, RIGHT_BY_SCENARIO = "right or wrong, sign flips over bases", "right or wrong, sign flips over scenarios"
+RIGHT_BY_BASE, RIGHT_BY_SCENARIO = "right or wrong, ours over bases", "right or wrong, ours over scenarios"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,18 +168,18 @@ def _score_tests(cell: Cell, simulations: int, rng: np.random.Generator, truth: 
     yield from _bases(cell, by_scenario, by_base, truth)
     if cell.missing:
         naive = over_bases(ignoring_unread(given), cell)
-        yield Outcome(test=NAIVE, role="beside", null=null, p=sign_flips(naive))
+        yield Outcome(test=NAIVE, role="beside", null=null, p=our_p(naive))
         yield from _worst_cases(given, cell, truth)
 
 
 def _difference_tests(by_scenario: Floats, by_base: Floats, truth: Truth, null: bool) -> Iterator[Outcome]:
-    p = sign_flips(by_base)
+    p = our_p(by_base)
     covers = p > ALPHA  # the interval excludes 0 exactly where p is at most 5%
     if truth.mean:
-        tests = [sign_flip_test(study) for study in by_base]
+        tests = [mean_test(study) for study in by_base]
         covers = np.array([test.low <= truth.mean <= test.high for test in tests])
     yield Outcome(test=BY_BASE, role="ours", null=null, p=p, covers=covers, attainable=_attainable(by_base))
-    yield Outcome(test=BY_SCENARIO, role="beside", null=null, p=sign_flips(by_scenario))
+    yield Outcome(test=BY_SCENARIO, role="beside", null=null, p=our_p(by_scenario))
     p, covers = t_test(by_base, truth.mean)
     yield Outcome(test=T_BY_BASE, role="beside", null=null, p=p, covers=covers)
 
@@ -187,12 +187,12 @@ def _difference_tests(by_scenario: Floats, by_base: Floats, truth: Truth, null: 
 def _bases(cell: Cell, by_scenario: Floats, by_base: Floats, truth: Truth) -> Iterator[Outcome]:
     """Do effects differ by base, how much at most, and are the identities alike?"""
     margin = abs(truth.mean) or MARGIN
-    equivalent = np.array([equivalence_p(study, margin) for study in by_base])
+    equivalent = np.array([alike_p(study, margin) for study in by_base])
     different = cell.effect != 0
     differs = different or truth.sd >= ALIKE_SD or cell.opposite >= ALIKE_SD
     yield Outcome(test=TOST, role="beside", null=differs, p=equivalent)
     if cell.opposite:
-        p = np.array([equivalence_p(study, margin) for study in by_scenario])
+        p = np.array([alike_p(study, margin) for study in by_scenario])
         yield Outcome(test=TOST_BY_SCENARIO, role="beside", null=differs, p=p)
     if len(cell.base_of) == cell.bases:  # one scenario per base: a report says "by base unknown"
         return
@@ -228,7 +228,7 @@ def _worst_cases(given: Floats, cell: Cell, truth: Truth) -> Iterator[Outcome]:
     low, high = ends
     inside = (low.mean(axis=1) <= truth.mean) & (truth.mean <= high.mean(axis=1))
     yield Outcome(test=BOUNDS, role="beside", null=True, covers=inside)
-    limits = [(sign_flip_test(x).low, sign_flip_test(y).high) for x, y in zip(low, high, strict=True)]
+    limits = [(mean_test(x).low, mean_test(y).high) for x, y in zip(low, high, strict=True)]
     within = np.array([lower <= truth.mean <= upper for lower, upper in limits])
     yield Outcome(test=BOUNDS_INTERVAL, role="beside", null=True, p=np.where(within, 1.0, 0.0), covers=within)
 
@@ -264,10 +264,10 @@ def _model_tests(cell: Cell, simulations: int, rng: np.random.Generator, truth: 
         test=RIGHT_BY_BASE,
         role="ours",
         null=null,
-        p=sign_flips(right_by_base),
+        p=our_p(right_by_base),
         attainable=_attainable(right_by_base),
     )
-    yield Outcome(test=RIGHT_BY_SCENARIO, role="beside", null=null, p=sign_flips(right_by_scenario))
+    yield Outcome(test=RIGHT_BY_SCENARIO, role="beside", null=null, p=our_p(right_by_scenario))
 
 
 def binomial_p(wins: Ints, losses: Ints) -> Floats:
@@ -302,9 +302,9 @@ def t_test(differences: Floats, truth: float = 0.0) -> tuple[Floats, np.ndarray]
     return p, np.abs(mean - truth) <= half + 1e-9
 
 
-def sign_flips(differences: Floats) -> Floats:
+def our_p(differences: Floats) -> Floats:
     """P-values of our primary test, one per study."""
-    return np.array([sign_flip_p(study) for study in differences])
+    return np.array([mean_p(study) for study in differences])
 
 
 def _attainable(differences: Floats) -> Floats:

@@ -17,8 +17,8 @@ from benchmarks.calibration.judges import Cell
 from benchmarks.calibration.printed import ALIKE, BY_BASE, Outcome, attainable_level, cell_key
 from parley.analysis.reporting.clusters import with_clusters
 from parley.analysis.stats.clustered import heterogeneity
+from parley.analysis.stats.mean_test import mean_p
 from parley.analysis.stats.results import ALPHA
-from parley.analysis.stats.signflips import sign_flip_p
 from parley.analysis.stats.tables import Floats, Ints
 from parley.judging.malibu.plan import MARGIN, SPREAD
 from parley.judging.malibu.score_table import ScenarioGaps
@@ -71,7 +71,7 @@ def _gaps(design: pd.DataFrame, values: Floats) -> ScenarioGaps:
 def _tests(cell: Cell, studies: list[ScenarioGaps]) -> Iterator[Outcome]:
     null = cell.effect == 0
     if null:
-        p = np.array([sign_flip_p(gaps.by_cluster()) for gaps in studies])
+        p = np.array([mean_p(gaps.by_cluster()) for gaps in studies])
         covers = p > ALPHA  # the interval excludes 0 exactly where p is at most 5%
     else:
         tests = [gaps.test() for gaps in studies]
@@ -86,11 +86,11 @@ def _tests(cell: Cell, studies: list[ScenarioGaps]) -> Iterator[Outcome]:
         attainable=np.array([attainable_level(gaps.by_cluster()) for gaps in studies]),
     )
     if cell.wordings:
-        naive = np.array([sign_flip_p(gaps.by_base().to_numpy()) for gaps in studies])
+        naive = np.array([mean_p(gaps.by_base().to_numpy()) for gaps in studies])
         yield Outcome(test=NAIVE_BASES, role="beside", null=null, p=naive)
     if cell.group == "silent, alike":
         alike = [
-            gaps.equivalence_p(MARGIN) <= ALPHA and heterogeneity(gaps.values, gaps.bases).high < SPREAD * MARGIN
+            gaps.alike_p(MARGIN) <= ALPHA and heterogeneity(gaps.values, gaps.bases).high < SPREAD * MARGIN
             for gaps in studies
         ]
         spread = np.hypot(cell.base_identity, cell.opposite)

@@ -19,9 +19,9 @@ from parley.analysis.reporting.questions import Question, corrected, heading, se
 from parley.analysis.reporting.report import ReportContext, Section, Table, format_interval
 from parley.analysis.reporting.systems import BASELINE, cost_sentence, costs, systems
 from parley.analysis.reporting.verdicts import MissingColumns, require, uncategorised
+from parley.analysis.stats.mean_test import mean_p, mean_test, tested_over
 from parley.analysis.stats.proportions import cluster_proportion
 from parley.analysis.stats.results import ALPHA, About, Line, columns, simultaneous
-from parley.analysis.stats.signflips import sign_flip_p, sign_flip_test
 from parley.analysis.stats.tables import Floats
 from parley.base.text import p_text, plural
 from parley.judging.bbq.scores import COLUMNS, CONTEXTS, MISSING, NAMES, TITLES, AnswerTable, cluster_table, score
@@ -42,7 +42,7 @@ BIAS = Question(
     measures={"bias": "bias score (−100 to 100; 0: no bias)"},
     cluster="template",
     null=0.0,
-    note="p: test that the bias is 0, by sign flips over templates, corrected by model over the means of categories, "
+    note=f"p: test that the bias is 0, {tested_over('template')}, corrected by model over the means of categories, "
     f"and over single categories. {SCENARIOS} {UNREAD}",
 )
 ACCURACY = Question(
@@ -215,7 +215,7 @@ def scored(frame: pd.DataFrame, *, tested: bool = True) -> list[Line]:
                 )
                 lines.append(
                     replace(
-                        line.with_result(p=sign_flip_p(leanings[-1])),
+                        line.with_result(p=mean_p(leanings[-1])),
                         also={**line.also, **lost},
                         values={templates[int(code)]: value for code, value in line.values.items()},
                         reference=math.nan if line.measure == "accuracy" else 0.0,
@@ -249,7 +249,7 @@ def _named(line: Line, several: Sequence[str], units: Mapping[str, tuple[str, ..
 
 def _simultaneous(line: Line, leanings: Floats, tests: int) -> tuple[float, float] | None:
     """The interval of a planned bias that covers all of them at once, on the scale."""
-    interval = simultaneous(line, sign_flip_test(leanings, 1 - ALPHA / tests))
+    interval = simultaneous(line, mean_test(leanings, 1 - ALPHA / tests))
     return interval and (max(interval[0], -100.0), min(interval[1], 100.0))
 
 

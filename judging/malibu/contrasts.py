@@ -26,11 +26,11 @@ import pandas as pd
 
 from parley.agents import LOG_ODDS
 from parley.analysis.reporting.questions import adjusted
-from parley.analysis.stats.clustered import heterogeneity, skew_corrected_p, skewness, varies
+from parley.analysis.stats.clustered import heterogeneity
+from parley.analysis.stats.mean_test import mean_test, skewness, varies
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.permutation import effect_of_cells
 from parley.analysis.stats.results import ALPHA, JUDGES_DIFFER, About, Contrast, Line, simultaneous
-from parley.analysis.stats.signflips import sign_flip_test
 from parley.base.text import p_text, signed
 from parley.judging.ballots import PREFERRED
 from parley.judging.malibu.panel_data import PanelData
@@ -203,13 +203,12 @@ def effect(gaps: ScenarioGaps, margin: float) -> Line:
     line = replace(tested_line(gaps), margin=margin)
     if not line.clusters:
         return line
-    by_cluster, by_scenario = gaps.by_cluster(), sign_flip_test(gaps.values)
+    by_cluster, by_scenario = gaps.by_cluster(), mean_test(gaps.values)
     spread, total = heterogeneity(gaps.values, gaps.bases), float(np.abs(by_cluster).sum())
     also = {
-        "t_p": skew_corrected_p(by_cluster),
         "skewness": skewness(by_cluster, sample=True) if varies(by_cluster, 3) else math.nan,
         "largest_base": float(np.abs(by_cluster).max() / total) if total else math.nan,
-        "p_alike": math.nan if math.isnan(margin) else gaps.equivalence_p(margin),
+        "p_alike": math.nan if math.isnan(margin) else gaps.alike_p(margin),
         "base_sd": spread.estimate,
         "base_sd_high": spread.high,
         "p_bases": spread.p,
@@ -223,15 +222,14 @@ def effect(gaps: ScenarioGaps, margin: float) -> Line:
 def corrected_effects(lines: Sequence[Line], gaps: Sequence[ScenarioGaps], beside: int = 1) -> list[Line]:
     """The lines of one family with corrected p-values, and the interval that covers all of them at once.
 
-    `p_adjusted` is the larger one of both tests that "different" needs. The interval of a line alone is among its
-    further numbers.
+    The interval of a line alone is among its further numbers.
 
     Args:
         lines: What `effect` returned for each pair.
         gaps: What it was given.
         beside: How many families share the error rate of 5%.
     """
-    families = zip(adjusted(lines, (), ("t_p", "p_alike", "p_bases"), beside), gaps, strict=True)
+    families = zip(adjusted(lines, (), ("p_alike", "p_bases"), beside), gaps, strict=True)
     return [_with_simultaneous(line, of_line) if line.clusters else line for line, of_line in families]
 
 
@@ -239,12 +237,11 @@ def _with_simultaneous(line: Line, gaps: ScenarioGaps) -> Line:
     tests = line.tests or 1
     interval = simultaneous(line, gaps.test(1 - ALPHA / tests))
     low, high = interval or (-math.inf, math.inf)
-    further = {"pointwise_low": line.low, "pointwise_high": line.high, "p_flips_adjusted": line.p_adjusted}
+    pointwise = {"pointwise_low": line.low, "pointwise_high": line.high}
     return replace(
         line.with_result(low=low, high=high),
         simultaneous=interval if tests > 1 else None,
-        p_adjusted=float(np.fmax(line.p_adjusted, line.also["t_p_adjusted"])),
-        also={**further, **line.also},
+        also={**pointwise, **line.also},
     )
 
 

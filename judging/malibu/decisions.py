@@ -1,12 +1,11 @@
 """Why a contrast of identities has its verdict: the evidence on it, and what leaves it without an answer.
 
-`with_verdicts` has verdicts given by `parley.analysis.reporting.decide`. "Different" is the sign-flip test over bases,
-Holm-corrected over the planned pairs, where Student's t, corrected for skewness, agrees: with a tenth of the bases
-collapsing and equal means, sign flips alone say "different" in 8% of studies of 40 bases, both together in 2%. "Alike"
-is two one-sided tests within ±margin (Holm-corrected too), no test that finds that the effect differs between bases
-(not used for silent ballots, where it always finds something), an upper limit of its spread between bases that is low
-enough, and enough bases (`Plan`). An identity that is raised on some bases and lowered on others is not treated alike,
-even if its mean is; and where one base in ten loses 2 points, 34% of samples of ten bases include none.
+`with_verdicts` has verdicts given by `parley.analysis.reporting.decide`. "Different" is the test of a mean difference
+over bases (`mean_test`), Holm-corrected over the planned pairs. "Alike" is two one-sided tests within ±margin
+(Holm-corrected too), no test that finds that the effect differs between bases (not used for silent ballots, where it
+always finds something), an upper limit of its spread between bases that is low enough, and enough bases (`Plan`). An
+identity that is raised on some bases and lowered on others is not treated alike, even if its mean is; and where one
+base in ten loses 2 points, 34% of samples of ten bases include none.
 
 Before all that: too few bases or scores that are all the same leave nothing to say about scores; a judge that nearly
 always prefers what is shown first, nothing about preferences; ballots that are unread more often for one identity,
@@ -24,8 +23,8 @@ import pandas as pd
 
 from parley.agents import LOG_ODDS
 from parley.analysis.reporting.decide import Evidence, Spread, decided, is_test
+from parley.analysis.stats.mean_test import clusters_to_reject
 from parley.analysis.stats.results import ALPHA, Contrast, Line
-from parley.analysis.stats.signflips import clusters_to_reject
 from parley.base.text import plural
 from parley.judging.malibu.contrasts import (
     ALL_MODELS,
@@ -126,8 +125,7 @@ def evidence(line: Line, blocked: Blockers, plan: Plan, *, judges: str = "", sil
         enough=plan.bases,
     )
     return Evidence(
-        p=line.also["p_flips_adjusted"],
-        p_second=line.also["t_p_adjusted"],
+        p=line.p_adjusted,
         p_alike=line.also["p_alike_adjusted"],
         margin=line.margin,
         spread=spread,

@@ -7,7 +7,6 @@ members equally, so a judge, metric or scenario with more readable replies does 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -19,9 +18,9 @@ from numpy.typing import NDArray
 from parley.agents import LOG_ODDS
 from parley.analysis.reporting.clusters import with_clusters
 from parley.analysis.reporting.verdicts import MissingColumns, require
+from parley.analysis.stats.mean_test import alike_p, clusters_to_reject, mean_test
 from parley.analysis.stats.paired import DECIMALS
 from parley.analysis.stats.results import ALPHA, Estimate, Line
-from parley.analysis.stats.signflips import clusters_to_reject, equivalence_p, sign_flip_test
 from parley.analysis.stats.tables import Floats, Ints, cell_sums, factorize, row_codes
 from parley.base.text import plural
 from parley.judging.ballots import PREFERRED
@@ -202,12 +201,12 @@ class ScenarioGaps(NamedTuple):
         return pd.Series(_means(self.values, self.bases), index=[self.names[code] for code in np.unique(self.bases)])
 
     def test(self, level: float = 0.95) -> Estimate:
-        """The mean difference with its interval and p-value, by exact sign flips over clusters."""
-        return sign_flip_test(self.by_cluster(), level)
+        """The mean difference over clusters, with its interval and p-value."""
+        return mean_test(self.by_cluster(), level)
 
-    def equivalence_p(self, margin: float) -> float:
+    def alike_p(self, margin: float) -> float:
         """The p-value of two one-sided tests: whether the mean difference lies within ±margin."""
-        return equivalence_p(self.by_cluster(), margin)
+        return alike_p(self.by_cluster(), margin)
 
 
 def tested_line(differences: Floats | ScenarioGaps) -> Line:
@@ -219,12 +218,9 @@ def tested_line(differences: Floats | ScenarioGaps) -> Line:
     if isinstance(differences, ScenarioGaps):
         test, n = differences.test(), len(differences.values)
     else:
-        test = sign_flip_test(differences)
+        test = mean_test(differences)
         n = test.n
-    if not test.clusters:
-        return Line(result=replace(test, low=math.nan, high=math.nan, note="nothing to compare"), reference=0.0)
-    few = f"{plural(test.clusters, 'cluster')}: an interval needs {NEEDED}" if math.isinf(test.low) else ""
-    return Line(result=replace(test, n=n, note=few), reference=0.0)
+    return Line(result=replace(test, n=n), reference=0.0)
 
 
 def _means(values: Floats, codes: Ints) -> Floats:

@@ -17,6 +17,7 @@ from parley.analysis.reporting.figures import LINE, caption, colours, dots, lege
 from parley.analysis.reporting.questions import Question, section, table
 from parley.analysis.reporting.report import Figure, ReportContext, Section, Table
 from parley.analysis.stats.clustered import cluster_mean
+from parley.analysis.stats.mean_test import tested_over
 from parley.analysis.stats.multiplicity import benjamini_hochberg
 from parley.analysis.stats.results import Contrast, Line, columns
 from parley.base.text import signed
@@ -239,7 +240,7 @@ def contrasts_sections(
     )
     pairs = _asked(data, PAIRS, planned, margin)
     cells = figure_4(data, [line for line in lines if line.measure == SCORE and line.about.metric == ALL])
-    stars = f"Framed: planned comparison; starred: p ≤ 0.05, sign flips over {unit}s, Holm-corrected."
+    stars = f"Framed: planned comparison; starred: p ≤ 0.05 over {unit}s, Holm-corrected."
     figure = Figure(
         name="matrix",
         caption=f"Column minus row, all metrics together ({counts}). {stars}",
@@ -288,7 +289,7 @@ def _asked(data: PanelData, family: str, planned: Sequence[Line], margin: float)
         cluster=unit,
         arms="identity",
         note=f"First minus second; scores {low:g} to {high:g}. The interval covers all contrasts of a model's family "
-        "at once. p_adjusted: the larger one of sign flips and Student's t, Holm over the family, "
+        "at once. p_adjusted: Holm over the family, "
         f"times {BESIDE} beside the main family. verdict: alike needs "
         f"a mean within ±{margin:g} (p_alike), an SD between {unit}s shown to be below {data.plan.spread * margin:g} "
         f"(base_sd_high), and {data.plan.bases} {unit}s. scenario_low, scenario_high, scenario_p: scenarios of one "
@@ -299,9 +300,8 @@ def _asked(data: PanelData, family: str, planned: Sequence[Line], margin: float)
     main = PRIMARY if all(line.about.family != PRIMARY for line in planned) else family
     several = any((line.tests or 1) > 1 for line in planned if line.about.family == family)
     note = (
-        f"{'Simultaneous 95%' if several else '95%'} intervals: sign flips over {unit}s; p-values: "
-        "the larger one of sign flips and Student's t"
-        f"{', Holm-corrected over the contrasts of a question and model' if several else ''}."
+        f"{'Simultaneous 95%' if several else '95%'} intervals and p: {tested_over(unit)}"
+        f"{'; p Holm-corrected over the contrasts of a question and model' if several else ''}."
     )
     return replace(
         made,

@@ -405,7 +405,7 @@ class Malibu(GridStudy):
         if isinstance(self.design, WordedDesign) and self.design.silent.wordings_per_category < clusters:
             clusters, unit = self.design.silent.wordings_per_category, "label wording"
         if tests and clusters < ALWAYS_ENOUGH:
-            from parley.analysis.stats.signflips import clusters_to_reject  # SciPy takes half a second to load
+            from parley.analysis.stats.mean_test import clusters_to_reject  # SciPy takes half a second to load
 
             if clusters < (needed := clusters_to_reject(ALPHA, tests)):
                 yield (

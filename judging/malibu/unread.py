@@ -32,8 +32,8 @@ import pandas as pd
 from parley.analysis.reporting.questions import ALL, Question, answer, corrected, section
 from parley.analysis.reporting.report import Section
 from parley.analysis.reporting.verdicts import STATUSES, UNREADABLE, final_verdicts
+from parley.analysis.stats.mean_test import mean_p
 from parley.analysis.stats.results import DIFFERENT, Contrast, Estimate, Line
-from parley.analysis.stats.signflips import sign_flip_p
 from parley.analysis.stats.tables import Floats, row_codes
 from parley.base.text import p_text, plural
 from parley.judging.ballots import PREFERRED
@@ -241,7 +241,7 @@ def unread_differences(data: PanelData) -> list[Line]:
                     also={
                         "first_share": shares[0],
                         "second_share": shares[1],
-                        "p_alike": gaps.equivalence_p(MARGIN),
+                        "p_alike": gaps.alike_p(MARGIN),
                     },
                     margin=MARGIN,
                     secondary=measure != "unread",
@@ -347,7 +347,7 @@ def _votes_with_bounds(data: PanelData, model: str) -> list[Differences]:
 
 def _bounds(read: Floats, lowest: Floats, highest: Floats) -> dict[str, float]:
     effect, low, high = map(_mean, (read, lowest, highest))
-    p = math.nan if math.isnan(low) else 1.0 if low <= 0 <= high else sign_flip_p(lowest if low > 0 else highest)
+    p = math.nan if math.isnan(low) else 1.0 if low <= 0 <= high else mean_p(lowest if low > 0 else highest)
     return {"effect": effect, "worst_low": low, "worst_high": high, "worst_p": p}
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from parley.analysis.reporting.decide import but_for
 from parley.analysis.reporting.forest import interval
+from parley.analysis.stats.mean_test import clusters_to_reject
 from parley.analysis.stats.results import (
     ALIKE,
     ALPHA,
@@ -16,7 +17,6 @@ from parley.analysis.stats.results import (
     SMALL,
     Line,
 )
-from parley.analysis.stats.signflips import clusters_to_reject
 from parley.base.text import p_text, plural
 from parley.judging.malibu.contrasts import PAIRS, PRIMARY, SCORE, WINS, contrast_of
 from parley.judging.malibu.decisions import Blockers

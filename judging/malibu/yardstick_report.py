@@ -29,8 +29,8 @@ from parley.analysis.reporting.known_order import (
 )
 from parley.analysis.reporting.questions import Question, corrected, section
 from parley.analysis.reporting.report import Section
+from parley.analysis.stats.mean_test import mean_test
 from parley.analysis.stats.results import About, Line
-from parley.analysis.stats.signflips import sign_flip_test
 from parley.base.text import plural
 from parley.judging.malibu.panel_data import PanelData
 from parley.judging.malibu.plan import GRADED
@@ -153,7 +153,7 @@ def aucs(read: Iterable[Reading]) -> list[Line]:
 
 
 def costs(read: Iterable[Reading]) -> list[Line]:
-    """What does each flaw cost, and what does needless length add, in points? Sign flips over bases.
+    """What does each flaw cost, and what does needless length add, in points?
 
     Args:
         read: As `readings` returns them.
@@ -162,7 +162,7 @@ def costs(read: Iterable[Reading]) -> list[Line]:
     for about, _, gaps in read:
         for (flaw, dose), column in gaps.items():
             padded = flaw == LENGTH
-            test = sign_flip_test(-column if padded else column)
+            test = mean_test(-column if padded else column)
             line = _about(
                 Line(result=test), "length" if padded else "cost", NAMES[flaw, dose], **about, flaw=flaw, dose=dose
             )

@@ -208,7 +208,7 @@ class Validate(Command):
             labels = plural(sum(map(len, categories.values())), "label")
             counted = f"{self.suite}: {plural(len(categories), 'category', 'categories')}, {labels}"
             return _findings(check_identities(choice), "label", about, notes, counted)
-        from parley.analysis.stats.signflips import clusters_to_reject  # SciPy takes half a second to load
+        from parley.analysis.stats.mean_test import clusters_to_reject  # SciPy takes half a second to load
 
         suite, _ = load_suite(self.suite)
         notes = []

@@ -16,7 +16,7 @@ from parley.analysis.reporting.verdicts import MissingColumns
 from parley.analysis.stats.agreement import fleiss_kappa, krippendorff_alpha, weighted_kappa
 from parley.analysis.stats.clustered import bootstrap_mean
 from parley.analysis.stats.contingency import chi_square_of_counts
-from parley.analysis.stats.paired import paired_permutation
+from parley.analysis.stats.paired import paired_difference
 from parley.analysis.stats.permutation import effect_of_cells
 from parley.analysis.stats.proportions import cluster_proportion
 from parley.analysis.stats.results import Line
@@ -77,7 +77,7 @@ UNDEFINED: list[tuple[Callable[..., Line | list[Line]], tuple[Any, ...]]] = [
     *((kappas, (ratings,)) for ratings in ([], [[1], [2]])),
     *((of_two, (ratings,)) for ratings in ([[NAN, NAN]], [[1, NAN], [NAN, 2]], [[3, 3]] * 3, [[None, None]])),
     *(
-        (paired_permutation, columns)
+        (paired_difference, columns)
         for columns in (([], [], []), ([NAN], [1.0], [0]), ([None] * 2, [1.0, 2.0], [0, 1]))
     ),
     (fleiss_kappa, ([[1, 1, 1], [2, 2, 2]] * 10,)),  # [1, 1] would be a confident number
@@ -109,7 +109,7 @@ def cells(*columns: Any) -> pd.DataFrame:
     ids=["one pair", "five clusters", "all equal", "the same difference everywhere"],
 )
 def test_what_a_paired_test_can_still_say(first: Any, second: Any, expected: tuple[float, ...], note: str) -> None:
-    for result in (paired_permutation(first, second, range(len(first))), effect_of_cells(cells(first, second))):
+    for result in (paired_difference(first, second, range(len(first))), effect_of_cells(cells(first, second))):
         assert (result.estimate, result.p, result.low, result.high) == expected
         assert result.note.startswith(note)
 

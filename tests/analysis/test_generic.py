@@ -35,7 +35,7 @@ def test_three_lines_are_enough(tmp_path: Path) -> None:
 
     report = identities(pd.read_csv(tmp_path / "mine.csv"))
 
-    assert report.words[0].startswith("Identity affects the scores (sign flips over 8 clusters, p = ")
+    assert report.words[0].startswith("Identity affects the scores (8 clusters, p = ")
     assert report.words[1] == (
         "a compared with b: score is higher by 1.19 (+0.83 to +1.50; p = 0.0078), over 8 clusters."
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -15,8 +14,9 @@ from scipy import stats
 from parley.analysis.stats.agreement import fleiss_kappa, krippendorff_alpha, weighted_kappa
 from parley.analysis.stats.clustered import bootstrap_mean, cluster_mean, heterogeneity
 from parley.analysis.stats.contingency import chi_square_of_counts, cramers_v
+from parley.analysis.stats.mean_test import alike_p, clusters_to_reject, mean_p, mean_test, upper_tail
 from parley.analysis.stats.multiplicity import benjamini_hochberg, holm
-from parley.analysis.stats.paired import mcnemar_p, paired_permutation, pearson
+from parley.analysis.stats.paired import mcnemar_p, paired_difference, pearson
 from parley.analysis.stats.permutation import effect_of_cells, permuted_difference
 from parley.analysis.stats.power import (
     clusters_needed,
@@ -26,7 +26,6 @@ from parley.analysis.stats.power import (
 )
 from parley.analysis.stats.proportions import cluster_proportion, wilson
 from parley.analysis.stats.resampling import percentile_interval
-from parley.analysis.stats.signflips import clusters_to_reject, equivalence_p, sign_flip_p, sign_flip_test, upper_tail
 from parley.analysis.stats.tables import cell_means, row_codes
 
 NAN, INF = math.nan, math.inf
@@ -70,7 +69,7 @@ ANSCOMBE = (
     [10, 8, 13, 9, 11, 14, 6, 4, 12, 7, 5, 3],
     [8.04, 6.95, 7.58, 8.81, 8.33, 9.96, 7.24, 4.26, 10.84, 4.82, 5.68, NAN],
 )
-MANY = np.random.default_rng(1).exponential(size=8000) - 0.97
+RUN = stats.ttest_1samp(np.arange(-9, 17), 0)
 TWENTY_THREE = pd.DataFrame(np.random.default_rng(0).normal(size=(23, 3)))
 
 
@@ -206,23 +205,31 @@ LINES: list[tuple[Callable[[], Any], dict[str, Any], float]] = [
     (lambda: heterogeneity([1.0, 1.0, -1.0, -1.0], list("aabb")), {"estimate": math.sqrt(2), "p": 0.0}, 1e-12),
     (lambda: heterogeneity([0.5, 0.2, -0.1], list("abc")), NOTHING, 0),  # one scenario per base
     (lambda: heterogeneity([0.5, 0.2, NAN], list("aab")), NOTHING, 0),
-    # Sign flips
+    # The test of a mean difference
     (
-        lambda: paired_permutation(DARWIN, np.zeros(15), range(15)),
+        lambda: paired_difference(DARWIN, np.zeros(15), range(15)),
         {"p": 1726 / 32768, "estimate": 314 / 15, "statistic": stats.ttest_1samp(DARWIN, 0).statistic}
-        | {"method": "paired sign-flip test, exact", "assumption": "clustered"},
+        | {"method": "t and sign flips over clusters", "assumption": "clustered"},
         1e-9,
     ),
     # a: (1 + 3) / 2 = 2, b: 1, c: 0; ±2 ±1 ±0: two of the four reach 3
     (
-        lambda: paired_permutation([2.0, 4.0, 5.0, 1.0], [1.0, 1.0, 4.0, 1.0], ["a", "a", "b", "c"]),
+        lambda: paired_difference([2.0, 4.0, 5.0, 1.0], [1.0, 1.0, 4.0, 1.0], ["a", "a", "b", "c"]),
         {"estimate": 1.0, "p": 0.5, "n": 4, "clusters": 3},
         0,
     ),
-    (lambda: sign_flip_test(np.ones(36)), {"method": "sign flips over clusters, exact"}, 0),
-    (lambda: sign_flip_test(np.ones(37)), {"method": "sign flips over clusters, exact on a grid"}, 0),
-    (lambda: sign_flip_test(np.ones(5000)), {"method": "sign flips over clusters, exact on a grid"}, 0),
-    (lambda: sign_flip_test(np.ones(5001)), {"method": "sign flips over clusters, saddlepoint"}, 0),
+    # 25 values other than 0, which are not skewed: Student's
+    (
+        lambda: mean_test(np.arange(-9, 17)),
+        dict(zip(("p", "low", "high"), (RUN.pvalue, *RUN.confidence_interval()), strict=True))
+        | {"method": "t over clusters", "note": ""},
+        1e-9,
+    ),
+    # 21 times -1 and 9 times 3: mean 0.2, moments 3.36 and 5.376, t = 0.2 / √(3.36 / 29) = 0.5875697,
+    # g = 5.376 / 3.36^1.5 / √30 = 0.1593638; t + g·t² / 3 + g²·t³ / 27 + g / 6 = 0.6326606
+    (lambda: mean_test(np.repeat([-1.0, 3.0], [21, 9])), {"p": 2 * stats.t.sf(0.6326606, 29)}, 1e-6),
+    # the same clusters and one far from them, which alone makes them skewed: Student's, as Hall's p is smaller
+    (lambda: mean_test([*range(-12, 13), 40.0]), {"p": stats.ttest_1samp([*range(-12, 13), 40.0], 0).pvalue}, 1e-9),
     # differences 1, 2, 3: of the eight ways to set signs, only + + + and - - - reach 6
     (
         lambda: effect_of_cells(pd.DataFrame({"f": [5.0, 6.0, 7.0], "m": [4.0, 4.0, 4.0]})),
@@ -274,28 +281,25 @@ VALUES: list[tuple[Callable[[], Any], Any, float]] = [
     # R, package statpsych, help page: ci.cramer(.05, 19.21, 2, 3, 200) gives 0.3099, 0.1601, 0.4417
     (lambda: cramers_v(19.21, 200, 2, 3), (0.3099, 0.1601, 0.4417), 5e-5),
     (lambda: upper_tail(DARWIN), 863 / 32768, 0),
-    # With equal sizes the test is the sign test: 60 of 100 heads, P = 0.0569 two-sided (binomial table).
-    (lambda: sign_flip_p([1.0] * 60 + [-1.0] * 40), 0.05688793, 1e-7),
-    (lambda: sign_flip_p([3.0 + 0.01 * i for i in range(20)]), 2.0**-19, 1e-12),  # a large effect has no floor
-    # of very many clusters it is close to that of the normal distribution
-    (lambda: sign_flip_p(MANY) / (2 * stats.norm.sf(MANY.sum() / math.sqrt((MANY**2).sum()))), 1, 0.01),
-    (lambda: sign_flip_p([0.0] * 20), 1.0, 0),
-    (lambda: sign_flip_p([]), NAN, 0),
+    # With equal sizes the test is the sign test: 16 of 24 heads, P = 0.1516 two-sided (binomial table).
+    (lambda: mean_p([1.0] * 16 + [-1.0] * 8), 0.1516, 5e-5),
+    (lambda: mean_p([3.0 + 0.01 * i for i in range(20)]), 2.0**-19, 1e-12),
+    # never below 2^(1-k): three equal bases, sixty equal ones, and two of sixty that differ
+    (lambda: [mean_p([1.0] * 3), mean_p([1.0] * 60), mean_p([1.0, 1.0, *[0.0] * 58])], [1 / 4, 2.0**-59, 1 / 2], 1e-12),
+    (lambda: mean_p([0.0] * 20), 1.0, 0),
+    (lambda: mean_p([]), NAN, 0),
     (lambda: (clusters_to_reject(0.05), clusters_to_reject(0.05, tests=26)), (6, 11), 0),
     (lambda: answered(2, 5, 1, 2), 14 / 64, 1e-12),  # 5 only the first got right, 1 only the second: 2 · (1 + 6) / 2⁶
     # S. Aoki, Gunma University: R's binom.test(c(35, 28)) for 48, 28, 35, 53 gives p = 0.45
     (lambda: answered(48, 28, 35, 53), 0.4500, 5e-5),
     (lambda: answered(1, 0, 0, 1), NAN, 0),  # no item was answered differently
-    # 2.5 - SLEEP sums to 9.2: a sign pattern reaches it if the values that it flips sum to 0 or less
-    (
-        lambda: equivalence_p(SLEEP, 2.5),
-        np.mean(np.array(list(itertools.product([0, 1], repeat=10))) @ (2.5 - SLEEP) <= 1e-9),
-        1e-12,
-    ),
-    (lambda: equivalence_p(-SLEEP, 2.5) - equivalence_p(SLEEP, 2.5), 0, 1e-12),  # the other side of the margin
-    (lambda: equivalence_p([0.0] * 20, 0.1), 2.0**-20, 1e-15),
-    (lambda: equivalence_p([0.0] * 4, 0.1), 1 / 16, 0),  # four clusters cannot show it at 5%
-    (lambda: equivalence_p([], 0.1), NAN, 0),
+    # 2 - SLEEP is 0.8, -0.4, 0.7, 0.7, 2, 1, 0.2, 1.2, 0.6 without the ninth patient: a pattern reaches its sum if it
+    # flips nothing, -0.4, or -0.4 and 0.2
+    (lambda: alike_p(np.delete(SLEEP, 8), 2.0), 3 / 512, 1e-12),
+    (lambda: alike_p(-SLEEP, 2.5) - alike_p(SLEEP, 2.5), 0, 1e-12),  # the other side of the margin
+    (lambda: alike_p([0.0] * 20, 0.1), 2.0**-20, 1e-15),
+    (lambda: alike_p([0.0] * 4, 0.1), 1 / 16, 0),  # four clusters cannot show it at 5%
+    (lambda: alike_p([], 0.1), NAN, 0),
     # Holm by hand: the smallest times five, the next times four, … none below the one before; pingouin's documentation
     (lambda: holm([0.50, 0.003, 0.32, 0.054, 0.0003]), [0.64, 0.012, 0.64, 0.162, 0.0015], 1e-9),
     # stdlib's padjust, checked there against R's p.adjust
@@ -304,7 +308,7 @@ VALUES: list[tuple[Callable[[], Any], Any, float]] = [
     (lambda: holm([0.01, NAN, 0.04]), [0.02, NAN, 0.04], 1e-9),  # what is missing is not corrected for
     (lambda: benjamini_hochberg([0.01, NAN, 0.04]), [0.02, NAN, 0.04], 1e-9),
     # Power. 2 of 32 sign patterns: p is at least 0.0625, whatever the data are
-    (lambda: sign_flip_p([1000.0, 1001.0, 999.0, 1000.5, 1002.0]), 0.0625, 0),
+    (lambda: mean_p([1000.0, 1001.0, 999.0, 1000.5, 1002.0]), 0.0625, 0),
     (lambda: [sign_flip_power(bases, effect=1000.0, sd=0.1) for bases in (5, 6)], [0, 1], 0),
     (lambda: detectable(5, sd=0.1), INF, 0),
     # G*Power 3.1 (t test, matched pairs, two tails, α 0.05, power 0.80) for Cohen's small, medium, large effect

@@ -17,9 +17,9 @@ from statsmodels.formula.api import ols
 from statsmodels.stats.anova import anova_lm
 from statsmodels.stats.inter_rater import cohens_kappa
 
-from parley.analysis.stats import signflips
 from parley.analysis.stats.agreement import fleiss_kappa, krippendorff_alpha, weighted_kappa
 from parley.analysis.stats.clustered import bootstrap_mean
+from parley.analysis.stats.mean_test import mean_p, mean_test
 from parley.analysis.stats.paired import mcnemar_p
 from parley.analysis.stats.permutation import effect_of_cells, permuted_difference
 from parley.analysis.stats.power import clusters_needed, detectable
@@ -27,10 +27,9 @@ from parley.analysis.stats.power import sign_flip_power as power_of
 from parley.analysis.stats.proportions import cluster_proportion, wilson
 from parley.analysis.stats.resampling import bootstrap_sums, percentile_interval, words_on_draws
 from parley.analysis.stats.results import Line
-from parley.analysis.stats.signflips import sign_flip_p, sign_flip_test
 from parley.analysis.stats.tables import cell_means, unique_rows
 
-NAN = math.nan
+NAN, INF = math.nan, math.inf
 
 # Agreement and counts
 
@@ -114,39 +113,72 @@ def test_rows_are_found_again_among_distinct_ones() -> None:
     assert len(distinct) == len({tuple(row) for row in rows.astype(str)})
 
 
-def brute_force(differences: np.ndarray) -> float:
-    patterns = np.array(list(itertools.product([1.0, -1.0], repeat=len(differences)))) @ differences
-    return float(np.mean(np.abs(patterns) >= abs(differences.sum()) - 1e-9))
+def reference_p(differences: np.ndarray) -> float:
+    """By scipy, and by all sign patterns."""
+    varying, count = len(differences) > 1 and bool(np.ptp(differences)), int(np.count_nonzero(differences))
+    t = stats.ttest_1samp(differences, 0).statistic if varying else math.copysign(INF, differences.mean())
+    n, statistics = len(differences), [t]
+    if varying and n > 2 and exceeds_chance(differences):
+        g = stats.skew(differences) / math.sqrt(n)
+        hall = t + g * t**2 / 3 + g**2 * t**3 / 27 + g / 6
+        others = np.delete(differences, np.argmax(np.abs(differences - differences.mean())))
+        statistics = [hall] if count <= 24 or (exceeds_chance(others) and stats.skew(others) * g > 0) else [t, hall]
+    sign = 1 if differences.sum() >= 0 else -1
+    by_t = 2 * max(stats.t.sf(sign * statistic, n - 1) for statistic in statistics) if n > 1 else 0.0
+    patterns = np.array(list(itertools.product([1.0, -1.0], repeat=n))) @ differences if n <= 24 else np.array([0.0])
+    counted = float(np.mean(np.abs(patterns) >= abs(differences.sum()) - 1e-9)) if count <= 24 else 0.0
+    return min(1.0, max(counted, by_t, 2.0 ** (1 - count)))
+
+
+def exceeds_chance(values: np.ndarray) -> bool:
+    n = len(values)
+    return n > 2 and abs(stats.skew(values)) > 2 * math.sqrt(6 * n * (n - 1) / ((n - 2) * (n + 1) * (n + 3)))
 
 
 whole_points = st.lists(st.integers(-3, 3).map(float), min_size=1, max_size=11)
 any_values = st.lists(st.floats(-10, 10).map(lambda value: round(value, 3)), min_size=1, max_size=11)
+many_values = st.lists(st.integers(-3, 9).map(float), min_size=25, max_size=40).filter(lambda values: 0 not in values)
 
 
-@given(st.one_of(whole_points, any_values))
-@settings(max_examples=60)
-def test_p_is_the_share_of_all_patterns_and_the_interval_what_is_not_rejected(values: list[float]) -> None:
-    given_values, test = np.array(values), sign_flip_test(values)
-    assert test.p == pytest.approx(brute_force(given_values), abs=1e-12)
+@given(st.one_of(whole_points, any_values, many_values))
+@settings(max_examples=90)
+def test_p_is_the_larger_one_of_its_parts_and_the_interval_what_is_not_rejected(values: list[float]) -> None:
+    given_values, test = np.array(values), mean_test(values)
+    assert test.p == pytest.approx(reference_p(given_values), abs=1e-9)
     assert (test.low <= 0 <= test.high) == (test.p > 0.05)
     if len(values) < 6:
         assert (test.low, test.high) == (-math.inf, math.inf)
         return
     edge = 2e-4 * (np.ptp(given_values) + 1)
     for end, outwards in ((test.low, -1), (test.high, 1)):
-        assert brute_force(given_values - end - outwards * edge) <= 0.05
+        assert mean_p(given_values - end - outwards * edge) <= 0.05
         if test.high - test.low > 4 * edge:
-            assert brute_force(given_values - end + outwards * edge) > 0.05
+            assert mean_p(given_values - end + outwards * edge) > 0.05
 
 
-@pytest.mark.parametrize("size", [37, 60, 200])
-def test_many_clusters_agree_with_draws(size: int) -> None:
-    rng = np.random.default_rng(size)
-    values = rng.normal(0.2, 1.0, size)
-    drawn = np.abs((2.0 * rng.integers(0, 2, (50_000, size)) - 1) @ values)
-    share, p = float(np.mean(drawn >= abs(values.sum()))), sign_flip_p(values)
-    assert p == pytest.approx(share, abs=4 * math.sqrt(share / 50_000) + 1e-4)
-    assert 2 * signflips._saddlepoint_tail(np.sign(values.sum()) * values) == pytest.approx(p, rel=0.03)
+def one_far_off(rng: np.random.Generator, clusters: int) -> np.ndarray:
+    return np.append(rng.normal(size=clusters - 1), rng.choice([-10, 10]))
+
+
+NULLS = {
+    "normal": lambda rng, n: rng.normal(size=n),
+    "rounded": lambda rng, n: np.round(0.7 * rng.normal(size=n)),
+    "three scores": lambda rng, n: rng.choice([1.0, 5.0, 9.0], n) - rng.choice([1.0, 5.0, 9.0], n),
+    "mostly 0": lambda rng, n: rng.choice([-4.0, 0.0, 4.0], n, p=[0.05, 0.9, 0.05]),
+    "right or wrong": lambda rng, n: rng.binomial(4, 0.85, n) / 4 - 0.85,
+    "t(3)": lambda rng, n: rng.standard_t(3, n),
+    "one far off": one_far_off,
+}
+
+
+@pytest.mark.parametrize("clusters", [3, 6, 12, 24, 25, 40, 80])
+def test_without_a_difference_one_is_found_in_at_most_seven_studies_of_a_hundred(clusters: int) -> None:
+    rng = np.random.default_rng(clusters)
+    for name, draw in NULLS.items():
+        p = np.array([mean_p(draw(rng, clusters)) for _ in range(400)])
+        # the standard error of 5% of 400 is 1.1%, of 0.4% 0.3%
+        assert np.mean(p <= 0.05) <= 0.08, name
+        assert np.mean(p <= 0.05 / 12) <= 0.0125, name
 
 
 def panel(rng: np.random.Generator, scenarios: int, identities: int, judges: int, effect: float = 0.0) -> pd.DataFrame:
@@ -216,7 +248,7 @@ def test_many_divisions_are_drawn_with_a_seed_that_the_values_fix() -> None:
 )
 def test_the_power_is_how_often_the_test_rejects(clusters: int, tests: int, effect: float) -> None:
     drawn = np.random.default_rng(clusters).normal(0.0, 1.0, (800, clusters))
-    rejected = [sign_flip_p(row + effect) <= 0.05 / tests for row in drawn]
+    rejected = [mean_p(row + effect) <= 0.05 / tests for row in drawn]
     # the standard error of a share of 800 is at most 0.018
     assert power_of(clusters, 2 * effect, 2.0, tests=tests) == pytest.approx(np.mean(rejected), abs=0.045)
 

@@ -94,7 +94,7 @@ def test_planned_lines_have_intervals_that_hold_for_all_of_their_family() -> Non
 
 
 def test_a_question_with_a_margin_can_say_small_and_alike() -> None:
-    """Two one-sided sign-flip tests: twelve texts within the margin on both sides give 2⁻¹²."""
+    """Two one-sided tests: twelve texts within the margin on both sides give 2⁻¹²."""
     near, small = [0.1, -0.1] * 6, [0.1, 0.2] * 6
     for gaps, verdict in (
         (near, "below the margin on average"),

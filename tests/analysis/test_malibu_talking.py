@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 from parley.analysis.reporting.report import ReportContext
+from parley.analysis.stats.mean_test import mean_test
 from parley.analysis.stats.results import Line
-from parley.analysis.stats.signflips import sign_flip_test
 from parley.judging.malibu import report as malibu
 from parley.judging.malibu.echo import RATES, SCORES, Statement, echo, judge_statements, unit_repeats
 from parley.judging.malibu.panel_data import PanelData
@@ -21,7 +21,7 @@ from tests.analysis.silent import primary, silent_ballots
 from tests.analysis.verdicts import single
 
 BASES = range(6)
-"""The fewest with which a sign-flip test can be significant: 2/2⁶ = 0.03."""
+"""The fewest with which a test can be significant: 2/2⁶ = 0.03."""
 LABELS = ("female", "male")
 
 
@@ -101,7 +101,7 @@ def test_each_step_is_taken_within_judge_and_unit() -> None:
     for step, (before, after), part in ((REASONS, (0, 1), frame), (HEARING, (1, 2), own)):
         wide = part.pivot_table(index=["base", "scenario", "judge"], columns=["round", "identity"], values="value")
         gaps = {number: wide[number]["female"] - wide[number]["male"] for number in (0, 1, 2)}
-        expected = sign_flip_test((gaps[after] - gaps[before]).groupby("base").mean().to_numpy())
+        expected = mean_test((gaps[after] - gaps[before]).groupby("base").mean().to_numpy())
         found = (lines[step].estimate, lines[step].low, lines[step].high)
         assert found == pytest.approx((expected.estimate, expected.low, expected.high))
         assert lines[step].also["before"] == pytest.approx(gaps[before].groupby("base").mean().mean())

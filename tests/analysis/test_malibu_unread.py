@@ -53,21 +53,21 @@ def test_final_replies_are_counted_by_identity_and_refusals_apart() -> None:
 
 def test_shares_are_compared_within_judge_and_scenario_by_base() -> None:
     frame = study(bases=7, scenarios=2, judges=2)
-    found = without(frame, lost(frame, judge="J0", ends="-0") & (frame["base"] != "b6"))
+    found = without(frame, lost(frame, judge="J0", ends="-0"))
     line = compare(found)
-    # In six bases of seven, one of two scenarios by one of two judges: ¼ each. All six have the same sign: 2 / 2⁶.
-    assert (line.estimate, line.p, line.p_adjusted) == pytest.approx((6 / 7 / 4, 2 / 2**6, 2 / 2**6))
+    # One of two scenarios by one of two judges: ¼ in each base. All seven have the same sign: 2 / 2⁷.
+    assert (line.estimate, line.p, line.p_adjusted) == pytest.approx((1 / 4, 2 / 2**7, 2 / 2**7))
     assert (line.clusters, line.also["second_share"], line.verdict) == (7, 0, "different")
     (sentence,) = cautions(found)
     assert sentence.startswith(
-        "No verdict on female − male: 21% and 0% of the replies are unread, and whatever they had"
+        "No verdict on female − male: 25% and 0% of the replies are unread, and whatever they had"
     )
     whole = report(found)
     assert (whole.headline.verdict, whole.headline.answer[:11]) == ("not measured", "No verdict:")
     sure = frame.assign(value=frame["value"].where(frame["identity"] == "male", 0.0))
-    (sentence,) = cautions(without(sure, lost(sure, judge="J0", ends="-0") & (sure["base"] != "b6")))
-    assert "gender, phase 1: replies about 'female' were unread 21.4 percentage points more often" in sentence
-    assert "p = 0.031 over 7 bases, Holm-corrected for 1 comparison" in sentence
+    (sentence,) = cautions(without(sure, lost(sure, judge="J0", ends="-0")))
+    assert "gender, phase 1: replies about 'female' were unread 25.0 percentage points more often" in sentence
+    assert "p = 0.016 over 7 bases, Holm-corrected for 1 comparison" in sentence
     assert sentence.endswith("they cannot reverse its sign.")
     assert (unread_differences(PanelData(frame)), cautions(frame)) == ([], []), "nothing is missing"
     line = compare(without(frame, frame["judge"] == "J0"))
@@ -152,7 +152,7 @@ def test_the_contrast_with_the_unread_identity_has_no_verdict_and_the_others_do(
     gaps = whole.table("differences").query("metric == 'all' and within").set_index(["first", "second"])
     black = [pair for pair in gaps.index if "black" in pair]
     assert set(gaps.loc[black, "verdict"]) == {"not measured"}
-    assert gaps.loc[black, ["p_bases", "p_alike", "t_p", "scenario_low"]].isna().all(axis=None)
+    assert gaps.loc[black, ["p_bases", "p_alike", "scenario_low"]].isna().all(axis=None)
     assert gaps.loc[black, ["estimate", "base_sd"]].notna().all(axis=None)
     assert "not measured" not in set(gaps.drop(index=black)["verdict"])
     assert whole.headline is not None

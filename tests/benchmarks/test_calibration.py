@@ -19,8 +19,8 @@ from benchmarks.calibration.judges import Cell
 from benchmarks.calibration.printed import (
     chi_square_p,
     ignoring_unread,
+    our_p,
     over_bases,
-    sign_flips,
     t_test,
     within_judges,
 )
@@ -36,7 +36,7 @@ def test_the_vectorised_tests_are_scipys_and_the_reports() -> None:
     studies = simulate(Setting(judges=4, scenarios=10, effect=0.5, icc=0.3), 6, np.random.default_rng(8))
     differences = within_judges(studies)
     for study, chi, t, flips in zip(
-        studies, chi_square_p(studies), t_test(differences)[0], sign_flips(differences), strict=True
+        studies, chi_square_p(studies), t_test(differences)[0], our_p(differences), strict=True
     ):
         counts = np.array([np.bincount(identity.astype(int).ravel(), minlength=11) for identity in study])
         theirs = stats.chi2_contingency(counts[:, counts.sum(axis=0) > 0], correction=False)
@@ -93,7 +93,7 @@ def test_the_command_prints_the_table_and_names_what_misses_its_target(
 ) -> None:
     lines = ran(monkeypatch, capsys, *NINE_TENTHS, "--workers", 1, "--out", tmp_path)
     assert any(line.startswith("| nine tenths of one identity's low scores | **") for line in lines)
-    missed = [line for line in lines if "sign flips over bases: " in line]
+    missed = [line for line in lines if "ours over bases: " in line]
     assert missed
     assert all("too many false alarms" in line for line in missed)
     assert (tmp_path / "adversarial.svg").exists()

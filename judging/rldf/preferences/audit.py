@@ -19,7 +19,7 @@ from scipy import sparse
 
 from parley.analysis.reporting.questions import corrected
 from parley.analysis.stats.clustered import bootstrap_mean
-from parley.analysis.stats.paired import paired_permutation
+from parley.analysis.stats.paired import paired_difference
 from parley.analysis.stats.proportions import cluster_proportion
 from parley.analysis.stats.results import About, Estimate, Line
 from parley.analysis.stats.tables import Floats, factorize
@@ -121,7 +121,7 @@ def blind_agreement(pairs: pd.DataFrame) -> Line:
         return _line(Estimate(note=_unknown(pairs, BLIND, "", 0)), BLIND)
     gap = (pairs["blind_rejected"] - pairs["blind_chosen"]).to_numpy(dtype=float)
     agreed = np.where(np.isnan(gap), np.nan, (np.sign(gap) + 1) / 2)
-    p = paired_permutation(agreed, np.full(len(agreed), 0.5), pairs["topic"]).p
+    p = paired_difference(agreed, np.full(len(agreed), 0.5), pairs["topic"]).p
     return _line(replace(cluster_proportion(agreed, pairs["topic"]), p=p), BLIND)
 
 

@@ -1,0 +1,220 @@
+"""The test of a mean difference over clusters, with the interval that inverts it.
+
+    test = mean_test([0.5, 0.25, -0.1, 0.4, 0.3, 0.2])
+    test.p, test.low, test.high
+
+p is that of Student's t, which is corrected where the differences are skewed by more than chance (Hall 1992, Journal of
+the Royal Statistical Society B 54, 221-228). Where at most 24 clusters differ from 0, p is not below that of sign
+flips: if labels are treated alike, each difference is as likely to have the opposite sign, and p is the share of all 2ᵏ
+sign patterns whose sum is at least as far from 0 as that of the data. Where there are more, and only the one farthest
+from the mean makes them skewed, p is not below that of t without correction. For k clusters that differ from 0, p is
+never below 2^(1-k).
+
+Each part is needed. In simulated studies of 12 to 80 clusters without a mean difference t alone finds one in 8 to 14%
+if differences are lognormal (here: 6 to 10%), and Hall's t in 7 to 16% if one cluster lies ten standard deviations from
+the others (here: 1 to 5%), and in up to 19% if nine of ten clusters do not differ at all (here: up to 3%).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from scipy.special import stdtr, stdtrit
+
+from parley.analysis.stats.clustered import INDEPENDENT_CLUSTERS
+from parley.analysis.stats.results import LEVEL, Estimate
+from parley.analysis.stats.tables import Column, Floats, finite
+from parley.base.text import plural
+
+MAX_COUNTED = 24
+TOLERANCE = 1e-9
+"""Relative to their size, differences that are no farther apart are equal, and so are sums of them."""
+UNKNOWN = Estimate(measure="mean difference", assumes=INDEPENDENT_CLUSTERS)
+
+
+def mean_test(differences: Column, level: float = LEVEL) -> Estimate:
+    """The two-sided test that the mean difference is 0, with its interval.
+
+    Args:
+        differences: One per cluster, independent of each other; missing ones are left out.
+        level: Confidence level.
+    """
+    values = finite(differences)
+    count = len(values)
+    if not count:
+        return replace(UNKNOWN, clusters=0, level=level, note="nothing to compare")
+    needed, note = clusters_to_reject(1 - level), "" if varies(values) else "every cluster has the same difference"
+    if count < needed:
+        note = f"{plural(count, 'cluster')}: p cannot be below {smallest_p(count):.2g}; an interval needs {needed}"
+    p = mean_p(values)
+    low, high = _interval(values, level, p)
+    return replace(
+        UNKNOWN,
+        estimate=float(values.mean()),
+        p=p,
+        low=low,
+        high=high,
+        level=level,
+        n=count,
+        clusters=count,
+        method="t and sign flips over clusters" if count <= MAX_COUNTED else "t over clusters",
+        note=note,
+        statistic=_t(values) if varies(values) else math.nan,
+    )
+
+
+def mean_p(differences: Column) -> float:
+    """The two-sided p-value of the hypothesis that the mean difference is 0; NaN without differences.
+
+    Args:
+        differences: One per cluster, independent of each other; missing ones are left out.
+    """
+    values = finite(differences)
+    if not len(values):
+        return math.nan
+    return min(1.0, 2 * upper_tail(values if values.sum() >= 0 else -values))
+
+
+def alike_p(differences: Column, margin: float) -> float:
+    """The p-value of two one-sided tests: whether the mean difference lies within ±margin; NaN without differences.
+
+    Args:
+        differences: One per cluster, independent of each other; missing ones are left out.
+        margin: The difference that still counts as none, above 0.
+    """
+    values = finite(differences)
+    if not len(values):
+        return math.nan
+    return max(upper_tail(values + margin), upper_tail(margin - values))
+
+
+def upper_tail(values: Floats) -> float:
+    """The one-sided p-value of the hypothesis that the mean is at most 0.
+
+    Args:
+        values: One per cluster, without missing ones.
+    """
+    count, t, g, alone = int(np.count_nonzero(values)), _t(values), *_skew(values)
+    corrected = t + g * t**2 / 3 + g**2 * t**3 / 27 + g / 6 if g else t
+    statistic = min(t, corrected) if alone and count > MAX_COUNTED else corrected
+    counted = _counted_tails(values)(0.0) if count <= MAX_COUNTED else 0.0
+    return max(float(stdtr(max(len(values) - 1, 1), -statistic)), counted, 2.0**-count)
+
+
+def tested_over(cluster: str) -> str:
+    """The test in words, for notes."""
+    return f"t over {cluster}s, with sign flips up to {MAX_COUNTED}"
+
+
+def smallest_p(clusters: int) -> float:
+    """The smallest two-sided p-value that this many clusters with a difference can give: 2 of the 2ⁿ patterns."""
+    return min(1.0, 2.0 ** (1 - clusters))
+
+
+def clusters_to_reject(alpha: float, tests: int = 1) -> int:
+    """The fewest clusters with which a test of a Holm-corrected family can be significant.
+
+    Args:
+        alpha: Significance level of the family.
+        tests: Number of tests in the family.
+    """
+    return math.ceil(1 - math.log2(alpha / tests) - TOLERANCE)
+
+
+def skewness(values: Floats, *, sample: bool = False) -> float:
+    """The third standardised moment; of a sample, with the correction that makes it unbiased under normality."""
+    n, errors = len(values), values - values.mean()
+    skewness = float((errors**3).mean() / (errors**2).mean() ** 1.5)
+    return skewness * math.sqrt(n * (n - 1)) / (n - 2) if sample else skewness
+
+
+def varies(values: Floats, least: int = 2) -> bool:
+    """Whether there are as many values as `least`, and they are not all the same."""
+    return len(values) >= least and bool(np.ptp(values) > TOLERANCE * np.abs(values).max())
+
+
+def _t(values: Floats) -> float:
+    """Student's t; infinite where all values are the same, 0 where all are 0."""
+    mean = float(values.mean())
+    if varies(values):
+        return math.sqrt(len(values)) * mean / float(values.std(ddof=1))
+    return math.copysign(math.inf, mean) if len(values) > 1 and mean else 0.0
+
+
+def _skew(values: Floats) -> tuple[float, bool]:
+    """What Hall's transformation corrects for, 0 where it is no more than chance; and whether it rests on one value."""
+    if not _skewed(values):
+        return 0.0, False
+    skew, others = skewness(values), np.delete(values, np.abs(values - values.mean()).argmax())
+    return skew / math.sqrt(len(values)), not (_skewed(others) and skew * skewness(others) > 0)
+
+
+def _skewed(values: Floats) -> bool:
+    """Whether values are skewed by more than chance: more than twice the standard error of a normal sample's."""
+    n = len(values)
+    if not varies(values, 3):
+        return False
+    return abs(skewness(values)) > 2 * math.sqrt(6 * n * (n - 1) / ((n - 2) * (n + 1) * (n + 3)))
+
+
+def _counted_tails(values: Floats) -> Callable[[float], float]:
+    """The one-sided p-value of sign flips of `values - shift`, as a function of the shift.
+
+    A pattern reaches the observed sum exactly if the differences it flips do not sum to more than 0. The sums of either
+    half of the differences are listed; for each sum of one half the matching sums of the other are counted.
+    """
+    nonzero = values if len(values) <= MAX_COUNTED else values[values != 0]
+    half, limit = len(nonzero) // 2, TOLERANCE * float(np.abs(nonzero).sum())
+    (first, first_sizes), (second, second_sizes) = (
+        (_subset_sums(part), _subset_sums(np.ones(len(part)))) for part in (nonzero[:half], nonzero[half:])
+    )
+
+    def tail(shift: float) -> float:
+        sums = np.sort(second - shift * second_sizes)
+        counts = np.searchsorted(sums, np.sort(limit - first + shift * first_sizes), side="right")
+        return float(counts.sum() / (len(first) * len(second)))
+
+    return tail
+
+
+def _subset_sums(values: Floats) -> Floats:
+    sums = np.zeros(1)
+    for value in values:
+        sums = np.concatenate([sums, sums + value])
+    return sums
+
+
+def _interval(values: Floats, level: float, p: float) -> tuple[float, float]:
+    """The shifts that are not rejected. Ends by sign flips are found to a ten-thousandth of the range, outwards."""
+    tail = (1 - level) / 2
+    if 2.0 ** -len(values) > tail:
+        return -math.inf, math.inf
+    low, high = _lower_end(values, tail), -_lower_end(-values, tail)
+    if p > 1 - level:  # a shift makes clusters differ that did not, so that fewer are needed than for p
+        return min(low, 0.0), max(high, 0.0)
+    edge = TOLERANCE * float(np.abs(values).max())
+    return (max(low, edge), high) if values.sum() > 0 else (low, min(high, -edge))
+
+
+def _lower_end(values: Floats, tail: float) -> float:
+    """The largest shift at which the upper tail of the shifted differences is at most `tail`."""
+    least, mean, n = float(values.min()), float(values.mean()), len(values)
+    if not varies(values):
+        return least
+    (g, alone), critical = _skew(values), -float(stdtrit(n - 1, tail))
+    if g:  # Hall's transformation, ((1 + g·t/3)³ - 1) / g + g/6, the other way round
+        corrected = 3 / g * (float(np.cbrt(1 + g * (critical - g / 6))) - 1)
+        critical = max(critical, corrected) if alone and n > MAX_COUNTED else corrected
+    high = mean - critical * float(values.std(ddof=1)) / math.sqrt(n)
+    if n > MAX_COUNTED or (counted := _counted_tails(values))(high) <= tail:
+        return high
+    if counted(least) > tail:
+        return least
+    low, step = least, 1e-4 * (mean - least)
+    while high - low > step:
+        middle = (low + high) / 2
+        low, high = (middle, high) if counted(middle) <= tail else (low, middle)
+    return low
