@@ -1,9 +1,9 @@
-"""Silent ballots: a judge is asked for one number or one choice alone, with nothing written before it.
+"""Silent ballots: a judge answers with one number or one choice, and writes nothing before it.
 
     ballot = SilentBallot(question="… How good is this answer, from 1 to 9?", metric="Overall", low=1, high=9)
     turn = await Debate([judge], rounds=0, ballots=[ballot], model="local/smollm2").converse("")
 
-Nothing is generated but one token: the probabilities of the scale's numbers after the prompt give the expected score.
+Only one token is generated: the probabilities of the scale's numbers after the prompt give the expected score.
 A sampled score of a small model has a standard deviation of about two points; this has none. Where the server
 continues a given text, the reply is begun with `prefill`: SmolLM2 then puts 0.99 of its probability on the digits, and
 0.11 without. A model without log-probabilities is asked `samples` times, and its replies are averaged. A ballot with
@@ -44,13 +44,13 @@ LOG_ODDS = "log-odds"
 SAMPLE_TOKENS = 8
 """Maximum length of a sampled score-only reply, not counting room to think."""
 LEAST_LEFT = 1e-6
-"""What listed probabilities leave at the least: sums are rounded, and odds must be finite."""
+"""Least probability left over by the listed tokens: sums are rounded, and odds must be finite."""
 MOST_IN_DOUBT = 0.05
 """Points by which numbers that a server does not list may move a score: half of the smallest margin. Models in this
 process list all numbers; servers list 20 tokens, which is enough where nearly all of the probability is on the scale.
 """
 LONGEST_KEPT = 32
-"""Bytes of a token of which it is kept which answer it is."""
+"""Maximum length, in bytes, of a token whose answer is cached."""
 _BLANKS = " \t\r\nĠ▁"
 _EMPHASIS = str.maketrans("", "", "\"'`*_“”‘’")
 _LABEL = re.compile(r"(?:(?:final|overall)\s+)?(?:score|rating|answer)\s*[:=]\s*", re.IGNORECASE)
@@ -61,11 +61,11 @@ class SilentBallot(BaseModel):
 
     Args:
         question: The whole prompt, except for the judge's persona.
-        metric: What is asked about: the key of the result in `Turn.expected`.
+        metric: The name of the score, and its key in `Turn.expected`.
         low: The lowest score.
         high: The highest score; one digit, so that every score is one token.
-        choices: What may be answered in place of a number, such as A and B; no choice begins like another.
-        prefill: How the reply begins, where the model's server continues a given text.
+        choices: The allowed answers in place of a number, such as A and B; none may begin like another.
+        prefill: The beginning of the reply, if the model's server can continue a given text.
         samples: How often a model without log-probabilities is asked.
     """
 
@@ -87,22 +87,22 @@ class SilentBallot(BaseModel):
 
     @property
     def answers(self) -> tuple[str, ...]:
-        """Everything that may be answered."""
+        """The allowed answers."""
         return self.choices or tuple(map(str, range(self.low, self.high + 1)))
 
     @property
     def form(self) -> tuple[str, tuple[str, ...], int | None]:
-        """What decides which answer a text is: the metric, the answers, and the highest score of a scale."""
+        """All that decides how a text is read: the metric, the answers, and the highest score of a scale."""
         return self.metric, self.answers, None if self.choices else self.high
 
     @property
     def expected(self) -> str:
-        """What may be answered, in words."""
+        """The allowed answers, in words."""
         return ", ".join(self.choices) if self.choices else f"{self.low} to {self.high}"
 
 
 class BallotReading(BaseModel):
-    """What a silent ballot says.
+    """The result of a silent ballot.
 
     Args:
         answer: The most probable answer.
@@ -120,13 +120,13 @@ async def ask_ballot(
     options: Mapping[str, Any],
     token: CancellationToken | None = None,
 ) -> StructuredReply[BallotReading]:
-    """One judge's ballot.
+    """Ask one judge, and read the ballot.
 
     Args:
         ballot: The question.
         client: The judge's model.
         prompt: The question with the judge's persona.
-        options: The study's call options, without those that would change a one-token reply.
+        options: The study's call options; those that would change a one-token reply are dropped.
         token: Cancels the call.
     """
     if client.reads_silently:
@@ -161,7 +161,7 @@ async def _read_silently(
 def read_token(
     ballot: SilentBallot, token: ChatCompletionTokenLogprob, raw: str, usage: RequestUsage
 ) -> StructuredReply[BallotReading]:
-    """A ballot, read from the probabilities at its one token.
+    """Read a ballot from the probabilities at its one token.
 
     Args:
         ballot: The question.
@@ -194,7 +194,7 @@ def read_token(
 
 
 def _doubt(probabilities: Mapping[str, float], token: ChatCompletionTokenLogprob) -> float:
-    """The range of the expected scores that fit what is listed.
+    """Width of the range of expected scores that are possible given the listed tokens.
 
     A number that is not listed has at most the probability of the last token that is; together they have at most what
     the listed tokens leave.
@@ -227,7 +227,7 @@ def read_answers(token: ChatCompletionTokenLogprob, ballot: SilentBallot) -> dic
 
 
 def read_answer(text: str, ballot: SilentBallot) -> str | None:
-    """The answer that a text is: alone, or in one of the few forms that mean the same ("Score: 7", "7/9", "(7).").
+    """The answer in a text that is nothing else: "7", or a form of it such as "Score: 7", "7/9" or "(7).".
 
     Full-width letters and every script's digits are the same answers as ours. Signs that would change the number, as in
     "<7", "-7", ".7" and "7½", are left where they are.
@@ -261,7 +261,7 @@ def _reading(ballot: SilentBallot, shares: Mapping[str, float]) -> BallotReading
 
 
 def _log_odds(ballot: SilentBallot, probabilities: Mapping[str, float], token: ChatCompletionTokenLogprob) -> float:
-    """Those of the first choice against the second.
+    """Log-odds of the first choice against the second.
 
     A choice that is not listed has at most the last listed probability, and at most what the listed ones leave: the
     odds are at least as large as these.
@@ -279,7 +279,7 @@ async def _sample(
     options: Mapping[str, Any],
     token: CancellationToken | None,
 ) -> StructuredReply[BallotReading]:
-    """Score-only replies, averaged; one that is not an answer alone is asked for once more.
+    """Average score-only replies; a reply that is more than an answer is requested once more.
 
     The same prompt at the same time gets another seed at each call.
     """
@@ -334,7 +334,7 @@ async def _replies(
     token: CancellationToken | None,
     count: int,
 ) -> list[Reply]:
-    """This many replies, by one request where the vendor has that."""
+    """Sample `count` replies, in one request if the vendor supports it."""
     replies: list[Reply] = []
     if count > 1 and client.at_once > 1:
         try:

@@ -1,4 +1,4 @@
-"""What debates and critique loops share: participants, delivery of messages, and AutoGen's `Team` interface.
+"""Shared by debates and critique loops: participants, delivery of messages, and AutoGen's `Team` interface.
 
 A conversation is a plain scheduler over `ChatAgent.on_messages`: each agent is given only the messages that it may see
 and has not read yet. Even with everything recorded, this takes a tenth of the time of AutoGen's team runtime
@@ -49,7 +49,7 @@ from parley.base.errors import ConfigError
 from parley.base.tasks import last_item, streamed
 
 Participant = Persona | ChatAgent | Team
-"""Who can take part: a persona, any AutoGen agent, or a whole AutoGen team."""
+"""A participant: a persona, any AutoGen agent, or a whole AutoGen team."""
 T = TypeVar("T")
 
 
@@ -120,7 +120,7 @@ class Conversation(Team):
         return seat
 
     def _message_types(self) -> MessageFactory:
-        """The types of messages that a saved state keeps as they are; those of other types are saved as text."""
+        """The types of messages that a saved state keeps; messages of other types are saved as text."""
         factory = MessageFactory()
         produced = (kind for seat in self._seats for kind in seat.agent.produced_message_types)
         for kind in (*map(typed_message, self._typed_replies), *produced):
@@ -132,7 +132,7 @@ class Conversation(Team):
         """Converse about the task, and return the whole transcript.
 
         Args:
-            task: What the conversation is about; the narrator says it first. Or what was said before, as pairs of
+            task: What the conversation is about; the narrator says it first. Or earlier messages, as pairs of
                 source and text. None to continue, or if there are only silent ballots, which have their own questions.
             cancellation_token: Cancels the conversation, and the calls in flight.
         """
@@ -158,7 +158,7 @@ class Conversation(Team):
     async def _converse(
         self, task: Sequence[BaseChatMessage], token: CancellationToken | None, emit: Emit | None = None
     ) -> AsyncGenerator[Spoken, None]:
-        """The task and the conversation; however it ends, its termination condition is reset for the next one."""
+        """Run the conversation, and reset its termination condition however it ends."""
         if self._running:
             raise ConfigError(f"'{self.name}' is running already; wait until it has ended, or make a second one")
         self._running, self._emit, self._turns_so_far = True, emit, []
@@ -249,7 +249,7 @@ class Conversation(Team):
         cancellation_token: CancellationToken | None = None,
         output_task_messages: bool = True,
     ) -> AsyncGenerator[BaseAgentEvent | BaseChatMessage | TaskResult, None]:
-        """AutoGen's interface: what happens as it happens, each message, then a `TaskResult`."""
+        """AutoGen's interface: yields events and messages as they happen, then a `TaskResult`."""
         opening = as_messages(task)
 
         async def run(emit: Emit) -> TaskResult:
@@ -289,7 +289,7 @@ class Conversation(Team):
 
         Args:
             name: The agent's name; by default the conversation's.
-            description: What a selector reads of it; by default the conversation's.
+            description: The description that a selector reads; by default the conversation's.
         """
         return TeamAgent(self, name, description)
 

@@ -57,7 +57,7 @@ class Critique(Conversation):
 
     Args:
         generator: Writes the drafts: a persona, an AutoGen agent or an AutoGen team.
-        evaluators: Who scores the drafts, by name: a persona, AutoGen agent or team that is asked for an `Assessment`,
+        evaluators: The evaluators, by name: a persona, AutoGen agent or team that is asked for an `Assessment`,
             an `Evaluator`, or a function of task and draft.
         criteria: Thresholds by score name, such as `{"bias": "< 20"}`: `<`, `<=`, `>` or `>=`, and a number. Scores
             are named after their evaluator, or after a field of an `Evaluator`'s reply type. Scores without a criterion
@@ -69,7 +69,7 @@ class Critique(Conversation):
         draft_type: The pydantic type that the generator's replies are parsed as; by default its own
             `reply_type`, and plain text if it has none.
         show_draft: Turns the generator's turn into the draft that evaluators read; by default its text.
-        evaluator_task: The task as evaluators read it; by default as the generator does.
+        evaluator_task: The task as evaluators read it; by default the generator's task.
         model: The model of all personas without their own, as `provider/model` or any AutoGen client; by default the
             embedded one.
         revise_prompt: The prompt for a revision, with `{feedback}`.
@@ -198,7 +198,7 @@ class Critique(Conversation):
     async def _evaluate(
         self, label: str, task: str, draft: str, iteration: int, token: CancellationToken, buffer: bool
     ) -> Spoken:
-        """One evaluator's turn on one draft. Its agent is reset first: no draft is compared with an earlier one."""
+        """Score one draft by one evaluator. Its agent is reset first, so that it does not compare drafts."""
         evaluator = self._evaluators[label]
         if not isinstance(evaluator, tuple):
             return await self._score(evaluator, label, task, draft, iteration)

@@ -4,8 +4,8 @@
     async for turn in debate.stream("Should buses be free?"):
         print(turn.speaker, turn.text)
 
-Who speaks when is a policy (`order`), and so is who reads which turn (`sees`). In blind rounds nobody hears anybody:
-each debater states its own opinion before the discussion. A debate is an AutoGen `Team`: `run` and
+Who speaks when is a policy (`order`), and so is who reads which turn (`sees`). In blind rounds debaters do not hear
+each other: each states its opinion before the discussion. A debate is an AutoGen `Team`: `run` and
 `run_stream` work too, and it can take part in another conversation.
 
 An order is a function of the round and the names, and is fixed before each round: `Debate(…, order=simultaneous)`.
@@ -43,7 +43,7 @@ from parley.base.text import plural
 
 Group = Sequence[str]
 Order = Callable[[int, Sequence[str]], Sequence[Group]]
-"""Divides the debaters into groups, by round. Groups speak in turn, the agents of a group concurrently."""
+"""Divides the debaters into groups, by round. Groups speak in turn; the agents of a group speak concurrently."""
 
 
 def round_robin(round: int, names: Sequence[str]) -> Sequence[Group]:
@@ -79,13 +79,13 @@ class Cue(NamedTuple):
 Sees = Callable[[Cue, Turn], bool]
 """Whether this agent reads that turn."""
 Instructions = Callable[[Cue], str | None]
-"""What the narrator tells an agent just before its turn; None for nothing."""
+"""Text that the narrator gives an agent just before its turn, or None."""
 ReplyType = Callable[[Cue], type[BaseModel] | None]
 """The type that an agent's reply is parsed as; None for plain text."""
 
 
 _POSITION = "speaking order"
-"""The key, in a saved state, of where the debate stopped. No agent's name has a space."""
+"""Key of a saved state for where the debate stopped. It has a space, which no agent's name has."""
 
 
 def everyone(reader: Cue, turn: Turn) -> bool:
@@ -100,35 +100,35 @@ class Debate(Conversation):
         participants: The debaters: personas, AutoGen agents or AutoGen teams, in speaking order.
         model: The model of all personas without their own, as `provider/model` or any AutoGen client; by default the
             embedded one.
-        rounds: How often each debater speaks. By default twice: one statement, one answer to the others; with
-            `max_turns`, as often as it allows.
-        blind_rounds: How many rounds at the beginning are blind: all debaters speak concurrently, on the task and their
-            instructions alone. When these rounds are over, everyone gets the others' turns, in speaking order. The
-            referee hears the debaters; they hear it only after that. By default none.
+        rounds: Number of turns per debater. The default is two, a statement and an answer to the others; with
+            `max_turns`, as many as it allows.
+        blind_rounds: Number of blind rounds at the beginning: debaters speak concurrently, and see only the task and
+            their instructions. After these rounds everyone gets the others' turns, in speaking order, and the
+            referee's. The referee hears the debaters at once. The default is none.
         order: Who speaks when: `round_robin`, `simultaneous`, `shuffled(seed)` or your own function of round and names.
         sees: Which turns an agent reads; by default all of them.
         referee: Speaks after every round.
         chair: Speaks last, after the final round.
-        instructions: What an agent is told just before its turn, from its `Cue`; by default nothing but the task.
+        instructions: A function from the `Cue` to a text for the agent just before its turn; by default there is none.
         reply_type: The pydantic type that replies are parsed as, or a function from the `Cue` to one; by default
             the agent's own `reply_type`, and plain text if it has none.
         readout: How scores are read from typed replies: `sampled`, as written, or `expected`, as the mean over the
             scale's tokens (needs log-probabilities).
-        ballots: Silent ballots that every debater casts before round 1, each on its own question alone: they are turns
-            of round 0, which nobody hears and nobody remembers. With `rounds=0` there is nothing else.
-        heard: What the debaters hear of the blind rounds, by speaker, in place of what was said there: for an
-            experiment on what hearing others does. By default the blind turns themselves.
+        ballots: Silent ballots that every debater casts before round 1, each on its own question: turns of round 0,
+            which no agent hears or remembers. With `rounds=0` there are only ballots.
+        heard: Texts that debaters hear in place of the blind turns, by speaker, for an experiment on the
+            effect of hearing others. By default they hear the blind turns.
         options: Passed with every call of a persona, such as `{"max_tokens": 200}`; by default the client's own apply.
         models: The clients to use, in a study those of the run. By default the debate opens its own; `close()` closes
             them.
         placement: Where a persona's description stands in the prompt (see `Placement`); `last` lets all agents share
             the prompt's prefix.
-        fence: Whether an agent reads the others' turns as quoted data, or "referee" if only the referee does; the
-            transcript has them unquoted. Off by default, as in the published debates.
+        fence: Whether agents read the others' turns as quoted data; "referee" for the referee only. The
+            transcript is not quoted. Off by default, as in the published debates.
         termination_condition: An AutoGen condition that ends the debate early. As in AutoGen's teams, it gets the
             task too.
-        max_turns: How many turns one run may have, as in AutoGen's teams: the next run continues from there. Agents
-            that speak concurrently take one turn together. By default there is no limit but `rounds`.
+        max_turns: Maximum number of turns per run, as in AutoGen's teams; the next run continues from there. Agents
+            that speak concurrently take one turn together. By default only `rounds` limits them.
         model_client_stream: Whether `run_stream` yields the personas' replies as they arrive, chunk by chunk.
         name: The debate's name as an AutoGen team, unique where it takes part in another conversation.
     """
@@ -255,7 +255,7 @@ class Debate(Conversation):
                 yield spoken
 
     def _schedule(self) -> list[Group]:
-        """Who speaks in the round: groups one after the other, the agents of a group concurrently."""
+        """The speakers of a round: groups speak one after the other, the agents of a group concurrently."""
         groups = list(self._order(self._round, list(self._debaters)))
         if self._round <= self.blind_rounds:
             groups = [list(dict.fromkeys(name for group in groups for name in group))]
@@ -285,7 +285,7 @@ class Debate(Conversation):
         return text
 
     def _turn(self, seat: Seat, token: CancellationToken, buffer: bool) -> Coroutine[Any, Any, Spoken]:
-        """One turn, with the reply type that this debate's policy gives it."""
+        """Take one turn, with the reply type that this debate asks for."""
         round = self._round
         speaks_again = round < self.rounds and seat.role != "chair"
         reply_type = self._reply_type(Cue(seat.name, seat.role, round))
@@ -328,8 +328,8 @@ class Debate(Conversation):
 
 
 async def _together(turns: Iterable[Coroutine[Any, Any, Spoken]], seats: Sequence[Seat]) -> list[Spoken]:
-    """The turns of several agents: concurrently, or one after the other where the prompt's shared prefix is then in the
-    model's slot, which is cheaper."""
+    """Take the turns of several agents concurrently; or one after the other, if that is cheaper because the model's
+    slot then holds the shared prefix."""
     if len(seats) == 1 or all(seat.reads_prefix_once for seat in seats):
         return [await turn for turn in turns]
     return await gather_or_cancel(turns)

@@ -28,7 +28,7 @@ REVISE_PROMPT = _PROMPTS.joinpath("critique_revise.txt").read_text("utf-8")
 
 
 class Assessment(BaseModel):
-    """An evaluator's score of a draft, and the reason for it."""
+    """An evaluator's score of a draft, with its reason."""
 
     score: scale(0, 100)  # type: ignore[valid-type]
     reason: free_text(400) = ""  # type: ignore[valid-type]
@@ -36,13 +36,13 @@ class Assessment(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Unscored:
-    """What a plain evaluator returns without a score: it was down, or had nothing to judge. It meets no criterion."""
+    """Returned by a plain evaluator that has no score: it was down, or had nothing to judge. No criterion is met."""
 
     why: str
 
 
 ScoreFunction = Callable[[str, str], Assessment | Unscored | Awaitable[Assessment | Unscored]]
-"""A plain evaluator: from task and draft to an assessment; may be async."""
+"""A plain evaluator: a function from task and draft to an assessment; may be async."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Criterion:
 
     @classmethod
     def read(cls, text: str) -> Criterion:
-        """A criterion from its text: `<`, `<=`, `>` or `>=`, and a number."""
+        """Parse a criterion: `<`, `<=`, `>` or `>=`, and a number."""
         match = re.fullmatch(r"\s*(<=|>=|<|>)\s*(-?\d+(?:\.\d+)?)\s*", text)
         if match is None:
             raise ConfigError(f"'{text}' is not a criterion; write one like '< 0.1' or '>= 80'")

@@ -1,8 +1,8 @@
-"""Fences: untrusted text is marked as quoted in a prompt, so that a model does not take it for instructions.
+"""Fences mark untrusted text in a prompt as quoted, so that a model does not take it for instructions.
 
 Two markers surround the text. They carry a hash of it, so that no text can contain its own closing marker. Every line
 is quoted, control and invisible characters are removed, the length is limited, and special tokens of chat templates
-are broken up. None of this makes a model immune. Texts that read like an instruction to a model are flagged for people
+are broken up. This does not make a model immune. Texts that read like an instruction to a model are flagged for people
 and audits (`instruction_kinds`), never in a prompt: a judge who reads a warning gives another score.
 """
 
@@ -30,7 +30,9 @@ _ANGLE = re.compile(rf"[{_OPEN}](?=[{_OPEN}{_BAR}{_SLASH}]|[^\s{_OPEN}{_CLOSE}]+
 _ANGLE_END = re.compile(rf"(?<=[{_BAR}{_CLOSE}])[{_CLOSE}]")
 _SQUARE = re.compile(rf"([{_SQUARE_OPEN}])([{_BAR}]|[^\s{_SQUARE_OPEN}{_SQUARE_CLOSE}]+(?=[{_SQUARE_CLOSE}]))")
 _SQUARE_NAME = re.compile(r"\|.*|/[\w-]+|[\w-]*[A-Z]{2}[\w-]*|(?i:inst)|unused\d+")
-"""What makes a special token of `[…]`: `[INST]`, `[/INST]`, `[gMASK]`, `[|user|]`; not `[1]`, `[here](url)`, `[A]`."""
+"""Names in brackets that are special tokens: `[INST]`, `[/INST]`, `[gMASK]`, `[|user|]`; not `[1]`, `[here](url)`,
+`[A]`.
+"""
 
 _IGNORABLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f"
@@ -50,7 +52,7 @@ def clean(text: str, max_chars: int) -> str:
 
 
 def is_invisible(character: str) -> bool:
-    """Whether it is a control, format, private or unassigned character, or one that Unicode lets programs ignore."""
+    """Whether a character is a control, format, private or unassigned one, or one that Unicode lets programs ignore."""
     # Without these, an instruction that was hidden by zero-width characters can be read: that is the fence's purpose,
     # though such an attempt may look worse with a fence than without.
     return unicodedata.category(character)[0] == "C" or _IGNORABLE.match(character) is not None
@@ -104,9 +106,9 @@ def instruction_kinds(text: str) -> tuple[str, ...]:
 def break_tokens(text: str) -> str:
     """The text with a space in every special token of a chat template: servers interpret those anywhere, even quoted.
 
-    `<word>`, `</word>`, `<|…|>`, `[UPPER_CASE]` and their like are broken, whether a template is known to use them or
-    not: a list of known tokens is out of date with each new model, and one more space costs a reader nothing. Clean the
-    text first: an invisible character in a token would keep it from being found.
+    `<word>`, `</word>`, `<|…|>`, `[UPPER_CASE]` and the like are broken, even if no known template uses
+    them: a list of known tokens is out of date with each new model, and one more space costs a reader nothing. Clean
+    the text first: an invisible character in a token would keep it from being found.
     """
     text = _ANGLE.sub(r"\g<0> ", text)
     text = _ANGLE_END.sub(r" \g<0>", text)
@@ -122,8 +124,8 @@ def fence(text: str, label: str, max_chars: int = MAX_CHARS) -> str:
     """Quote a text line by line between two markers.
 
     Args:
-        text: What someone else wrote: a summary of search results, a response to be judged, another agent's turn.
-        label: What the text is, for the model: it stands in the opening marker.
+        text: Untrusted text: a summary of search results, a response to be judged, another agent's turn.
+        label: A description of the text for the model, in the opening marker.
         max_chars: Longer texts are cut. The default has room for a long reply and still fits a small context.
     """
     return between_fences(_quoted(text, max_chars), label)
@@ -139,8 +141,8 @@ def fence_judged(text: str, label: str) -> str:
     """A text as a judge reads it: quoted between two markers, and not cut.
 
     Args:
-        text: What is judged.
-        label: What it is, for the model: "DRAFT", "STATEMENT OF Ann".
+        text: The text to judge.
+        label: A description of the text for the model: "DRAFT", "STATEMENT OF Ann".
     """
     return fence(text, label, JUDGED_CHARS)
 
@@ -149,7 +151,7 @@ _MARKER = re.compile(r"<<<([0-9a-f]{16}) [^\n]*\n|^([0-9a-f]{16})>>>", re.MULTIL
 
 
 def fenced_texts(prompt: str) -> list[str]:
-    """The texts that stand between fences in a prompt, without their marks."""
+    """The fenced texts in a prompt, without their marks."""
     opened: dict[str, int] = {}
     texts = []
     # One pass over the markers: a search for each opening's end takes quadratic time on a text full of openings.

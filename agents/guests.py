@@ -1,6 +1,6 @@
 """AutoGen agents and teams as guests in a conversation.
 
-Their model clients are wrapped, so that every call of theirs is recorded, and a whole team takes part as one agent.
+Their model clients are wrapped, so that all their calls are recorded. A whole team takes part as one agent.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from parley.base.errors import ConfigError
 from parley.base.tasks import last_item
 
 Container = ChatAgent | Team | Tool | Workbench
-"""What may have a client: teams have agents, agents have tools, and a tool may be an agent again."""
+"""An object that may have a client: teams have agents, agents have tools, and a tool may be an agent."""
 
 
 def wrap_clients(guest: Any) -> list[Client]:
@@ -45,7 +45,7 @@ def wrap_clients(guest: Any) -> list[Client]:
 
 
 def find_agents(guest: Any) -> list[ChatAgent]:
-    """The agent itself, or all agents of a team, those of inner teams included."""
+    """The agent itself, or all agents of a team, including those of inner teams."""
     return [container for container in containers(guest) if isinstance(container, ChatAgent)]
 
 
@@ -75,12 +75,12 @@ def _parts(value: Any) -> Iterator[Any]:
 class TeamAgent(BaseChatAgent):
     """A whole team as one agent: its members talk among themselves, and the last message is the agent's.
 
-    So a team, or a conversation of Parley's, can be a node of a `GraphFlow` or a member of a `SelectorGroupChat`.
+    This lets a team or a Parley conversation be a node of a `GraphFlow` or a member of a `SelectorGroupChat`.
 
     Args:
-        team: Any AutoGen team. It keeps what was said before: resetting the agent resets it.
+        team: Any AutoGen team. It keeps its history; resetting the agent resets the team.
         name: The agent's name; by default the team's.
-        description: What other agents and a selector read about it; by default the team's.
+        description: The description that other agents and a selector read; by default the team's.
     """
 
     def __init__(self, team: Team, name: str | None = None, description: str | None = None) -> None:

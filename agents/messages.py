@@ -1,6 +1,6 @@
 """AutoGen's messages and events: made, saved, and streamed as they happen.
 
-Events are what happens within a turn: chunks of text, tool calls, requests for input, messages of inner teams. Work
+Events happen within a turn: chunks of text, tool calls, requests for input, messages of inner teams. Work
 that reports its events takes a function `emit`. `parley.base.tasks.streamed` turns such work into an async generator,
 which is what AutoGen's interfaces return.
 """
@@ -27,7 +27,7 @@ _IDS = random.Random()
 
 
 def new_message_id() -> str:
-    """An id for a message: AutoGen's default, uuid4, takes as long to make as the rest of the message."""
+    """A message id. AutoGen's default, uuid4, takes as long to make as the rest of the message."""
     return f"{_IDS.getrandbits(128):032x}"
 
 
@@ -38,12 +38,12 @@ def narrate(text: str, source: str = NARRATOR) -> TextMessage:
 
 @lru_cache(maxsize=64)
 def typed_message(content: type[BaseModel]) -> type[StructuredMessage[Any]]:
-    """AutoGen's type of message for content of a type. Kept: pydantic takes milliseconds to make one."""
+    """AutoGen's message type for a type of content. Cached: pydantic takes milliseconds to make one."""
     return StructuredMessage[content]  # type: ignore[valid-type]
 
 
 def as_read(message: BaseChatMessage) -> UserMessage:
-    """A message as personas read it: a typed reply as it was written, where AutoGen gives its content as JSON."""
+    """A message as personas read it: a typed reply as the model wrote it, not as AutoGen's JSON."""
     if type(message) is TextMessage:  # first, since `isinstance` with a class of pydantic's runs Python code
         return UserMessage(content=message.content, source=message.source)
     if isinstance(message, StructuredMessage) and message.format_string is not None:
@@ -52,16 +52,16 @@ def as_read(message: BaseChatMessage) -> UserMessage:
 
 
 def narrator_turn(message: BaseChatMessage, round: int = 0) -> Turn:
-    """A message that no agent said, as a turn of the transcript."""
+    """A message from no agent, as a turn of the transcript."""
     return Turn(speaker=message.source, role="narrator", round=round, text=message.to_model_text())
 
 
 Task = str | BaseChatMessage | Sequence[BaseChatMessage | Sequence[str]] | None
-"""What a conversation is about: a text, AutoGen messages, or what was said before it, as pairs of source and text."""
+"""The task of a conversation: a text, AutoGen messages, or earlier messages as pairs of source and text."""
 
 
 def as_messages(task: Task) -> list[BaseChatMessage]:
-    """A task as messages: a text is the narrator's."""
+    """A task as messages; a plain text comes from the narrator."""
     if task is None:
         return []
     if isinstance(task, str):
@@ -72,7 +72,7 @@ def as_messages(task: Task) -> list[BaseChatMessage]:
 
 
 def save_messages(messages: Iterable[BaseChatMessage], factory: MessageFactory) -> list[Mapping[str, Any]]:
-    """Messages as JSON: those of a type that is not known as plain text."""
+    """Messages as JSON; messages of unknown types become plain text."""
     return [
         {**message.dump(), "type": type(message).__name__}
         if factory.is_registered(type(message)) and not isinstance(message, TextMessage)
@@ -82,6 +82,6 @@ def save_messages(messages: Iterable[BaseChatMessage], factory: MessageFactory) 
 
 
 def load_messages(saved: Iterable[Mapping[str, Any]], factory: MessageFactory) -> list[BaseChatMessage]:
-    """The messages that were saved."""
+    """Load saved messages."""
     loaded = [factory.create(message) if "type" in message else TextMessage(**message) for message in saved]
     return [message for message in loaded if isinstance(message, BaseChatMessage)]

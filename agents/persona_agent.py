@@ -54,7 +54,7 @@ from parley.base.tasks import streamed
 
 @dataclass(kw_only=True)
 class Spoken(Response):
-    """One turn: AutoGen's response, which the other agents hear, and the turn as the transcript has it."""
+    """A turn: AutoGen's response, which the other agents hear, and the turn for the transcript."""
 
     turn: Turn
     buffered: Sequence[BaseAgentEvent | BaseChatMessage] = ()
@@ -62,12 +62,14 @@ class Spoken(Response):
 
     @property
     def messages(self) -> list[BaseAgentEvent | BaseChatMessage]:
-        """All that termination conditions get: tool calls, messages of an inner team and the like, then the message."""
+        """All messages for termination conditions: tool calls, messages of an inner team and the like, then the
+        message.
+        """
         return [*(self.inner_messages or ()), self.chat_message]
 
 
 Placement = Literal["system", "last"]
-"""Where a persona's description stands in the prompt. `system`: in the system message, with the persona's own turns as
+"""Where a persona's description is in the prompt. `system`: in the system message, with the persona's own turns as
 the assistant's. `last`: at the end, after everyone's turns by name, so that all agents share the same prompt prefix:
 an embedded model then processes it once, and vendors' prompt caches bill it once."""
 
@@ -142,17 +144,17 @@ class PersonaAgent(BaseChatAgent):
         reply_type: type[BaseModel] | None = None,
         speaks_again: bool = False,
     ) -> Spoken:
-        """One turn: read the messages, make the prompt, ask the model, remember its answer.
+        """Take one turn: read the messages, make the prompt, ask the model, remember its answer.
 
         Args:
             messages: What the agent has not read yet.
             token: Cancels the turn.
-            emit: Gets what happens within the turn: chunks and thoughts.
+            emit: Receives the turn's events: chunks and thoughts.
             reply_type: The type of this reply; by default the agent's own.
             speaks_again: Whether a later prompt of this agent is certain to begin with this turn's.
         """
         if self.placement == "last" and any(map(self._is_own_last_turn, messages)):
-            self._history.pop()  # it comes again, in its place among the other turns of a blind round
+            self._history.pop()  # it is delivered again, in order among the other turns of a blind round
         for message in messages:
             self._history += message.context if isinstance(message, HandoffMessage) else ()
             self._history.append(as_read(message))
@@ -183,7 +185,7 @@ class PersonaAgent(BaseChatAgent):
     def _spoken(
         self, message: BaseChatMessage, reply: StructuredReply[Any], inner: Sequence[ThoughtEvent] = ()
     ) -> Spoken:
-        """What was said, with a turn to which a seat adds its role, its round and its calls."""
+        """The response with its turn; a seat adds role, round and calls."""
         turn = Turn(
             speaker=self._name,
             role="debater",
@@ -199,7 +201,7 @@ class PersonaAgent(BaseChatAgent):
         return Spoken(chat_message=message, inner_messages=inner, turn=turn)
 
     def _message(self, reply: StructuredReply[BaseModel], message_id: str) -> BaseChatMessage:
-        """The reply as AutoGen's agents send it: a `StructuredMessage` if it was parsed as a type."""
+        """The reply as an AutoGen message: a `StructuredMessage` if it was parsed as a type."""
         header: dict[str, Any] = {
             "id": message_id,
             "source": self._name,
@@ -213,7 +215,7 @@ class PersonaAgent(BaseChatAgent):
         return typed_message(type(reply.value))(content=reply.value, format_string=written, **header)
 
     async def cast(self, ballot: SilentBallot, token: CancellationToken) -> Spoken:
-        """A silent ballot, on the question alone: it is neither part of what the agent remembers nor adds to it.
+        """Cast a silent ballot on the question alone: it neither uses nor changes the agent's memory.
 
         Args:
             ballot: The question.
@@ -239,7 +241,7 @@ class PersonaAgent(BaseChatAgent):
         return isinstance(last, UserMessage) and (last.source, last.content) == (self.name, message.to_model_text())
 
     def _options_for(self, prompt: Sequence[LLMMessage], speaks_again: bool) -> Mapping[str, Any]:
-        """The options; for prompt caches, with the lengths of the prefixes that other prompts share."""
+        """Call options, with the lengths of prefixes that other prompts share, for prompt caches."""
         if self.placement == "last":
             length = len(self._history)
             while length > 1 and getattr(self._history[length - 1], "source", "") == NARRATOR:
@@ -268,7 +270,7 @@ def require_next_token_probabilities(name: str, what: str) -> None:
 
     Args:
         name: The model, as `provider/model`.
-        what: What needs them, for the message ("decoding against a bias").
+        what: The feature that needs them, for the message ("decoding against a bias").
     """
     if not client_class(split_name(name)[0]).next_tokens:
         raise ConfigError(
@@ -278,7 +280,7 @@ def require_next_token_probabilities(name: str, what: str) -> None:
 
 
 KEPT = 1000
-"""Most probable tokens that are considered at each step."""
+"""Number of most probable tokens considered at each step."""
 
 
 class SelfDebiasAgent(BaseChatAgent):

@@ -1,4 +1,4 @@
-"""Personas: who an agent is told to be.
+"""Personas: descriptions of whom an agent plays.
 
 ada = Persona("Ada", "You are Ada, an auditor. You trust what can be checked.")
 """
@@ -16,11 +16,11 @@ from parley.base.problems import REFUSED, UserFile
 
 
 class Persona(BaseModel, extra="forbid", frozen=True):
-    """Who an agent is told to be.
+    """The description of whom an agent plays.
 
     Args:
         name: A Python identifier, as AutoGen requires; names differ within a conversation.
-        about: The description the model is given, usually "You are …". With "" there is no system message.
+        about: The description for the model, usually "You are …". With "" there is no system message.
         model: A model for this persona only, as `provider/model`; by default that of the conversation.
     """
 
@@ -35,7 +35,7 @@ class Persona(BaseModel, extra="forbid", frozen=True):
 
 
 def load_personas(path: Path) -> list[Persona]:
-    """Personas from a TOML file: `[[persona]]` tables with `name`, `about` and, where it differs, `model`."""
+    """Load personas from a TOML file: `[[persona]]` tables with `name`, `about` and optionally `model`."""
     try:
         file = UserFile.read(path, "list of personas")
     except ScenarioError as error:
@@ -65,11 +65,11 @@ def _of_no_server(name: str, info: ValidationInfo) -> str:
 
 
 ModelName = Annotated[str, AfterValidator(_of_no_server)]
-"""A model's or a scorer's name. In a user's file it must not say where keys go: see `refuse_server`."""
+"""A model's or scorer's name. In a user's file it must not say where keys go: see `refuse_server`."""
 
 
 class _Row(BaseModel, extra="forbid"):
-    """A persona as a file has it. `Persona` itself raises at the first problem."""
+    """A persona in a file. (`Persona` itself raises at the first problem.)"""
 
     name: Annotated[str, AfterValidator(_single_word)]
     about: str

@@ -1,7 +1,7 @@
-"""The providers: where each one's client is, and what it is. Nothing here loads AutoGen or a client.
+"""The registry of providers: the client class and traits of each. Importing it loads neither AutoGen nor a client.
 
-Everything that depends on the kind of a model's provider asks `provider_of(name)`; nothing else looks at how a name
-begins.
+Code that depends on the kind of provider calls `provider_of(name)`; no other code looks at the prefix of a
+name.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provider:
-    """Where a provider's client is, what a user needs for it, and what it is.
+    """A provider: its client class, its requirements and its traits.
 
     Args:
         target: the client's class, as `module:Class`; `.module` is one of `parley.agents.models`.
@@ -20,10 +20,10 @@ class Provider:
         extra: the extra of parley-autogen that installs the provider's package, if one is needed.
         example: a model's name, for `parley models`.
         in_process: whether its models run in this process: free, and the same request gives the same reply.
-        simulated: whether replies are made up by a program; reports then say so.
-        on_cpu: whether its models are meant for a processor, where a call takes about a second.
+        simulated: whether replies are simulated; reports then say so.
+        on_cpu: whether its models run on a CPU, where a call takes about a second.
         logprobs: whether replies can carry log-probabilities; a single model may have none.
-        continues: whether a reply can be begun for the model (prefill), which it continues.
+        continues: whether the model can continue a given beginning of a reply (prefill).
     """
 
     target: str
@@ -44,7 +44,7 @@ class Provider:
 
 
 SAMPLED = "?silent=false"
-"""What follows the name of a model that gives no log-probabilities, so that its ballots are sampled."""
+"""Suffix for the name of a model without log-probabilities, whose ballots are sampled."""
 
 PROVIDERS: dict[str, Provider] = {
     "local": Provider(
@@ -136,11 +136,11 @@ PROVIDERS: dict[str, Provider] = {
     ),
 }
 ELSEWHERE = Provider(target="", about="")
-"""A provider that nothing is known about: that of an AutoGen client, or one of an earlier run."""
+"""An unknown provider: of an AutoGen client, or of an earlier run."""
 
 
 def provider_of(name: str) -> Provider:
-    """What the provider of a model's name is, options or not; `ELSEWHERE` if it is not registered here."""
+    """The provider of a model's name, with or without options; `ELSEWHERE` if it is not registered."""
     return PROVIDERS.get(name.partition("/")[0], ELSEWHERE)
 
 
@@ -152,6 +152,6 @@ def register(provider: str, target: str, about: str = "registered by the user", 
         target: the client's class as `module:Class`, a subclass of `parley.agents.Client`; or `module:function`, from
             the part of the name after the slash to any AutoGen client. Imported on first use.
         about: one line for `parley models`.
-        **traits: what it is, as `Provider` says it: `logprobs=True`.
+        **traits: traits, as in `Provider`: `logprobs=True`.
     """
     PROVIDERS[provider] = Provider(target=target, about=about, **traits)  # type: ignore[arg-type]

@@ -32,7 +32,7 @@ _TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|-?\d+(?:\.\d+)?|[{}\[\],:]|true|false|nu
 
 
 def values(text: str) -> Iterator[tuple[str, int, str]]:
-    """Every number and string of the first JSON object: its path, its position, its literal."""
+    """Path, position and literal of every number and string in the first JSON object."""
     stack: list[str] = []
     key = ""
     tokens = list(_TOKEN.finditer(text, max(text.find("{"), 0)))
@@ -62,7 +62,7 @@ def _alternatives(token: ChatCompletionTokenLogprob) -> Iterator[tuple[str, floa
 
 @dataclass(frozen=True, slots=True)
 class TokenProbabilities:
-    """The probability of each integer of the scale, and whether that of 1 includes that of 10."""
+    """Probability of each integer of the scale, and whether the probability of 1 includes that of 10."""
 
     weights: Mapping[int, float]
     one_may_be_ten: bool
@@ -81,7 +81,7 @@ class TokenProbabilities:
 
 
 def weights_at(token: ChatCompletionTokenLogprob, lead: str) -> TokenProbabilities:
-    """The probabilities at a token; `lead` is the part of it before the number begins (a space, a quote)."""
+    """Probabilities at a token; `lead` is its part before the number (a space, a quote)."""
     weights: dict[int, float] = {}
     bare_one = ten = 0.0
     for text, weight in _alternatives(token):
@@ -109,7 +109,7 @@ def _zero_probability(tokens: Sequence[ChatCompletionTokenLogprob]) -> float | N
 
 
 def _starts(raw: str, logprobs: Sequence[ChatCompletionTokenLogprob]) -> list[int]:
-    """Where each token begins in the reply; empty if the tokens do not spell the reply."""
+    """Start of each token in the reply; empty if the tokens do not add up to the reply."""
     spelled = "".join(token.token for token in logprobs)
     if not spelled.startswith(raw.rstrip()):
         return []
@@ -152,7 +152,7 @@ async def expected_numbers(
     logprobs: Sequence[ChatCompletionTokenLogprob],
     options: Mapping[str, Any],
 ) -> dict[str, float]:
-    """Path → expectation, for the numbers of the object whose distribution is known.
+    """Expected values by path, for numbers in the object whose distribution is known.
 
     They are read at each number's place in the sampled reply, so that all scores cost the one call they come from.
     """

@@ -1,4 +1,4 @@
-"""Any AutoGen team or agent as a conversation that is recorded: turns with their calls, tokens and verdicts.
+"""Records the conversations of any AutoGen team or agent: turns with their calls, tokens and verdicts.
 
     transcript = await RecordedTeam(team).converse("Should buses be free?")
 
@@ -56,7 +56,7 @@ class RecordedTeam:
                 agent.on_messages_stream = self._noting_calls(method)  # type: ignore[method-assign]
 
     def describe(self) -> str:
-        """The team as JSON, so that a changed one does not resume its run: as AutoGen dumps it, without secrets.
+        """The team as JSON, as AutoGen dumps it but without secrets; a changed team cannot resume a run.
 
         A team with agents that cannot be dumped, such as personas, is described by the names, texts and models of its
         agents and by the whole numbers of its settings.
@@ -82,14 +82,14 @@ class RecordedTeam:
         setattr(container, attribute, value)
 
     def return_models(self) -> None:
-        """Give each conversation its own clients again, in place of those of `models`."""
+        """Restore each conversation's own clients, in place of those of `models`."""
         for container, attribute, client in reversed(self._lent):
             setattr(container, attribute, client)
         self._lent.clear()
 
     def _noting_calls(self, stream: Callable[..., AsyncGenerator[Any, None]]) -> Callable[..., Any]:
-        """An agent's stream that also notes which calls the agent's message took."""
-        # The order of the team's messages does not tell: its runtime runs ahead of the reader of its stream.
+        """Wrap an agent's stream to record the calls of its message."""
+        # The order of the team's messages does not show it: the runtime runs ahead of the reader of its stream.
 
         async def on_messages_stream(messages: Any, token: CancellationToken) -> AsyncGenerator[Any, None]:
             async with aclosing(stream(messages, token)) as items:
@@ -104,7 +104,7 @@ class RecordedTeam:
     async def converse(self, task: Task) -> Transcript:
         """Run the team on a task, from the beginning, and return the transcript.
 
-        An error of a model is raised as such: AutoGen's runtime turns it into a `RuntimeError`.
+        A model's error is raised as it is; AutoGen's runtime would turn it into a `RuntimeError`.
         """
         await (self.team.reset() if isinstance(self.team, Team) else self.team.on_reset(CancellationToken()))
         if isinstance(self.team, Conversation):
@@ -159,7 +159,7 @@ class RecordedTeam:
 
 
 _PROGRESS = ("_round", "_step")
-"""Numbers of a debate that say where it stopped, not what it is."""
+"""Numbers in a debate's state that say where it stopped; they are not settings."""
 
 
 def _described(part: Team | ChatAgent) -> list[Any]:

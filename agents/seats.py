@@ -56,7 +56,9 @@ class Seat:
 
     @property
     def shares_prefix(self) -> bool:
-        """Whether the agent's prompt begins like the others', so that their order of turns should be the same."""
+        """Whether the agent's prompt shares a prefix with the others', so that their turns should be in the same
+        order.
+        """
         return isinstance(self.agent, PersonaAgent) and self.agent.placement == "last"
 
     @property
@@ -78,12 +80,12 @@ class Seat:
         reply_type: type[BaseModel] | None = None,
         speaks_again: bool = False,
     ) -> Spoken:
-        """One turn on the unread messages, recorded with every call that it takes.
+        """Take one turn on the unread messages, recorded with all its calls.
 
         Args:
             round: The round that the turn is part of.
             token: Cancels the turn.
-            emit: Gets what happens within the turn; None if nobody listens, which saves the streaming.
+            emit: Receives the turn's events; None if nobody listens, so that nothing is streamed.
             reply_type: The type that the reply is parsed as; by default a persona's own, and plain text for others.
             speaks_again: Whether the agent is certain to have another turn.
         """
@@ -101,7 +103,7 @@ class Seat:
         return spoken
 
     async def cast(self, ballot: SilentBallot, token: CancellationToken) -> Spoken:
-        """A silent ballot of round 0: nobody hears it, and the agent does not remember it.
+        """Cast a silent ballot of round 0: nobody hears it, and the agent does not remember it.
 
         Args:
             ballot: The question.
@@ -115,13 +117,13 @@ class Seat:
         return spoken
 
     def _recorded(self, round: int, spoken: Spoken, calls: Sequence[Call]) -> Turn:
-        """The turn with what only its seat knows. Its text is the message's: a subclass may have changed that."""
+        """Complete the turn with the seat's data. The text is the message's, which a subclass may have changed."""
         text = spoken.chat_message.to_model_text()
         spoken.turn = spoken.turn._replace(role=self.role, round=round, text=text, calls=tuple(calls))
         return spoken.turn
 
     def _as_spoken(self, response: Response, calls: Sequence[Call], reply_type: type[BaseModel] | None) -> Spoken:
-        """Any AutoGen agent's response: without its thinking, and parsed if a type was requested."""
+        """Convert any AutoGen agent's response: without its thinking, and parsed if a type was requested."""
         if isinstance(response, Spoken):
             spoken, message, turn = response, response.chat_message, response.turn
         else:
@@ -143,14 +145,14 @@ class Seat:
 async def _ask_guest(
     agent: ChatAgent, unread: Sequence[BaseChatMessage], token: CancellationToken, emit: Emit | None
 ) -> Response:
-    """The response of any AutoGen agent; it is streamed only where somebody listens."""
+    """Ask any AutoGen agent; the response is streamed only if somebody listens."""
     if emit is None:
         return await agent.on_messages(unread, token)
     return await last_item(agent.on_messages_stream(unread, token), Response, emit)
 
 
 def _without_thought(response: Response, typed: bool) -> tuple[BaseChatMessage, str, bool]:
-    """The message of an AutoGen agent as the others hear it, what its model thought before, and whether that ended."""
+    """An AutoGen agent's message as the others hear it, its thinking, and whether the thinking ended."""
     message = response.chat_message
     thoughts = [event.content for event in response.inner_messages or () if isinstance(event, ThoughtEvent)]
     closed = True
@@ -164,7 +166,7 @@ def _without_thought(response: Response, typed: bool) -> tuple[BaseChatMessage, 
 def _may_have_thought(calls: Sequence[Call]) -> bool:
     """Whether a reply without text may come from a model that was still thinking.
 
-    A model in this process hides no thoughts: one that wrote nothing but blanks said nothing, and that is its reply.
+    A model in this process hides no thoughts: if it writes only blanks, its reply is empty.
     """
     last = calls[-1] if calls else None
     embedded = last is not None and provider_of(last.model).embedded
@@ -172,7 +174,7 @@ def _may_have_thought(calls: Sequence[Call]) -> bool:
 
 
 def _nothing_said(speaker: str, calls: Sequence[Call]) -> CutShort:
-    """The error of a reply that was cut before it had any text."""
+    """The error for a reply that was cut off before it had any text."""
     model, spent = (calls[-1].model, calls[-1].completion_tokens) if calls else (speaker, 0)
     after = f" after {plural(spent, 'token')}" if spent else ""
     thinks = calls and (calls[-1].thought or calls[-1].thought_tokens)

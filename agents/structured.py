@@ -5,10 +5,9 @@
     reply.value      # an Opinion, or None
     reply.raw        # the model's text
 
-Decoding is constrained to the schema where the provider supports it. The reply is the object and nothing else: what
-else a reply may say cannot be listed, and would change what the object means ("{…} no, 6"; "the format is {…}"). Any
-other reply, also a refusal, is requested once more, and then unread. A `TextReply` is a type for a plain text format
-instead of JSON.
+Decoding is constrained to the schema where the provider supports it. The reply must be the object and nothing else,
+since other text could change its meaning ("{…} no, 6"; "the format is {…}"). Any other reply, including a refusal, is
+requested once more, and then counts as unread. A `TextReply` is a type for a plain text format instead of JSON.
 """
 
 from __future__ import annotations
@@ -96,7 +95,7 @@ def free_text(max_chars: int) -> Any:
 
 
 class TextReply(BaseModel):
-    """Base of reply types with a text format of their own, which they parse themselves; no schema is sent.
+    """Base of reply types that parse their own text format; no schema is sent.
 
     For agents that answer in lines ("Bias: 3: reason"): a request for JSON would change what is measured.
     """
@@ -116,7 +115,7 @@ class StructuredReply(NamedTuple, Generic[T]):
 
     value: T | None
     status: ParseStatus | None
-    """None where no type was requested: the reply is plain text."""
+    """None if no type was requested: the reply is plain text."""
     raw: str
     usage: RequestUsage
     expected: Mapping[str, float] = MappingProxyType({})
@@ -142,7 +141,7 @@ CUT_PROBLEM = "it was too long and was cut off"
 
 
 def answer_in(reply: CreateResult, *, typed: bool = False) -> StructuredReply[Any]:
-    """The answer in any client's reply, not parsed. Not every AutoGen client separates the thinking from the answer.
+    """The unparsed answer in a client's reply. Not every AutoGen client separates thinking from the answer.
 
     Args:
         reply: The reply.
@@ -163,13 +162,13 @@ def answer_in(reply: CreateResult, *, typed: bool = False) -> StructuredReply[An
 def asked_again(
     messages: Sequence[LLMMessage], said: str, problem: str, request: str = REPAIR_TEXT
 ) -> list[LLMMessage]:
-    """The prompt that asks once more for a reply that could not be read.
+    """The prompt that requests an unreadable reply once more.
 
     Args:
         messages: The prompt that was answered.
         said: The answer.
         problem: What is wrong with it.
-        request: What to say, with a place for the problem.
+        request: The text of the request, with a placeholder for the problem.
     """
     complaint = UserMessage(content=request.format(problem=problem), source=NARRATOR)
     return [*messages, AssistantMessage(content=said, source="self"), complaint]
@@ -181,12 +180,16 @@ def refused_by_vendor(reply: CreateResult) -> bool:
 
 
 def looks_like_refusal(text: str) -> bool:
-    """Whether a text begins like a common English refusal. It names what is unread anyway, and decides no score."""
+    """Whether a text begins like a common English refusal. It only labels replies that are unread anyway, and changes
+    no score.
+    """
     return bool(_REFUSAL.match(text))
 
 
 def parse(text: str, reply_type: type[T]) -> tuple[T | None, str]:
-    """The value that the text is, or None and why it is none: a JSON object alone, or in a fence or after a preface."""
+    """Parse a text that is a JSON object, alone, fenced or after a preface; returns the value, or None and the
+    problem.
+    """
     if not text.isascii() or "\\u" in text:
         text = _LONE_SURROGATE.sub(lambda match: "\\ufffd" if len(match.group()) > 1 else "\ufffd", text)
     if issubclass(reply_type, TextReply):
@@ -201,7 +204,7 @@ def parse(text: str, reply_type: type[T]) -> tuple[T | None, str]:
 
 
 def _object_alone(text: str) -> JsonObject:
-    """The object that the text consists of."""
+    """The JSON object that is the whole text."""
     start = text.find("{")
     if start < 0:
         raise _Unclear(NO_OBJECT)
@@ -227,7 +230,7 @@ class _Unclear(Exception):
 
 
 def _match_keys(candidate: dict[str, Any], reply_type: type[BaseModel]) -> dict[str, Any]:
-    """The object with the type's spelling of its keys, whatever their case ("accuracy", "ACCURACY")."""
+    """The object with its keys spelled as in the type, whatever their case ("accuracy", "ACCURACY")."""
     names, open_ended = _field_names(reply_type), reply_type.model_config.get("extra") == "allow"
     scored = any(field.scored for field in names.values()) and not any(field.choice for field in names.values())
     for key in getattr(candidate, "repeated", ()):
@@ -237,7 +240,7 @@ def _match_keys(candidate: dict[str, Any], reply_type: type[BaseModel]) -> dict[
     for key, value in candidate.items():
         field = names.get(key.strip().lower())
         if field is None:
-            # Beside a number, a text may be a reason that was not asked for; others could be the verdict as well.
+            # A text beside a number may be an unrequested reason; any other could be the verdict.
             reason = scored and key.strip().lower() in REASONS and isinstance(value, str)
             if not open_ended and (not reason or _NUMBER.fullmatch(value)):
                 raise _Unclear(f"{key[:40]}: it was not asked for")
@@ -253,12 +256,12 @@ def _match_keys(candidate: dict[str, Any], reply_type: type[BaseModel]) -> dict[
 REASONS = frozenset(
     ("reason", "reasons", "reasoning", "rationale", "justification", "explanation", "comment", "comments")
 )
-"""Keys of texts that may stand beside a number, though they were not asked for."""
+"""Keys of texts that are accepted beside a number, although not requested."""
 _DECIMAL = re.compile(r"\s*+-?\d++(?:\.\d++)?\s*+")
 
 
 class _Field(NamedTuple):
-    """A field: its name, its type if that has fields of its own, and what is read from it."""
+    """A field: its name, and its type if that has fields."""
 
     name: str
     inner: type[BaseModel] | None
@@ -287,7 +290,7 @@ def _field_names(reply_type: type[BaseModel]) -> dict[str, _Field]:
 
 
 def _typed_answer(client: Client, reply: Reply) -> StructuredReply[Any]:
-    """The answer in a reply of a type. One that was cut may be only an unfinished thought that the template opened."""
+    """The answer in a typed reply. A reply that was cut may be only an unfinished thought that the template opened."""
     answer = answer_in(reply, typed=True)
     told_apart = answer.thought or reply.thinks
     if answer.cut and client.thinks and not told_apart and not _STARTS_WITH_JSON.match(answer.raw):
@@ -351,9 +354,9 @@ async def structured_reply(
         else:
             value, problem = parse(answer.raw, reply_type)
         answer = answer._replace(value=value, usage=usage)
-        # What a vendor marks as a refusal is one. Other refusals are not the form that was asked for, and are treated
-        # like all that is not: they cannot be told apart in every language, and pressing only some models would move
-        # their scores. A reply that was cut before it said anything would be cut again.
+        # A reply that the vendor marks as a refusal is one. Other refusals are treated like any reply in the wrong
+        # format: they cannot be recognised in every language, and asking only some models again would change their
+        # scores. A reply that was cut before it said anything would be cut again.
         if first is not None or not problem or refused or (answer.cut and not answer.raw.strip()):
             break
         first = answer

@@ -1,4 +1,4 @@
-"""What is recorded: model calls, turns with the calls they took, and transcripts. Plain data, independent of AutoGen.
+"""Recorded data: model calls, turns with their calls, and transcripts. Independent of AutoGen.
 
 Every reply makes a `Call`. `record_calls` collects the calls made inside it, whichever agent makes them, so that any
 AutoGen agent with a Parley client is recorded.
@@ -19,7 +19,7 @@ from typing import Literal, NamedTuple, Protocol
 from pydantic import BaseModel
 
 ParseStatus = Literal["ok", "repaired", "unparsed", "refused", "cut", "unscored"]
-"""How well a reply could be parsed; `cut`: it was not, because it reached its token limit; `unscored`: an evaluator
+"""How well a reply could be parsed. `cut`: it reached its token limit and could not be parsed; `unscored`: an evaluator
 gave no score (it was down, or had nothing to judge)."""
 Role = Literal["narrator", "debater", "referee", "chair", "generator", "evaluator", "coordinator"]
 ON_SCALE = "on scale"
@@ -31,7 +31,9 @@ READ = "read"
 # Qwen2.5-Coder-1.5B has 0.989, the lowest of 90 of SmolLM2 0.71, and the lowest mean of a base of TinyLlama (2
 # bits) 0.77. Where the server does not continue a text, SmolLM2 has 0.11 and TinyLlama 0.05: nothing lies between.
 LEAST_ON_SCALE = 0.5
-"""A silent ballot with a smaller share on its answers, by probability or of its sampled replies, is unread."""
+"""Minimum share of a silent ballot's probability, or of its sampled replies, on allowed answers; below it the ballot is
+unread.
+"""
 
 
 class PromptMessage(NamedTuple):
@@ -68,23 +70,23 @@ class Call(NamedTuple):
     cut: bool = False
     """Whether the reply ended because it reached its limit of tokens."""
     whole: bool = True
-    """Whether the provider says how the reply ended, and that nothing was withheld."""
+    """Whether the provider says how the reply ended and withheld nothing."""
 
 
 class ToolCall(Protocol):
-    """What is recorded of a call of a tool; AutoGen's `FunctionCall` is one."""
+    """The recorded fields of a tool call; AutoGen's `FunctionCall` has them."""
 
     name: str
     arguments: str
 
 
 def tool_calls_as_text(calls: Iterable[ToolCall]) -> str:
-    """A reply that calls tools instead of speaking, as `Call.reply` has it."""
+    """Tool calls as text, for `Call.reply`."""
     return json.dumps([{"tool": call.name, "arguments": call.arguments} for call in calls], ensure_ascii=False)
 
 
 def tool_calls_in(reply: str) -> list[tuple[str, str]]:
-    """The names and arguments of the tools that a recorded reply calls; none if it is speech."""
+    """Names and arguments of the tools that a recorded reply calls; empty if it calls none."""
     if not reply.startswith('[{"tool": '):
         return []
     try:
@@ -93,7 +95,7 @@ def tool_calls_in(reply: str) -> list[tuple[str, str]]:
         return []
 
 
-# A context variable and not wrapped clients: an `AssistantAgent` of the user's with one of our clients is recorded too.
+# A context variable, not wrapped clients, so that a user's `AssistantAgent` with one of our clients is also recorded.
 _RECORDED: ContextVar[list[Call] | None] = ContextVar("parley_recorded", default=None)
 
 
@@ -140,7 +142,7 @@ class Turn(NamedTuple):
     """None if no type was requested."""
     calls: tuple[Call, ...] = ()
     thought: str = ""
-    """What the model thought before it spoke: recorded, but never parsed, and never heard by the others."""
+    """The model's thinking before it spoke: recorded, but never parsed or heard by the others."""
     cut: bool = False
     """Whether the text ends where it reached its limit of tokens."""
 
@@ -194,8 +196,8 @@ class Transcript:
 
 
 def number_rounds(turns: Iterable[Turn]) -> Iterator[Turn]:
-    """The turns with their rounds: a new round begins when an agent that has spoken in this one speaks again after
-    another."""
+    """Number the rounds: a new one begins when an agent speaks again after another agent has
+    spoken."""
     number, speakers, previous = 1, set[str](), ""
     for turn in turns:
         if turn.role == "narrator":

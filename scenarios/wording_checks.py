@@ -1,4 +1,4 @@
-"""Are the wordings of silent ballots fit to measure with? Finds what a readable file can still get wrong.
+"""Checks the wordings of silent ballots. Finds what a readable file can still get wrong.
 
     parley scenarios validate my_wordings.toml
 

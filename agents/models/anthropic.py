@@ -62,15 +62,15 @@ from parley.agents.models.wire import strict_schema, to_chat, to_tools
 from parley.base.errors import BadRequest, ModelError, RateLimited, ServerFault
 
 MIN_CACHED_TOKENS = 512
-"""No model caches a shorter prompt, so shorter ones are not marked."""
+"""Minimum length of a prompt that any model caches; shorter ones are not marked."""
 MAX_MARKS = 4
-"""The API accepts no more marks per request."""
+"""Maximum number of marks per request."""
 NOT_SENT = frozenset({"max_tokens", "seed", "logprobs", "effort"})
 TOOL_CHOICES = {"auto": "auto", "required": "any", "none": "none"}
 
 
 class AnthropicClient(RemoteClient):
-    """A structured reply is requested with `output_config.format`. The SDK's own retries are off."""
+    """Client for Claude. Structured replies use `output_config.format`; the SDK's own retries are off."""
 
     OptionsType: ClassVar[type[ClientOptions]] = SdkOptions
     native_schema = vision = True
@@ -149,8 +149,8 @@ class AnthropicClient(RemoteClient):
         return {"type": "tool", "name": choice.name} if isinstance(choice, Tool) else {"type": TOOL_CHOICES[choice]}
 
     def _chat(self, request: Request) -> list[dict[str, Any]]:
-        """All messages except the system's. Each is a block of its own where a prefix is marked, since the API caches
-        whole blocks; otherwise consecutive ones of one role are joined."""
+        """All messages except the system's. Consecutive messages of a role are joined, unless a prefix ends between
+        them: the API caches whole blocks."""
         messages = [message for message in request.messages if not isinstance(message, SystemMessage)]
         system_count = len(request.messages) - len(messages)
         marked = sorted({count - system_count for count in request.shared if count > system_count})[-MAX_MARKS:]
@@ -172,7 +172,7 @@ class AnthropicClient(RemoteClient):
         return [turn if marked else {**turn, "content": joined(turn["content"])} for turn in chat]
 
     def _blocks(self, message: LLMMessage) -> tuple[str, list[dict[str, Any]]]:
-        """A message's role and blocks; no block if it is empty, which the API does not accept."""
+        """A message's role and blocks; an empty message has none, since the API rejects empty blocks."""
         if isinstance(message, FunctionExecutionResultMessage):
             return "user", [
                 {
@@ -228,7 +228,7 @@ class AnthropicClient(RemoteClient):
         return ArrivingMessage(self.where)
 
     def error_for(self, error: Exception) -> ModelError | None:
-        """The error of a failed request; None if there was a reply that is not one."""
+        """The error of a failed request, or None if there is none."""
         if isinstance(error, APIStatusError):
             return self._status_error(error)
         if isinstance(error.__cause__, (httpx2.ConnectError, httpx2.ConnectTimeout)):
@@ -259,12 +259,12 @@ class AnthropicClient(RemoteClient):
 
 @lru_cache(maxsize=1)
 def certificates() -> ssl.SSLContext:
-    """Those that the SDK trusts. It would load them for every client, at 50 ms of CPU."""
+    """The certificates that the SDK trusts, loaded once: for every client anew it would take 50 ms of CPU."""
     return load_certificates(httpx2.create_ssl_context)
 
 
 async def _limit(response: httpx2.Response) -> None:
-    """Limit the size of a response, which the SDK does not; called before its body is read."""
+    """Limit the size of a response, which the SDK does not do. Called before the body is read."""
     assert isinstance(response.stream, httpx2.AsyncByteStream), "not a response to an asynchronous request"
     response.stream = _LimitedStream(response.stream)
 

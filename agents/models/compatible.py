@@ -47,7 +47,7 @@ from parley.base.address import BaseUrl
 from parley.base.errors import ModelError, ServerFault
 
 FAILURES = (*TRANSPORT, ValueError, RecursionError)
-"""What fails before or while a response is read; the last two are for malformed ones."""
+"""Errors raised before or while a response is read; the last two mean that it is malformed."""
 
 
 class ServerOptions(RemoteOptions):
@@ -65,7 +65,7 @@ class ServerOptions(RemoteOptions):
 
 
 class OwnServerOptions(ServerOptions):
-    """The options of servers that you run yourself. They refuse no call, but the last of a long queue times out."""
+    """The options of servers that you run yourself. They accept every call, but the last of a long queue times out."""
 
     max_connections: int = Field(64, ge=1, description="maximum number of concurrent calls")
 
@@ -81,7 +81,7 @@ class CompatibleClient(RemoteClient):
     token_limit_key: ClassVar[str] = "max_tokens"
     """What the server calls the option `max_tokens`."""
     lengths: ClassVar[bool] = False
-    """Whether the server's constrained decoding supports `maxLength`."""
+    """Whether constrained decoding on the server supports `maxLength`."""
     max_bytes: ClassVar[int] = MAX_BYTES
     """Size limit of one response."""
     efforts: tuple[Effort, ...] = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
@@ -134,7 +134,7 @@ class CompatibleClient(RemoteClient):
         return {"reasoning_effort": effort}
 
     def response_format(self, request: Request) -> Mapping[str, Any] | None:
-        """How the reply is constrained, as chat completions say it; None if only the prompt says it."""
+        """The `response_format` of chat completions; None if only the prompt constrains the reply."""
         if self.mode == "none":
             return None
         schema = request.schema
@@ -157,7 +157,7 @@ class CompatibleClient(RemoteClient):
         return self._session
 
     async def _post(self, body: dict[str, Any]) -> aiohttp.ClientResponse:
-        """The response, which must be released; raises the error of one whose status is not 200."""
+        """Send a request. The response must be released; raises if its status is not 200."""
         try:
             payload = to_json(body, inf_nan_mode="constants")  # in a seventh of the time that json.dumps takes
         except ValueError:  # half a surrogate pair, which UTF-8 cannot encode, becomes `?`
@@ -208,7 +208,7 @@ class CompatibleClient(RemoteClient):
         return Arrived(self.event_text)
 
     def event_text(self, event: Mapping[str, Any], arrived: Arrived) -> str:
-        """The text of one event; its usage, finish reason and thinking, if any, are put into `arrived`."""
+        """The text of one event; adds its usage, finish reason and thinking, if any, to `arrived`."""
         try:
             if event.get("usage"):
                 arrived.usage = dict(event["usage"])
@@ -233,7 +233,7 @@ class CompatibleClient(RemoteClient):
         return text
 
     async def events(self, request: Request) -> AsyncGenerator[dict[str, Any], None]:
-        """The server-sent events of one streamed reply; an error among them is raised."""
+        """The server-sent events of one streamed reply; raises an error event."""
         size = 0
         body = {**self.body(request), "stream": True, "stream_options": {"include_usage": True}}
         try:
@@ -269,7 +269,7 @@ class Arrived(Arriving):
         self.thoughts: list[str] = []
         self.usage: dict[str, Any] = {}
         self.finish: str | None = None
-        """Why it ended, in the words of chat completions."""
+        """Finish reason, as in chat completions."""
         self.refused = False
 
     def add(self, event: Mapping[str, Any]) -> str:

@@ -44,13 +44,13 @@ from parley.base.errors import BadRequest, ModelError
 ROLES = {"user": "user", "assistant": "model"}
 TOOL_MODES = {"auto": "AUTO", "required": "ANY", "none": "NONE"}
 UNSIGNED = b"skip_thought_signature_validator"
-"""Google's word for a tool call whose signature is not known: one of another model, or of an earlier run."""
+"""Google's placeholder for the unknown signature of a tool call by another model or of an earlier run."""
 MAX_OUTPUT = 65_536
 """The longest reply of a Gemini model, in tokens, thinking included."""
 
 
 class GoogleClient(RemoteClient):
-    """The SDK's own retries and timeouts are off; `Client` has its own."""
+    """Client for Gemini. The SDK's retries and timeouts are off; `Client` has its own."""
 
     OptionsType: ClassVar[type[ClientOptions]] = SdkOptions
     native_schema = vision = True
@@ -74,7 +74,7 @@ class GoogleClient(RemoteClient):
         return f"{self.base_url}/v1beta/models?pageSize=1000", {"x-goog-api-key": self._key}
 
     def _open(self) -> AsyncClient:
-        """The SDK's methods. It is made at the first call: its session belongs to an event loop."""
+        """Open the SDK at the first call, since its session belongs to an event loop."""
         if self._sdk is None or self._session is None or self._session.closed:
             self._session, self._sdk = open_sdk(self.base_url, self._key)
         return self._sdk.aio
@@ -137,7 +137,7 @@ class GoogleClient(RemoteClient):
         return contents
 
     def _content(self, message: LLMMessage) -> types.Content | None:
-        """A message in Google's format; None if it is empty, which the API does not accept."""
+        """A message in Google's format; None if it is empty, since the API rejects empty messages."""
         if isinstance(message, FunctionExecutionResultMessage):
             parts = [
                 types.Part(

@@ -45,7 +45,7 @@ _NAME = re.compile(r"gemini-(\d+)(?:\.(\d+))?-?(.*)")
 
 
 def efforts_of(model: str) -> tuple[Effort, ...]:
-    """The thinking levels of a model; () if it has none. Google refuses others; thinking cannot be turned off.
+    """The thinking levels of a model; () if it has none. Google rejects others; thinking cannot be turned off.
 
     Looked up on 16 November 2026; docs/models.md says where.
     """
@@ -70,7 +70,7 @@ FAILURES = (
     KeyError,
     RecursionError,
 )
-"""What the SDK raises; the last five are for malformed responses."""
+"""Errors that the SDK raises; the last five are for malformed responses."""
 
 
 class LimitedResponse(aiohttp.ClientResponse):
@@ -84,7 +84,9 @@ class LimitedResponse(aiohttp.ClientResponse):
 
 @lru_cache(maxsize=1)
 def certificates() -> ssl.SSLContext:
-    """Those that the SDK trusts. It would load them three times for every client, at 50 ms of CPU each."""
+    """The certificates that the SDK trusts, loaded once: it would load them three times per client, at 50 ms of CPU
+    each.
+    """
     file, folder = os.environ.get("SSL_CERT_FILE", certifi.where()), os.environ.get("SSL_CERT_DIR")
     return load_certificates(lambda: ssl.create_default_context(cafile=file, capath=folder))
 
@@ -141,7 +143,7 @@ class ArrivingChunks(Arriving):
             return ""
         if not event.candidates:
             if not event.usage_metadata:
-                raise ValueError("neither an answer nor a reason")
+                raise ValueError("the reply has neither an answer nor a reason")
             return ""
         first = event.candidates[0]
         if first.finish_reason is not None:
@@ -159,11 +161,11 @@ class ArrivingChunks(Arriving):
         return "".join(texts)
 
     def billed(self) -> Reply | None:
-        """An empty reply with the usage, if it is known."""
+        """An empty reply with the usage, if known."""
         return self._made("", "unknown") if self._usage.prompt_token_count else None
 
     def whole(self) -> Reply:
-        """The reply, if it is complete; else the `ServerFault`."""
+        """The reply if it is complete, else a `ServerFault`."""
         if not self._ending and not (self._texts or self._calls):
             raise ServerFault(f"{self._where} sent an unreadable reply", billed=self.billed())
         if self._ending in MALFORMED:
@@ -197,7 +199,7 @@ class ArrivingChunks(Arriving):
 
 
 def read_answer(where: str, answer: types.GenerateContentResponse) -> Reply:
-    """The reply in an answer that is not streamed; messages begin with `where`."""
+    """The reply in a response that is not streamed; error messages begin with `where`."""
     arrived = ArrivingChunks(where)
     arrived.add(answer)
     reply = arrived.whole()
@@ -224,7 +226,7 @@ def declaration(tool: Mapping[str, Any]) -> dict[str, Any]:
 
 
 OURS = "parley-"
-"""Prefix of the ids that we give to calls without one: the API does not know them."""
+"""Prefix of ids that Parley makes for calls without one; they are not sent to the API."""
 
 
 def sent_id(call_id: str) -> str | None:
@@ -248,7 +250,7 @@ def _function_call(part: types.Part) -> FunctionCall:
 
 
 def retry_after(error: errors.APIError, details: str) -> float | None:
-    """The wait from the header, else from the `RetryInfo` in Google's body ("37s")."""
+    """Seconds to wait: from the header, else from `RetryInfo` in Google's body ("37s")."""
     headers = getattr(error.response, "headers", None) or {}
     delay = re.search(r"'retryDelay': '(\d+(?:\.\d+)?)s'", details)
     after = retry_seconds(headers)

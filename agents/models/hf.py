@@ -37,14 +37,14 @@ from parley.base.errors import BadRequest, ConfigError, ParleyError
 from parley.base.text import plural
 
 GATHER_SECONDS = 0.01
-"""A batch that is not full starts when no further call has come for this long, and none was being prepared."""
+"""An incomplete batch starts if no call has arrived for this long and none is being prepared."""
 MAX_GATHER_SECONDS = 2.0
 SWITCH_SECONDS = 1e-4
 """How long other Python threads run before the one that feeds the GPU gets its turn. It asks some 2,000 times a pass;
 Python's default of 5 ms would leave the GPU idle.
 """
 MAX_BATCH = 256
-"""Calls in a batch; half of the calls under way, so that the others are prepared and recorded meanwhile."""
+"""Calls in a batch: half of the calls in progress, so that the others can be prepared and recorded meanwhile."""
 
 
 class HfOptions(ClientOptions):
@@ -65,7 +65,7 @@ class TokenText(NamedTuple):
 
     text: str
     bytes: list[int]
-    """Differs from the bytes of `text` if the token is part of a character."""
+    """Bytes of the token; they differ from those of `text` if it is part of a character."""
     answers: bool
     """Whether a ballot may ask for it."""
 
@@ -74,12 +74,12 @@ PRINTED = [*range(33, 127), *range(161, 173), *range(174, 256)]
 BYTES = {chr(byte): byte for byte in PRINTED} | {
     chr(256 + number): byte for number, byte in enumerate(byte for byte in range(256) if byte not in PRINTED)
 }
-"""The bytes by the characters that byte-level tokenizers write for them."""
+"""Bytes by the characters that stand for them in byte-level tokenizers."""
 PLAIN_NORMS = ("LlamaRMSNorm", "MistralRMSNorm", "Qwen2RMSNorm", "Qwen3RMSNorm")
 
 
 def join_norms(model: Any) -> None:
-    """Compute plain RMS norms by one kernel each, not by six: a seventh of a pass over short prompts."""
+    """Compute each plain RMS norm by one kernel instead of six, which saves a seventh of a pass over short prompts."""
     for module in model.modules():
         if type(module).__name__ in PLAIN_NORMS:
             weight, epsilon = module.weight, module.variance_epsilon
@@ -98,16 +98,16 @@ class PendingCall(NamedTuple):
     logprobs: bool
     schema: type[BaseModel] | None
     completion: asyncio.Future[dict[str, Any]]
-    """Set to the reply, in OpenAI's format."""
+    """The reply, in OpenAI's format."""
 
     @property
     def group(self) -> tuple[int, float, bool, bool]:
-        """Calls of the same group can share a batch without waiting for each other."""
+        """Key of calls that can share a batch without waiting for each other."""
         return self.max_tokens, self.top_p, self.logprobs, self.schema is None
 
     @property
     def read(self) -> bool:
-        """Whether a forward pass over the prompt is all it needs."""
+        """Whether the call needs only a forward pass over the prompt."""
         return self.max_tokens == 1
 
 
@@ -128,8 +128,8 @@ class HfClient(Client):
         elif folder.is_dir():
             if not (folder / "config.json").is_file():
                 raise ConfigError(f"'{name}' is not a transformers folder: it has no config.json")
-            # Not its time: a model trained again to the same weights replies the same, another one does not get its
-            # replies from the cache.
+            # The hash, not the file's time: a model retrained to the same weights shares cached replies, any other
+            # does not.
             self.identity = f"{name} {self.options.dtype} {weights_sha256(name)} {template_sha256(folder)}"
         elif self.model.count("/") > 1 or self.model.startswith((".", "/", "~")):
             raise ConfigError(f"there is no folder {folder}")
@@ -181,7 +181,7 @@ class HfClient(Client):
 
     @cached_property
     def _grammars(self) -> Grammars:
-        """Made when the first schema is sent: that takes more than a second."""
+        """The grammar compiler, made for the first schema, since it takes more than a second."""
         return Grammars(self._tokenizer, self._ends, self._model.config.vocab_size)
 
     async def send(self, request: Request) -> Reply:
@@ -227,8 +227,8 @@ class HfClient(Client):
         return from_completion(data)
 
     async def _encode(self, text: str) -> list[int]:
-        """Token ids. Texts that wait are encoded together, in a thread: that takes as long as all the rest of a call
-        for one token."""
+        """Encode texts as token ids. Waiting texts are encoded together in a thread: encoding takes as long as the
+        rest of a one-token call."""
         encoded: asyncio.Future[list[int]] = asyncio.get_running_loop().create_future()
         self._texts.append((text, encoded))
         if not self._encodes:
@@ -273,8 +273,8 @@ class HfClient(Client):
                         call.completion.set_result(completion)
 
     async def _gather(self) -> None:
-        """Wait until a batch is full or nobody prepares a call. Batches then depend on the calls, not on their timing:
-        a GPU rounds differently in another batch, and the same run must give the same scores.
+        """Wait until a batch is full or no call is being prepared. Batches then depend on the calls, not on their
+        timing: a GPU rounds differently in another batch, and the same run must give the same scores.
         """
         count, busy, end = 0, False, time.monotonic() + MAX_GATHER_SECONDS
         while len(self._pending) < self._max_batch and (self._encodes or busy or count < len(self._pending)):

@@ -1,6 +1,6 @@
-"""HTTP as every client of ours uses it: aiohttp, through the environment's proxy, with a limit on what is read.
+"""HTTP for all clients: aiohttp, through the environment's proxy, with a limit on the size of responses.
 
-Also what a failed request means: which error a status becomes, and how long the server asks to wait. `throttle`
+Also the errors of failed requests: which error a status becomes, and how long the server asks to wait. `throttle`
 says when it is sent again.
 """
 
@@ -34,17 +34,17 @@ from parley.base.errors import (
 )
 
 MAX_BYTES = 32 * 2**20
-"""About twice the size of a reply of 8,192 tokens with twenty log-probabilities each."""
+"""Maximum size of a response: about twice that of 8,192 tokens with twenty log-probabilities each."""
 LINE_BYTES = 2**20
 """Half the size limit of a streamed event."""
 CONNECT_SECONDS = 10.0
-"""How long a connection may take to open. A firewall that drops packets would use up the time limit of a whole call."""
+"""Timeout for opening a connection. A firewall that drops packets would otherwise use up a whole call's timeout."""
 LONGEST_WAIT = 1e9
-"""Seconds that a server may ask to wait, as messages show them: 30 years; nobody waits for more than minutes."""
+"""The longest wait that messages show, in seconds (30 years); retries never wait that long."""
 
 
 class TooLong(aiohttp.ClientError):
-    """The body is larger than the limit. A `ClientError`, so that it is retried like a broken connection."""
+    """Raised for a body larger than the limit. It is a `ClientError`, so it is retried like a broken connection."""
 
     def __init__(self, max_bytes: int) -> None:
         super().__init__(f"the response is larger than {max_bytes:,} bytes")
@@ -58,7 +58,7 @@ class ProxyArguments(TypedDict):
 
 
 def through_proxy(url: str) -> ProxyArguments:
-    """The arguments of a session for an address; both None if it has no proxy."""
+    """A session's proxy arguments for an address; both None if it has no proxy."""
     proxy = URL(proxy_for(url) or "")
     user = aiohttp.BasicAuth(proxy.user, proxy.password or "") if proxy.user else None
     return {"proxy": proxy.with_user(None) if proxy.host else None, "proxy_auth": user}
@@ -67,8 +67,8 @@ def through_proxy(url: str) -> ProxyArguments:
 def open_session(url: str, timeout: float) -> aiohttp.ClientSession:
     """A session for one server, which must be closed.
 
-    It has no headers of the caller's: aiohttp sends a session's headers to the proxy too, in clear text, so that a key
-    belongs into the headers of each request.
+    Put a key into the headers of each request, not of the session: aiohttp sends a session's headers to the proxy too,
+    in clear text.
 
     Args:
         url: the server's address.
@@ -88,7 +88,7 @@ def open_session(url: str, timeout: float) -> aiohttp.ClientSession:
 
 
 async def read_body(response: aiohttp.ClientResponse, max_bytes: int) -> bytes:
-    """The whole decompressed body; raises `TooLong` as soon as it passes the limit."""
+    """Read the decompressed body; raises `TooLong` as soon as it exceeds the limit."""
     if (response.content_length or 0) > max_bytes:
         raise TooLong(max_bytes)
     chunks, size = [], 0
@@ -103,13 +103,13 @@ async def read_body(response: aiohttp.ClientResponse, max_bytes: int) -> bytes:
 
 
 NO_CONNECTION = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
-"""What aiohttp raises before anything is sent."""
+"""aiohttp's errors before anything is sent."""
 TRANSPORT = (aiohttp.ClientError, HttpProcessingError, OSError)
-"""What aiohttp raises if a request cannot be completed; the second for a streamed line that is too long."""
+"""aiohttp's errors for a request that cannot be completed; the second is for a streamed line that is too long."""
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """An error and what led to it: httpx has the operating system's four errors deep."""
+    """An error and its causes: httpx wraps the operating system's error four levels deep."""
     while error is not None:
         yield error
         parts = error.exceptions if isinstance(error, BaseExceptionGroup) else ()
@@ -117,7 +117,7 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def not_connected(name: str, url: str, error: BaseException, proxy: str | None) -> NotConnected:
-    """The error for a connection that could not be opened, with what to do.
+    """The error for a connection that could not be opened, with advice.
 
     Args:
         name: the model.
@@ -156,13 +156,13 @@ def status_error(
     """The error for a response whose status is not 200.
 
     Args:
-        where: the model and its server, as the message begins.
+        where: the beginning of the message: the model and its server.
         status: the response's status.
-        message: what the server says, as `server_message` gives it.
+        message: the server's message, from `server_message`.
         key_variable: the environment variable to check if the key was refused.
         retry_after: seconds that the server asks to wait.
-        key_refused: whether the response says so, whatever its status.
-        no_credit: whether the response says so, whatever its status.
+        key_refused: whether the response says so, with any status.
+        no_credit: whether the response says so, with any status.
     """
     where = f"{where} answered {status}"
     if status in (401, 403) or key_refused:
@@ -205,14 +205,14 @@ def server_message(raw: bytes, key: str) -> str:
 
 
 def said(text: object, key: str) -> str:
-    """A server's words at the end of an error's message, in one short line with the key redacted; empty if none."""
+    """A server's words for the end of an error message: one short line, with the key redacted; "" if there are none."""
     line = " ".join(str(text).split())
     line = redact(line.replace(key, "***") if key else line, key)
     return f": {line[:200]}" if line else ""
 
 
 def load_certificates(load: Callable[[], ssl.SSLContext]) -> ssl.SSLContext:
-    """The certificates that a vendor's package trusts; ConfigError if SSL_CERT_FILE names a file without any.
+    """Load the certificates that a vendor's package trusts; ConfigError if SSL_CERT_FILE names a file without any.
 
     Args:
         load: loads them as the package does.

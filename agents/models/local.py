@@ -53,8 +53,8 @@ from parley.base.errors import BadRequest, ConfigError, ParleyError, ServerFault
 DEFAULT_CONTEXT = 2048
 """Context window per slot of a model that is not in the catalogue."""
 MOST_ASKED = 50
-"""How often a step of Self-Debias is asked for: llama.cpp gives no log-probabilities where the token that it draws
-itself is a part of a character."""
+"""Maximum attempts per step of Self-Debias: llama.cpp gives no log-probabilities if the token that it draws is
+part of a character."""
 T = TypeVar("T")
 
 
@@ -117,8 +117,8 @@ class LocalClient(Client):
         self.entry: CatalogueEntry | None = catalogue().get(self.model)
         if self.entry is None:
             self.path = _weights_file(name, Path(self.model).expanduser())
-            # Not its time: a model trained again to the same weights replies the same, another one does not get its
-            # replies from the cache.
+            # The hash, not the file's time: a model retrained to the same weights shares cached replies, any other
+            # does not.
             self.identity = f"{name} {weights_sha256(name)}"
         else:
             if not self.entry.automatic and not is_fetched(self.model):
@@ -154,8 +154,8 @@ class LocalClient(Client):
         params.n_parallel = self.options.max_connections
         params.n_ctx = self.context_tokens * self.options.max_connections
         params.cpuparams.n_threads = params.cpuparams_batch.n_threads = self.options.threads
-        # llama.cpp's default is 8 GiB, most of it for conversations that are over. With no cache, three times as many
-        # tokens are read if there are twice as many conversations as slots.
+        # llama.cpp's default is 8 GiB, mostly for finished conversations. Without a cache, three times as many tokens
+        # are read when there are twice as many conversations as slots.
         params.cache_ram_mib = self.options.reuse_mb
         # llama.cpp's library always opens an HTTP port on loopback and answers requests of any origin. A random key
         # locks it; our calls do not go through HTTP.
@@ -305,12 +305,12 @@ FLOOR = 0.01
 
 
 class DebiasSettings(NamedTuple):
-    """How a text is continued."""
+    """Settings for continuing a text."""
 
     decay: float
-    """λ of the paper; 0 leaves the model as it is."""
+    """The paper's λ; 0 leaves the model's distribution unchanged."""
     top_k: int
-    """How many of the most likely tokens of each distribution are used."""
+    """Number of most likely tokens used from each distribution."""
     max_tokens: int
     temperature: float
     seed: int
@@ -325,17 +325,17 @@ class NextTokens(NamedTuple):
 
 
 class Continuation(NamedTuple):
-    """The text that was generated."""
+    """A generated text."""
 
     text: str
     tokens: int
-    """How many tokens it has."""
+    """Number of generated tokens."""
     ended: bool
     """Whether the model ended it, rather than `max_tokens`."""
 
 
 def debiased(plain: Distribution, biased: Distribution, decay: float) -> dict[int, float]:
-    """The distribution that is sampled from: sums to 1 over the tokens of `plain`."""
+    """The distribution to sample from: it sums to 1 over the tokens of `plain`."""
     weights = {
         token: p * max(FLOOR, math.exp(decay * min(0.0, p - biased.get(token, 0.0)))) for token, p in plain.items()
     }
@@ -344,7 +344,7 @@ def debiased(plain: Distribution, biased: Distribution, decay: float) -> dict[in
 
 
 def sample(distribution: Distribution, temperature: float, rng: random.Random) -> int:
-    """One token; the most likely one at temperature 0."""
+    """Sample one token; at temperature 0, the most likely one."""
     if temperature == 0:
         return max(distribution, key=lambda token: (distribution[token], -token))
     tokens = sorted(distribution)

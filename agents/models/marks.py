@@ -1,4 +1,4 @@
-"""The marks between a model's thinking and its answer: the one table of them.
+"""All marks that separate a model's thinking from its answer.
 
 Looked up on 17 November 2026 in vLLM (`vllm/reasoning`, 82 modules), llama.cpp (`common/chat-parser.cpp` and
 `common/parsers`), SGLang's page on its reasoning parser, and the chat templates that llama.cpp tests. Marks that only
@@ -15,15 +15,15 @@ from typing import NamedTuple
 
 
 class Form(NamedTuple):
-    """One way of marking a thought.
+    """A way of marking thinking.
 
     Args:
-        name: What the form is called here.
-        example: An opening and a closing mark as a model writes them.
+        name: The name of the form in Parley.
+        example: An opening and a closing mark, as a model writes them.
         opens: Pattern of the opening mark; all patterns ignore case unless they say otherwise.
         closes: Pattern of the closing mark.
-        models: Who writes it.
-        plain: Whether the marks are words that anybody may write. Such a thought is one only if it is closed.
+        models: The models that write it.
+        plain: Whether the marks are ordinary words. Such a thought counts only if it is closed.
     """
 
     name: str
@@ -154,4 +154,4 @@ FRAME_END = re.compile(
     re.IGNORECASE,
 )
 STRIPPED_GEMMA = re.compile(r"\A\s*thought\n")
-"""How a thought of Gemma begins where special tokens are removed; nothing shows where it ends."""
+"""The beginning of Gemma's thinking if special tokens are removed; its end is then not marked."""

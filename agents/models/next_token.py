@@ -1,7 +1,7 @@
-"""The logits of the next token after many prompts, on transformers: forward passes over batches, nothing generated.
+"""The logits of the next token after many prompts, on transformers: forward passes over batches, without
 
-Prompts of a study repeat each other: the same situation and answer under ten labels. A pass reads a prefix tree, which
-holds shared beginnings once and needs no padding. Only attention sees whole prompts, padded on the
+generation. Prompts of a study repeat each other: the same situation and answer under ten labels. A pass reads a prefix
+tree, which holds shared beginnings once and needs no padding. Only attention sees whole prompts, padded on the
 right: there causal attention needs no mask, and fast kernels accept none. It is a fiftieth of the arithmetic. The
 prompts alone decide which of them share a pass, so the same prompts always give the same numbers.
 """
@@ -20,19 +20,19 @@ from transformers.cache_utils import DynamicLayer
 PASS_TOKENS, CPU_PASS_TOKENS = 65_536, 4_096
 """Tokens of a prefix tree: enough to keep a large GPU busy. Where memory is short, the client makes batches smaller."""
 PADDED_TOKENS = 4
-"""How many times as many tokens attention may see, including shared beginnings and padding."""
+"""Maximum ratio of the tokens that attention sees, with shared beginnings and padding, to those of the tree."""
 ATTENTION = "parley_prefix_tree"
 Prompt = list[int]
 
 
 @dataclass(slots=True)
 class PrefixTree:
-    """Prompts of one forward pass; to be added in sorted order, so that those that begin alike are neighbours."""
+    """Prompts of one forward pass. Add them in sorted order, so that prompts that begin alike are neighbours."""
 
     tokens: list[int] = field(default_factory=list)
     """Token ids, each beginning once."""
     positions: list[int] = field(default_factory=list)
-    """Where each token stands in its prompt."""
+    """Position of each token in its prompt."""
     owners: list[int] = field(default_factory=list)
     """The first prompt that each token belongs to."""
     prompts: list[list[int]] = field(default_factory=list)
@@ -40,7 +40,7 @@ class PrefixTree:
     longest: int = 0
 
     def shared(self, prompt: Prompt) -> int:
-        """How many first tokens a prompt shares with the last one."""
+        """Number of first tokens that a prompt shares with the last one."""
         last = self.prompts[-1] if self.prompts else []
         differs = (
             at for at, (place, token) in enumerate(zip(last, prompt, strict=False)) if self.tokens[place] != token
@@ -60,7 +60,7 @@ class PrefixTree:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How attention gets from the tokens of a tree to padded prompts, and back."""
+    """Indices that map the tokens of a tree to padded prompts and back."""
 
     places: Any
     """For each prompt and position, the place of the token in the tree; shape (prompts, longest)."""
@@ -69,7 +69,7 @@ class Spread:
 
 
 def prefix_trees(prompts: Sequence[Prompt], max_tokens: int, max_padded: int) -> Iterator[tuple[list[int], PrefixTree]]:
-    """The prompts in trees within the limits, each with the numbers of its prompts; a single one may exceed them."""
+    """Group prompts into trees within the limits, each with its prompts' indices; a single prompt may exceed them."""
     rows: list[int] = []
     tree = PrefixTree()
     for row in sorted(range(len(prompts)), key=lambda row: prompts[row]):
@@ -118,7 +118,7 @@ def next_token_logits(model: Any, prompts: Sequence[Prompt], max_tokens: int = 1
 
 
 def _read(model: Any, tree: PrefixTree) -> Any:
-    """One forward pass: the logits after the prompts of a tree."""
+    """Logits after the prompts of a tree, by one forward pass."""
     places = torch.zeros((len(tree.prompts), tree.longest), dtype=torch.long)  # padding may be any token
     for row, prompt in enumerate(tree.prompts):
         places[row, : len(prompt)] = torch.tensor(prompt)

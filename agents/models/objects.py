@@ -13,7 +13,7 @@ from typing import Any
 
 _OBJECT_START = re.compile(r'\{\s*+["}]')
 MAX_WASTED_CHARS = 200_000
-"""Characters of failed attempts at an object before a text is given up, beyond four times its length."""
+"""Limit on the characters read by failed attempts, in addition to four times the text's length."""
 NESTING_COST = 10_000
 """Cost of an attempt that fails on deeply nested brackets or a number too long to convert."""
 
@@ -36,13 +36,13 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_pairs)
 
 
 def decoded(text: str, start: int) -> tuple[JsonObject, int]:
-    """The object that begins at a brace, and where it ends; ValueError or RecursionError if it cannot be decoded."""
+    """Decode the object that begins at a brace; returns it and its end, or raises ValueError or RecursionError."""
     value, end = _DECODER.raw_decode(text, start)
     return value, end
 
 
 def objects_in(text: str) -> list[tuple[int, int]]:
-    """Where every outermost object that decodes begins and ends.
+    """Start and end of every outermost object that can be decoded.
 
     Each failed attempt costs the characters that were read for it, and the total is limited: otherwise a text of
     nothing but opening braces would take quadratic time.

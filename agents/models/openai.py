@@ -1,10 +1,10 @@
 """OpenAI: `openai/gpt-6-luna`. The key is OPENAI_API_KEY.
 
-Prompt prefixes that it has seen recently are billed at its cached price, from 1,024 tokens on and in steps of 128. All
+OpenAI bills prompt prefixes that it has seen recently at a cached price, from 1,024 tokens on and in steps of 128. All
 calls of a unit carry the same `prompt_cache_key`, so that they reach the machine that has cached their prefix.
 
-Its models that think accept neither a temperature nor tools in chat completions, and give no log-probabilities, unless
-they are told not to think.
+Models that think accept neither a temperature nor tools in chat completions, and give no log-probabilities, unless
+thinking is turned off.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from parley.agents.models.session import SESSION
 
 
 class Traits(NamedTuple):
-    """What is documented about a model (docs/models.md says where).
+    """Documented properties of a model (docs/models.md has the sources).
 
     Args:
         efforts: the efforts it accepts.
-        effort: its effort if none is set; `none` if it does not think.
+        effort: its default effort; `none` if it does not think.
         tools: whether it can call tools in chat completions when it does not think.
     """
 
@@ -39,7 +39,7 @@ FROM_LOW: tuple[Effort, ...] = ("low", "medium", "high", "xhigh", "max")
 ALL: tuple[Effort, ...] = ("none", "minimal", *FROM_LOW)
 PLAIN = Traits((), "none")
 UNKNOWN = Traits(ALL, "none")
-"""A name that is not known: a fine-tuned model, or one of another server. It is taken at its word."""
+"""Traits of an unknown name, such as a fine-tuned model or one on another server: no option is refused."""
 MODELS: tuple[tuple[str, Traits], ...] = (
     (r"gpt-6-astra|gpt-6\.1-sol", Traits(FROM_LOW, "medium", tools=False)),
     (r"gpt-6\.1-terra", Traits(("none", *FROM_LOW), "medium", tools=False)),
@@ -50,11 +50,11 @@ MODELS: tuple[tuple[str, Traits], ...] = (
     (r"o[134]\b", Traits(("low", "medium", "high"), "medium")),
     (r"gpt-3|gpt-4|chatgpt|gpt-5.*chat", PLAIN),
 )
-"""Models by the beginning of their names; the first match counts."""
+"""Models by the beginning of their names; the first match is used."""
 
 
 def traits_of(model: str) -> Traits:
-    """What is known of a model, by its name without the provider."""
+    """Traits of a model, by its name without the provider."""
     return next((traits for pattern, traits in MODELS if re.match(pattern, model)), UNKNOWN)
 
 
@@ -67,7 +67,7 @@ class OpenAIOptions(ServerOptions):
 
 
 MOST_CHOICES = 8
-"""Replies that one request asks for at most; the API allows 128."""
+"""Maximum number of replies per request; the API allows 128."""
 
 
 class OpenAIClient(CompatibleClient):

@@ -14,7 +14,7 @@ from parley.agents.providers import provider_of
 
 
 class LongPrompt(NamedTuple):
-    """A surcharge of some vendors: above this many prompt tokens, the whole call costs so many times more."""
+    """A surcharge for long prompts: above this many prompt tokens, the whole call's price is multiplied."""
 
     above: int
     prompt: float
@@ -28,8 +28,8 @@ class Price:
     Args:
         prompt: price of prompt tokens.
         completion: price of reply tokens, including those of thinking.
-        cached: price of prompt tokens from the vendor's prompt cache; if unknown, they cost as much as any other, so
-            that a cost is never too low.
+        cached: price of prompt tokens from the vendor's prompt cache; if unknown, the normal price, so that a cost
+            is never too low.
         written_factor: price of prompt tokens written to the vendor's prompt cache, as a multiple of `prompt`.
         long: the surcharge for long prompts, if there is one.
     """

@@ -40,7 +40,7 @@ def as_client(client: ChatCompletionClient, **options: Any) -> Client:
     """One of Parley's clients as it is; any other AutoGen client wrapped as one."""
     if isinstance(client, Client):
         return client
-    from parley.agents.models.wrapped import wrap  # it loads OpenAI's client and aiohttp, which few need
+    from parley.agents.models.wrapped import wrap  # imported late: it loads OpenAI's client and aiohttp, which few need
 
     return wrap(client, **options)
 
@@ -67,7 +67,7 @@ def client_class(plain: str) -> type[Client]:
 
 
 def refuse_server(name: str) -> None:
-    """ValueError if a model's name, as a file of personas, roles or evaluators has it, says where keys and prompts go.
+    """Raise ValueError if a model's name in a file of personas, roles or evaluators says where keys and prompts go.
 
     Such files are passed on. A key goes to its vendor, or to a server that the user named: on the command line, in a
     config, in Python, in the environment. A file may name the user's own servers on this machine.
@@ -78,22 +78,24 @@ def refuse_server(name: str) -> None:
     kind, colon, _ = name.partition("/")[0].rpartition(":")
     try:
         plain, options = split_name(name.removeprefix(kind + colon))
-    except ConfigError:  # not a model's name; what opens it says so
+    except ConfigError:  # not a model's name; opening it raises the error
         return
     for option, value in options.items():
         # A registered provider may call it otherwise.
         if (option == "base_url" or "://" in value) and not _is_own_server(plain, value):
             variable = getattr(_class_if_installed(plain), "url_variable", None) or "the environment"
             raise ValueError(
-                f"it sends your key and prompts to {_host(value) or 'another server'}, which only you may decide; "
+                f"it sends your key and prompts to {_host(value) or 'another server'}, which a file may not choose; "
                 f"leave {option} out of the file, and name the server yourself, on the command line or in {variable}"
             )
     if "insecure" in options:
-        raise ValueError("it lets your key go unencrypted, which only you may decide; leave insecure out of the file")
+        raise ValueError("it sends your key unencrypted, which a file may not choose; leave insecure out of the file")
 
 
 def _is_own_server(plain: str, address: str) -> bool:
-    """Whether it is on this machine, and its provider has no vendor, whose key would go to whoever listens there."""
+    """Whether the server is on this machine, and its provider has no vendor (whose key would go to whoever listens
+    there).
+    """
     vendor = getattr(_class_if_installed(plain), "default_url", "https://elsewhere")
     return bool(_host(address)) and is_loopback(address) and (vendor is None or is_loopback(vendor))
 
@@ -118,7 +120,7 @@ def reads_silently(name: str) -> bool:
     kind = client_class(plain)
     try:
         return kind(plain, query).reads_silently
-    except ConfigError:  # no key, no weights: what its provider's models usually do
+    except ConfigError:  # without a key or weights: the provider's usual behaviour
         return provider_of(plain).logprobs
 
 
@@ -129,7 +131,7 @@ class Models:
     """The clients of one run, each opened once and closed together."""
 
     rehearsal: bool = False
-    """Whether models are only simulated, to count what they would be sent: then nothing else may be sent or stored."""
+    """Whether models are only simulated, to count their calls: then nothing may be sent or stored."""
 
     def __init__(self) -> None:
         self._open: dict[str, Client] = {}
@@ -145,11 +147,11 @@ class Models:
         return iter(self._open.values())
 
     def name_of(self, client: object) -> str | None:
-        """The name that a client was opened by; None if it is not one of these."""
+        """The name by which a client was opened; None if it was not opened here."""
         return next((name for name, opened in self._open.items() if opened is client), None)
 
     def share(self, name: str, make: Callable[[], Shared]) -> Shared:
-        """Something else that a run opens once, such as a scorer.
+        """Open another object once per run, such as a scorer.
 
         Args:
             name: identifies it; a second call with the same name returns the same object.

@@ -1,4 +1,4 @@
-"""The base class of clients whose model runs on a server: its address, its key, and what its failures mean."""
+"""The base class of clients for servers: address, key and errors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from parley.base.address import INSECURE, INSECURE_HINT, BaseUrl, from_environme
 from parley.base.errors import BadRequest, ConfigError, ModelError, ServerFault
 
 MAX_TURNS = 4096
-"""How many turns with tool calls are kept."""
+"""Number of turns with tool calls that are kept."""
 
 
 class RemoteOptions(ClientOptions):
@@ -41,7 +41,7 @@ class RemoteClient(Client):
     OptionsType: ClassVar[type[ClientOptions]] = RemoteOptions
     options: RemoteOptions
     default_url: ClassVar[str | None] = None
-    """The server's address, if neither `?base_url=` nor `url_variable` gives one."""
+    """Default address, if neither `?base_url=` nor `url_variable` gives one."""
     url_variable: ClassVar[str | None] = None
     """The environment variable that may contain the address."""
     key_variables: ClassVar[tuple[str, ...]] = ()
@@ -70,14 +70,16 @@ class RemoteClient(Client):
         if self._key and not self.options.insecure:
             require_https(name, url, INSECURE_HINT)
         self.turns: dict[str, Any] = {}
-        """What must be sent back as it came with the result of a tool call, such as thinking, by the call's id."""
+        """Data that must be sent back unchanged with the result of a tool call, such as thinking, by the call's id."""
 
     @abstractmethod
     def body(self, request: Request) -> dict[str, Any]:
-        """The request in the vendor's words: a JSON body, or the arguments of its package's method."""
+        """The request in the vendor's format: a JSON body, or the arguments of its package's method."""
 
     def keep_turn(self, call: str, turn: Any) -> None:
-        """Keep what must be sent back with the result of a tool call; the oldest goes if there is too much."""
+        """Keep data that must be sent back with the result of a tool call; the oldest is dropped if there is too
+        much.
+        """
         self.turns[call] = turn
         while len(self.turns) > MAX_TURNS:
             del self.turns[next(iter(self.turns))]
@@ -100,7 +102,7 @@ class RemoteClient(Client):
 
     @property
     def where(self) -> str:
-        """The model and its server, as messages begin."""
+        """The beginning of messages: the model and its server."""
         return f"{self.name}: {self.base_url}"
 
     def unreadable(self, what: str = "sent an unreadable reply", billed: Reply | None = None) -> ServerFault:

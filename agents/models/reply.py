@@ -18,21 +18,21 @@ from parley.agents.models.thoughts import join_thoughts, of_answer, split_though
 from parley.base.text import encodable
 
 MAX_TOKENS = 10**7
-"""A larger count of tokens is taken for an error of the server."""
+"""Larger token counts are treated as server errors."""
 LEAST_LOGPROB = -10_000.0
-"""Smaller log-probabilities become this one: JSON, in which replies are stored, has no infinity."""
+"""The smallest log-probability that is stored: JSON has no infinity."""
 MOST_PROBABILITY = 1.05
-"""If the alternatives of a token add up to more, which rounding cannot explain, they are not probabilities."""
+"""Alternatives of a token that add up to more than this are not probabilities: rounding cannot explain it."""
 ENDED = ("stop", "length", "function_calls")
-"""How a reply ends that may be read: what is not known to be an end may be a fault or a filter of the server."""
+"""Finish reasons of replies that may be read; any other may be a fault or a filter of the server."""
 MIN_KEY_LENGTH = 12
 """A shorter key (such as "EMPTY") is a placeholder; redacting it would damage ordinary text."""
 NO_SECRETS = ("anthropic-", "accept", "content-", "user-agent")
-"""How the names of headers begin whose values may be ordinary words."""
+"""Prefixes of headers whose values may be ordinary words, not secrets."""
 
 
 class Reply(CreateResult):
-    """AutoGen's `CreateResult`, with what providers add.
+    """AutoGen's `CreateResult`, with fields that providers add.
 
     Inherited fields:
         content: the text, or the tool calls.
@@ -65,7 +65,7 @@ class Reply(CreateResult):
 
     @property
     def whole(self) -> bool:
-        """Whether the provider says how the reply ended, and that nothing was withheld. Others give no verdict."""
+        """Whether the provider says how the reply ended and withheld nothing. Other replies give no verdict."""
         return self.finish_reason in ENDED and not self.refused
 
     @property
@@ -75,11 +75,11 @@ class Reply(CreateResult):
 
     @property
     def thinks(self) -> bool:
-        """Whether the model was seen to think."""
+        """Whether the reply shows that the model thinks."""
         return bool(self.thought or self.thought_tokens)
 
     def each(self) -> list[Self]:
-        """This reply and the further ones, each as a reply of its own; the usage of all is that of the first."""
+        """This reply and the further ones as separate replies; the first has the usage of all."""
         none = RequestUsage(0, 0)
         return [
             self,
@@ -88,7 +88,7 @@ class Reply(CreateResult):
 
     @model_validator(mode="after")
     def _make_safe(self) -> Self:
-        """One validator for all fields: every reply passes through it, and each one takes as long as the rest."""
+        """Validate all fields at once: every reply passes here, and each further validator would take as long again."""
         usage = self.usage
         counts = (_token_count(usage.prompt_tokens), _token_count(usage.completion_tokens))
         if counts != (usage.prompt_tokens, usage.completion_tokens):
@@ -116,14 +116,14 @@ class Reply(CreateResult):
 
 
 def stored_reply(text: str) -> Reply:
-    """A reply that was stored as JSON, marked as `cached`."""
+    """Load a reply that was stored as JSON, and mark it as `cached`."""
     reply = Reply.model_validate_json(text)
     reply.cached = True
     return reply
 
 
 def secrets(key: str) -> tuple[str, ...]:
-    """What is redacted: the API key, and what Anthropic's SDK sends with it from ANTHROPIC_CUSTOM_HEADERS."""
+    """Secrets to redact: the API key, and the headers that Anthropic's SDK takes from ANTHROPIC_CUSTOM_HEADERS."""
     return _secrets(key, os.environ.get("ANTHROPIC_CUSTOM_HEADERS", ""))
 
 
@@ -145,7 +145,7 @@ def redact(text: str, key: str) -> str:
 def redact_reply(reply: Reply, key: str) -> Reply:
     """The reply with all secrets redacted from its text, its reasoning and its tool calls.
 
-    Log-probabilities whose tokens have a secret, as one or in a row, are dropped: what they say is no ballot.
+    Log-probabilities are dropped if their tokens contain a secret, alone or together: such a reply is not a ballot.
     """
     if not (hidden := secrets(key)):
         return reply
@@ -169,7 +169,7 @@ def redact_reply(reply: Reply, key: str) -> Reply:
 
 
 class StreamRedactor:
-    """Redacts secrets from streamed text: the end of a chunk that may be the start of one waits for the next."""
+    """Redacts secrets from streamed text: the end of a chunk that may begin a secret waits for the next chunk."""
 
     def __init__(self, key: str) -> None:
         self._key, self._secrets, self._pending = key, secrets(key), ""
@@ -187,16 +187,16 @@ class StreamRedactor:
         return text[:end]
 
     def flush(self) -> str:
-        """The pending text, at the end of the stream: it was no secret."""
+        """The pending text at the end of the stream, which was not a secret."""
         pending, self._pending = self._pending, ""
         return pending
 
 
 def _usable(token: ChatCompletionTokenLogprob) -> ChatCompletionTokenLogprob:
-    """The token with log-probabilities that can be stored; without alternatives if one of its numbers is not one."""
+    """The token with log-probabilities that can be stored; its alternatives are dropped if a number is invalid."""
     tops = token.top_logprobs or []
     numbers = [token.logprob, *(top.logprob for top in tops)]
-    # A NaN fails the comparison. Of the rest, one that is left out could be the model's answer: so none is left in.
+    # NaN fails the comparison. All are dropped, since a dropped one could be the model's answer.
     if (
         not all(type(number) in (float, int) and number < 1 for number in numbers)
         or max(math.exp(numbers[0]), math.fsum(map(math.exp, numbers[1:]))) > MOST_PROBABILITY
@@ -210,7 +210,7 @@ def _usable(token: ChatCompletionTokenLogprob) -> ChatCompletionTokenLogprob:
 
 
 def _are_bytes(given: list[Any]) -> bool:
-    """Whether what tokens have as their bytes are bytes."""
+    """Whether the bytes of all tokens are valid."""
     if not all(isinstance(part, list) for part in given):
         return False
     together = list(chain.from_iterable(given))
@@ -218,5 +218,5 @@ def _are_bytes(given: list[Any]) -> bool:
 
 
 def _token_count(count: Any) -> int:
-    """The count if it is a plausible one, else 0."""
+    """The count if it is plausible, else 0."""
     return count if type(count) is int and 0 <= count <= MAX_TOKENS else 0

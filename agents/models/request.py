@@ -1,4 +1,4 @@
-"""One call's request, as every provider gets it: the model's name and options, and the key of the reply cache."""
+"""A request as every provider gets it: the model's name and options, and the key of the reply cache."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from parley.base.text import without_surrogates
 
 DEFAULT_MODEL = "local/smollm2"
 THINK_TOKENS = 16_384
-"""Room to think, beyond the answer's limit, for a model that is known or was seen to think."""
+"""Tokens for thinking, in addition to the answer's limit, for a model that thinks."""
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 
 
 class ClientOptions(BaseModel, extra="forbid", frozen=True):
-    """What may follow the `?` in a model's name, or be passed to `model()` in Python."""
+    """Options after the `?` in a model's name, or keyword arguments of `model()` in Python."""
 
     temperature: float | None = Field(None, ge=0, le=2, description="sampling temperature (default: the model's own)")
     top_p: float | None = Field(None, gt=0, le=1, description="nucleus sampling (default: the model's own)")
@@ -61,11 +61,11 @@ SHARED = "parley_shared"
 """A key of `extra_create_args`: the prefixes, each as a number of messages, that other calls of the conversation share.
 It becomes `Request.shared` and is neither sent to the server nor part of the reply cache's key."""
 TYPED = "parley_typed"
-"""Another such key, for `Request.typed`."""
+"""Key of `extra_create_args` for `Request.typed`."""
 
 
 class Request(NamedTuple):
-    """Everything that `Client.send` needs for one call."""
+    """All that `Client.send` needs for one call."""
 
     messages: tuple[LLMMessage, ...]
     """The prompt, as AutoGen messages."""
@@ -84,13 +84,13 @@ class Request(NamedTuple):
     """Whether the reply is asked for once more if it does not have the form that was asked for."""
 
     def prompt(self) -> tuple[PromptMessage, ...]:
-        """The messages as they are recorded in a `Call`."""
+        """The messages as recorded in a `Call`."""
         return tuple(map(prompt_message, self.messages))
 
 
 def prompt_message(message: LLMMessage) -> PromptMessage:
-    """A message as it is recorded in a `Call`."""
-    # By the field: `isinstance` with another class of pydantic's runs Python code.
+    """A message as recorded in a `Call`."""
+    # Told by the field, since `isinstance` with a pydantic class runs Python code.
     if message.type == "UserMessage":
         role = "user"
     elif message.type == "AssistantMessage":
@@ -106,7 +106,7 @@ def prompt_message(message: LLMMessage) -> PromptMessage:
 
 
 def _part_text(part: Any) -> str:
-    """An image is recorded by its hash, which tells it apart in the reply cache too."""
+    """The text of a part of a message; an image is recorded by its hash, also in the reply cache."""
     if isinstance(part, Image):
         return f"image {hashlib.sha256(part.to_base64().encode()).hexdigest()[:16]}"
     return str(part)

@@ -1,4 +1,4 @@
-"""Sampling from a batch of replies on transformers, each with a seed of its own."""
+"""Sampling in batches on transformers, with a seed for each reply."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class SeededSampler(transformers.LogitsProcessor):  # type: ignore[misc]
         top_p: nucleus sampling; 1 for none.
         alternatives: how many of the most likely tokens to note, with their log-probabilities; 0 for none.
         prompt_length: tokens before the reply.
-        constraints: what the replies are constrained to; None for nothing.
+        constraints: the constraints of the replies; None if there are none.
     """
 
     def __init__(

@@ -1,4 +1,5 @@
-"""Clients for other OpenAI-compatible servers: DeepSeek, OpenRouter, and those that you run yourself (docs/models.md).
+"""Clients for other OpenAI-compatible servers: DeepSeek, OpenRouter, and servers that you run yourself
+(docs/models.md).
 
     deepseek/deepseek-flash                              the key is DEEPSEEK_API_KEY
     openrouter/openai/gpt-6-luna                         the key is OPENROUTER_API_KEY
@@ -25,9 +26,9 @@ from parley.base.errors import BadRequest, ConfigError
 
 
 class DeepSeekClient(CompatibleClient):
-    """DeepSeek's API has a JSON mode but no constrained decoding to a schema. Its models think unless they are told not
-    to; a temperature then has no effect, so none is sent. The thinking before a tool call must be sent back with the
-    call's result.
+    """Client for DeepSeek. Its API has a JSON mode but does not constrain decoding to a schema. Its models think unless
+    they are told not to; a temperature then has no effect, so none is sent. The thinking before a tool call must be
+    sent back with the call's result.
     """
 
     default_url, url_variable = "https://api.deepseek.com", "DEEPSEEK_BASE_URL"
@@ -53,7 +54,9 @@ class DeepSeekClient(CompatibleClient):
 
 
 class OpenRouterClient(CompatibleClient):
-    """OpenRouter passes requests on to many vendors, and translates the effort. Thinking comes back in `reasoning`."""
+    """Client for OpenRouter, which passes requests to many vendors and translates the effort. Thinking comes back in
+    `reasoning`.
+    """
 
     default_url, url_variable = "https://openrouter.ai/api/v1", "OPENROUTER_BASE_URL"
     key_variables, key_needed = ("OPENROUTER_API_KEY",), True
@@ -65,17 +68,17 @@ class OpenRouterClient(CompatibleClient):
 
 LIST_TIMEOUT_SECONDS = 10.0
 _TOO_LONG = re.compile(r"maximum context length is (\d+) tokens.*?(\d+) (?:input tokens|in the messages)")
-"""What vLLM says if prompt and `max_tokens` together do not fit."""
+"""vLLM's message if the prompt and `max_tokens` together exceed the context."""
 
 
 class OwnServerClient(CompatibleClient):
-    """A server that the user has to start."""
+    """A server that the user starts."""
 
     OptionsType: ClassVar[type[ClientOptions]] = OwnServerOptions
     start: ClassVar[str]
     """The command that starts it, for the error message."""
     serves_any_name: ClassVar[bool] = False
-    """Whether the server has one model and ignores the name in a request."""
+    """Whether the server has only one model and ignores the name in a request."""
 
     async def prepare(self) -> None:
         models = await self._list_models()
@@ -91,18 +94,18 @@ class OwnServerClient(CompatibleClient):
         return self.serves_any_name or name in (self.model, f"{self.model}:latest")
 
     def context_in(self, entry: dict[str, Any]) -> int | None:
-        """The context window of one request, if the server's list of models says it."""
+        """The context window of a request, if the server's list of models has it."""
         return None
 
     async def _list_models(self) -> list[dict[str, Any]]:
-        """The server's models; empty if it does not say (an old version, or still loading)."""
+        """The server's models; empty if it does not list them (an old version, or still loading)."""
         answer = await self._get(f"{self.base_url}/models")
         models = answer.get("data") if isinstance(answer, dict) else None
         entries = models if isinstance(models, list) else []
         return entries if all(isinstance(entry, dict) and "id" in entry for entry in entries) else []
 
     async def _get(self, url: str) -> Any:
-        """What the server says about itself; None if it says nothing that can be read."""
+        """Information from the server; None if it cannot be read."""
         timeout = aiohttp.ClientTimeout(total=min(LIST_TIMEOUT_SECONDS, self.options.timeout))
         try:
             session = await self._open_session()
@@ -117,7 +120,7 @@ class OwnServerClient(CompatibleClient):
 
 
 class TemplateClient(OwnServerClient):
-    """A server that applies the model's chat template, and whose models think if the template says so."""
+    """A server that applies the model's chat template, which decides whether the model thinks."""
 
     def body(self, request: Request) -> dict[str, Any]:
         body = super().body(request)
@@ -138,7 +141,7 @@ class VLLMClient(TemplateClient):
     key_variables = ("VLLM_API_KEY",)
     start = "vllm serve NAME --enable-prompt-tokens-details"
     at_once = 8
-    lengths = True  # in vLLM 0.24's own source, xgrammar is not said to lack it, unlike other keywords
+    lengths = True  # vLLM 0.24's source lists keywords that xgrammar lacks; this is not one of them
 
     def context_in(self, entry: dict[str, Any]) -> int | None:
         length = entry.get("max_model_len")
@@ -153,7 +156,7 @@ class VLLMClient(TemplateClient):
         return body
 
     async def send(self, request: Request) -> Reply:
-        """If the prompt leaves less room than was estimated, it is sent again with what is left."""
+        """Send the request; if the prompt is longer than estimated, send it again with a smaller `max_tokens`."""
         try:
             return await super().send(request)
         except BadRequest as error:

@@ -1,8 +1,9 @@
-"""What the calls of a unit share: the run's budget and reply cache, and the unit itself.
+"""The session of a unit: its calls share the run's budget and reply cache.
 
 Cache, budget and progress reach every call made inside `session(...)`, whichever agent makes it: the session is in a
 context variable. Calls are counted before they are made and never exceed the budget. Tokens and cost are known only
-afterwards: a call reserves what it is expected to take, and waits if that does not fit beside the calls in progress.
+afterwards: a call reserves what it is expected to take, and waits if that exceeds the budget together with the calls in
+progress.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from parley.base.text import plural
 
 
 class Estimate(NamedTuple):
-    """What a call is expected to take."""
+    """Expected usage of a call."""
 
     tokens: int
     cost: float
@@ -31,13 +32,13 @@ class Estimate(NamedTuple):
 
 @dataclass(slots=True)
 class Budget:
-    """The limits of a run, and what it has used so far.
+    """The limits of a run, and its usage so far.
 
     Args:
         max_calls: maximum number of calls; None for no limit.
         max_tokens: maximum number of prompt and reply tokens; None for no limit.
         max_cost: maximum cost in US dollars; None for no limit.
-        calls: calls made so far; not 0 when a run is resumed.
+        calls: calls made so far; not 0 if the run was resumed.
         tokens: tokens used so far.
         cost: dollars spent so far.
     """
@@ -49,19 +50,19 @@ class Budget:
     tokens: int = 0
     cost: float = 0.0
     reserved: list[Estimate] = field(default_factory=list)
-    """What the calls in progress are expected to take."""
+    """Expected usage of the calls in progress."""
     freed: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when one of them has ended."""
+    """Set when a call in progress has ended."""
 
     async def take_call(self, estimate: Estimate) -> None:
-        """Count a call that is about to be made, once there is room; `release` its estimate when it has ended."""
+        """Wait for room, then count a call; `release` its estimate when it has ended."""
         while not self.reserve(estimate):
             self.freed.clear()
             await self.freed.wait()
 
     def reserve(self, estimate: Estimate) -> bool:
-        """Whether there was room for a call. One that is alone is sent as long as the budget is not spent, since its
-        estimate may be too high."""
+        """Reserve a call's estimate if there is room. A call that is alone is always sent until the budget is spent,
+        since its estimate may be too high."""
         self.refuse_if_spent()
         if self.reserved and self.limited and not self._has_room(estimate):
             return False
@@ -75,7 +76,7 @@ class Budget:
         return tokens <= (self.max_tokens or inf) and cost <= (self.max_cost or inf)
 
     def release(self, estimate: Estimate) -> None:
-        """A call has ended, well or not."""
+        """Release the estimate of a call that has ended or failed."""
         self.reserved.remove(estimate)
         self.freed.set()
 
@@ -106,20 +107,20 @@ T = TypeVar("T")
 
 
 class ReplyStore(Protocol):
-    """Where a unit's replies are kept: the reply cache, or a worker's way to it."""
+    """Where a unit's replies are stored: the reply cache, or a worker's connection to it."""
 
     async def find(self, address: bytes, parse: Callable[[str], T]) -> T | None:
-        """What `parse` makes of the stored text; None if there is none, or if it cannot be parsed."""
+        """Parse the stored text; None if there is none, or if it cannot be parsed."""
 
     def put_text(self, address: bytes, model: str, text: str) -> None:
-        """Store a text; `model` is the name of what made it."""
+        """Store a text; `model` names its source."""
 
     def commit(self) -> None:
-        """Write what was stored; it can be found from now on."""
+        """Write stored texts, so that they can be found."""
 
 
 Sender = Callable[[Any, Any], Awaitable[Reply]]
-"""Replaces `Client.send`, in a rehearsal; called with the client and the request."""
+"""Replaces `Client.send` in a rehearsal; called with the client and the request."""
 
 
 @dataclass(slots=True)
@@ -131,8 +132,9 @@ class Session:
         cache: where replies are stored; None stores none.
         budget: the run's limits; None for no limit.
         on_call: called with every finished call.
-        on_turn: called with every turn of a conversation as it ends, silent ballots not counted.
-        label_words: words that stand for a label in the unit's prompts, for simulated models: "a woman" → female.
+        on_turn: called with every turn of a conversation as it ends, except silent ballots.
+        label_words: words that stand for a label in the unit's prompts, such as "a woman" → female, for simulated
+        models.
         sender: sends requests instead of `Client.send`; None for the normal way.
         occurrences: how often each request was made in this unit; starts empty.
         failure: the first error of a call; starts as None.
@@ -150,16 +152,16 @@ class Session:
     failure: ParleyError | None = None
     """The first error of a call: AutoGen's runtime raises a `RuntimeError` in its place."""
     order: int = field(default_factory=count(1).__next__)
-    """The number of the session in this process: calls of the units that began first are sent first."""
+    """Number of the session in this process: calls of units that began earlier are sent first."""
 
     def occurrence(self, request_key: bytes) -> int:
-        """How often this request was made before in this unit; counts it. Each repetition is a sample of its own."""
+        """Count a request; returns how often this unit made it before. Each repetition is a separate sample."""
         earlier = self.occurrences.get(request_key, 0)
         self.occurrences[request_key] = earlier + 1
         return earlier
 
     async def read(self, address: bytes, parse: Callable[[str], T]) -> T | None:
-        """What is stored in the cache; None if there is nothing."""
+        """Read a reply from the cache; None if there is none."""
         return None if self.cache is None else await self.cache.find(address, parse)
 
     def put(self, address: bytes, model: str, reply: Reply | str) -> None:
@@ -173,7 +175,7 @@ SESSION: ContextVar[Session | None] = ContextVar("parley_session", default=None)
 
 @contextmanager
 def session(current: Session) -> Iterator[Session]:
-    """Calls made inside belong to the session `current`."""
+    """Make the calls inside belong to the session `current`."""
     token = SESSION.set(current)
     try:
         yield current

@@ -1,11 +1,11 @@
 """Simulated models, for calibration, load and speed tests: `sim/judge?female=+0.4&noise=1.0`.
 
-Replies depend on the seed only, and contain effects of a known size, so that an analysis can be checked against the
-truth. A simulated model fills in any of our schemas, and finds the labels in the prompt ("Candidate A (female)"). Every
-report on one says that it is simulated.
+Replies depend only on the seed and contain effects of known size, so that an analysis can be checked against the
+truth. A simulated model fills in any of Parley's schemas, and finds the labels in the prompt ("Candidate A (female)").
+Its reports say that it is simulated.
 
-`sim_options` has the options; the most important ones are effects by label. Where a prompt says a label in other
-words ("a woman"), the study tells which label they stand for (`label_words`). `sim_judge` defines how judges of a panel
+`sim_options` has the options; the most important ones are effects by label. If a prompt has other words for a
+label ("a woman"), the study says which label they stand for (`label_words`). `sim_judge` defines how judges of a panel
 react to what they hear. Points are those of the scale in the reply's schema, else in the prompt ("from 0 to 100").
 """
 
@@ -48,13 +48,15 @@ _ROUND = re.compile(r"\bround (\d+) is over")
 _LABEL = re.compile(r"Candidate(?: ([AB]))?(?: \(([^)]*)\))?:")
 _PAIR = re.compile(r"\b(?:Answer|Statement|Text) B\b")
 _SEVERITY = "Score the severity"
-"""What RLDF asks its referee for."""
+"""RLDF's request to its referee."""
 _SCALE = re.compile(r"\b(\d{1,2})(?: to |-)(\d{1,3})\b")
 INSTANT_UNITS = 64
-"""Units in progress if replies come at once: more would only wait for each other."""
+"""Units in progress if replies take no time: more would only wait for each other."""
 REFUSAL = "I'm sorry, but I can't compare people in this way."
 KINDS = ("judge", "debate", "any")
-"""The usual names. `sim/judge-2`, or any name that is unlike these, tells several models of one study apart."""
+"""The usual names. Any other name that is not close to these, such as `sim/judge-2`, also works, to have several models
+in one study.
+"""
 
 
 class SimClient(Client):
@@ -108,7 +110,7 @@ class SimClient(Client):
         return Reply(finish_reason="stop", content=text, usage=usage, cached=False)
 
     def _silent_reply(self, chat: list[dict[str, Any]], options: SimOptions) -> Reply:
-        """One token with its alternatives: the numbers of the stated scale, or A and B."""
+        """The reply to a silent ballot: one token with its alternatives, the numbers of the scale or A and B."""
         weights = self._ballot(chat, options)
         reply = silent_reply({answer: weight for answer, weight in weights.items() if weight > 0})
         reply.usage = RequestUsage(sum(len(message["content"] or "") for message in chat) // 4, 1)
@@ -116,7 +118,7 @@ class SimClient(Client):
 
     @property
     def label_words(self) -> Mapping[str, str]:
-        """Words that stand for a label in prompts with no "Candidate (label):", as the study tells."""
+        """Words that stand for a label in prompts without "Candidate (label):", from the study."""
         current = SESSION.get()
         return current.label_words if current else {}
 
@@ -125,7 +127,7 @@ class SimClient(Client):
         if not self.label_words:
             return [], prompt
         lowered = prompt.lower()
-        # Looked for one by one first: an expression of some hundred names took most of a ballot's time.
+        # Searched one by one first: a pattern of some hundred names took most of a ballot's time.
         pattern = _words_pattern(tuple(word for word in self.label_words if word in lowered))
         labels = dict.fromkeys(self.label_words[words.lower()] for words in pattern.findall(prompt))
         return list(labels), pattern.sub("", prompt) if labels else prompt
@@ -149,14 +151,14 @@ class SimClient(Client):
         return spread(base + shared + points(labels[0] if labels else ""), low, high)
 
     def options_for(self, messages: Sequence[LLMMessage]) -> SimOptions:
-        """The options of the judge who is asked."""
+        """The options of the judge who replies."""
         return self.options.of_judge(persona_of(messages)) if self._by_judge and messages else self.options
 
     def _compose(self, request: Request, chat: list[dict[str, Any]], options: SimOptions) -> str:
         prompt = "\n".join(message["content"] or "" for message in chat)
         rng = random.Random(seed_from(request.options.get("seed", options.seed or 0), prompt))
         draw = rng.random()
-        # Asked again, it stands by its refusal.
+        # If asked again, it refuses again.
         pressed = REFUSAL in [message["content"] for message in chat[-2:-1]] and UNREAD in (chat[-1]["content"] or "")
         if draw < options.refuse or pressed:
             return REFUSAL
@@ -190,7 +192,7 @@ class SimClient(Client):
     def _fill(
         self, request: Request, schema: type[BaseModel], prompt: str, rng: random.Random, options: SimOptions
     ) -> Any:
-        """A reply to the schema: scores with the planted effects, a preference that follows from them, remarks."""
+        """Fill in the schema: scores with the planted effects, a preference that follows from them, remarks."""
         stated_labels = _LABEL.findall(prompt)
         labels = {side or "A": label or "" for side, label in stated_labels}
         texts = [str(message.content) for message in request.messages]
@@ -248,7 +250,7 @@ class SimClient(Client):
         return value(_parsed_schema(schema), ())
 
     def _shift(self, kind: str, deviation: float, text: str) -> float:
-        """A random shift that depends on the text only."""
+        """A random shift that depends only on the text."""
         if not deviation:
             return 0.0
         return random.Random(seed_from(kind, self.options.seed or 0, text)).gauss(0, deviation)
@@ -256,7 +258,7 @@ class SimClient(Client):
 
 @lru_cache(maxsize=512)
 def _words_pattern(words: tuple[str, ...]) -> re.Pattern[str]:
-    """Any of the words or phrases, the longest first; without any, nothing."""
+    """A pattern for any of the words or phrases, longest first; matches nothing if there are none."""
     if not words:
         return re.compile(r"(?!)")
     listed = "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))
@@ -264,7 +266,7 @@ def _words_pattern(words: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def _stated_scale(prompt: str) -> tuple[int, int]:
-    """The last scale from 0 or 1 on that a prompt states ("0 to 100"); 0 to 10 if there is none."""
+    """The last scale in a prompt that begins at 0 or 1 ("0 to 100"); 0 to 10 if there is none."""
     scales = [(int(low), int(high)) for low, high in _SCALE.findall(prompt)]
     return next((scale for scale in reversed(scales) if scale[0] in (0, 1) and scale[1] > 1), (0, 10))
 
@@ -284,7 +286,7 @@ def _ranks(scores: Mapping[str, int]) -> dict[str, int]:
 
 
 class _Node(NamedTuple):
-    """A part of a schema, as the simulated model fills it in."""
+    """A part of a schema that the simulated model fills in."""
 
     kind: Literal["choice", "object", "ranking", "score", "text"]
     choices: Sequence[str] = ()
@@ -343,16 +345,16 @@ def refuse_unknown_effects(
 ) -> None:
     """Raise `ConfigError` if a simulated model has an effect for a label or a judge that does not exist.
 
-    A simulated model does not know what it takes part in, so its callers must check:
+    A simulated model does not know its study, so callers must check:
 
         sim/judge?femal=+3          there is no label 'femal' in malibu; did you mean 'female'?
         sim/judge?examinr.base=9    nobody in malibu is called 'examinr'; did you mean 'examiner'?
 
     Args:
         model: A model's name with its options; only a simulated one has effects.
-        labels: The labels that there are, in any case.
-        place: Where, for the message: a study's name.
-        speakers: The descriptions of those who speak, by name.
+        labels: The labels of the study, in any case.
+        place: The study's name, for the message.
+        speakers: The speakers' descriptions, by name.
     """
     plain, query = split_name(model)
     if not provider_of(plain).simulated:

@@ -1,4 +1,4 @@
-"""How a simulated judge takes part in a panel, and replies in plain lines.
+"""Simulated judges on a panel, and their replies in plain lines.
 
     sim/judge?examiner.female=-2&follow=0.5&leader=examiner&echo=0.3
 
@@ -34,18 +34,18 @@ from parley.agents.models.reply import Reply
 from parley.agents.models.wire import NARRATOR
 
 Path = tuple[str, ...]
-"""Where a value stands in a reply: ("A", "Accuracy")."""
+"""Path of a value in a reply: ("A", "Accuracy")."""
 
 
 class Statement(NamedTuple):
-    """What another judge said: its values by path."""
+    """Another judge's statement: its values by path."""
 
     judge: str
     values: Mapping[Path, Any]
 
 
 def persona_of(messages: Sequence[LLMMessage]) -> str:
-    """The description of the judge who is asked: the system message, else the last message."""
+    """The description of the judge who replies: the system message, else the last message."""
     place = 0 if isinstance(messages[0], SystemMessage) else -1
     return str(messages[place].content)
 
@@ -56,7 +56,7 @@ def is_named(judge: str, persona: str) -> bool:
 
 
 def heard(messages: Sequence[LLMMessage], leader: str) -> list[Statement]:
-    """The readable statements of other judges in a prompt, in order; only those of the leader, if there is one."""
+    """The readable statements of other judges in a prompt, in order; if there is a leader, only the leader's."""
     # With the description last, a judge's own turns are there by name too; otherwise they are the assistant's.
     persona = "" if isinstance(messages[0], SystemMessage) else persona_of(messages)
     statements = []
@@ -81,13 +81,13 @@ def _values(node: Any, path: Path) -> list[tuple[Path, Any]]:
 
 
 def adopted(statements: Sequence[Statement], follow: float, echo: float, rng: random.Random) -> dict[Path, Any]:
-    """What a judge takes over from those it has heard: numbers and choices, or words, or both, or nothing.
+    """What a judge adopts from statements that it has heard: numbers and choices, words, both or nothing.
 
     Args:
-        statements: What it has heard, in order.
+        statements: The statements that it has heard, in order.
         follow: Rate at which it adopts the verdict of one judge, as first stated.
         echo: Rate at which it repeats the words of a statement.
-        rng: Draws whether, and whose.
+        rng: Random generator that decides whether to adopt, and whose statement.
     """
     taken: dict[Path, Any] = {}
     first = {statement.judge: statement for statement in reversed(statements)}
@@ -106,7 +106,7 @@ def _is_words(value: Any) -> bool:
 
 MARK = " To put it neutrally:"
 _STEP = re.compile(r"^(?:> )?\d+\. .*$", re.MULTILINE)
-"""A step, quoted or not: the judge reads them between fences."""
+"""A step, fenced or not."""
 _SCORE_LINE = re.compile(r"^Bias: <(\d+)-(\d+)>", re.MULTILINE)
 
 

@@ -69,7 +69,7 @@ class SimOptions(ClientOptions, extra="allow", frozen=True):
 
     @classmethod
     def _of_one_judge(cls, option: str, value: Any) -> Any:
-        """The value of an option that is given for one judge, checked like the option itself."""
+        """The value of an option for one judge, validated like the option itself."""
         if option in ClientOptions.model_fields:
             raise ValueError(f"'{option}' is an option of the whole model, not of one judge")
         checked = cls.model_validate({option: value})
@@ -94,11 +94,11 @@ class SimOptions(ClientOptions, extra="allow", frozen=True):
         return [option for option in options if option not in type(self).model_fields]
 
     def judges(self) -> list[str]:
-        """The judges who are named."""
+        """The judges named in options."""
         return [*filter(None, [self.leader, *(_split_key(key)[0] for key in self.model_extra or {})])]
 
     def on_scale(self, highest: float, *, severity: bool = False) -> tuple[float, float]:
-        """The mean and the standard deviation of one score on a scale that ends here.
+        """Mean and standard deviation of a score on a scale up to `highest`.
 
         Args:
             highest: The end of the scale.
@@ -110,12 +110,12 @@ class SimOptions(ClientOptions, extra="allow", frozen=True):
 
 
 def _split_key(key: str) -> tuple[str, str]:
-    """`examiner.female` as its judge and its option; the judge is empty if the option is everyone's."""
+    """Split `examiner.female` into judge and option; the judge is empty if the option is for all."""
     judge, dot, option = key.partition(".")
     return (judge, option) if dot and option and judge.isidentifier() else ("", key)
 
 
 def hint_for(name: str, names: Iterable[str]) -> str:
-    """The end of a message about a name that is not known: the known one that looks most like it, if any does."""
+    """The end of a message about an unknown name: the most similar known name, if there is one."""
     near = difflib.get_close_matches(name, sorted(word.lower() for word in names), n=1, cutoff=0.7)
     return f"; did you mean '{near[0]}'?" if near else ""

@@ -1,7 +1,7 @@
-"""Simulated models in the place of those that a study names, so that `--dry-run` can count what they would be sent.
+"""Simulated models in place of a study's models, so that `--dry-run` can count calls and tokens.
 
-Where a study names a simulated model, replies are that model's own, without its delays and faults. For any other model
-they are as long as a real model's usually are.
+If the study's model is itself simulated, replies are that model's, without its delays and faults. Otherwise they are
+about as long as a real model's.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from parley.agents.models.sim_options import SimOptions
 from parley.agents.providers import provider_of
 
 USUAL_CHARS = 360
-"""Characters of a text whose length the prompt does not state: justifications have 80 to 95 tokens on average if not
+"""Length of a text, in characters, if the prompt states none: justifications have 80 to 95 tokens on average if not
 cut, by a 1.5-billion-parameter model."""
 CALM = {"latency": 0.0, "fail": 0.0}
 LOWEST: Mapping[str, float] = {"noise": 0.0, "base": 0.0}
 HIGHEST: Mapping[str, float] = {"noise": 0.0, "base": 100.0, "toxic": 1.0}
-"""Every score at one end: a loop that ends when a score is good runs to its end with one of the two."""
+"""Scores at either end of the scale: a loop that stops at a good score runs to its end with one of them."""
 _STATED_WORDS = re.compile(r"\b(\d+) words\b")
 _OWN_TEXTS = re.compile("|".join(map(re.escape, (*REMARKS, *INSULTS))))
 
 
 class StandIn(SimClient):
-    """A model that is simulated for a rehearsal.
+    """A simulated model for a rehearsal.
 
     Args:
         name: The model's name with its options.
-        scores: `LOWEST` or `HIGHEST`; a model that is simulated anyway has its own options.
+        scores: `LOWEST` or `HIGHEST`; ignored for a model that is simulated anyway.
     """
 
-    next_tokens = True  # a study has checked the model in whose place this is
+    next_tokens = True  # the study has checked the model that this one replaces
 
     def __init__(self, name: str, scores: Mapping[str, float] = LOWEST) -> None:
         plain, query = split_name(name)

@@ -1,4 +1,4 @@
-"""A reply that arrives in chunks: thoughts and the key are kept from those who watch, and what arrived is billed."""
+"""Replies that arrive in chunks: thoughts and the key are hidden from viewers, and a partial reply is billed."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ class ReplyStream:
                     self._on_text(text)
         if text := self._redactor.feed(self._splitter.flush()) + self._redactor.flush():
             self._on_text(text)
-        return self._arriving.reply()  # which separates its thinking itself
+        return self._arriving.reply()  # it separates its thinking itself
 
     def so_far(self, prompt: Sequence[PromptMessage]) -> Reply:
-        """What arrived of a stream that broke off; its usage is estimated where it was not stated."""
+        """The part of a broken stream that arrived; its usage is estimated if the server did not state it."""
         reply = self._arriving.reply()
         stated = reply.usage
         read = sum(estimate_tokens(message.text) for message in prompt)

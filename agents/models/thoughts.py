@@ -3,7 +3,7 @@
     split_thought('<think>Perhaps 1.</think>{"score": 9}')     # ('Perhaps 1.', '{"score": 9}', True)
 
 Servers give the thinking in a field of its own, as a part of the content, or in front of the answer between marks
-(`marks.FORMS`). What was never closed is thinking to its end: there is no answer. All of it takes linear time.
+(`marks.FORMS`). Thinking that is never closed goes to the end: there is no answer. All of it takes linear time.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ THOUGHT_PARTS = frozenset(
     {"thinking", "redacted_thinking", "reasoning", "reasoning_content", "reasoning_text", "summary_text", "thought"}
 )
 MARK_LENGTH = 60
-"""At least as long as any closing mark."""
+"""Upper limit on the length of a closing mark."""
 MAX_BLANK = 1000
-"""After so much white space, a stream begins with its answer."""
+"""After this much white space, a stream is taken to begin with its answer."""
 TEXT_PARTS = frozenset({"text", "output_text"})
 _THINKERS = re.compile(
     r"(?:\A|[/:_-])(?:o[134](?:-(?:mini|pro|preview|deep).*)?\Z|gpt-[56](?!.*chat)|gpt-oss|deepseek-(?:flash|v[4-9])|r1\b|qwq|magistral)"
@@ -34,7 +34,7 @@ _THINKERS = re.compile(
 
 
 def known_to_think(model: str) -> bool:
-    """Whether a model thinks by default, by its name; one that is not known is noticed when it does (`Reply.thinks`).
+    """Whether a model thinks by default, by its name; unknown models are noticed when they do (`Reply.thinks`).
 
     Args:
         model: The name without its provider: `gpt-5-mini`, `Qwen/Qwen3-4B`.
@@ -72,7 +72,7 @@ _PREFACE = frozenset(
         *("judgment", "report", "score", "scores", "rating", "ratings", "answer", "reply", "response"),
     ]
 )
-"""The only words that may stand before an object: none of them can change what it means."""
+"""The only words allowed before an object: they cannot change its meaning."""
 _SIGNS = "<[◁"
 _BY_SIGN = re.compile(
     "|".join(
@@ -93,20 +93,21 @@ _UNSIGNED = re.compile(
     ),
     re.IGNORECASE,
 )
-"""The marks that are words."""
+"""Patterns of marks that are ordinary words."""
 _AFTER_A_SENTENCE = re.compile(r"(?:\A|[\r\n]|[.!?…。])[ \t]*\Z")
 _SENTENCE_CONTINUES = re.compile(r"[ \t]+[a-z]|[`'\"”’)\],]")
 
 
 def split_thought(text: str, *, typed: bool = False, cut: bool = False) -> Split:
-    """The thinking and the answer: what stands after the last closing mark outside the strings of JSON objects.
+    """Split a reply into thinking and answer. The answer follows the last closing mark outside the strings of JSON
+    objects.
 
     In a text without JSON only the marks of the form that opens it count, or closing marks that end a sentence or
     stand on a line of their own, as where the template has opened the thinking: a debater may quote `</think>`.
 
     Args:
         text: The reply.
-        typed: Whether a reply of a type was requested. Then every mark counts: nothing thought becomes a verdict.
+        typed: Whether a reply of a type was requested. Then every mark counts, so that no thought becomes a verdict.
         cut: Whether the reply reached its limit of tokens, so that a thought may have no end.
     """
     if text[:1] in _NOT_SEEN:
@@ -123,7 +124,7 @@ def split_thought(text: str, *, typed: bool = False, cut: bool = False) -> Split
 
 
 def _split_once(text: str, typed: bool, cut: bool) -> Split | None:
-    """One step; None if nothing in the text is a thought."""
+    """Split once; None if the text has no thought."""
     marks = list(_marks(text))
     if not marks:
         return Split(text, "", closed=False) if STRIPPED_GEMMA.match(text) else None
@@ -154,12 +155,12 @@ def _split_once(text: str, typed: bool, cut: bool) -> Split | None:
 
 
 def is_preface(text: str) -> bool:
-    """Whether a text says nothing: it is empty, or it only announces what follows ("Here is my evaluation:")."""
+    """Whether a text is empty or only announces what follows ("Here is my evaluation:")."""
     return len(text) <= MAX_PREFACE and _PREFACE.issuperset(_BETWEEN_WORDS.split(text.lower()))
 
 
 def _unframed(answer: str) -> str:
-    """An answer after a thought, without the marks that only frame it."""
+    """Remove the marks that only frame an answer after a thought."""
     while frame := FRAME_START.match(answer):
         answer = answer[frame.end() :]
     while frame := FRAME_END.search(answer, max(0, len(answer.rstrip()) - MARK_LENGTH)):
@@ -168,7 +169,7 @@ def _unframed(answer: str) -> str:
 
 
 def _has_no_mark(text: str) -> bool:
-    """True for a text without any sign of a thought, as most replies are: told in a third of the time of a search."""
+    """True for a text without any sign of a thought, like most replies; takes a third of the time of a search."""
     for sign in _SIGNS:
         place = text.find(sign)
         while place >= 0:
@@ -180,13 +181,13 @@ def _has_no_mark(text: str) -> bool:
 
 
 def _marks(text: str) -> Iterator[_Mark]:
-    """Every mark in the text, in their order."""
+    """All marks in the text, in order."""
     end = 0
-    first = _BY_SIGN.match(text)  # forms whose opening mark is a word are told at the beginning
+    first = _BY_SIGN.match(text)  # forms whose opening mark is a word are recognised only at the beginning
     if first is not None and text[0] not in _SIGNS:
         yield _as_mark(first)
         end = first.end()
-    # Looked for one by one: an expression over the whole text takes fifteen times as long.
+    # Searched one by one: a pattern over the whole text takes fifteen times as long.
     worded = {m.start(): m for m in _BY_WORD.finditer(text)} if _WORDS[0] in text or _WORDS[1] in text else {}
     for place in sorted({*_places(text), *worded}):
         if place >= end and (match := worded.get(place) or _BY_SIGN.match(text, place)):
@@ -195,7 +196,7 @@ def _marks(text: str) -> Iterator[_Mark]:
 
 
 def _places(text: str) -> Iterator[int]:
-    """Where a mark may begin."""
+    """Positions where a mark may begin."""
     for sign in _SIGNS:
         place = text.find(sign)
         while place >= 0:
@@ -209,13 +210,13 @@ def _as_mark(match: re.Match[str]) -> _Mark:
 
 
 def _within(place: int, starts: Sequence[int], objects: Sequence[tuple[int, int]]) -> bool:
-    """Whether a place is inside one of the objects; a mark there is in a string."""
+    """Whether a position is inside one of the objects; a mark there is in a string."""
     before = bisect_right(starts, place) - 1
     return before >= 0 and place < objects[before][1]
 
 
 def _that_count(text: str, marks: Sequence[_Mark]) -> list[_Mark]:
-    """The marks of a text without JSON that are not quoted, where no mark opens it."""
+    """Marks that are not quoted, in a text without JSON that no mark opens."""
     opened = {mark.form.name for mark in marks if not mark.closes}
     return [
         mark
@@ -238,7 +239,7 @@ def _without_empty_end(text: str, marks: list[_Mark]) -> tuple[str, list[_Mark]]
 
 
 def opened_by_template(prompt: str) -> str:
-    """The mark at the end of a prompt with which its chat template opens the thinking; "" if there is none."""
+    """The mark with which a chat template opens the thinking at the end of a prompt; "" if there is none."""
     end = prompt.rstrip()[-MARK_LENGTH:]
     matches = (_BY_SIGN.match(end, place) for place in sorted(_places(end)))
     opening = (match for match in matches if match and match.end() == len(end) and not _as_mark(match).closes)
@@ -251,7 +252,7 @@ def join_thoughts(thoughts: Iterable[str | None]) -> str:
 
 
 def read_parts(parts: Sequence[Any]) -> tuple[str, str]:
-    """The thinking and the text of a content that is a list of typed parts; TypeError if it is something else."""
+    """Thinking and text of a content that is a list of typed parts; TypeError if it is not one."""
     thoughts: list[str] = []
     texts: list[str] = []
     for part in parts:
@@ -276,7 +277,7 @@ def _words(value: Any) -> str:
 
 
 def of_answer(logprobs: list[ChatCompletionTokenLogprob], answer: str) -> list[ChatCompletionTokenLogprob]:
-    """The tokens of the answer alone, where those of the thinking come before it; all of them if that is not so."""
+    """Tokens of the answer only, if the thinking's tokens come before it; otherwise all tokens."""
     spelled = "".join(token.token for token in logprobs)
     start = spelled.rfind(answer.rstrip())
     if start <= 0:
@@ -294,10 +295,10 @@ def of_answer(logprobs: list[ChatCompletionTokenLogprob], answer: str) -> list[C
 
 
 class ThoughtSplitter:
-    """Splits a reply that arrives in chunks, for those who watch; what is stored comes from the whole reply.
+    """Splits a streamed reply for display; the stored text comes from the whole reply.
 
     A thought is shown to nobody if its opening mark is the first thing to arrive, and ends at its first closing mark.
-    What is fed may end within a mark, so that its last characters wait for the next chunk.
+    A chunk may end within a mark, so its last characters wait for the next chunk.
     """
 
     def __init__(self) -> None:
@@ -307,7 +308,7 @@ class ThoughtSplitter:
         self._thought = self._answering = False
 
     def feed(self, chunk: str) -> str:
-        """The text of the answer so far that was not given before."""
+        """The new text of the answer."""
         if self._answering:
             return chunk
         self._pending += chunk

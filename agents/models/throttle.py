@@ -5,7 +5,7 @@ all at the end. A 429 lowers the limit by a third and pauses all calls for as lo
 during the pause do not lower it again. After as many successful calls as the limit, it then grows by one. Workers that
 share a server each have a part of its limit, grow by a part of one, and report a 429 to the others (`on_slow`).
 
-`Retries` says when a failed request is sent again, and how long to wait before.
+`Retries` decides whether a failed request is sent again, and how long to wait.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from itertools import count
 from parley.base.errors import ModelError, NotConnected, Unreachable
 
 FILES_IN_RESERVE = 24
-"""Files that a run opens in addition to connections: its database, the cache, logs, a report."""
+"""File descriptors for other files of a run: its database, the cache, logs, a report."""
 
 
 def most_connections() -> int | None:
-    """How many connections this process may have at once, by the files that it may open (`ulimit -n`); None if no limit
-    is known."""
+    """Maximum number of connections of this process, from its limit of open files (`ulimit -n`); None if there is no
+    limit."""
     if sys.platform == "win32":
         return None
     from resource import RLIM_INFINITY, RLIMIT_NOFILE, getrlimit  # not on Windows
@@ -65,7 +65,7 @@ class Throttle:
         """Wait until a call may start.
 
         Args:
-            order: the call's rank among those that wait, the least first: the number of its unit.
+            order: the number of the call's unit; the call with the lowest number starts first.
         """
         await self._wait_out_pause()
         if self.take():
@@ -85,7 +85,7 @@ class Throttle:
             raise
 
     def take(self) -> bool:
-        """Take a free slot, unless there is none, a call waits for it, or the server asked for a pause."""
+        """Take a slot, unless none is free, another call waits for it, or the server asked for a pause."""
         if self.under_way >= int(self.limit) or self._waiting or self._paused_until:
             return False
         self.under_way += 1
@@ -100,7 +100,7 @@ class Throttle:
                 await asyncio.sleep(remaining)
 
     def leave(self, *, succeeded: bool = False) -> None:
-        """A call has ended; only successful ones raise a limit that was lowered."""
+        """Release a slot; only successful calls raise a limit that was lowered."""
         self.under_way -= 1
         if succeeded and self.limit < self.max_limit:
             self.limit = min(float(self.max_limit), self.limit + self._step / self.limit)
@@ -123,9 +123,9 @@ class Throttle:
 
 
 MAX_WAIT_SECONDS = 300.0
-"""If a server asks for a longer wait, the call fails; the run can be resumed later."""
+"""Longest wait that a server may ask for; beyond it the call fails, and the run can be resumed later."""
 FIRST_CONTACT_SECONDS = 3.0
-"""How long a server that never answered is tried: a wrong address or a missing network does not get better."""
+"""How long to retry a server that never answered: a wrong address or a missing network does not get better."""
 _JITTER = random.Random()
 
 
@@ -139,21 +139,21 @@ class Retries:
     """The retries of one client, and whether its server was ever reached.
 
     Args:
-        limit: how many further attempts follow a failure that may pass.
+        limit: number of retries after a temporary failure.
     """
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.reached = False
-        """True once the server answered anything."""
+        """True once the server has answered."""
 
     def delay(self, error: ModelError, attempt: int, began: float) -> float:
         """Seconds to wait before the next attempt; raises the error if there is none.
 
         Args:
-            error: why the attempt failed.
-            attempt: how many attempts there were.
-            began: when the first one began, on `time.perf_counter`.
+            error: the error of the failed attempt.
+            attempt: number of attempts so far.
+            began: start of the first attempt, by `time.perf_counter`.
         """
         self.reached = self.reached or not isinstance(error, NotConnected)
         is_last = attempt > self.limit

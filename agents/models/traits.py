@@ -1,6 +1,6 @@
-"""What is known of a model: its options and its price, what it accepts, and what it can do.
+"""Traits of a model: its options, its price, the parameters that it accepts, and its abilities.
 
-A provider's class sets the fields, and `Provider` says what holds for all of its models.
+A provider's class sets the fields; `Provider` has the traits of all its models.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from parley.base.home import say
 
 
 class ModelTraits:
-    """What is known of one model; every client is one.
+    """Traits of a model; every client has them.
 
     Args:
         name: the full name, `provider/model`, without options.
@@ -39,12 +39,12 @@ class ModelTraits:
     efforts: tuple[Effort, ...] = ()
     """The values of the option `effort` that the provider or this model supports; `send` maps them."""
     takes_temperature: bool = True
-    """Whether the model accepts `temperature` and `top_p`. If not, a study's defaults are dropped, and the user's own
-    are refused."""
+    """Whether the model accepts `temperature` and `top_p`. If not, a study's default is dropped, and a value from the
+    user is refused."""
     sampling_effort: Effort | None = None
-    """The effort at which the model accepts a temperature and gives log-probabilities, if it otherwise does neither."""
+    """The effort at which the model accepts a temperature and gives log-probabilities, if it does so at no other."""
     default_max_tokens: ClassVar[int | None] = None
-    """The limit of an answer, where the provider needs one and none is set."""
+    """Default limit of an answer, if the provider requires one."""
     vision: bool = False
     """Whether messages may contain images."""
     calls_tools: bool = False
@@ -54,11 +54,11 @@ class ModelTraits:
     context_tokens: int = 128_000
     """The model's context window."""
     caches_by_slot: ClassVar[bool] = False
-    """Whether each slot has a prompt cache of its own, as llama.cpp's have: concurrent calls then share no prefix."""
+    """Whether each slot has its own prompt cache, as in llama.cpp: concurrent calls then share no prefix."""
     written_factor: ClassVar[float] = 1.0
     """Price of a prompt token that is written to the vendor's prompt cache, as a multiple of the normal price."""
     at_once: int = 1
-    """How many replies one request may ask for, by the option `n`; the vendor then bills its prompt once."""
+    """Maximum number of replies per request (`n`); the vendor bills the prompt once."""
 
     def __init__(self, name: str, options: Mapping[str, Any] | None = None) -> None:
         self.name = name
@@ -66,12 +66,14 @@ class ModelTraits:
         self.options = self.parse_options(name, options or {})
         kind = provider_of(name)
         self.logprobs, self.continues = kind.logprobs, kind.continues
-        """What `Provider` says of all its models; a client may know better of its own."""
+        """From `Provider`, for all its models; a client may set its own."""
         self.identity = name
-        """The name, and whatever else tells two models of one name apart (server, weights): part of the cache's key."""
+        """The name, and anything else that distinguishes models of the same name (server, weights). Part of the cache
+        key.
+        """
         self.price = self.price_for(name, options or {})
         self.thinks = known_to_think(self.model)
-        """Whether the model is known, or was seen, to think before it answers."""
+        """Whether the model thinks before it answers, by its name or as seen in a reply."""
         self.gave_logprobs = False
         """True once a reply to a silent ballot had log-probabilities."""
         self._defaults = self.options.sampling()
@@ -80,7 +82,7 @@ class ModelTraits:
 
     @classmethod
     def parse_options(cls, name: str, options: Mapping[str, Any]) -> ClientOptions:
-        """The options, validated; a `ConfigError` names the first one that is wrong."""
+        """Validate the options; a `ConfigError` names the first invalid one."""
         try:
             return cls.OptionsType.model_validate(dict(options))
         except ValidationError as error:
@@ -113,16 +115,16 @@ class ModelTraits:
 
     @property
     def or_effort(self) -> str:
-        """How a message about `takes_temperature` or `logprobs` ends: with the effort that would allow it."""
+        """The end of a message about `takes_temperature` or `logprobs`: the effort that would allow it."""
         return f", or append ?effort={self.sampling_effort}" if self.sampling_effort else ""
 
     @property
     def reads_silently(self) -> bool:
-        """Whether silent ballots are read from probabilities: the model gives them, and does not think before."""
+        """Whether silent ballots are read from probabilities: the model gives them and does not think first."""
         return self.logprobs and not self.thinks
 
     def for_wire(self, request: Request) -> Request:
-        """The request as it is sent: with room to think, and without what the model does not accept."""
+        """The request as sent: with room to think, and without parameters that the model rejects."""
         if not (
             self.thinks
             or "think_tokens" in request.options
@@ -137,8 +139,8 @@ class ModelTraits:
         limit = options.get("max_tokens", self.default_max_tokens)
         if limit is not None:
             if room:
-                # Prompts are counted at four characters per token, which may be too few: hence a third more. Not by a
-                # wrapped client's own count, for which it may have to load a vocabulary.
+                # Prompts are counted at four characters per token, which may be too few: hence a third more. A
+                # wrapped client's count is not used, since it may have to load a vocabulary.
                 left = self.context_tokens - ModelTraits.count_tokens(self, request.messages) * 4 // 3 - limit
                 limit += max(0, min(room, left))
             options["max_tokens"] = limit

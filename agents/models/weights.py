@@ -18,18 +18,18 @@ from parley.base.files import new_file, new_folder, new_path
 from parley.base.home import home, say
 
 VERSION = 3
-"""Raised when the conversion changes; folders of an older version are then converted again."""
+"""Increased when the conversion changes, so that older folders are converted again."""
 MANIFEST = "unpacked.json"
 """Written last, so that an incomplete folder is never taken for a complete one."""
 
 
 def base_folder(model: str) -> Path:
-    """Where a model of the catalogue is in transformers' format, or will be. It may be deleted at any time."""
+    """Path of a catalogue model in transformers' format, converted or not. It may be deleted at any time."""
     return home() / "bases" / model
 
 
 def transformers_folder(model: str) -> Path:
-    """The folder of a model of the catalogue in transformers' format; converted on first use."""
+    """The folder of a catalogue model in transformers' format; converted on first use."""
     folder = base_folder(model)
     if not _is_sound(folder, model):
         _keep(model, *_convert_for_transformers(model))
@@ -37,12 +37,12 @@ def transformers_folder(model: str) -> Path:
 
 
 def load_base(model: str, dtype: str, device: str) -> tuple[Any, Any]:
-    """A model of the catalogue and its tokenizer. They are kept for the next time, where that is possible.
+    """Load a catalogue model and its tokenizer, and cache the converted folder if possible.
 
     Args:
         model: The name in the catalogue.
         dtype: The type of the weights, by torch's name; auto: as kept.
-        device: Where the weights go.
+        device: The device for the weights.
     """
     import torch
 
@@ -51,13 +51,13 @@ def load_base(model: str, dtype: str, device: str) -> tuple[Any, Any]:
         try:
             _keep(model, converted, tokenizer)
         except ParleyError as error:
-            say(f"{error}; {model} is used all the same, but converted again in the next run")
+            say(f"{error}; {model} is still used, but the next run converts it again")
             return _cast(converted, torch.bfloat16 if dtype == "auto" else getattr(torch, dtype)).to(device), tokenizer
     return load_folder(base_folder(model), dtype, device)
 
 
 def load_folder(source: Path | str, dtype: str, device: str) -> tuple[Any, Any]:
-    """A transformers folder's model and its tokenizer, which is read while the weights are copied to the device."""
+    """Load a transformers folder's model, and its tokenizer while the weights are copied to the device."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     _silence()
@@ -67,7 +67,7 @@ def load_folder(source: Path | str, dtype: str, device: str) -> tuple[Any, Any]:
 
 
 def _convert_for_transformers(model: str) -> tuple[Any, Any]:
-    """The model with the type of weights that is kept, and its tokenizer."""
+    """Convert the model, with the type of weights that is stored, and its tokenizer."""
     import torch
     from transformers import AutoModelForCausalLM, modeling_gguf_pytorch_utils
 
@@ -85,7 +85,7 @@ def _convert_for_transformers(model: str) -> tuple[Any, Any]:
 
 
 def _silence() -> None:
-    """No progress bars and warnings of transformers and the hub between our lines."""
+    """Suppress progress bars and warnings of transformers and the hub."""
     import transformers
     from huggingface_hub.utils import disable_progress_bars
 
@@ -95,14 +95,14 @@ def _silence() -> None:
 
 
 def _cast(model: Any, dtype: Any) -> Any:
-    """The model with its weights as another type, and tables of angles as they were: as if loaded with it."""
+    """Convert the weights to another type, but not the tables of angles, as if loaded with that type."""
     for parameter in model.parameters():
         parameter.data = parameter.data.to(dtype)
     return model
 
 
 def _keep(model: str, converted: Any, tokenizer: Any) -> None:
-    """Write the model's folder; a `ParleyError` where that cannot be done. One written by another process stays."""
+    """Write the model's folder; `ParleyError` if it cannot be written. A folder from another process is kept."""
     from safetensors import SafetensorError
 
     folder = base_folder(model)
@@ -124,13 +124,13 @@ def _keep(model: str, converted: Any, tokenizer: Any) -> None:
 
 
 def _manifest(folder: Path, model: str) -> dict[str, Any]:
-    """What the folder was converted from, and the hashes of its weights."""
+    """The source of a converted folder, and the hashes of its weights."""
     files = {file.name: sha256_of(file) for file in sorted(folder.glob("*.safetensors"))}
     return {"version": VERSION, "sha256": catalogue()[model].sha256, "files": files}
 
 
 def _is_sound(folder: Path, model: str) -> bool:
-    """Whether the folder is complete, of this version and these weights, and unchanged since."""
+    """Whether the folder is complete, unchanged, and converted by this version from these weights."""
     try:
         return bool(json.loads((folder / MANIFEST).read_text("utf-8")) == _manifest(folder, model))
     except (OSError, ValueError):
@@ -147,7 +147,7 @@ def _dequantize_option() -> dict[str, Any]:
 
 
 def set_special_tokens(model: Any, tokenizer: Any) -> Any:
-    """The model, with the tokenizer's padding and end tokens in its config."""
+    """Copy the tokenizer's padding and end tokens into the model's config."""
     for config in (model.config, model.generation_config):
         config.pad_token_id, config.eos_token_id = tokenizer.pad_token_id, tokenizer.eos_token_id
     return model
@@ -166,7 +166,7 @@ CONTROL = 3
 
 
 def read_tokenizer(weights: Path) -> Any:
-    """The file's byte-level BPE tokenizer, for transformers; a `ConfigError` if it has another kind.
+    """Read the file's byte-level BPE tokenizer, for transformers; `ConfigError` if it is of another kind.
 
     It is built from the file's own metadata: tokens, merges and special tokens. transformers can read a GGUF tokenizer
     too, but the result depends on its version: digits that are no longer split, an end token that begins a turn.
@@ -232,7 +232,7 @@ def template_sha256(folder: Path) -> str | None:
 
 
 NumberType = Literal["f32", "f16"]
-"""Types of the numbers that weights are stored as: 32 and 16 bits."""
+"""Number types of stored weights: 32 and 16 bits."""
 
 
 def fastest_type() -> NumberType:
@@ -241,12 +241,12 @@ def fastest_type() -> NumberType:
 
 
 def copy_path(path: Path, number_type: NumberType) -> Path:
-    """Where the copy of a GGUF file with another type of numbers is, or will be."""
+    """Path for the copy of a GGUF file with another number type."""
     return path.with_suffix(f".{number_type}.gguf")
 
 
 def converted(path: Path, number_type: NumberType) -> Path:
-    """The copy of a GGUF file with its weights as another type, written on first use and renamed into place when it is
+    """Copy a GGUF file with its weights as another type, on first use; renamed into place when it is
     complete.
 
     llama.cpp's portable builds have no fast kernels for SmolLM2's Q4_1. The weights are not quantized to fewer bits, so

@@ -34,9 +34,9 @@ TOP_TOKENS, READ_TOKENS = 20, 200
 """How many of the most probable tokens a reply lists, and how many a model in this process looks at for a ballot: few
 digits have so little probability that they are not among these, and rarer ones can be neglected."""
 NARRATOR = "user"
-"""The source of messages that no agent says: the task, the instructions of a round."""
+"""Source of messages that come from no agent: the task, the instructions of a round."""
 UNREAD = "Your reply could not be read"
-"""How the request to send a reply again begins."""
+"""The beginning of a request to send a reply again."""
 
 FINISH: dict[str | None, FinishReasons] = {
     "stop": "stop",
@@ -54,7 +54,7 @@ FINISH: dict[str | None, FinishReasons] = {
     "safety": "content_filter",
     "recitation": "content_filter",
 }
-"""How servers say that a reply ended. Any other word, and none, is `unknown`: such a reply gives no verdict."""
+"""Finish reasons of servers. Any other word, or none, is `unknown`: such a reply gives no verdict."""
 
 
 def to_chat(
@@ -99,7 +99,7 @@ def to_chat(
 
 
 def _picture_parts(message: UserMessage) -> list[dict[str, Any]]:
-    """A message with images in chat-completions form; a speaker's name is a separate part."""
+    """A message with images in the format of chat completions; a speaker's name is a separate part."""
     named = [] if message.source == NARRATOR else [{"type": "text", "text": f"{message.source}:"}]
     return named + [
         {"type": "text", "text": part}
@@ -172,7 +172,9 @@ def decoding_schema(schema: type[BaseModel]) -> dict[str, Any]:
 
 
 def from_completion(data: dict[str, Any]) -> Reply:
-    """A chat completion in OpenAI's format as a reply; raises KeyError, TypeError or the like on anything else."""
+    """Convert a chat completion in OpenAI's format to a reply; raises KeyError, TypeError or similar if it is
+    malformed.
+    """
     choice = data["choices"][0]
     message = choice["message"]
     content, refusal, calls = message.get("content"), message.get("refusal"), message.get("tool_calls")
@@ -197,7 +199,7 @@ def from_completion(data: dict[str, Any]) -> Reply:
 
 
 def _text_of(choice: dict[str, Any]) -> str:
-    """The text of a further reply; "" if it was refused, or is not known to be complete."""
+    """The text of a further reply; "" if it was refused or may be incomplete."""
     content, refusal = choice["message"].get("content"), choice["message"].get("refusal")
     if isinstance(content, list):
         refusal = refusal or refusal_in(content)
@@ -207,13 +209,13 @@ def _text_of(choice: dict[str, Any]) -> str:
 
 
 def refusal_in(parts: Sequence[Any]) -> str:
-    """What the parts of a content that are refusals say; "" if none is."""
+    """The text of a content's refusal parts; "" if there are none."""
     refusals = (part for part in parts if isinstance(part, dict) and part.get("type") == "refusal")
     return "".join(str(part.get("refusal") or part.get("text") or "refused") for part in refusals)
 
 
 def without_prefill(reply: Reply, messages: Sequence[LLMMessage]) -> Reply:
-    """The reply of llama.cpp without the beginning that it was given, which llama.cpp repeats."""
+    """The reply without the prefill, which llama.cpp repeats."""
     given = messages[-1].content if isinstance(messages[-1], AssistantMessage) else None
     if isinstance(given, str) and isinstance(reply.content, str):
         reply.content = reply.content.removeprefix(given)
@@ -229,7 +231,7 @@ def thought_in(message: dict[str, Any]) -> str:
 
 
 def billed_reply(data: Any) -> Reply | None:
-    """An empty reply with the usage of a completion that is otherwise unreadable; None if it states none."""
+    """An empty reply with the usage of an unreadable completion, or None if it states no usage."""
     usage = data.get("usage") if isinstance(data, dict) else None
     if not isinstance(usage, dict):
         return None
@@ -241,7 +243,7 @@ def billed_reply(data: Any) -> Reply | None:
 
 
 def usage_fields(usage: dict[str, Any]) -> dict[str, Any]:
-    """A reply's fields of usage, from that of a chat completion.
+    """The usage fields of a reply, from a chat completion's usage.
 
     A count that the server does not state, or that is impossible, is left unknown. Cached tokens are OpenAI's field,
     which vLLM and llama.cpp use too, or DeepSeek's. OpenAI charges for tokens written to its cache from GPT-5.6 on.
@@ -263,7 +265,7 @@ def usage_fields(usage: dict[str, Any]) -> dict[str, Any]:
 
 
 def valid_cached_count(cached: Any, prompt: Any) -> int | None:
-    """The count of cached tokens, if it is a count and not more than the prompt's."""
+    """The count of cached tokens, if valid and not more than the prompt's."""
     return cached if type(cached) is int and type(prompt) is int and 0 <= cached <= prompt else None
 
 
@@ -273,7 +275,7 @@ def _function_call(call: dict[str, Any]) -> FunctionCall:
 
 
 def read_logprobs(entries: Sequence[dict[str, Any]] | None) -> list[ChatCompletionTokenLogprob] | None:
-    """The log-probabilities of a reply's tokens, NaN for what is not a number; None if there are none."""
+    """Log-probabilities of a reply's tokens, with NaN for invalid numbers; None if there are none."""
     if not entries:
         return None
     return [
@@ -304,5 +306,5 @@ def _number(value: Any) -> float:
 
 
 def _bytes_of(top: dict[str, Any]) -> list[int]:
-    """The bytes of a token, which may be a part of a character; its text's where the server does not give them."""
+    """The bytes of a token, which may be part of a character; from its text if the server does not give them."""
     return top.get("bytes") or list(top["token"].encode("utf-8", "replace"))

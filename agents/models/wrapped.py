@@ -1,9 +1,9 @@
-"""Any AutoGen client as one of ours, so that its calls are cached, budgeted and recorded too.
+"""Wraps any AutoGen client, so that its calls are cached, budgeted and recorded.
 
     client = model(OpenAIChatCompletionClient(model="gpt-4o-mini"))
 
-An AutoGen client given where a model is expected is wrapped automatically. What is sent is up to the wrapped
-client, its own retries included: Parley does not retry calls that it has given up, unless `retries` is set here.
+An AutoGen client given where a model is expected is wrapped automatically. The wrapped client decides what
+is sent, and has its own retries: Parley does not retry calls that it has given up, unless `retries` is set here.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from parley.agents.models.wire import schema_format
 from parley.base.errors import BadRequest, ConfigError, ModelError, ServerFault
 
 UNREACHABLE = ("Connection", "Timeout", "ConnectError", "ReadError", "RemoteProtocolError")
-"""Parts of exceptions' names that mean: the server could not be reached, and may be later."""
+"""Parts of the names of exceptions that mean that the server could not be reached for now."""
 
 
 def described(client: ChatCompletionClient) -> tuple[str, dict[str, Any], str]:
-    """An AutoGen client's name, its settings without secrets, and its key ("" if it has none that can be found).
+    """An AutoGen client's name, its settings without secrets, and its key ("" if none is found).
 
     The name is `vendor/model`, as in the price list: the vendor is that of the client's package
     (`autogen_ext.models.openai`), else its class.
@@ -85,7 +85,9 @@ class WrappedClient(Client):
         self.cacheable = name is not None or len(settings) > 1  # the class alone cannot distinguish two clients
 
     def _check_capabilities(self) -> None:
-        """Nothing is known about the model; its server rejects what else it does not accept."""
+        """Refuse only `effort` where it cannot be sent; the server rejects other options that the model does not
+        accept.
+        """
         if self.options.effort is not None and not self.speaks_openai:
             raise ConfigError(f"{self.name}: effort= works with OpenAI's client only; use this client's own setting")
 
@@ -109,7 +111,7 @@ class WrappedClient(Client):
                 options["num_predict"] = options.pop("max_tokens")
         schema = request.schema
         if self.speaks_openai and isinstance(schema, type) and self.native_schema:
-            # Given as `json_output`, the client parses the reply itself, and raises where ours would be unparsed.
+            # With `json_output`, the client would parse the reply itself, and raise where Parley records "unparsed".
             options["response_format"], schema = schema_format(schema), None
         arguments: dict[str, Any] = {"json_output": schema, "extra_create_args": options}
         if request.tools:
@@ -150,11 +152,11 @@ class WrappedClient(Client):
 
 
 _WRAPPED: WeakValueDictionary[int, WrappedClient] = WeakValueDictionary()
-"""One wrapper for each client, by its id, so that all agents on it share one throttle and one count of tokens."""
+"""The wrapper of each client, by its id, so that its agents share one throttle and one token count."""
 
 
 def wrap(client: ChatCompletionClient, name: str | None = None, **options: Any) -> WrappedClient:
-    """The client, wrapped; the same wrapper each time, unless a name or options are given."""
+    """Wrap a client; returns the same wrapper each time, unless a name or options are given."""
     if not isinstance(client, ChatCompletionClient):
         raise ConfigError(f"{client!r} is not a model: write provider/model, or give an AutoGen client")
     wrapper = _WRAPPED.get(id(client)) if name is None and not options else None
@@ -165,7 +167,7 @@ def wrap(client: ChatCompletionClient, name: str | None = None, **options: Any) 
 
 @lru_cache(maxsize=64)
 def client_from(make: Callable[[str], ChatCompletionClient]) -> type[Client]:
-    """A class of clients for `register`, from a function of a model's name that makes AutoGen's client."""
+    """Make a client class for `register` from a function that makes AutoGen's client for a model's name."""
 
     class MadeClient(WrappedClient):
         def __init__(self, name: str, options: Mapping[str, Any] | None = None) -> None:
@@ -175,10 +177,10 @@ def client_from(make: Callable[[str], ChatCompletionClient]) -> type[Client]:
 
 
 def model_error(error: Exception, name: str, key: str) -> ModelError:
-    """Our error for one of another library's client, told by its HTTP status or its name.
+    """Convert another library's error to ours, by its HTTP status or name.
 
     Args:
-        error: What the client raised.
+        error: The client's exception.
         name: The model's name, with which the message begins.
         key: The API key, which is redacted from the message.
     """
@@ -201,7 +203,7 @@ def model_error(error: Exception, name: str, key: str) -> ModelError:
 
 
 def as_reply(result: CreateResult) -> Reply:
-    """AutoGen's result as a reply, marked as not from our cache."""
+    """AutoGen's result as a reply, not marked as cached."""
     if isinstance(result, Reply):
         return result
     return Reply(

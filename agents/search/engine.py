@@ -28,15 +28,16 @@ def read_results(stored: str) -> list[SearchResult]:
 
 
 class SearchEngine(Protocol):
-    """What an engine of your own must have; `make_engine("file.py:Class?option=value")` calls `Class(option="value")`.
+    """The interface of a search engine of your own; `make_engine("file.py:Class?option=value")` calls
+    `Class(option="value")`.
 
     Optional attributes: `pause`, the least number of seconds between two queries (default 0); `cacheable`, whether
     results may be cached with a run's model replies (default True); `sources()`, hashes of what is searched, so that a
     run refuses to resume over other data.
 
     Args:
-        name: The engine and everything that changes its results (host, region). It is recorded with every result and
-            part of the cache key.
+        name: The engine and all options that change its results (host, region). Recorded with every result, and part
+            of the cache key.
     """
 
     name: str
@@ -46,7 +47,7 @@ class SearchEngine(Protocol):
 
         Args:
             query: The query, as the agent wrote it.
-            limit: The highest number of results; five short passages fit a prompt.
+            limit: Maximum number of results; five short passages fit a prompt.
 
         Returns:
             The results, best first; empty if nothing was found.
@@ -60,7 +61,7 @@ class SearchEngine(Protocol):
 
 
 def quote(query: str, results: Sequence[SearchResult]) -> str:
-    """The results of one query, numbered, each with its title and link. Links are shown; nothing follows them."""
+    """Format the results of a query: numbered, with title and link. Links are never followed."""
     blocks: list[str] = []
     for number, result in enumerate(results, 1):
         title, link = one_line(result.title, TITLE_CHARS), one_line(result.link, LINK_CHARS)

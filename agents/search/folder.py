@@ -26,7 +26,7 @@ from parley.base.files import new_folder
 from parley.base.home import home, set_aside
 
 INDEX_VERSION = 1
-"""Increased when passages or tokens are made differently, so that an older index is not used."""
+"""Increased when the splitting into passages or tokens changes, so that older indexes are not used."""
 PASSAGES = "passages.json"
 
 
@@ -41,7 +41,7 @@ class FolderEngine:
     """BM25 over a folder: `folder:DIR`.
 
     Args:
-        folder: The folder of documents, with those of its subfolders.
+        folder: The folder of documents, including subfolders.
     """
 
     pause: ClassVar[float] = 0.0
@@ -56,7 +56,7 @@ class FolderEngine:
         self._loading = asyncio.Lock()
 
     def sources(self) -> dict[str, str]:
-        """The hash of the folder's documents, which a run stores."""
+        """The hash of the folder's documents, for the run file."""
         return {self.name: digest(self.folder)}
 
     async def search(self, query: str, limit: int = 5) -> list[SearchResult]:
@@ -84,7 +84,7 @@ def _tokens(texts: list[str]) -> list[list[str]]:
 
 
 def rank(index: FolderIndex, query: str, limit: int) -> list[SearchResult]:
-    """Passages that share a word with the query, best first; equal scores in the order of the documents."""
+    """Passages that share a word with the query, best first; ties in the order of the documents."""
     import numpy as np  # comes with bm25s, which is optional
 
     words = [word for word in _tokens([query])[0] if word in index.ranker.vocab_dict]
@@ -122,7 +122,7 @@ def _build_index(folder: Path) -> FolderIndex:
 
 
 def _store_index(index: FolderIndex, path: Path) -> None:
-    """Written to a temporary folder and renamed, so that a half-written index is never loaded."""
+    """Store the index: written to a temporary folder and renamed, so that an incomplete one is never loaded."""
     # Where another process was first, or the disk is full, the index in memory is enough for now.
     with suppress(ParleyError), new_folder(path) as part:
         index.ranker.save(part, show_progress=False)
@@ -135,7 +135,7 @@ PASSAGE_WORDS = 120
 
 
 def documents(folder: Path) -> list[Path]:
-    """The files that can be searched, in an order that is the same everywhere."""
+    """The files that can be searched, in the same order on every machine."""
     if not folder.is_dir():
         raise ConfigError(f"there is no folder {folder} to search")
     paths = [path for path in folder.rglob("*") if path.suffix.lower() in SUFFIXES and path.is_file()]
@@ -154,7 +154,7 @@ def digest(folder: Path) -> str:
 
 
 def passages(folder: Path) -> Iterator[SearchResult]:
-    """Every passage; its link names the document and the passage's number in it."""
+    """All passages; a link has the document and the passage's number in it."""
     for path in documents(folder):
         for title, link, text in _texts(path, path.relative_to(folder).as_posix()):
             for number, passage in enumerate(split_passages(text), 1):

@@ -6,7 +6,8 @@
 Every engine gets the same client: pauses between queries, retries and a cache. Results
 are cached with the model replies of a run, so that a run can be repeated without a network.
 
-Your own is `file.py:Class`: a class with the members of `SearchEngine`, called with the options as keywords.
+To use your own, name it as `file.py:Class`: a class with the members of `SearchEngine`, called with the options as
+keywords.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from parley.base.plugins import Registry
 
 MAX_ATTEMPTS = 3
 FIRST_WAIT_SECONDS = 1.0
-"""Before the second attempt; doubled before each further one."""
+"""Wait before the second attempt; doubled before each further one."""
 FOLDER = "folder:"
 ENGINES = Registry(
     "search engine",

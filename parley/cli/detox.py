@@ -45,9 +45,7 @@ class Detox(Command):
     scorer: str | None = Field(
         None, description=f"toxicity scorer: {', '.join(SCORERS.shipped)}, judge:provider/model or file.py:Class"
     )
-    measure: str = Field(
-        "ngrams", description="scorer that measures every draft but whose scores the loop never sees, or none"
-    )
+    measure: str = Field("ngrams", description="scorer for measuring every draft, hidden from the loop; or none")
     team: str = Field("stardtox", title="FILE", description="your own evaluators, as a .toml file")
     criteria: list[str] = Field([], description="other criteria, such as 'toxicity < 0.05'")
     as_published: bool = Field(

@@ -30,15 +30,15 @@ Count = Annotated[int | None, Field(ge=1, le=MOST)]
 
 
 class Power(Command):
-    """Find what a design can detect with the test of the reports: sign flips over bases, with Holm's correction. Give
-    --effect (how many bases does it need?), --bases (what can they detect?), or both."""
+    """Plan the number of bases, for the reports' test: sign flips over bases, with Holm's correction. Give --effect,
+    --bases or both."""
 
     effect: float | None = Field(
         None,
-        description="the smallest difference between two identities that matters, in points; how many bases does it "
-        "need? (not a pilot run's own estimate, which is too large where it is significant)",
+        description="smallest difference between two identities that matters, in points: prints the bases it needs "
+        "(not the estimate of a pilot run, which is too large if it is significant)",
     )
-    bases: Count = Field(None, description="number of bases; what can they detect?")
+    bases: Count = Field(None, description="number of bases: prints the difference that they can detect")
     tests: Count = Field(
         None,
         description="number of planned comparisons, for Holm's correction (default: 3, MALIBU's primary contrasts; its "
@@ -47,8 +47,8 @@ class Power(Command):
     sd: float = Field(
         SD,
         gt=0,
-        description="standard deviation of a base's mean difference between two identities, as the table mde of a "
-        "similar run's report has it",
+        description="standard deviation of a base's mean difference between two identities, from the table mde "
+        "in the report of a similar run",
     )
     alpha: float = Field(0.05, description="significance level")
     power: float = Field(0.8, description="wanted power")

@@ -177,7 +177,7 @@ def _underlined_responses(scenario: Scenario) -> list[Text]:
 
 
 class Validate(Command):
-    """Check whether a suite, wordings or identities are fit to measure with."""
+    """Check a suite, wordings or identities for problems."""
 
     epilog: ClassVar = "Exit status: 1 if there are findings, otherwise 0."
 
@@ -238,7 +238,7 @@ def _findings(
     """
     rows = [{kind: finding.scenario, "problem": finding.what} for finding in findings]
     lines = [textwrap.shorten(visible(str(finding)), 200) for finding in findings]
-    end = f"{counted}, {plural(len(findings), 'finding') if findings else 'fit to measure with'}"
+    end = f"{counted}, {plural(len(findings), 'finding') if findings else 'no problems'}"
     return Answer({**about, "findings": rows}, [*lines, *notes, end], 1 if findings else 0)
 
 

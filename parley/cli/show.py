@@ -25,7 +25,7 @@ from parley.runs.rows import text_id
 
 
 class Show(Command):
-    """Print a conversation in the terminal, or what else a run file says about its units."""
+    """Print a conversation in the terminal, or list units of a run."""
 
     run: Positional[str | None] = Field(None, description="the run file (default: the newest in runs/)")
     unit: Positional[str | None] = Field(

@@ -200,7 +200,7 @@ class Job:
         """
         notes = list(self.study.notes(dry_run=dry_run))
         if dry_run and (error := self.usage.error):
-            notes.append(f"on a simulated model a unit failed, so there may be more calls than this: {error}")
+            notes.append(f"a unit failed on the simulated model, so there may be more calls than this: {error}")
         return notes
 
     def seconds_left(self) -> float | None:
@@ -368,7 +368,7 @@ def after_trial(result: Result, file: RunFile) -> Result | None:
     return replace(
         result,
         stopped=f"{replies.read} of the first {replies.typed} replies to your prompts could be read; see above. "
-        "Ask for the form that ours ask for, or name a reader in a prompt's first line (#! reader: NAME)",
+        "Ask for replies as the shipped prompts do, or name a reader in a prompt's first line (#! reader: NAME)",
     )
 
 
@@ -422,7 +422,7 @@ async def run_async(
         chosen = chosen.model_copy(update={"out": out})
     if isinstance(study, BaseModel):
         if config:
-            raise ConfigError(f"put {next(iter(config))} into the {type(study).__name__}: it has all settings")
+            raise ConfigError(f"set {next(iter(config))} in the {type(study).__name__} itself")
         name, config = study_of_config(study), study.model_dump(exclude_unset=True)
     else:
         name = study

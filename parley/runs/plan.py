@@ -53,9 +53,7 @@ def measure(study: Study) -> Size:
         digest.update(unit.id.encode() + b"\n" + json.dumps(dict(unit.facets), sort_keys=True).encode())
         units += 1
         if units > MOST_UNITS:
-            raise ConfigError(
-                f"these settings make more than {MOST_UNITS:,} units, which no run can have; make several"
-            )
+            raise ConfigError(f"these settings make more than {MOST_UNITS:,} units, too many for one run; make several")
     return Size(units=units, digest=digest.hexdigest())
 
 

@@ -58,7 +58,7 @@ def with_users_prompts(folder: str | None, make: Callable[[], Study]) -> Study:
         study = make()
         filled = (name for name, text in study.prompts().items() if name in prompts and text != prompts[name].text)
         problems = [
-            f"{files[name]}: no file replaces {name}; --prompts-to writes those that one can" for name in filled
+            f"{files[name]}: {name} cannot be replaced; --prompts-to writes the prompts that can" for name in filled
         ]
     if problems:
         raise several(ConfigError, problems)

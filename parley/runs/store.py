@@ -149,7 +149,7 @@ class RunFile:
             raise RunFileError(f"{path} cannot be written: {reason(error)}") from None
         try:
             if path.exists():  # checked under the lock: an existing run must never be overwritten
-                raise RunFileError(f"{path} has just been created by another process; the same command resumes it")
+                raise RunFileError(f"another process has just created {path}; run the same command again to resume it")
             for suffix in ("-wal", "-journal"):  # SQLite would take it for a part of the new file
                 if os.path.lexists(left := f"{path}{suffix}"):
                     raise RunFileError(f"{left} is left over from a run file that no longer exists; move it away first")
@@ -299,7 +299,7 @@ class RunFile:
         if self._replaced is None and self._marks is not None and (how := self._marks.changed()):
             self._marks.drop_logs(self.db)
             self._replaced = Replaced(
-                f"{self.path} was {how} while it was being run: what stands there now is left as it is; the replies so "
+                f"{self.path} was {how} while it was being run: the file there now is left as it is; the replies so "
                 "far are in the reply cache"
             )
         if self._replaced is not None:

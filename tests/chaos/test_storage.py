@@ -191,7 +191,7 @@ def test_what_stands_in_the_place_of_a_running_run_is_left_alone(faulty, place, 
     assert running.end() == 1, running.output()
     if reader is not None:
         reader.close()
-    one_error(running.output(), "runs/a.sqlite was ", "while it was being run: what stands there now is left as it is")
+    one_error(running.output(), "runs/a.sqlite was ", "while it was being run: the file there now is left as it is")
     assert "run the same command again" not in running.output()
     assert (path.read_bytes() if path.exists() else None) == stands[0]
     assert [left.name for left in folder.glob("*")] == (["a.sqlite"] if path.exists() else []), "nor a log"

@@ -118,7 +118,7 @@ def test_a_text_that_is_no_file_s_is_refused_and_so_is_an_empty_folder(parley, p
     rubric.write_text("Be fair.")
     panel = ("run", "malibu", "--design", "paper", "--suite", "tiny", "--model", "sim/judge")
     (complaint,) = parley(*panel, "--prompts-from", "mine").complaints
-    assert complaint.endswith("rubric.txt: no file replaces rubric; --prompts-to writes those that one can")
+    assert complaint.endswith("rubric.txt: rubric cannot be replaced; --prompts-to writes the prompts that can")
 
 
 NAMES = ("Sixty", "Twenty")

@@ -64,7 +64,7 @@ def test_a_users_own_study_is_counted_and_a_rare_kind_of_unit_is_not_missed(parl
 def test_a_study_that_fails_on_a_simulated_model_is_said_to_have_failed(parley, place):
     (place / "own.py").write_text(OWN + "FAILS = True\n")
     (note,) = parley("run", "own.py:Own", "--dry-run", "--json").json["notes"]
-    assert note.startswith("on a simulated model a unit failed, so there may be more calls than this: ValueError")
+    assert note.startswith("a unit failed on the simulated model, so there may be more calls than this: ValueError")
 
 
 def test_decoding_against_a_bias_is_counted(parley, place):

@@ -72,21 +72,21 @@ def test_a_file_does_not_choose_the_server(parley, server, asked_for):
         result = parley(*command.split())
         assert (result.status, server.asked, THEIRS in asked_for) == (2, [], False), result
         assert result.complaints == [
-            f"parley: file.toml: {where}: it sends your key and prompts to {THEIRS}, which only you may decide; leave "
-            "base_url out of the file, and name the server yourself, on the command line or in OPENAI_BASE_URL"
+            f"parley: file.toml: {where}: it sends your key and prompts to {THEIRS}, which a file may not choose; "
+            "leave base_url out of the file, and name the server yourself, on the command line or in OPENAI_BASE_URL"
         ]
 
 
 def test_no_provider_is_an_exception_and_there_is_no_way_around_it(server):
     refused = {
-        **{theirs(server, name): rf"to {THEIRS}, which only you may decide; .*_(BASE_)?URL$" for name in KEYS},
+        **{theirs(server, name): rf"to {THEIRS}, which a file may not choose; .*_(BASE_)?URL$" for name in KEYS},
         "openai/m?base%5Furl=https%3A%2F%2Ftheirs.example": f"to {THEIRS}",
         "openai/m?base_url=https://api.openai.com&base_url=https://theirs.example": f"to {THEIRS}",
         "openai/m?base_url=http://127.0.0.1:8000/v1": "to 127.0.0.1",  # whoever listens there is not the vendor
         "vllm/m?base_url=http://127.0.0.1@theirs.example": f"to {THEIRS}",
         "vllm/m?base_url=nonsense": "to another server",
         "acme/m?endpoint=https://theirs.example": f"to {THEIRS}",  # an option of an installed provider
-        "vllm/m?insecure=true": "it lets your key go unencrypted, which only you may decide; leave insecure out",
+        "vllm/m?insecure=true": "it sends your key unencrypted, which a file may not choose; leave insecure out",
     }
     for model, why in refused.items():
         Path("file.toml").write_text(PERSONA.replace("MODEL", model))
