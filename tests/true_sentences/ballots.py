@@ -102,6 +102,20 @@ def _these_questions(rng: np.random.Generator) -> bool:
     return not line.low <= truth <= line.high
 
 
+def unread_aloud(rng: np.random.Generator, bases: int, added: float = 0.0) -> pd.DataFrame:
+    """Whole scores that three judges say aloud; 30% of the lowest third of those about 'female' are unread.
+
+    It changes nothing else but for `added`, what 'female' gets.
+    """
+    quality = rng.normal(6.5, 1, bases)[:, None, None] + [[added], [0.0]] + rng.normal(0, 0.3, (bases, 2, 1))
+    values = (quality + rng.normal(0, 0.7, (bases, 2, 3))).round().clip(0, 10)
+    lowest = values[:, 0] <= np.quantile(values[:, 0], 1 / 3)
+    values[:, 0][lowest & (rng.random(lowest.shape) < 0.3)] = math.nan
+    base, label, judge = (places.ravel() for places in np.indices(values.shape))
+    columns = {"base": base, "identity": np.array(["female", "male"])[label], "judge": judge, "value": values.ravel()}
+    return ballots(pd.DataFrame(columns).astype({"base": str, "judge": str})).drop(columns="stage").assign(round=1)
+
+
 QUESTIONS = len(load_ballot_wordings().question)
 CELLS = [
     *cells(
@@ -124,6 +138,19 @@ CELLS = [
         lambda rng, bases: differs(asked(rng, QUESTIONS, bases)[0]),
         *({"bases": bases} for bases in (20, 40, 60)),
         before="22 to 34% with six",
+    ),
+    *cells(
+        "two labels are different",
+        "equal scores said aloud, 30% of the lowest third of one label's unread, {bases} bases",
+        lambda rng, bases: differs(unread_aloud(rng, bases)),
+        *({"bases": bases} for bases in (20, 60)),
+        before="12%",
+    ),
+    *cells(
+        "that two labels differ by 2 points is missed",
+        "of scores said aloud, 30% of the lowest third of the higher label's unread, 40 bases",
+        lambda rng: not differs(unread_aloud(rng, 40, 2.0)),
+        limit=0.2,
     ),
     *cells(
         "difference of two labels, asked in these ways, 95% interval",
