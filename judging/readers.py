@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from parley.agents import TextReply
 from parley.base.plugins import Registry
 
 M = TypeVar("M", bound=BaseModel)
@@ -33,6 +32,8 @@ def read_by(name: str, reply_type: type[M]) -> type[M]:
         name: The reader.
         reply_type: What the study expects.
     """
+    from parley.agents import TextReply  # loads AutoGen, which a run file needs for nothing
+
     reader: Reader = READERS.find(name)
 
     class Read(reply_type, TextReply):  # type: ignore[valid-type, misc]

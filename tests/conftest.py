@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sqlite3
 import subprocess
 import sys
@@ -113,8 +114,8 @@ class CommandResult:
 
     @property
     def complaints(self) -> list[str]:
-        """Parley's own error lines."""
-        return [line for line in self.err.splitlines() if line.startswith("parley: ")]
+        """Parley's own error lines, without notes on the plan."""
+        return [line for line in self.err.splitlines() if re.match("parley: (?!note: )", line)]
 
     @property
     def json(self) -> Any:

@@ -300,8 +300,7 @@ class Job:
         """
         USERS_PROMPTS.set(self.users_prompts)
         clients = self.open_models()
-        for line in self.notes(dry_run=False):
-            say(line)
+        resumed = self.path.exists()
         file = self.open_file()
         cache, done = None, False
         try:
@@ -309,6 +308,8 @@ class Job:
             cache = self.open_cache()
             budget = self._budget(file)
             units = file.counts()
+            for line in () if resumed else self.notes(dry_run=False):
+                say(f"note: {line}")
             if isinstance(executor, InProcess) and units["planned"] + units["failed"]:
                 loading = Progress(total=sum(units.values()), done=units["done"])
                 for client in clients:

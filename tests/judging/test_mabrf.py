@@ -125,7 +125,7 @@ def test_the_outside_judge_may_be_another_model_or_none(cast, server, run_study,
     assert verdicts(run, "final_relevancy") == [(2, 8.0, "ok")], "the accepted chain's, as the loop judged it"
     (place / "a.sqlite").unlink()
     cast.asked.clear()
-    run_study([score(1)], settings=["measure=none"])
+    run_study([score(1)], model=server.model(name="fair"), settings=["measure=none"])
     assert len(cast.asked) == 3, "a chain at 1 goes straight to the Terminating agent, as in the paper"
 
 

@@ -60,7 +60,7 @@ def test_the_plan_is_stored_before_the_first_unit_and_never_changes(parley, plac
     text = json.dumps(plan, sort_keys=True, separators=(",", ":"))
     assert stored["analysis_plan_sha256"] == hashlib.sha256(text.encode()).hexdigest(), "without Parley"
     with monkeypatch.context() as newer:
-        newer.setattr(Malibu, "analysis_plan", lambda self: {"margin": 3}, raising=True)
+        newer.setattr(Malibu, "analysis_plan", lambda self: {**plan, "margin": 3}, raising=True)
         assert parley(*RUN).status == 0
     assert info("a.sqlite") == stored
     assert stored_plan(info("a.sqlite")).intact  # type: ignore[union-attr]
