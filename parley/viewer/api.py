@@ -4,31 +4,36 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import threading
+import time
 from collections.abc import Callable
 from typing import Annotated, Any, TypeVar
 
 from aiohttp import ClientPayloadError, web
-from multidict import MultiMapping
 from pydantic import BaseModel, Field, ValidationError
 
-from parley.agents import ConfigError
+from parley.agents import ConfigError, ParleyError
 from parley.reports.labels import as_csv, first_lines
 from parley.runs import RunFile, reading
+from parley.runs.diagnosis import find_damage
 from parley.runs.notes import NotesFile
 from parley.runs.reading import NotFound
 from parley.viewer.export import config_page, export_page
 from parley.viewer.index import excerpts, search_terms
 from parley.viewer.open_run import OpenRun
 from parley.viewer.reporter import Reporter
-from parley.viewer.run_folder import RunFolder, file_stamp
+from parley.viewer.run_folder import FileStamp, RunFolder, file_stamp
 
 BODY_TIMEOUT_SECONDS = 10.0
 """Seconds to read a request's body: notes and labels are small."""
 MAX_BALLOTS = 200
 MAX_SEARCH = 500
-BRIEF = ("headline", "also", "unavailable", "pending")
-"""What a list of runs shows of each."""
+LISTING_SECONDS = 0.5
+"""How long a list of runs is read at once; the rest of it is read when the page asks again."""
+ROW = ("name", "size", "study", "models", "suite", "units", "errors", "started", "cost", "state", "broken")
+FOUND = ("headline", "also", "unavailable", "pending")
+"""What a list of runs shows of each, and of its report."""
 Int64 = Annotated[int, Field(ge=-(2**63), lt=2**63)]
 """An integer that SQLite can store."""
 M = TypeVar("M", bound=BaseModel)
@@ -46,6 +51,7 @@ class ViewerState:
         self.folder = folder
         self.reporter = Reporter()
         self._runs: dict[str, tuple[int, OpenRun]] = {}
+        self._rows: dict[str, tuple[FileStamp, dict[str, Any]]] = {}
         self._lock = threading.Lock()
 
     def run(self, name: str) -> OpenRun:
@@ -60,6 +66,29 @@ class ViewerState:
                 self._runs[name] = (path.stat().st_ino, run)
             return run
 
+    def row(self, name: str, deadline: float) -> dict[str, Any]:
+        """A run in the list of runs: only its name after the deadline, unless it was read before."""
+        stamp = file_stamp(self.folder.root / name)
+        if (cached := self._rows.get(name)) and cached[0] == stamp:
+            return cached[1]
+        if time.monotonic() > deadline:
+            return {"name": name, "unread": True}
+        row: dict[str, Any] = {"name": name}
+        try:
+            summary = self.folder.summary(name)
+            row = {key: summary[key] for key in ROW if key in summary}
+            if "broken" not in row:
+                headline = self.run(name).headline(self.reporter)
+                row["found"] = {key: headline.get(key) for key in FOUND}
+                if row["state"] != "finished" or headline.get("pending"):
+                    return row  # another one is read next time
+        except (ParleyError, OSError) as error:  # it may have been deleted meanwhile
+            row["broken"] = str(error).replace(f"{self.folder.root}{os.sep}", "")
+        except Exception as error:  # whatever a file contains, the others are listed
+            row["broken"] = find_damage(self.folder.root / name) or f"it cannot be read ({type(error).__name__})"
+        self._rows[name] = (stamp, row)
+        return row
+
     def close(self) -> None:
         self.reporter.close()
         for _, run in self._runs.values():
@@ -67,11 +96,6 @@ class ViewerState:
 
 
 STATE: web.AppKey[ViewerState] = web.AppKey("state", ViewerState)
-
-
-def facet_filters(values: MultiMapping[str]) -> dict[str, list[str]]:
-    """The accepted values of each facet that an address filters by: its parameters that begin with "f."."""
-    return {key: values.getall(key) for key in values if key.startswith("f.")}
 
 
 def _first_problem(error: ValidationError) -> str:
@@ -124,13 +148,13 @@ def required(request: web.Request, key: str = "run") -> str:
 
 @routes.get("/api/runs")
 async def get_runs(request: web.Request) -> web.Response:
-    folder = request.app[STATE].folder
+    """The names of all runs; with `rows`, also what each found."""
+    state, with_rows = request.app[STATE], bool(request.query.get("rows"))
 
     def work() -> dict[str, Any]:
-        return {
-            "folder": folder.root.name or str(folder.root),
-            "runs": folder.names(),
-        }
+        names, deadline = state.folder.names(), time.monotonic() + LISTING_SECONDS
+        rows = [state.row(name, deadline) for name in names] if with_rows else []
+        return {"folder": state.folder.root.name or str(state.folder.root), "runs": names, "rows": rows}
 
     return await respond(work)
 
@@ -143,10 +167,12 @@ async def get_run(request: web.Request) -> web.Response:
 
 @routes.get("/api/pulse")
 async def get_pulse(request: web.Request) -> web.Response:
-    """Changes with every write to the run or its notes: cheap enough to request every second."""
+    """Changes with every write to the run or its notes: cheap enough for every second. Empty once it is deleted."""
     name, state = required(request), request.app[STATE]
 
     def work() -> dict[str, Any]:
+        if name not in state.folder.names():
+            return {"stamp": "", "notes": ""}
         path = state.folder.path(name)
         return {"stamp": "-".join(map(str, file_stamp(path))), "notes": str(NotesFile(path).version())}
 
@@ -155,14 +181,9 @@ async def get_pulse(request: web.Request) -> web.Response:
 
 @routes.get("/api/headline")
 async def get_headline(request: web.Request) -> web.Response:
-    """What the run found. In a list of runs, `brief` leaves out what only the run's own page shows."""
-    reporter, brief = request.app[STATE].reporter, bool(request.query.get("brief"))
-
-    def work(run: OpenRun) -> dict[str, Any]:
-        headline = run.headline(reporter, first=not brief)
-        return {key: headline.get(key) for key in BRIEF} if brief else headline
-
-    return await respond_about_run(request, work)
+    """What the run found."""
+    reporter = request.app[STATE].reporter
+    return await respond_about_run(request, lambda run: run.headline(reporter, first=True))
 
 
 @routes.get("/api/config")

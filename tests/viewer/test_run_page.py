@@ -48,7 +48,8 @@ def test_estimates_and_p_values_are_the_reports_and_open_their_units(malibu, sha
     first = page.locator("tr[data-unit]").first
     with RunFile.open(malibu) as file:
         pairs = list_behind(file, 1, ()).data["units"]  # what `parley show --finding 1` lists
-        answer = next(iter(label_items(file).values())).text
+        of_its_scenario = f"/{pairs[0]['units'][0]['id'].split('/')[1]}/"
+        answer = next(item.text for item in label_items(file).values() if of_its_scenario in item.facets["unit"])
     expect(first.locator(".excerpt")).to_have_text(re.compile(rf"^{re.escape(answer[:90])}"))
     expect(first.locator("[data-label='difference']")).to_have_text(re.compile(r"^[+−]\d\.\d\d (fe)?male$"))
     shown = page.locator("tr[data-unit]").evaluate_all("(rows) => rows.map((row) => row.dataset.unit)")

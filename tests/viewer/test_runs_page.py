@@ -101,7 +101,10 @@ def test_the_list_shows_another_finding_where_the_main_question_has_none(flips, 
     page = open_page(shared_viewer + "run?run=flips.sqlite&tab=config")
     main = {"question": "Do scores differ?", "answer": "Undecided.", "shown": 0, "prefix": "SIMULATED. "}
     others = [{"question": f"Question {n}?", "answer": f"Answer {n}.", "shown": 1} for n in (1, 2, 3)]
-    page.route("**/api/headline?*", lambda route: route.fulfill(json={"headline": main, "also": others}))
+    found = {"headline": main, "also": others}
+    read = {"name": "flips.sqlite", "study": "malibu", "models": [], "units": {"done": 4, "planned": 0, "failed": 0}}
+    row = read | {"errors": [], "state": "finished", "cost": 0, "started": 1, "found": found}
+    page.route("**/api/runs?*", lambda route: route.fulfill(json={"folder": "runs", "rows": [row]}))
     page.goto(shared_viewer)
     finding = page.locator("[data-run='flips.sqlite'] .finding")
     expect(finding).to_contain_text("SIMULATED. Undecided.")
@@ -121,6 +124,15 @@ def test_a_run_that_is_missing_or_stopped_early_says_so(shelf, shared_viewer, ch
     expect(page.get_by_role("alert")).to_contain_text("there is no run 'gone.sqlite'")
     expect(page.locator("main")).not_to_contain_text("Computing")
     page.close()
+
+
+def test_the_page_of_a_deleted_run_keeps_what_it_shows(shelf, shared_viewer, open_page, build):
+    path = build.write_run(shelf / "deleted.sqlite", [build.judged(1)])
+    page = open_page(shared_viewer + "run?run=deleted.sqlite&tab=units")
+    expect(page.locator(".count")).to_have_text("1 unit")
+    path.unlink()
+    expect(page.get_by_role("alert")).to_contain_text("The file of this run is gone")
+    expect(page.locator(".count")).to_have_text("1 unit")
 
 
 def test_the_switcher_goes_to_pages_runs_and_units(shared_viewer, open_page):

@@ -1,6 +1,6 @@
 // Two or more runs: what was found, one table of values, the units that differ most, and what differs in the configs.
 import { get } from "./api.js";
-import { fill, go, h, link, number, percent, plural, pValue, signed, unique } from "./dom.js";
+import { fill, go, h, link, number, percent, pValue, signed, unique } from "./dom.js";
 import { knowFacets, unitTitle } from "./facets.js";
 import { findingView } from "./findings.js";
 import { formats } from "./forest.js";

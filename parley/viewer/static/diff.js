@@ -70,10 +70,8 @@ function joinPieces(pieces) {
   return joined;
 }
 
-// One side of a comparison ("before" or "after"), with its own words marked as removed or added.
-export function markChanges(before, after, side) { return ownWords(before, after, side, side === "before" ? "del" : "ins"); }
-
-// The same for two texts, A and B, where neither came first. With `context`, only so many characters around each difference.
+// One side of a comparison of two texts, A and B, where neither came first, with its own words marked. With `context`, only so
+// many characters around each difference.
 export function markDifferences(a, b, side, context = Infinity) { return ownWords(a, b, side === "A" ? "before" : "after", "mark", context); }
 
 // Two lists in rows [x, y], where items with the same key stand beside each other; null where one side has none.
@@ -115,6 +113,6 @@ function ownWords(before, after, side, tag, context = Infinity) {
 
 export function sideBySide(before, after, names) {
   return h("div", { class: "sides" },
-    ["before", "after"].map((side, index) => h("section", {}, h("h4", {}, names[index]), h("div", { class: "prose", dir: "auto" }, markChanges(before, after, side)))),
+    ["before", "after"].map((side, index) => h("section", {}, h("h4", {}, names[index]), h("div", { class: "prose", dir: "auto" }, ownWords(before, after, side, index ? "ins" : "del")))),
     markLegend(before, after, "on one side"));
 }

@@ -29,7 +29,7 @@ export function findingView(run, { prefix, question, answer, line, shown }) {
 function answerView(run, plot, also = [], plotView) {
   const named = also.find(({ question }) => question === plot.question)?.line;
   const units = unitParams(run, named || { ...plot.lines[0], units: shared(plot.lines), compared: null });
-  return h("section", { class: "answer" }, h("p", { class: "muted" }, plot.question), h("p", {}, units ? link("/run", units, { title: "show the units behind this answer" }, h("bdi", {}, plot.answer)) : h("bdi", {}, plot.answer)),
+  return h("section", { class: "answer" }, h("p", { class: "muted" }, plot.question), h("p", { class: named ? "" : "undecided" }, units ? link("/run", units, { title: "show the units behind this answer" }, h("bdi", {}, plot.answer)) : h("bdi", {}, plot.answer)),
     folded(`${plural(plot.lines.length, "estimate")}`, () => plotView(plot), { class: "numbers", "data-plot": plot.name }));
 }
 

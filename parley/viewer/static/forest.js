@@ -43,7 +43,7 @@ export function forestPlot(plot, unitsOf, { asked = false } = {}) {
   const tested = plot.lines.some((line) => line.p_adjusted !== null);
   const withInterval = plot.lines.some((line) => line.low !== null);
   const interval = plot.lines.some((line) => line.simultaneous) ? "simultaneous 95% CI" : "95% CI";
-  const alone = plot.lines.length === 1; // one dot on an axis says less than its numbers
+  const alone = plot.lines.length === 1 && !withInterval; // one dot on an axis says less than its number
   let group = "";
   // A group's lines stand together, below one heading.
   const order = unique(plot.lines.map((line) => line.group));

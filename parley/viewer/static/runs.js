@@ -3,7 +3,6 @@ import { get } from "./api.js";
 import { age, bytes, dateTime, fill, go, h, integer, link, money, plural, unique } from "./dom.js";
 import { breadcrumbs, button, errorBox, loading, scrollTable, setTitle, shortcuts } from "./widgets.js";
 
-const AT_ONCE = 4; // requests
 const ANSWERS_SHOWN = 2; // of a report's questions
 const COLUMNS = [
   { key: "name", label: "run", value: (run) => run.name },
@@ -25,39 +24,25 @@ export function runsPage(main, params) {
     onkeydown: (event) => { if (event.key === "Escape" && search.value) { event.preventDefault(); search.value = ""; draw(); } } });
   const compare = button("Compare", () => openComparison(), { class: "strong", disabled: true, title: "choose two or more runs of the same study" });
   fill(main, h("div", { class: "page" }, h("div", { class: "row spread" }, title, h("div", { class: "row grow end" }, search, compare)), list));
-  const state = { params, runs: new Map(), order: [], chosen: new Set(), focused: -1, stopped: false, drawn: "" };
+  const state = { params, runs: new Map(), chosen: new Set(), focused: -1, stopped: false, drawn: "" };
 
   async function refresh() {
     try {
-      const { folder, runs } = await get("runs");
+      const { folder, rows } = await get("runs", { rows: 1 });
       title.textContent = `Runs in ${folder}/`;
-      state.order = runs;
-      if (!state.order.length) return fill(list, h("p", { class: "muted" }, "No runs yet. Start one with ", h("code", {}, "parley run malibu --suite quick"), "; it will appear here. To look around first: ", h("code", {}, "parley view --example"), " shows a real run."));
-      for (const name of [...state.runs.keys()]) if (!state.order.includes(name)) { state.runs.delete(name); state.chosen.delete(name); }
-      const unsettled = state.order.filter((name) => !state.runs.get(name)?.settled);
+      state.runs = new Map(rows.map((run) => [run.name, run]));
+      for (const name of state.chosen) if (!state.runs.has(name)) state.chosen.delete(name);
+      if (!rows.length) return fill(list, h("p", { class: "muted" }, "No runs yet. Start one with ", h("code", {}, "parley run malibu --suite quick"), "; it will appear here. To look around first: ", h("code", {}, "parley view --example"), " shows a real run."));
       draw();
-      const next = unsettled.values();
-      await Promise.all(Array.from({ length: AT_ONCE }, async () => { for (const name of next) { await load(name); draw(); } }));
     } catch (error) { fill(list, errorBox(error)); }
-  }
-
-  async function load(name) {
-    if (state.stopped) return;
-    let run;
-    try { run = await get("run", { run: name }); } catch (error) { run = { name, broken: error.message }; }
-    let found = state.runs.get(name)?.found || null;
-    if (!run.broken) { try { found = await get("headline", { run: name, brief: "1" }); } catch (error) { found = { unavailable: error.message }; } }
-    // A finished run does not change; a broken file may be one that is still being copied.
-    state.runs.set(name, { ...run, found, settled: run.state === "finished" && found && !found.pending });
   }
 
   function sorted() {
     const { key, descending } = sorting();
     const column = COLUMNS.find((candidate) => candidate.key === key);
-    const known = state.order.map((name) => state.runs.get(name) || { name, unread: true });
     const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
     const text = (run) => [run.name, run.study, run.suite, run.state, ...(run.models || []), run.broken ? "broken" : ""].join(" ").toLowerCase();
-    const rows = known.filter((run) => words.every((word) => text(run).includes(word)));
+    const rows = [...state.runs.values()].filter((run) => words.every((word) => text(run).includes(word)));
     const missing = (value) => value === null || value === undefined;
     return rows.map((run, place) => ({ run, place, value: column?.value(run) })).sort((a, b) =>
       Boolean(a.run.broken) - Boolean(b.run.broken)
@@ -75,7 +60,7 @@ export function runsPage(main, params) {
   }
 
   function openComparison() {
-    const [run, ...others] = state.order.filter((name) => state.chosen.has(name));
+    const [run, ...others] = [...state.runs.keys()].filter((name) => state.chosen.has(name));
     go("/compare", [["run", run], ...others.map((name) => ["with", name])]);
   }
 
@@ -139,7 +124,7 @@ export function runsPage(main, params) {
     x: { what: "choose the run for comparison", run: toggleFocused }, c: { what: "compare the chosen runs", run: () => compare.click() },
     Escape: { what: "clear the search and the choice", run: () => { search.value = ""; state.chosen.clear(); draw(); } },
   });
-  const poll = async () => { if (state.stopped) return; if (!document.hidden) await refresh(); setTimeout(poll, 1500); };
+  const poll = async () => { if (state.stopped) return; if (!document.hidden) await refresh(); setTimeout(poll, [...state.runs.values()].some(({ unread }) => unread) ? 0 : 1500); };
   poll();
   return { stop: () => { state.stopped = true; }, update: (next) => { state.params = next; draw(); return true; } };
 }
@@ -147,7 +132,7 @@ export function runsPage(main, params) {
 function finding(found) {
   if (!found || found.pending) return h("span", { class: "muted" }, "computing…");
   const { headline, also, unavailable } = found;
-  if (!headline) return h("span", { class: "muted", title: unavailable || null }, unavailable ? "no report" : "–");
+  if (!headline) return h("span", { class: "muted" }, unavailable || "–");
   // Where the main question has no answer, another one may have.
   const others = headline.shown ? [] : also || [];
   return [headline, ...others].slice(0, ANSWERS_SHOWN).map(({ shown, answer, question }) => [h("div", { class: shown ? "" : "muted" }, h("bdi", {}, headline.prefix + answer)), h("div", { class: "muted" }, question)])

@@ -292,16 +292,6 @@ export class Units {
     return found;
   }
 
-  // For each tag, the panel's verdicts on the units that carry it.
-  tagTable() {
-    const { score, choice, flip } = this.by(PANEL);
-    return Object.entries(this.tags).map(([tag, units]) => {
-      const places = units.map((unit) => this.places.get(unit)).filter((place) => place !== undefined);
-      const [scores, choices] = [places.map((place) => score[place]).filter((value) => value !== null), places.map((place) => choice[place]).filter(Boolean)];
-      return { tag, units: places.length, score: scores.length ? mean(scores) : null, choices: Object.fromEntries(unique(choices).sort().map((one) => [one, choices.filter((other) => other === one).length])), flipped: places.filter((place) => flip[place] === "flipped").length };
-    });
-  }
-
   // Situations by what is varied on them, a unit's score in each cell, the largest spread first. Without a natural grid
   // there are no rows.
   grid(params) {

@@ -96,6 +96,7 @@ export function watchRun(run, changed, seconds = 1.5) {
     if (!document.hidden) {
       try {
         const { stamp, notes } = await get("pulse", { run });
+        if (!stamp) return stopped || document.getElementById("main").prepend(h("p", { class: "notice bad", role: "alert" }, "The file of this run is gone; the page shows what it had."));
         const now = `${stamp}/${notes}`;
         if (last !== null && now !== last && !stopped) await changed();
         last = now;
