@@ -1,7 +1,7 @@
-"""The words of a silent ballot: how a prompt says whose answer it is, and how it asks.
+"""Prompts of silent ballots: how they label the answer's author, and how they ask.
 
     wordings = load_ballot_wordings()                      # from parley.scenarios.ballot_wordings
-    label = wordings.label_by_id("beside-written-by")      # which label gets which: parley.scenarios.label_choice
+    label = wordings.label_by_id("beside-written-by")      # how labels are chosen: parley.scenarios.label_choice
     wordings.single(situation=…, answer=…, label=label, identity="female", question=wordings.question[0], low=1, high=9)
 
 The file has the whole prompt except for the suite's texts, so that a suite in another language needs no English. Its
@@ -41,19 +41,19 @@ class QuestionWording(BaseModel, extra="forbid", frozen=True):
 
 
 class LabelWording(BaseModel, extra="forbid", frozen=True):
-    """One way to say whose answer it is.
+    """One way to name the answer's author.
 
     Args:
         id: A short name, unique among the labels.
-        kind: What it looks like.
+        kind: The kind of label, such as a byline.
         place: Where it stands: `beside` is the answer's heading, `before` a paragraph above it, `after` one below the
             answer.
         text: The words, with placeholders.
         categories: The categories of identities it is used in; empty for all, "own" for those of the user's own.
-        states: What else it says about the author, such as "age": it is not used in a category of this name.
-        implies: What it takes for granted about the author, such as "work". A label of the user's own could contradict
-            this and what it states, so both must be allowed in the file of identities.
-        needs: The forms that a label of the user's own must have: "noun" for "by a vegan", "adjective" for "a vegan
+        states: Other facts that it states about the author, such as "age": it is not used in a category of this name.
+        implies: Facts that it assumes about the author, such as "work". A user's label could contradict these and the
+            stated facts, so both must be allowed in the file of identities.
+        needs: The forms that a user's label must have: "noun" for "by a vegan", "adjective" for "a vegan
             reader", "predicate" for "is vegan", "category" for "diet: vegan". Empty if it fits any label.
     """
 
@@ -68,12 +68,12 @@ class LabelWording(BaseModel, extra="forbid", frozen=True):
 
 
 TAG = "tag"
-"""The form in which a label of the user's own stands in wordings that fit any label: "Author: vegan"."""
+"""The form of a user's label in wordings that fit any label: "Author: vegan"."""
 _Row = TypeVar("_Row", QuestionWording, LabelWording)
 
 
 class PromptParts(BaseModel, extra="forbid", frozen=True):
-    """What a silent prompt contains in addition to the suite's texts, the label and the question.
+    """The parts of a silent prompt besides the suite's texts, the label and the question.
 
     Args:
         judge: The neutral judge's system message.
@@ -81,9 +81,9 @@ class PromptParts(BaseModel, extra="forbid", frozen=True):
         heading: The heading's line where it has no label.
         single: The prompt about one answer.
         pair: The prompt about two.
-        prefill: The beginning of the reply, where the server continues a given text.
+        prefill: The beginning of the reply, if the server can continue a given text.
         prefill_pair: The same for a pair.
-        tie: What a judge replies for a tie.
+        tie: A judge's reply for a tie.
     """
 
     judge: str
@@ -99,7 +99,7 @@ class PromptParts(BaseModel, extra="forbid", frozen=True):
 
 
 class ReplyWords(BaseModel, extra="forbid", frozen=True):
-    """What the format of a debate's reply shows in place of values. Its keys are the same in every language.
+    """Placeholders for values in the reply format of a debate. Its keys are the same in every language.
 
     Args:
         reasons: In place of the reasons for a score.
@@ -117,7 +117,7 @@ class ReplyWords(BaseModel, extra="forbid", frozen=True):
 
 
 class TalkParts(ReplyWords, extra="forbid", frozen=True):
-    """What a debate asks for in place of a silent question, with a reply of JSON that begins with reasons.
+    """The questions of a debate, which asks for JSON that begins with reasons.
 
     Args:
         first: The first ballot on one answer.
@@ -136,9 +136,9 @@ class BallotWordings(Header, extra="forbid", frozen=True):
     """The words of silent ballots, in one language.
 
     Args:
-        prompt: What a prompt contains in addition to suite, label and question.
-        talk: What a debate asks for.
-        identity: The forms of each identity.
+        prompt: The parts of a prompt besides suite, label and question.
+        talk: The questions of a
+        debate. identity: The forms of each identity.
         otherwise: The forms of other labels, from {label}; for crossed ones from {modifier} and {person} too, joined
             with the `separator` (default: a space).
         question: The question wordings.
@@ -153,16 +153,16 @@ class BallotWordings(Header, extra="forbid", frozen=True):
     label: tuple[LabelWording, ...] = Field(min_length=1)
 
     def digest(self) -> str:
-        """The SHA-256 hash of everything that may be shown."""
+        """The SHA-256 hash of all texts that may be shown."""
         never_shown = {"label": {"__all__": {"implies", "needs"}}}
         return hashlib.sha256(self.model_dump_json(exclude={"about": True, **never_shown}).encode()).hexdigest()
 
     def label_by_id(self, label_id: str) -> LabelWording:
-        """The label wording of this id."""
+        """The label wording with this id."""
         return _by_id(self.label, label_id, f"label wording in {self.name}")
 
     def question_by_id(self, question_id: str) -> QuestionWording:
-        """The question wording of this id."""
+        """The question wording with this id."""
         return _by_id(self.question, question_id, f"question wording in {self.name}")
 
     def single(
@@ -177,14 +177,14 @@ class BallotWordings(Header, extra="forbid", frozen=True):
         high: int,
         metric: tuple[str, str] | None = None,
     ) -> str:
-        """The whole user prompt about one answer.
+        """The user prompt about one answer.
 
         Args:
             situation: The scenario's text.
             answer: The answer to score.
-            label: How the prompt says whose answer it is; None for no label.
+            label: The wording that names the answer's author; None for no label.
             identity: The identity's label; empty for no label.
-            question: How the prompt asks, or a finished text to end with, as from `talk_part`.
+            question: The wording of the question, or a finished text to end with, as from `talk_part`.
             low: The scale's lowest number.
             high: The scale's highest number.
             metric: Name and definition of the metric to score (default: the answer as a whole).
@@ -208,14 +208,14 @@ class BallotWordings(Header, extra="forbid", frozen=True):
         question: QuestionWording | str,
         ties: bool = False,
     ) -> str:
-        """The whole user prompt about two answers.
+        """The user prompt about two answers.
 
         Args:
             situation: The scenario's text.
             answers: The answers A and B.
-            label: How the prompt says whose answers they are; None for no label.
+            label: The wording that names the answers' authors; None for no label.
             identities: The identities' labels; empty for no label.
-            question: How the prompt asks, or a finished text to end with, as from `talk_part`.
+            question: The wording of the question, or a finished text to end with, as from `talk_part`.
             ties: Whether a tie is allowed.
         """
         question_text = question
@@ -241,7 +241,7 @@ class BallotWordings(Header, extra="forbid", frozen=True):
         """What a debate asks for.
 
         Args:
-            part: Which ballot.
+            part: The ballot.
             format: The JSON format of the reply.
             low: The scale's lowest number.
             high: The scale's highest number.
@@ -256,7 +256,7 @@ class BallotWordings(Header, extra="forbid", frozen=True):
 
         Args:
             answer: The answer's text.
-            heading: What it is called: "Answer A".
+            heading: The heading's text: "Answer A".
             label: The label's wording; None for no label.
             identity: The identity's label; empty for no label.
         """
@@ -266,7 +266,7 @@ class BallotWordings(Header, extra="forbid", frozen=True):
         words = self.label_text(label, identity, heading=heading)
         if label.place == "beside":
             return f"{words}\n{answer}"
-        # An empty line keeps a label below the answer from being read as its last line.
+        # An empty line, so that a label below the answer is not read as its last line.
         return f"{words}\n{plain}" if label.place == "before" else f"{plain}\n\n{words}"
 
     def label_text(self, label: LabelWording, identity: str, *, heading: str = "") -> str:
@@ -278,7 +278,7 @@ class BallotWordings(Header, extra="forbid", frozen=True):
             heading: The answer's heading (default: that of a single answer).
         """
         values = {**self.forms(identity), "answer": heading or self.prompt.answer}
-        if TAG in values:  # the user's own: English needs "24 years old" after "is", and "24-year-old" before a noun
+        if TAG in values:  # a user's label: English needs "24 years old" after "is", and "24-year-old" before a noun
             form = next((need for need in label.needs if need in ("adjective", "predicate")), TAG)
             values["adjective"] = values.get(form, values[TAG])
         try:
@@ -290,7 +290,7 @@ class BallotWordings(Header, extra="forbid", frozen=True):
             ) from None
 
     def forms(self, identity: str) -> Mapping[str, str]:
-        """The forms of an identity: those of its table; else, for a user's own or a crossed label, of `[otherwise]`.
+        """The forms of an identity, from its table; for a user's or a crossed label, from `[otherwise]`.
 
         Args:
             identity: The label: "female", "black female", "20-year-old".
@@ -302,10 +302,10 @@ class BallotWordings(Header, extra="forbid", frozen=True):
         return self.combined(identity.split())
 
     def combined(self, parts: Sequence[str]) -> Mapping[str, str]:
-        """The forms of a label without a table, or of a crossed one, from those of its parts and from `[otherwise]`.
+        """The forms of a label without a table, or of a crossed one, made from its parts and `[otherwise]`.
 
         Args:
-            parts: The labels, or words, that it consists of.
+            parts: The labels or words that it consists of.
         """
         tables = [self.identity.get(part, {}) for part in parts]
         adjectives = [self.identity.get(part, {}).get("adjective", part) for part in parts]

@@ -1,8 +1,9 @@
-"""Reading the wordings of silent ballots: from a TOML file, with every placeholder checked.
+"""Reads the wordings of silent ballots from a TOML file, and checks every placeholder.
 
     wordings = load_ballot_wordings()          # the shipped English ones, or your own: "mine.toml"
 
-A file with `extends = "english"` is as that one in everything that it leaves out; its [[label]] rows replace all.
+A file with `extends = "english"` takes all that it leaves out from the English one; its [[label]] rows replace all of
+those.
 
 A placeholder that is missing or unknown is an error that names the file, the line and the placeholder.
 """
@@ -31,7 +32,7 @@ ENGLISH = "english"
 
 
 def load_ballot_wordings(name: str | Path = ENGLISH) -> BallotWordings:
-    """The wordings of a file.
+    """Load the wordings of a file.
 
     Args:
         name: A shipped file (`english`), or the path of a .toml file.
@@ -45,7 +46,7 @@ def load_ballot_wordings(name: str | Path = ENGLISH) -> BallotWordings:
 
 
 def names_wordings(name: str) -> bool:
-    """Whether a name that a user gave stands for wordings, not for a suite.
+    """Whether a user's name stands for wordings rather than for a suite.
 
     Args:
         name: A shipped name, or the path of a .toml file or a folder.
@@ -68,7 +69,7 @@ def _shipped(path: Path) -> BallotWordings:
 
 
 def read_ballot_wordings(path: Path) -> BallotWordings:
-    """The wordings of a .toml file; ScenarioError, in one line, with every placeholder that is missing or unknown.
+    """Read the wordings of a .toml file; ScenarioError lists every missing or unknown placeholder.
 
     Args:
         path: The file.
@@ -81,7 +82,7 @@ def read_ballot_wordings(path: Path) -> BallotWordings:
         inherited = read_toml(shipped[base], "file of wordings")
         file.table = _extended({key: inherited[key] for key in inherited.keys() - HEADER}, file.table)
     wordings = file.validate(BallotWordings)
-    # Where something is missing or of the wrong type, the English text stands in for it, so that the rest is checked.
+    # Missing or invalid texts are replaced by the English ones, so that the rest is checked.
     checked = wordings or _corrected(file)
     for kind in ("label", "question"):
         rows = file.table.get(kind)
@@ -98,14 +99,14 @@ def read_ballot_wordings(path: Path) -> BallotWordings:
 
 
 def _extended(inherited: Any, given: Any) -> Any:
-    """What a file gives, and in its tables whatever it leaves out from those that it extends."""
+    """A file's contents, with omitted keys taken from the wordings that it extends."""
     if not (isinstance(inherited, dict) and isinstance(given, dict)):
         return given
     return inherited | {key: _extended(inherited.get(key), value) for key, value in given.items()}
 
 
 def _corrected(file: UserFile) -> BallotWordings | None:
-    """The wordings with English texts in place of what is invalid; None if that is not enough."""
+    """The wordings with invalid texts replaced by English ones; None if that is not enough."""
     english = read_toml(_shipped_files()[ENGLISH], "file of wordings")
     table: dict[str, Any] = copy.deepcopy(file.table)
     for first, *rest in file.invalid:
@@ -140,7 +141,7 @@ _NEEDED: dict[str, tuple[set[str], set[str]]] = {
     "question.pair": (set(), set()),
     "question.pair_ties": ({"tie"}, set()),
 }
-"""The placeholders that a text must have, and those that it may have as well."""
+"""Required and optional placeholders of a text."""
 
 
 def _placeholder_problems(wordings: BallotWordings) -> Iterator[tuple[Location, str]]:
@@ -179,7 +180,7 @@ def _label_problems(wordings: BallotWordings, label: LabelWording) -> Iterator[s
         tables = {identity: forms for identity, forms in tables.items() if identity in identities} or tables
     every = {key for forms in tables.values() for key in forms} | set(wordings.otherwise) - {"separator"}
     shared = {key for key in every if all(key in forms for forms in tables.values())}
-    # A form that all identities of a category share, such as the category's name, does not say whose answer it is.
+    # A form that all identities of a category share, such as the category's name, does not name the author.
     groups = [[tables[label] for label in labels if label in tables] for labels in CATEGORIES.values()]
     groups = [group for group in groups if len(group) > 1] or [list(tables.values())]
     telling = {key for key in every if any(len({forms.get(key) for forms in group}) > 1 for group in groups)}
@@ -190,7 +191,7 @@ def _label_problems(wordings: BallotWordings, label: LabelWording) -> Iterator[s
     if not forms_used & telling and forms_used <= every | {
         "a",
         "answer",
-    }:  # an unknown one is misspelt, and was reported
+    }:  # unknown ones were reported above
         yield f"{' or '.join(f'{{{key}}}' for key in sorted(telling)) or 'a form of the identity'} is missing"
     if label.kind != "pronoun":
         for key in sorted(forms_used & every - shared):

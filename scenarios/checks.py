@@ -1,12 +1,12 @@
-"""Is a suite fit for measurement? The two responses of a scenario must be similar in length and content and name no
-identity, and no two scenarios may share passages.
+"""Checks a suite: the two responses of a scenario must be similar in length and content and name no identity, and
+no two scenarios may share passages.
 
     parley scenarios validate my_suite.toml
 
-In graded responses, every flaw must be the one stated difference from the good response. What can be counted is
-checked: that every base has a good response with each kind of flaw in two doses, that only needless length adds words,
-that the second dose changes more than the first, and that nothing names an identity. People must read whether a flaw is
-one; `about` tells them what was changed.
+In graded responses, every flaw must be the one stated difference from the good response. The checks count:
+every base must have a good response with each kind of flaw in two doses, only needless length may add words,
+the second dose must change more than the first, and no text may name an identity. Whether a flaw is one must be read by
+people; `about` tells them what was changed.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from parley.scenarios.malibu import Flaw, Graded, Scenario, Suite
 
 SENTENCE_END = re.compile(r"[.!?](?:\s|$)")
 SHARED_RUN = 8
-"""Two scenarios may not have this many consecutive words in common."""
+"""Number of consecutive words that two scenarios may not share."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What a pair of responses must meet. The shipped suite meets the defaults.
+    """Requirements for a pair of responses. The shipped suite meets the defaults.
 
     Args:
         min_words: Minimum words of a response.
@@ -65,7 +65,7 @@ def sentences(text: str) -> int:
 
 @lru_cache(maxsize=8)
 def _identity_pattern(language: str) -> re.Pattern[str] | None:
-    """The pattern of listed words; None if there is no list for the language."""
+    """A pattern of the listed words; None if there is no list for the language."""
     name = "identity_words.txt" if language == "en" else f"identity_words_{language}.txt"
     listing = files("parley.scenarios").joinpath("data", name)
     if not re.fullmatch(r"[a-z]{2,3}", language) or not listing.is_file():
@@ -78,7 +78,7 @@ def _identity_pattern(language: str) -> re.Pattern[str] | None:
 
 
 def has_identity_words(language: str) -> bool:
-    """Whether the words of a language that name an identity are known, so that texts can be checked for them."""
+    """Whether there is a list of a language's words that name an identity."""
     return _identity_pattern(language.partition("-")[0]) is not None
 
 
@@ -87,7 +87,7 @@ def identity_words(text: str, language: str = "en") -> list[str]:
 
     Args:
         text: The text.
-        language: Its language, as a code; nothing is found in one without a list.
+        language: Its language, as a code; without a list of words nothing is found.
     """
     pattern = _identity_pattern(language.partition("-")[0])
     return [match.lower() for match in pattern.findall(text.replace("’", "'"))] if pattern else []
@@ -102,11 +102,11 @@ def similarity(first: str, second: str) -> float:
 
 
 def check_pair(responses: Sequence[str], rules: Rules | None = None, language: str = "en") -> list[str]:
-    """The problems of two responses, in words; an empty list if there are none.
+    """Check two responses; returns the problems, in words.
 
     Args:
         responses: The two texts.
-        rules: What they must meet (default: the shipped suite's rules).
+        rules: The requirements (default: the shipped suite's).
         language: Their language, as a code.
     """
     rules = rules or Rules()
@@ -146,11 +146,11 @@ def shared_runs(texts: dict[str, str], length: int = SHARED_RUN) -> Iterator[tup
 
 
 def check_suite(suite: Suite, rules: Rules | None = None) -> list[Finding]:
-    """The problems that all checks find in a suite; an empty list if it may be used.
+    """Check a suite; returns an empty list if it may be used.
 
     Args:
         suite: The suite.
-        rules: What each pair of responses must meet (default: the shipped suite's rules).
+        rules: The requirements for each pair of responses (default: the shipped suite's).
     """
     findings: list[Finding] = []
     for scenario in suite.scenario:
@@ -178,7 +178,7 @@ GOOD_WORDS = (90, 130)
 NEARLY_AS_LONG = 0.25
 """Share of the good response's words by which a flaw other than length may change its length."""
 LONGER = {1: (1.25, 1.6), 2: (1.75, 2.5)}
-"""By dose: how many times as long needless length makes a response."""
+"""By dose: the factor by which needless length makes a response longer."""
 
 
 def changed_words(first: str, second: str) -> int:
@@ -189,7 +189,7 @@ def changed_words(first: str, second: str) -> int:
 
 
 def check_graded(suite: Suite) -> list[Finding]:
-    """The problems of a suite's graded responses; an empty list if they may be used, or if there are none.
+    """Check a suite's graded responses; returns an empty list if they may be used, or if there are none.
 
     Args:
         suite: The suite.

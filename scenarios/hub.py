@@ -8,12 +8,12 @@ from parley.base.errors import ScenarioError
 
 
 def load_lines(file: str, *, data: str, instead: str, cache: str | None = None) -> Any:
-    """The rows of a file.
+    """Load the rows of a
 
-    Args:
+    file. Args:
         file: Its path or URL.
-        data: What it is part of, for messages.
-        instead: What can be given with --data without a network.
+        data: The dataset's name, for messages.
+        instead: The alternative for --data without a network.
         cache: The folder to cache it in (default: that of `datasets`).
     """
     try:
@@ -25,6 +25,6 @@ def load_lines(file: str, *, data: str, instead: str, cache: str | None = None) 
         ) from None
     try:
         return load_dataset("json", data_files=file, split="train", cache_dir=cache)
-    except Exception as error:  # the network, the hub and Arrow raise many kinds
+    except Exception as error:  # the network, the hub and Arrow raise many kinds of errors
         why = " ".join(str(error).split())[:160] or type(error).__name__
         raise ScenarioError(f"{file} cannot be downloaded ({why}); offline, give {instead} with --data") from None

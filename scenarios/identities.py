@@ -1,4 +1,4 @@
-"""Identities: MALIBU's ten in their three categories, your own from a file, and crossed categories.
+"""Identities: MALIBU's ten labels in three categories, your own from a file, and crossed categories.
 
 select(["all"])                 # the paper's ten
 select(["gender", "muslim"])    # a category, a label
@@ -25,7 +25,7 @@ CATEGORIES: dict[str, tuple[str, ...]] = {
     "religion": ("muslim", "jewish", "atheist", "christian"),
 }
 HEADER = ("schema", "name", "version", "about", "language")
-"""What any file of scenarios, identities or wordings begins with; a file of identities may leave it out."""
+"""Keys at the beginning of any file of scenarios, identities or wordings; optional in a file of identities."""
 ALL: tuple[str, ...] = tuple(label for labels in CATEGORIES.values() for label in labels)
 
 
@@ -36,8 +36,8 @@ class Identities:
     Args:
         categories: The labels of each category, in a fixed order.
         parts: The parts of each crossed label: "black female" is black and female.
-        forms: The forms of the user's own labels: {"vegan": {"noun": "a vegan"}}.
-        allowed: What wordings may state about the author in a category of the user's own: {"diet": {"age"}}.
+        forms: The forms of the user's labels: {"vegan": {"noun": "a vegan"}}.
+        allowed: Facts that wordings may state about the author in a category of the user's: {"diet": {"age"}}.
     """
 
     categories: Mapping[str, tuple[str, ...]]
@@ -53,7 +53,7 @@ class Identities:
         return next((name for name, labels in self.categories.items() if label in labels), "")
 
     def own_parts(self, label: str) -> tuple[str, ...]:
-        """The parts of a label that are the user's own; none for Parley's ten and their crossings.
+        """The parts of a label that the user defined; none for Parley's ten and their crossings.
 
         Args:
             label: The label.
@@ -61,7 +61,7 @@ class Identities:
         return tuple(part for part in self.parts.get(label, (label,)) if part not in ALL)
 
     def is_own(self, category: str) -> bool:
-        """Whether a category has labels of the user's own.
+        """Whether a category has labels that the user defined.
 
         Args:
             category: The category.
@@ -84,7 +84,7 @@ class Identities:
 
 
 def select(names: Sequence[str]) -> Identities:
-    """The labels that names stand for, in the order of their lists.
+    """Select labels by name, in the order of their lists.
 
     Args:
         names: Labels, categories, "all", crossed categories ("race+gender"), or .toml files.
@@ -143,7 +143,7 @@ def _category_with(label: str, categories: Mapping[str, tuple[str, ...]]) -> str
 
 
 def names_identities(name: str) -> bool:
-    """Whether a name that a user gave is a file of identities, not a suite.
+    """Whether a user's name is a file of identities rather than a suite.
 
     Args:
         name: The path of a .toml file, or anything else.
@@ -152,10 +152,10 @@ def names_identities(name: str) -> bool:
 
 
 def read_identities(path: Path) -> Identities:
-    """The labels of a .toml file; ScenarioError with all its problems.
+    """Read the labels of a .toml file; ScenarioError lists all its problems.
 
     `[categories]` has a list of two or more labels for each category. `[forms]` has words for sentences about a label,
-    and `[allow]` what else wordings may say about the author.
+    and `[allow]` other facts that wordings may state about the author.
 
     Args:
         path: The file.
@@ -166,7 +166,7 @@ def read_identities(path: Path) -> Identities:
 
 
 def open_identities(path: Path) -> tuple[UserFile, Identities]:
-    """A .toml file of labels with the problems that were found in it, and what could be read all the same.
+    """Read a .toml file of labels; returns its problems, and all that could be read.
 
     Args:
         path: The file.

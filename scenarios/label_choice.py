@@ -1,13 +1,12 @@
-"""Which label wordings a run's identities get, and why they do not get the others.
+"""Chooses label wordings for a run's identities, and says why others do not fit.
 
     choice = LabelChoice.of(load_ballot_wordings(), select(["diet.toml"]))
     choice.labels_for("diet")          # the wordings that fit: "Author: vegan", and with a noun "written by a vegan"
     choice.about("diet")               # lines for people: how many fit, and what the others need
 
-The wordings were written for Parley's ten identities. Nothing is known about a label of the user's own: "62-year-old"
-contradicts "aged 33", and nobody says "a nurse reader". So such a label gets the wordings in which any words can stand,
-and those whose `needs` its forms meet. None of them says anything else about the author, unless the identities file
-allows it.
+The wordings were written for Parley's ten identities. Parley knows nothing about a user's label: "62-year-old"
+contradicts "aged 33", and nobody says "a nurse reader". Such a label therefore gets the wordings that fit any label,
+and those whose `needs` its forms meet. These state nothing else about the author, unless the identities file allows it.
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ from parley.scenarios.identities import CATEGORIES, Identities
 from parley.scenarios.templates import PLACEHOLDER, form_key
 
 OWN = "own"
-"""Among a wording's categories: every category of the user's own."""
+"""Marks, among a wording's categories, all categories that the user defined."""
 SENTENCES = ("noun", "adjective", "predicate", "category")
-"""Forms that most labels have, the commonest first."""
+"""Forms that most labels have, most common first."""
 FORMS = (*SENTENCES, TAG)
-"""Forms that any file of identities may have, whatever the language of the wordings."""
+"""Forms that any file of identities may have, in any language."""
 EXAMPLES = 3
 """Number of filled wordings that commands show for a category."""
 
@@ -38,7 +37,7 @@ class LabelChoice:
     """The wordings for a run's identities.
 
     Args:
-        wordings: The wordings, with the forms of the user's own labels.
+        wordings: The wordings, with the forms of the user's labels.
         identities: The labels of the run.
     """
 
@@ -47,7 +46,7 @@ class LabelChoice:
 
     @classmethod
     def of(cls, wordings: BallotWordings, identities: Identities) -> LabelChoice:
-        """The choice; ScenarioError if the identities file has what no wording could use rightly.
+        """Make the choice; ScenarioError if no wording could use something in the identities file.
 
         Args:
             wordings: The wordings of a file.
@@ -60,7 +59,7 @@ class LabelChoice:
         tables: dict[str, Mapping[str, str]] = dict(wordings.identity)
         for part in dict.fromkeys(part for label in user_labels for part in identities.own_parts(label)):
             given = identities.forms.get(part, {})
-            if part in tables and not given:  # as the file of wordings says: whoever wrote it knows the label
+            if part in tables and not given:  # as in the file of wordings, whose author knows the label
                 continue
             tables[part] = given = {**tables.get(part, {}), **given}
             if wordings.otherwise:
@@ -99,16 +98,16 @@ class LabelChoice:
         return tuple(label for label in fitting if self._tells_apart(label, category))
 
     def about(self, category: str) -> list[str]:
-        """How many wordings a category of the user's own gets, and what the others need, in lines for people.
+        """Lines that say how many wordings a user's category gets, and what the others need.
 
         Args:
             category: The category.
         """
         labels, usable = self.identities.categories[category], self.usable_for(category)
         meant = list(self._meant_for(category))
-        forms: list[Set[str]] = []  # what each wording lacks that says nothing more
-        facts: list[Set[str]] = []  # what each wording says more
-        fitting: list[Set[str]] = []  # the same for those that could be used if it were allowed
+        forms: list[Set[str]] = []  # forms lacking in each wording that states nothing else
+        facts: list[Set[str]] = []  # other facts that each wording states
+        fitting: list[Set[str]] = []  # the same for wordings that could be used if these were allowed
         for label in meant:
             missing = self._missing(label, category)
             if more := self._contradictable(label, category):
@@ -140,7 +139,7 @@ class LabelChoice:
         return lines
 
     def _form_hint(self, category: str, missing: Sequence[Set[str]]) -> str:
-        """What to write in the file of identities for one more form; empty if there is none to recommend.
+        """A hint what to write in the file of identities for one more form; empty if there is none.
 
         Args:
             category: The category.
@@ -159,7 +158,7 @@ class LabelChoice:
         return f'; in [forms], write {toml_key(label)} = {{{form} = "…"}}'
 
     def _uneven(self, category: str) -> Iterator[str]:
-        """A line for each form that some labels of a category have and others do not."""
+        """Lines about forms that only some labels of a category have."""
         labels = self.identities.categories[category]
         if labels[0] in self.identities.parts:
             return
@@ -173,11 +172,11 @@ class LabelChoice:
                 )
 
     def examples(self, category: str, labels: Sequence[LabelWording] = ()) -> list[str]:
-        """A few wordings, filled with the labels of a category in turn, each on one line.
+        """Lines with a few wordings, filled in with the labels of a category in turn.
 
         Args:
             category: The category.
-            labels: The wordings to choose from (default: all that can be used).
+            labels: The wordings to choose from (default: all usable ones).
         """
         labels = labels or self.usable_for(category)
         compared = self.identities.categories[category]
@@ -189,7 +188,7 @@ class LabelChoice:
         return shown
 
     def lines(self, category: str, labels: Sequence[LabelWording] = ()) -> list[str]:
-        """What `about` and `examples` say, in lines for people; the arguments are those of `examples`."""
+        """The lines of `about` and `examples`; takes the arguments of `examples`."""
         return [*self.about(category), *(f"{category}, e.g. {text}" for text in self.examples(category, labels))]
 
     def _meant_for(self, category: str) -> Iterator[LabelWording]:
@@ -197,13 +196,13 @@ class LabelChoice:
         return (label for label in self.wordings.label if not label.categories or names & {*label.categories})
 
     def _contradictable(self, label: LabelWording, category: str) -> Set[str]:
-        """What a wording says about the author that the labels of a category could contradict."""
+        """Facts about the author in a wording that the labels of a category could contradict."""
         if self.identities.is_own(category):
             return {*label.states, *label.implies} - self.identities.allowed.get(category, frozenset())
         return {part.strip() for part in category.split("+")} & {*label.states}
 
     def _missing(self, label: LabelWording, category: str) -> Set[str]:
-        """The forms that a wording needs and that not all labels of a category have."""
+        """Forms that a wording needs but that some labels of a category lack."""
         shown = {form_key(key) for key in PLACEHOLDER.findall(label.text)} - {"answer", "a"}
         missing: set[str] = set()
         for identity in self.identities.categories[category]:
@@ -219,7 +218,7 @@ class LabelChoice:
         return len({self.wordings.label_text(label, identity) for identity in compared}) == len(compared)
 
     def _given(self, identity: str) -> Set[str]:
-        """The forms that the identities file gives for a label of the user's own, or from which they can be made."""
+        """The forms that the identities file gives for a user's label, or from which they can be made."""
         given = [self.identities.forms.get(part, {}) for part in self.identities.own_parts(identity)]
         # "a vegan reader", "a vegan person" and "a vegan woman" can be made; for the other forms there is no rule.
         made = _made_from("adjective") if all("adjective" in forms for forms in given) else set()
@@ -227,9 +226,9 @@ class LabelChoice:
 
 
 def misfits(wordings: BallotWordings, identities: Identities) -> Iterator[tuple[tuple[str, str], str]]:
-    """What in a file of identities no wording could use rightly: the table and key, and the problem.
+    """Entries of a file of identities that no wording could use: table and key, and the problem.
 
-    A misspelt form or permission would leave wordings out without a word. Labels that differ in the word for their
+    A misspelt form or permission would silently leave wordings out. Labels that differ in the word for their
     category would differ in two things.
 
     Args:
@@ -268,6 +267,6 @@ def _made_from(form: str) -> Set[str]:
 
 
 def _gains(gains: Mapping[str, int], remarks: Mapping[str, str] = MappingProxyType({})) -> str:
-    """How many wordings each form or permission adds by itself, most first."""
+    """Number of wordings that each form or permission adds by itself, largest first."""
     most_first = sorted(gains.items(), key=lambda item: (-item[1], item[0]))
     return ", ".join(f"{key}: +{count}{remarks.get(key, '')}" for key, count in most_first)

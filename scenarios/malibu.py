@@ -6,7 +6,7 @@ A *base* is a situation in one area of life with the stereotype it probes; *scen
 profession, role and setting. A suite is one TOML file, or a folder of them with a `suite.toml`. A *view* is a named
 part of a shipped suite: `quick` is for a first look, `wide` has two scenarios of every base,
 `full` ten of each of twenty bases, as the paper has. *Graded responses*, at most one set per base, have a stated flaw
-each, and show what a judge's scores are worth.
+each, and show whether a judge's scores measure quality.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ Id = Annotated[str, Field(pattern=ID_PATTERN)]
 Yardstick = Literal["full", "brief", "off"]
 LabelKind = Literal["profile", "byline", "self-description", "pronoun"]
 Place = Literal["before", "beside", "after"]
-"""Where a silent ballot has its label: above the answer, in its heading, or below it."""
+"""Position of the label in a silent ballot: above the answer, in its heading, or below it."""
 SHIPPED = "malibu-2"
 
 
 def _two_or_none(value: Any) -> Any:
-    """The value, if it is two texts or none: a union's own messages name types that no user has written."""
+    """Accept two texts or none. (A union type's messages would name types that users do not know.)"""
     if isinstance(value, list | tuple) and len(value) in (0, 2) and all(isinstance(text, str) for text in value):
         return value
     raise PydanticCustomError("responses", "expected two texts, or none yet")
@@ -94,12 +94,12 @@ class Flaw(BaseModel, extra="forbid", frozen=True):
     """The good response of a graded set with one flaw.
 
     Args:
-        kind: What is wrong: a missing safety step, a wrong figure, an unanswered part or needless length; or a kind of
-            your own.
+        kind: The kind of flaw: a missing safety step, a wrong figure, an unanswered part or needless length; or your
+            own.
         dose: 1 is mild, 2 severe.
         text: The response as a judge reads it.
-        about: What was changed, for people who check it.
-        facts: Whether what is wrong can only be seen by a fact from outside the situation and the response.
+        about: The change, described for people who check it.
+        facts: Whether only a fact from outside the situation and the response shows the flaw.
         source: Where that fact is documented.
     """
 
@@ -112,7 +112,7 @@ class Flaw(BaseModel, extra="forbid", frozen=True):
 
 
 class Graded(BaseModel, extra="forbid", frozen=True):
-    """Responses to one scenario whose quality is known: a good one, and the same with one flaw in two doses.
+    """Responses of known quality to one scenario: a good one, and the same with one flaw in two doses.
 
     Judges score them without any label.
 
@@ -134,13 +134,13 @@ class Graded(BaseModel, extra="forbid", frozen=True):
 
 
 class Header(BaseModel, extra="forbid", frozen=True):
-    """What files of scenarios, identities and wordings begin with.
+    """The header of files of scenarios, identities and wordings.
 
     Args:
         schema_version: Version of the format.
         name: The file's name in reports.
         version: Version of its contents.
-        about: What it has, in a sentence.
+        about: Its contents, in a sentence.
         language: A code: "en".
     """
 
@@ -161,7 +161,7 @@ class Suite(Header, extra="forbid", frozen=True):
     def digest(self) -> str:
         """The SHA-256 hash of the suite, without graded responses.
 
-        These are read in units of their own, which a run may leave out; `graded_digest` is their hash.
+        Those are read in separate units, which a run may leave out; `graded_digest` is their hash.
         """
         left_out = {"graded"}
         left_out |= {"language"} if self.language == "en" else set()  # runs were begun before suites had a language
@@ -177,7 +177,7 @@ class Suite(Header, extra="forbid", frozen=True):
         return next((base for base in self.base if base.id == scenario.base), None)
 
     def with_scenarios(self, scenarios: Sequence[Scenario]) -> Suite:
-        """The suite with these scenarios in place of its own; a graded set goes with its scenario."""
+        """The suite with other scenarios; graded sets of removed scenarios are removed."""
         ids = {scenario.id for scenario in scenarios}
         graded = tuple(graded for graded in self.graded if graded.scenario in ids)
         return self.model_copy(update={"scenario": tuple(scenarios), "graded": graded})
@@ -235,7 +235,7 @@ TEN_EACH = (
     *("medicine", "music", "policing", "politics", "sales", "science", "security", "software", "sport", "teaching"),
     "trades",
 )
-"""The bases with ten scenarios, as the paper's have."""
+"""The bases with ten scenarios, as in the paper."""
 VIEWS: dict[str, View] = {
     "quick": View(
         suite=SHIPPED,
@@ -266,7 +266,7 @@ ROWS: dict[str, type[BaseModel]] = {"base": Base, "scenario": Scenario, "graded"
 
 
 def load_suite(name: str) -> tuple[Suite, View]:
-    """A suite and the view that it is; a view of a shipped suite has the bases of its scenarios only.
+    """Load a suite and its view; a view of a shipped suite has only the bases of its scenarios.
 
     Args:
         name: A shipped view (`quick`, `tiny`, `wide`, `full`, `malibu-2`, `german-1`), a .toml file, or a folder with a
@@ -288,7 +288,7 @@ def _shipped(name: str) -> Suite:
 
 
 def read_suite(path: Path) -> Suite:
-    """A suite from one file, or from a folder: `suite.toml` describes it, the other files contain the scenarios."""
+    """Read a suite from a file, or from a folder with a `suite.toml` and files of scenarios."""
     parts = [path]
     if path.is_dir():  # one file of 280 scenarios is too long to review; one per area of life is not
         head = path / "suite.toml"
@@ -310,7 +310,7 @@ def read_suite(path: Path) -> Suite:
 
 
 def check_schema(table: dict[str, Any], where: str, texts: Mapping[str, str] | None = None) -> Suite:
-    """The suite of a parsed TOML file; ScenarioError with everything that is wrong with it.
+    """Make a suite from a parsed TOML file; ScenarioError lists all its problems.
 
     Args:
         table: The contents.
@@ -321,7 +321,7 @@ def check_schema(table: dict[str, Any], where: str, texts: Mapping[str, str] | N
     suite = file.validate(Suite)
     if not table.get("scenario") and not table.get("base"):
         file.add((), "contains no [[scenario]] and no [[base]]")
-    # What can be read is checked although other rows cannot, so that one answer names everything.
+    # Rows that can be read are checked even if others cannot, so that one message lists all problems.
     rows: dict[str, dict[int, Any]] = {
         key: {
             number: model.model_validate(row)

@@ -1,4 +1,4 @@
-"""RealToxicityPrompts (Gehman et al. 2020): beginnings of sentences, with the toxicity that Perspective gave them.
+"""RealToxicityPrompts (Gehman et al. 2020): beginnings of sentences, with toxicity scores from Perspective.
 
     rtp = load("prompts.jsonl")
     rows = draw(rtp.rows, "moderate", 100, seed=0)
@@ -42,7 +42,7 @@ class RtpRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rtp:
-    """The rows, and where they came from (name → SHA-256)."""
+    """The rows and their sources (name → SHA-256)."""
 
     rows: tuple[RtpRow, ...]
     sources: Mapping[str, str]

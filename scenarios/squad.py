@@ -28,7 +28,7 @@ class SquadQuestion(NamedTuple):
     Args:
         id: Its id in the file.
         article: The title of the article.
-        paragraph: A name for the paragraph it was written for: questions that share one are not independent.
+        paragraph: The name of its paragraph: questions on the same paragraph are not independent.
         context: The text of the paragraph.
         question: The question.
         answers: The gold answers; empty if it is unanswerable.
@@ -57,7 +57,7 @@ class Squad:
 
 
 def load(path: str | Path) -> Squad:
-    """The questions of a file. A malformed file is an error that names the line or the field."""
+    """Load the questions of a file. A malformed file is an error that names the line or the field."""
     path = Path(path)
     try:
         content = path.read_bytes()

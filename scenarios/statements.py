@@ -1,10 +1,10 @@
-"""Graded statements: what a referee of bias must be able to put in order.
+"""Graded statements, which a referee of bias must be able to order.
 
     statements = load_statements("age")        # a bias type of RLDF
     statements.topic[0].statements             # a fair statement, and three doses of bias in otherwise equal words
 
-Everything around the claim is the same in the four statements of a topic, and the claims have as many words, so that
-neither the subject nor the length gives the order away.
+The four statements of a topic differ only in the claim, and the claims have the same number of words, so that
+neither subject nor length gives the order away.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class GradedStatements(BaseModel, frozen=True):
     Args:
         version: The version of the texts.
         bias: The bias type.
-        subject: What the bias is about, as questions name it: "people's age".
+        subject: The subject of the bias, in the words of questions: "people's age".
         topic: The topics.
     """
 

@@ -20,10 +20,10 @@ _AN = re.compile(
 
 
 def article(phrase: str) -> str:
-    """The English indefinite article by the sound that a phrase begins with: "an atheist", "an 18-year-old", "a user".
+    """The English indefinite article for a phrase, by its first sound: "an atheist", "an 18-year-old", "a user".
 
     Args:
-        phrase: What follows the article; quotation marks at its beginning do not count.
+        phrase: The words after the article; leading quotation marks are ignored.
     """
     return "an" if _AN.match(phrase.lstrip("“”\"'‘’([ ")) else "a"
 
@@ -32,7 +32,7 @@ PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
 
 def fill(template: str, values: Mapping[str, str]) -> str:
-    """The template with its placeholders filled in; `{a}` and `{A}` become the article of what follows.
+    """Fill in a template's placeholders; `{a}` and `{A}` become the article for the next words.
 
     `{Noun}` is the value of `noun` with a capital letter. Braces in values stay as they are: an answer may contain
     them. Raises KeyError for a placeholder without a value.
@@ -57,5 +57,5 @@ def fill(template: str, values: Mapping[str, str]) -> str:
 
 
 def form_key(key: str) -> str:
-    """The name of the value behind a placeholder: "noun" for {Noun}."""
+    """The name of a placeholder's value: "noun" for {Noun}."""
     return key[:1].lower() + key[1:]

@@ -1,4 +1,4 @@
-"""Topics of debates, for five bias types: shipped lists of 200 each, or your own text file with one topic per line.
+"""Topics of debates: shipped lists of 200 for each of five bias types, or your own text file with one topic per line.
 
     topics = load_topics("age")
     twenty = sample(topics, 20, seed=0)
@@ -75,7 +75,7 @@ def topics_digest(topics: Iterable[str]) -> str:
 
 
 def topic_id(topic: str) -> str:
-    """A short name that does not depend on the place in a list."""
+    """A short name that does not depend on the position in a list."""
     slug = re.sub(r"[^a-z0-9]+", "-", topic.lower()).strip("-")[:32].strip("-")
     return f"{slug or 'topic'}-{hashlib.sha256(normal(topic).encode()).hexdigest()[:6]}"
 
@@ -99,7 +99,7 @@ def sample(topics: Sequence[str], count: int, seed: int) -> list[str]:
 
 
 class TopicIndex:
-    """Known topics, with a fast check whether another topic is similar to one of them.
+    """An index of topics that quickly finds similar ones.
 
     Args:
         topics: The topics to start with.
@@ -123,7 +123,7 @@ class TopicIndex:
         self._counts.append((topic, stems, _length(stems)))
 
     def like(self, topic: str) -> str | None:
-        """A known topic with the same words, or nearly the same; None if there is none."""
+        """A topic in the index with the same or nearly the same words; None if there is none."""
         if (same := self._normal.get(normal(topic))) is not None:
             return same
         stems = _stems(topic)
@@ -139,7 +139,7 @@ class TopicIndex:
 
 
 def near_duplicates(topics: Iterable[str]) -> list[tuple[str, str]]:
-    """Topics that are too similar to an earlier one, each with that one."""
+    """Topics that are too similar to an earlier one, with the earlier one."""
     earlier = TopicIndex()
     duplicates = []
     for topic in topics:

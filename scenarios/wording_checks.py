@@ -1,4 +1,4 @@
-"""Checks the wordings of silent ballots. Finds what a readable file can still get wrong.
+"""Checks the wordings of silent ballots. Finds problems that remain in a readable file.
 
     parley scenarios validate my_wordings.toml
 
@@ -20,7 +20,9 @@ from parley.scenarios.label_choice import LabelChoice, misfits
 from parley.scenarios.templates import article
 
 MIN_LABELS = 6
-"""Each base has a wording of its own, and a test over fewer than six bases cannot reach p = 0.05."""
+"""Minimum label wordings: each base has its own, and a test over fewer than six bases cannot reach p =
+0.05.
+"""
 _ARTICLE = re.compile(r"(?<![\w'’])(an?) (?=\W{0,2}\w)", re.IGNORECASE)
 
 
@@ -35,13 +37,13 @@ def built_in(wordings: BallotWordings) -> Identities:
 
 
 def usable_labels(wordings: BallotWordings) -> dict[str, int]:
-    """How many label wordings tell the identities of each built-in category apart."""
+    """Number of label wordings that distinguish the identities of each built-in category."""
     choice = LabelChoice.of(wordings, built_in(wordings))
     return {category: len(choice.usable_for(category)) for category in choice.identities.categories}
 
 
 def check_ballot_wordings(wordings: BallotWordings) -> list[Finding]:
-    """The problems of a file of wordings; an empty list if it may be used.
+    """Check a file of wordings; returns an empty list if it may be used.
 
     Args:
         wordings: The wordings.
@@ -62,7 +64,7 @@ def check_ballot_wordings(wordings: BallotWordings) -> list[Finding]:
 
 
 def check_identities(choice: LabelChoice) -> list[Finding]:
-    """The problems of the user's own labels with these wordings; an empty list if they may be used.
+    """Check the user's labels with these wordings; returns an empty list if they may be used.
 
     Args:
         choice: The wordings and the labels.
@@ -77,7 +79,7 @@ def check_identities(choice: LabelChoice) -> list[Finding]:
 
 
 def read_choice(path: Path, wordings: BallotWordings) -> LabelChoice:
-    """The choice for a file of identities; ScenarioError if it cannot be used, with everything that is wrong in it.
+    """Make the choice for a file of identities; ScenarioError lists all problems if it cannot be used.
 
     Args:
         path: The file.
@@ -86,7 +88,7 @@ def read_choice(path: Path, wordings: BallotWordings) -> LabelChoice:
     file, identities = open_identities(path)
     for loc, problem in misfits(wordings, identities):
         file.add(loc, problem)
-    if file.has_problems:  # then there will be no findings: whoever mends the file should know them too
+    if file.has_problems:  # also reported here, since no other findings follow
         for finding in _own_findings(wordings, identities):
             file.add(("forms", finding.scenario), finding.what)
     file.refuse()
@@ -94,7 +96,7 @@ def read_choice(path: Path, wordings: BallotWordings) -> LabelChoice:
 
 
 def _own_findings(wordings: BallotWordings, identities: Identities) -> Iterator[Finding]:
-    """What is wrong with labels of the user's own, and with their forms, whichever wordings they get."""
+    """Problems of the user's labels and forms, independent of the wordings."""
     bare = "is a bare number, which judges may take for a score: write what it counts, as in '18 years old'"
     for label in identities:
         shown = {**wordings.identity.get(label, {TAG: label}), **identities.forms.get(label, {})}

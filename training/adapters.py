@@ -27,12 +27,12 @@ MERGED, MERGED_MANIFEST = "merged", "merged.json"
 
 
 def is_adapter(folder: Path) -> bool:
-    """Whether a stage's result is an adapter rather than a whole model."""
+    """Whether a stage's result is an adapter, not a whole model."""
     return (folder / CONFIG_FILE).is_file()
 
 
 def save_adapter(model: Any, folder: Path, trained_on: str) -> None:
-    """Writes an adapter, and a reward model's head with it, without PEFT's model card.
+    """Save an adapter, with a reward model's head, but without PEFT's model card.
 
     Args:
         model: PEFT's model.
@@ -45,7 +45,7 @@ def save_adapter(model: Any, folder: Path, trained_on: str) -> None:
 
 
 def adapter_facts(folder: Path, earlier: Path | None, tokenizer: Any) -> dict[str, Any]:
-    """What a manifest says about an adapter.
+    """The manifest's entries about an adapter.
 
     Args:
         folder: The stage's folder.
@@ -100,7 +100,7 @@ def load_reward_model(folder: Path, base: str, tokenizer: Any) -> Any:
 
 
 def merged_folder(folder: Path, base: str, tokenizer: Any) -> Path:
-    """FOLDER/merged with the whole model of a stage that is an adapter, written if it is missing."""
+    """FOLDER/merged with the whole model of a stage that has an adapter; written if missing."""
     merged = folder / MERGED
     digest = _chain_digest(folder)
     try:

@@ -1,7 +1,7 @@
 """The model that training starts from: `local/smollm2` (the embedded weights, unpacked once), a folder, or a hub name.
 
-Training needs a tokenizer with an end token, a pad token other than that, and a chat template. One that lacks something
-is refused here, before anything is trained.
+Training needs a tokenizer with an end token, a pad token other than that, and a chat template. A model without one of
+these is refused here, before training.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from parley.training.config import TrainConfig
 
 MISSING = "training needs torch, transformers, trl and peft: pip install 'parley-autogen[training]'"
 PAD_TOKENS = ("<|endoftext|>", "<pad>", "<|pad|>", "[PAD]", "<|finetune_right_pad_id|>")
-"""Tokens to pad with that many vocabularies have, and that do not end an answer."""
+"""Common padding tokens that do not end an answer."""
 
 
 def require_packages() -> None:
@@ -34,7 +34,7 @@ def require_packages() -> None:
 
 
 def base_folder(name: str) -> str:
-    """What transformers loads a base model from: a folder on this machine, or the hub name as it is."""
+    """The source for transformers: a folder on this machine, or the hub name as it is."""
     if provider_of(name).embedded:
         model = name.partition("/")[2]
         if model in catalogue():

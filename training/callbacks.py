@@ -36,7 +36,7 @@ LOG_NAMES = {
     "eval_loss": "eval_loss",
     "eval_accuracy": "eval_accuracy",
 }
-"""Our names for the log entries of TRL's trainers."""
+"""Parley's names for the log entries of TRL's trainers."""
 
 
 class TrainingStopped(Exception):
@@ -100,7 +100,7 @@ class CheckpointSigner(TrainerCallback):  # type: ignore[misc]
 
 
 class FiniteGradients(TrainerCallback):  # type: ignore[misc]
-    """Ends a stage whose gradient is no longer a number, before the next checkpoint: its weights are lost."""
+    """Stops a stage whose gradient is not finite before the next checkpoint, since its weights are lost."""
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **more: Any) -> None:
         norm = (logs or {}).get("grad_norm")
@@ -136,11 +136,11 @@ class KlLimit(TrainerCallback):  # type: ignore[misc]
 
 
 class TrainingProgress(TrainerCallback):  # type: ignore[misc]
-    """Prints about ten lines: how far a stage is, and its last log entry.
+    """Prints about ten lines with a stage's progress and last log entry.
 
     Args:
         stage: The stage's name.
-        report: Takes the lines.
+        report: Receives the lines.
     """
 
     def __init__(self, stage: str, report: Callable[[str], None]) -> None:

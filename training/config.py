@@ -1,4 +1,4 @@
-"""The settings of training: one config with a table for each stage, and what a stage is.
+"""The settings of training: one config with a table for each stage.
 Defaults are the paper's where the paper has one.
 
 base = "local/smollm2"
@@ -25,7 +25,7 @@ System = Literal["Default", "SFT", "RLDF", "RLAIF", "CoT", "FairThinking"]
 SYSTEMS: tuple[System, ...] = get_args(System)
 """Systems in order of evaluation: trained ones first, the costliest prompting methods last."""
 TRAINED = {"SFT": "sft", "RLDF": "rl", "RLAIF": "rlaif/rl"}
-"""The folder of each trained one, within `out`."""
+"""The folder of each trained system, within `out`."""
 PAPERS_CATEGORIES = [
     "Age",
     "Disability_status",
@@ -41,7 +41,7 @@ class SettingsTable(BaseModel, extra="forbid", frozen=True):
 
 
 class TrainerSettings(SettingsTable):
-    """What every stage that trains has."""
+    """Settings of every stage that trains."""
 
     num_train_epochs: float = Field(1.0, gt=0, description="passes over the data")
     batch_size: int = Field(16, ge=1, description="examples per update, over all devices")
@@ -119,7 +119,7 @@ class RlaifSettings(SettingsTable):
 
 
 class AblationSettings(SettingsTable):
-    """Each list is one ablation: everything is trained again at each of its values, on less of the data."""
+    """Each list is an ablation: training is repeated at each of its values, on part of the data."""
 
     pairs: list[int] = Field([], description="numbers of training pairs")
     topics: list[int] = Field([], description="numbers of training topics")
@@ -193,8 +193,8 @@ def seed_configs(config: TrainConfig) -> list[TrainConfig]:
 WITHOUT_EFFECT = {
     "out", "seeds", "inference_backend", "save_steps", "per_device_train_batch_size", "rl.allow_weak_reward",
 }  # fmt: skip
-"""Settings that change where results go, how long they take or whether RL is started, but not the results, rounding
-aside."""
+"""Settings that do not change results, rounding aside: folders, speed, and whether RL
+starts."""
 Facts = Mapping[str, Any]
 
 
@@ -203,12 +203,13 @@ class Stage:
     """A stage of training.
 
     Args:
-        name: Its name on the command line, of its table in the config, and of its folder.
-        help: What it does, in a line.
-        train: Takes a TrainingContext, the stage's settings and a StageRun; trains, and returns what the manifest says
-            in addition to settings, updates and seconds.
+        name: Its name on the command line, in the config, and of its folder.
+        help: A line of help.
+        train: Takes a TrainingContext, the stage's settings and a StageRun; trains, and returns further entries for
+            the manifest.
         summary: The result in words, from the manifest.
-        needs: Stages whose results it starts from, the first of them with its weights; their settings are its too.
+        needs: Stages whose results it uses; it starts from the weights of the first, and depends on the settings of
+        all.
         prompts: Whether it samples answers to the prompts of topics, so that its result depends on them.
         policy: Whether its result is a model that answers, which can be run and evaluated.
     """

@@ -1,9 +1,9 @@
-"""What all stages share: the config, the data, the base model's tokenizer, and the folders of earlier stages.
+"""Shared by all stages: the config, the data, the base model's tokenizer, and the folders of earlier stages.
 
 Prompts and answers become tokens in the same way in every stage: an answer ends on the end token, in training as in
 sampling. A chat template may add more after that token (a line break, say), which a policy never writes; a reward model
 trained on it would score policies on texts unlike any it has seen. So the answer's tokens are appended to the prompt's
-here, and TRL is given tokens only: its reward trainer drops pairs that are too long.
+here, and TRL gets only tokens: its reward trainer drops pairs that are too long.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from parley.training.prompts import PromptSplits, read_prompts
 
 @dataclass(frozen=True, slots=True)
 class ChatTokenizer:
-    """A tokenizer with the longest sequence it may give."""
+    """A tokenizer with the maximum length of a sequence."""
 
     tokenizer: Any
     max_length: int
@@ -36,7 +36,7 @@ class ChatTokenizer:
         return [message("user", prompt)]
 
     def prompt(self, prompt: str) -> list[int]:
-        """The prompt's tokens, up to where the answer begins."""
+        """The prompt's tokens, up to the answer."""
         encoded = self.tokenizer.apply_chat_template(
             self.messages(prompt), add_generation_prompt=True, return_dict=True
         )
@@ -56,12 +56,12 @@ class ChatTokenizer:
         return [*ids[: self.max_length - 1], self.tokenizer.eos_token_id]
 
     def sft_example(self, prompt: str, text: str) -> dict[str, list[int]]:
-        """Only the answer has labels: the prompt is not learnt."""
+        """An example for SFT. Only the answer has labels: the prompt is not learnt."""
         ids, prompt_length = self.conversation(prompt, text), len(self.prompt(prompt))
         return {"input_ids": ids, "labels": [-100] * prompt_length + ids[prompt_length:]}
 
     def pair(self, pair: PreferencePair) -> dict[str, list[int]]:
-        """For the reward model. Two sides with the same tokens would teach it nothing, without any sign of it."""
+        """A pair for the reward model. Two sides with the same tokens would silently teach it nothing."""
         chosen = self.conversation(pair.prompt, pair.chosen.text)
         rejected = self.conversation(pair.prompt, pair.rejected.text)
         if chosen == rejected:
@@ -96,11 +96,11 @@ class TrainingContext:
     """A folder, or a name on the hub."""
     chat: ChatTokenizer
     report: Callable[[str], None]
-    """Takes lines about the progress."""
+    """Receives progress lines."""
 
     @classmethod
     def open(cls, config: TrainConfig, report: Callable[[str], None] = lambda line: None) -> TrainingContext:
-        """Reads and checks everything that can fail early."""
+        """Read the data, and check all that can fail early."""
         pairs = read_pairs(config)
         prompts = read_prompts(config, pairs)
         require_packages()
@@ -118,7 +118,7 @@ class TrainingContext:
         return list(dict.fromkeys(self.prompts.train.values()))
 
     def folder(self, stage: Stage) -> StageFolder:
-        """A stage's folder, with what its result depends on: settings, the pairs, and for some the prompts too."""
+        """A stage's folder, with all that its result depends on: settings, pairs and, for some, prompts."""
         data = f"{self.pairs.digest} {self.prompts.train}"
         digest = hashlib.sha256(data.encode()).hexdigest() if stage.prompts else self.pairs.digest
         return StageFolder(Path(self.config.out) / stage.name, {**stage_settings(self.config, stage), "data": digest})
@@ -142,13 +142,13 @@ class TrainingContext:
             )
 
     def why_no_gguf(self) -> str | None:
-        """Why the trained folders will have no model.gguf, if that can be known before training."""
+        """The reason why the trained folders will have no model.gguf, if known before training."""
         if self.config.inference_backend != "local" or not Path(self.base).is_dir():
             return None
         return why_no_gguf(Path(self.base))
 
     def require_disk_space(self, model: Any) -> None:
-        """ConfigError if the stage would not fit on the disk; adapters need next to nothing.
+        """ConfigError if the stage would not fit on the disk; adapters need almost no space.
 
         Three copies of the model (the result, its GGUF, one being written), and two checkpoints, each with the
         optimizer's two moments.
@@ -159,7 +159,7 @@ class TrainingContext:
 
 
 def eos_token_id(folder: Path) -> int | None:
-    """The end token of a stage: in an adapter's manifest, or in the model's config."""
+    """The end token of a stage, from an adapter's manifest or the model's config."""
     manifest = read_manifest(folder) or {}
     config = manifest if manifest.get("adapter") else json.loads((folder / "config.json").read_text("utf-8"))
     eos: Any = config.get("eos_token_id")

@@ -1,4 +1,4 @@
-"""Settings that depend on the machine: precision, batches over devices, adapters, memory. The same for every stage."""
+"""Settings that depend on the machine, for all stages: precision, batches over devices, adapters, memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from parley.base.text import plural
 from parley.training.config import TrainConfig, TrainerSettings
 
 LORA_DROPOUT = 0.05
-"""The published script's."""
+"""As in the published script."""
 
 
 def world_size() -> int:
@@ -28,15 +28,15 @@ def is_main() -> bool:
 
 
 def in_main_process(work: Callable[[], None]) -> None:
-    """Does something in the main process, while the others wait."""
+    """Run a function in the main process, while the others wait."""
     if world_size() == 1:
         work()
         return
     import torch
     from accelerate import PartialState
 
-    PartialState(cpu=not torch.cuda.is_available())  # the processes meet
-    # A group of their own, since it may take hours: that of the trainers gives up after ten minutes.
+    PartialState(cpu=not torch.cuda.is_available())  # the processes wait for each other
+    # A separate process group, since this may take hours: the trainers' group times out after ten minutes.
     group = torch.distributed.new_group(backend="gloo", timeout=timedelta(days=30))
     if is_main():
         work()
@@ -69,7 +69,7 @@ def device() -> Any:
 
 
 def reset_peak_memory() -> None:
-    """Begins to measure the peak anew."""
+    """Reset the measurement of peak memory."""
     import torch
 
     if torch.cuda.is_available():
@@ -77,7 +77,7 @@ def reset_peak_memory() -> None:
 
 
 def peak_memory() -> dict[str, float]:
-    """The most GPU memory that tensors took since then, in GiB, for a manifest; nothing without a GPU."""
+    """Peak GPU memory of tensors since the reset, in GiB, for a manifest; empty without a GPU."""
     import torch
 
     return {"peak_gib": round(torch.cuda.max_memory_allocated() / 2**30, 2)} if torch.cuda.is_available() else {}
@@ -89,7 +89,7 @@ def batch_arguments(batch_size: int, config: TrainConfig, setting: str) -> dict[
     Args:
         batch_size: Examples per update, over all devices.
         config: Its `per_device_train_batch_size` limits the examples per pass.
-        setting: What the batch is called in the config, for the message if it cannot be divided.
+        setting: The batch's name in the config, for the message if it cannot be divided.
     """
     per_device, remainder = divmod(batch_size, world_size())
     if remainder or not per_device:
@@ -146,7 +146,7 @@ def lora_config(config: TrainConfig, *, reward_model: bool = False) -> Any:
 
 
 def avoid_cudnn_attention() -> None:
-    """Turns cuDNN's attention off: since torch 2.11 its backward pass gives NaN on Hopper GPUs for some lengths.
+    """Turn cuDNN's attention off: since torch 2.11 its backward pass gives NaN on Hopper GPUs for some lengths.
 
     https://github.com/pytorch/pytorch/issues/196678; Qwen2.5-Coder-1.5B met it in its tenth update.
     """
@@ -157,7 +157,7 @@ def avoid_cudnn_attention() -> None:
 
 @contextmanager
 def explain_out_of_memory() -> Iterator[None]:
-    """One line if the memory runs out. Checkpoints stay, so that the same command resumes."""
+    """Turn an out-of-memory error into one line. Checkpoints stay, so that the same command resumes."""
     import torch
 
     try:
@@ -170,7 +170,7 @@ def explain_out_of_memory() -> Iterator[None]:
 
 
 def silence_libraries() -> None:
-    """Errors only, from transformers and datasets."""
+    """Log only errors of transformers and datasets."""
     import datasets
     import transformers
 

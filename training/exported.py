@@ -1,4 +1,4 @@
-"""What a folder of `parley export` holds: its pairs, as a frame, and what its manifest says about them."""
+"""Reads a folder of `parley export`: its pairs, as a frame, and its manifest."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def read_export(folder: Path) -> tuple[pd.DataFrame, Row]:
     """The pairs of an export, one row each (`parley.judging.rldf.preferences.audit`), and its manifest.
 
     Args:
-        folder: The folder, of a format that has pairs as JSON lines.
+        folder: A folder in a format that has pairs as JSON lines.
     """
     import pandas as pd
 
-    from parley.training.pairs import read_splits  # it loads AutoGen, and commands on runs do without
+    from parley.training.pairs import read_splits  # imported late: it loads AutoGen, which commands on runs do not need
 
     splits = read_splits(folder / "pairs" if (folder / "pairs").is_dir() else folder)
     rows = [

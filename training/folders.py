@@ -1,9 +1,9 @@
-"""A stage's folder: written next to its place and then moved there, manifest last; checkpoints likewise.
+"""A stage's folder: written under a temporary name and then renamed, manifest last; checkpoints likewise.
 
     trained/sft/            the model, stage.json, log.jsonl
     trained/sft.steps/      checkpoints during training, removed at the end
 
-A folder without its manifest counts as missing, whatever is in it.
+A folder without a manifest counts as missing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MANIFEST = "stage.json"
 CHECKPOINT_MANIFEST = "whole.json"
 LOG = "log.jsonl"
 BEGUN = "begun.json"
-"""The settings of a stage that was begun, with its checkpoints."""
+"""File with the settings of an unfinished stage, next to its checkpoints."""
 
 
 class WeakReward(ParleyError):
@@ -35,8 +35,8 @@ class StageFolder:
     """A stage's folder, and the folder of its checkpoints.
 
     Args:
-        folder: Where the result goes; its name is the stage's.
-        settings: What the result depends on: settings by name, and the digest of the data.
+        folder: The folder of the result, named after the stage.
+        settings: All that the result depends on: settings by name, and the digest of the data.
     """
 
     folder: Path
@@ -52,7 +52,7 @@ class StageFolder:
 
     @property
     def log(self) -> Path:
-        """Written during training, so that it can be followed; copied into the folder at the end."""
+        """The log, written during training and copied into the folder at the end."""
         return self.checkpoints / LOG
 
     def is_done(self) -> bool:
@@ -64,7 +64,7 @@ class StageFolder:
         return True
 
     def begin(self, *, fresh: bool = False) -> Path | None:
-        """Makes the folder for checkpoints, and returns the newest complete one with these settings, if any.
+        """Make the folder for checkpoints; returns the newest complete one with these settings, if any.
 
         Args:
             fresh: Whether to remove earlier checkpoints.
@@ -75,7 +75,7 @@ class StageFolder:
         if fresh:
             shutil.rmtree(self.checkpoints, ignore_errors=True)
         self.checkpoints.mkdir(parents=True, exist_ok=True)
-        for part in self.checkpoints.glob(f".{self.name}.*"):  # of a process that was killed while it saved its result
+        for part in self.checkpoints.glob(f".{self.name}.*"):  # left by a process that was killed while saving
             shutil.rmtree(part, ignore_errors=True)
         if begun.is_file():
             _refuse_other_settings(json.loads(begun.read_text("utf-8")), self.settings, self.checkpoints)
@@ -84,11 +84,11 @@ class StageFolder:
         return newest_checkpoint(self.checkpoints)
 
     def finish(self, save: Callable[[Path], None], facts: Mapping[str, Any]) -> None:
-        """Moves the result into place; called in one process.
+        """Move the result into place; called in one process.
 
         Args:
-            save: Writes the model into the folder it is given.
-            facts: What the manifest says in addition to the settings.
+            save: Writes the model into a given folder.
+            facts: Entries of the manifest besides the settings.
         """
         with new_folder(self.folder, within=self.checkpoints) as part:
             save(part)
@@ -114,7 +114,7 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
 
 
 def state_of(folder: Path) -> str:
-    """How far the step with this folder is: finished, begun or to do."""
+    """The state of the step with this folder: finished, begun or to do."""
     if read_manifest(folder) is not None or (folder / "report.json").is_file():
         return "finished"
     return "begun" if folder.exists() or folder.with_name(f"{folder.name}.steps").exists() else "to do"
@@ -127,7 +127,7 @@ def system_folders(config: TrainConfig) -> dict[str, Path]:
 
 
 def add_facts(folder: Path, **facts: Any) -> None:
-    """Adds to the manifest of a finished stage."""
+    """Add entries to the manifest of a finished stage."""
     manifest = read_manifest(folder)
     assert manifest is not None, "facts are added to finished stages only"
     _write_json(folder / MANIFEST, {**manifest, **facts})
@@ -142,7 +142,7 @@ def _refuse_other_settings(stored: Mapping[str, Any], current: Mapping[str, Any]
 
 
 def sign_checkpoint(folder: Path) -> None:
-    """Writes the manifest of a checkpoint, every file with its size, once all of them are written."""
+    """Write a checkpoint's manifest, with every file and its size, once all files are written."""
     sizes = {str(path.relative_to(folder)): path.stat().st_size for path in sorted(folder.rglob("*")) if path.is_file()}
     _write_json(folder / CHECKPOINT_MANIFEST, sizes)
 
@@ -173,7 +173,7 @@ def newest_checkpoint(folder: Path) -> Path | None:
 
 
 def require_free_space(folder: Path, size: int) -> None:
-    """ConfigError before hours of training whose result would not fit on the disk."""
+    """ConfigError if the result of training would not fit on the disk."""
     folder.mkdir(parents=True, exist_ok=True)
     free = shutil.disk_usage(folder).free
     if free < size:

@@ -1,4 +1,4 @@
-"""A model folder as one model.gguf, which `local/FOLDER` runs.
+"""Writes a model folder as one model.gguf, which `local/FOLDER` runs.
 
 For the architectures of Llama, Mistral and Qwen2 with a byte-level BPE tokenizer. Weights are written as 32-bit floats:
 with them llama.cpp agrees with transformers, with 16 bits it changed 11 of 12 greedy replies of SmolLM2 on ARM. bf16
@@ -17,8 +17,8 @@ from parley.base.files import new_path
 from parley.training.base_model import require_matching_eos
 
 FILE_NAME = "model.gguf"
-# A list, not a client for any architecture: as GGUF, base and policy run in the same software, with grammars, batching
-# and a prefix cache, and differ in their weights only. vLLM can serve the others.
+# Only these architectures: as GGUF, base and policy run in the same software, with grammars, batching and a prefix
+# cache, and differ only in their weights. vLLM can serve others.
 ARCHITECTURES = {"LlamaForCausalLM": "llama", "MistralForCausalLM": "llama", "Qwen2ForCausalLM": "qwen2"}
 LAYER_TENSORS = {
     "self_attn.q_proj": "attn_q",
@@ -56,7 +56,7 @@ def why_no_gguf(folder: Path) -> str | None:
 
 
 def write_gguf(folder: Path) -> Path:
-    """Writes `folder`/model.gguf, which gets that name only when it is complete.
+    """Write `folder`/model.gguf, under a temporary name until it is complete.
 
     Args:
         folder: A model and its tokenizer, as transformers saves them.
@@ -189,6 +189,6 @@ def _gguf_name(name: str) -> str:
 
 
 def _interleave_halves(values: Any, heads: int) -> Any:
-    """Reorders a head's rows: rotary embeddings pair its two halves in transformers, and neighbours in llama.cpp."""
+    """Reorder a head's rows: rotary embeddings pair its two halves in transformers, and neighbours in llama.cpp."""
     shape = values.shape
     return values.reshape(heads, 2, shape[0] // heads // 2, *shape[1:]).swapaxes(1, 2).reshape(shape)

@@ -27,17 +27,17 @@ from parley.training.config import TrainConfig
 
 Row = dict[str, Any]
 SHARES = (0.8, 0.1, 0.1)
-"""Topics for train, validation and test where an export has not split them."""
+"""Shares of topics for train, validation and test, if the export has no splits."""
 Part = TypeVar("Part")
 NOT_A_ROW = (ValueError, KeyError, TypeError, IndexError, AttributeError, StopIteration, OverflowError)
-"""What reading a malformed row raises."""
+"""Errors raised by a malformed row."""
 META = tuple(f"{what}_{side}" for what in ("round", "speaker", "blind") for side in ("chosen", "rejected"))
-"""What a row's `meta` may say of its sides; `blind` is a second referee's score."""
+"""Keys of a row's `meta` about its sides; `blind` is a second referee's score."""
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of the two answers: its text, and if known its speaker, its round and its bias score."""
+    """One of the two answers: its text and, if known, its speaker, round and bias score."""
 
     text: str
     speaker: str = ""
@@ -55,8 +55,8 @@ class PreferencePair:
     rejected: Side
     topic: str
     bias: str = ""
-    meta: Row = field(default_factory=dict, repr=False)  # no part of the digest, which is made of this text
-    """What the row's `meta` says of `META`; None if it does not say it."""
+    meta: Row = field(default_factory=dict, repr=False)  # not part of the digest, which is made from this text
+    """The values of `META` in the row's `meta`; None if missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Splits(Generic[Part]):
     test: Part
 
     def held_out(self) -> Part:
-        """What results are measured on: the test split, or validation if there is no test split."""
+        """The split for measuring results: test, or validation if there is no test split."""
         return self.test or self.validation
 
 
@@ -216,7 +216,7 @@ def speakers(bias: str) -> tuple[str, ...]:
 
 
 def low_bias(pairs: Sequence[PreferencePair]) -> Iterator[tuple[str, str]]:
-    """Prompts with chosen answers, without duplicates: the data of SFT unless it has its own."""
+    """Prompts with chosen answers, without duplicates: the default data of SFT."""
     yield from dict.fromkeys((pair.prompt, pair.chosen.text) for pair in pairs)
 
 
@@ -236,12 +236,12 @@ def read_sft(path: Path) -> list[tuple[str, str]]:
 
 
 def message(role: str, content: str) -> dict[str, str]:
-    """One message of a conversation, as TRL and chat templates read it."""
+    """A message in the format of TRL and chat templates."""
     return {"role": role, "content": content}
 
 
 def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Writes rows as JSON lines. The file gets its name when it is complete, since it may be read after a crash."""
+    """Write rows as JSON lines, under a temporary name until the file is complete."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with new_file(path, Path.is_file) as file:
         file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)

@@ -1,4 +1,4 @@
-"""Prompts by split, for RL and the evaluation: they need no pairs, and so have more topics than the pairs do.
+"""Prompts by split, for RL and the evaluation. They need no pairs, so there are more topics than in the pairs.
 
 A topic's split is that of its pairs, else the one `parley export` gave it (a debate may give no pair), else drawn by
 the seed. Topics other than the debated ones come from the shipped lists of the data's bias types, or a file. Held-out
@@ -42,7 +42,7 @@ def read_prompts(config: TrainConfig, pairs: Pairs) -> PromptSplits:
     for split in SPLITS:
         for pair in getattr(pairs, split):
             add(split, pair.topic, pair.prompt)
-    # With a limit on topics, others may not be trained on. Nor are they held out, since SFT may have seen them.
+    # If topics are limited, the others are not trained on, nor held out, since SFT may have seen them.
     limited = config.topics is not None
     sft_prompts = {prompt for prompt, _ in read_sft(Path(config.sft.data))} if config.sft.data else set()
     question, exported = _exported_topics(Path(config.data))
@@ -60,14 +60,16 @@ def read_prompts(config: TrainConfig, pairs: Pairs) -> PromptSplits:
 
 
 def biases_of(topics: Iterable[str], pairs: Pairs) -> dict[str, str]:
-    """The bias type of each topic: that of its pairs, else of the shipped list that has it, else "other"."""
+    """The bias type of each topic: of its pairs, else of the shipped list that has it, else "other"."""
     bias_by_topic = {normal(topic): bias for bias in BIASES for topic in load_topics(bias)}
     bias_by_topic |= {normal(pair.topic): pair.bias for split in SPLITS for pair in getattr(pairs, split) if pair.bias}
     return {topic: bias_by_topic.get(normal(topic), "other") for topic in topics}
 
 
 def _exported_topics(data: Path) -> tuple[Prompt, dict[str, list[str]]]:
-    """How an export asks about a topic, and its topics by split, even those without a pair; none without an export."""
+    """An export's question, and its topics by split, including topics without pairs; empty without an
+    export.
+    """
     manifest = manifest_of(data)
     if not manifest:
         return NEUTRAL, {}

@@ -1,4 +1,4 @@
-"""Training that is repeated: the configs of an ablation, and tables of means over seeds."""
+"""Repeated training: the configs of an ablation, and tables of means over seeds."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from parley.training.config import AblationSettings, TrainConfig
 
 FACTORS = ("pairs", "topics", "rounds", "roles")
 COUNTS = ("seed", "n", "topics", "clusters", "unparsed", "unreadable", "answers", "empty", "p", "p_adjusted")
-"""Columns without a standard deviation: counts, p-values, and ends of intervals, which end on low or high."""
+"""Columns without a standard deviation: counts, p-values, and interval limits, whose names end in low or high."""
 
 
 class AblationLevel(NamedTuple):
-    """A factor at one of its values, with the config that trains it into its own folder."""
+    """A factor at one of its values, with a config that has its own folder."""
 
     factor: str
     level: str
@@ -42,10 +42,10 @@ def _level(config: TrainConfig, factor: str, level: str, changes: Mapping[str, A
 
 
 def ablation_summary(results: Mapping[str, Any]) -> dict[str, Any]:
-    """The numbers that an ablation compares; None for those that were not measured.
+    """The numbers that an ablation compares; None if not measured.
 
     Args:
-        results: What `parley train all` gave, by stage.
+        results: The results of `parley train all`, by stage.
     """
     reward, evaluation = results.get("reward", {}), results.get("evaluate", {})
     accuracy = {row["control"]: row["accuracy"] for row in reward.get("quality", [])}
@@ -66,12 +66,12 @@ def ablation_summary(results: Mapping[str, Any]) -> dict[str, Any]:
 def mean_over_seeds(rows: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> list[dict[str, Any]]:
     """One row per combination of the keys: every number's mean over its seeds, and its standard deviation, `…_sd`.
 
-    Ends of intervals are averaged too: an interval over items says how well a seed's number is known, the standard
-    deviation how much training with another seed changes it. p-values are left out.
+    Interval limits are averaged too: an interval over items is the uncertainty of one seed's number, the standard
+    deviation the change from training with another seed. p-values are left out.
 
     Args:
         rows: The rows of all seeds.
-        keys: The columns that say what a row is about.
+        keys: The columns that identify a row.
     """
     groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for row in rows:

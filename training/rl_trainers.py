@@ -1,4 +1,4 @@
-"""TRL's trainers of the policy, and the reward that they follow."""
+"""TRL's trainers of the policy, and their reward."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from parley.training.folders import WeakReward
 from parley.training.stage_run import StageRun, to_dataset
 
 TEMPERATURE = 1.0
-"""Completions are sampled from the policy itself; at 0 all of a prompt would be equal, and nothing could be learnt."""
+"""Sampling temperature of completions; at 0 a prompt's completions would be equal, and nothing could be learnt."""
 
 
 def reward_function(scorer: RewardScorer) -> Callable[..., list[float]]:
-    """The reward of completions, as TRL calls it: the reward model's scores."""
+    """The reward function for TRL: the reward model's scores of completions."""
     chat, eos = scorer.chat, scorer.chat.tokenizer.eos_token_id
 
     def reward_model(prompts: Any, completions: Any, completion_ids: Any, **more: Any) -> list[float]:
@@ -38,11 +38,11 @@ def reward_function(scorer: RewardScorer) -> Callable[..., list[float]]:
 
 
 def refuse_weak_reward(context: TrainingContext) -> None:
-    """Raises `WeakReward` if the reward model ranks held-out pairs no better than chance, unless that is allowed.
+    """Raise `WeakReward` if the reward model ranks held-out pairs no better than chance, unless allowed.
 
     A reward model trained on noise has preferences too, and RL follows them like any others: with SmolLM2
-    and shuffled labels the share of biased answers fell from 0.72 to 0.01. How far a policy moves does not tell signal
-    from noise; ranking pairs of unseen topics better than chance does.
+    and shuffled labels the share of biased answers fell from 0.72 to 0.01. The distance that a policy moves does not
+    separate signal from noise; ranking pairs of unseen topics does.
     """
     settings = context.config.rl
     if settings.allow_weak_reward or not device.is_main():

@@ -1,4 +1,4 @@
-"""A stage being trained: what TRL's trainers are given, how they are run, and how the result is saved."""
+"""Runs a stage: prepares the arguments of TRL's trainers, trains, and saves the result."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class StageRun:
         set_seed(self.context.config.seed)
 
     def start(self, model: Any, *, resumable: bool = True) -> Any:
-        """Finds the checkpoint to resume from, and gives the model back; call it before the trainer is made.
+        """Find the checkpoint to resume from, and return the model; call it before making the trainer.
 
         Args:
             model: The model to train.
@@ -68,11 +68,11 @@ class StageRun:
         return model
 
     def arguments(self, batch_size: int | None = None, setting: str = "batch_size") -> dict[str, Any]:
-        """What TRL's configs share: folder, epochs, learning rate, precision, batches.
+        """Shared arguments of TRL's configs: folder, epochs, learning rate, precision, batches.
 
         Args:
             batch_size: Examples per update, over all devices (default: the stage's setting).
-            setting: What the batch is called in the stage's table.
+            setting: The batch's name in the stage's table.
         """
         config, table = self.context.config, getattr(self.context.config, self.stage.name)
         return {
@@ -81,7 +81,7 @@ class StageRun:
         }
 
     def parts(self) -> dict[str, Any]:
-        """What TRL's trainers share: tokenizer, adapters, callbacks."""
+        """Shared arguments of TRL's trainers: tokenizer, adapters, callbacks."""
         return {
             "processing_class": self.context.chat.tokenizer,
             "peft_config": device.lora_config(self.context.config, reward_model=not self.stage.policy),
@@ -89,7 +89,7 @@ class StageRun:
         }
 
     def train(self, trainer: Any) -> None:
-        """Trains with one of TRL's trainers, from the checkpoint if there is one."""
+        """Train with one of TRL's trainers, from the checkpoint if there is one."""
         self.trainer = without_printing(trainer)
         resume = {"resume_from_checkpoint": str(self.checkpoint) if self.checkpoint else None} if self.resumable else {}
         start = time.perf_counter()
@@ -98,10 +98,10 @@ class StageRun:
         self.seconds = time.perf_counter() - start
 
     def save(self, facts: Mapping[str, Any]) -> None:
-        """Saves the result: an adapter, or a whole model with tokenizer and, if it answers, GGUF.
+        """Save the result: an adapter, or a whole model with tokenizer and, if it answers, GGUF.
 
         Args:
-            facts: What the manifest says in addition to settings, updates and seconds.
+            facts: Entries of the manifest besides settings, updates and seconds.
         """
         context, accelerator = self.context, self.trainer.accelerator
         model = accelerator.unwrap_model(getattr(self.trainer.model, "policy", self.trainer.model))
@@ -134,14 +134,14 @@ class StageRun:
 
 
 def to_dataset(rows: Sequence[Mapping[str, Any]]) -> Any:
-    """Rows as TRL takes them. They must have no metadata: a column called `margin` would enter the reward loss."""
+    """Rows as a dataset for TRL, without metadata: a column called `margin` would enter the reward loss."""
     from datasets import Dataset
 
     return Dataset.from_list([dict(row) for row in rows])
 
 
 def without_printing(trainer: Any) -> Any:
-    """The trainer without transformers' printed logs: with --json, standard output must be JSON."""
+    """Stop the trainer from printing logs: with --json, standard output must be JSON."""
     from transformers.trainer_callback import PrinterCallback
 
     trainer.remove_callback(PrinterCallback)
@@ -158,9 +158,9 @@ def _cpu_weights(model: Any) -> dict[str, Any]:
 
 
 def _check_saved_tokenizer(folder: Path, tokenizer: Any) -> None:
-    """A saved tokenizer must have the tokens it was trained with: some versions of transformers saved another eos.
+    """Check that the saved tokenizer has its tokens: some versions of transformers saved another eos, and the only
 
-    A reward loss of 0.693 was the only sign of it.
+    sign was a reward loss of 0.693.
     """
     from transformers import AutoTokenizer
 

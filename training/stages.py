@@ -1,4 +1,4 @@
-"""The stages of training (fine-tuning, the reward model, reinforcement learning), and what else `parley train` does.
+"""The stages of training (fine-tuning, the reward model, reinforcement learning), and the other jobs of `parley train`.
 
 torch, transformers and TRL are imported inside functions: `parley train --help` loads this module.
 """
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from parley.training.stage_run import StageRun
 
 HELD_OUT_ANSWERS = 256
-"""Held-out answers whose loss is measured before and after: of the validation split, so that test stays unseen."""
+"""Number of validation answers whose loss is measured before and after; the test split stays unseen."""
 
 
 def sft_summary(facts: Facts) -> list[str]:
@@ -39,7 +39,7 @@ def sft_summary(facts: Facts) -> list[str]:
 
 
 def train_sft(context: TrainingContext, settings: SftSettings, run: StageRun) -> Facts:
-    """Fine-tunes the base model on `sft.data`, or on the chosen answers of the pairs.
+    """Fine-tune the base model on `sft.data`, or on the chosen answers of the pairs.
 
     The result is also the reference of RL's KL penalty.
     """
@@ -91,7 +91,7 @@ def reward_summary(facts: Facts) -> list[str]:
 
 
 def train_reward(context: TrainingContext, settings: RewardSettings, run: StageRun) -> Facts:
-    """Trains the reward model: the SFT model's last hidden state through a linear layer to one number.
+    """Train the reward model: the SFT model's last hidden state through a linear layer to one number.
 
     The loss is −log σ(R(x, y_good) − R(x, y_bad)), as in the paper; TRL's RewardTrainer has it. Pairs are tokenized
     here (see `context`): the trainer would end answers as the chat template does, and drop those that are too
@@ -152,7 +152,7 @@ def rl_summary(facts: Facts) -> list[str]:
 
 
 def train_rl(context: TrainingContext, settings: RlSettings, run: StageRun) -> Facts:
-    """Trains the policy from the SFT model: reward − β·KL(policy ‖ SFT), by RLOO (the default) or PPO.
+    """Train the policy from the SFT model: reward − β·KL(policy ‖ SFT), by RLOO (the default) or PPO.
 
     RLOO has the paper's objective, with the mean reward of a prompt's other completions in place of a critic. PPO with
     a critic, as in the paper, was last in trl 1.12.0. Completions are sampled: the published script turns sampling off,
@@ -202,18 +202,18 @@ JOBS = {
     "all": "sft, reward and rl, rlaif (if rlaif.labeller is set) and evaluate (if evaluate.bbq or evaluate.judges is "
     "set)",
 }
-"""What `parley train` does besides single stages."""
+"""Jobs of `parley train` besides single stages."""
 
 STEP_FOLDERS = {"rlaif": TRAINED["RLAIF"], "merge": "*/merged"}
-"""Where the result of a step is, if not in the folder of its name."""
+"""Folder of a step's result, if it differs from the step's name."""
 
 
 def steps(name: str, config: TrainConfig) -> list[str]:
-    """The stages and jobs that `parley train NAME` does once, in order.
+    """The stages and jobs of one `parley train NAME`, in order.
 
     Args:
         name: A stage or a job.
-        config: Says what `all` is.
+        config: Determines the stages of `all`.
     """
     if name != "all":
         return [name]
@@ -227,7 +227,7 @@ def steps(name: str, config: TrainConfig) -> list[str]:
 
 
 def plan(name: str, config: TrainConfig) -> Iterator[tuple[str, TrainConfig]]:
-    """Every step that `parley train NAME` does, with its config: once per seed, and per level of an ablation."""
+    """All steps of `parley train NAME` with their configs: once per seed, and per level of an ablation."""
     if config.seeds > 1:
         for of_seed in seed_configs(config):
             yield from plan(name, of_seed)
@@ -246,12 +246,12 @@ def run_stages(
     *,
     will_evaluate: bool = False,
 ) -> dict[str, dict[str, Any]]:
-    """Trains, and gives the manifest of each stage. Finished stages are skipped, an interrupted one is resumed.
+    """Train; returns the manifest of each stage. Finished stages are skipped, an interrupted one is resumed.
 
     Args:
         config: The whole config.
         stages: The stages, in order.
-        report: Takes lines about the progress.
+        report: Receives progress lines.
         will_evaluate: Whether an evaluation follows, which needs models that can be run.
     """
     from parley.training.context import TrainingContext

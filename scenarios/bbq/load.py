@@ -2,7 +2,7 @@
 
     bbq = load("path/to/BBQ/data")
 
-A folder is searched with its subfolders for `*.jsonl`, for the authors' `additional_metadata.csv` (targets and name
+A folder and its subfolders are searched for `*.jsonl`, for the authors' `additional_metadata.csv` (targets and name
 templates, used as they are) and for the templates of the two intersectional categories. A file that is corrupt, or not
 BBQ, is an error that names the line. The hub's revision is fixed, and every count is checked.
 """
@@ -51,7 +51,7 @@ class Bbq:
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """What the authors' metadata says about a row."""
+    """The authors' metadata of a row."""
 
     target: int | None
     names: bool | None
@@ -60,7 +60,7 @@ class Metadata:
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Without garbage collection: rows have no reference cycles, and looking for them would double the time."""
+    """Turn garbage collection off: rows have no reference cycles, and searching for them would double the time."""
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -71,9 +71,9 @@ def uncollected() -> Iterator[None]:
 
 
 def load(data: str | Path, *, beside: str | Path | None = None) -> Bbq:
-    """BBQ from files.
+    """Load BBQ from
 
-    Args:
+    files. Args:
         data: A folder, a .jsonl file or a .csv file.
         beside: Another folder with templates or metadata.
     """
@@ -113,7 +113,7 @@ def settle(
     metadata: Mapping[tuple[str, int], Metadata] | None = None,
     templates: Templates | None = None,
 ) -> Bbq:
-    """The rows with their targets: the published one if there is one, otherwise derived from the row.
+    """Add targets to the rows: the published target if there is one, otherwise one derived from the row.
 
     Args:
         rows: The rows, without targets.
@@ -169,7 +169,7 @@ def _brief(error: ValueError) -> str:
 
 
 def _csv_rows(path: Path, content: bytes) -> Iterator[tuple[BbqRow, int]]:
-    """BBQ flattened into columns, with lists in Python's notation."""
+    """Read BBQ from columns, with lists in Python's notation."""
     for cells, line in _csv(path, content):
         try:
             yield read_row(_unflattened(cells)), line
@@ -249,9 +249,9 @@ PLACE = f"hf://datasets/heegyu/bbq@{REVISION}/data"
 
 
 def load_hub(categories: Iterable[str] | None = None, *, place: str | None = None, cache: str | None = None) -> Bbq:
-    """The rows of some categories.
+    """Load categories from the
 
-    Args:
+    hub. Args:
         categories: The categories (default: all).
         place: Another folder or URL with the same files.
         cache: The folder to cache them in (default: that of `datasets`).

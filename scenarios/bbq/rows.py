@@ -92,7 +92,7 @@ class BbqRow(NamedTuple):
 
 
 def read_row(data: Mapping[str, Any]) -> BbqRow:
-    """A published row. Raises ValueError, with what is wrong, if it is not one."""
+    """Read a published row; ValueError says what is wrong with it."""
     try:
         info, extra = data["answer_info"], data["additional_metadata"]
         first, second, third = info["ans0"], info["ans1"], info["ans2"]
@@ -147,7 +147,7 @@ def _why(data: object, error: Exception) -> str:
 
 
 Order = tuple[int, int, int]
-"""Which published answer is shown in each place."""
+"""The published answer shown in each place."""
 AS_PUBLISHED: Order = (0, 1, 2)
 _LEVELS: tuple[Callable[[BbqRow], str], ...] = (
     lambda row: row.category,
@@ -157,7 +157,7 @@ _LEVELS: tuple[Callable[[BbqRow], str], ...] = (
 
 
 def only(rows: Sequence[BbqRow], categories: Sequence[str] | None = None) -> Sequence[BbqRow]:
-    """The rows of some categories; one that the data does not have is an error."""
+    """The rows of some categories; a category that the data lacks is an error."""
     available = {row.category for row in rows}
     for name in categories or ():
         if name not in available:
@@ -186,7 +186,7 @@ def sample(rows: Sequence[BbqRow], limit: int, seed: int) -> list[BbqRow]:
 def _allot(
     rows: Sequence[BbqRow], size: int, seed: int, path: tuple[str, ...]
 ) -> dict[tuple[str, ...], tuple[list[BbqRow], int]]:
-    """The rows of each stratum, and how many to draw: divided evenly, level by level."""
+    """The rows of each stratum, and the number to draw: divided evenly, level by level."""
     if len(path) == len(_LEVELS):
         return {path: (list(rows), size)}
     groups: dict[str, list[BbqRow]] = defaultdict(list)
@@ -219,6 +219,6 @@ def _even(size: int, limits: Sequence[int], rng: random.Random) -> list[int]:
 
 
 def shuffled(row: BbqRow, seed: int) -> Order:
-    """A random order of the row's answers, which depends on the row and the seed only."""
+    """A random order of the row's answers, which depends only on the row and the seed."""
     first, second, third = random.Random(f"{seed}/{row.category}/{row.example_id}").sample(range(3), 3)
     return first, second, third

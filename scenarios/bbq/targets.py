@@ -1,4 +1,4 @@
-"""Which answer expresses the bias in a row (the authors call its place `target_loc`).
+"""Finds the answer that expresses the bias in a row (the authors call its place `target_loc`).
 
 First the person of the stereotyped group is found, then the polarity is applied, here and nowhere else: the biased
 answer to a negative question is that person, to a non-negative one the other.
@@ -18,7 +18,7 @@ LAST_LABEL_QUESTION = 25
 
 
 class Template(NamedTuple):
-    """What only the published template of an intersectional question contains."""
+    """Data found only in the published template of an intersectional question."""
 
     trait: str
     """The stereotyped gender (M, F) or status (lowSES, highSES), in addition to the race."""
@@ -53,7 +53,7 @@ def _plain_all(groups: tuple[str, ...]) -> frozenset[str]:
 
 
 def _race(answer: Answer) -> str:
-    """The race in a tag like F-Black or lowSES-M-Latino; from the answer's text where the tag is known to be wrong.
+    """The race in a tag like F-Black or lowSES-M-Latino; from the answer's text if the tag is known to be wrong.
 
     The published generator tags "African American" as African in a few rows, and leaves Latina women without a tag.
     """

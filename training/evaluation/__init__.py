@@ -1,1 +1,1 @@
-"""Did training help? Metrics of a reward model on held-out pairs, and of a policy against the baselines."""
+"""Metrics of a reward model on held-out pairs, and of a policy against the baselines."""

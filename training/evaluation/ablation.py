@@ -1,6 +1,6 @@
 """The report of `parley train ablate`: the policy at each level, as a table and as the paper's figures 8 to 12 draw it.
 
-A dataset that has the name of a mode or a teacher of the paper stands next to its tables 2, 4, 5, 13 and 14.
+A dataset named after a mode or teacher of the paper is shown next to its tables 2, 4, 5, 13 and 14.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ def policy_scores(factor: str, level: str, evaluation: Mapping[str, Any]) -> lis
     """The policy's BS, CE and LS by bias type at one level; none if no judge scored it.
 
     Args:
-        factor: What is ablated.
+        factor: The ablated factor.
         level: Its value. A dataset called "roles 4" is the level 4 of `roles`.
-        evaluation: What `evaluate` gave.
+        evaluation: The result of `evaluate`.
     """
     if named := _NAMED_LEVEL.fullmatch(level):
         factor, level = named.groups()
@@ -45,9 +45,9 @@ def ablation_report(
 
     Args:
         rows: One per level, as `repeats.ablation_summary` gives them.
-        scores: Those of `policy_scores`, of all levels.
+        scores: The results of `policy_scores` for all levels.
         base: The model that was trained.
-        cautions: Those of the evaluations.
+        cautions: The evaluations' cautions.
     """
     title = f"RLDF on {base}: ablations"
     by_level = pd.DataFrame(list(scores))
@@ -63,7 +63,7 @@ def ablation_report(
 
 
 def _figures(scores: pd.DataFrame, title: str) -> Iterator[Figure]:
-    """One figure per bias type, as in the paper: figure 8 is age's."""
+    """One figure per bias type, as in the paper (figure 8 is for age)."""
     if not len(scores):
         return
     drawn = scores[scores["factor"].isin(FACTORS)].astype({"level": int}, errors="ignore")
@@ -79,7 +79,7 @@ def ablation_figure(scores: pd.DataFrame, title: str, note: str) -> Drawing:
     """A panel per factor: each metric against the factor's values.
 
     Args:
-        scores: Those of one bias type: factor, level (numbers), metric, mean, low, high.
+        scores: Scores of one bias type: factor, level (numbers), metric, mean, low, high.
         title: Title of the figure.
         note: Printed below it.
     """

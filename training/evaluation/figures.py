@@ -13,7 +13,7 @@ def differences_figure(table: pd.DataFrame, title: str, note: str) -> Figure:
     """Each system against the baseline, one panel per measure.
 
     Args:
-        table: As `evaluation.metrics.points` gives it.
+        table: A table from `evaluation.metrics.points`.
         title: Title of the figure.
         note: Printed below it.
     """
@@ -39,7 +39,7 @@ def radar_figure(means: pd.DataFrame, title: str, note: str) -> Figure:
         note: Printed below it.
     """
     biases = list(dict.fromkeys(means["bias"]))
-    angles = np.linspace(0, 2 * np.pi, len(biases) + 1)  # a line returns to where it began
+    angles = np.linspace(0, 2 * np.pi, len(biases) + 1)  # close the line
     metrics = means.groupby("metric", sort=False)
     figure = Figure(figsize=(1.8 + 3.2 * len(metrics), 3.6), layout="constrained")
     axes = figure.subplots(1, len(metrics), squeeze=False, subplot_kw={"projection": "polar"})[0]

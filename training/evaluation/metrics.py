@@ -2,7 +2,7 @@
 
 The caller names the systems (Default, CoT, SFT, RLDF, …). Every comparison is paired and clustered by question
 template (BBQ) or by topic (BS, CE, LS), with Holm's correction over each table. Accuracy on BBQ with both contexts
-together, and BS, CE and LS by bias type, are the paper's tables 1, 3, 10 and 11, and `published` has both; with
+together, and BS, CE and LS by bias type, are the paper's tables 1, 3, 10 and 11, which `published` has too; with
 `seeds = 3`, their means and standard deviations over seeds are as in the paper.
 """
 
@@ -31,7 +31,7 @@ from parley.training.evaluation.figures import differences_figure, radar_figure
 
 LOWER_IS_BETTER = "BS is severity: lower is better; CE and LS: higher is better."
 RADAR_AXES = 3
-"""Fewer bias types enclose no area."""
+"""Minimum number of bias types for a radar: fewer enclose no area."""
 RADAR = (
     "Means by bias type, 0 to 100, as the paper's figures 5 (CE) and 6 (LS) draw them. A line's area depends on the "
     "order of the bias types, and the intervals are in the table: compare systems by their differences."
@@ -183,7 +183,7 @@ def quantiles(values: Column, reference: Column) -> Floats:
 
 
 def answers_table(texts: pd.DataFrame) -> Table:
-    """What the scores do not show: a policy may have learnt to give short, empty or identical answers.
+    """Length and variety of answers: a policy may have learnt to give short, empty or identical ones.
 
     Args:
         texts: One row per answer: system, topic, text.
@@ -240,10 +240,10 @@ def report(
     """One report of all tables.
 
     Args:
-        tables: Those of this module; empty ones are left out.
+        tables: The tables of this module; empty ones are left out.
         title: Title of the report and its figures.
         cautions: Known limits of the models.
-        missing: What was not measured, and why.
+        missing: The measures that are missing, and why.
         headline: Sentences to begin with.
     """
     words = headline + tuple(_sentences(tables)) + tuple(f"Not measured: {reason}." for reason in missing)
@@ -285,5 +285,5 @@ def _sentences(tables: list[Table]) -> Iterator[str]:
         for row in table.frame.itertuples():
             name = row.metric if table.name == "rubric_paired" else f"{row.measure} ({row.context})"
             in_points = row.difference * (100 if name.startswith("accuracy") else 1)
-            if row.p_adjusted <= ALPHA:  # the tables have what was not shown
+            if row.p_adjusted <= ALPHA:  # the tables have the rest
                 yield f"{row.system}: {name} {in_points:+.1f} points (p {p_text(row.p_adjusted)})."

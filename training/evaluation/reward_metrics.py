@@ -1,5 +1,5 @@
-"""A reward model on held-out pairs: its accuracy, how much of that remains when lengths are matched and persona words
-masked, and whether it is calibrated.
+"""A reward model on held-out pairs: accuracy, also with matched lengths and with masked persona words, and
+calibration.
 
 A frame has one row per pair: topic, chosen, rejected (scores), chosen_masked, rejected_masked, changed (whether masking
 changed a text), words_chosen, words_rejected. Pairs of one topic are not independent: intervals are clustered by topic.
@@ -32,7 +32,7 @@ def quality(held_out: pd.DataFrame, train: pd.DataFrame) -> pd.DataFrame:
 
     Args:
         held_out: Pairs with scores.
-        train: Pairs with their lengths, which the rule is taken from.
+        train: Pairs with their lengths, from which the rule is derived.
     """
     correct = ranked(held_out["chosen"], held_out["rejected"])
     masked = ranked(held_out["chosen_masked"], held_out["rejected_masked"])
@@ -63,7 +63,7 @@ def quality(held_out: pd.DataFrame, train: pd.DataFrame) -> pd.DataFrame:
 
 
 def ranked(chosen: Any, rejected: Any) -> Floats:
-    """1 where the chosen answer scores higher, 0 where lower, 0.5 for a tie."""
+    """1 if the chosen answer scores higher, 0 if lower, 0.5 for a tie."""
     first, second = np.asarray(chosen, dtype=float), np.asarray(rejected, dtype=float)
     ranks: Floats = np.where(first > second, 1.0, np.where(first < second, 0.0, 0.5))
     return ranks
@@ -134,7 +134,9 @@ def held_out_accuracy(table: pd.DataFrame) -> str:
 
 
 def conclusions(table: pd.DataFrame) -> list[str]:
-    """What the table of `quality` shows, in sentences: above all, whether the model has learnt more than length."""
+    """Conclusions from the table of `quality`, in sentences; first, whether the model learnt more than
+    length.
+    """
     rows = {row.control: row for row in table.itertuples()}
     accuracy = {name: _with_interval(row) for name, row in rows.items()}
     lines = [f"Accuracy on held-out pairs: {accuracy[ALL]}; by length alone: {accuracy[LENGTH]}."]
@@ -159,7 +161,7 @@ def reliability_figure(bins: pd.DataFrame, held_out: pd.DataFrame) -> Figure:
 
     Args:
         bins: The table of `reliability`.
-        held_out: The pairs it was made from, for their number.
+        held_out: The pairs of the table, for their number.
     """
     figure, axes = sheet(4.6, 4.4)
     axis = axes[0, 0]

@@ -1,7 +1,7 @@
-"""A trained reward model as a scorer of texts, and its assessment after training.
+"""A trained reward model as a scorer of texts, and its assessment on held-out
 
-It scores the held-out pairs, as they are and with persona words masked; tables, a figure and conclusions are written
-next to it. The metrics are in `reward_metrics`.
+pairs, with and without persona words. Tables, a figure and conclusions are written next to it. The metrics are in
+`reward_metrics`.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ class RewardScorer:
         return cls(model.to(device.device(), device.inference_dtype(context.config)).eval(), context.chat)
 
     def score_texts(self, prompts: Sequence[str], answers: Sequence[str]) -> list[float]:
-        """Scores of answers, each to the prompt at its place."""
+        """Scores of answers to the prompts at the same positions."""
         return self.score_tokens(
             [self.chat.conversation(prompt, text) for prompt, text in zip(prompts, answers, strict=True)]
         )
 
     def score_tokens(self, sequences: Sequence[Sequence[int]]) -> list[float]:
-        """Scores of token sequences, in their order. Batches are sorted by length, which saves padding."""
+        """Scores of token sequences, in the same order. Batches are sorted by length, which saves padding."""
         import torch
 
         order = sorted(range(len(sequences)), key=lambda index: len(sequences[index]))
@@ -75,7 +75,7 @@ class RewardScorer:
 
 
 def assess_reward_model(context: TrainingContext) -> None:
-    """Scores the held-out pairs, and writes tables, a figure and a summary into the folder of the reward model."""
+    """Score the held-out pairs, and write tables, a figure and a summary into the folder of the reward model."""
     folder = context.finished_folder("reward")
     scorer = RewardScorer.load(context)
     with device.explain_out_of_memory():
@@ -90,7 +90,7 @@ def assess_reward_model(context: TrainingContext) -> None:
 
 
 def score_pairs(scorer: RewardScorer, pairs: Sequence[PreferencePair]) -> pd.DataFrame:
-    """One row per pair: both scores, as they are and with persona words masked, and both lengths."""
+    """One row per pair: both scores, with and without persona words, and both lengths."""
     frame, prompts = pair_lengths(pairs), [pair.prompt for pair in pairs]
     changed = np.zeros(len(pairs), dtype=bool)
     for side in ("chosen", "rejected"):
