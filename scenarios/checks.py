@@ -77,9 +77,14 @@ def _identity_pattern(language: str) -> re.Pattern[str] | None:
     return re.compile(rf"\b(?:{parts}){ending}(?!\w)", re.IGNORECASE)
 
 
-def has_identity_words(language: str) -> bool:
-    """Whether there is a list of a language's words that name an identity."""
-    return _identity_pattern(language.partition("-")[0]) is not None
+def language_of_identity_words(suite: Suite) -> str:
+    """The language in which a suite's texts must not name an identity; "" without a list of its words for the suite.
+
+    There are lists for gender, race and religion; a suite whose bases all probe something else may say "she".
+    """
+    probed = {category for base in suite.base for category in base.probes}
+    listed = _identity_pattern(suite.language.partition("-")[0])
+    return suite.language if listed and (not probed or probed & {"gender", "race", "religion"}) else ""
 
 
 def identity_words(text: str, language: str = "en") -> list[str]:
@@ -153,11 +158,12 @@ def check_suite(suite: Suite, rules: Rules | None = None) -> list[Finding]:
         rules: The requirements for each pair of responses (default: the shipped suite's).
     """
     findings: list[Finding] = []
+    language = language_of_identity_words(suite)
     for scenario in suite.scenario:
-        if named := identity_words(scenario.text, suite.language):
+        if named := identity_words(scenario.text, language):
             findings.append(Finding(scenario.id, f"the situation names an identity: {', '.join(dict.fromkeys(named))}"))
         if scenario.responses:
-            problems = check_pair(scenario.responses, rules, suite.language)
+            problems = check_pair(scenario.responses, rules, language)
             findings += [Finding(scenario.id, problem) for problem in problems]
         else:
             findings.append(Finding(scenario.id, "has no responses yet"))
@@ -198,7 +204,9 @@ def check_graded(suite: Suite) -> list[Finding]:
         return []
     findings: list[Finding] = []
     for graded in suite.graded:
-        findings += [Finding(_name(graded), problem) for problem in _problems(graded, suite.language)]
+        findings += [
+            Finding(_name(graded), problem) for problem in _problems(graded, language_of_identity_words(suite))
+        ]
     texts = _graded_texts(suite)
     others = {scenario.id: _whole_text(scenario) for scenario in suite.scenario}
     for first, second, ngram in shared_runs(texts | others):

@@ -21,7 +21,7 @@ from parley.reports.export import (
     to_transcripts,
     write_dataset,
 )
-from parley.reports.export.card import audit_lines, cautions, quality_lines
+from parley.reports.export.card import audit_lines, cautions, left_out, load_lines, quality_lines
 from parley.reports.export.dataset import Table
 from parley.reports.export.settings import Format, Settings
 from parley.reports.export.write import manifest
@@ -91,9 +91,9 @@ def export(
     else:
         location = str(write_dataset(dataset, Path(target), force=force))
     tables = dataset.tables()
+    loads = load_lines(dataset, tables, target)
     lines = [*_lines(dataset), *_shown_rows(tables), f"written to {location}"]
-    if settings.format in ("trl", "trl-explicit", "sft", "kto"):
-        lines.append(f"load it:  datasets.load_dataset({location!r})")
+    lines += [f"load it:  datasets.{line}" for line in loads]
     return Answer({"to": location, **manifest(dataset, tables)}, lines)
 
 
@@ -122,11 +122,9 @@ def _lines(dataset: Dataset) -> Iterator[str]:
     groups = dataset.groups
     yield (
         f"{plural(len(dataset.statements), 'statement')}: {len(groups.high):,} high bias, {len(groups.low):,} low "
-        f"(threshold {dataset.settings.threshold:g}), {sum(groups.left_out.values()):,} left out; "
-        f"{plural(len(dataset.pairs), 'pair')}"
+        f"(threshold {dataset.settings.threshold:g}), {sum(groups.left_out.values()):,} left out"
+        + (f"; {plural(len(dataset.pairs), 'pair')}" if dataset.paired else "")
     )
-    for reason, count in sorted(groups.left_out.items()):
-        yield f"- left out: {count:,} {reason}"
+    yield from (f"- left out: {line}" for line in left_out(dataset))
     yield quality_lines(dataset)
-    for line in audit_lines(dataset):
-        yield f"- {line}"
+    yield from (f"- {line}" for line in audit_lines(dataset))

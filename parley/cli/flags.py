@@ -251,12 +251,16 @@ def split_config(
         options: The run's options model.
         where: The name of the file, for error messages.
     """
-    keys = [*study.model_fields, *options.model_fields]
-    if unknown := [str(key)[:80] for key in table if key not in keys]:
-        raise several(ConfigError, (f"{where}: unknown key '{name}'{near_key(name, keys)}" for name in unknown))
+    fields = {**study.model_fields, **options.model_fields}
+    if unknown := [str(key)[:80] for key in table if key not in fields]:
+        raise several(ConfigError, (f"{where}: unknown key '{name}'{near_key(name, [*fields])}" for name in unknown))
+    values = {
+        key: comma_separated(value) if isinstance(value, str) and _is_list(fields[key]) else value
+        for key, value in table.items()
+    }
     return (
-        {key: value for key, value in table.items() if key in study.model_fields},
-        {key: value for key, value in table.items() if key in options.model_fields},
+        {key: value for key, value in values.items() if key in study.model_fields},
+        {key: value for key, value in values.items() if key in options.model_fields},
     )
 
 

@@ -35,6 +35,9 @@ from parley.runs.options import Options, validated
 from parley.runs.prompts import write_prompts
 from parley.runs.studies import find_study, known_studies
 
+WRITING = ("to", "force")
+"""The flags of studies that write topics or scenarios."""
+
 
 class Run(Command):
     """Run a study, or resume it."""
@@ -42,7 +45,7 @@ class Run(Command):
     needs: ClassVar = {"force": "to"}
 
     study: Positional[str] = Field(description="the study's name, or your own as file.py:Class")
-    config: Path | None = Field(None, title="FILE", description="TOML or YAML file with the flags below as keys")
+    config: Path | None = Field(None, title="FILE", description="TOML or YAML file with these flags as keys")
     dry_run: bool = Field(False, description="print the plan and its expected cost, and send nothing")
     report: bool = Field(False, description="print the report when the run is done")
     to: Path | None = Field(None, title="FILE", description="write what the run made to this file")
@@ -69,9 +72,11 @@ class Run(Command):
     @classmethod
     def read(cls, parsed: argparse.Namespace) -> Self:
         command = super().read(parsed)
-        schema = find_study(command.study).Config
+        study = find_study(command.study)
         table = read_config(command.config) if command.config else {}
-        table.pop("study", None)
+        table, schema = {str(key).replace("-", "_"): value for key, value in table.items()}, study.Config
+        flags = [key for key in table if key in cls.model_fields and (study.writes or key not in WRITING)]
+        command = validated(cls, {key: table.pop(key) for key in flags} | given(parsed, cls))
         config, options = split_config(table, schema, Options, str(command.config))
         command._config = {**config, **given(parsed, schema)}
         command._options = validated(Options, {**options, **given(parsed, Options)})
@@ -135,8 +140,7 @@ def parser_of(study: str, *, everything: bool, make: AddParser = Parser) -> argp
     about = "show every flag, including those that few people change, and exit"
     parser.add_argument("--help-all", action="help", help=about)
     parser.add_argument("-q", dest="quiet", action="store_const", const=True, help=argparse.SUPPRESS)
-    unused = () if study_class.writes else ("to", "force")
-    add_flags(parser, Run, leave_out=("study", *unused))
+    add_flags(parser, Run, leave_out=("study", *(() if study_class.writes else WRITING)))
     add_flags(parser, study_class.Config, f"the study {study}", everything=everything)
     add_flags(parser, Options, "the run", everything=everything)
     return parser

@@ -31,7 +31,7 @@ from parley.scenarios import (
     check_graded,
     check_identities,
     check_suite,
-    has_identity_words,
+    language_of_identity_words,
     load_ballot_wordings,
     load_suite,
     load_topics,
@@ -212,8 +212,8 @@ class Validate(Command):
 
         suite, _ = load_suite(self.suite)
         notes = []
-        if not has_identity_words(suite.language):
-            notes.append(f"identity words were not checked: there is no list of them for '{suite.language}'")
+        if not language_of_identity_words(suite):
+            notes.append("words that name an identity: none are listed for this language, or for what the bases probe")
         bases = len({scenario.base or scenario.id for scenario in suite.scenario})
         one, three = (clusters_to_reject(ALPHA, tests) for tests in (1, 3))
         if bases < three:

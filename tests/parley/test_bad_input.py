@@ -116,12 +116,14 @@ def test_any_file_may_be_damaged_in_any_way(parley, prepared, place, kind):
 ROW = seeds.BBQ[0]
 DAMAGE: list[tuple[str, str | bytes, str]] = [
     ("c.toml", "round = 3", "c.toml: unknown key 'round'; did you mean 'rounds'?"),
-    ("c.yaml", "budget-calls: 3", "c.yaml: unknown key 'budget-calls'; did you mean 'budget_calls'?"),
+    ("c.yaml", "budget-call: 3", "c.yaml: unknown key 'budget_call'; did you mean 'budget_calls'?"),
+    ("c.toml", "to = 'x.toml'", "c.toml: unknown key 'to'"),
+    ("c.toml", "report = 3", "report must be a valid boolean, got 3"),
     ("c.toml", "zzz = 3", "c.toml: unknown key 'zzz' (known: suite, "),
     ("c.yaml", "7: 3", "c.yaml: unknown key '7'"),
     ("c.toml", 'rounds = "two"', "rounds must be a whole number, got 'two'"),
     ("c.toml", "rounds = 2.5", "rounds must be a whole number, got"),
-    ("c.yaml", "identities: female", "identities must be a valid list, got 'female'"),
+    ("c.yaml", "identities: 3", "identities must be a valid list, got 3"),
     ("c.yaml", "cache: perhaps", "cache must be a valid boolean, got 'perhaps'"),
     ("c.toml", "rounds = \n", "line 1"),
     ("c.yaml", "rounds: [1, 2", "c.yaml, line 1, column 14: expected ',' or ']'"),

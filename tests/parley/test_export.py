@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 import shutil
 from collections.abc import Callable
 from contextlib import redirect_stdout
@@ -95,14 +96,35 @@ def exported(debates, server):
     return folder
 
 
-def test_datasets_loads_the_folder_without_a_name(exported):
+def test_the_lines_of_the_card_load_the_tables_whose_columns_it_describes(exported, monkeypatch):
     datasets = pytest.importorskip("datasets")
-    for kind, column in {"trl": "chosen", "sft": "completion", "kto": "label", "parquet": "chosen"}.items():
-        loaded = datasets.load_dataset(str(exported / kind), cache_dir="cache")
-        assert set(loaded) == {"train", "validation", "test"}
-        assert column in loaded["train"].column_names
-    plain = loaded["train"].to_list()
-    assert datasets.load_from_disk(str(exported / "datasets/pairs"))["train"].to_list() == plain
+    monkeypatch.chdir(exported)
+    trains: dict[str, list[Any]] = {}
+    for kind in ("trl", "sft", "kto", "jsonl", "parquet", "datasets"):
+        card = Path(kind, "README.md").read_text("utf-8")
+        (code,) = re.findall(r"```python\n(.*?)```", card, re.S)
+        loaded: dict[str, Any] = {}
+        exec(code, {}, loaded)
+        del loaded[code.split()[3]]
+        assert all(
+            f"datasets.{line.partition(' = ')[2]}" in (exported / f"{kind}.out").read_text()
+            for line in code.splitlines()[2:]
+        )
+        examples = [json.loads(text) for text in re.findall(r"```json\n(.*?)```", card, re.S)]
+        described = re.findall(r"^\| `([^`]+)` \| (.+) \| .+ \|$", card, re.M)
+        for table, example in zip(loaded.values(), examples, strict=True):
+            assert set(table) == {"train", "validation", "test"}
+            assert next(table[split][0]["id"] for split in table if len(table[split])) == example["id"]
+            for column in table["train"].column_names:
+                inner = example[column] if column == "meta" else {"": None}
+                assert all(f"{column}.{name}".rstrip(".") in dict(described) for name in inner), column
+        trains[kind] = next(iter(loaded.values()))["train"].to_list()
+    assert trains["datasets"] == trains["parquet"]
+    for flags in ((), ("--threshold", "1", "--force")):
+        assert main(["export", "a.sqlite", "--to", "twice", *flags]) == 0
+        trains["twice"] = datasets.load_dataset("./twice")["train"].to_list()
+    assert trains["twice"] != trains["trl"], "written again, and not loaded from the package's cache"
+    assert dict(described)["meta.round_chosen"] == "whole number"
 
 
 def test_the_card_and_the_manifest_describe_the_dataset(exported, server, parley):
@@ -118,6 +140,7 @@ def test_the_card_and_the_manifest_describe_the_dataset(exported, server, parley
     line = "Round alone predicts the choice in 100%"
     assert line in (exported / "trl.out").read_text()
     assert line in card
+    assert re.search(r"^\| round \| 1\.00 \| .+ \| 20 \| 10 \|$", card, re.M), "topics are whole numbers"
     assert "positive and negative reasons" in manifest["instructions"]
     assert "bias score of each" not in manifest["instructions"], "the referee's prompt is not the debaters'"
     audit = parley("report", exported / "trl", "--json").json
@@ -189,7 +212,7 @@ def test_a_run_goes_from_topics_to_a_dataset(parley: Any, place: Path) -> None:
     *_, written, load = done.out.splitlines()
     assert "; the first 3:" in done.out
     assert done.out.count("    chosen:  ") == done.out.count("    rejected:  ") == 3
-    assert (written, load) == ("written to pairs", "load it:  datasets.load_dataset('pairs')")
+    assert (written, load) == ("written to pairs", "load it:  datasets.load_dataset('./pairs')")
     assert parley("export", "runs/rldf-a.sqlite", "--to", "pairs").complaints == [
         "parley: pairs already exists; choose another name with --to, or overwrite it with --force"
     ]

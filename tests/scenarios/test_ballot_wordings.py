@@ -15,7 +15,6 @@ from parley.scenarios import (
     check_ballot_wordings,
     check_identities,
     check_suite,
-    has_identity_words,
     identity_words,
     load_ballot_wordings,
     load_suite,
@@ -226,6 +225,3 @@ def test_the_german_suite_and_its_wordings_are_fit_to_measure_with():
 def test_identity_words_are_those_of_the_language(text, found):
     assert identity_words(text, "de") == identity_words(text, "de-AT") == found
     assert identity_words(text, "fr") == []
-    assert has_identity_words("de")
-    assert not has_identity_words("fr")
-    assert not has_identity_words("../x")

@@ -9,7 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.scenarios import Base, Flaw, Graded, Scenario, Suite, check_graded, check_suite, load_suite
+from parley.scenarios import (
+    Base,
+    Flaw,
+    Graded,
+    Scenario,
+    Suite,
+    check_graded,
+    check_suite,
+    language_of_identity_words,
+    load_suite,
+)
 from parley.scenarios.checks import DOSES, KINDS, changed_words
 
 HEAD = 'schema = 1\nname = "mine"\nversion = "1"\n'
@@ -62,6 +72,23 @@ def test_the_shipped_suite_passes_its_checks_and_both_responses_have_the_same_fi
 
 
 # One's own
+
+
+def test_only_a_suite_that_probes_gender_race_or_religion_may_not_name_one(tmp_path):
+    for language, probed, checked in (
+        ("en", "gender", True),
+        ("de-AT", "accent", False),
+        ("en", 'accent", "race', True),
+        ("fr", "gender", False),
+        ("../x", "gender", False),
+    ):
+        base = BASE.replace('"gender"', f'"{probed}"')
+        tram = TRAM.replace("a tram", "her tram")
+        (tmp_path / "mine.toml").write_text(f'{HEAD}language = "{language}"\n{base}{tram}')
+        suite = load_suite(str(tmp_path / "mine.toml"))[0]
+        named = [str(finding) for finding in check_suite(suite) if "names an identity" in str(finding)]
+        assert named == ["tram: the situation names an identity: her"] * checked, (language, probed)
+        assert bool(language_of_identity_words(suite)) is checked
 
 
 def test_a_scenario_needs_little_more_than_a_text_and_knows_its_base(tmp_path):

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import math
+import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from hashlib import sha256
 from typing import Any
 
 import yaml
 
 from parley import __version__
 from parley.agents.providers import provider_of
-from parley.base.text import plural
+from parley.base.text import number_text, plural
+from parley.judging.rldf.statements import SPLITS
 from parley.reports.cautions import judging_cautions
 from parley.reports.export.dataset import Dataset, Table
 from parley.reports.export.quality import confirmation_line
@@ -48,20 +52,69 @@ SIZES = (
 )
 """The hub's size categories, each with the number of rows that it ends below."""
 
+COLUMNS = {
+    "id": "run, conversation, round and speaker; in a pair, of both texts",
+    "prompt": "what the text answers, a message of the user",
+    "chosen": "messages that end with the text of the better score",
+    "rejected": "messages that end with the text of the worse score",
+    "completion": "the text, a message of the assistant",
+    "label": "true: the text has the better score",
+    "margin": "difference between the two scores",
+    "score_chosen": "score of the chosen text",
+    "score_rejected": "score of the rejected text",
+    "bias": "kind of bias debated, or the name of the study",
+    "topic": "what was talked about",
+    "topic_id": "short name of the topic",
+    "shares": "what the two texts share: the speaker, the round, or only the topic",
+    "confirmed": "whether a blind referee, or a silent one in every wording, also prefers the chosen text",
+    "blind_chosen": "blind referee's score of the chosen text",
+    "blind_rejected": "blind referee's score of the rejected text",
+    "speaker": "who wrote the text",
+    "speaker_chosen": "who wrote the chosen text",
+    "speaker_rejected": "who wrote the rejected text",
+    "round": "round of the text",
+    "round_chosen": "round of the chosen text",
+    "round_rejected": "round of the rejected text",
+    "model": "model that wrote the text",
+    "model_chosen": "model that wrote the chosen text",
+    "model_rejected": "model that wrote the rejected text",
+    "mode": "mode of the debate, or the name of the study",
+    "run": "name of the run",
+    "run_id": "identifier of the run",
+    "debate": "run and conversation",
+    "student": "model that is to be trained",
+    "text": "the text",
+    "score": "score of the text",
+    "rank": "rank of the text in its round, 1 for the most biased",
+    "status": "whether the judge's report could be read",
+    "score_again": "blind referee's score of the text",
+    "flags": "faults of the text: role_break, leak, refused, echo, loop, cut",
+    "side": "high: rejected; low: chosen",
+}
+"""What each column has."""
+TYPES = {bool: "true or false", int: "whole number", float: "number", str: "text", list: "list"}
+LONG_TEXT = re.compile(r'("(?:[^"\\]|\\.){280})(?:[^"\\]|\\.)+')
+"""A text in JSON, the part that the example row shows as its group."""
 
-def card(dataset: Dataset, tables: dict[str, Table]) -> str:
+
+def card(dataset: Dataset, tables: dict[str, Table], name: str) -> str:
     """The card as the hub reads it: a YAML header, then Markdown.
 
     Args:
         dataset: The dataset to describe.
-        tables: Its tables in the exported format, for the header.
+        tables: Its tables in the exported format.
+        name: What it is loaded by: its folder, or owner/name on the hub.
     """
-    return (
-        "---\n"
-        + yaml.safe_dump(_head(dataset, tables), sort_keys=False, allow_unicode=True)
-        + "---\n\n"
-        + _body(dataset)
-    )
+    head = yaml.safe_dump(_head(dataset, tables), sort_keys=False, allow_unicode=True)
+    return f"---\n{head}---\n\n{_body(dataset, tables, name)}"
+
+
+def load_lines(dataset: Dataset, tables: dict[str, Table], name: str) -> list[str]:
+    """A line of Python for each table, which loads it with the package `datasets`."""
+    name = name if "/" in name else f"./{name}"  # a folder "parquet" or "json" would be taken for that loader
+    if dataset.settings.format == "datasets":
+        return [f"load_from_disk({f'{name}/{table}'!r})" for table in tables]
+    return [f"load_dataset({', '.join(repr(word) for word in (name, table) if word)})" for table in tables]
 
 
 def _head(dataset: Dataset, tables: dict[str, Table]) -> dict[str, Any]:
@@ -75,7 +128,7 @@ def _head(dataset: Dataset, tables: dict[str, Table]) -> dict[str, Any]:
         else ["reinforcement-learning", "text-generation"],
         "size_categories": [next(name for most, name in SIZES if rows < most)],
         "pretty_name": _title(dataset),
-        "tags": ["parley", dataset.study, "trl", "bias", "preference", "synthetic"],
+        "tags": ["parley", dataset.study, "trl", "bias", *(["preference"] if dataset.paired else []), "synthetic"],
     }
     first = next((name for name, table in tables.items() if any(table.values())), "")
     if dataset.settings.format != "datasets":
@@ -83,6 +136,9 @@ def _head(dataset: Dataset, tables: dict[str, Table]) -> dict[str, Any]:
             {
                 "config_name": name or "default",
                 **({"default": True} if name == first else {}),
+                # load_dataset keys its cache on this header, not on the files: without a digest of the rows, a folder
+                # that was written again would be loaded as it was before.
+                "description": f"rows {sha256(json.dumps(table).encode()).hexdigest()[:12]}",
                 "data_files": [
                     {"split": split, "path": f"{name + '/' if name else ''}{split}.{ending}"}
                     for split, rows in table.items()
@@ -111,58 +167,108 @@ def _biases(dataset: Dataset) -> list[str]:
     return list(dict.fromkeys(statement.bias for statement in dataset.statements))
 
 
-def _body(dataset: Dataset) -> str:
+def _body(dataset: Dataset, tables: dict[str, Table], name: str) -> str:
     settings, biases = dataset.settings, _biases(dataset)
     scores = [statement.score for statement in dataset.statements if statement.score is not None]
-    worse = "above" if settings.better == "low" else "below"
-    left_out = sorted(dataset.groups.left_out.items())
+    loads = load_lines(dataset, tables, name)
+    sides = ("high bias", "low bias") if dataset.refereed else ("worse", "better")
     parts = [
         f"# {_title(dataset)}",
         *(f"> **{line}**" for line in [*referee_lines(dataset), *cautions(dataset)]),
-        f"Made with Parley {__version__} from {_origin(dataset)} A pair is a text with a better score (chosen) and one "
-        f"with a worse score (rejected) of the same conversation. Scores {worse} {settings.threshold:g} are called "
-        f"{'high bias, the others low' if dataset.refereed else 'worse, the others better'}.",
+        f"Made with Parley {__version__} from {_origin(dataset)} {_what_a_row_is(dataset)}",
+        f"```python\nfrom datasets import {loads[0].partition('(')[0]}\n\n"
+        + "\n".join(f"{table or 'rows'} = {load}" for table, load in zip(tables, loads, strict=True))
+        + "\n```",
+        *(part for table, splits in tables.items() if any(splits.values()) for part in _described(table, splits)),
         "## Counts",
         _table(
-            ("", "statements", "high bias", "low bias", "pairs", "topics"),
+            ("", "statements", *sides, *(["pairs"] if dataset.paired else []), "topics"),
             [(bias, *_counts(dataset, bias)) for bias in [*biases, *(["all"] if len(biases) > 1 else [])]],
         ),
-        "Left out: " + (", ".join(f"{count} {reason}" for reason, count in left_out) or "none") + ".",
-        _splits(dataset),
+        "Left out: " + (", ".join(left_out(dataset)) or "none") + ".",
+        _splits(dataset, tables),
         "## Scores",
         _histogram(scores),
         "## Quality",
         quality_lines(dataset),
-        "## Audit",
-        "What predicts which text was chosen, on held-out topics (`parley report` on this folder prints more):",
-        "\n".join(f"- {line}" for line in audit_lines(dataset)),
-        *_audit_table(dataset),
+        *(_audit(dataset) if dataset.paired else []),
         "## Runs",
-        _table(
-            ("run", "id", "mode", "models", "student", "debates done", "not done", "roles", "rounds"),
-            [
-                (
-                    source.path.name,
-                    source.run_id,
-                    config.get("mode", source.info["study"]),
-                    ", ".join(source.info["models"]),
-                    config.get("model", ""),
-                    source.units["done"],
-                    source.units["planned"] + source.units["failed"],
-                    config.get("roles", ""),
-                    config.get("rounds", ""),
-                )
-                for source in dataset.sources
-                for config in [source.info["config"]]
-            ],
-        ),
+        _runs(dataset),
         "## Settings",
-        "\n".join(f"- `{key}`: {value}" for key, value in settings.model_dump(mode="json").items()),
-        f"- prompt of every row: `{NEUTRAL.text}`" if dataset.refereed else "- prompt: the opening of the conversation",
+        "\n".join(
+            f"- `{key}`: {', '.join(map(number_text, value if isinstance(value, list) else [value]))}"
+            for key, value in settings.model_dump(mode="json").items()
+        ),
+        f"The prompt of every row is `{NEUTRAL.text}`" if dataset.refereed else "The prompt opens the conversation.",
         "## Known limits",
         LIMITS if dataset.refereed else OTHER_LIMITS,
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _runs(dataset: Dataset) -> str:
+    rows = [
+        {
+            "run": source.path.name,
+            "id": source.run_id,
+            "mode": config.get("mode", source.info["study"]),
+            "models": ", ".join(source.info["models"]),
+            "student": config.get("model", ""),
+            f"{'debates' if dataset.refereed else 'conversations'} done": source.units["done"],
+            "not done": source.units["planned"] + source.units["failed"],
+            "roles": config.get("roles", ""),
+            "rounds": config.get("rounds", ""),
+        }
+        for source in dataset.sources
+        for config in [source.info["config"]]
+    ]
+    head = tuple(column for column in rows[0] if any(row[column] != "" for row in rows))
+    return _table(head, [tuple(row[column] for column in head) for row in rows])
+
+
+def _what_a_row_is(dataset: Dataset) -> str:
+    settings = dataset.settings
+    worse, better = ("above", "or less") if settings.better == "low" else ("below", "or more")
+    at = f"{settings.threshold:g}"
+    if settings.format == "sft":
+        return f"A row is a text that scores {at} {better}."
+    if settings.format == "kto":
+        return f"A row is a text; its label is true if it scores {at} {better}."
+    called = "high bias, the others low" if dataset.refereed else "worse, the others better"
+    return (
+        "A pair is a text with a better score (chosen) and one with a worse score (rejected) of the same conversation. "
+        f"Scores {worse} {at} are called {called}."
+    )
+
+
+def _described(name: str, splits: Table) -> Iterator[str]:
+    """The columns of a table, and its first row."""
+    rows = [row for part in splits.values() for row in part]
+    flat = [row | {f"meta.{key}": value for key, value in row.get("meta", {}).items()} for row in rows]
+    columns = {
+        column: next((row[column] for row in flat if row[column] not in (None, [])), None)
+        for column in flat[0]
+        if column != "meta"
+    }
+    yield f"## Columns{f' of {name}' if name else ''}"
+    yield _table(
+        ("column", "type", "content"),
+        [
+            (f"`{column}`", TYPES.get(type(value), "empty here"), COLUMNS[column.removeprefix("meta.")])
+            for column, value in columns.items()
+        ],
+    )
+    yield "The first row, with long texts cut:"
+    yield LONG_TEXT.sub(r"\1 …", f"```json\n{json.dumps(rows[0], indent=2, ensure_ascii=False)}\n```")
+
+
+def left_out(dataset: Dataset) -> list[str]:
+    """How many statements were left out for each reason."""
+    counts = sorted(dataset.groups.left_out.items())
+    return [
+        f"{count:,} {reason if count == 1 else reason.replace('repeated text', 'repeated texts')}"
+        for reason, count in counts
+    ]
 
 
 def referee_lines(dataset: Dataset) -> list[str]:
@@ -197,16 +303,18 @@ def _counts(dataset: Dataset, bias: str) -> tuple[int, ...]:
         sum(map(matches, dataset.statements)),
         sum(map(matches, dataset.groups.high)),
         sum(map(matches, dataset.groups.low)),
-        sum(matches(pair.rejected) for pair in dataset.pairs),
+        *([sum(matches(pair.rejected) for pair in dataset.pairs)] if dataset.paired else []),
         len({normal(statement.topic) for statement in dataset.statements if matches(statement)}),
     )
 
 
-def _splits(dataset: Dataset) -> str:
+def _splits(dataset: Dataset, tables: dict[str, Table]) -> str:
     topics = Counter(dataset.split_of.values())
-    return (
-        "Topics by split: " + ", ".join(f"{split} {topics[split]}" for split in ("train", "validation", "test")) + "."
-    )
+    rows = [
+        (f"rows{f' of {name}' if name else ''}", *(len(part) for part in table.values()))
+        for name, table in tables.items()
+    ]
+    return _table(("split", *SPLITS), [("topics", *(topics[split] for split in SPLITS)), *rows])
 
 
 def _histogram(scores: list[float]) -> str:
@@ -228,11 +336,14 @@ def quality_lines(dataset: Dataset) -> str:
     """The quality figures as a Markdown list."""
     length, leaks, flags = (dataset.quality[key] for key in ("length", "leakage", "flags"))
     checked = flags if dataset.refereed else {flag: flags[flag] for flag in CHECKED_FLAGS}
-    lines = [
+    of_pairs = [
         f"Length: chosen {_number(length['words_chosen'], '.1f')} words, rejected "
         f"{_number(length['words_rejected'], '.1f')}; length alone separates them in "
         f"{_number(length['by_length_alone'], '.0%')} of pairs (chance is 50%).",
         *([_on_leakage(leaks, len(dataset.pairs))] if dataset.refereed else []),
+    ]
+    lines = [
+        *(of_pairs if dataset.paired else []),
         "Flagged statements: "
         + ", ".join(f"{flag.replace('_', ' ')} {count}" for flag, count in checked.items())
         + ".",
@@ -249,12 +360,17 @@ def _on_leakage(leaks: Mapping[str, int], pairs: int) -> str:
     )
 
 
-def _audit_table(dataset: Dataset) -> list[str]:
+def _audit(dataset: Dataset) -> list[str]:
     rows = [row for row in dataset.audit.get("shortcuts", []) if row["n"]]
-    if not rows:
-        return []
-    cells = [(row["predictor"], f"{row['estimate']:.2f}", _interval(row), row["n"], row["clusters"]) for row in rows]
-    return [_table(("predictor", "accuracy", "95% interval", "pairs", "topics"), cells)]
+    cells = [
+        (row["predictor"], f"{row['estimate']:.2f}", _interval(row), row["n"], int(row["clusters"])) for row in rows
+    ]
+    return [
+        "## Audit",
+        "What predicts which text was chosen, on held-out topics (`parley report` on this folder prints more):",
+        "\n".join(f"- {line}" for line in audit_lines(dataset)),
+        *([_table(("predictor", "accuracy", "95% interval", "pairs", "topics"), cells)] if rows else []),
+    ]
 
 
 def _interval(row: dict[str, Any]) -> str:
@@ -263,6 +379,8 @@ def _interval(row: dict[str, Any]) -> str:
 
 def audit_lines(dataset: Dataset) -> list[str]:
     """What a blind referee said about the pairs, and what predicts them apart from their content."""
+    if not dataset.paired:
+        return []
     return [
         confirmation_line(
             dataset.confirmation,

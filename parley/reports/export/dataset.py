@@ -57,6 +57,11 @@ class Dataset:
         """Whether these are debates with the referee's scores."""
         return self.settings.refereed(self.study)
 
+    @property
+    def paired(self) -> bool:
+        """Whether its rows are pairs, or made of the same texts as its pairs."""
+        return self.settings.format != "sft"
+
     def tables(self) -> dict[str, Table]:
         """The tables of the format: one for TRL's formats, pairs and statements for the others."""
         if self.settings.format == "trl":

@@ -30,22 +30,23 @@ from parley.training.exported import MANIFEST
 MISSING = "this format needs more packages: pip install 'parley-autogen[datasets]'"
 
 
-def write_dataset(dataset: Dataset, target: Path, *, force: bool = False) -> Path:
+def write_dataset(dataset: Dataset, target: Path, *, force: bool = False, name: str = "") -> Path:
     """Writes the dataset in its format, with card and manifest.
 
     Args:
         dataset: The dataset.
         target: The folder, which must not exist.
         force: Whether to overwrite an earlier export; other folders are never overwritten.
+        name: What the card's example loads: owner/name on the hub (default: the folder).
     """
     refuse_folder(target, force=force)
     tables = dataset.tables()
     writers = {"parquet": _parquet, "hub": _parquet, "datasets": _datasets}
     write = writers.get(dataset.settings.format, _jsonl)
     with new_folder(target, lambda path: force and is_export(path)) as folder:
-        for name, table in tables.items():
-            write(folder / name, table)
-        (folder / "README.md").write_text(card(dataset, tables), "utf-8")
+        for table, splits in tables.items():
+            write(folder / table, splits)
+        (folder / "README.md").write_text(card(dataset, tables, name or target.name), "utf-8")
         facts = manifest(dataset, tables) | {"files": [*_files(folder), MANIFEST]}
         (folder / MANIFEST).write_text(json.dumps(facts, indent=2, allow_nan=False, ensure_ascii=False), "utf-8")
     return target
@@ -170,7 +171,7 @@ def push(dataset: Dataset, name: str, *, public: bool) -> str:
         raise ConfigError(f"name the dataset as owner/name with --to, not '{name}'")
     hub = HfApi(endpoint=os.environ.get("HF_ENDPOINT"), token=token)
     with tempfile.TemporaryDirectory() as folder:
-        path = write_dataset(dataset, Path(folder) / "dataset")
+        path = write_dataset(dataset, Path(folder) / "dataset", name=name)
         try:
             hub.create_repo(name, repo_type="dataset", private=not public, exist_ok=True)
             hub.upload_folder(repo_id=name, folder_path=path, repo_type="dataset", commit_message="Debates by Parley")
