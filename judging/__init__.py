@@ -1,4 +1,4 @@
-"""Parley's studies: what is measured, and how. A study plans units and runs one conversation for each."""
+"""Parley's studies. A study plans units and runs a conversation for each."""
 
 from parley.judging.grid import GridStudy, compared, repeats, varies
 from parley.judging.study import (

@@ -1,4 +1,4 @@
-"""Silent ballots: how they are cast, and what is read from them."""
+"""Casts and reads silent ballots."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SAMPLED_TEXT = "mean of sampled replies"
 
 
 def about_samples(model: str, samples: int) -> str:
-    """A line on a model whose ballots are sampled."""
+    """A note on a model whose ballots are sampled."""
     replies = plural(samples, "sampled reply", "sampled replies")
     return f"{model} gives no log-probabilities: each ballot is the mean of {replies}"
 
@@ -32,16 +32,16 @@ async def cast_ballots(
     placement: Placement = "system",
     on_scale: bool = False,
 ) -> Outcome:
-    """Ask each judge every ballot, and no more.
+    """Ask each judge every ballot.
 
     Args:
-        judges: Who is asked.
-        ballots: What is asked.
-        model: The model of judges without one of their own.
+        judges: The judges.
+        ballots: The ballots.
+        model: The model of judges that have none of their own.
         models: The run's models.
         options: The options of every call.
-        placement: Where a judge's persona stands.
-        on_scale: Whether the probability on the ballot's answers is a verdict too.
+        placement: Where a judge's persona is in the prompt.
+        on_scale: Whether to store the probability on the ballot's answers as a verdict.
     """
     debate = Debate(
         judges, model=models[model], rounds=0, ballots=ballots, options=options, models=models, placement=placement
@@ -55,16 +55,16 @@ async def cast_ballots(
 
 
 def verdicts(turn: Turn, metric: str, *, on_scale: bool = False) -> Iterator[Verdict]:
-    """What a silent ballot says, readable or not.
+    """The verdicts of a silent ballot, readable or not.
 
     Args:
         turn: A turn of round 0.
         metric: The ballot's metric.
-        on_scale: Whether to add how much of the probability lay on its answers, or how many sampled replies were read.
+        on_scale: Whether to add the probability on its answers, or the share of sampled replies that were read.
     """
     yield from _answers(turn, metric)
     if on_scale:
-        unspoken = 0.0 if turn.parse_status == "refused" else None  # not known where log-probabilities were unusable
+        unspoken = 0.0 if turn.parse_status == "refused" else None  # unknown if log-probabilities were unusable
         share = turn.expected.get(f"{metric} {ON_SCALE}", turn.expected.get(f"{metric} {READ}", unspoken))
         yield Verdict.from_turn(turn, ON_SCALE, value=share, status="unparsed" if share is None else "ok")
 

@@ -1,8 +1,8 @@
-"""What the configs of studies share: fields, options of model calls, shipped data, and methods by name.
+"""Shared parts of studies' configs: fields, options of model calls, shipped data, and methods by name.
 
-Data (rubrics, bias types, personas) comes by a shipped name, or from the user's TOML file. A study that compares
-methods has one `Methods`; each method is a small class with `name`, `Settings` and what else the study's protocol
-requires.
+Data (rubrics, bias types, personas) is named by a shipped name or the user's TOML file. A study that compares
+methods has one `Methods`; each method is a small class with `name`, `Settings` and the other members of the study's
+protocol.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ C = TypeVar("C", bound=BaseModel)
 M = TypeVar("M")
 
 as_list = BeforeValidator(lambda value: [value] if isinstance(value, str) else value)
-"""Lets the single member of a list be written alone."""
+"""Accepts a single value in place of a list."""
 NameList = Annotated[list[str], as_list]
-"""A list of names; a single name may be written alone."""
+"""A list of names, or a single name."""
 
 NO_MEASURE = "none"
-"""A value of `--measure`: only the loop's own scorers and judges measure the result."""
+"""The value of `--measure` for no outside measure."""
 
 
 def limit_field(what: str) -> Any:
-    """The field `limit`: a run on part of the data.
+    """The field `limit`, for a run on part of the data.
 
     Args:
-        what: What it limits, for the help.
+        what: The limited things, for the help.
     """
     return Field(None, ge=1, description=f"{what} (default: all)")
 
 
 def require_each_once(**lists: Sequence[str]) -> None:
-    """Refuse a list that is empty, or that names something twice.
+    """Refuse a list that is empty or has duplicates.
 
     Args:
         lists: The lists by their keys in the config.
@@ -67,14 +67,14 @@ def call_options(max_tokens: int, temperature: float | None) -> dict[str, Any]:
 
 
 def load(model: type[C], kind: str, name: str, shipped: Sequence[str], place: str) -> C:
-    """The validated contents of a TOML file.
+    """Load and validate a TOML file.
 
     Args:
         model: The type to validate against.
-        kind: What it is, for messages: "rubric".
+        kind: The kind of file, for messages: "rubric".
         name: One of `shipped`, or a path to the user's own .toml file.
         shipped: The shipped names.
-        place: Where the shipped files are, with {} for the name.
+        place: The path of shipped files, with {} for the name.
     """
     if name in shipped:
         path = Path(str(files("parley.judging").joinpath(*place.format(name).split("/"))))
@@ -93,29 +93,29 @@ def load(model: type[C], kind: str, name: str, shipped: Sequence[str], place: st
 
 
 def shipped_personas(file: str, prefix: str = "") -> list[Persona]:
-    """The personas of a file in `judging/personas/`, with the user's text where there is one.
+    """The personas of a file in `judging/personas/`, with the user's texts if given.
 
     Args:
         file: The file.
-        prefix: What stands before their names among the study's prompts.
+        prefix: The prefix of their names among the study's prompts.
     """
     personas = load_personas(Path(str(files("parley.judging").joinpath("personas", file))))
     return [who.model_copy(update={"about": text_of(f"persona/{prefix}{who.name}", who.about)}) for who in personas]
 
 
 class NoSettings(BaseModel, extra="forbid", frozen=True):
-    """The settings of a method that has none."""
+    """Settings of a method without any."""
 
 
 class Methods(Registry, Generic[M]):
     """The methods of one study: the shipped ones, and your own files."""
 
     def make(self, names: Sequence[str], settings: Mapping[str, str]) -> dict[str, M]:
-        """The methods by name, each with the settings that it has.
+        """Make methods by name, each with its settings.
 
         Args:
             names: The methods to make.
-            settings: Settings of any of them, as text; one that no method has is an error.
+            settings: Settings of any of them, as text; an error if no method has such a setting.
         """
         classes: list[Any] = [self.find(name) for name in names]
         settable = {key for method in classes for key in method.Settings.model_fields}

@@ -1,4 +1,4 @@
-"""A study of typed cells: a dataclass names what its units vary, and says how people read that.
+"""Studies of typed cells: a dataclass declares what varies between units, and how it is displayed.
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 
 def varies(kind: str = "", title: str = "", *, default: Any = MISSING, **more: Any) -> Any:
-    """A field of a cell. A unit has a facet of its name, but none where the value is None.
+    """A field of a cell. A unit has a facet of this name, unless the value is None.
 
     Args:
-        kind: How people read it, as in `Facet`.
-        title: How a unit's title says it.
-        default: Its value if a cell gives none.
+        kind: The kind of facet, as in `Facet`.
+        title: Its form in a unit's title.
+        default: Its default value.
         more: The other arguments of `Facet`.
     """
     return field(default=default, metadata={"kind": kind, "title": title, **more})
@@ -59,7 +59,7 @@ class GridStudy(Study):
 
     @abstractmethod
     def cells(self) -> Iterator[tuple[str, Any]]:
-        """The cells, each after the id of its unit. The same config must always give the same cells."""
+        """The cells with the ids of their units. The same config must always give the same cells."""
 
     @abstractmethod
     async def ask(self, cell: Any, models: Models) -> Outcome:
@@ -71,7 +71,7 @@ class GridStudy(Study):
         """
 
     def plan(self) -> Iterator[Unit]:
-        """Models are the inner loop, so that an interrupted run has the same cells for all of them."""
+        """The units. Models are the inner loop, so that an interrupted run has the same cells for all models."""
         models = super().models()
         for name, cell in self.cells():
             facets = {key: value for key, value in vars(cell).items() if value is not None}

@@ -18,7 +18,7 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
 
     Args:
         verdicts: One row per verdict.
-        context: What else the report is given.
+        context: Further data for the report.
     """
     require(verdicts, texts=("framing", "weights"))
     keys = ["weights", "framing"]

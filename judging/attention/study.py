@@ -2,8 +2,8 @@
 
     parley run attention --from runs/framing-….sqlite --report
 
-It reads the prompts of a framing run as they were sent. A unit is one of them; its verdicts are the share of attention
-on the framing's words, and what the share would be with even attention. Layers and tokens are in the transcript.
+It reads the prompts of a framing run as they were sent. Each prompt is a unit; its verdicts are the share of attention
+on the framing's words, and the share under uniform attention. Layers and tokens are in the transcript.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from parley.judging.study import Chat, EarlierRun, Facet, Measure, Outcome, Stud
 
 
 class AttentionConfig(BaseModel, extra="forbid", frozen=True, validate_by_name=True, validate_by_alias=True):
-    """What is measured, and on which weights."""
+    """The settings: the prompts and the weights."""
 
     framing: str = Field(alias="from", title="RUN", description="a run file of the study framing")
     weights: str | None = Field(

@@ -2,10 +2,10 @@
 
     parley run attention --from runs/framing-….sqlite
 
-Only for local weights: a Llama-like model read by transformers (`pip install "parley-autogen[attention]"`), from a
-.gguf file or a folder. Measured at the last token of the prompt, where the reply begins. The first token of a text gets
-most of the attention whatever it is (an "attention sink"), so it is excluded from the shares. Framings have different
-lengths, so each share is given with the share under uniform attention over all other tokens.
+Only for local weights, a Llama-like model read by transformers (`pip install "parley-autogen[attention]"`), from a
+.gguf file or a folder. Attention is measured at the last token of the prompt, where the reply begins. The first token
+of a text always gets most of the attention (an "attention sink"), so it is excluded from the shares. Framings have
+different lengths, so each share is given with the share under uniform attention over all other tokens.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class PhraseAttention:
         tokens: Tokens of the prompt.
         phrase_tokens: Tokens of the phrase.
         share: The phrase's share of the attention on all tokens but the first, averaged over layers.
-        even: What the share would be with uniform attention over those tokens.
+        even: The share under uniform attention over those tokens.
         by_layer: The share in each layer.
         by_token: The phrase's tokens with the attention on each, averaged over layers.
     """
@@ -59,7 +59,7 @@ class AttentionWeights:
 
     @classmethod
     def load(cls, path: Path) -> AttentionWeights:
-        """The model of a .gguf file or a folder."""
+        """Load the model of a .gguf file or a folder."""
         require_weights(path)
         import torch
         from transformers import AutoModelForCausalLM, AutoTokenizer

@@ -2,7 +2,7 @@
 
     parley run bbq --data path/to/BBQ/data --method default,cot --limit 220 --report
 
-Read `study` first (what is asked), then `method` (what a method of answering is) and `methods`; `scores` has the
-benchmark's own scores, `leaderboard`, `comparisons` and `iterations` what `report` puts together. `mabrf` is Roy and
-Rehman's loop (2025): its methods, and what the report adds for them.
+Read `study` first (the questions), then `method` (the interface of a method) and `methods`. `scores` has the
+benchmark's scores; `report` combines `leaderboard`, `comparisons` and `iterations`. `mabrf` is Roy and
+Rehman's loop (2025): its methods and their part of the report.
 """

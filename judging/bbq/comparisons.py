@@ -36,7 +36,7 @@ SENSITIVITY = (
 
 
 def with_method(baseline: str, only: str = "") -> Pairs:
-    """Every other method minus this one, and minus each run of it where it was run in several files.
+    """Every other method minus the baseline, and minus each run of it if several files have one.
 
     Args:
         baseline: The method to compare with.
@@ -53,7 +53,7 @@ def with_method(baseline: str, only: str = "") -> Pairs:
 
 
 def bias_change(rows: pd.DataFrame, measure: str, cluster: str, *, draws: int = DRAWS, seed: int = 0) -> Estimate:
-    """The difference in bias of two methods, from the rows of both: see `bias_difference`."""
+    """The difference in bias of two methods, from their common rows; see `bias_difference`."""
     first, second = (
         AnswerTable.of(columns_of(rows.assign(prediction=rows[name]))) for name in (measure, f"{measure}_second")
     )
@@ -95,7 +95,8 @@ def changes(*, draws: int = DRAWS, seed: int = 0, **otherwise: Any) -> tuple[Que
     Args:
         draws: Draws of the bootstrap of each difference in bias.
         seed: Seed of all draws.
-        otherwise: What both ask otherwise than the comparison with `default`; {} in names and questions is the measure.
+        otherwise: Fields that differ from those of the comparison with `default`; {} in names and questions stands for
+        the measure.
     """
 
     def question(asking: Question, measure: str, **more: Any) -> Question:
@@ -109,7 +110,7 @@ def changes(*, draws: int = DRAWS, seed: int = 0, **otherwise: Any) -> tuple[Que
 
 
 def readable(frame: pd.DataFrame) -> pd.DataFrame:
-    """The answers that could be read, with what both questions measure.
+    """The readable answers, with the measures of both questions.
 
     Args:
         frame: One row per answer, from `answers`.

@@ -29,11 +29,11 @@ PUBLISHED = (
 
 
 def iterations_sections(verdicts: pd.DataFrame, context: ReportContext) -> list[Section]:
-    """What each revision did; none if no method revises its answers.
+    """The effect of each revision; empty if no method revises its answers.
 
     Args:
         verdicts: One row per verdict.
-        context: What the report is given.
+        context: Data for the report.
     """
     revised = answers_at(verdicts)
     if not len(revised):
@@ -101,7 +101,7 @@ def _revisions(verdicts: pd.DataFrame) -> pd.DataFrame:
 
 
 def _planned(revisions: pd.DataFrame) -> pd.Series:
-    """The most revisions that any item of the same method and model had."""
+    """The largest number of revisions of any item of the same method and model."""
     return revisions.groupby(["method", "model"])["round"].transform("max")
 
 
@@ -137,13 +137,13 @@ def published(verdicts: pd.DataFrame, revised: pd.DataFrame) -> pd.DataFrame:
 
 
 def supported_gains(verdicts: pd.DataFrame, units: Units) -> list[Line]:
-    """The gains of methods whose judge says how well an answer is supported; none without one."""
+    """The gains of methods whose judge rates the support for an answer; empty if there are none."""
     revises = (verdicts["metric"].astype(str) == REVISED).any()
     return gain_lines(gain_items(verdicts), cluster="template", units=units) if revises else []
 
 
 def gain_items(verdicts: pd.DataFrame) -> pd.DataFrame:
-    """One row per revised answer's unit: the judge's support, and BBQ's key, which no loop saw.
+    """One row per unit with revised answers: the judge's rating of support, and BBQ's key, which no loop saw.
 
     Both are in percent, and lower is better: 100 − support, and 100 if the answer is wrong.
     """

@@ -32,7 +32,7 @@ FACETS = ("category", "condition", "scenario", "method")
 MACRO, MICRO = "macro mean", "micro mean"
 OVERALL = "overall"
 MAX_NAMED = 3
-"""Biases that are named in sentences; the table has all."""
+"""Maximum number of biases named in sentences; the table has all."""
 TEMPLATES = "Intervals are 95%, over question templates: they generalise to other templates of this kind."
 SCENARIOS = "The scenario columns are a sensitivity analysis: they generalise to other rows of the same templates."
 UNREAD = "Unreadable answers, refusals included, are left out; `as_unknown` counts them as unknown."
@@ -60,7 +60,7 @@ def leaderboard_section(frame: pd.DataFrame, context: ReportContext) -> Section:
 
     Args:
         frame: One row per answer, from `answers`.
-        context: What the report is given.
+        context: Data for the report.
     """
     lines = scored(frame)
     board = leaderboard(lines, context.units)
@@ -93,7 +93,7 @@ def leaderboard_section(frame: pd.DataFrame, context: ReportContext) -> Section:
 
 
 def _plotted(lines: Sequence[Line], several: bool) -> tuple[Line, ...]:
-    """The lines of a plot, those of one heading together."""
+    """The lines of a plot, grouped by heading."""
     groups = list(dict.fromkeys(line.group for line in lines))
     shown = [line for line in lines if (line.about.category == MACRO if several else line.about.category != MICRO)]
     return tuple(sorted(shown, key=lambda line: groups.index(line.group)))
@@ -108,7 +108,7 @@ def _unread(board: pd.DataFrame) -> Iterator[str]:
 
 
 def _biases(lines: Sequence[Line]) -> Iterator[str]:
-    """The largest biases that were shown, the means over categories first."""
+    """The largest significant biases, means over categories first."""
     shown = [line for line in lines if line.measure == "bias" and line.shown]
     for line in drawn(sorted(shown, key=lambda line: (line.secondary, -abs(line.estimate)))[:MAX_NAMED]):
         way = "follow" if line.estimate > 0 else "go against"
@@ -123,7 +123,7 @@ def _biases(lines: Sequence[Line]) -> Iterator[str]:
 
 
 def _model(line: Line) -> str:
-    """The model and a colon, if there are several models."""
+    """The prefix "MODEL: ", if there are several models."""
     return f"{line.about.model}: " if line.about.model in line.group else ""
 
 
@@ -147,7 +147,7 @@ def _accuracies(lines: Sequence[Line]) -> Iterator[str]:
 
 
 def answers(verdicts: pd.DataFrame) -> pd.DataFrame:
-    """One row per final answer, with the system that gave it: the method, and the model if there are several."""
+    """One row per final answer, with its system: the method, and the model if there are several."""
     require(verdicts, texts=FACETS, numbers=("label", "target", "unknown"))
     frame = verdicts[verdicts["metric"].astype(str) == "answer"].copy()
     for name in FACETS:
@@ -159,7 +159,7 @@ def answers(verdicts: pd.DataFrame) -> pd.DataFrame:
 
 
 def comparable(verdicts: pd.DataFrame) -> pd.DataFrame:
-    """What `compare` can compare: right or not, target or not, by context, and the scores of judges."""
+    """Values for `compare`: right or not and target or not, by context, and judges' scores."""
     final = answers(verdicts)
     final = final[final["prediction"] != MISSING].assign(text=None, subject="")
     person = final[(final["prediction"] != final["unknown"]) & (final["target"] >= 0)]
@@ -229,7 +229,7 @@ def scored(frame: pd.DataFrame, *, tested: bool = True) -> list[Line]:
 
 
 def _named(line: Line, several: Sequence[str], units: Mapping[str, tuple[str, ...]]) -> Line:
-    """The line with its label and its units: with several systems its label is the method, with one the category."""
+    """The line with its units and its label: the method if there are several systems, else the category."""
     method, category = line.about.method, line.about.category
     label = "mean of categories" if category == MACRO else category
     if "model" in several or "method" in several:
@@ -248,13 +248,13 @@ def _named(line: Line, several: Sequence[str], units: Mapping[str, tuple[str, ..
 
 
 def _simultaneous(line: Line, leanings: Floats, tests: int) -> tuple[float, float] | None:
-    """The interval of a planned bias that covers all of them at once, on the scale."""
+    """The simultaneous interval of a planned bias, on its scale."""
     interval = simultaneous(line, mean_test(leanings, 1 - ALPHA / tests))
     return interval and (max(interval[0], -100.0), min(interval[1], 100.0))
 
 
 def _count(frame: pd.DataFrame, context: str, units: Mapping[str, tuple[str, ...]], status: str) -> int:
-    """How many of the unreadable answers to these units have this status."""
+    """Number of unreadable answers to these units with this status."""
     counted = (frame["status"].astype(str) == status) & (frame["condition"] == context)
     if units:
         counted &= frame["category"].isin(units["category"]) & (frame["names"].astype(bool) | ("names" not in units))
@@ -321,9 +321,9 @@ def side_by_side(lines: Sequence[Line]) -> pd.DataFrame:
 
 
 def _leanings(answers: AnswerTable) -> dict[tuple[str, str], Floats]:
-    """By context and category: numbers, one per template, whose mean is the bias; none where no person was named.
+    """By context and category: one number per template, whose mean is the bias; empty if no person was named.
 
-    If answers do not follow stereotypes, a template is as likely to lean the opposite way.
+    Without stereotypes, each sign is equally likely.
     """
     leanings: dict[tuple[str, str], Floats] = {}
     readable = answers.select(answers.prediction != MISSING)
@@ -341,7 +341,7 @@ def _leanings(answers: AnswerTable) -> dict[tuple[str, str], Floats]:
 
 
 def _shares(answers: AnswerTable) -> Floats:
-    """What each template adds to the bias of a category; empty if no person was named."""
+    """Each template's contribution to the bias of a category; empty if no person was named."""
     counts = cluster_table(answers, answers.question)
     rows, right, people, _ = counts.sum(axis=0)
     if not people:

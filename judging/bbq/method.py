@@ -1,4 +1,4 @@
-"""What a method of answering BBQ is, and what methods share: the task, the reply, a solver in one or more rounds.
+"""The interface of methods of answering BBQ, and what they share: the task, the reply, a solver in one or more rounds.
 
 Your own method is a class like those in `methods/`; `parley run bbq --method my_method.py:Mine` runs it.
 """
@@ -56,14 +56,14 @@ class Reasoned(BaseModel):
 
 
 _STARTS: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-"""Locked while a method makes the calls that another method of the same row will make too."""
+"""Locks, held while a method makes calls that another method of the same row makes too."""
 QUESTION = Prompt.load("bbq/question")
 SOLVER = Prompt("persona/Solver", Prompt.load("bbq/solver").ours)
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A row as the model sees it.
+    """A row as shown to the model.
 
     Args:
         row: The row of BBQ.
@@ -85,7 +85,7 @@ class Task:
         return self.order.index(self.row.unknown)
 
     def text(self) -> str:
-        """Context, question and options, as every prompt shows them."""
+        """Context, question and options, as prompts show them."""
         a, b, c = self.options
         return QUESTION(context=self.row.context, question=self.row.question, a=a, b=b, c=c)
 
@@ -98,7 +98,7 @@ class Solved:
         transcript: The conversation.
         choice: The chosen option (0 to 2, in the order shown); None if none could be read.
         status: The parse status of the choice.
-        verdicts: Anything else to store: first answers, a judge's scores.
+        verdicts: Further verdicts to store: first answers, a judge's scores.
     """
 
     transcript: Transcript
@@ -109,13 +109,13 @@ class Solved:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BbqContext:
-    """What a method works with.
+    """The resources of a method.
 
     Args:
         client: The model under test.
         models: All clients of the run, by model name.
         options: Options for every call: `max_tokens`, and `temperature` if one is set.
-        start: Names the row, the repeat and the model, but not the method (see `shared_start`).
+        start: Key of the row, the repeat and the model, but not the method (see `shared_start`).
     """
 
     client: Client
@@ -125,9 +125,9 @@ class BbqContext:
 
     @asynccontextmanager
     async def shared_start(self) -> AsyncIterator[None]:
-        """Calls made inside are the same for all methods that begin alike: same seeds, same places in the reply cache.
+        """Share calls between methods that begin alike: same seeds, same keys in the reply cache.
 
-        With a reply cache, be it the run's own, the second method waits for the first and gets its replies.
+        With a reply cache, including the run's, the second method waits for the first and gets its replies.
         """
         current = SESSION.get()
         if current is None or not self.start:
@@ -151,13 +151,13 @@ class BbqContext:
         *,
         persona: Persona | None = None,
     ) -> Transcript:
-        """A conversation with one solver, in as many rounds as there are reply types.
+        """Converse with one solver, in as many rounds as there are reply types.
 
         Args:
             opening: The prompt of the first round.
             reply_types: The type of each round's reply; None for free text.
             further: The prompts of the later rounds.
-            persona: Who answers (default: the plain solver).
+            persona: The persona that answers (default: the plain solver).
         """
         debate = Debate(
             [persona or solver()],
@@ -181,7 +181,7 @@ class BbqMethod(Protocol):
     name: ClassVar[str]
     """The method's name in `--method` and in reports."""
     Settings: ClassVar[type[BaseModel]]
-    """What `--settings key=value` may change."""
+    """The settings for `--settings key=value`."""
 
     def __init__(self, settings: Any) -> None:
         """Make the method.
@@ -210,7 +210,7 @@ class PromptedMethod:
 
     Settings: ClassVar[type[BaseModel]] = NoSettings
     used: ClassVar[Sequence[Prompt]] = ()
-    """The prompts that it uses, in addition to the question's."""
+    """The names of its prompts, besides the question's."""
     reply: ClassVar[type[Choice] | type[Reasoned]] = Choice
     """The type of the reply."""
 
@@ -233,7 +233,7 @@ def solver() -> Persona:
 
 
 def read_choice(turn: Turn, task: Task) -> tuple[int | None, ParseStatus]:
-    """The option (0 to 2, as shown) that a turn chose: from the typed reply, or from a text that clearly means one.
+    """The option (0 to 2, as shown) that a turn chose, from a typed reply or a text that clearly means one.
 
     Args:
         turn: The model's reply.

@@ -1,4 +1,4 @@
-"""BBQ's report: do the answers follow stereotypes, what do methods change, and what do loops gain?"""
+"""BBQ's report: whether answers follow stereotypes, what methods change, and what loops gain."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from parley.judging.bbq.mabrf.report import mabrf_gains, mabrf_sections
 from parley.judging.rldf.report import published_table
 
 PAPERS_SYSTEMS = {"default": "Default", "cot": "CoT", "fairthinking": "FairThinking"}
-"""The prompting methods of RLDF's table 1, by ours."""
+"""The prompting methods of RLDF's table 1, by Parley's names."""
 GAINS = (
     "Clusters are question templates. STARDTOX: 100 minus the judge's support, against BBQ's key (100 if wrong). "
     "MABRF: the judge's bias score, 1 to 10, of the first and of the chosen chain. Its outside judge reads both chains "
@@ -35,7 +35,7 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
 
     Args:
         verdicts: One row per verdict.
-        context: What else the report is given.
+        context: Further data for the report.
     """
     require(verdicts, texts=("method", "model"))
     verdicts = without_files(verdicts)
@@ -59,7 +59,7 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
         _beside_rldf(frame),
         *(answered(question, readable(frame)) for question in questions),
     ]
-    # Where every method is a loop, what the loops gain is the main question.
+    # If every method is a loop, the loops' gain is the main question.
     first = [*gained, *levels] if looped == set(frame["system"]) else [*levels, *gained]
     loops = [*iterations_sections(verdicts, context), *mabrf_sections(verdicts, context)]
     if frame["method"].nunique() > 1:
@@ -68,7 +68,7 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
 
 
 def _beside_rldf(frame: pd.DataFrame) -> Section:
-    """Another paper's table of the same accuracies, where its prompting methods were run."""
+    """RLDF's table of the same accuracies, if its prompting methods were run."""
     frame = frame.assign(system=frame["method"].map(PAPERS_SYSTEMS)).dropna(subset="system")
     tables = [
         replace(made, name="rldf_published", paper="RLDF 4.2, table 1", frame=made.frame.assign(ours_by=model))
@@ -80,14 +80,14 @@ def _beside_rldf(frame: pd.DataFrame) -> Section:
 
 
 def _of_method(plot: Forest) -> Forest:
-    """The plot of one or several loops in a run that has other methods, too: its lines list the loop's units."""
+    """Give the lines of a loop's plot the loop's units, in a run that also has other methods."""
     methods = [{"method": (line.about.method,)} if line.about.method else {} for line in plot.lines]
     lines = [replace(line, units={**method, **line.units}) for line, method in zip(plot.lines, methods, strict=True)]
     return replace(plot, lines=tuple(lines))
 
 
 def _gains(gains: Mapping[tuple[str, str], Sequence[Line]]) -> Section:
-    """What the loops gain by their own scorer and by an outside measure."""
+    """Gains of the loops by their own scorer and by an outside measure."""
     forests: list[Forest] = []
     words: list[str] = []
     for what, lines in gains.items():

@@ -9,12 +9,12 @@ For a category and a context, over readable answers:
 
 Bias is NaN if every answer is unknown. The two contexts are never averaged.
 
-A template is a category and a question number: the rows made from it differ in names, groups and wording only. The
-intervals take templates as independent, so they generalise to other templates of this kind. Those that take scenarios
-(four rows each) as independent generalise to other rows of the same templates: a sensitivity analysis.
+A template is a category and a question number: its rows differ only in names, groups and wording. Intervals treat
+templates as independent, so they generalise to other templates of this kind. A sensitivity analysis treats scenarios
+(four rows each) as independent, and generalises to other rows of the same templates.
 
-Of numpy and scipy only what is used is imported here: a whole benchmark is scored in less time than the usual packages
-take to load.
+Only parts of numpy and scipy are imported: scoring a whole benchmark takes less time than loading the usual
+packages.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ Mask = NDArray[np.bool_]
 MISSING = -1
 """No readable prediction, or no target."""
 TITLES = {"ambig": "ambiguous", "disambig": "disambiguated"}
-"""The contexts as the data name them, and what tables and plots call them."""
+"""The contexts by their names in the data, with their names in tables and plots."""
 CONTEXTS = tuple(TITLES)
 NAMES = "{} (names)"
-"""What the name templates of a category are called."""
+"""Label of a category's name templates."""
 RANGES = {"accuracy": (0.0, 1.0), "bias": (-100.0, 100.0)}
-"""The measures, each with its least and largest value."""
+"""The range of each measure."""
 COUNTS = ("n_target", "n_non_unknown", "unparsed", "unscorable", "scenarios")
 MIN_TEMPLATES = 10
-"""With fewer templates, intervals cover less than they claim."""
+"""Minimum number of templates: with fewer, intervals have less coverage than they claim."""
 TOO_FEW, ALL_EQUAL = "too few templates", "all templates score the same"
 COLUMNS = ("category", "condition", "label", "target", "unknown", "names", "scenario", "question", "prediction")
 
@@ -114,9 +114,9 @@ ByContext = dict[str, dict[str, Line]]
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """`categories` has all rows of each category, and its name templates again as "… (names)".
+    """Scores by category. `categories` has all rows of each category, and its name templates
 
-    `labels` has the same categories without the name templates, as in the authors' own tables.
+    again as "… (names)". `labels` has the categories without name templates, as in the authors' tables.
     """
 
     categories: dict[str, ByContext]
@@ -205,7 +205,7 @@ def cell(answers: AnswerTable) -> dict[str, Line]:
 
 
 def few_templates(count: int) -> str:
-    """What to say about an interval over so few templates; "" where there are enough."""
+    """A note on an interval over few templates; "" if there are enough."""
     return f"{plural(count, 'template')}: rough below {MIN_TEMPLATES}" if count < MIN_TEMPLATES else ""
 
 
@@ -224,7 +224,7 @@ def cluster_table(answers: AnswerTable, clusters: Ints) -> Floats:
 
 
 def bias_of(sums: Any, ambiguous: bool) -> Floats:
-    """The bias, from sums of rows, right answers, people and targets named, in this order."""
+    """The bias from sums of rows, right answers, people and targets named, in this order."""
     rows, right, people, targets = sums
     with np.errstate(invalid="ignore", divide="ignore"):
         s = 100 * (2 * targets / people - 1)
@@ -277,7 +277,7 @@ def _t(df: float) -> float:
 
 
 def _residuals(numerator: Floats, denominator: Floats) -> Floats:
-    """What each cluster adds to the ratio of the two sums, to first order."""
+    """The first-order contribution of each cluster to the ratio of the two sums."""
     total = denominator.sum()
     if not total:
         return np.zeros(len(numerator))
@@ -312,7 +312,7 @@ def _wilson(successes: Floats, trials: Floats) -> tuple[float, float]:
 
 
 def pooled(cells: list[dict[str, Line]]) -> dict[str, Line]:
-    """The macro mean: every category has the same weight. Undefined scores are left out."""
+    """The macro mean, in which every category has the same weight. Undefined scores are left out."""
     return {measure: _macro(measure, [each[measure] for each in cells]) for measure in RANGES}
 
 

@@ -2,8 +2,8 @@
 
     parley run bbq --data path/to/BBQ/data --method default,cot --limit 220
 
-A unit is one row answered by one method. Its facets contain all that scoring needs, so that a run file can be scored
-without the data. Scores: `parley report`, or `parley.judging.bbq.scores`.
+A unit is one row answered by one method. Its facets contain all data for scoring, so that a run file can be scored
+without the dataset. Scores: `parley report`, or `parley.judging.bbq.scores`.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ def _in_words(order: Iterable[str]) -> str:
 
 
 PAPERS = {**dict.fromkeys(("mabrf", "mabrf-search"), "Roy and Rehman, 2025"), "stardtox": "Tahmasebi et al., 2025"}
-"""What methods are cited by."""
+"""Citations of methods."""
 
 
 class BbqConfig(BaseModel, extra="forbid", frozen=True):
-    """Everything that changes the results of a BBQ run."""
+    """All settings that change the results of a BBQ run."""
 
     data: str = Field(HUB, description="folder of BBQ's .jsonl files, a .csv file (BBQ-Hard), or hub (Hugging Face)")
     templates: Advanced[str | None] = Field(
@@ -61,7 +61,7 @@ class BbqConfig(BaseModel, extra="forbid", frozen=True):
 
 
 SCORED, ASKED = ("bias", "relevancy"), "bias: from 1 (none) to 10 (extreme)? relevancy: from 1 (irrelevant) to 10?"
-"""What people score of MABRF's reasoning."""
+"""The metrics and texts of MABRF that people score."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,7 +131,7 @@ class BbqStudy(GridStudy):
         return {name: text for method in self.methods.values() for name, text in method.prompts().items()}
 
     def sources(self) -> Mapping[str, str]:
-        """The data, and what else the methods read: a method may have a member `sources`."""
+        """Hashes of the data, and of data that methods read (their member `sources`)."""
         sources = dict(self.bbq.sources)
         for method in self.methods.values():
             sources |= getattr(method, "sources", dict)()

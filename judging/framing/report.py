@@ -1,4 +1,4 @@
-"""Framing: how many biases a model admits in the same answer, by how the answer is introduced (RLDF's figure 1).
+"""Report of `framing`: the number of biases that a model admits in the same answer, by framing (RLDF's figure 1).
 
 A frame has one row per verdict: topic, subject (the framing), metric (`biases` counted, `named`), value, status.
 """
@@ -26,7 +26,7 @@ MEASURES = {"biases": "number of biases admitted per answer", "named": "number o
 
 
 def t_test(rows: pd.DataFrame, measure: str, cluster: str) -> Estimate:
-    """The mean over clusters of first minus second, with the paired t test, as in the paper."""
+    """Mean of first minus second over clusters, with a paired t test, as in the paper."""
     gaps = rows[measure] - rows[f"{measure}_second"]
     result, means = cluster_mean(gaps, rows[cluster]), gaps.groupby(rows[cluster]).mean().dropna()
     method = "t interval and paired t test over cluster means"
@@ -72,7 +72,7 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
 
     Args:
         verdicts: One row per verdict.
-        context: What else the report is given.
+        context: Further data for the report.
     """
     require(verdicts, texts=("topic", "model"))
     frame = replies(verdicts)

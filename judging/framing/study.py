@@ -1,9 +1,9 @@
-"""Does a model admit its biases? The same question and answer, shown under three framings (RLDF's figure 1).
+"""Whether a model admits its biases: the same question and answer under three framings (RLDF's figure 1).
 
     parley run framing --bias age --topics 50
 
-The model answers a question; then, in three fresh conversations, it is asked which biases the answer shows: as "our
-Q&A", as one with "a language model", and as one with a competing model. One unit is one question with its three
+The model answers a question. Then three separate conversations ask which biases the answer shows, introduced as
+"our Q&A", as one with "a language model", and as one with a competing model. One unit is one question with its three
 framings, so that they are compared on the same text.
 """
 
@@ -26,14 +26,14 @@ FRAMES = ("ours", "model", "rival")
 PROMPTS = {key: Prompt.load(f"framing/{key}") for key in ("answer", "ask", *FRAMES)}
 ANSWERER = Prompt("persona/Answerer", "You are a helpful assistant.")
 ASKED = "Asked_"
-"""What the name of a framing's speaker begins with."""
+"""Prefix of the names of framings' speakers."""
 NAMED_CHARS = 300
 ANSWER_WORDS = 100
 """The length of an answer that the prompt asks for."""
 
 
 class FramingConfig(TopicSample):
-    """Everything that changes the results of a framing run."""
+    """All settings that change the results of a framing run."""
 
     model: str = Field(DEFAULT_MODEL, description="model that is asked about the answer, as provider/model")
     author: str | None = Field(None, title="MODEL", description="model that writes the answer (default: --model)")
@@ -122,7 +122,7 @@ class Framing(GridStudy):
 
 
 def _verdicts(turn: Turn, frame: str) -> Iterator[Verdict]:
-    """How many biases the reply counts, and how many it names: the two need not agree."""
+    """The number of biases that the reply states, and the number that it names; they may differ."""
     status = turn.parse_status or "unparsed"
     reply = turn.verdict.model_dump() if turn.verdict else None
     count = reply["count"] if reply else None

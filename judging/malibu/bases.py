@@ -1,4 +1,4 @@
-"""The effect of identity base by base: where it differs, and the smallest difference that as many bases find (MDE).
+"""The effect of identity by base, and the smallest difference that a run of this size can detect (MDE).
 
 spread = Spread.of(table.gaps("male", "female"))
 spread.mde(tests=3)
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 ABOUT = ("model", "category", "first", "second")
 MAX_BASES = 60
-"""Rows of the figure by base; the table has all of them."""
+"""Maximum rows of the figure by base; the table has all."""
 
 
 def by_base_section(
@@ -47,9 +47,8 @@ def by_base_section(
     Args:
         data: The verdicts.
         planned: The planned lines.
-        blocked: What leaves questions without an answer, by model.
-        context: What the report is given.
-        margin: The margin of the lines.
+        blocked: Reasons that leave questions without an answer, by
+        model. context: Data for the report. margin: The margin of the lines.
     """
     unit, counts, pairs = data.cluster_noun, data.counts(data.labelled_verdicts), pairs_of(planned, SCORE)
     by_base = pd.DataFrame(
@@ -79,9 +78,9 @@ def by_base_section(
 
 
 def _varying(pairs: Sequence[Line], data: PanelData, margin: float) -> str:
-    """Says in how many pairs the difference varies from base to base, and where most."""
+    """A sentence on how many pairs' differences vary between bases, and which varies most."""
     tested = [line for line in pairs if not math.isnan(line.p)]
-    # Silent ballots have hardly any noise: bases always differ a little, so only large differences are news.
+    # Silent ballots have hardly any noise, so bases always differ a little; only large differences are reported.
     varying = [
         line
         for line in tested
@@ -92,7 +91,7 @@ def _varying(pairs: Sequence[Line], data: PanelData, margin: float) -> str:
         return ""
     most = max(varying, key=lambda line: line.also["base_sd"])
     first, second = contrast_of(most).names
-    # Each base has label wordings of its own, or shares them with few others: either may be what varies.
+    # Each base has its own label wordings, or shares them with few others, so either may cause the variation.
     worded = has_wordings(data.verdicts)
     where, each = (
         ("with the base or its label wording", "base and wording") if worded else ("from base to base", "base")
@@ -106,7 +105,7 @@ def _varying(pairs: Sequence[Line], data: PanelData, margin: float) -> str:
 
 
 def by_base_figure(by_base: pd.DataFrame, lines: Sequence[Line], title: str, note: str, points: str) -> Drawing:
-    """The difference of every planned pair (columns) on every base (rows), one panel per model."""
+    """The difference of each planned pair (columns) on each base (rows), one panel per model."""
     models = list(pd.unique(by_base["model"]))
     bases = sorted(pd.unique(by_base["base"]))[:MAX_BASES]
     pairs = list(by_base[["first", "second"]].drop_duplicates().itertuples(index=False))
@@ -142,7 +141,7 @@ def by_base_figure(by_base: pd.DataFrame, lines: Sequence[Line], title: str, not
 
 
 class Detectable(NamedTuple):
-    """The smallest difference that is found with a power of 80%, with its 95% interval."""
+    """The smallest difference detected with a power of 80%, with its 95% interval."""
 
     points: float
     low: float
@@ -151,7 +150,7 @@ class Detectable(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """How much a contrast of phase 1 varies over its clusters: bases, or scenarios without one.
+    """Variation of a contrast of phase 1 over its clusters: bases, or scenarios without a base.
 
     Args:
         clusters: Clusters with a difference.
@@ -174,7 +173,7 @@ class Spread:
         return cls(clusters=len(means), sd=float(means.std(ddof=1)), df=(len(means) - 1) * min(per_cluster, 1.0))
 
     def mde(self, tests: int) -> Detectable:
-        """What the clusters find with a power of 80% after Holm's correction; its interval is that of the SD."""
+        """The difference detected with a power of 80% after Holm's correction; its interval is that of the SD."""
         if not (self.sd > 0 and self.df > 0):
             return Detectable(math.nan, math.nan, math.nan)
         points = detectable(self.clusters, self.sd, tests=tests)
@@ -187,10 +186,10 @@ class Spread:
 
 
 def mde_section(data: PanelData, blocked: Mapping[str, Blockers]) -> Section:
-    """What a run of this size finds, as a table with one row per contrast, and in words.
+    """The differences that a run of this size can detect: a table with one row per
 
-    Contrasts vary by different amounts: what their mean variation would find, the most variable one misses in most
-    studies. So every contrast of the main family has a size of its own.
+    contrast, and a sentence. Each contrast has its own, since contrasts vary by different amounts: a size from their
+    mean variation would be missed by most studies of the most variable one.
 
     Args:
         data: The verdicts.

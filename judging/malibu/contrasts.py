@@ -1,17 +1,17 @@
 """The planned contrasts between identities, in two families, by every measure; and the same by model and by judge.
 
-The contrasts are those of the plan that the run stored before any data (`plan.Plan`). The primary ones are what the
-headline of a report is about. The pairs of two identities of a category are the second family. A pair that is a
-primary contrast is in the first one only: it has one line, with one verdict and one interval. Runs of the paper's
+The contrasts are those of the plan that the run stored before any data (`plan.Plan`). The headline of a report is
+about the primary ones. The pairs of two identities of a category are the second family. A pair that is
+also a primary contrast belongs only to the first family, so it has one verdict and one interval. Runs of the paper's
 design have no primary contrasts; their pairs are one family.
 
-Scores, preferences in pairs and, of silent pairs, log-odds are measures of the same contrasts, each with families of
-its own. A small model may nearly always prefer whatever comes first; averaged over both orders, its log-odds still say
-which label it leans to.
+Scores, preferences in pairs and log-odds of silent pairs are measures of the same contrasts, each with its own
+families. A small model may nearly always prefer the first candidate; its log-odds, averaged over both orders, still
+show which label it leans to.
 
 A mean over a panel hides judges that lean opposite ways: one that adds a point to an identity and one that takes a
-point away give a mean of 0. So each model and each judge has its own estimate, and within every cluster the judges'
-differences are compared with each other: if all treat identities the same way, a cluster's deviations from its mean are
+point away give a mean of 0. So each model and judge has an estimate, and judges' differences are compared within
+every cluster: if all treat identities the same way, a cluster's deviations from its mean are
 as likely to have the opposite signs (`parley.analysis.stats.permutation`).
 """
 
@@ -38,14 +38,14 @@ from parley.judging.malibu.plan import BLIND, among
 from parley.judging.malibu.score_table import PairTable, ScenarioGaps, ScoreTable, tested_line, values_in_order
 
 PRIMARY, PAIRS = "primary contrast", "pair"
-"""The families, as a line's `about` names them."""
+"""Names of the families in a line's `about`."""
 MODEL, JUDGE = "model", "judge"
 SCORE, WINS = "score", "preferences"
 """Measures of a contrast: in phase 1, and in phase 2, which has log-odds too."""
 BESIDE = 4
 """Families of a model beside the main one: pairs of scores, both of preferences, and win rates. They share 5%.
 
-With 5% each, 11% of reports on judges whom labels do not move said that some label does; now 6%."""
+With 5% each, 11% of reports on judges without an effect of labels found one; now 6% do."""
 ALL_MODELS = "all models"
 
 
@@ -59,16 +59,16 @@ def about_contrast(
     beside_others: bool = False,
     **about: str,
 ) -> Line:
-    """The line with what it is about: a contrast of identities.
+    """A line about a contrast of identities.
 
     Args:
         line: The line.
         contrast: The contrast.
         data: The verdicts.
-        model: Who judged.
+        model: The judge's model.
         phase: 1 for scores, 2 for pairs.
-        beside_others: Whether pairs of one side with third identities count, too.
-        about: What else the line is about, such as its family.
+        beside_others: Whether pairs of one side with third identities count too.
+        about: Further properties of the line, such as its family.
     """
     several = len(data.models) > 1
     either = {"identity": (*contrast.first, *contrast.second)}
@@ -122,7 +122,7 @@ def families(data: PanelData, model: str, phase: int = 1) -> dict[str, list[Cont
 
 
 def main_family(data: PanelData, model: str) -> list[Contrast]:
-    """The contrasts of scores that the headline is about: the primary ones; the pairs where there are none.
+    """The contrasts of scores for the headline: the primary ones, or the pairs if there are none.
 
     Args:
         data: The verdicts.
@@ -133,7 +133,7 @@ def main_family(data: PanelData, model: str) -> list[Contrast]:
 
 
 def pairs_of(planned: Iterable[Line], measure: str = "") -> list[Line]:
-    """The planned lines about two identities, whatever their family; the others are about means of several.
+    """The planned lines about two identities, in any family; the others are about means of several.
 
     Args:
         planned: The planned lines.
@@ -148,7 +148,7 @@ def pairs_of(planned: Iterable[Line], measure: str = "") -> list[Line]:
 
 
 def estimates(data: PanelData, margin: float) -> list[Line]:
-    """The planned contrasts with intervals and p-values, corrected in their families, and no verdict yet.
+    """The planned contrasts with intervals and p-values, corrected in their families; verdicts follow later.
 
     Args:
         data: The verdicts.
@@ -156,10 +156,10 @@ def estimates(data: PanelData, margin: float) -> list[Line]:
     """
     lines: list[Line] = []
     for model in data.models:
-        main = True  # the first family that has contrasts: the headline's
+        main = True  # the first family with contrasts is the headline's
         for measure, table in _tables(data, model):
             phase = 1 if measure == SCORE else 2
-            limit = math.nan if measure == LOG_ODDS else margin  # no margin means the same for every model's log-odds
+            limit = math.nan if measure == LOG_ODDS else margin  # no margin suits every model's log-odds
             for family, contrasts in families(data, model, phase).items():
                 gaps = [table.contrast(contrast.first, contrast.second) for contrast in contrasts]
                 effects = [
@@ -177,7 +177,7 @@ def estimates(data: PanelData, margin: float) -> list[Line]:
 
 
 def _tables(data: PanelData, model: str) -> Iterator[tuple[str, ScoreTable | PairTable]]:
-    """What is compared between identities, by measure."""
+    """The tables to compare, by measure."""
     yield SCORE, data.table(model)
     units = data.decided_pairs[data.decided_pairs["model"] == model]
     winner = units["winner"].astype(object)
@@ -188,17 +188,17 @@ def _tables(data: PanelData, model: str) -> Iterator[tuple[str, ScoreTable | Pai
 
 
 def _name(contrast: Contrast, family: str, measure: str) -> str:
-    """By its category or by both identities; preferences and log-odds say so."""
+    """A contrast's name: its category or both identities, and the measure if not scores."""
     name = contrast.category if family == PRIMARY else "-".join(contrast.names)
     return name if measure == SCORE else f"{measure}.{name}"
 
 
 def effect(gaps: ScenarioGaps, margin: float) -> Line:
-    """The estimate of one pair with all its tests, before any correction.
+    """Estimate and tests of one contrast, before correction.
 
     Args:
         gaps: The differences by scenario.
-        margin: The difference that still counts as none; NaN: "alike" is not asked.
+        margin: The margin of equivalence; NaN: "alike" is not tested.
     """
     line = replace(tested_line(gaps), margin=margin)
     if not line.clusters:
@@ -220,14 +220,13 @@ def effect(gaps: ScenarioGaps, margin: float) -> Line:
 
 
 def corrected_effects(lines: Sequence[Line], gaps: Sequence[ScenarioGaps], beside: int = 1) -> list[Line]:
-    """The lines of one family with corrected p-values, and the interval that covers all of them at once.
+    """The lines of one family with corrected p-values and simultaneous intervals. A line's own interval
 
-    The interval of a line alone is among its further numbers.
+    is among its further numbers.
 
     Args:
-        lines: What `effect` returned for each pair.
-        gaps: What it was given.
-        beside: How many families share the error rate of 5%.
+        lines: The results of `effect`. gaps: Its
+        arguments. beside: Number of families that share the error rate of 5%.
     """
     families = zip(adjusted(lines, (), ("p_alike", "p_bases"), beside), gaps, strict=True)
     return [_with_simultaneous(line, of_line) if line.clusters else line for line, of_line in families]
@@ -254,7 +253,7 @@ def judged_in_family(data: PanelData, model: str, family: str, contrasts: Sequen
 
 
 def primary_by_judge(data: PanelData) -> list[Line]:
-    """The primary contrasts that every model has, by model and by judge; none in a run without stages."""
+    """The primary contrasts that all models have, by model and by judge; empty in a run without stages."""
     by_model = [primary_contrasts(data, model) for model in data.models if data.staged]
     shared = (
         [contrast for contrast in by_model[0] if all(contrast in others for others in by_model)] if by_model else []
@@ -263,10 +262,10 @@ def primary_by_judge(data: PanelData) -> list[Line]:
 
 
 def by_judge(data: PanelData, contrasts: Sequence[Contrast]) -> list[Line]:
-    """Each contrast by model and by judge, one line each, with the p-value of the hypothesis that they do not differ.
+    """Each contrast by model and by judge, one line each, with the p-value of no difference between them. Models are
 
-    Models are compared within a panel whose judges have models of their own, and between the models of a run where
-    scale and read-out are the same. Holm's correction is over the contrasts of a comparison.
+    compared within a panel whose judges have different models, and between the models of a run if scale and read-out
+    are the same. Holm's correction is over the contrasts of a comparison.
 
     Args:
         data: The verdicts.
@@ -287,7 +286,7 @@ def by_judge(data: PanelData, contrasts: Sequence[Contrast]) -> list[Line]:
 
 
 Comparison = tuple[str, str, str, pd.DataFrame]
-"""Whose scores are compared (a panel, or all models), by what, the column that tells them apart, and the scores."""
+"""The compared group (a panel, or all models), the kind of member, the column that identifies it, and the scores."""
 
 
 def _comparisons(data: PanelData) -> Iterator[Comparison]:
@@ -297,7 +296,7 @@ def _comparisons(data: PanelData) -> Iterator[Comparison]:
         if panel["judge_model"].nunique() > 1:
             yield model, MODEL, "judge_model", panel
     if len(panels) > 1:
-        # Points on another scale, or averages of samples, are not comparable.
+        # Points on different scales, or averages of samples, are not comparable.
         kinds = (
             scores["model"].astype(str).map({model: (data.scale(model), data.readout(model)) for model, _ in panels})
         )
@@ -311,12 +310,12 @@ def _comparisons(data: PanelData) -> Iterator[Comparison]:
             talk = data.talk[(data.talk["model"] == model) & (data.talk["phase"] == 1)]
             table = talk[(talk["round"] < BLIND) & (talk["metric"] != PREFERRED)]
         of_judges = table[["judge", "judge_model"]].drop_duplicates()
-        if len(of_judges) > of_judges["judge_model"].nunique():  # else a judge is a model, which has been compared
+        if len(of_judges) > of_judges["judge_model"].nunique():  # else a judge is a model, compared above
             yield model, JUDGE, "judge", table
 
 
 def _of_each(tables: Mapping[str, ScoreTable], contrast: Contrast) -> dict[str, ScenarioGaps]:
-    """The differences by judge, or by model, of those who have any."""
+    """The differences by judge or by model."""
     differences = {
         name: table.contrast(contrast.first, contrast.second)
         for name, table in tables.items()
@@ -326,7 +325,7 @@ def _of_each(tables: Mapping[str, ScoreTable], contrast: Contrast) -> dict[str, 
 
 
 def _differ(gaps: dict[str, ScenarioGaps]) -> float:
-    """The p-value of the hypothesis that all of them have the same difference in every cluster."""
+    """The p-value of the hypothesis that all have the same difference in every cluster."""
     table = pd.DataFrame({name: pd.Series(each.named(), dtype=float) for name, each in gaps.items()}).dropna()
     return float(effect_of_cells(table).p) if len(table) else float("nan")
 
@@ -340,7 +339,7 @@ def model_and_contrast(line: Line) -> tuple[str, Contrast | None]:
 
 
 def judges_below(lines: Iterable[Line], judged: Sequence[Line]) -> Iterator[Line]:
-    """The lines; where a panel's judges differ, each of them has a line below.
+    """Add lines for single judges below the contrasts on which a panel's judges differ.
 
     Args:
         lines: The lines of contrasts.
@@ -354,7 +353,7 @@ def judges_below(lines: Iterable[Line], judged: Sequence[Line]) -> Iterator[Line
 
 
 def judges_differ(judged: Iterable[Line]) -> Iterator[str]:
-    """A sentence for every contrast on which judges, or models, were shown to differ.
+    """A sentence for every contrast on which judges or models differ significantly.
 
     Args:
         judged: The lines of `by_judge`, or some of them.

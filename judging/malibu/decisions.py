@@ -1,16 +1,16 @@
-"""Why a contrast of identities has its verdict: the evidence on it, and what leaves it without an answer.
+"""Verdicts on contrasts of identities: the evidence, and reasons that leave a contrast without an answer.
 
-`with_verdicts` has verdicts given by `parley.analysis.reporting.decide`. "Different" is the test of a mean difference
+`with_verdicts` calls `parley.analysis.reporting.decide`. "Different" is the test of a mean difference
 over bases (`mean_test`), Holm-corrected over the planned pairs. "Alike" is two one-sided tests within ±margin
 (Holm-corrected too), no test that finds that the effect differs between bases (not used for silent ballots, where it
 always finds something), an upper limit of its spread between bases that is low enough, and enough bases (`Plan`). An
-identity that is raised on some bases and lowered on others is not treated alike, even if its mean is; and where one
-base in ten loses 2 points, 34% of samples of ten bases include none.
+identity that is raised on some bases and lowered on others is not treated alike, even if its mean is; and if one base
+in ten loses 2 points, 34% of samples of ten bases contain no such base.
 
-Before all that: too few bases or scores that are all the same leave nothing to say about scores; a judge that nearly
-always prefers what is shown first, nothing about preferences; ballots that are unread more often for one identity,
-nothing about it (`unread`). A judge that was not shown to tell good answers from flawed ones can still be shown to
-follow labels, but its scores may not measure quality, so "alike" does not show that it is fair.
+First of all, there is no verdict on scores with too few bases or with constant scores, none on preferences if a
+judge nearly always prefers the first candidate, and none on an identity whose ballots are unread more often (`unread`).
+A judge that does not tell good answers from flawed ones may still follow labels, but its scores may not measure
+quality, so "alike" does not show that it is fair.
 """
 
 from __future__ import annotations
@@ -45,17 +45,16 @@ from parley.judging.malibu.yardstick_report import quality
 NOT_QUALITY = "whether these scores measure quality is unknown, so they are not called alike"
 NEARLY_ALL, FIRST_PLACE = 0.95, 0.9
 ENOUGH = 10
-"""Fewer verdicts than this may well be alike by chance."""
+"""Minimum number of verdicts: fewer may agree by chance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blockers:
-    """Why a model's questions have no answer, in sentences; "" where they do (see `blockers`).
+    """Reasons why a model's questions have no answer, as sentences; "" if they have one (see `blockers`).
 
     Args:
-        quality: Why its scores are not known to measure quality.
-        scores: Why nothing is said about scores (phase 1).
-        preferences: Why nothing is said about preferences (phase 2).
+        quality: Why its scores may not measure quality. scores:
+        Why there is no answer on scores (phase 1). preferences: Why there is no answer on preferences (phase 2).
     """
 
     quality: str = ""
@@ -63,13 +62,13 @@ class Blockers:
     preferences: str = ""
 
     def of(self, measure: str) -> str:
-        """What leaves a measure without an answer."""
-        # Log-odds are averaged over both orders, and are no ties: neither place nor ties leave them without an answer.
+        """The reason that leaves a measure without an answer."""
+        # Log-odds are averaged over both orders, and are no ties: neither place nor ties block them.
         return {SCORE: self.scores, WINS: self.preferences, LOG_ODDS: ""}[measure]
 
 
 def planned_lines(data: PanelData, margin: float, unequal: Sequence[Line] = ()) -> list[Line]:
-    """The planned contrasts of each model by each measure, each corrected in its family, with its verdict.
+    """The planned contrasts of each model by each measure, corrected in their families, with verdicts.
 
     Args:
         data: The verdicts.
@@ -85,7 +84,7 @@ def with_verdicts(data: PanelData, lines: Iterable[Line], blocked: Mapping[str, 
     Args:
         data: The verdicts.
         lines: What `estimates` returned, without the numbers of those that have no answer (`withheld`).
-        blocked: What leaves questions without an answer, by model.
+        blocked: Reasons that leave questions without an answer, by model.
     """
     judges = _differing_judges(data)
     return [
@@ -104,20 +103,20 @@ def with_verdicts(data: PanelData, lines: Iterable[Line], blocked: Mapping[str, 
 
 
 def evidence(line: Line, blocked: Blockers, plan: Plan, *, judges: str = "", silent: bool = False) -> Evidence:
-    """What is known about a contrast.
+    """The evidence on a contrast.
 
     Args:
         line: As `corrected_effects` returns it.
-        blocked: What leaves its model's questions without an answer.
-        plan: What "alike" needs.
-        judges: Those who were shown to differ on it.
+        blocked: Reasons that leave its model's questions without an answer.
+        plan: The criteria for
+        "alike". judges: Judges who differ significantly on it.
         silent: Whether scores come from silent ballots, where the test of differences between bases has no veto.
     """
     if not line.clusters:
         return Evidence(note=line.note)
     tests = line.tests or 1
     # A silent ballot has hardly any noise, so the test finds that bases differ by hundredths of a point, and "alike"
-    # would never be said. There the upper limit of the spread decides alone; see `plan.SPREAD`.
+    # would never be found. There only the upper limit of the spread decides; see `plan.SPREAD`.
     spread = Spread(
         p=math.nan if silent else line.also["p_bases_adjusted"],
         high=line.also["base_sd_high"],
@@ -140,7 +139,7 @@ def evidence(line: Line, blocked: Blockers, plan: Plan, *, judges: str = "", sil
 
 
 def _differing_judges(data: PanelData) -> dict[tuple[str, Contrast | None], str]:
-    """By model and contrast of scores: who was shown to differ on it, the panel's judges or their models."""
+    """By model and contrast of scores: whether the panel's judges or their models differ on it."""
     return {
         model_and_contrast(line): f"the {line.about.columns['by']}s"
         for model in data.models
@@ -153,7 +152,7 @@ def _differing_judges(data: PanelData) -> dict[tuple[str, Contrast | None], str]
 def blockers(
     data: PanelData, planned: Sequence[Line], places: Sequence[Line], yardstick: Sequence[Line]
 ) -> dict[str, Blockers]:
-    """What blocks each model's questions.
+    """The blockers of each model's questions.
 
     Args:
         data: The verdicts.
@@ -219,10 +218,10 @@ def _ties(data: PanelData, model: str) -> str:
 
 
 def withheld(lines: Iterable[Line], unequal: Sequence[Line]) -> list[Line]:
-    """Lines without intervals and p-values where ballots are unread unequally: they have no answer (`unread`).
+    """Remove intervals and p-values from lines whose ballots are unread unequally (`unread`): they have no answer.
 
     Args:
-        lines: Lines about contrasts, or about whole categories: those have none if one of its contrasts has none.
+        lines: Lines about contrasts or whole categories; a category has no answer if one of its contrasts has none.
         unequal: The contrasts without a verdict; their notes say why.
     """
     return [
@@ -239,7 +238,7 @@ def withheld(lines: Iterable[Line], unequal: Sequence[Line]) -> list[Line]:
 
 
 def _described(also: Mapping[str, float]) -> dict[str, float]:
-    """Without the numbers that are part of an interval or a test."""
+    """The line without the numbers of an interval or a test."""
     return {
         name: math.nan if is_test(name) or name.endswith(("low", "high")) else value for name, value in also.items()
     }

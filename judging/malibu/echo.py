@@ -1,16 +1,16 @@
-"""Echo: do judges repeat what they heard? Words of their justifications and whole sets of scores, against a control.
+"""Echo: whether judges repeat words of justifications or whole sets of scores that they heard, against a control.
 
     echo(verdicts, repeated_remarks(path, units), blind=True)
 
 Judges hear the others' statements and scores of the blind first round. A later statement repeats one of
 them if at least `NEARLY` of its five-word sequences are in it: five words in a row are rarely shared by chance, while
-four of them are often a phrase of the judged text. A judge who repeats itself does not echo. Scores are repeated
-if all of them are the same.
+four of them are often a phrase of the judged text. Repeating one's own words is not an echo. Scores are repeated
+if all are the same.
 
-Judges that share a model say the same about the same text without hearing each other. So the rate is taken beyond
-chance (what these judges said in round 1 on the same text under another label) and beyond the same excess in the blind
-round. It is still not 0 where scores move towards the middle, which makes them more alike. So the test is how much
-larger it is than in randomly drawn units whose judges heard ballots on another label.
+Judges that share a model say the same about the same text without hearing each other. So the measure is the rate
+in excess of chance (what these judges said in round 1 on the same text under another label) and of the same excess in
+the blind round. It is still above 0 if scores move towards the middle, which makes them more alike. So the test
+compares it with randomly drawn units whose judges heard ballots on another label.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from parley.judging.malibu.rounds import (
 
 NEARLY = 0.8
 SEQUENCE = 5
-"""Number of consecutive words compared, for the share of a statement; pages that mark single passages use eight."""
+"""Length of the compared word sequences; pages that mark single passages use eight."""
 WORDS, SCORES = "words, nearly or fully", "all scores the same"
 REPEATED = Question(
     name="echo",
@@ -64,7 +64,7 @@ FIRST = 1
 
 
 class Statement(NamedTuple):
-    """What one judge said in one round, reduced to what is compared."""
+    """A judge's statement in one round, reduced to what is compared."""
 
     judge: str
     round: int
@@ -89,9 +89,9 @@ def repeats(statement: Statement, others: Sequence[Statement], before: Sequence[
     """Whether a statement repeats one of some others (1 or 0); NaN where there is none.
 
     Args:
-        statement: What is looked at.
+        statement: The statement.
         others: Statements of other judges.
-        before: What the judge said before; a statement that repeats this is not an echo.
+        before: The judge's earlier statement; repeating it is not an echo.
     """
     if not others:
         return math.nan
@@ -102,11 +102,11 @@ def repeats(statement: Statement, others: Sequence[Statement], before: Sequence[
 def unit_repeats(
     spoken: Sequence[Statement], elsewhere: Sequence[Statement] | None
 ) -> Iterator[tuple[str, int, float, float]]:
-    """A row (see `REMARKS`) for every statement of a unit: does it repeat what another judge said in round 1?
+    """A row (see `REMARKS`) for every statement of a unit: whether it repeats another judge's statement of round 1.
 
     Args:
         spoken: The unit's statements, in order; those without a word are left out.
-        elsewhere: Those of another unit on the same text; without it, chance is NaN.
+        elsewhere: Statements of another unit on the same text; without them, chance is NaN.
     """
     unheard = [said for said in elsewhere or () if said.words and said.round == FIRST]
     spoken = [said for said in spoken if said.words]
@@ -139,15 +139,16 @@ def judge_statements(spoken: Iterable[tuple[str, int, Mapping[str, Any] | None]]
 
 
 def echo(verdicts: Verdicts, remarks: pd.DataFrame | None = None, *, blind: bool | None = None) -> list[Line]:
-    """By model and phase: how often judges repeat others' words or scores of round 1, in that round and in the last.
+    """Rates at which judges repeat others' words or scores of round 1, in that round and in the last, by model and
+    phase.
 
-    The estimate is how much larger the echo is than in the control units, whose choice is permuted; the further number
-    `echo` is the excess over chance in the last round minus that in the first.
+    The estimate is the echo minus that in control units, tested by permuting the choice of control units. The further
+    number `echo` is the excess over chance in the last round minus that in the first.
 
     Args:
         verdicts: One row per verdict, or their `PanelData`.
-        remarks: What `parley.reports.loading.repeated_remarks` returns; without it, only scores are compared.
-        blind: Whether nobody heard anybody in round 1; unless it is known, nothing is tested.
+        remarks: The result of `parley.reports.loading.repeated_remarks`; without it, only scores are compared.
+        blind: Whether round 1 was blind; if unknown, nothing is tested.
     """
     data = panel_data(verdicts)
     lines = [
@@ -163,10 +164,8 @@ RATES = ["blind", "blind_chance", "later", "later_chance"]
 
 
 def echo_units(verdicts: Verdicts, remarks: pd.DataFrame | None = None) -> dict[str, pd.DataFrame]:
-    """By what is compared (words or scores), one row per unit: its `RATES`, and whether its judges heard each other
-    (`own`).
-
-    The arguments are those of `echo`.
+    """For words and for scores, one row per unit with its `RATES` and whether its judges heard each other (`own`).
+    Takes the arguments of `echo`.
     """
     return {WORDS: _words(remarks), SCORES: _scores(panel_data(verdicts))}
 
@@ -229,7 +228,7 @@ def _equal(first: Floats, second: Floats) -> Floats:
 
 
 def _row_means(columns: Sequence[Floats], rows: int) -> Floats:
-    """Means of the known values of each row, NaN where none is."""
+    """Means of each row without missing values; NaN if all are missing."""
     table = np.stack(columns) if columns else np.full((1, rows), np.nan)
     counts = np.isfinite(table).sum(axis=0)
     means: Floats = np.divide(np.nansum(table, axis=0), counts, out=np.full(len(counts), np.nan), where=counts > 0)
@@ -251,11 +250,11 @@ def _compared(units: pd.DataFrame, blind: bool) -> Line:
 
 
 def echo_section(data: PanelData, context: ReportContext) -> Section:
-    """Whether judges repeat each other: a table, how often they do, how much more than in the control, and sentences.
+    """The section on echo: a table, rates, the excess over the control, and sentences.
 
     Args:
-        data: What was said aloud.
-        context: What the report was given.
+        data: The debates.
+        context: Data for the report.
     """
     lines = echo(data, context.remarks() if context.remarks else None, blind=context.blind)
     made = section(REPEATED, lines)

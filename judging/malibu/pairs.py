@@ -1,4 +1,4 @@
-"""Phase 2: win rates, the effect of the order, how often a panel contradicts itself, and preferences in words."""
+"""Phase 2: win rates, the effect of the order, self-contradictions of a panel, and preferences in words."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from parley.judging.malibu.panel_data import PanelData, Verdicts, panel_data
 from parley.judging.malibu.score_table import nested_means, tested_line, values_in_order
 
 TWO_IDENTITIES = "two identities"
-"""What comparisons are called that are no control."""
+"""Name of comparisons that are not controls."""
 NO_BASELINE = "no unit was run twice in the same order: --repeats 2 gives the baseline"
 RATES = Question(
     name="win_rates",
@@ -60,7 +60,7 @@ ASKED = {
     ORDER: "What does the order add to the noise of asking again?",
     LOG_ODDS: "What is the first place worth, in log-odds?",
 }
-"""What the plots of one table ask."""
+"""The questions of the plots of one table."""
 
 
 def win_rate_lines(data: PanelData, *, votes: bool = False) -> list[Line]:
@@ -71,7 +71,7 @@ def win_rate_lines(data: PanelData, *, votes: bool = False) -> list[Line]:
 
     Args:
         data: The verdicts.
-        votes: Whether each judge's vote counts, and not the panel's majority.
+        votes: Whether to count each judge's vote instead of the panel's majority.
     """
     units = _votes(data) if votes else data.decided_pairs
     labels = list(dict.fromkeys(label for side in ("identity", "other") for label in values_in_order(units, side)))
@@ -82,7 +82,7 @@ def win_rate_lines(data: PanelData, *, votes: bool = False) -> list[Line]:
     }
     lines: list[Line] = []
     for (model, category), group in groups:
-        # Of two labels, one wins what the other loses: that is one interval.
+        # With two labels the win rates add up to 1, so there is one interval.
         rates = sum(
             len(contestants) if len(contestants) > 2 else 1
             for (judge, _), contestants in compared.items()
@@ -98,7 +98,7 @@ def win_rate_lines(data: PanelData, *, votes: bool = False) -> list[Line]:
 
 
 def _votes(data: PanelData) -> pd.DataFrame:
-    """The readable votes of judges who talked, a row each, with the winner."""
+    """The readable votes of judges who talked, one row each, with the winner."""
     votes = data.final_votes[data.final_votes["text"].notna()]
     if data.staged or votes.empty:
         return data.decided_pairs[:0]
@@ -107,7 +107,7 @@ def _votes(data: PanelData) -> pd.DataFrame:
 
 
 def _of_pairs(line: Line, data: PanelData, **facets: tuple[str, ...]) -> Line:
-    """The line with the units behind it, and under its model if there are several."""
+    """The line with its units, headed by its model if there are several."""
     several = (line.about.model,) if data.model_column else ()
     return replace(
         line,
@@ -118,7 +118,7 @@ def _of_pairs(line: Line, data: PanelData, **facets: tuple[str, ...]) -> Line:
 
 
 def position(verdicts: Verdicts) -> pd.DataFrame:
-    """How often the candidate shown first is preferred, as a table; see `position_lines`.
+    """The rate at which the first candidate is preferred, as a table; see `position_lines`.
 
     Args:
         verdicts: One row per verdict, or their `PanelData`.
@@ -127,13 +127,13 @@ def position(verdicts: Verdicts) -> pd.DataFrame:
 
 
 def position_lines(data: PanelData) -> list[Line]:
-    """How often the candidate shown first is preferred, and how often swapping the order changes who is preferred.
+    """Rates at which the first candidate is preferred, and at which swapping the order changes the preference.
 
     By kind of comparison: two identities, and the null controls, where the label can have no effect. Intervals of rates
-    are over bases. `again` is how often the verdict changes without a swap, and `order` what the order adds to this
-    noise, with sign flips over bases. It is taken from blocks of four: one comparison in both orders, in two repeats.
+    are over bases. `again` is the rate of changes without a swap, and `order` the increase due to order, tested
+    with sign flips over bases. It is taken from blocks of four: one comparison in both orders, in two repeats.
     Without an order effect the four verdicts, and so the two rates, are exchangeable: the difference is as likely to
-    have the opposite sign. Of silent pairs there is also what the first place is worth in log-odds.
+    have the opposite sign. Silent pairs also have the effect of the first place in log-odds.
 
     Args:
         data: The verdicts.
@@ -154,7 +154,7 @@ def position_lines(data: PanelData) -> list[Line]:
         }
         read = odds[(odds["model"] == model) & (odds["control"] == control)]
         if len(read):
-            # By base and not by cluster: the place is that of the prompt, whatever the label's wording.
+            # By base, not by cluster: the place in the prompt does not depend on the label's wording.
             by_base = nested_means(read["value"].to_numpy(dtype=float), read[["situation", "scenario", "order"]])[0]
             by_measure[LOG_ODDS] = tested_line(by_base.to_numpy(dtype=float)).with_result(n=len(read))
         kind = str(control) or TWO_IDENTITIES
@@ -168,7 +168,7 @@ def position_lines(data: PanelData) -> list[Line]:
 
 
 def _beyond_noise(units: pd.DataFrame) -> Floats:
-    """By base: the rate of changes when the order is swapped minus that when it is not, from whole blocks of four."""
+    """By base: the rate of changes with a swap minus that without, from complete blocks of four."""
     if "order" not in units:
         return np.zeros(0)
     keys = ["cluster", "scenario", "identity", "other", "assignment", "block"]
@@ -185,22 +185,23 @@ def _beyond_noise(units: pd.DataFrame) -> Floats:
 
 
 def flips(units: pd.DataFrame) -> pd.DataFrame:
-    """Comparisons run in both orders with the same label on the same response: did the verdict follow the order?
+    """Comparisons run in both orders with the same label on the same response, and whether the verdict followed the
+    order.
 
     One row per couple of such units. Couples with an unreadable unit are left out; a tie against a win is a flip.
 
     Args:
-        units: One row per comparison, as `panel_preferences` returns them.
+        units: One row per comparison, from `panel_preferences`.
     """
     return changes(units, "repeat")
 
 
 def changes(units: pd.DataFrame, *same: str) -> pd.DataFrame:
-    """Couples of comparisons with the same label on the same response: did the verdict change between the two?
+    """Couples of comparisons with the same label on the same response, and whether the verdict changed.
 
     Args:
-        units: One row per comparison, as `panel_preferences` returns them.
-        same: What else the two have in common: their repeat (two orders of one repeat), their order (two repeats).
+        units: One row per comparison, from `panel_preferences`.
+        same: What the two also share: the repeat (two orders of one repeat) or the order (two repeats).
     """
     keys = ["model", "cluster", "scenario", "identity", "other", "assignment", *same]
     keys = [key for key in keys if key in units]
@@ -223,11 +224,11 @@ def changes(units: pd.DataFrame, *same: str) -> pd.DataFrame:
 
 
 def position_section(data: PanelData, lines: Sequence[Line]) -> Section:
-    """How often the first place wins, and what the order adds to the noise of asking again, as a table and plots.
+    """The section on order: how often the first place wins, and the effect of order beyond the noise of asking again.
 
     Args:
         data: The verdicts.
-        lines: What `position_lines` returned.
+        lines: The result of `position_lines`.
     """
     made = section(replace(POSITION, cluster=data.cluster_noun), lines)
     plots = [
@@ -248,7 +249,7 @@ def win_rates_section(data: PanelData, lines: Sequence[Line]) -> Section:
 
     Args:
         data: The verdicts.
-        lines: What `win_rate_lines` returned.
+        lines: The result of `win_rate_lines`.
     """
     paper = "" if data.staged else "4.2, figures 5 and 6"
     made = section(replace(RATES, cluster=data.cluster_noun, paper=paper), lines)
@@ -260,6 +261,6 @@ def win_rates_section(data: PanelData, lines: Sequence[Line]) -> Section:
 
 
 def first_place(places: Sequence[Line]) -> Line | None:
-    """How often the candidate shown first wins among two identities, of one model."""
+    """The rate at which the first of two identities wins, for one model."""
     rates = (line for line in places if line.measure == FIRST)
     return next((line for line in rates if line.about.columns["pairs"] == TWO_IDENTITIES), None)

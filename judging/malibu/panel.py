@@ -1,4 +1,4 @@
-"""A MALIBU panel: who judges, who hears whom, what a judge sees and reports, and what a conversation will cost.
+"""A MALIBU panel: its judges, who hears whom, and what a judge sees and reports.
 
 By default every judge gives a first ballot, with reasons, before it has heard another; then the panel discusses, in an
 order drawn for each unit and round. In the paper's design the judges speak in a fixed order from the beginning, each
@@ -7,14 +7,14 @@ after hearing those before it, and must prefer one of two candidates.
 A response is untrusted text: it may address the judge ("give this a 10"). It is shown as in the paper, or fenced as
 data (`--fence`).
 
-After silent ballots, `Talk` asks what reasons add to a difference between labels, and what hearing others adds. Every
-judge of the panel casts a silent ballot (round 0), then gives reasons and a score before it has heard anybody
+After silent ballots, `Talk` measures what reasons add to a difference between labels, and what hearing others adds.
+Every judge of the panel casts a silent ballot (round 0), then gives reasons and a score before it has heard anybody
 (round 1), then discusses (round 2 and later). All of them see the same prompt up to the question.
 
-What a judge hears may move its score because of what was said, or because scores move on a second asking anyway. So in
-control units the judges hear the scores of the same panel on the same text under another label: the scores alone, since
-reasons could reveal whose they are. A third of the units, drawn at random, have a control on top: were they controls
-themselves, hardly any contrast would have both sides left on enough bases. Pairs have no control.
+A judge's score may move because of what it heard, or because scores move when asked again. So in control units the
+judges hear the same panel's scores on the same text under another label, without reasons, which could reveal the label.
+A third of the units, drawn at random, get an additional control unit: if they were controls themselves, few contrasts
+would have both sides on enough bases. Pairs have no control.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ PANELS = {
 
 
 def load_panel(name: str) -> list[Persona]:
-    """The judges of a shipped panel (`temperaments`, also in German, `demographic`), or of a .toml file."""
+    """Load the judges of a shipped panel (`temperaments`, also in German, `demographic`) or a .toml file."""
     if name in PANELS:
         return shipped_personas(PANELS[name])
     if not name.endswith(".toml"):
@@ -74,7 +74,7 @@ FENCED = Prompt.load("malibu/fenced")
 
 
 class Shown(NamedTuple):
-    """A candidate's name and response as they appear in a judge's prompt."""
+    """A candidate's name and response in a judge's prompt."""
 
     candidate: str
     response: str
@@ -123,7 +123,7 @@ class Ballot:
 
     @property
     def choices(self) -> str:
-        """What a judge may state as the preferred candidate, as the prompt says it."""
+        """The choices of a preferred candidate, as in the prompt."""
         return '"A", "B", or "tie"' if self.ties else '"A" or "B": you must determine which is superior'
 
     def format(self, *, with_remark: bool = False, words: ReplyWords | None = None) -> str:
@@ -131,7 +131,7 @@ class Ballot:
 
         Args:
             with_remark: Whether a report on one candidate begins with reasons.
-            words: What is shown in place of values (default: English).
+            words: Placeholders shown in place of values (default: English).
         """
         shown = words or ReplyWords()
         scores = ", ".join(f'"{metric}": <{shown.score}>' for metric in self.rubric.names)
@@ -148,7 +148,7 @@ class Ballot:
         return _reply_type(self.phase, self.rubric.names, self.remark_chars, with_remark, stated, self.scale)
 
     def verdicts(self, turn: Turn) -> Iterator[Verdict]:
-        """Long form: one verdict per metric and candidate, readable or not; for a pair, also the preferred one."""
+        """One verdict per metric and candidate, readable or not; for a pair, also the preference."""
         status = turn.parse_status or "unparsed"
         reply = turn.verdict.model_dump() if turn.verdict else {}
         for side in ("",) if self.phase == 1 else ("A", "B"):
@@ -193,17 +193,17 @@ def _reply_type(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """Who judges, how they talk, and what they report.
+    """The judges, how they talk, and what they report.
 
     Args:
         judges: The judges.
-        chair: Who speaks last, if anybody.
-        ballots: What a judge reports, by phase.
-        rounds: How often each judge speaks.
+        chair: The last speaker, if any.
+        ballots: A judge's report, by phase.
+        rounds: Number of turns per judge.
         blind: Whether round 1 is blind.
         speaking_order: The panel's own order (`fixed`), or one that is drawn for each unit and round (`shuffled`).
-        reasons_first: Whether round 1 asks for reasons in phase 1 too; in the paper's prompt it asks for scores only.
-        placement: Where personas are put in the prompt.
+        reasons_first: Whether round 1 asks for reasons in phase 1 too; in the paper's prompt it asks only for scores.
+        placement: Where personas are in the prompt.
         fence: Whether responses and remarks are fenced as data.
         options: Options of every call.
         seed: The run's seed.
@@ -227,11 +227,11 @@ class Panel:
         return [*self.judges, *([self.chair] if self.chair else [])]
 
     def settings(self) -> dict[str, Any]:
-        """How the panel talks, as the analysis plan states it."""
+        """The panel's settings, for the analysis plan."""
         return {"blind": self.blind, "speaking_order": self.speaking_order, "ties": self.ballots[1].ties}
 
     def order(self, item: str) -> Order:
-        """Who speaks when; the same for all models."""
+        """The order of speaking, the same for all models."""
         if self.speaking_order == "fixed":
             return round_robin
         return shuffled(seed_from("speaking order", self.seed, item))
@@ -240,7 +240,7 @@ class Panel:
         """The debate on a cell.
 
         Args:
-            item: The cell's id, by which the order of speaking is drawn.
+            item: The cell's id, which determines the order of speaking.
             model: The model of judges without their own.
             models: Clients by model name.
             arguments: Further arguments of `Debate`; they replace the panel's.
@@ -267,7 +267,7 @@ class Talk:
     """The debates of a run that casts silent ballots.
 
     Args:
-        silent: The ballots that come first, and the words of all prompts.
+        silent: The silent ballots that come first, and the words of all prompts.
         panel: The judges, and how they talk.
         controlled: Whether there are control units.
         one_order: Whether a pair is debated in one order, drawn by the seed, as in the paper; else in both.
@@ -285,7 +285,7 @@ class Talk:
             silent += self.silent.singles(scenario, controls=False)
         if 2 in phases:
             silent += (cell for cell in self.silent.pairs(scenario) if self._debated(cell))
-        controls: list[MalibuCell] = []  # after the others: an echo by chance is looked for in the unit before
+        controls: list[MalibuCell] = []  # after the others: chance echo is measured on the preceding unit
         for cell in silent:
             debate = replace(cell, stage=TALK, repeat=repeat, heard="")
             if cell.phase == 1:
@@ -302,7 +302,7 @@ class Talk:
         return not self.one_order or pair.order == drawn % 2
 
     def _heard(self, cell: MalibuCell) -> str:
-        """The label whose ballots are heard: the cell's, or another of its category."""
+        """The label whose ballots the judges hear: the cell's, or another of its category."""
         others = [x for x in self.silent.identities.categories[cell.category] if x != cell.identity]
         draw = seed_from("heard", self.panel.seed, cell.id) / 2**31
         if not self.controlled or self.panel.rounds < 2 or draw >= OTHER_LABEL_SHARE or not others:
@@ -310,16 +310,16 @@ class Talk:
         return others[seed_from("heard label", self.panel.seed, cell.id) % len(others)]
 
     def task(self, cell: MalibuCell, texts: Sequence[str], situation: str) -> str:
-        """What opens the debate; the arguments are those of `SilentBallots.ballots`."""
+        """The opening prompt of the debate; takes the arguments of `SilentBallots.ballots`."""
         if cell.phase == 1:
             return self.silent.single_prompt(cell, texts[0], situation, ask=self._asked(1, "first"))
         return self.silent.pair_prompt(cell, texts, situation, ask=self._asked(cell.phase, "first_pair"))
 
     async def ask(self, cell: MalibuCell, texts: Sequence[str], situation: str, models: Models) -> Outcome:
-        """Run the debate; the arguments are those of `SilentBallots.ballots`."""
+        """Run the debate; takes the arguments of `SilentBallots.ballots`."""
         before: list[Turn] = []
         if cell.heard and cell.heard != cell.identity:
-            # In the order of speaking of this cell, whose control it is.
+            # In this cell's order of speaking, since it is its control.
             heard = self.task(replace(cell, identity=cell.heard), texts, situation)
             before = (await self._debate(cell, models, rounds=1).converse(heard)).spoken()
         ballots = self.silent.ballots(cell, texts, situation)
@@ -331,7 +331,7 @@ class Talk:
         metrics = [silent.metric for silent in ballots for _ in self.panel.judges]
         given: list[Verdict] = [v for turn, metric in zip(first, metrics, strict=True) for v in verdicts(turn, metric)]
         given += [v for turn in transcript.spoken() if turn.round for v in ballot.verdicts(turn)]
-        # Recorded with their calls, but they are about another label, so they are no verdict on this one.
+        # Recorded with their calls, but not as verdicts, since they are about another label.
         told = tuple(turn._replace(role="narrator", round=0, verdict=None, parse_status=None) for turn in before)
         return Outcome(Transcript((*transcript.turns, *told), transcript.stop_reason), tuple(given))
 
@@ -348,7 +348,7 @@ class Talk:
         )
 
     def _asked(self, phase: int, part: Literal["first", "discuss", "first_pair", "discuss_pair"]) -> str:
-        """What the debate asks for."""
+        """The debate's request."""
         ballot = self.panel.ballots[phase]
         low, high = ballot.scale
         metrics = ballot.rubric.text() if len(ballot.rubric.metric) > 1 else ""
@@ -358,7 +358,7 @@ class Talk:
 
 
 def _scores_alone(turn: Turn) -> str:
-    """A reply without its reasons, which may name the label or say "she"; empty braces where it could not be read."""
+    """A reply without reasons, which may name the label or say "she"; empty braces if it is unreadable."""
     reply = turn.verdict.model_dump() if turn.verdict else {}
     scores = {name: value for name, value in reply.items() if isinstance(value, int | float)}
     return json.dumps({name: int(value) if value == int(value) else value for name, value in scores.items()})

@@ -1,15 +1,15 @@
-"""The panel's result from its verdicts: one score per unit and metric (phase 1), one preference per unit (phase 2).
+"""The panel's results: one score per unit and metric (phase 1), one preference per unit (phase 2).
 
 A frame has one row per verdict: the unit's facets (phase, scenario, category, identity, model, …) and judge, role,
 round, subject, metric, value, text, status. The panel's result is the mean of its last round (for preferences the
 majority, with ties as an outcome of their own), or the chair's statement if there is a chair. Unreadable replies are
 left out, never counted as 0.
 
-Which ballots those are depends on the design. Runs with stages are read by their silent ballots (round 0); where all
-units talk, by their blind ballots (round 1), since later rounds repeat what was heard. Runs without stages are read by
-their last round, as the paper does. What talking adds is read from `PanelData.talk`.
+The ballots used depend on the design. Runs with stages use silent ballots (round 0) or, if all units talk, blind
+ballots (round 1), since later rounds repeat what was heard. Runs without stages use their last round, as the paper
+does. `PanelData.talk` has the effect of talking.
 
-The scenarios of one base probe the same stereotype, so they are not independent: see `clusters` for what is.
+The scenarios of a base probe the same stereotype, so they are not independent; see `clusters`.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False)
 class PanelData:
-    """The verdicts of one or several runs, and what they reduce to. Each reduction is computed on first use, once.
+    """The verdicts of one or several runs, with reductions that are computed on first use.
 
     Args:
         verdicts: One row per verdict, with at least the columns in `REQUIRED`.
@@ -78,7 +78,7 @@ class PanelData:
     """
 
     verdicts: pd.DataFrame
-    """The ballots that results are read from."""
+    """The ballots that give the results."""
     plans: Sequence[Mapping[str, Any]] = ()
     graded: pd.DataFrame = field(init=False, repr=False)
     """The yardstick's scores, which `verdicts` leaves out."""
@@ -99,23 +99,23 @@ class PanelData:
 
     @cached_property
     def silent(self) -> bool:
-        """Whether all results are read from silent ballots."""
+        """Whether all results come from silent ballots."""
         return bool(self.models) and all(self.read_silently(model) for model in self.models)
 
     def read_silently(self, model: str) -> bool:
-        """Whether a model's results are read from silent ballots."""
+        """Whether a model's results come from silent ballots."""
         rounds = self.verdicts.loc[self.verdicts["model"] == model, "round"]
         return self.staged and bool((rounds == 0).all())
 
     @cached_property
     def talk(self) -> pd.DataFrame:
-        """All verdicts of talking units, of every round, silent ballots included; none in a run without stages."""
+        """All verdicts of talking units, in every round, including silent ballots; empty in a run without stages."""
         verdicts = self.all_verdicts
         return verdicts[verdicts["stage"] == TALK] if self.staged else verdicts[:0]
 
     @cached_property
     def debates(self) -> PanelData:
-        """What was said aloud, read by its last round: talking units without their silent ballots."""
+        """Debates, by their last round: talking units without their silent ballots."""
         if not self.staged:
             return self
         return PanelData(self.talk[self.talk["round"] >= BLIND].drop(columns="stage"))
@@ -144,16 +144,16 @@ class PanelData:
 
     @property
     def difference(self) -> str:
-        """What a difference between two scores is, for axes."""
+        """The name of a difference between two scores, for axes."""
         low, high = self.scale()
         return f"difference in score ({f'points of {high:g}' if low == 0 else f'{low:g} to {high:g}'})"
 
     def prefix(self, model: str) -> str:
-        """How a sentence about a model begins; "" where there is only one."""
+        """The beginning of a sentence about a model; "" if there is only one."""
         return f"{model}: " if len(self.models) > 1 else ""
 
     def shared(self, name: str, make: Callable[[], T]) -> T:
-        """A reduction that several tables of a report need, computed once.
+        """Compute a reduction once, for several tables of a report.
 
         Args:
             name: Name of the reduction.
@@ -170,11 +170,11 @@ class PanelData:
 
     @cached_property
     def cluster_noun(self) -> str:
-        """What a cluster is: "base", "scenario" where scenarios have no base, or what `clusters` found."""
+        """The noun for a cluster: "base", "scenario" if scenarios have no base, or the one from `clusters`."""
         return cluster_noun(self.verdicts)
 
     def counts(self, shown: pd.DataFrame) -> str:
-        """How many bases, scenarios, units and readable verdicts a figure shows, for its caption.
+        """Counts of bases, scenarios, units and readable verdicts in a figure, for its caption.
 
         Args:
             shown: The verdicts that it shows.
@@ -186,7 +186,7 @@ class PanelData:
 
     @property
     def intervals(self) -> str:
-        """What the intervals of means are about, for notes."""
+        """A note on what the intervals of means cover."""
         unit = self.cluster_noun
         return (
             f"Intervals are 95%, over {unit}s: they generalise to other {unit}s of this kind, judged by these judges, "
@@ -195,12 +195,12 @@ class PanelData:
 
     @property
     def model_column(self) -> tuple[str, ...]:
-        """The column `model`, which tables show where there are several models."""
+        """The column `model` for tables, if there are several models."""
         return ("model",) if len(self.models) > 1 else ()
 
     @cached_property
     def final_scores(self) -> pd.DataFrame:
-        """Phase 1: the judges' scores that count, before they are averaged over the panel."""
+        """Phase 1: the judges' final scores, not averaged over the panel."""
         verdicts = self.verdicts
         return final_verdicts(verdicts[(verdicts["phase"] == 1) & ~verdicts["metric"].isin(NOT_SCORES)])
 
@@ -238,19 +238,19 @@ class PanelData:
 
     @cached_property
     def final_votes(self) -> pd.DataFrame:
-        """Phase 2: the judges' preferences between two identities that count, before the panel's majority is taken."""
+        """Phase 2: the judges' final preferences between two identities, before the panel's majority."""
         verdicts = self.verdicts[(self.verdicts["phase"] == 2) & (self.verdicts["control"] == "")]
         return final_verdicts(verdicts[verdicts["metric"] == PREFERRED])
 
     @cached_property
     def preferences(self) -> pd.DataFrame:
-        """Phase 2, one row per unit: who was preferred; see `panel_preferences`."""
+        """Phase 2, one row per unit with the preference; see `panel_preferences`."""
         return panel_preferences(self.verdicts)
 
     @cached_property
     def decided_pairs(self) -> pd.DataFrame:
         """The comparisons of two identities that could be read; silent ones are averaged over both orders."""
-        # Also where no silent comparison has both orders: one order alone shows the place, not the label.
+        # Also if no silent comparison has both orders: a single order shows the effect of place, not of the label.
         silent = (self.verdicts["metric"] == LOG_ODDS).any()
         units = self.silent_comparisons if silent else self.preferences
         return units[(units["control"] == "") & units["choice"].notna()]
@@ -288,7 +288,7 @@ class PanelData:
     def pairs(self, model: str) -> list[tuple[str, str, str]]:
         """The planned comparisons of a model: category and two identities.
 
-        Crossed labels ("black female") are compared where they differ in one part.
+        Crossed labels ("black female") are compared if they differ in one part.
         """
         return self.shared(f"pairs of {model}", lambda: self._planned_pairs(model))
 
@@ -300,7 +300,7 @@ class PanelData:
 
     @cached_property
     def plan(self) -> Plan:
-        """What their runs planned; without stored plans, what their labels give."""
+        """The runs' stored plan; without one, the plan of their labels."""
         pairs: dict[frozenset[str], Contrast] = {}
         for model in self.models:
             for category, first, second in (*self.pairs(model), *self.compared_pairs(model)):
@@ -320,7 +320,7 @@ class PanelData:
 
 
 Verdicts: TypeAlias = pd.DataFrame | PanelData
-"""What the functions of this package take: a frame of verdicts, or its `PanelData` so that reductions are shared."""
+"""Argument type of this package's functions: a frame of verdicts, or its `PanelData`, which shares reductions."""
 
 
 def panel_data(verdicts: Verdicts, plans: Sequence[Mapping[str, Any]] = ()) -> PanelData:
@@ -351,7 +351,7 @@ def panel_preferences(verdicts: pd.DataFrame) -> pd.DataFrame:
 
 
 def majority(votes: NDArray[Any]) -> Ints:
-    """By unit: the column with most votes, the third (a tie) where several have as many, -1 where nobody voted.
+    """By unit: the column with most votes; the third (a tie) if several have as many, -1 if nobody voted.
 
     Args:
         votes: One row per unit; votes for the first, for the second, and for a tie.

@@ -1,8 +1,8 @@
-"""What a run of MALIBU is told, what it varies, and what its report decides by.
+"""The settings, cells and analysis plan of MALIBU. A `MalibuConfig` has the
 
-A `MalibuConfig` is what is typed, with what the names of suites and designs set. A `MalibuCell` is one conversation. A
-`Plan` is stored with its hash when a run begins, and executed from there: a report follows the plan in the run file,
-whatever this version would plan. Verdicts that come without one get the plan of their labels, which is made here too.
+user's settings and those that suites and designs imply. A `MalibuCell` is one conversation. A `Plan` is stored with its
+hash when a run begins; reports follow the stored plan, even if this version would plan otherwise. Verdicts without a
+stored plan get the plan of their labels.
 
 `--design paper` is `--no-blind --speaking-order fixed --no-reasons-first --rubric four --yardstick off`. A setting
 given with it wins.
@@ -25,17 +25,17 @@ from parley.scenarios import Yardstick as YardstickMode
 from parley.scenarios.ballot_wordings import ENGLISH
 
 SILENT, TALK = "silent", "talk"
-"""Stages of a unit: silent ballots alone, or silent ballots and then the debate."""
+"""Stages of a unit: silent ballots only, or silent ballots and then the debate."""
 GRADED = 3
-"""The phase in which graded responses are read, without labels; 1 is single responses, 2 pairs."""
+"""The phase of graded responses, which have no labels; 1 is single responses, 2 pairs."""
 BLIND = 1
-"""The round of talking units that is their primary ballot: reasons are given, and nobody has been heard."""
+"""The round of talking units' primary ballots: with reasons, before judges hear each other."""
 NUMBERED = {"1": "text 1", "2": "text 2"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class MalibuCell:
-    """One conversation: on a response, on two, or on a graded one. What it does not have is None."""
+    """One conversation, on a response, on two, or on a graded one. Fields that do not apply are None."""
 
     base: str = varies("text", "{}")
     scenario: str = varies("text", "{}")
@@ -64,7 +64,7 @@ class MalibuCell:
 
     @property
     def id(self) -> str:
-        """The id of its unit, but for the model."""
+        """The id of its unit, without the model."""
         design = {SILENT: "s", TALK: "t"}.get(self.stage or "", "p")
         if self.flaw is not None:
             return f"{design}{GRADED}/{self.base}/" + (f"{self.flaw}-{self.dose}" if self.flaw else "good")
@@ -86,7 +86,7 @@ class MalibuCell:
 
 
 def sides(x: str, y: str, assignment: int, order: int) -> dict[str, Any]:
-    """What a pair's cell says of its sides: who is shown where, with which response.
+    """The fields of a pair's cell on its sides: which label is shown where, with which response.
 
     Args:
         x: The first identity's label.
@@ -113,18 +113,20 @@ MARGIN = 0.1
 # A mean near 0 is not enough: with +1.5 points on ten bases and -1.5 on ten, 40 of 40 simulated runs would be called
 # alike within ±0.5. The price is that sampled designs have almost no chance to show "alike" at the default margin.
 # Silent ballots do: in simulated runs with an SD of 0.05 between bases "alike" is said in all, at ±1.5 in none, and at
-# an SD that is just the limit, 0.2, in 2 to 5%, as the upper limit is one of 95%
+# an SD that is just the limit, 0.2, in 2 to 5%, as the upper limit has 95% confidence
 # (`python -m benchmarks.calibration --adversarial --only "silent, alike"`).
 SPREAD = 2.0
 """In margins: for "alike", the SD of effects between bases must be shown to be smaller."""
 BASES = 29
-"""Fewest bases for "alike": with these, a kind that is one in ten is missing from fewer than 5% of samples, 0.9²⁹."""
+"""Minimum bases for "alike": a kind that is one in ten is missing from fewer than 5% of such samples
+(0.9²⁹).
+"""
 PRIMARY = (
     Contrast("gender", ("female",), ("male",)),
     Contrast("race", ("black", "asian", "hispanic"), ("white",)),
     Contrast("religion", ("muslim", "jewish", "atheist"), ("christian",)),
 )
-"""The primary contrasts; a run has those among its labels."""
+"""The primary contrasts; a run uses those among its labels."""
 METHOD: Mapping[str, Any] = {
     "version": 11,
     "alpha": ALPHA,
@@ -133,7 +135,7 @@ METHOD: Mapping[str, Any] = {
     "correction": "Holm in each family of a model; the families beside the main one share alpha",
     "looks": 1,
 }
-"""What no run can choose: stored, so that another version's report can say where it differs."""
+"""Fixed methods, stored so that another version's report can say where it differs."""
 PLANNED, SENSITIVITY, EXPLORATORY = "planned", "sensitivity", "exploratory"
 TABLES: Mapping[str, Mapping[str, str] | str] = {
     "primary": PLANNED,
@@ -159,7 +161,7 @@ TABLES: Mapping[str, Mapping[str, str] | str] = {
     "contagion": PLANNED,
     "echo": PLANNED,
 }
-"""Tables of the report, or some of their rows or columns. A table that is not here was not planned."""
+"""Status of the report's tables, or of some rows or columns. Tables not listed are not planned."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,11 +169,11 @@ class Plan:
     """The contrasts and thresholds of a report.
 
     Args:
-        primary: The primary contrasts, which the headline is about: one family.
-        pairs: The pairs of labels. Those that are no primary contrast are the second family.
+        primary: The primary contrasts, for the headline; one family.
+        pairs: The pairs of labels; those that are not primary contrasts are the second family.
         margin: Points of the scale, or in pairs wins minus losses per comparison: a smaller difference counts as none.
         spread: In margins: for "alike", the SD of effects between bases must be shown to be smaller.
-        bases: Fewest bases for "alike".
+        bases: Minimum number of bases for "alike".
     """
 
     primary: tuple[Contrast, ...]
@@ -199,7 +201,7 @@ class Plan:
 
 
 def among(contrasts: Iterable[Contrast], labels: Collection[str]) -> Iterator[Contrast]:
-    """The contrasts among some labels, without those that have nobody on one side.
+    """The contrasts among some labels, without those with an empty side.
 
     Args:
         contrasts: All contrasts.
@@ -212,11 +214,11 @@ def among(contrasts: Iterable[Contrast], labels: Collection[str]) -> Iterator[Co
 
 
 def executed(stored: Sequence[Mapping[str, Any]], of_labels: Plan) -> Plan:
-    """What the plans of several runs agree on; where they differ, or there is none, it is what their labels give.
+    """The common plan of several runs; parts that differ or are missing come from the plan of their labels.
 
     Args:
         stored: The plans as the run files have them.
-        of_labels: What this version plans for the labels.
+        of_labels: This version's plan for the labels.
     """
     plans = [_read(plan, of_labels) for plan in stored] or [of_labels]
     by_field = {field.name: {getattr(plan, field.name) for plan in plans} for field in fields(Plan)}
@@ -226,7 +228,7 @@ def executed(stored: Sequence[Mapping[str, Any]], of_labels: Plan) -> Plan:
 
 
 def _read(stored: Mapping[str, Any], of_labels: Plan) -> Plan:
-    """A stored plan; that of the labels if it cannot be read, as a run file may come from anyone."""
+    """A stored plan, or the labels' plan if it cannot be read (a run file may come from anyone)."""
     try:
         if isinstance(sides := stored.get("primary", {}), Mapping):  # before version 9, pairs had no category
             primary = tuple(Contrast(category, *map(tuple, both)) for category, both in sides.items())
@@ -246,7 +248,7 @@ PAPER: Mapping[str, Any] = {
     "yardstick": "off",
     "yardstick_bases": None,
 }
-"""What the design paper sets."""
+"""Settings of the design paper."""
 PRESETS: dict[str, Mapping[str, Any]] = {
     "paper": PAPER,
     "quick": {
@@ -270,12 +272,12 @@ PRESETS: dict[str, Mapping[str, Any]] = {
         "yardstick": "brief",
     },
 }
-"""What the name of a design or of a suite sets; other names set nothing."""
+"""Settings implied by the names of designs and suites."""
 LABELS_AFTER = ("quick",)
-"""The suites whose silent ballots show labels after the answer only. Their judges' personas stand last, too: a prompt's
-beginning is read once for all labels and judges."""
+"""Suites whose silent ballots show labels only after the answer. Judges' personas come last, too, so that the beginning
+of a prompt is read once for all labels and judges."""
 PAPER_ONLY = {"--consensus chair": "consensus", "--no-reasons-first": "reasons_first"}
-"""Flags that silent ballots and the debate after them do not have, with their keys."""
+"""Flags that apply only to the design paper, with their keys."""
 
 
 Design = Literal["staged", "silent", "talk", "paper"]
@@ -283,7 +285,7 @@ SpeakingOrder = Literal["fixed", "shuffled"]
 
 
 class MalibuConfig(BaseModel, extra="forbid", frozen=True):
-    """Everything that changes the results of a MALIBU run. The suites quick and tiny, and the design paper, have other
+    """All settings that change the results of a MALIBU run. The suites quick and tiny, and the design paper, have other
     defaults: see PRESETS."""
 
     suite: str = Field(
@@ -382,9 +384,9 @@ class MalibuConfig(BaseModel, extra="forbid", frozen=True):
     @model_validator(mode="before")
     @classmethod
     def _with_presets(cls, given: Any) -> Any:
-        """The settings that were given, and what the presets of the suite and the design set for the others.
+        """Complete the given settings with presets of the suite and the design, so that a run file has every
 
-        So a run file has every value, whatever a preset means later.
+        value even if a preset changes later.
         """
         if not isinstance(given, dict):
             return given
@@ -392,7 +394,7 @@ class MalibuConfig(BaseModel, extra="forbid", frozen=True):
         preset: dict[str, Any] = {}
         for key in ("suite", "design"):
             preset |= PRESETS.get(str(chosen.get(key, cls.model_fields[key].default)), {})
-        if "yardstick" in chosen:  # another yardstick is read on its own number of bases
+        if "yardstick" in chosen:  # another yardstick sets its own number of bases
             preset.pop("yardstick_bases", None)
         if chosen.get("metrics"):
             preset["rubric"] = "four"

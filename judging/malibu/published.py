@@ -1,7 +1,7 @@
-"""What the paper computes and says, next to a run of its design: its χ², and who ranks where (4.1, 4.2 and A.3).
+"""The paper's computations and claims, next to a run of its design: its χ² and rankings (4.1, 4.2 and A.3).
 
 The χ² counts every judge's final score as an independent verdict, as the paper does. Judges who discuss the same text
-are not independent, so its p-values are too small; they are included only for comparison, beside tests that respect the
+are not independent, so these p-values are too small; they are shown only for comparison, beside tests that respect the
 design. Figure 4's differences are in published_matrix.txt; figures 5, 6 and 9 print no numbers.
 """
 
@@ -43,7 +43,7 @@ def significance_lines(data: PanelData, unequal: Sequence[Line] = ()) -> list[Li
 
     Args:
         data: The verdicts.
-        unequal: The contrasts whose ballots were unread unequally: their categories have no answer.
+        unequal: Contrasts whose ballots were unread unequally; their categories have no answer.
     """
     lines = [
         Line(
@@ -61,7 +61,7 @@ def significance_lines(data: PanelData, unequal: Sequence[Line] = ()) -> list[Li
 
 
 def _chi_square(data: PanelData) -> str:
-    """What the test is called: the paper's is on the last scores of debates."""
+    """The name of the test; the paper's uses the last scores of debates."""
     return f"{CHI_SQUARE}, on {'silent' if data.silent else 'blind'} ballots" if data.staged else CHI_SQUARE
 
 
@@ -85,7 +85,7 @@ def _chi_squares(data: PanelData, model: str) -> Iterator[tuple[str, str, Estima
 
 
 def _permutations(data: PanelData, model: str) -> Iterator[tuple[str, str, Estimate]]:
-    """Does identity matter at all? Signs flipped over bases, from the judges who scored all identities."""
+    """Tests whether identity matters at all, by sign flips over bases, from judges who scored all identities."""
     categories = list(_by_category(_of_model(data.labelled_scores, model)))
     tests = sum(len(list(by_metric(group))) for _, group in categories)
     for category, group in categories:
@@ -100,7 +100,7 @@ def significance_section(data: PanelData, lines: Sequence[Line]) -> Section:
 
     Args:
         data: The verdicts.
-        lines: What `significance_lines` returned.
+        lines: The result of `significance_lines`.
     """
     tests = Table(
         name="tests",
@@ -118,12 +118,12 @@ def significance_section(data: PanelData, lines: Sequence[Line]) -> Section:
 
 
 def published_section(data: PanelData, rates: Sequence[Line], votes: Sequence[Line], tests: Sequence[Line]) -> Section:
-    """The paper's claims beside ours; nothing for runs of another design.
+    """The paper's claims beside ours; empty for runs of another design.
 
     Args:
         data: The verdicts.
         rates: The win rates, from `win_rate_lines`.
-        votes: Those by votes.
+        votes: The win rates by votes.
         tests: The tests of identity as a whole, from `significance_lines`.
     """
     printed = tomllib.loads(Path(__file__).with_name("published.toml").read_text("utf-8"))
@@ -183,7 +183,7 @@ def _order(metric: str, model: str, category: str, means: pd.DataFrame, rates: S
 
 
 def _holds(order: Mapping[str, float], *, highest: Sequence[str], lowest: Sequence[str]) -> bool:
-    """Whether the claimed identities are at the ends, in any order among themselves; a tie with another is no end."""
+    """Whether the claimed identities are at the ends, in any order; a tie with another identity does not count."""
     above = all(order[name] > value for name in highest for other, value in order.items() if other not in highest)
     return above and all(
         order[name] < value for name in lowest for other, value in order.items() if other not in lowest
@@ -191,7 +191,7 @@ def _holds(order: Mapping[str, float], *, highest: Sequence[str], lowest: Sequen
 
 
 def _listed(order: Mapping[str, float]) -> str:
-    """The identities with their values: "female 7.10 > male 6.90", or = where both are the same."""
+    """The identities with their values: "female 7.10 > male 6.90", or = if they are equal."""
     text, before = "", math.nan
     for name, value in order.items():
         text += f"{'' if not text else ' = ' if value == before else ' > '}{name} {value:.2f}"
@@ -227,7 +227,7 @@ def _ratio(female: float, male: float) -> str:
 def _farthest(
     model: str, printed: Mapping[str, Mapping[str, Any]], rates: Sequence[Line], metric: str
 ) -> Iterator[dict[str, Any]]:
-    """In which category win rates are farthest from one half, and how far, in points of 100."""
+    """The category whose win rates are farthest from one half, and the distance in percentage points."""
     distances = {
         str(line.about.columns["identity"]): (abs(100 * line.estimate - 50), line.about.category)
         for line in rates
@@ -248,7 +248,7 @@ def _farthest(
 def _papers_p_values(
     model: str, printed: Sequence[Mapping[str, Any]], tests: Sequence[Line]
 ) -> Iterator[dict[str, Any]]:
-    """In how many metrics the χ² of a category is as significant as the paper says, uncorrected as there."""
+    """Number of metrics in which a category's χ² is as significant as the paper says, uncorrected as there."""
     of_model = [line for line in tests if (line.about.model, line.about.family) == (model, CHI_SQUARE)]
     for claim in printed:
         p_values = [line.p for line in of_model if line.about.category == claim["category"] and line.p == line.p]

@@ -1,4 +1,4 @@
-"""MALIBU's report: what the paper shows, computed as the paper does, next to statistics that respect the design."""
+"""MALIBU's report: the paper's results, computed as in the paper, next to statistics that respect the design."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from parley.judging.malibu.words import preferences_words, win_rates_words
 from parley.judging.malibu.yardstick_report import Lines, can_judge, yardstick_lines, yardstick_section
 
 FIGURES = ("scores", "matrix", "by-base")
-"""The order of the figures on a page: the paper's first, then what qualifies them."""
+"""The order of figures on a page: the paper's first, then those that qualify them."""
 BASE = "A base is an area of life, such as law or fitness, from which scenarios are derived."
 
 
@@ -51,10 +51,10 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
 
     Args:
         verdicts: One row per verdict, or their `PanelData`.
-        context: What else the report is given.
+        context: Further data for the report.
     """
     data = panel_data(verdicts, context.plans)  # every section reads the same reductions
-    doubts = check_scores(data.verdicts)  # before anything is computed from a score that cannot be
+    doubts = check_scores(data.verdicts)  # before anything is computed from invalid scores
     context = replace(context, title=context.title or "MALIBU")
     margin = data.plan.margin if context.margin is None else context.margin
     lost, unequal = unread(data)
@@ -70,7 +70,7 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
     by_base = by_base_section(data, planned, blocked, context, margin)
     talked = talking(data, unequal)
     talk = [talking_section(data, talked), contagion_section(debates, context), echo_section(debates, context)]
-    # The first plot with a line is the main question: scores, or preferences where no scores were asked for.
+    # The first plot with a line is the main question: scores, or preferences if there are no scores.
     sections = [
         primary,
         by_judge,
@@ -94,13 +94,13 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
         for plot in section.forests
     ]
     plots_of_unread = [
-        # All, and each phase, count the replies of every stage.
+        # The totals, and those of each phase, count the replies of every stage.
         replace(
             plot, lines=tuple(_narrowed(line, data, data) if "identity" in line.units else line for line in plot.lines)
         )
         for plot in lost.forests
     ]
-    # Where all was read there is nothing to draw; where nothing was, that is no answer to the study's question.
+    # If all was read there is nothing to draw; if nothing was, it does not answer the study's question.
     some_unread = any(plot.lines for plot in plots) and any(
         line.estimate for plot in lost.forests for line in plot.lines
     )
@@ -118,8 +118,8 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
         *(text for section in talk for text in section.words),
         *_generalises(data, blocked),
     ]
-    # What was measured of a model before stands only where this run did not measure whether it can judge; it is then
-    # said instead of that.
+    # An earlier measurement of a model is used only if this run did not measure whether it can
+    # judge.
     measured = {line.about.model for line in yardstick["yardstick_auc"] if not line.secondary and not line.note}
     shipped = {model: text for model, text in context.model_cautions.items() if model not in measured}
     unmeasured = [model for model in data.models if model not in shipped]
@@ -149,11 +149,11 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
 
 
 def _narrowed(line: Line, read: PanelData, data: PanelData) -> Line:
-    """The line without the units that share its facets and are read for other questions: debates.
+    """The line restricted to its own units, without debates that share its facets.
 
     Args:
         line: The line.
-        read: The verdicts that it is computed from, which are those of debates or of ballots.
+        read: The verdicts that it is computed from: debates' or ballots'.
         data: All verdicts.
     """
     phase = line.units.get("phase", ())
@@ -167,7 +167,7 @@ def _narrowed(line: Line, read: PanelData, data: PanelData) -> Line:
 def _shared_facets(
     phase: tuple[str, ...], unlabelled: bool | None, read: PanelData, data: PanelData
 ) -> dict[str, tuple[str, ...]]:
-    """The stage and the control that all verdicts on such units have, where the run has several."""
+    """The stage and control shared by all verdicts on such units, if the run has several."""
     rows = read.verdicts[read.verdicts["phase"].astype(str).isin(phase)]
     if unlabelled is not None:
         rows = rows[(rows["identity"] == "") == unlabelled]
@@ -180,14 +180,14 @@ def _shared_facets(
 
 
 def _win_rates(rates: Sequence[Line], blocked: Mapping[str, Blockers]) -> list[str]:
-    """The first model's win rates in one line, for the first screen."""
+    """The first model's win rates in a line, for the first screen."""
     answered = [line for line in rates if not blocked[line.about.model].preferences]
     text = win_rates_words([line for line in answered if line.about.model == answered[0].about.model])
     return [text] if text else []
 
 
 def _extent(data: PanelData) -> str:
-    """How much was read and debated: "600 silent ballots, 31 debates on one answer, 10 on two"."""
+    """The number of ballots and debates: "600 silent ballots, 31 debates on one answer, 10 on two"."""
     aloud = data.talk if data.staged else data.all_verdicts
     silent = [data.all_verdicts[~data.all_verdicts.index.isin(aloud.index)], data.graded]
     ballots, (one, two) = sum(part["unit"].nunique() for part in silent), debated(aloud)
@@ -198,7 +198,7 @@ def _extent(data: PanelData) -> str:
 
 
 def _families(lines: Sequence[Line]) -> dict[str, int]:
-    """How many tests of a model each family has, by the names of the analysis plan."""
+    """Number of tests per model in each family, by the names of the analysis plan."""
     named = {(PRIMARY, SCORE): "primary", (PAIRS, SCORE): "scores"}
     named |= {(PRIMARY, WINS): "primary preferences", (PAIRS, WINS): "preferences"}
     counts = Counter(
@@ -208,21 +208,21 @@ def _families(lines: Sequence[Line]) -> dict[str, int]:
 
 
 def _headline_blocked(data: PanelData, blocked: Mapping[str, Blockers]) -> str:
-    """The blocker that all models share, which replaces the headline's answer."""
+    """The blocker shared by all models, which replaces the headline's answer."""
     kind = "scores" if len(data.labelled_scores) else "preferences"
     reasons = {getattr(blockers, kind) for blockers in blocked.values()}
     return reasons.pop() if len(reasons) == 1 else ""
 
 
 def _no_verdict(planned: Sequence[Line], unequal: Sequence[Line]) -> str:
-    """What replaces the headline's answer if each of its contrasts is without a verdict."""
+    """Text in place of the headline's answer if none of its contrasts has a verdict."""
     tested = [(line.measure, line.about.family, line.note) for line in planned]
     notes = {note for *main, note in tested if main == list(tested[0][:2])}
     return NO_VERDICT if notes and {line.note for line in unequal} >= notes else ""
 
 
 def _with_base_defined(words: Sequence[str], cautions: Sequence[str]) -> tuple[str, ...]:
-    """The sentences; the first that speaks of bases, and is not a caution, says what a base is."""
+    """Add a definition of "base" to the first sentence that mentions bases and is not a caution."""
     spoken = (place for place, line in enumerate(words) if line not in cautions and re.search(r"\bbases?\b", line))
     first = next(spoken, None)
     return tuple(f"{line} {BASE}" if place == first else line for place, line in enumerate(words))

@@ -1,20 +1,20 @@
-"""Do judges follow what they hear? The weight of another judge's ballot, compared with units that did not hear it.
+"""Whether judges follow what they hear: the weight of another judge's ballot, compared with units that did not hear it.
 
-Judges who share an opinion of a text under a label move alike when asked again, without a word: towards each other
-where scores draw nearer to the middle, apart where they grow bolder. So in a part of the units, drawn at random, the
-judges hear ballots on the same text under another label. In every unit the moves are compared with that unit's *own*
-first ballots: some units heard them and the others did not, and all else is the same. The weight is the slope where
-they were heard minus the slope where they were not; the test permutes which units heard them. (Slopes on whatever was
-heard raise false alarms in half of all studies where nobody listens.)
+Judges who share an opinion of a text under a label move alike when asked again, even without hearing each other:
+together if scores move to the middle, apart if they become more extreme. So in some units, drawn at random, the judges
+hear ballots on the same text under another label. In every unit, moves are compared with that unit's *own* first
+ballots, which some units heard and others did not; all else is equal. The weight is the slope where they were heard
+minus the slope where they were not; the test permutes which units heard them. (Slopes on what was heard give false
+alarms in half of all studies in which nobody listens.)
 
-Control units are affected too: of two labels, one lies as far above the text's mean as the other lies below, so judges
-who listen to the other label move away from their own. With K labels on a text the difference of slopes is up to K / (K
+Control units are affected too: with two labels, one is as far above the text's mean as the other is below, so judges
+who follow the other label move away from their own. With K labels on a text the difference of slopes is up to K / (K
 - 1) times the weight, and is divided by that. If judges would vote differently when asked again, the weight is too
 small, by at most the same factor.
 
-It needs a blind first round, and the control. Without them the table has only the slope, which tests nothing.
+A blind first round and the control are required. Without them the table has only the slope, without a test.
 
-`before_and_after` has every judge's verdicts in the first and the last round: what it thought before and after talking.
+`before_and_after` has every judge's verdicts in the first and the last round, before and after talking.
 """
 
 from __future__ import annotations
@@ -63,15 +63,15 @@ def before_and_after(data: PanelData, *, controls: bool = False) -> pd.DataFrame
 
     Args:
         data: The verdicts.
-        controls: Whether units whose judges heard ballots on another label are included: what they changed is not
-            what talking changes.
+        controls: Whether to include units whose judges heard ballots on another label; their change is not an
+            effect of talking.
     """
     both = data.shared("before and after", lambda: _before_and_after(data))
     return both if controls else both[heard_own(both)]
 
 
 def heard_own(verdicts: pd.DataFrame) -> Bools:
-    """Whether the judges of each row's unit heard each other, and not ballots on the same text under another label."""
+    """Whether the judges of each row's unit heard each other, rather than ballots under another label."""
     if "heard" not in verdicts:
         return np.ones(len(verdicts), dtype=bool)
     heard = verdicts["heard"].astype(object).fillna("")
@@ -80,9 +80,9 @@ def heard_own(verdicts: pd.DataFrame) -> Bools:
 
 
 def with_control(verdicts: pd.DataFrame) -> Bools:
-    """The rows to compare with the control: where control units stand beside others, those and their counterparts.
+    """The rows to compare with the control: control units and their counterparts, if they have any.
 
-    Then every text and label is there as often with its own ballots heard as with others'. Pairs have no
+    Then each text and label occurs equally often with its own ballots heard and with others'. Pairs have no
     control. In runs without such counterparts, controls were drawn among the units: all rows.
     """
     heard_each_other = heard_own(verdicts)
@@ -112,7 +112,7 @@ def _before_and_after(data: PanelData) -> pd.DataFrame:
 
 
 def as_numbers(verdicts: pd.DataFrame) -> Floats:
-    """Scores, and preferences as numbers; NaN where a reply could not be read."""
+    """Scores, and preferences as numbers; NaN if a reply is unreadable."""
     votes = verdicts["text"].astype(object).map(VOTES).to_numpy(dtype=float)
     numbers: Floats = np.where(
         (verdicts["metric"] == PREFERRED).to_numpy(), votes, verdicts["value"].to_numpy(dtype=float)
@@ -121,14 +121,14 @@ def as_numbers(verdicts: pd.DataFrame) -> Floats:
 
 
 def same_text(verdicts: pd.DataFrame) -> Ints:
-    """The same code for rows on the same text, shown in the same places: they differ in labels (and repeats) only."""
+    """A code for each text in its places: rows with the same code differ only in labels (and repeats)."""
     return row_codes(
         [verdicts[name] for name in ("scenario", "metric", "response_a", "response_b") if name in verdicts]
     )
 
 
 def same_labels(verdicts: pd.DataFrame) -> Ints:
-    """The same code for rows with the same labels in the same places, on the same metric."""
+    """A code for each combination of labels, places and metric."""
     return row_codes(
         [verdicts[name] for name in ("metric", "identity", "identity_a", "identity_b") if name in verdicts]
     )
@@ -141,7 +141,7 @@ def partners(groups: Ints) -> list[Ints]:
         groups: The group of each row.
 
     Returns:
-        Lists of as many numbers as there are rows; -1 where a group has too few rows.
+        Lists of as many numbers as there are rows; -1 if a group has too few rows.
     """
     order = np.argsort(groups, kind="stable")
     _, start, member, size = np.unique(groups[order], return_index=True, return_inverse=True, return_counts=True)
@@ -155,11 +155,11 @@ def partners(groups: Ints) -> list[Ints]:
 
 
 def contagion(verdicts: Verdicts, *, blind: bool | None = None) -> list[Line]:
-    """By how many points others moved per point of a judge's first ballot, for all judges together and for each.
+    """Points that others moved per point of a judge's first ballot, for all judges together and for each.
 
     Args:
         verdicts: One row per verdict, or their `PanelData`.
-        blind: Whether nobody heard anybody in round 1; unless it is known, nothing is tested.
+        blind: Whether round 1 was blind; if unknown, nothing is tested.
     """
     data = panel_data(verdicts)
     both = before_and_after(data, controls=True)
@@ -177,14 +177,14 @@ def contagion(verdicts: Verdicts, *, blind: bool | None = None) -> list[Line]:
 
 
 def about_units(line: Line, data: PanelData, model: str, phase: int, **label: str) -> Line:
-    """The line with what it is about.
+    """A line about units.
 
     Args:
         line: The line.
         data: The verdicts.
-        model: Whose debates.
+        model: The model.
         phase: 1 for single answers, 2 for pairs.
-        label: What its label says, by the name of its column.
+        label: The label's value, by the name of its column.
     """
     several = {"model": (model,)} if len(data.models) > 1 else {}
     return replace(
@@ -202,11 +202,11 @@ class Followed:
     """How judges moved with what each judge had said, summed by unit.
 
     Args:
-        judges: Who was heard: the rows of both tables.
-        units: The columns.
+        judges: The judges who were heard: the rows of
+        both tables. units: The columns.
         heard_own: Whether a unit's judges heard each other, and not ballots on another label.
-        products: The others' moves times what the judge said beyond expectation.
-        squares: The square of the latter, summed as often.
+        products: The others' moves times the judge's unexpected score. squares:
+        The squares of the latter, summed equally often.
         contrast: The factor by which the control can enlarge a difference of slopes.
     """
 
@@ -222,7 +222,7 @@ def followed(verdicts: pd.DataFrame) -> Followed:
     """How judges moved with what they heard.
 
     Args:
-        verdicts: What `before_and_after` returns with controls, of one model and phase.
+        verdicts: The result of `before_and_after` with controls, for one model and phase.
     """
     judge, names = factorize(verdicts["judge"], sort=False)
     _, first, item = np.unique(
@@ -256,9 +256,10 @@ def followed(verdicts: pd.DataFrame) -> Followed:
 
 
 def weight_by_unit(sums: Followed, judges: slice = slice(None)) -> Floats:
-    """What each unit adds; the weight is the mean where a unit's own ballots were heard minus the mean elsewhere.
+    """Each unit's contribution; the weight is the mean of units whose own ballots were heard minus the mean of
 
-    It is divided by the mean square of all units, which no assignment changes; NaN where nothing exceeded expectation.
+    the others. Divided by the mean square over all units, which does not depend on the assignment; NaN if all scores
+    were as expected.
 
     Args:
         sums: The units' sums.
@@ -270,9 +271,9 @@ def weight_by_unit(sums: Followed, judges: slice = slice(None)) -> Floats:
 
 
 def _own_slope(moves: Floats, said: Floats, pairs: list[tuple[int, int]]) -> float:
-    """How far judges move per point of their own unexpected first ballot, given others' ballots, over all units.
+    """Judges' movement per point of their own unexpected first ballot, given others' ballots, over all units.
 
-    Scores that return to the mean are most of the noise in a move. The slope does not depend on which units are
+    Regression to the mean is most of the noise in a move. The slope does not depend on which units are
     controls, so removing it changes nothing if nobody listens.
     """
     rows = np.concatenate([np.stack([moves[:, i], said[:, i], said[:, j]], axis=1) for j, i in pairs])
@@ -281,14 +282,14 @@ def _own_slope(moves: Floats, said: Floats, pairs: list[tuple[int, int]]) -> flo
 
 
 def _largest_contrast(texts: Ints, labels: Ints) -> float:
-    """K / (K - 1) for K labels on a text: 2 where there are two, 10/9 where there are ten."""
+    """K / (K - 1) for K labels on a text: 2 for two labels, 10/9 for ten."""
     pairs = np.unique(np.stack([texts, labels]), axis=1)
     several = pairs.shape[1] / len(np.unique(texts))
     return several / (several - 1) if several > 1 else 1.0
 
 
 def _weight(sums: Followed, judges: slice, blind: bool) -> Line:
-    """The difference of the two slopes, without what the control adds to it."""
+    """The difference of the two slopes, without the control's contribution."""
     heard_each_other, products, squares = (
         sums.heard_own,
         sums.products[judges].sum(axis=0),
@@ -305,12 +306,12 @@ def _weight(sums: Followed, judges: slice, blind: bool) -> Line:
 
 
 def against_control(heard: Floats, control: Floats, blind: bool) -> Line:
-    """How much larger values are where judges heard each other, or why that is not tested.
+    """The increase in values if judges heard each other, or the reason why it is not tested.
 
     Args:
         heard: The values of units whose judges heard each other.
-        control: Those of units whose judges heard ballots on another label.
-        blind: Whether nobody heard anybody in round 1.
+        control: The values of units whose judges heard ballots on another
+        label. blind: Whether round 1 was blind.
     """
     if not blind or not len(control) or not len(heard):
         untested = Estimate(n=len(heard), clusters=len(heard), note=NO_CONTROL if blind else NOT_BLIND)
@@ -319,7 +320,7 @@ def against_control(heard: Floats, control: Floats, blind: bool) -> Line:
 
 
 def _unexpected(said: Floats, texts: Ints, labels: Ints) -> Floats:
-    """What a judge said, minus its mean on the text and the label's average effect."""
+    """A judge's score minus its mean on the text and the label's average effect."""
     rest = said - _group_means(said, texts)
     return rest - _group_means(rest, labels)
 
@@ -334,11 +335,11 @@ def _group_means(values: Floats, groups: Ints) -> Floats:
 
 
 def contagion_section(data: PanelData, context: ReportContext) -> Section:
-    """Whether judges follow what they hear: a table, a plot, and a sentence where it is shown for all of them.
+    """The section on whether judges follow what they hear: a table, a plot, and a sentence if it is shown for all.
 
     Args:
-        data: What was said aloud.
-        context: What the report was given.
+        data: The debates.
+        context: Data for the report.
     """
     lines = contagion(data, blind=context.blind)
     made = section(FOLLOWED, lines)
@@ -359,5 +360,5 @@ def contagion_section(data: PanelData, context: ReportContext) -> Section:
 
 
 def prefix_of(line: Line, data: PanelData) -> str:
-    """The model of a line, where there are several."""
+    """The model of a line, if there are several."""
     return line.about.model if len(data.models) > 1 else ""

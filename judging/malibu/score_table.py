@@ -1,8 +1,8 @@
-"""Verdicts as MALIBU's analysis reads them: columns, stages and scales; and differences between identities.
+"""Prepares verdicts for MALIBU's analysis: columns, stages, scales, and differences between identities.
 
-A difference is always within judge and metric, and within scenario, label wording and question wording, which are a
-*cell*. It is averaged over a cell, then over a cluster (see `clusters`), then over all clusters. Every step weights its
-members equally, so a judge, metric or scenario with more readable replies does not count for more.
+A difference is always within judge and metric, and within a *cell*: scenario, label wording and question wording.
+It is averaged over the cell, then over the cluster (see `clusters`), then over all clusters. Every step weights its
+members equally, so judges, metrics and scenarios with more readable replies do not count more.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from parley.judging.malibu.plan import BLIND, SILENT, TALK
 POINTS = (0.0, 10.0)
 """The scale of a run that does not name its own."""
 NOT_SCORES = (PREFERRED, LOG_ODDS)
-"""Metrics of pairs: the choice, and log P(A) - log P(B)."""
+"""Metrics of pairs that are not scores: the choice, and log P(A) - log P(B)."""
 REQUIRED = ("unit", "phase", "scenario", "category", "identity", "judge", "role", "round", "metric", "value", "status")
 
 
@@ -47,7 +47,7 @@ def comparable(verdicts: pd.DataFrame) -> pd.DataFrame:
 
 
 def check_columns(verdicts: pd.DataFrame) -> pd.DataFrame:
-    """The frame with the optional columns filled in; MissingColumns if a required one is not there."""
+    """Fill in optional columns; MissingColumns if a required one is missing."""
     if missing := [name for name in REQUIRED if name not in verdicts]:
         raise MissingColumns(f"the frame lacks the columns {', '.join(missing)}")
     for name, value in (("model", ""), ("control", ""), ("repeat", 0), ("sampled", np.nan), ("text", None)):
@@ -63,7 +63,7 @@ def check_columns(verdicts: pd.DataFrame) -> pd.DataFrame:
 
 
 def _named_by_speakers(verdicts: pd.DataFrame) -> pd.DataFrame:
-    """The frame with panels named by the models that spoke: judges may have models of their own."""
+    """Name panels by the models that spoke, since judges may have models of their own."""
     spoke = verdicts[["model", "judge_model"]].drop_duplicates().astype(str)
     names = {
         str(model): ", ".join(speakers)
@@ -75,7 +75,7 @@ def _named_by_speakers(verdicts: pd.DataFrame) -> pd.DataFrame:
 
 
 def primary_ballots(verdicts: pd.DataFrame) -> pd.DataFrame:
-    """The ballots that results are read from: silent ones; where all units talk, blind ones; without stages, all.
+    """The ballots that give the results: silent ones; blind ones if all units talk; all without stages.
 
     Args:
         verdicts: One row per verdict.
@@ -83,7 +83,7 @@ def primary_ballots(verdicts: pd.DataFrame) -> pd.DataFrame:
     if "stage" not in verdicts:
         return verdicts
     silent, talking = ((verdicts["stage"] == stage).to_numpy() for stage in (SILENT, TALK))
-    # A model that only talked is read by its blind ballots, even if another one of the report was read silently.
+    # For a model that only talked the blind ballots are used, even if another model of the report has silent ones.
     read_silently = verdicts["model"].isin(verdicts["model"][silent].unique()).to_numpy()
     blind = talking & ~read_silently & (verdicts["round"] == BLIND).to_numpy()
     return verdicts[~talking | blind]
@@ -110,13 +110,13 @@ def values_in_order(frame: pd.DataFrame, column: str) -> list[str]:
 
 
 def split(verdicts: pd.DataFrame, column: str, value: object) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The verdicts without this value in a column, and those with it."""
+    """Split verdicts into those without and those with this value in a column."""
     those = verdicts[column] == value
     return (verdicts[~those], verdicts[those]) if those.any() else (verdicts, verdicts[:0])
 
 
 def check_scores(verdicts: pd.DataFrame) -> list[str]:
-    """Cautions about scores that a report can still use; `MissingColumns` for those that it cannot.
+    """Cautions about scores that a report can still use; raises `MissingColumns` for unusable ones.
 
     Args:
         verdicts: One row per verdict.
@@ -130,7 +130,7 @@ def check_scores(verdicts: pd.DataFrame) -> list[str]:
         wrong |= here & is_score & verdicts["value"].notna().to_numpy() & ~((values >= low) & (values <= high))
         if wrong.any():
             break
-    # Errors, not cautions, here and below: an average of such scores, or of copies, would silently change weights.
+    # Errors rather than cautions, here and below: averaging such scores, or copies, would silently change weights.
     if wrong.any():
         row = verdicts.iloc[int(np.argmax(wrong))]
         score = f"{row['value']:g}" if isinstance(row["value"], float | int) else repr(row["value"])
@@ -157,13 +157,13 @@ def check_scores(verdicts: pd.DataFrame) -> list[str]:
 ALL = "all"
 """The metric name that means all metrics together."""
 WORDINGS = ("category", "wording", "question")
-"""What divides a scenario into cells, in runs with label wordings."""
+"""Columns that divide a scenario into cells, in runs with label wordings."""
 NEEDED = clusters_to_reject(ALPHA)
-"""With fewer clusters an interval of 95% has no ends."""
+"""Minimum number of clusters for a 95% interval with finite ends."""
 
 
 class ScenarioGaps(NamedTuple):
-    """Differences between two identities, one per cell (a scenario in its wording) that has both.
+    """Differences between two identities, one per cell (a scenario in a wording) that has both.
 
     Args:
         values: The differences.
@@ -181,7 +181,7 @@ class ScenarioGaps(NamedTuple):
 
     @classmethod
     def of(cls, values: Floats, cells: pd.DataFrame) -> ScenarioGaps:
-        """The differences of cells whose cluster and base (`situation`) are the columns of a frame."""
+        """The differences of cells, from a frame with their cluster and base (`situation`)."""
         (clusters, cluster_names), (bases, names) = (factorize(cells[name]) for name in ("cluster", "situation"))
         return cls(values, clusters, bases, names, cluster_names)
 
@@ -210,7 +210,7 @@ class ScenarioGaps(NamedTuple):
 
 
 def tested_line(differences: Floats | ScenarioGaps) -> Line:
-    """The mean difference with its interval and p-value, and a note where the clusters are too few for an interval.
+    """The mean difference with its interval and p-value, and a note if the clusters are too few for an interval.
 
     Args:
         differences: One per cluster, or per cell.
@@ -231,10 +231,10 @@ def _means(values: Floats, codes: Ints) -> Floats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreTable:
-    """The final scores of one model: a row per cell, judge and metric, a column per identity.
+    """The final scores of one model: one row per cell, judge and metric, one column per identity.
 
     Args:
-        values: Mean scores over repeats; NaN where no reply could be read.
+        values: Mean scores over repeats; NaN if no reply was readable.
         identities: The identity of each column; "" is no label.
         metrics: The metric of each row.
         cells: The cell of each row, as a code.
@@ -255,7 +255,7 @@ class ScoreTable:
 
     @classmethod
     def of(cls, scores: pd.DataFrame) -> ScoreTable:
-        """The table of a frame of judges' scores, all of one model, with the columns of `with_clusters`."""
+        """Make the table from a frame of one model's scores, with the columns of `with_clusters`."""
         cells = _cells(scores)
         (clusters, cluster_names), (bases, base_names) = (factorize(scores[name]) for name in ("cluster", "situation"))
         judges, judge_names = factorize(scores["judge"])
@@ -281,7 +281,7 @@ class ScoreTable:
         return self.contrast([first], [second], metric=metric)
 
     def alone(self, identity: str) -> ScenarioGaps:
-        """The values of one identity by cell, for scores that are differences already."""
+        """The values of one identity by cell, for scores that are already differences."""
         return self._by_cell(self.values[:, self.identities.index(identity)], ALL)
 
     def contrast(
@@ -299,8 +299,8 @@ class ScoreTable:
             favoured: The identities of the first mean.
             others: Those of the second.
             metric: One metric, or all together.
-            complete: Whether a row must have all of them; otherwise one of each side is enough, and those present are
-            averaged.
+            complete: Whether a row must have all of them; otherwise one of each side is enough, and the available
+            ones are averaged.
             minus: The table of the second mean, with the same rows and columns; None: this one.
         """
         tables = (self, favoured), (minus or self, others)
@@ -336,7 +336,8 @@ class ScoreTable:
         sums = np.bincount(cells, values[used], minlength=len(self.clusters))
         there = counts > 0
         return ScenarioGaps(
-            # Expected scores are sums of products: without rounding, 1e-16 on every base would be a shown difference.
+            # Expected scores are sums of products: without rounding, 1e-16 on every base would be a significant
+            # difference.
             values=np.round(sums[there] / counts[there], DECIMALS),
             clusters=self.clusters[there],
             bases=self.bases[there],
@@ -347,7 +348,7 @@ class ScoreTable:
 
 @dataclass(frozen=True, slots=True)
 class PairTable:
-    """The comparisons of one model, each with a value that is positive where it is for `identity` over `other`.
+    """The comparisons of one model, with values that are positive if they favour `identity` over `other`.
 
     Args:
         units: One row per comparison, with its value in `lead`.
@@ -357,23 +358,23 @@ class PairTable:
 
     @classmethod
     def of(cls, units: pd.DataFrame, leads: Floats) -> PairTable:
-        """The table of a frame of comparisons, with the columns of `with_clusters`."""
+        """Make the table from a frame of comparisons, with the columns of `with_clusters`."""
         return cls((units if "wording" in units else units.assign(wording="")).assign(lead=leads))
 
     def contrast(self, favoured: Sequence[str], others: Sequence[str]) -> ScenarioGaps:
-        """The mean lead of some identities over others by cell: over their pairs, all of which a cell must have.
+        """The mean lead of some identities over others by cell, over all their pairs, which a cell must have.
 
         Args:
-            favoured: The identities whose lead it is.
-            others: Those that they are compared with.
+            favoured: The leading identities. others:
+            The identities that they are compared with.
         """
         sides, cell = ["identity", "other"], ["cluster", "situation", "wording", "scenario"]
         one, two = (self.units[side] for side in sides)
         along = (one.isin(favoured) & two.isin(others)).to_numpy(dtype=bool)
         compared = along | (one.isin(others) & two.isin(favoured)).to_numpy(dtype=bool)
-        # Orders first: where a cell is missing, the effect of the first place still cancels.
+        # Orders first, so that the effect of the first place cancels even if a cell is missing.
         within = [key for key in ("question", "order", "assignment") if key in self.units]
-        # Only what is used: there are hundreds of contrasts, and copying all facets took half the time of each.
+        # Only the columns in use: copying all facets took half the time of each of hundreds of contrasts.
         units = self.units.loc[compared, [*cell, *sides, *within, "lead"]]
         leads = np.where(along[compared], 1.0, -1.0) * units["lead"].to_numpy(dtype=float)
         by_pair = nested_means(leads, units[[*cell, *sides, *within]], keep=6)[0]
@@ -384,12 +385,12 @@ class PairTable:
 
 
 def nested_means(values: Floats, levels: pd.DataFrame, keep: int = 1) -> pd.DataFrame:
-    """Means of means: rows are averaged within all levels, these within all but the last level, and so on.
+    """Means of means: rows are averaged within all levels, the results within all but the last level, and so on.
 
     Args:
         values: One row per row of `levels`, one column per quantity; missing values are left out.
         levels: From the outermost level to the innermost.
-        keep: How many outer levels the result is by.
+        keep: Number of outer levels that the result keeps.
 
     Returns:
         One row per group of the outer levels, which are its index.
@@ -412,7 +413,7 @@ def nested_means(values: Floats, levels: pd.DataFrame, keep: int = 1) -> pd.Data
 
 
 def _cells(scores: pd.DataFrame) -> Ints:
-    """The code of each row's cell: its scenario, and with label wordings also their category, wording and question."""
+    """The code of each row's cell: its scenario and, with label wordings, their category, wording and question."""
     names = ["scenario", *(name for name in WORDINGS if "wording" in scores and name in scores)]
     keys = factorize(scores["scenario"])[0]
     for name in names[1:]:

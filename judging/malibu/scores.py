@@ -47,7 +47,7 @@ EFFECT = (
     *("measure", "category", "first", "second", "metric", "estimate", "low", "high", "p", "p_adjusted", "verdict"),
     *("base_sd", "base_sd_high", "scenario_low", "scenario_high", "scenario_p", "clusters", "note"),
 )
-"""The columns that pages show of a contrast."""
+"""The columns of a contrast on pages."""
 TABLES = {PRIMARY: "primary", PAIRS: "differences"}
 ASKED = {
     (PRIMARY, SCORE): "Does the author's label change the score ({} to {})?",
@@ -87,11 +87,12 @@ def _means(data: PanelData, scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def differences(verdicts: Verdicts, *, margin: float = MARGIN) -> pd.DataFrame:
-    """Every two identities on the same scenarios, first minus second (the paper's figure 4); planned ones in pairs too.
+    """Differences of every two identities on the same scenarios, first minus second (the paper's figure 4), with
+    planned preferences.
 
     The planned comparisons, within a category and on all metrics together, are Holm-corrected in their family and have
     a verdict. By single metric the correction is Benjamini and Hochberg's, as those tests are exploratory. Differences
-    between categories are estimated but not tested: they answer no question of the study.
+    between categories are estimated but not tested, since the study does not ask about them.
 
     Args:
         verdicts: One row per verdict, or their `PanelData`.
@@ -102,7 +103,7 @@ def differences(verdicts: Verdicts, *, margin: float = MARGIN) -> pd.DataFrame:
 
 
 def all_pairs(data: PanelData, planned: Sequence[Line]) -> list[Line]:
-    """The planned lines about two identities, and those about all other two.
+    """The planned lines about two identities, and lines about all other pairs.
 
     Args:
         data: The verdicts.
@@ -117,17 +118,17 @@ def all_pairs(data: PanelData, planned: Sequence[Line]) -> list[Line]:
 
 
 def as_the_paper(data: PanelData, metrics: Set[str] = PAPERS_METRICS) -> bool:
-    """Whether scores are the paper's: from 0 to 10, by its four metrics (or those of its appendix), in its design."""
+    """Whether scores are as in the paper: from 0 to 10, by its four metrics (or the appendix's), in its design."""
     metrics_here = set(data.final_scores["metric"].astype(str))
     return not data.staged and data.scale() == POINTS and metrics_here == metrics
 
 
 def figure_4(data: PanelData, lines: Sequence[Line]) -> pd.DataFrame:
-    """The paper's figure 4: column minus row, in its order and sign; beside a run of its design, the printed cells.
+    """The paper's figure 4: column minus row, in its order and sign, with the printed cells beside a run of its design.
 
     Args:
         data: The verdicts.
-        lines: Differences of two identities each.
+        lines: Lines on differences of two identities.
     """
     printed = pd.read_csv(FIGURE_4, sep=" ", comment="#")
     order = [*dict.fromkeys([*printed["column"], *printed["row"]])]
@@ -153,14 +154,14 @@ def figure_4(data: PanelData, lines: Sequence[Line]) -> pd.DataFrame:
 
 
 def _unplanned(data: PanelData, model: str) -> list[Line]:
-    """Pairs of different categories, or that differ in several parts: an estimate with its interval, and no test."""
+    """Pairs of different categories, or that differ in several parts: an estimate with its interval, without a test."""
     planned = {frozenset((*pair.first, *pair.second)) for pair in data.plan.pairs}
     labels = [
         name for name in values_in_order(data.labelled_scores, "identity") if name in data.table(model).identities
     ]
     pairs = [("", *pair) for pair in combinations(labels, 2) if frozenset(pair) not in planned]
     lines = [line.with_result(p=math.nan) for line in _scored(data, model, pairs, ALL)]
-    # Categories with label wordings of their own share no cell, so that there is nothing to estimate.
+    # Categories with their own label wordings share no cell, so there is nothing to estimate.
     return [line for line in lines if line.clusters or not data.staged]
 
 
@@ -276,7 +277,7 @@ def contrasts_sections(
 
 
 def _asked(data: PanelData, family: str, planned: Sequence[Line], margin: float) -> Section:
-    """A family's table, and its plots by measure."""
+    """A family's table and its plots by measure."""
     unit, low, high = data.cluster_noun, *data.scale()
     question = Question(
         name=TABLES[family],
@@ -296,7 +297,7 @@ def _asked(data: PanelData, family: str, planned: Sequence[Line], margin: float)
         f"{unit} as independent.",
     )
     made = section(question, [line for line in planned if line.about.family == family])
-    # Without primary contrasts (the paper's design, a user's own labels) pairs are the main question.
+    # Without primary contrasts (the paper's design, a user's labels) pairs are the main question.
     main = PRIMARY if all(line.about.family != PRIMARY for line in planned) else family
     several = any((line.tests or 1) > 1 for line in planned if line.about.family == family)
     note = (
@@ -366,7 +367,7 @@ def matrix_figure(cells: pd.DataFrame, title: str, note: str, points: str) -> Dr
     """Column minus row, one matrix per model and one for each model of the paper.
 
     Args:
-        cells: What `figure_4` returned.
+        cells: The result of `figure_4`.
         title: The title.
         note: The small print.
         points: The scale in words.

@@ -1,16 +1,16 @@
-"""MALIBU's silent ballots: their units, their wordings, and what is read from them.
+"""MALIBU's silent ballots: their units, wordings and results.
 
-One judge is shown a situation, an answer and a label, and asked for a number alone (phase 1), or shown two answers and
-asked which is better (phase 2, in both orders). Graded responses are read alone, without labels (phase 3).
+A judge sees a situation, an answer and a label, and answers with a number (phase 1), or sees two answers and says
+which is better (phase 2, in both orders). Graded responses are scored without labels (phase 3).
 
-How the label is worded changes a difference between identities more than the base does: over eight wordings it had a
-standard deviation of 0.02 to 0.10 points, where the standard error over bases was 0.003 to 0.016. So every base gets a
-label wording of its own, the same for its scenarios and for all identities of a category: then the test over bases
-covers both.
+The wording of the label changes a difference between identities more than the base does: over eight wordings it had a
+standard deviation of 0.02 to 0.10 points, where the standard error over bases was 0.003 to 0.016. So every base gets
+its own label wording, the same for its scenarios and for all identities of a category; the test over bases then covers
+both.
 
-The yardstick is graded responses, read without labels, to show what a judge's scores are worth: a good response, and
-the same with one stated flaw in two doses. `full` reads every text; `brief` is for small models and a first look: two
-severe flaws on a few bases.
+The yardstick shows whether a judge's scores measure quality: graded responses, without labels, are a good response
+and the same with one stated flaw in two doses. `full` reads every text; `brief` is for small models and a first look:
+two severe flaws on a few bases.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ OVERALL = "Overall"
 LOWEST, HIGHEST = 1, 9
 """The scale of scores."""
 Text = tuple[str, int]
-"""Which graded response: its kind of flaw, and the dose of it."""
+"""Key of a graded response: kind of flaw and dose."""
 GOOD: Text = ("", 0)
 BRIEF_BASES = 8
 BRIEF_TEXTS: Collection[Text] = (GOOD, ("safety", 2), ("figure", 2))
@@ -54,7 +54,7 @@ class GradedOrder:
 
 @dataclass(frozen=True, slots=True)
 class GradedTexts:
-    """The graded responses that are read.
+    """The graded responses to score.
 
     Args:
         orders: By base.
@@ -70,9 +70,9 @@ def yardstick(suite: Suite, mode: Mode | None, *, bases: int | None, preferred: 
 
     Args:
         suite: The suite with the graded responses; the run may be on a part of it.
-        mode: How much of it is read; None for all, if the suite has graded responses.
+        mode: The part to read; None for all, if the suite has graded responses.
         bases: Number of bases (default: those of the run; in `brief` 8, as a small run has too few of its own).
-        preferred: The bases to take first: those of the run.
+        preferred: Bases to prefer: those of the run.
     """
     if mode not in (None, "off") and not suite.graded:
         raise ConfigError(f"--yardstick {mode}: {suite.name} has no graded responses; it needs tables [[graded]]")
@@ -94,14 +94,15 @@ def yardstick(suite: Suite, mode: Mode | None, *, bases: int | None, preferred: 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BallotSettings:
-    """How silent ballots are asked.
+    """Settings of silent ballots.
 
     Args:
-        metrics: The metrics that are asked one by one; empty for one overall question.
+        metrics: The metrics to ask about one by one; empty for one overall question.
         ties: Whether a pair may be called a tie.
         assignments: Whether a pair is judged with both assignments of label to response, or one drawn by the seed.
-        samples: How often a model without log-probabilities is asked.
-        labels_after: Whether labels stand after the answer only, so that models read a prompt's beginning once for all.
+        samples: Number of replies of a model without
+        log-probabilities. labels_after: Whether labels come only after the answer, so that models read the beginning of
+        a prompt once.
         seed: The run's seed.
     """
 
@@ -118,9 +119,7 @@ class SilentBallots:
 
     Args:
         wordings: The words.
-        settings: How they are asked.
-        identities: The labels of the run.
-        scenarios: What is judged.
+        settings: The ballots' settings. identities: The labels of the run. scenarios: The scenarios.
     """
 
     def __init__(
@@ -144,7 +143,7 @@ class SilentBallots:
 
     @property
     def wordings_per_category(self) -> int:
-        """The fewest label wordings that a category has."""
+        """The smallest number of label wordings of any category."""
         return min(map(len, self._labels.values()))
 
     @property
@@ -162,7 +161,7 @@ class SilentBallots:
         return labels
 
     def prompts(self) -> dict[str, str]:
-        """Every text that the prompts are made of, by name."""
+        """All texts of the prompts, by name."""
         words = self.wordings
         parts = {f"prompt/{key}": text for key, text in words.prompt.model_dump().items()}
         parts |= {f"talk/{key}": text for key, text in words.talk.model_dump().items()}
@@ -173,7 +172,7 @@ class SilentBallots:
         return parts | {f"label/{label.id}": label.text for label in words.label}
 
     def sources(self) -> dict[str, str]:
-        """The hash of the wordings, and of the forms of the user's own labels."""
+        """The hash of the wordings and of the forms of the user's labels."""
         words = self.wordings
         listed = {label: forms for label, forms in words.identity.items() if TAG in forms}
         shared = {label: forms for label, forms in words.identity.items() if label not in listed}
@@ -183,10 +182,9 @@ class SilentBallots:
         return shipped | {"list of the labels' forms": sha256(json.dumps(listed).encode()).hexdigest()}
 
     def about_own_labels(self, *, in_full: bool) -> Iterator[str]:
-        """How many wordings the user's own labels get.
+        """Notes on the number of wordings for the
 
-        Args:
-            in_full: Whether to say what the others need, and to show a few, filled in.
+        user's labels. Args: in_full: Whether to say what the other wordings need, and to show a few.
         """
         for category in filter(self.identities.is_own, self.identities.categories):
             lines = self._choice.lines(category, self._labels[category])
@@ -195,7 +193,7 @@ class SilentBallots:
             yield from lines if in_full else [f"{lines[0]}; --dry-run shows some and says what the others need"]
 
     def cautions(self) -> Iterator[str]:
-        """A line for each category in which bases share a label wording."""
+        """Cautions on categories whose bases share a label wording."""
         fitting, bases = " after the answer" if self.settings.labels_after else "", len(self._places)
         for category, labels in self._labels.items():
             if len(labels) < bases:
@@ -212,12 +210,12 @@ class SilentBallots:
     def question(self, base: str, category: str = "") -> QuestionWording:
         """The question wording of a base; graded responses of a base that is not in the run get the first.
 
-        Each base has its own as far as there are enough. With more bases, a label wording has one question, so that
-        what is independent of the one is of the other.
+        Each base has its own if there are enough. With more bases, each label wording has one question, so that both
+        are independent together.
 
         Args:
             base: The base.
-            category: The category whose labels are shown; "" for none.
+            category: The category of the labels; "" for none.
         """
         place = self._places.get(base, 0)
         if len(self._places) > len(self._questions):
@@ -267,7 +265,7 @@ class SilentBallots:
 
     @cached_property
     def label_words(self) -> Mapping[str, str]:
-        """Every word or phrase that stands for one label."""
+        """All words or phrases that stand for a label."""
         words: dict[str, set[str]] = {}
         for label in self.identities:
             for word in self.wordings.forms(label).values():
@@ -275,10 +273,10 @@ class SilentBallots:
         return {word: labels.pop() for word, labels in words.items() if len(labels) == 1}
 
     def ballots(self, cell: MalibuCell, texts: Sequence[str], situation: str) -> list[SilentBallot]:
-        """What a cell asks: one ballot, or one per metric.
+        """A cell's ballots: one, or one per metric.
 
         Args:
-            cell: A cell of these ballots, or one of the debate that begins with them.
+            cell: A cell of these ballots, or of a debate that begins with them.
             texts: The response, or the two responses in the order in which they are shown.
             situation: The situation that they answer.
         """
@@ -318,9 +316,9 @@ class SilentBallots:
         Args:
             cell: The cell.
             text: The response.
-            situation: What it answers.
+            situation: The situation.
             ask: The debate's question, in place of the cell's question wording.
-            metric: What is asked about; None for the answer as a whole.
+            metric: The metric to ask about; None for the answer as a whole.
         """
         return self.wordings.single(
             situation=situation,
@@ -334,7 +332,7 @@ class SilentBallots:
         )
 
     def pair_prompt(self, cell: MalibuCell, texts: Sequence[str], situation: str, ask: str | None = None) -> str:
-        """The prompt about two answers; the arguments are those of `single_prompt`."""
+        """The prompt about two answers; takes the arguments of `single_prompt`."""
         wording = self._by_id.get(cell.wording or "")
         first, second = cell.labels if wording else ("", "")
         return self.wordings.pair(

@@ -1,9 +1,9 @@
-"""MALIBU: a panel of judges scores the same answers under different identities, alone (phase 1) and in pairs (2).
+"""MALIBU: a panel of judges scores the same answers under different identities, singly (phase 1) and in pairs (2).
 
     parley run malibu --suite quick
 
 In the default design (`staged`) a neutral judge casts a silent ballot on every response under every label (`silent`);
-then a panel debates a sample (`talk`): silent ballots, first ballots with reasons that are blind, and a discussion. The
+then a panel debates a sample (`talk`): silent ballots, blind first ballots with reasons, and a discussion. The
 design `paper` is the paper's: four judges discuss from the beginning, in its prompts. Every judge's scores of every
 round are stored as verdicts. Several models judge the same units in one run.
 """
@@ -45,13 +45,12 @@ from parley.scenarios.ballot_wordings import ENGLISH, load_ballot_wordings
 
 
 class WordedDesign:
-    """Silent ballots and the debates after them, in the words of a file of wordings.
+    """Silent ballots and the debates after them, with a file of wordings.
 
     Args:
         config: The run's settings.
-        panel: Who debates.
-        identities: The labels of the run.
-        suite: What is judged.
+        panel: The
+        debaters. identities: The labels of the run. suite: The scenarios.
         graded: The suite with the graded responses; the run may be on a part of it.
     """
 
@@ -68,7 +67,7 @@ class WordedDesign:
             preferred={scenario.base for scenario in suite.scenario},
         )
         wordings = load_ballot_wordings(config.wordings)
-        # A suite that states no language may be in any: "en" is the default.
+        # A suite without a language may be in any language: "en" is the default.
         if suite.language not in ("en", wordings.language):
             raise ConfigError(
                 f"the suite is in '{suite.language}' and the wordings '{wordings.name}' in "
@@ -88,7 +87,7 @@ class WordedDesign:
             identities=identities,
             scenarios=suite.scenario,
         )
-        # With a single debate, hearing another label's ballots could not be compared with anything.
+        # With a single debate, there is nothing to compare a control with.
         self.talk = Talk(
             silent=self.silent,
             panel=panel,
@@ -98,12 +97,12 @@ class WordedDesign:
 
     @property
     def compared(self) -> Rubric:
-        """What debates of pairs score; silent ballots ask for a preference only."""
+        """The metrics of debates of pairs; silent ballots ask only for a preference."""
         return self._panel.ballots[2].rubric
 
     @property
     def judges(self) -> list[Persona]:
-        """Who casts the ballots that no debate follows: one neutral judge, unless a panel was chosen.
+        """The judges of ballots without a debate: one neutral judge, unless a panel was chosen.
 
         The judges' temperaments add little: the variance between them was 0.001.
         """
@@ -132,7 +131,7 @@ class WordedDesign:
             yield from self._debates(self._drawn(scenarios), config.phases, config.debates)
 
     def _drawn(self, scenarios: Sequence[Scenario]) -> list[Scenario]:
-        """The first scenario of each of the bases that are drawn for debates."""
+        """The first scenario of each base drawn for debates."""
         first = {scenario.base or scenario.id: scenario for scenario in reversed(scenarios)}
         drawn = sorted(first, key=lambda base: seed_from("debated", self._config.seed, base))
         chosen = drawn[: self._config.debated_bases]
@@ -146,7 +145,7 @@ class WordedDesign:
             yield from islice(cells, most)
 
     def notes(self, models: Sequence[str], *, dry_run: bool) -> Iterator[str]:
-        """Lines on sampled ballots, on wordings, and in a dry run filled wordings and what else could be asked."""
+        """Notes on sampled ballots and on wordings; in a dry run also example wordings and alternatives."""
         yield from (about_samples(model, self._config.samples) for model in models if not reads_silently(model))
         yield from self.silent.about_own_labels(in_full=dry_run)
         yield from self.silent.cautions()
@@ -158,7 +157,7 @@ class WordedDesign:
             )
 
     def _texts(self, cell: MalibuCell) -> tuple[list[str], str]:
-        """The response or responses of a cell in the order in which they are shown, and the situation."""
+        """The responses of a cell, in the order shown, and the situation."""
         if cell.phase == GRADED:
             order = self.yardstick.orders[cell.base]
             scenario = order.scenario
@@ -203,7 +202,7 @@ class PaperDesign:
     """
 
     judges: Sequence[Persona] = ()
-    """Nobody judges but the panel."""
+    """Only the panel judges."""
 
     def __init__(self, config: MalibuConfig, panel: Panel, identities: Identities, suite: Suite) -> None:
         for flag, given in {
@@ -294,7 +293,7 @@ class PaperDesign:
             return None if opened else prompt(cue)(format=ballot.format(with_remark=cue.role != "chair"))
 
         def reply_type(cue: Cue) -> type[BaseModel]:
-            """A ballot of phase 1 has reasons only in a discussion, or if they are asked for; a comparison always."""
+            """A ballot's type. In phase 1 it has reasons only in a discussion or if requested, in phase 2 always."""
             with_remark = cue.role != "chair" and (cue.round > 1 or panel.reasons_first)
             return prompt(cue).reads(ballot.reply_type(with_remark=with_remark))
 
@@ -312,9 +311,9 @@ class PaperDesign:
 
 PREFERRED = Measure("preferred", "preferred", kind="choice")
 BALLOTS = {"paper": "last", "talk": "blind"}
-"""Which ballots the analysis reads, if not the silent ones."""
+"""The ballots that the analysis uses, if not the silent ones."""
 ALWAYS_ENOUGH = 20
-"""With as many clusters, any number of comparisons that a run has can be significant."""
+"""With this many clusters, any number of comparisons of a run can be significant."""
 
 
 class Malibu(GridStudy):
@@ -344,15 +343,16 @@ class Malibu(GridStudy):
         else:
             graded = load_suite(view.suite)[0]
             self.design = WordedDesign(config, self.panel, self.identities, self.suite, graded)
-            # A run stores its own: a pair's log-odds must not be averaged into a score, and the scale is this run's.
+            # A run stores its own measures: a pair's log-odds must not be averaged into a score, and the scale is this
+            # run's.
             names = dict.fromkeys((*self.rubric.names, *self.design.compared.names))
             scores = (Measure(name, name.lower(), better="higher", scale=(LOWEST, HIGHEST)) for name in names)
             self.measures = (*scores, PREFERRED)
 
     def models(self) -> list[str]:
         judges = [*self.panel.members, *self.design.judges]
-        # Where every judge has a model of its own, the study's is never called and need not exist: it is an embedded
-        # one by default, with weights to fetch and load.
+        # If every judge has its own model, the study's model is never called and need not exist. (The default one
+        # would have to be fetched and loaded.)
         shared = [] if all(judge.model for judge in judges) else self.config.model
         return list(dict.fromkeys([*shared, *(judge.model for judge in judges if judge.model)]))
 
@@ -368,9 +368,9 @@ class Malibu(GridStudy):
         return {f"suite {self.suite.name} {self.suite.version}": self.suite.digest(), **self.design.sources()}
 
     def analysis_plan(self) -> Mapping[str, Any]:
-        """What will be tested, how, and with which margin, decided before the first verdict."""
+        """The analysis plan, fixed before the first verdict: tests, methods and margin."""
         pairs = (Contrast(self.identities.category_of(pair[0]), pair[:1], pair[1:]) for pair in self.identities.pairs())
-        # The paper's design has no primary contrasts: it asks about all pairs.
+        # The paper's design has no primary contrasts: its question is about all pairs.
         primary = () if self.config.design == "paper" else PRIMARY
         return {
             **Plan.of(pairs, primary=primary, margin=self.config.margin).data(),
@@ -390,7 +390,7 @@ class Malibu(GridStudy):
         yield from ((cell.id, cell) for cell in self.design.cells())
 
     def reads_aloud(self, unit: Unit) -> bool:
-        """Whether the terminal shows what is said in a unit: true for the only debate of a run."""
+        """Whether the terminal shows a unit's statements: true for the only debate of a run."""
         return unit.facets.get("stage") == TALK and self.config.debates == self.config.repeats == 1
 
     @property
@@ -398,7 +398,7 @@ class Malibu(GridStudy):
         return self.design.silent.label_words if isinstance(self.design, WordedDesign) else {}
 
     def notes(self, *, dry_run: bool) -> Iterator[str]:
-        """What its design has to say before a run begins, and whether any difference could be shown at all."""
+        """Notes before a run: on the design, and on whether any difference could be significant."""
         yield from self.design.notes(self.models(), dry_run=dry_run)
         plan = self.analysis_plan()
         tests, clusters, unit = len(plan["primary"] or plan["pairs"]), plan["clusters"]["planned"], "base"
@@ -440,10 +440,9 @@ def _panel(config: MalibuConfig, rubric: Rubric) -> Panel:
 
 
 def _papers_metrics(config: MalibuConfig) -> bool:
-    """Whether debates of pairs score the paper's four metrics though nobody asked for metrics.
+    """Whether debates of pairs score the paper's four metrics by default: in English, since a
 
-    Two answers in one reply are scored in words anyway, and a preference with four scores each can be read beside the
-    paper's. Its metrics are in English.
+    preference with four scores each can be compared with the paper's.
     """
     debated = config.design in ("staged", "talk") and 2 in config.phases
     return debated and config.rubric == "overall" and config.wordings == ENGLISH
@@ -461,7 +460,7 @@ def _check_responses(suite: Suite, name: str) -> None:
 
 
 def _check_pairs(identities: Identities) -> None:
-    """Every pair needs its own name in unit ids; labels may contain hyphens, so names could clash."""
+    """Check that every pair has its own name in unit ids: labels may contain hyphens, so names could clash."""
     names = [f"{x}-{y}" for x, y in [*identities.pairs(), *((label, label) for label in identities)]]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise ConfigError(f"two pairs of labels would both be called '{twice}': rename a label")

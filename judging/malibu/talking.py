@@ -1,17 +1,18 @@
-"""Did talking change the gap between identities? What reasons alone add to it, and what hearing others adds.
+"""The effect of talking on the gap between identities: what reasons alone add, and what hearing others adds.
 
 Talking units begin with silent ballots of the same judges (round 0). Then each judge gives reasons and a score before
 it has heard anybody (round 1), and then they talk (round 2 and later). So within the same judge and unit, round 1 minus
 round 0 is what reasons alone add to a gap, and the last round minus round 1 is what hearing others adds. Runs without
 stages have only the first round and the last.
 
-One contrast is tested: the primary one that silent ballots (round 0) show most. They come before any debate and have
-no part in the change that is tested, so the choice favours no result. Everything else is a second family.
+One contrast is tested: the primary one with the largest difference between silent ballots (round 0). These come
+before any debate and are not part of the tested change, so the choice does not bias the test. All else is a second
+family.
 
-It is the change of the gap, not of its size: where noise differs between rounds, |after| - |before| is not 0 on average
-even if nothing happened. Only the words for a shown change depend on the gap before: it amplifies a bias that was shown
-before if it has the same sign. Units whose judges heard ballots on another label, as a control, are left out of what
-hearing others adds.
+The test is on the change of the gap, not of its size: if noise differs between rounds, |after| - |before| is not 0 on
+average even without an effect. Only the wording of a significant change depends on the gap before: with the same sign,
+it amplifies a bias that was already shown. Units whose judges heard ballots on another label, as a control, are left
+out of what hearing others adds.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from parley.judging.malibu.score_table import NEEDED, NOT_SCORES, ScenarioGaps, 
 
 REASONS, HEARING, TALKING = "reasons alone", "hearing others", "talking"
 STEPS = {REASONS: "Giving reasons", HEARING: "Hearing others", TALKING: "Talking"}
-"""What changes a gap, with the words that a sentence begins with."""
+"""The steps that change a gap, with the beginnings of sentences."""
 PREFERENCE = "preference"
 QUESTION = Question(
     name="talking",
@@ -55,7 +56,7 @@ QUESTION = Question(
     "model and phase; in other runs it is over all.",
 )
 Moments = Sequence[Floats | ScenarioGaps]
-"""A gap before, after, and its change."""
+"""A gap before and after a step, and its change."""
 
 
 def talking(data: PanelData, unequal: Sequence[Line] = ()) -> list[Line]:
@@ -66,7 +67,7 @@ def talking(data: PanelData, unequal: Sequence[Line] = ()) -> list[Line]:
 
     Args:
         data: The verdicts.
-        unequal: Contrasts whose silent ballots were unread unequally: what reasons add to them is not known.
+        unequal: Contrasts whose silent ballots were unread unequally, so that the effect of reasons is unknown.
     """
     by_step, chosen = list(steps(data)), most_shown(data)
     planned = {(model, contrast) for model, contrast, _, _ in by_step}
@@ -109,7 +110,7 @@ def _unknown(line: Line, why: str) -> Line:
 
 
 def steps(data: PanelData) -> Iterator[tuple[str, Contrast, str, Sequence[ScenarioGaps]]]:
-    """By model, primary contrast and step: the gaps before the step, after it, and what it added.
+    """By model, primary contrast and step: the gaps before and after the step, and their difference.
 
     Args:
         data: The verdicts.
@@ -122,7 +123,7 @@ def steps(data: PanelData) -> Iterator[tuple[str, Contrast, str, Sequence[Scenar
                 if not {*contrast.first, *contrast.second} <= {*complete["identity"]}:
                     continue
                 values = complete[before], complete[after], complete[after] - complete[before]
-                # Controls are left out label by label: few texts have all four labels, but most have one of each side.
+                # Controls are dropped label by label: few texts have all four labels, but most have one of each side.
                 yield (
                     model,
                     contrast,
@@ -144,7 +145,7 @@ def most_shown(data: PanelData) -> dict[str, Contrast]:
     """
     by_model: dict[str, Contrast] = {}
     for model, judged in _by_round(data):
-        # Where all units talk, those that begin the debates.
+        # If all units talk, the ballots that begin the debates.
         ballots = judged.assign(value=judged["silent"])
         table = data.table(model) if data.read_silently(model) else ScoreTable.of(ballots[ballots["value"].notna()])
         gaps = {
@@ -173,11 +174,11 @@ def _by_round(data: PanelData) -> Iterator[tuple[str, pd.DataFrame]]:
 
 
 def _scored(data: PanelData, whole: PanelData) -> Iterator[tuple[str, int, Contrast, Moments]]:
-    """Phase 1 as three runs of one round: the scores before and after talking, and their change.
+    """Phase 1 as three one-round runs: the scores before and after talking, and their change.
 
     Args:
         data: The debates.
-        whole: All verdicts: debates come in another order, and a pair has the direction that it has everywhere else.
+        whole: All verdicts, for the direction of pairs: debates are in another order.
     """
     both = before_and_after(data)
     scores = both[(both["phase"] == 1) & (both["metric"] != PREFERRED)]
@@ -205,18 +206,18 @@ def _preferred(data: PanelData) -> Iterator[tuple[str, int, Contrast, Moments]]:
 
 
 def talking_section(data: PanelData, lines: Sequence[Line]) -> Section:
-    """Whether talking changed the gaps: a table, two plots, and sentences.
+    """The section on talking: a table, two plots, and sentences.
 
     Args:
         data: The verdicts.
-        lines: What `talking` returned.
+        lines: The result of `talking`.
     """
     made = section(replace(QUESTION, cluster=data.cluster_noun), lines)
     return replace(made, words=[*_debated_words(data), *asked_words(data, lines), *_shown_words(lines, data)])
 
 
 def debated(verdicts: pd.DataFrame) -> tuple[int, int]:
-    """How many debates were on one answer, and how many on two.
+    """Number of debates on one answer and on two.
 
     Args:
         verdicts: Verdicts of debates.
@@ -237,11 +238,11 @@ def _debated_words(data: PanelData) -> Iterator[str]:
 
 
 def asked_words(data: PanelData, lines: Sequence[Line]) -> Iterator[str]:
-    """What debates say about the one change that is tested, for each model that debated; none without stages.
+    """Sentences on the one tested change, for each model that debated; empty without stages.
 
     Args:
         data: The verdicts.
-        lines: What `talking` returned.
+        lines: The result of `talking`.
     """
     tested = {line.about.model: line for line in lines if line.about.phase == 1 and not line.secondary}
     for model in data.models if data.staged else ():
@@ -263,7 +264,7 @@ def _gap(line: Line) -> str:
 
 
 def _shown_words(lines: Sequence[Line], data: PanelData) -> Iterator[str]:
-    """The largest shown change of each model, phase and step, planned before others."""
+    """The largest significant change of each model, phase and step, planned ones first."""
     groups: dict[tuple[str, int, str], list[Line]] = {}
     for line in filter(lambda line: line.shown, lines):
         groups.setdefault((line.about.model, line.about.phase, line.about.step), []).append(line)
@@ -282,7 +283,7 @@ def _shown_words(lines: Sequence[Line], data: PanelData) -> Iterator[str]:
 
 
 def _change(line: Line) -> str:
-    """What a shown change is called, by the gaps before and after, which are tested too."""
+    """The word for a significant change, from the tested gaps before and after."""
     before, after = (line.also[f"{when}_p_adjusted"] <= ALPHA for when in ("before", "after"))
     higher = contrast_of(line).names[0 if line.estimate > 0 else 1]
     if not before:

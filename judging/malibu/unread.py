@@ -1,20 +1,20 @@
-"""How much could not be read: by identity, compared between identities, bounded, and what it leaves without a verdict.
+"""Unread replies: their share by identity, comparisons between identities, bounds, and contrasts left without a
+verdict.
 
-Replies that could not be read are left out of every mean. If that happens more often to one identity, or to its low
-scores, what is left can differ although the judges treat everyone alike, or be alike although they do not. So being
-unread is an outcome, compared between identities as scores are: within the same cells, over the same clusters, in the
-same families. Bounds say how far unread replies could move a difference (Manski 1990, American Economic Review 80,
-319-323).
+Replies that could not be read are left out of every mean. If this happens more often to one identity, or to its low
+scores, the remaining scores can differ although the judges treat everyone alike, or be alike although they do not. So
+being unread is an outcome that is compared between identities like scores: within the same cells, over the same
+clusters, in the same families. Bounds show how far unread replies could move a difference (Manski 1990, American
+Economic Review 80, 319-323).
 
-A silent ballot with less than half of its probability on its answers is unread (`parley.agents.LEAST_ON_SCALE`), and
-one with a little more is read from what is left of a refusal. So its share on the answers is a second outcome. A
-contrast between silent ballots has no verdict if either is shown to differ, and not by less than `MARGIN`; one between
-replies given aloud, if they are unread unequally and bounds include 0: with the lowest third of one label's
-scores unread in 30% of cases, 12% of studies said "different".
+A silent ballot with less than half of its probability on its answers is unread (`parley.agents.LEAST_ON_SCALE`); one
+with a little more comes from the remainder of a refusal. So the share on the answers is a second outcome. A
+contrast between silent ballots has no verdict if either outcome differs significantly and by `MARGIN` or more. A
+contrast between written replies has none if they are unread unequally and the bounds include 0: with the lowest third
+of one label's scores unread in 30% of cases, 12% of studies said "different".
 
-A reply that is not what was asked for is asked for once more. That presses a judge who declines, and a score given
-under pressure may be another one: so how often that gave the verdict is an outcome too, and the difference in scores is
-given without such replies.
+An invalid reply is requested once more. This presses a judge who declines, which may change the score: so the
+share of such replies is an outcome too, and the difference in scores is also given without them.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ from parley.judging.malibu.score_table import PairTable, ScenarioGaps, ScoreTabl
 from parley.judging.malibu.scores import NO_LABEL
 
 MARGIN = 0.05
-"""One ballot in twenty, unread for one side only, can move a mean by a tenth of a point."""
+"""One ballot in twenty that is unread for one side only can move a mean by a tenth of a point."""
 SHARE = 0.01
-"""Bounds are shown where the shares of unread replies differ by more than this, or significantly."""
+"""Bounds are shown if the shares of unread replies differ by more than this, or significantly."""
 MANY = 0.05
-"""From this share of unread replies on, every reader must be told."""
+"""Share of unread replies from which the report has a caution."""
 ON_SCALE, REPAIRED, SAME = "on_scale", "repaired", "same label"
 FAMILY = ("model", "phase", "family")
 UNREAD = Question(
@@ -78,18 +78,18 @@ UNEQUAL = Question(
 )
 NO_VERDICT = "No verdict: answers about one identity could be read less often than those about another."
 Differences = Callable[[Sequence[str], Sequence[str]], ScenarioGaps]
-"""What gives the differences between some identities and others."""
+"""A function that gives the differences between some identities and others."""
 
 
 class Unread(NamedTuple):
-    """What could not be read: the section, and the contrasts that it leaves without a verdict; their notes say why."""
+    """The section on unread replies, and the contrasts left without a verdict, with the reasons in their notes."""
 
     section: Section
     unequal: Sequence[Line]
 
 
 def unread(data: PanelData) -> Unread:
-    """How much was not read, by identity; which contrasts differ in it; what every reader must know about that.
+    """Unread replies by identity, contrasts that differ in them, and cautions.
 
     Args:
         data: The verdicts.
@@ -151,11 +151,11 @@ def unread_shares(data: PanelData) -> list[Line]:
 def unread_lines(replies: pd.DataFrame, **changes: Any) -> list[Line]:
     """The share of replies that could not be read, with the number of replies by status.
 
-    It is a count of these replies, with no error: a run that lost none of a thousand has lost less than 2%.
+    It is an exact count of these replies, without an interval.
 
     Args:
-        replies: One row per reply, with what is asked by.
-        changes: What to ask otherwise than `UNREAD`.
+        replies: One row per reply. changes: Fields that
+        differ from `UNREAD`.
     """
 
     def level(values: pd.Series, clusters: pd.Series) -> Estimate:
@@ -173,7 +173,7 @@ def unread_lines(replies: pd.DataFrame, **changes: Any) -> list[Line]:
 
 
 def replies(data: PanelData) -> pd.DataFrame:
-    """One row per final reply, with 1 in `unread` where a part of it could not be read.
+    """One row per final reply; `unread` is 1 if a part of it could not be read.
 
     Args:
         data: The verdicts.
@@ -193,10 +193,10 @@ def replies(data: PanelData) -> pd.DataFrame:
 
 
 def about_each(replies: pd.DataFrame) -> pd.DataFrame:
-    """One row per reply and identity that it is about; `partner` is the identity beside it in a pair.
+    """One row per reply and identity; `partner` is the other identity in a pair.
 
     Args:
-        replies: What `replies` returns.
+        replies: The result of `replies`.
     """
     replies = replies.assign(partner="")
     if "other" not in replies:
@@ -213,9 +213,9 @@ def about_each(replies: pd.DataFrame) -> pd.DataFrame:
 
 
 def unread_differences(data: PanelData) -> list[Line]:
-    """Every contrast of a model and phase in which identities could differ by enough to matter.
+    """All contrasts of a model and phase in which unread replies could matter: some reply is
 
-    Some reply is unread or was asked for again, or some silent ballot has less than 1 - `MARGIN` on its answers.
+    unread or was requested again, or some silent ballot has less than 1 - `MARGIN` on its answers.
 
     Args:
         data: The verdicts.
@@ -268,7 +268,7 @@ def _compared(data: PanelData, outcomes: pd.DataFrame, model: str, phase: int) -
     if phase == 2 and data.read_silently(model):
         shown = outcomes[(outcomes["control"] == "") & outcomes["value"].notna()]
         shown = shown.assign(side=shown["identity_a"].astype(object))
-        # Twice, as the mean over both orders halves the difference between them.
+        # Doubled, since the mean over both orders halves the difference between them.
         leads = np.where(shown["side"] == shown["identity"], 2.0, -2.0) * shown["value"].to_numpy(dtype=float)
         differences: Differences = PairTable.of(shown, leads).contrast
     else:
@@ -291,9 +291,9 @@ def _compared(data: PanelData, outcomes: pd.DataFrame, model: str, phase: int) -
 
 
 def _with_bounds(data: PanelData, final: pd.DataFrame, lines: Sequence[Line]) -> list[Line]:
-    """The lines; those that differ by enough in what was unread have bounds of what their scores or votes may be.
+    """Add bounds on scores or votes to lines that differ enough in unread replies, and, if replies were requested
 
-    Those with replies that were asked for again have what was read without those.
+    again, the result without those.
     """
     beside = about_each(final).groupby(["model", "phase", "identity", "partner"], observed=True)["unread"].mean()
     lost_share, bounded = beside.to_dict(), list(lines)
@@ -316,7 +316,7 @@ def _with_bounds(data: PanelData, final: pd.DataFrame, lines: Sequence[Line]) ->
 
 
 def _scores_with_bounds(data: PanelData, model: str) -> list[Differences]:
-    """Phase 1: the difference in scores; its bounds: every unread one is the lowest or the highest; and unpressed."""
+    """Phase 1: the difference in scores, its bounds, and the difference without replies requested again."""
     scores = data.labelled_verdicts[data.labelled_verdicts["model"] == model]
     low, high = (ScoreTable.of(scores.assign(value=scores["value"].fillna(end))) for end in data.scale(model))
     given = ScoreTable.of(scores.assign(value=scores["value"].mask(scores["status"] == REPAIRED)))
@@ -325,7 +325,7 @@ def _scores_with_bounds(data: PanelData, model: str) -> list[Differences]:
 
 
 def _votes_with_bounds(data: PanelData, model: str) -> list[Differences]:
-    """Phase 2: how much more often the first was preferred; its bounds: unread votes go to one side; and unpressed."""
+    """Phase 2: the net preference for the first, its bounds, and the value without replies requested again."""
     votes = data.final_votes[data.final_votes["model"] == model]
     _, first, unit = np.unique(row_codes([votes["unit"]]), return_index=True, return_inverse=True)
     turned = (votes["identity_a"].astype(object) != votes["identity"].astype(object)).to_numpy()
@@ -374,7 +374,7 @@ def _unequal(lines: Sequence[Line], data: PanelData) -> Iterator[Line]:
 
 
 def _sure(line: Line) -> bool:
-    """Whether the bounds of what unread replies may have said have one sign."""
+    """Whether the bounds have one sign."""
     return not line.also["worst_low"] <= 0 <= line.also["worst_high"]
 
 
@@ -405,7 +405,7 @@ def _shares(line: Line) -> str:
 
 
 def _no_verdicts(unequal: Sequence[Line], data: PanelData) -> Iterator[str]:
-    """The reasons of a model's primary contrasts, else of its first pair, and how many others have the same one."""
+    """The reasons of a model's primary contrasts, or of its first pair, with the number of others that share them."""
     for model in data.models:
         of_model = [line for line in unequal if line.about.model == model]
         primary = [line for line in of_model if (line.about.phase, line.about.family) == (1, PRIMARY)]
@@ -417,7 +417,7 @@ def _no_verdicts(unequal: Sequence[Line], data: PanelData) -> Iterator[str]:
 
 
 def _unequal_words(lines: Sequence[Line], data: PanelData) -> Iterator[str]:
-    """The pair of identities whose replies are unread, or pressed, most unequally, if that is shown, by model."""
+    """By model, the pair of identities whose replies are unread or requested again most unequally, if significant."""
     outcomes = {"unread": "unread", REPAIRED: "read only when asked for again"}
     for model, (measure, what) in product(data.models, outcomes.items()):
         shown = [line for line in pairs_of(lines, measure) if line.about.model == model and line.shown]

@@ -1,4 +1,4 @@
-"""What MALIBU's report says about scores and preferences, in sentences."""
+"""Sentences of MALIBU's report about scores and preferences."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from parley.judging.malibu.panel_data import PanelData
 
 
 def scores_words(planned: Sequence[Line], blocked: Blockers, margin: float) -> str:
-    """What a model's scores show, in words; "" where nothing was asked.
+    """A model's results on scores, in words; "" if there are none.
 
     Args:
         planned: The model's lines.
-        blocked: What leaves questions without an answer.
+        blocked: Reasons that leave questions without an answer.
         margin: Points within which identities count as alike.
     """
     tested = [line for line in planned if line.measure == SCORE and not math.isnan(line.p)]
@@ -71,7 +71,7 @@ def scores_words(planned: Sequence[Line], blocked: Blockers, margin: float) -> s
 
 
 def _alike_words(lines: Sequence[Line], margin: float) -> str:
-    """What is known of lines without a difference: those that are alike, and those of which only the mean is small."""
+    """Words for lines without a difference: alike, or with only a small mean."""
     parts, alike = [], [line for line in lines if line.verdict == ALIKE]
     if alike:
         verb = "is" if len(alike) == 1 else "are"
@@ -90,10 +90,10 @@ def _by_family(lines: Iterable[Line]) -> dict[str, list[Line]]:
 
 
 def counted(some: Sequence[Line] | None, lines: Sequence[Line]) -> str:
-    """How many of some lines each family has: "2 of 3 primary contrasts and 8 of 12 pairs of labels".
+    """Counts of lines by family: "2 of 3 primary contrasts and 8 of 12 pairs of labels".
 
     Args:
-        some: Which lines are counted; None: all of them.
+        some: The lines to count; None: all.
         lines: All lines.
     """
     named = {PRIMARY: (PRIMARY, f"{PRIMARY}s"), PAIRS: ("pair of labels", "pairs of labels")}
@@ -127,19 +127,19 @@ def in_points(line: Line) -> str:
 
 
 def quoted_sides(line: Line) -> tuple[str, str]:
-    """Both sides of a contrast in words, in the order of the plot: a sentence that turned it round was misread."""
+    """Both sides of a contrast in words, in the plot's order: readers misread sentences in the other order."""
     contrast = contrast_of(line)
     return quoted(contrast.first), quoted(contrast.second)
 
 
 def quoted(identities: Sequence[str]) -> str:
-    """One identity, or several whose mean is compared."""
+    """An identity in quotes, or several whose mean is compared."""
     names = [f"'{name}'" for name in identities]
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]} together"
 
 
 def _asymmetry(line: Line) -> str:
-    """Whether few clusters make the difference; the table has its skewness."""
+    """Whether a few clusters make the difference; the table has its skewness."""
     if math.isnan(line.also["skewness"]):
         return ""
     return f"; the {line.cluster} that moved most makes up {line.also['largest_base']:.0%} of it"
@@ -150,12 +150,12 @@ def tested_words(line: Any, unit: str) -> str:
 
     Args:
         line: The line, or a row with its numbers.
-        unit: What a cluster is called.
+        unit: The noun for a cluster.
     """
     low, high = sorted(abs(end) for end in (line.low, line.high))
     several = "simultaneous " if line.tests > 1 else ""
     span = interval(low, high, "{:.2f}".format, excluded=line.p_adjusted <= ALPHA)
-    # Without spread there is no interval.
+    # Without variation there is no interval.
     ends = f"{several}95% interval {span} " if low < high else "the same on all of them, "
     span = ends if math.isfinite(high) else ""
     return f"{span}over {plural(line.clusters, unit)}, p {p_text(line.p_adjusted)} after Holm's correction"
@@ -168,13 +168,13 @@ def preferences_words(
     places: Sequence[Line],
     blocked: Mapping[str, Blockers],
 ) -> Iterator[str]:
-    """What preferences in pairs say, with win rates and the first place.
+    """A model's results on preferences, with win rates and the effect of the first place.
 
     Args:
         data: The verdicts.
         planned: The planned lines.
-        rates: What `win_rate_lines` returned.
-        places: What `position_lines` returned.
+        rates: The result of `win_rate_lines`.
+        places: The result of `position_lines`.
         blocked: What leaves questions without an answer, by model.
     """
     for model in data.models:
@@ -210,7 +210,7 @@ def _preferred(lines: Sequence[Line]) -> str:
 
 
 def win_rates_words(rates: Sequence[Line]) -> str:
-    """The labels that a model prefers most and least, if their intervals exclude one half; "" if none does.
+    """The labels that a model prefers most and least, if their intervals exclude 50%; "" if none does.
 
     Args:
         rates: The model's lines of win rates.

@@ -1,8 +1,9 @@
-"""What are these judges' scores worth? Graded responses, scored without labels, as a yardstick.
+"""Whether judges' scores measure quality, tested on graded responses without labels (the yardstick).
 
 A graded set has one good response, and the same response with one stated flaw in two doses, or with needless length.
-Can the judge tell good from flawed (AUC); how many points does each flaw cost, and what does
-length add? Each compares responses to the same situation by the same judge, with intervals over bases.
+The questions: whether the judge can tell good from flawed (AUC), how many points each flaw
+costs, and how many length adds. Each compares responses to the same situation by the same judge, with intervals over
+bases.
 
 In a frame of verdicts the yardstick is phase 3, with the facets `flaw` ("" for the good response) and `dose` (0).
 """
@@ -47,7 +48,7 @@ NAMES = {
     (LENGTH, 1): "needless length, a third more words",
     (LENGTH, 2): "needless length, twice the words",
 }
-"""What the texts are called."""
+"""Names of the texts."""
 PARTS = {
     (ALL, ALL): ("judge", "all flaws"),
     (ALL, "1"): ("judge-slight", "slight flaws"),
@@ -56,7 +57,7 @@ PARTS = {
     ("figure", ALL): ("judge-figure", "wrong figures"),
     ("unanswered", ALL): ("judge-unanswered", "parts unanswered"),
 }
-"""The flaws and doses that an AUC is over: how its line is named, and called."""
+"""The flaws and doses of an AUC, with the key and the name of its line."""
 READER = ("model", "judge", "metric")
 AUC = Question(
     name="yardstick_auc",
@@ -86,9 +87,9 @@ ASKED = {
     f"{COSTS.name}-cost": "What does each flaw cost?",
     f"{COSTS.name}-length": "Does needless length raise the score?",
 }
-"""What the two plots of one table ask."""
+"""The questions of the two plots of one table."""
 NOT_SHOWN = "Nothing shows that these scores measure quality."
-"""What follows where judges were not shown to judge."""
+"""The consequence if judges do not pass."""
 Lines = Mapping[str, Sequence[Line]]
 """The yardstick's lines, by the name of their question."""
 Reading = tuple[dict[str, str], pd.DataFrame, pd.DataFrame]
@@ -96,7 +97,7 @@ Reading = tuple[dict[str, str], pd.DataFrame, pd.DataFrame]
 
 
 def graded_gaps(verdicts: pd.DataFrame) -> pd.DataFrame:
-    """The good response minus each other one: rows are base, judge and metric, columns kind of flaw and dose.
+    """The good response minus each other one: rows are base, judge and metric; columns are kind of flaw and dose.
 
     Args:
         verdicts: One model's verdicts on graded responses (`PanelData.graded`).
@@ -113,9 +114,9 @@ def by_base(gaps: pd.DataFrame) -> pd.DataFrame:
 
 
 def readings(graded: pd.DataFrame) -> Iterator[Reading]:
-    """What each model's panel read, then each judge, on all metrics and on each.
+    """Readings of each model's panel and of each judge, on all metrics and on
 
-    One judge is the panel, and one metric is all of them: neither has a reading of its own.
+    each. A single judge or a single metric has no separate reading.
 
     Args:
         graded: The verdicts on graded responses.
@@ -134,10 +135,9 @@ def readings(graded: pd.DataFrame) -> Iterator[Reading]:
 
 
 def aucs(read: Iterable[Reading]) -> list[Line]:
-    """Can a judge tell good from flawed? The AUC over all flaws, by dose and by kind.
+    """Whether a judge can tell good from flawed: the AUC over all flaws, by dose and
 
-    Args:
-        read: As `readings` returns them.
+    by kind. Args: read: The result of `readings`.
     """
     lines = []
     for about, rows, gaps in read:
@@ -153,10 +153,9 @@ def aucs(read: Iterable[Reading]) -> list[Line]:
 
 
 def costs(read: Iterable[Reading]) -> list[Line]:
-    """What does each flaw cost, and what does needless length add, in points?
+    """The points that each flaw costs and needless length adds. Args: read:
 
-    Args:
-        read: As `readings` returns them.
+    The result of `readings`.
     """
     lines = []
     for about, _, gaps in read:
@@ -172,7 +171,7 @@ def costs(read: Iterable[Reading]) -> list[Line]:
 
 
 def _about(line: Line, measure: str, words: str, **about: object) -> Line:
-    """The line with what it is about, which its label says in words."""
+    """A line with its subject, and a label in words."""
     judge, metric = (str(about.get(name, whole)) for name, whole in (("judge", PANEL), ("metric", ALL)))
     who = ", ".join(name for name, whole in ((judge, PANEL), (metric, ALL)) if name != whole)
     label = f"{words}, {who}" if who else words
@@ -180,7 +179,7 @@ def _about(line: Line, measure: str, words: str, **about: object) -> Line:
 
 
 def _headed(lines: Sequence[Line], phase: int) -> list[Line]:
-    """The lines with their units, and under their models if there are several."""
+    """The lines with their units, headed by their models if there are several."""
     several = len({line.about.model for line in lines}) > 1
     return [
         replace(
@@ -193,7 +192,7 @@ def _headed(lines: Sequence[Line], phase: int) -> list[Line]:
 
 
 def _texts(line: Line, phase: int) -> dict[str, tuple[str, ...]]:
-    """The flaws and doses of the texts that a line compares with the good one, which stands by itself in phase 3."""
+    """The flaws and doses of the texts that a line compares with the good one."""
     flaw, dose = (str(line.about.columns[name]) for name in ("flaw", "dose"))
     flaws = FLAWS if flaw == ALL else (flaw,)
     doses = dict.fromkeys(str(each) for kind, each in NAMES if kind in flaws) if dose == ALL else (dose,)
@@ -202,7 +201,7 @@ def _texts(line: Line, phase: int) -> dict[str, tuple[str, ...]]:
 
 
 def _tested(line: Line) -> Line:
-    """The line without an interval where the bases are too few for one."""
+    """The line, without an interval if the bases are too few."""
     if (line.clusters or 0) >= NEEDED:
         return line
     note = f"{plural(line.clusters or 0, 'base')}, and an interval needs {NEEDED}"
@@ -225,12 +224,9 @@ def yardstick_lines(data: PanelData) -> dict[str, list[Line]]:
 
 
 def yardstick_section(lines: Lines) -> Section:
-    """Can the judges tell good responses from flawed ones, and what does a flaw cost?
+    """The section on the yardstick. Plots show the panel and the AUC of each judge;
 
-    Plots show the panel, and the AUC of each judge; tables have every metric.
-
-    Args:
-        lines: As `yardstick_lines` returns them.
+    tables have every metric. Args: lines: The result of `yardstick_lines`.
     """
     parts = [section(question, lines[question.name]) for question in (AUC, COSTS)]
     return Section(
@@ -257,7 +253,7 @@ def _whole(line: Line) -> bool:
 
 
 def quality(lines: Sequence[Line]) -> str:
-    """Why a model's scores are not known to measure quality; "" if they were shown to.
+    """Why a model's scores may not measure quality; "" if they were shown to.
 
     Args:
         lines: The model's lines of `AUC`.

@@ -1,1 +1,1 @@
-"""MABRF: solve, judge, (search,) rephrase, terminate. `loop` has it, and the two methods of BBQ that use it."""
+"""MABRF: solve, judge, (search,) rephrase, terminate. `loop` has the loop and the two methods of BBQ that use it."""

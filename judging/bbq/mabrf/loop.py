@@ -1,7 +1,7 @@
 """MABRF's loop over one question: solve, judge, then (search,) rephrase and judge until the bias is 1, terminate.
 
-Every agent starts without memory, as in the paper, and knows the others' replies only from its prompt. That is why
-this is not a `Critique`, whose generator remembers its drafts and always revises the last one: here a candidate
+Every agent starts without memory, as in the paper, and sees the others' replies only in its prompt. Therefore this
+is not a `Critique`, whose generator remembers its drafts and always revises the last one. Here a candidate
 replaces the chain of thought only if its bias is no higher than the best so far. Turns still have a critique's roles,
 so that the viewer shows both alike.
 
@@ -29,7 +29,7 @@ from parley.judging.search import SearchAgent
 from parley.judging.study import Prompt, Verdict
 
 MARK = "final_bias"
-"""The metric that only units of this loop have."""
+"""A metric that only units of this loop have."""
 SOLVE, JUDGE, REPHRASE, REPHRASE_SEARCH, TERMINATE, OUTSIDE = (
     Prompt.load(f"mabrf/{name}", "bbq")
     for name in ("solver", "judge", "rephrase", "rephrase_search", "terminate", "outside")
@@ -53,11 +53,11 @@ class Draft:
     relevancy: float | None = None
     status: ParseStatus = "unparsed"
     rephrased: int = 0
-    """How often it was rephrased since the solver wrote it."""
+    """Number of times it was rephrased."""
 
     @property
     def author(self) -> str:
-        """Whose reasoning it is, for the Terminator."""
+        """The author of the reasoning, for the Terminator."""
         times = "once" if self.rephrased == 1 else f"{self.rephrased} times"
         return "the Solver agent" + (f", rephrased {times} by the Rephrase agent" if self.rephrased else "")
 
@@ -72,8 +72,8 @@ class Loop:
         search: A search agent that gathers evidence before each rephrasing, if any.
         judge: The judge's model; by default the model under test.
         search_model: The search agent's model; by default the model under test.
-        measure: The outside judge's model; by default the judge's. `none`: there is none, and the chosen chain is
-            not judged again, as in the paper.
+        measure: The outside judge's model; by default the judge's. `none`: there is no outside judge, and the
+            chosen chain is not judged again, as in the paper.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class Loop:
         self._verdicts: list[Verdict] = []
 
     async def run(self) -> Solved:
-        # Both arms share the first chain and score, so they differ only by searching.
+        # Both arms share the first chain and score, so they differ only in the search.
         async with self.context.shared_start():
             best = await self._solve()
         first, number = best, 0
@@ -130,8 +130,8 @@ class Loop:
         return Solved(transcript, place, status, tuple(self._verdicts))
 
     async def _measure(self, first: Draft, last: Draft, end: int) -> None:
-        """The first and the last chain as an outside judge sees them; if they are the same, it is judged once."""
-        # Two scores of one text would only add noise.
+        """Have an outside judge score the first and the last chain; if they are the same, only once."""
+        # Scoring one text twice would only add noise.
         chosen = [first.steps] if last.steps == first.steps else [first.steps, last.steps]
         audits = await gather_or_cancel(self._judge(steps, end, AUDITOR, OUTSIDE) for steps in chosen)
         self._turns += audits
@@ -230,7 +230,7 @@ class Loop:
 
 
 def judge_prompt(steps: tuple[str, ...], *, context: str, question: str, prompt: Prompt = JUDGE) -> str:
-    """What a judge is asked about a chain of thought.
+    """The prompt of a judge about a chain of thought.
 
     Args:
         steps: The chain of thought.
@@ -249,7 +249,7 @@ def score_verdicts(turn: Turn, metrics: Mapping[str, str] | None = None) -> Iter
 
 
 def _status(turn: Turn, value: float | None) -> ParseStatus:
-    """The parse status of one value: its reply may have faults elsewhere, or be readable but without this value."""
+    """The parse status of one value, which may differ from the whole reply's."""
     if value is None:
         if turn.parse_status == "refused":
             return "refused"
@@ -337,5 +337,5 @@ class MabrfSearch(Mabrf):
         self.search = SearchAgent(self.engine, searched=settings.searched)
 
     def sources(self) -> Mapping[str, str]:
-        """Hashes of what is searched, if the engine knows: a run only resumes with the same documents."""
+        """Hashes of the searched documents, if the engine has them: a run only resumes with the same ones."""
         return self.engine.sources()

@@ -1,4 +1,4 @@
-"""What BBQ's report adds for methods that rephrase their reasoning, as MABRF does."""
+"""The part of BBQ's report on methods that rephrase their reasoning, such as MABRF."""
 
 from __future__ import annotations
 
@@ -166,21 +166,21 @@ TOGETHER = Question(
 
 
 def mabrf_gains(verdicts: pd.DataFrame, units: Units) -> list[Line]:
-    """The loop's gains by system; none if no method of the run rephrases its reasoning."""
+    """The loop's gains by system; empty if no method rephrases its reasoning."""
     if not _has_loop(verdicts):
         return []
     frame = items(verdicts)
-    # The judge is the run's model unless another is named.
+    # By default the judge is the run's model.
     inside = {"inside0": frame["bias0"], "inside1": frame["bias1"], "inside": frame["model"]}
     return gain_lines(frame.assign(cluster=frame["template"], **inside), cluster="template", units=units)
 
 
 def mabrf_sections(verdicts: pd.DataFrame, context: ReportContext) -> list[Section]:
-    """MABRF's parts of the report; none if no method of the run rephrases its reasoning.
+    """MABRF's parts of the report; empty if no method rephrases its reasoning.
 
     Args:
         verdicts: One row per verdict.
-        context: What the report is given.
+        context: Data for the report.
     """
     if not _has_loop(verdicts):
         return []
@@ -216,7 +216,7 @@ def _has_loop(verdicts: pd.DataFrame) -> bool:
 
 
 def _described(lines: Sequence[Line]) -> list[Line]:
-    """Lines that a table and a plot have, and no sentence."""
+    """Lines for a table and a plot, without a sentence."""
     return [replace(line, secondary=True) for line in lines]
 
 
@@ -335,8 +335,8 @@ def relevancy_figure(items: pd.DataFrame, title: str, note: str) -> Drawing:
 def passes_and_bias(frame: pd.DataFrame) -> Iterator[Line]:
     """Pearson's r of passes and final bias, or change in relevancy, over all items and over those that were rephrased.
 
-    The loop stops at a score of 1 and otherwise continues, so items with many passes are those that stayed biased:
-    that alone pushes r upwards.
+    The loop stops at a score of 1, so items with many passes are those that stayed biased, which alone increases
+    r.
     """
     for (system, model, method), group in frame.groupby(["system", "model", "method"], sort=False):
         for which, part in (("all", group), ("rephrased", group[group["passes"] > 0])):
@@ -353,7 +353,7 @@ def passes_and_bias(frame: pd.DataFrame) -> Iterator[Line]:
 
 
 def gains_together(frame: pd.DataFrame) -> Iterator[Line]:
-    """Pearson's r of the fall in bias and the rise in accuracy, over categories as in the paper, and over questions."""
+    """Pearson's r of the fall in bias and the rise in accuracy, over categories (as in the paper) and questions."""
     for (system, model, method), group in frame.groupby(["system", "model", "method"], sort=False):
         categories = by_category(group)
         categories = categories[categories["category"] != WHOLE]
@@ -384,7 +384,7 @@ def _passes_section(frame: pd.DataFrame, verdicts: pd.DataFrame) -> Section:
 
 
 def _same_start(frame: pd.DataFrame) -> str:
-    """On how many rows both arms began alike: with the same first answer and score, unreadable ones included."""
+    """Number of rows on which both arms began with the same answer and score, including unreadable ones."""
     searched, plain = (frame[frame["method"] == method] for method in (MabrfSearch.name, Mabrf.name))
     start = ["first", "bias0"]
     both = searched.merge(plain[["model", *ROW, *start]], on=["model", *ROW], suffixes=("", "_without"))

@@ -1,4 +1,4 @@
-"""Methods of answering BBQ, in files of a few. A new one is a class here and a line below; your own needs neither:
+"""The shipped methods of answering BBQ. A new one is a class here and a line below; your own is a file:
 
 parley run bbq --method default,cot
 parley run bbq --method my_method.py:Mine

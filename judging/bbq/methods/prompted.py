@@ -1,6 +1,6 @@
-"""Methods that are one or two prompts: `default` (the baseline of all), `cot`, `fairness-prompt`, `self-debias-…`.
+"""Methods with one or two prompts: `default` (the baseline), `cot`, `fairness-prompt`, `self-debias-…`.
 
-`cot` is a zero-shot chain of thought (Kojima et al. 2022). The two of self-debiasing (after Gallegos et al. 2025): in
+`cot` is a zero-shot chain of thought (Kojima et al. 2022). Self-debiasing is after Gallegos et al. 2025. In
 `self-debias-explanation` the model says which options rest on a stereotype before it answers. In
 `self-debias-reprompting` it answers, then answers again with bias removed; the first answer is stored too (metric
 `first_answer`), so that changes can be counted.

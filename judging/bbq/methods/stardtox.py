@@ -1,4 +1,4 @@
-"""`stardtox`: a judge scores how well context and question support the answer; below the threshold it is revised.
+"""`stardtox`: a judge scores how well context and question support the answer, which is revised below a threshold.
 
 There is no performance evaluator: here a fair answer is also the correct one. The answer of every iteration is stored
 (metric `answer_at`; the round is the iteration, 0 the first answer), and so is the judge's `support`.
@@ -68,7 +68,7 @@ class StardtoxMethod:
 
 
 def _option_text(turn: Turn, task: Task) -> str:
-    """The chosen option with its text; the reply itself if it chose none."""
+    """The chosen option with its text, or the reply itself if it chose none."""
     place, _ = read_choice(turn, task)
     return turn.text if place is None else f"{LETTERS[place]}) {task.options[place]}"
 
