@@ -74,7 +74,7 @@ def pack_page(target: Path = TARGET) -> int:
         target: The folder to write to.
     """
     run = example_runs()[FIRST]
-    page = {"headline": compute(run, SearchIndex(run))}
+    page = {"headline": compute(SearchIndex(run), run)}
     packed = lzma.compress(json.dumps(page).encode(), preset=9 | lzma.PRESET_EXTREME)
     (target / f"{FIRST}{PAGE}").write_bytes(packed)
     return len(packed)

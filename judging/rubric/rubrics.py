@@ -132,5 +132,6 @@ class ScoreSheet:
         status = turn.parse_status or "unparsed"
         reply = turn.verdict.model_dump() if turn.verdict else {}
         for metric in self.metrics:
-            score = reply.get(metric)
-            yield Verdict.from_turn(turn, metric, value=score, sampled=score, status=status)
+            sampled = reply.get(metric)
+            value = turn.expected.get(metric, sampled)
+            yield Verdict.from_turn(turn, metric, value=value, sampled=sampled, status=status)

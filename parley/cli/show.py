@@ -182,9 +182,12 @@ def _conversation(
     for turn in turns:
         yield Text()
         if turn["role"] == "narrator":
-            yield _text(_addressed(turn, agents) if turn["speaker"] == "user" else turn["speaker"], "dim")
+            heard = "  (another conversation, heard before round 2)" if turn["calls"] and turn["text"] else ""
+            source = turn["speaker"] + heard
+            yield _text(_addressed(turn, agents) if turn["speaker"] == "user" else source, "dim")
         else:
-            yield _text(f"{turn['speaker']}  (round {turn['round']})", "bold cyan")
+            place = f"round {turn['round']}" if turn["round"] or not turn["expected"] else "silent ballot"
+            yield _text(f"{turn['speaker']}  ({place})", "bold cyan")
         for call in turn["calls"]:
             for piece in call.get("prompt", ()):
                 yield _text(f"  | {piece['role']} {piece['source']}: {piece['text']}", "dim")

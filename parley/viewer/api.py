@@ -78,7 +78,7 @@ class ViewerState:
             summary = self.folder.summary(name)
             row = {key: summary[key] for key in ROW if key in summary}
             if "broken" not in row:
-                headline = self.run(name).headline(self.reporter)
+                headline = self.run(name).report(reporter=self.reporter)
                 row["found"] = {key: headline.get(key) for key in FOUND}
                 if row["state"] != "finished" or headline.get("pending"):
                     return row  # another one is read next time
@@ -96,11 +96,6 @@ class ViewerState:
 
 
 STATE: web.AppKey[ViewerState] = web.AppKey("state", ViewerState)
-
-
-def _first_problem(error: ValidationError) -> str:
-    problem = error.errors()[0]
-    return f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}"
 
 
 async def respond(work: Callable[[], Any]) -> web.Response:
@@ -135,7 +130,8 @@ async def read_body(request: web.Request, model: type[M]) -> M:
     except (web.RequestPayloadError, ClientPayloadError) as error:
         raise ConfigError(f"the request's body cannot be read: {error}") from None
     except ValidationError as error:
-        raise ConfigError(_first_problem(error)) from None
+        problem = error.errors()[0]
+        raise ConfigError(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}") from None
 
 
 def required(request: web.Request, key: str = "run") -> str:
@@ -183,7 +179,7 @@ async def get_pulse(request: web.Request) -> web.Response:
 async def get_headline(request: web.Request) -> web.Response:
     """What the run found."""
     reporter = request.app[STATE].reporter
-    return await respond_about_run(request, lambda run: run.headline(reporter, first=True))
+    return await respond_about_run(request, lambda run: run.report(reporter=reporter, first=True))
 
 
 @routes.get("/api/config")
@@ -248,11 +244,9 @@ async def get_texts(request: web.Request) -> web.Response:
 async def get_tested_comparison(request: web.Request) -> web.Response:
     """Another run minus this one, with intervals and tests, as `parley compare` gives them."""
     other, state = required(request, "with"), request.app[STATE]
-    return await respond_about_run(request, lambda run: run.comparison(state.folder.path(other), state.reporter))
-
-
-def download(name: str) -> dict[str, str]:
-    return {"Content-Disposition": f'attachment; filename="{name}"'}
+    return await respond_about_run(
+        request, lambda run: run.report(state.folder.path(other), reporter=state.reporter, first=True)
+    )
 
 
 class NewExport(BaseModel, extra="forbid", frozen=True):
@@ -297,7 +291,8 @@ async def get_notes(request: web.Request) -> web.Response:
     name, state = required(request), request.app[STATE]
     if request.query.get("format") == "csv":
         notes = await asyncio.to_thread(lambda: state.run(name).notes.notes())
-        return web.Response(text=as_csv(notes, NOTE_COLUMNS), content_type="text/csv", headers=download("notes.csv"))
+        saved = {"Content-Disposition": 'attachment; filename="notes.csv"'}
+        return web.Response(text=as_csv(notes, NOTE_COLUMNS), content_type="text/csv", headers=saved)
 
     return await respond_about_run(request, lambda run: {"notes": run.notes.notes()})
 

@@ -102,7 +102,7 @@ def export_page(folder: RunFolder, run: OpenRun, name: str, chosen: Sequence[str
     data = {
         "name": name,
         "summary": folder.summary(name) | {"state": "exported"},
-        "headline": run.headline(),
+        "headline": run.report(),
         "config": config,
         "table": run.exported_units(chosen),
         "lines": lines,

@@ -30,7 +30,7 @@ from parley.viewer.figures import (
     unit_figures,
 )
 
-FORMAT = 15
+FORMAT = 16
 """Raised with every change of the schema, and of what a headline contains; an index of another format is rebuilt."""
 BATCH_SIZE = 400
 # One document per unit, whose rowid is the unit's position in the plan, without a copy of the text: excerpts are read

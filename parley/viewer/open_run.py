@@ -26,7 +26,7 @@ from parley.runs.notes import NotesFile
 from parley.runs.reading import parse_facets
 from parley.viewer.figures import UnitFigures, UnitUsage
 from parley.viewer.index import SearchIndex, run_identity
-from parley.viewer.reporter import FAILED, NOT_COMPARED, Reporter, comparison_key, compute, unit_counts
+from parley.viewer.reporter import FAILED, Reporter, cache_key, compute, unit_counts
 from parley.viewer.run_folder import FileStamp, file_stamp
 
 WAIT_SECONDS = 1.0
@@ -142,27 +142,29 @@ class OpenRun:
         """The positions of the units whose replies, or also prompts, contain the words."""
         return self._index.search(text, include_prompts=prompts)
 
-    def headline(self, reporter: Reporter | None = None, *, first: bool = False) -> dict[str, Any]:
-        """What the run found, as of the last time it was computed; "pending" while it is being computed.
+    def report(self, *others: Path, reporter: Reporter | None = None, first: bool = False) -> dict[str, Any]:
+        """What the run found, or how another differs from it, as of the last time that it was computed.
 
         Args:
-            reporter: computes it in the background; without one, it is computed now.
-            first: whether it goes before other runs.
+            others: the run that this one is compared with, if any.
+            reporter: computes it in the background, and until then it is "pending"; without one, it is computed now.
+            first: whether it goes before other reports.
         """
-        with self.file() as file:
-            units = file.counts()
-        cached = self._cached("headline") or self._shipped()
+        paths = (self.path, *others)
+        units, cached = unit_counts(paths), self._cached(cache_key(paths))
+        if cached is None and not others:
+            cached = self._shipped()
         if cached is not None and cached["units"] == units:
             return dict(cached["figures"])
         if reporter is None:
-            return dict(compute(self.path, self._index)["figures"])
-        if (self.path,) in reporter.failed:
-            return {"cautions": [], "unavailable": FAILED}
+            return dict(compute(self._index, *paths)["figures"])
+        if paths in reporter.failed:
+            return {"cautions": [], "unavailable": FAILED[len(others)]}
         # During a run it takes at most a tenth of the time, so it may be slightly out of date.
         if cached is None or time.time() > cached["at"] + 10 * cached["seconds"]:
-            reporter.request(self.path, first=first)
+            reporter.request(*paths, first=first)
         if cached is None:
-            return {"cautions": [], "pending": True, "progress": reporter.progress(self.path)}
+            return {"cautions": [], "pending": True, "progress": reporter.progress(*paths)}
         return {**cached["figures"], "pending": False}
 
     def _shipped(self) -> dict[str, Any] | None:
@@ -175,22 +177,6 @@ class OpenRun:
         """What this version of Parley computed; another version's numbers may not be those of its report."""
         stored: dict[str, Any] | None = self._index.load(key)
         return stored if stored is not None and stored.get("version") == __version__ else None
-
-    def comparison(self, other: Path, reporter: Reporter) -> dict[str, Any]:
-        """The other run minus this one on the units that both have; "pending" while it is being computed.
-
-        Args:
-            other: the other run's file.
-            reporter: computes it in the background.
-        """
-        cached = self._cached(comparison_key(other))
-        if cached is not None and cached["units"] == unit_counts(self.path, other):
-            return dict(cached["found"])
-        if (self.path, other) in reporter.failed:
-            return {"unavailable": NOT_COMPARED}
-        reporter.request(self.path, other, first=True)
-        progress = {} if cached else {"progress": reporter.progress(self.path, other)}
-        return {**(cached["found"] if cached else {}), **progress, "pending": cached is None}
 
 
 PAGE = {"fields": UnitFigures._fields, "usage": UnitUsage._fields}

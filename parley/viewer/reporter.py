@@ -17,8 +17,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Mapping
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -128,30 +128,33 @@ def comparison(path: Path, other: Path) -> dict[str, Any]:
     }
 
 
-FAILED = "the report could not be computed: run parley report to see why"
-NOT_COMPARED = "the runs could not be compared: run parley compare to see why"
-
-
+FAILED = (
+    "the report could not be computed: run parley report to see why",
+    "the runs could not be compared: run parley compare to see why",
+)
 DONE = "done"
 
 
-def compute(path: Path, index: SearchIndex, tell: Callable[[str], None] = lambda stage: None) -> dict[str, Any]:
-    """Compute what a run found and store it in the run's cache, with the numbers of units that it is from.
+def compute(index: SearchIndex, *paths: Path, tell: Callable[[str], None] = lambda stage: None) -> dict[str, Any]:
+    """Compute what a run found, or how two differ, and store it with the numbers of units that it is from.
 
     Args:
-        path: the run file.
-        index: the run's cache.
+        index: the first run's cache.
+        paths: the run file, or the two that are compared.
         tell: is told what is being computed.
     """
-    with RunFile.open(path) as file:
-        units, started = file.counts(), time.time()
-        try:
-            figures = headline(file, tell)
-        except Exception:  # whatever a file contains, its page says so and the next one's report is made
-            if __name__ != "__main__":
-                raise
-            figures = {"cautions": [], "unavailable": FAILED}
-    return _stored(index, units, time.time() - started, figures)
+    units, started = unit_counts(paths), time.time()
+    try:
+        if paths[1:]:
+            figures = comparison(*paths)
+        else:
+            with RunFile.open(paths[0]) as file:
+                figures = headline(file, tell)
+    except Exception:  # whatever a file contains, its page says so and the next one's report is made
+        if __name__ != "__main__":
+            raise
+        figures = {"cautions": [], "unavailable": FAILED[len(paths) - 1]}
+    return _stored(index, cache_key(paths), units, time.time() - started, figures)
 
 
 def keep(path: Path, report: Report) -> None:
@@ -162,41 +165,28 @@ def keep(path: Path, report: Report) -> None:
         report: its report.
     """
     with suppress(OSError, sqlite3.Error):  # a page that cannot be stored is made when it is asked for
-        _stored(SearchIndex(path), report.runs[0]["units"], 0.0, page_of(report))
+        _stored(SearchIndex(path), cache_key([path]), report.runs[0]["units"], 0.0, page_of(report))
 
 
-def _stored(index: SearchIndex, units: Mapping[str, int], seconds: float, figures: Mapping[str, Any]) -> dict[str, Any]:
+def _stored(
+    index: SearchIndex, key: str, units: Mapping[str, int], seconds: float, figures: Mapping[str, Any]
+) -> dict[str, Any]:
     stored = {"version": __version__, "units": units, "at": time.time(), "seconds": seconds, "figures": figures}
-    index.store("headline", stored)
+    index.store(key, stored)
     return stored
 
 
-def comparison_key(other: Path) -> str:
-    return f"comparison with {other.resolve()}"
+def cache_key(paths: Sequence[Path]) -> str:
+    return f"comparison with {paths[1].resolve()}" if paths[1:] else "headline"
 
 
-def unit_counts(*paths: Path) -> list[dict[str, int]]:
-    counts = []
+def unit_counts(paths: Sequence[Path]) -> dict[str, int]:
+    """How many units of all these runs are planned, done and failed."""
+    counts = Counter[str]()
     for path in paths:
         with RunFile.open(path) as file:
-            counts.append(file.counts())
-    return counts
-
-
-def compute_comparison(path: Path, other: Path, index: SearchIndex) -> None:
-    """Compare two runs and store the result in the first one's cache.
-
-    Args:
-        path: the first run, which the other is compared with.
-        other: the other run.
-        index: the first run's cache.
-    """
-    units = unit_counts(path, other)
-    try:
-        compared = comparison(path, other)
-    except Exception:  # as above
-        compared = {"unavailable": NOT_COMPARED}
-    index.store(comparison_key(other), {"version": __version__, "units": units, "found": compared})
+            counts.update(file.counts())
+    return dict(counts)
 
 
 Job = tuple[Path, ...]
@@ -300,9 +290,6 @@ def _start() -> subprocess.Popen[str]:
 
 if __name__ == "__main__":
     for line in sys.stdin:
-        run, *others = map(Path, json.loads(line))
-        if others:
-            compute_comparison(run, others[0], SearchIndex(run))
-        else:
-            compute(run, SearchIndex(run), lambda stage: print(stage, flush=True))
+        run_files = [Path(text) for text in json.loads(line)]
+        compute(SearchIndex(run_files[0]), *run_files, tell=lambda stage: print(stage, flush=True))
         print(DONE, flush=True)

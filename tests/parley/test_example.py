@@ -62,13 +62,13 @@ def test_the_report_of_the_example_says_that_it_is_one(parley, place, runs):
 def test_the_examples_first_page_is_there_at_once_and_says_what_the_report_says(runs, monkeypatch):
     monkeypatch.setattr(Reporter, "request", lambda *arguments, **options: None)  # nothing is computed
     run = OpenRun(runs["silent"])
-    found = run.headline(Reporter())
+    found = run.report(reporter=Reporter())
     golden = json.loads((Path(__file__).parents[1] / "golden" / "results" / "example.json").read_text("utf-8"))
     numbers, sentences = golden["numbers"]["report · headline"], golden["sentences"]
     now = "the report has changed: python -m docs.example"
     assert found["headline"]["answer"] == numbers["answer"], now
     assert [*found["cautions"], *found["sentences"]] == sentences["report · summary"], now
-    assert OpenRun(runs["talking"]).headline(Reporter())["pending"], "a report takes seconds"
+    assert OpenRun(runs["talking"]).report(reporter=Reporter())["pending"], "a report takes seconds"
 
 
 async def test_every_page_of_the_example_has_a_banner_and_others_have_none(runs, tmp_path):

@@ -44,7 +44,7 @@ def ask(shared_viewer, chromium):
 
 
 def test_filters_and_counts_match_sql(malibu, ask):
-    both = ask(malibu, "await ids('f.phase=1&f.identity=female')")
+    both = ask(malibu, "await ids('f.phase=1&f.identity=female&sort=position')")
     others = ask(malibu, "await counts('f.phase=1&f.identity=female', 'f.identity')")
     with closing(sqlite3.connect(malibu)) as db:
         phase, identity = "json_extract(facets, '$.phase')", "json_extract(facets, '$.identity')"

@@ -128,5 +128,5 @@ function pinnedTable(label, names, rows) {
 // Nested settings as [path, text] pairs: {"config": {"seed": 1}} is [["config.seed", "1"]].
 function flattened(value, path = "") {
   if (value && typeof value === "object" && !Array.isArray(value)) return Object.entries(value).flatMap(([key, inner]) => flattened(inner, path ? `${path}.${key}` : key));
-  return [[path, typeof value === "string" ? value : Array.isArray(value) ? value.join(", ") : JSON.stringify(value)]];
+  return [[path, typeof value === "string" ? value : Array.isArray(value) ? value.join(", ") : value === null ? "–" : JSON.stringify(value)]];
 }

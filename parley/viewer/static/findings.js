@@ -69,7 +69,7 @@ export async function showFindings(box, run) {
       h("div", { class: "plots" }, main ? plotView(main, main.question === found.headline?.question) : "",
         tested.map((plot) => answerView(run, plot, found.also, plotView)),
         described.length ? folded(`Plots that describe, without a test (${described.length})`, () => h("div", { class: "plots" }, described.map((plot, nth) => plotView({ ...plot, note: described[nth - 1]?.note === plot.note ? "" : plot.note }, false))), { class: "numbers" }) : "",
-        forests.length ? h("p", { class: "muted" }, "Tables, figures and methods: ", h("code", {}, "parley report --figures all")) : ""),
+        forests.length ? h("p", { class: "muted" }, "Tables, figures and methods: ", h("code", {}, `parley report ${run} --figures all`)) : ""),
       words(found)));
   return false;
 }

@@ -34,7 +34,7 @@ function markEchoes(text, echoes) {
 }
 
 // A reply from another conversation, which the judges of this one were told about: not a prompt, though it is stored as one.
-export function isHeard({ role, calls }) { return role === "narrator" && calls.length > 0; }
+export function isHeard({ role, calls, text }) { return role === "narrator" && text !== "" && calls.length > 0; }
 
 export function roundName(message) { return message.round ? `round ${message.round}` : message.expected ? "silent ballot" : isHeard(message) ? "heard" : ""; }
 
@@ -66,18 +66,18 @@ export function saidView(message, query = "", echo = null) {
 }
 
 // Instructions are folded: the first line is enough to know which. The same ones again are only named.
-function instructionView(message, query, again) {
+function instructionView({ text }, query, again, alike) {
   if (again !== undefined) return h("p", { class: "muted" }, `the same instructions as #${again}`);
-  const details = h("details", { class: "task" }, h("summary", {}, h("span", { dir: "auto" }, message.text.slice(0, 110).trim() + (message.text.length > 110 ? "…" : ""))), longText(message.text, query));
+  const details = h("details", { class: "task" }, h("summary", {}, h("span", { dir: "auto" }, text.length <= 110 ? text : alike ? `…${text.slice(-110)}` : `${text.slice(0, 110).trim()}…`)), longText(text, query));
   if (query) details.open = true;
   return details;
 }
 
-export function messageView(unit, stored, { run, params, index, notes, changed, echo = null, again = undefined, folded = false }) {
+export function messageView(unit, stored, { run, params, index, notes, changed, echo = null, again = undefined, alike = false, folded = false }) {
   const message = isHeard(stored) ? { ...stored, role: "heard", parsed: parsedJson(stored.text) } : stored;
   const narrator = message.role === "narrator";
   const query = params.get("q");
-  const body = narrator && (folded || again !== undefined || isLongTask(message)) ? instructionView(message, query, again) : saidView(message, query, echo);
+  const body = narrator && (folded || again !== undefined || isLongTask(message)) ? instructionView(message, query, again, alike) : saidView(message, query, echo);
   const anchor = `m${message.seq}`;
   const url = permalink("/unit", { run, unit: unit.id }, anchor);
   const form = embedded ? h("span") : noteForm(run, unit.id, message.seq, changed);

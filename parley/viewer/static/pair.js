@@ -4,7 +4,7 @@ import { alignedRows, markDifferences, mostlyDifferent } from "./diff.js";
 import { fill, h, link, number, signed, unique } from "./dom.js";
 import { saidTexts } from "./echo.js";
 import { facetName, facetValue, knowFacets, unitTitle } from "./facets.js";
-import { isLongTask, parsedReply, roundName, speakerColour, speakerName } from "./message.js";
+import { isLongTask, parsedReply, roundName, saidView, speakerColour, speakerName } from "./message.js";
 import { readUnit, unitsOf } from "./units.js";
 import { verdictLine } from "./verdict.js";
 import { breadcrumbs, errorBox, loading, mainMeasure, setTitle, shortcuts, speakerIndex } from "./widgets.js";
@@ -22,7 +22,7 @@ export function pairPage(main, params) {
   fill(main, page);
 
   function head(unit, side, differing, verdict) {
-    return h("div", { class: "side-head" }, h("h2", {}, link("/unit", { run: runs[side], unit: unit.id }, { title: unit.id }, h("bdi", {}, unitTitle(unit.facets, unit.id)))), h("p", { class: "muted" }, runs[side]),
+    return h("div", { class: "side-head" }, h("h2", {}, link("/unit", { run: runs[side], unit: unit.id }, { title: unit.id }, h("bdi", {}, unitTitle(unit.facets, unit.id)))), runs[0] === runs[1] ? "" : h("p", { class: "muted" }, h("bdi", {}, runs[side])),
       h("p", {}, differing.filter((key) => key in unit.facets).map((key) => h("span", { class: "pill warn" }, `${facetName(key)}: ${facetValue(key, unit.facets[key])}`))),
       h("p", { class: "verdict" }, h("bdi", {}, verdict)));
   }
@@ -34,11 +34,11 @@ export function pairPage(main, params) {
     const message = row[side];
     if (!message) return h("div", { class: "message muted" }, "No message");
     const [a, b] = row.map(said);
-    const identical = a === b;
-    const [compared, long] = [!identical && row[1 - side] !== null, isLongTask(message)];
-    const prose = (context) => h("div", { class: "prose", dir: "auto" }, compared ? markDifferences(a, b, "AB"[side], context) : said(message));
+    const identical = a === b && !message.expected; // the text of a ballot is only its likeliest option
+    const [compared, long] = [!identical && !message.expected && row[1 - side] !== null, isLongTask(message)];
+    const prose = (context) => message.expected ? saidView(message) : h("div", { class: "prose", dir: "auto" }, compared ? markDifferences(a, b, "AB"[side], context) : said(message));
     return h("div", { class: `message ${message.role === "narrator" ? "narrator" : "agent"}`, vars: speakerColour(message, index(message.speaker)) },
-      h("header", {}, speakerName(message, index(message.speaker)), h("span", { class: "muted" }, roundName(message)), identical ? h("span", { class: "pill" }, "identical") : compared && !message.expected && mostlyDifferent(a, b) ? h("span", { class: "pill" }, "most words differ, so none are marked") : ""),
+      h("header", {}, speakerName(message, index(message.speaker)), h("span", { class: "muted" }, roundName(message)), identical ? h("span", { class: "pill" }, "identical") : compared && mostlyDifferent(a, b) ? h("span", { class: "pill" }, "most words differ, so none are marked") : ""),
       long && compared ? prose(CONTEXT) : "",
       long ? h("details", { class: "task" }, h("summary", {}, h("span", {}, identical ? "the same text on both sides" : "the whole text")), prose()) : prose());
   }
@@ -48,7 +48,7 @@ export function pairPage(main, params) {
     const read = units.map(({ verdicts }, side) => verdicts.filter(({ seq, value }) => row[side] && seq === row[side].seq && value !== null));
     const nameOf = ({ judge, subject, metric }) => [row.some((message) => message?.speaker === judge) ? "" : judge, subject, metric].filter(Boolean).join(" · ");
     const metrics = unique(read.flat().map(nameOf));
-    if (!metrics.length) return row.map((message) => h("div", { class: "parsed" }, parsedReply(message?.parsed)));
+    if (!metrics.length) return row.some((message) => message?.parsed) ? row.map((message) => h("div", { class: "parsed" }, parsedReply(message?.parsed))) : "";
     const line = (metric) => {
       const [x, y] = read.map((verdicts) => verdicts.find((verdict) => nameOf(verdict) === metric)?.value ?? null);
       return h("tr", {}, h("th", { scope: "row" }, metric), [x, y].map((value) => h("td", {}, number(value))), h("td", {}, x === null || y === null ? "–" : h("b", {}, signed(runs[0] === runs[1] ? x - y : y - x))));

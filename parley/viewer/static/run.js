@@ -73,10 +73,10 @@ export function runPage(main, params) {
     h("input", { type: "number", step: "any", class: "narrow", "aria-label": label, placeholder, value: params.get(key) || "", onchange: (event) => setParam(key, event.target.value) }));
   const scoreName = h("span", {}, "score");
   const sort = h("select", { onchange: () => sortBy(sort.value, LARGEST_FIRST.has(sort.value)) });
-  const sortBy = (key, descending) => change((next) => { key === "position" ? next.delete("sort") : next.set("sort", key); descending ? next.set("desc", "1") : next.delete("desc"); });
+  const sortBy = (key, descending) => change((next) => { next.set("sort", key); descending ? next.set("desc", "1") : next.delete("desc"); });
   const [different, more] = [() => toggleFilter("d.twin", "different"), () => setParam("columns", more.checked ? "all" : "")].map((onchange) => h("input", { type: "checkbox", onchange }));
   const differentOnly = h("label", { class: "check", title: "only units whose score differs from that of the unit with another label" }, different, " different only");
-  const direction = button("↑", () => setParam("desc", state.params.get("desc") ? "" : "1"), { "aria-label": "reverse the order", title: "reverse the order" });
+  const direction = button("↑", () => sortBy(state.page.sort, !state.page.descending), { "aria-label": "reverse the order", title: "reverse the order" });
   const count = h("p", { class: "count", role: "status" });
   const pages = h("div", {});
   toolbar.append(h("div", { class: "row grow" }, search, h("label", { class: "check" }, prompts, " also search prompts")),
@@ -131,7 +131,8 @@ export function runPage(main, params) {
   function tabParams(tab) { const next = new URLSearchParams(state.params); next.set("run", run); next.set("tab", tab); return next; }
 
   function showFilters() {
-    const groups = state.page.filters.filter(({ key }) => key !== "d.twin").map(({ key, values }) => {
+    // A filter that leaves nothing to choose is not shown.
+    const groups = state.page.filters.filter(({ key, values }) => key !== "d.twin" && (state.params.has(key) || values.some(([, n]) => n))).map(({ key, values }) => {
       const chosen = state.params.getAll(key);
       const name = FILTER_NAMES[key] || facetName(key.slice(2)); // "d.…" are figures, "f.…" facets
       const facet = key.startsWith("f.") ? key.slice(2) : "";
@@ -153,7 +154,7 @@ export function runPage(main, params) {
   // What one needs in order to choose a unit; its other facets and its tokens are shown on request.
   function columns(rows) {
     const has = (key) => rows.some((row) => row[key] !== null && row[key] !== undefined);
-    const shown = (key) => state.params.has("columns") || state.params.get("sort") === key;
+    const shown = (key) => state.params.has("columns") || state.page.sort === key;
     const facets = unique(rows.flatMap((row) => Object.keys(row.facets)))
       .filter((name) => shown(`f.${name}`) && unique(rows.map((row) => row.facets[name] ?? null)).length > 1 && inColumn(name));
     return [
@@ -180,7 +181,7 @@ export function runPage(main, params) {
     state.focused = -1;
     if (!rows.length) return fill(list, h("p", { class: "muted" }, "No units match. ", button("clear all filters", clearAll, { class: "plain" })));
     const shownColumns = columns(rows);
-    const [sorted, descending] = [state.params.get("sort") || "position", Boolean(state.params.get("desc"))];
+    const { sort: sorted, descending } = state.page;
     const head = shownColumns.map(({ key, label, numeric, title }) => h("th", { scope: "col", class: numeric ? "num" : "", "aria-sort": sorted === key ? (descending ? "descending" : "ascending") : null },
       key === "labels" ? label : button(label + (sorted === key ? (descending ? " ↓" : " ↑") : ""), () => sortBy(key, sorted === key ? !descending : numeric), { class: "plain", title })));
     const body = rows.map((row) => {
@@ -191,7 +192,7 @@ export function runPage(main, params) {
         row.tags.map((tag) => h("span", { class: "pill tag" }, tag))];
       return [h("tr", { "data-unit": row.id, class: row.status === "planned" ? "planned" : "" },
         h("th", { scope: "row" }, link("/unit", unitParams, { anchor: row.line?.seq === undefined ? "" : `m${row.line.seq}`, class: "unit", title: row.id }, h("bdi", {}, titleOf(row).about)), " ", pills,
-          row.line?.text ? h("div", { class: "excerpt", dir: "auto" }, h("b", {}, row.line.speaker), row.line.speaker ? " " : "", highlight(row.line.text, state.params.get("q"))) : "",
+          row.line?.text ? h("div", { class: "excerpt", dir: "auto" }, h("b", {}, row.line.speaker), row.line.speaker ? " " : "", highlight(row.line.text.replace(/ …$/, "\u00a0…"), state.params.get("q"))) : "",
           row.error ? h("div", { class: "error" }, row.error) : ""),
         shownColumns.map((column) => h("td", { class: column.numeric ? "num" : "", "data-label": column.label }, column.show(row))))];
     });
@@ -217,8 +218,8 @@ export function runPage(main, params) {
       const facets = unique(page.rows.flatMap((row) => Object.keys(row.facets)));
       scoreName.textContent = state.measure?.label || "score";
       fill(sort, ...SORT_KEYS.map(([key, name]) => h("option", { value: key }, key === "score" ? scoreName.textContent : name)), ...facets.map((name) => h("option", { value: `f.${name}` }, facetName(name))));
-      sort.value = requested.get("sort") || "position";
-      direction.textContent = requested.get("desc") ? "↓" : "↑";
+      sort.value = page.sort;
+      direction.textContent = page.descending ? "↓" : "↑";
       [prompts.checked, more.checked, different.checked] = [requested.get("prompts"), requested.get("columns"), requested.has("d.twin")].map(Boolean);
       differentOnly.hidden = !different.checked && !page.filters.some(({ key }) => key === "d.twin");
       for (const [input, key] of [[search, "q"], [low, "low"], [high, "high"]]) if (document.activeElement !== input) input.value = requested.get(key) || "";

@@ -58,8 +58,10 @@ export function unitPage(main, params) {
     setTitle(title);
     const material = materialView(unit);
     const echoes = findEchoes(unit);
-    const instructions = new Map();
+    const [instructions, beginnings] = [new Map(), new Set()];
     const heard = messages.filter(isHeard);
+    // Where another prompt began in the same way, the end of one says more.
+    const beginsAlike = ({ role, text }) => role === "narrator" && beginnings.has(text.slice(0, 110)) || !beginnings.add(text.slice(0, 110));
     const sameAs = ({ role, text, seq }) => { if (role !== "narrator") return undefined; if (instructions.has(text)) return instructions.get(text); instructions.set(text, seq); return undefined; };
     fill(page,
       h("div", { class: "row spread" },
@@ -70,13 +72,8 @@ export function unitPage(main, params) {
       heard.length ? h("p", { class: "muted" }, HEARD(unit)) : "",
       h("details", { class: "folded" }, h("summary", {}, `What the id stands for: ${plural(facets.length, "facet")}`), h("dl", { class: "facets" }, facets.map(([key, value]) => h("div", {}, h("dt", {}, facetName(key)), h("dd", {}, h("bdi", {}, facetValue(key, value))))))),
       unit.error ? h("p", { class: "error" }, unit.error) : "",
-      h("div", { class: "row actions" },
-        button("Download JSON", () => download(`${unit.id.replaceAll(/[^\w.-]+/g, "_")}.json`, JSON.stringify(unit, null, 2), "application/json")),
-        button("Copy text", () => copy(messages.map((message) => `[${message.round}] ${message.speaker}: ${message.text}`).join("\n\n"), "conversation")),
-        button("Copy link", () => copy(permalink("/unit", { run, unit: unit.id }, ""), "link")),
-        button("Print", () => window.print()),
-        neighbours.other_order ? link("/pair", { run, unit: unit.id, run2: run, unit2: neighbours.other_order }, { class: "button" }, "Compare with the other order") : ""),
       otherLabels(),
+      neighbours.other_order ? h("p", { class: "row actions" }, link("/pair", { run, unit: unit.id, run2: run, unit2: neighbours.other_order }, { class: "button" }, "Compare with the other order")) : "",
       material,
       overview(index),
       echoList(echoes),
@@ -87,10 +84,15 @@ export function unitPage(main, params) {
       unique(messages.map((message) => message.round)).map((round) => {
         const inRound = messages.filter((message) => message.round === round && !isHeard(message));
         const heading = roundTitle(round, inRound);
-        const shown = (message) => messageView(unit, message, { run, params, index: index(message.speaker), notes: notes.filter((note) => note.seq === message.seq), changed: redraw, echo: echoes.get(message.seq) || null, again: sameAs(message), folded: Boolean(material) || round > 0 });
+        const shown = (message) => messageView(unit, message, { run, params, index: index(message.speaker), notes: notes.filter((note) => note.seq === message.seq), changed: redraw, echo: echoes.get(message.seq) || null, again: sameAs(message), alike: beginsAlike(message), folded: Boolean(material) || round > 0 });
         return [h("section", { class: inRound.filter((message) => message.expected).length > 1 ? "round ballots" : "round", "aria-label": heading }, h("h2", { class: "round-title" }, heading), inRound.map(shown)),
           heard.length && round === 1 ? h("section", { class: "round", "aria-label": "Heard before round 2" }, h("h2", { class: "round-title" }, "Heard before round 2"), h("p", { class: "muted" }, HEARD(unit)), heard.map(shown)) : ""];
-      }));
+      }),
+      h("div", { class: "row actions" },
+        button("Download JSON", () => download(`${unit.id.replaceAll(/[^\w.-]+/g, "_")}.json`, JSON.stringify(unit, null, 2), "application/json")),
+        button("Copy text", () => copy(messages.map((message) => `[${message.round}] ${message.role === "narrator" && !isHeard(message) ? "prompt" : message.speaker}: ${message.text}`).join("\n\n"), "conversation")),
+        button("Copy link", () => copy(permalink("/unit", { run, unit: unit.id }, ""), "link")),
+        button("Print", () => window.print())));
   }
 
   // The units that differ from this one in one label only, each beside this one with a click.

@@ -209,11 +209,18 @@ export class Units {
     return { filters, keys, base, missed, by, judge };
   }
 
+  // What the list is sorted by: what the address says or, once all scores are there, the units that differ most from their twins.
+  sorting(params) {
+    const differs = !params.has("sort") && !params.get("q") && this.indexed === this.done && !this.status.includes("p") && this.twins(params).twin.some((other) => other >= 0);
+    return differs ? { sort: "difference", descending: true } : { sort: params.get("sort") || "position", descending: Boolean(params.get("desc")) };
+  }
+
   // The positions that match, in order. Units without a value come last both ways, and after them those only planned.
   order(params, found = null, { base, missed, judge } = this.matches(params, found)) {
     const places = [];
     for (let place = 0; place < this.size; place += 1) if (base[place] && !missed[place]) places.push(place);
-    const [sort, sign] = [params.get("sort") || "position", params.get("desc") ? -1 : 1];
+    const { sort, descending } = this.sorting(params);
+    const sign = descending ? -1 : 1;
     const usage = this.usageFields.indexOf(sort);
     const values = sort === "id" ? this.ids : sort.startsWith("f.") && this.facets.has(sort.slice(2)) ? places.reduce((all, place) => { all[place] = this.label(sort.slice(2), place) ?? null; return all; }, [])
       : sort === "difference" ? (params.has("between") ? this.pairRanks(params, places) : this.twins(params).difference.map((value) => (value === null ? null : Math.abs(value)))) : usage >= 0 ? this.figures.map((row) => row?.[2][usage] ?? null) : this.by(judge)[sort];
@@ -271,7 +278,7 @@ export class Units {
       return { key, values: labels.map((label, code) => [label, counts[code]]) };
     });
     const start = Number(params.get("page") || 0) * PAGE_SIZE;
-    return { total: this.size, matching: places.length, places, rows: places.slice(start, start + PAGE_SIZE).map((place) => this.row(place, params)), filters: counted.filter(Boolean), judges: this.judges, ...this.progress() };
+    return { ...this.sorting(params), total: this.size, matching: places.length, places, rows: places.slice(start, start + PAGE_SIZE).map((place) => this.row(place, params)), filters: counted.filter(Boolean), judges: this.judges, ...this.progress() };
   }
 
   // The units before and after one in the list that the page was opened from.
@@ -318,7 +325,7 @@ export class Units {
   // The scored units of the part of the study that varies a facet most, and which part that is: parts are not averaged.
   onePart(params, facet) {
     const { score } = this.by(params.get("judge"));
-    const plan = new URLSearchParams([...params].filter(([key]) => !["sort", "desc", "q"].includes(key)));
+    const plan = new URLSearchParams([...[...params].filter(([key]) => !["sort", "desc", "q"].includes(key)), ["sort", "position"]]);
     const sides = this.facets.get(`${facet}_a`); // a pair has two of them, and one score for both
     const places = this.order(plan).filter((place) => score[place] !== null && !(sides?.codes[0][place] >= 0));
     for (const name of facetsOf("part").filter((one) => this.facets.has(one) && !params.has(`f.${one}`))) {
