@@ -2,6 +2,7 @@
 
 Replies depend only on the seed and contain effects of known size, so that an analysis can be checked against the
 truth. A simulated model fills in any of Parley's schemas, and finds the labels in the prompt ("Candidate A (female)").
+Where a study asks for scenarios, responses or topics, it writes texts that pass the study's checks (`sim_texts.toml`).
 Its reports say that it is simulated.
 
 `sim_options` has the options; the most important ones are effects by label. If a prompt has other words for a
@@ -17,8 +18,10 @@ import json
 import math
 import random
 import re
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from importlib.resources import files
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -208,6 +211,7 @@ class SimClient(Client):
         if options.round:
             shared += options.round * (int((_ROUND.findall(prompt) or ["1"])[-1]) - 1)
         planted = bool(options.model_extra)
+        text_seed = seed_from("texts", request.options.get("seed", options.seed or 0), prompt)
         taken: Mapping[tuple[str, ...], Any] = {}
         if options.follow or options.echo:
             taken = adopted(heard(request.messages, options.leader), options.follow, options.echo, rng)
@@ -245,7 +249,7 @@ class SimClient(Client):
                 totals[side] = totals.get(side, 0.0) + score
                 scores[path[-1]] = score
                 return score
-            return taken.get(path) or rng.choice(REMARKS)
+            return taken.get(path) or _written(path[-1], text_seed) or rng.choice(REMARKS)
 
         return value(_parsed_schema(schema), ())
 
@@ -318,6 +322,24 @@ def _statement(rng: random.Random) -> str:
     """A remark with one to three more sentences, so that the statements of a debate are hardly ever the same."""
     sentences = [" ".join(rng.choice(words) for words in _PARTS) for _ in range(rng.randint(1, 3))]
     return " ".join([rng.choice(REMARKS), *(f"{sentence}." for sentence in sentences)])
+
+
+def _written(name: str, seed: int) -> str | None:
+    """What a writing study asks for (`sim_texts.toml`), about the same things in all texts of a reply; else None."""
+    texts, lists = _texts()
+    if name not in texts:
+        return None
+    rng = random.Random(seed)
+    orders = {kind: rng.sample(choices, len(choices)) for kind, choices in lists.items()}
+    drawn = {f"{kind}{place}": word for kind, order in orders.items() for place, word in enumerate(order)}
+    return texts[name].format_map(drawn)
+
+
+@lru_cache(maxsize=1)
+def _texts() -> tuple[Mapping[str, str], Mapping[str, Sequence[str]]]:
+    """The texts with their placeholders, and the words for these."""
+    stored = tomllib.loads(files("parley.agents.models").joinpath("sim_texts.toml").read_text("utf-8"))
+    return stored["texts"], stored["lists"] | {"number": [str(number) for number in range(3, 998)]}
 
 
 _PARTS = (

@@ -37,7 +37,7 @@ PLACEHOLDERS = {"--model": DEFAULT, "--data": "BBQ/data"}
 """The values for … after a flag, where a page leaves the value to the reader."""
 
 SMALLER = {
-    "--topics": "3", "--limit": "4", "--prompts": "2", "--completions": "1", "--per-base": "1",
+    "--topics": "3", "--count": "2", "--limit": "4", "--prompts": "2", "--completions": "1", "--per-base": "1",
     "--effect": "0.9", "--responses": "3", "--workers": "2",
 }  # fmt: skip
 """Smaller values for flags that make a run long."""
@@ -65,19 +65,14 @@ ONLY_PARSED = {
     ("train",): "needs torch: tests/training",
     ("run", "attention"): "needs torch: tests/judging/test_attention.py",
     ("models", "fetch"): "a download: tests/agents/test_catalogue.py",
-    ("run", "malibu-derive"): "needs a model that can write: tests/parley/test_writing.py",
-    ("run", "malibu-respond"): "the same",
-    ("run", "topics"): "the same",
     ("export", "drafts"): "needs toxic drafts: tests/parley/test_export_conversations.py",
     ("export", "chains"): "the same, of MABRF",
     ("export", "kindness"): "needs a reader's own study: the same tests",
     ("export", "hub"): "needs a network: tests/parley/test_export_hub.py",
-    ("law-full.toml",): "made by the two above",
-    ("run", "gemini.toml"): "made by malibu-respond: tests/parley/test_writing.py",
     ("runs/tutorial.sqlite",): "run, with what it prints: test_examples",
     ("runs/null.sqlite",): "the same",
     ("runs/silent.sqlite",): "the same",
-    ("report", "--paper"): "needs a run of the paper's design: tests/golden/cases.toml",
+    ("report", "runs/a.sqlite", "--paper"): "needs a run of a paper: as in docs/malibu.md",
     ("run", "--executor", "ray"): "starts Ray: tests/parley/test_ray.py",
 }
 """Commands with these words are only parsed, and why."""

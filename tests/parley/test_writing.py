@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from parley.scenarios import Scenario, Suite, load_suite
+from parley.scenarios import Scenario, Suite, check_suite, load_suite, load_topics, near_duplicates
 from tests.panels import RUN_PANEL
 from tests.parley.test_bad_input import one_line
 
@@ -128,3 +128,30 @@ def test_nothing_accepted_writes_no_file(parley, derive, author):
     flags = ("--suite", "bare.toml", *COMMON, "--model", author.model, "--to", "bases-derived.toml")
     assert "nothing was accepted" in parley("run", "malibu-respond", *flags).err
     assert not Path("bases-derived.toml").exists()
+
+
+def test_a_simulated_writer_goes_the_papers_whole_way(parley):
+    """From base scenarios to the paper's tables without a key: every text that it writes passes the checks."""
+    writer = ("--model", "sim/any", "-q")
+    derived = parley(
+        "run", "malibu-derive", "--bases", "fitness,law", "--count", "2", *writer, "--to", "situations.toml"
+    )
+    assert derived.out.splitlines()[-1] == "4 scenarios, 0 with responses: situations.toml"
+    parley("run", "malibu-respond", "--suite", "situations.toml", *writer, "--to", "mine.toml")
+    suite = load_suite("mine.toml")[0]
+    assert [scenario.base for scenario in suite.scenario] == ["fitness", "fitness", "law", "law"]
+    assert check_suite(suite) == []
+    judged = ("--suite", "mine.toml", "--design", "paper", "--identities", "gender", "--model", "sim/judge", "-q")
+    assert parley("run", "malibu", *judged, "--out", "a.sqlite").status == 0
+    shown = parley("report", "a.sqlite", "--paper", "--draws", "50").out
+    places = [shown.index(f"{place}.") for place in ("4.1, figure 4", "4.1, χ²", "4.2, figures 5 and 6", "B, figure 9")]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize("count", [40, 200])
+def test_a_simulated_writers_topics_differ(parley, count):
+    written = parley("run", "topics", "--count", str(count), "--model", "sim/any", "-q", "--to", "age.txt")
+    assert written.status == 0, written.err
+    topics = load_topics("age.txt")
+    assert len(topics) == count
+    assert near_duplicates([*load_topics("age"), *topics]) == near_duplicates(load_topics("age"))
