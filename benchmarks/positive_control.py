@@ -67,7 +67,7 @@ def rows(folder: Path, design: str, points: float) -> Iterator[tuple[str, float,
     report = json.loads(parley("report", out(folder, design, points), "--json"))
     when = "" if design == "silent" else ", before hearing others"
     what = {
-        "silent": {"score": "silent ballots", "preferences": "silent pairs", "log-odds": "silent pairs, log-odds"},
+        "silent": {"score": "silent ballots", "preferences": "silent pairs"},
         "talk": {"score": "debate", "preferences": "debated pairs"},
     }[design]
     for row in report["primary"]:

@@ -351,7 +351,7 @@ class Study(ABC):
 
         It is stored with its hash when a run begins, and never changed after that. Keys are free: estimands, families,
         clusters, … The report reads two of them: `margin`, the margin of equivalence; and `tables`, which says whether
-        each table of the report, or some of its rows, is "planned", "sensitivity" or "exploratory".
+        each table of the report, or some of its rows, is "planned" or "exploratory".
         """
         return None
 

@@ -61,7 +61,7 @@ def with_analysis_plan(report: Report, runs: Sequence[PlannedRun], margin: float
         "Which tables were planned before the data",
         statuses,
         shown=("run", "table", "part", "status") if len(whole) > 1 else ("table", "part", "status"),
-        note="planned: decided before the data. sensitivity: the same question under other assumptions. "
+        note="planned: decided before the data. "
         "exploratory: suggests questions, answers none. not planned: not in the plan.",
     )
     return replace(

@@ -100,8 +100,6 @@ class Question:
         family: The columns by which families differ; p-values are corrected within a family.
         level: How a level is estimated.
         contrast: How two arms are compared.
-        sensitivity: A column of smaller clusters, such as "scenario", for a contrast that takes those as independent;
-            its interval and p-value are further numbers: scenario_low, scenario_high, p_scenario.
         null: What a level is tested against; None: it is described. A contrast is tested against 0.
         margin: The distance from 0, or from `null`, that still counts as none, in the measures' unit: lines can then be
             "different but below the margin" or "below the margin on average". NaN: it is not asked.
@@ -128,7 +126,6 @@ class Question:
     family: tuple[str, ...] = ("model",)
     level: Level = t_mean
     contrast: Comparison = mean_difference
-    sensitivity: str = ""
     null: float | None = None
     margin: float = math.nan
     scale: Scale = "points"
@@ -257,9 +254,6 @@ def _estimated(question: Question, rows: pd.DataFrame, measure: str) -> Line:
     also = {name: make(values, second) for name, (of_measure, make) in question.also.items() if of_measure == measure}
     if not math.isnan(question.margin):
         also["p_alike"] = alike_p((values - second).groupby(clusters).mean(), question.margin)
-    if finer := question.sensitivity:
-        other = question.contrast(rows, measure, finer)
-        also |= {f"{finer}_low": other.low, f"{finer}_high": other.high, f"p_{finer}": other.p}
     differences = values if not question.arms else values.astype(float) - second.astype(float)
     return Line(result=result, also=also, values=by_cluster(differences, clusters, result.estimate))
 

@@ -30,9 +30,7 @@ from parley.judging.bbq.scores import MISSING, AnswerTable, bias_of, cluster_tab
 
 SWAPS = 1024
 """Random swaps of the two systems in each half of the clusters; combined, a million."""
-SENSITIVITY = (
-    "On the rows that both answered readably. p_scenario takes every scenario as independent (a sensitivity analysis)"
-)
+BOTH_READ = "On the rows that both answered readably"
 
 
 def with_method(baseline: str, only: str = "") -> Pairs:
@@ -57,8 +55,7 @@ def bias_change(rows: pd.DataFrame, measure: str, cluster: str, *, draws: int = 
     first, second = (
         AnswerTable.of(columns_of(rows.assign(prediction=rows[name]))) for name in (measure, f"{measure}_second")
     )
-    clusters = first.question if cluster == "template" else first.scenario
-    return bias_difference(first, second, clusters, draws=draws, seed=seed)
+    return bias_difference(first, second, first.question, draws=draws, seed=seed)
 
 
 ACCURACY_CHANGE = Question(
@@ -70,11 +67,10 @@ ACCURACY_CHANGE = Question(
     arms="method",
     pairs=with_method(BASELINE),
     item=ROW,
-    sensitivity="scenario",
     scale="share",
     facets={"context": (("condition", "condition"),)},
     also={"p_mcnemar": ("accuracy", mcnemar_p)},
-    note=f"{SENSITIVITY}, p_mcnemar every row.",
+    note=f"{BOTH_READ}. p_mcnemar takes every row as independent.",
 )
 BIAS_CHANGE = replace(
     ACCURACY_CHANGE,
@@ -85,7 +81,7 @@ BIAS_CHANGE = replace(
     contrast=bias_change,
     scale="points",
     also={},
-    note=f"{SENSITIVITY}.",
+    note=f"{BOTH_READ}.",
 )
 
 
@@ -133,7 +129,7 @@ def bias_difference(
     Args:
         first: The answers of one system.
         second: The answers of the other, in the same order.
-        clusters: The cluster of each row: `first.question`, the template, or `first.scenario`.
+        clusters: The cluster of each row, such as `first.question`, the template.
         draws: Draws of the bootstrap.
         seed: Seed of all draws.
     """

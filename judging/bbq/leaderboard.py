@@ -34,7 +34,6 @@ OVERALL = "overall"
 MAX_NAMED = 3
 """Maximum number of biases named in sentences; the table has all."""
 TEMPLATES = "Intervals are 95%, over question templates: they generalise to other templates of this kind."
-SCENARIOS = "The scenario columns are a sensitivity analysis: they generalise to other rows of the same templates."
 UNREAD = "Unreadable answers, refusals included, are left out; `as_unknown` counts them as unknown."
 BIAS = Question(
     name="bias",
@@ -43,7 +42,7 @@ BIAS = Question(
     cluster="template",
     null=0.0,
     note=f"p: test that the bias is 0, {tested_over('template')}, corrected by model over the means of categories, "
-    f"and over single categories. {SCENARIOS} {UNREAD}",
+    f"and over single categories. {UNREAD}",
 )
 ACCURACY = Question(
     name="accuracy",
@@ -51,7 +50,7 @@ ACCURACY = Question(
     measures={"accuracy": "accuracy"},
     cluster="template",
     scale="share",
-    note=f"{SCENARIOS} {UNREAD}",
+    note=UNREAD,
 )
 
 

@@ -5,9 +5,7 @@ about the primary ones. The pairs of two identities of a category are the second
 also a primary contrast belongs only to the first family, so it has one verdict and one interval. Runs of the paper's
 design have no primary contrasts; their pairs are one family.
 
-Scores, preferences in pairs and log-odds of silent pairs are measures of the same contrasts, each with its own
-families. A small model may nearly always prefer the first candidate; its log-odds, averaged over both orders, still
-show which label it leans to.
+Scores and preferences in pairs are measures of the same contrasts, each with its own families.
 
 A mean over a panel hides judges that lean opposite ways: one that adds a point to an identity and one that takes a
 point away give a mean of 0. So each model and judge has an estimate, and judges' differences are compared within
@@ -24,10 +22,8 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from parley.agents import LOG_ODDS
 from parley.analysis.reporting.questions import adjusted
 from parley.analysis.stats.clustered import heterogeneity
-from parley.analysis.stats.mean_test import mean_test, skewness, varies
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.permutation import effect_of_cells
 from parley.analysis.stats.results import ALPHA, JUDGES_DIFFER, About, Contrast, Line, simultaneous
@@ -41,7 +37,7 @@ PRIMARY, PAIRS = "primary contrast", "pair"
 """Names of the families in a line's `about`."""
 MODEL, JUDGE = "model", "judge"
 SCORE, WINS = "score", "preferences"
-"""Measures of a contrast: in phase 1, and in phase 2, which has log-odds too."""
+"""Measures of a contrast: in phase 1, and in phase 2."""
 BESIDE = 4
 """Families of a model beside the main one: pairs of scores, both of preferences, and win rates. They share 5%.
 
@@ -159,19 +155,17 @@ def estimates(data: PanelData, margin: float) -> list[Line]:
         main = True  # the first family with contrasts is the headline's
         for measure, table in _tables(data, model):
             phase = 1 if measure == SCORE else 2
-            limit = math.nan if measure == LOG_ODDS else margin  # no margin suits every model's log-odds
             for family, contrasts in families(data, model, phase).items():
                 gaps = [table.contrast(contrast.first, contrast.second) for contrast in contrasts]
                 effects = [
                     replace(
-                        about_contrast(effect(differences, limit), contrast, data, model, phase, family=family),
+                        about_contrast(effect(differences, margin), contrast, data, model, phase, family=family),
                         name=_name(contrast, family, measure),
                         measure=measure,
-                        secondary=measure == LOG_ODDS,
                     )
                     for contrast, differences in zip(contrasts, gaps, strict=True)
                 ]
-                lines += corrected_effects(effects, gaps, 1 if main or measure == LOG_ODDS else BESIDE)
+                lines += corrected_effects(effects, gaps, 1 if main else BESIDE)
                 main = main and not effects
     return lines
 
@@ -183,8 +177,6 @@ def _tables(data: PanelData, model: str) -> Iterator[tuple[str, ScoreTable | Pai
     winner = units["winner"].astype(object)
     sides = [winner == units[side].astype(object) for side in ("identity", "other")]
     yield WINS, PairTable.of(units, np.select(sides, [1.0, -1.0], 0.0))
-    if LOG_ODDS in units:
-        yield LOG_ODDS, PairTable.of(units, units[LOG_ODDS].to_numpy(dtype=float))
 
 
 def _name(contrast: Contrast, family: str, measure: str) -> str:
@@ -198,23 +190,17 @@ def effect(gaps: ScenarioGaps, margin: float) -> Line:
 
     Args:
         gaps: The differences by scenario.
-        margin: The margin of equivalence; NaN: "alike" is not tested.
+        margin: The margin of equivalence.
     """
     line = replace(tested_line(gaps), margin=margin)
     if not line.clusters:
         return line
-    by_cluster, by_scenario = gaps.by_cluster(), mean_test(gaps.values)
-    spread, total = heterogeneity(gaps.values, gaps.bases), float(np.abs(by_cluster).sum())
+    spread = heterogeneity(gaps.values, gaps.bases)
     also = {
-        "skewness": skewness(by_cluster, sample=True) if varies(by_cluster, 3) else math.nan,
-        "largest_base": float(np.abs(by_cluster).max() / total) if total else math.nan,
-        "p_alike": math.nan if math.isnan(margin) else gaps.alike_p(margin),
+        "p_alike": gaps.alike_p(margin),
         "base_sd": spread.estimate,
         "base_sd_high": spread.high,
         "p_bases": spread.p,
-        "scenario_low": by_scenario.low,
-        "scenario_high": by_scenario.high,
-        "scenario_p": by_scenario.p,
     }
     return replace(line, also=also, values=gaps.named())
 

@@ -21,7 +21,6 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from parley.agents import LOG_ODDS
 from parley.analysis.reporting.decide import Evidence, Spread, decided, is_test
 from parley.analysis.stats.mean_test import clusters_to_reject
 from parley.analysis.stats.results import ALPHA, Contrast, Line
@@ -63,8 +62,7 @@ class Blockers:
 
     def of(self, measure: str) -> str:
         """The reason that leaves a measure without an answer."""
-        # Log-odds are averaged over both orders, and are no ties: neither place nor ties block them.
-        return {SCORE: self.scores, WINS: self.preferences, LOG_ODDS: ""}[measure]
+        return {SCORE: self.scores, WINS: self.preferences}[measure]
 
 
 def planned_lines(data: PanelData, margin: float, unequal: Sequence[Line] = ()) -> list[Line]:

@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from parley.agents import LOG_ODDS
 from parley.analysis import win_rates
 from parley.analysis.frames import proportion
 from parley.analysis.reporting.questions import Question, corrected, section, table
@@ -44,7 +43,6 @@ POSITION = Question(
         SWAPPED: "share of verdicts that change when the order is swapped",
         AGAIN: "share of verdicts that change when the same is asked again",
         ORDER: "what the order adds to the noise of asking again",
-        LOG_ODDS: "log-odds for the answer shown first",
     },
     cluster="base",
     null=0.5,
@@ -58,7 +56,6 @@ ASKED = {
     SWAPPED: "How often does swapping the order change the verdict?",
     AGAIN: "How often does asking again change the verdict?",
     ORDER: "What does the order add to the noise of asking again?",
-    LOG_ODDS: "What is the first place worth, in log-odds?",
 }
 """The questions of the plots of one table."""
 
@@ -133,13 +130,12 @@ def position_lines(data: PanelData) -> list[Line]:
     are over bases. `again` is the rate of changes without a swap, and `order` the increase due to order, tested
     with sign flips over bases. It is taken from blocks of four: one comparison in both orders, in two repeats.
     Without an order effect the four verdicts, and so the two rates, are exchangeable: the difference is as likely to
-    have the opposite sign. Silent pairs also have the effect of the first place in log-odds.
+    have the opposite sign.
 
     Args:
         data: The verdicts.
     """
     units = data.preferences.assign(block=data.preferences["repeat"] // 2)
-    odds = data.verdicts[(data.verdicts["metric"] == LOG_ODDS) & data.verdicts["value"].notna()]
     lines: list[Line] = []
     for (model, control), group in units.groupby(["model", "control"], sort=False, observed=True):
         decided = group[group["choice"].isin(["A", "B"])]
@@ -152,11 +148,6 @@ def position_lines(data: PanelData) -> list[Line]:
             AGAIN: proportion(again["flipped"], again["cluster"]),
             ORDER: added if len(again) else added.with_result(note=NO_BASELINE),
         }
-        read = odds[(odds["model"] == model) & (odds["control"] == control)]
-        if len(read):
-            # By base, not by cluster: the place in the prompt does not depend on the label's wording.
-            by_base = nested_means(read["value"].to_numpy(dtype=float), read[["situation", "scenario", "order"]])[0]
-            by_measure[LOG_ODDS] = tested_line(by_base.to_numpy(dtype=float)).with_result(n=len(read))
         kind = str(control) or TWO_IDENTITIES
         about = About.of(model=str(model), pairs=kind)
         for measure, line in by_measure.items():
@@ -235,8 +226,8 @@ def position_section(data: PanelData, lines: Sequence[Line]) -> Section:
         replace(
             plot,
             question=ASKED[measure],
-            reference={FIRST: 0.5, ORDER: 0.0, LOG_ODDS: 0.0}.get(measure),
-            scale="points" if measure == LOG_ODDS else "share",
+            reference={FIRST: 0.5, ORDER: 0.0}.get(measure),
+            scale="share",
             note=f"95% intervals over {data.cluster_noun}s.",
         )
         for plot, measure in zip(made.forests, POSITION.measures, strict=True)

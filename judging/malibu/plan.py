@@ -128,7 +128,7 @@ PRIMARY = (
 )
 """The primary contrasts; a run uses those among its labels."""
 METHOD: Mapping[str, Any] = {
-    "version": 11,
+    "version": 12,
     "alpha": ALPHA,
     "tests": ["Student's t over clusters, corrected for skewness", "sign flips if at most 24 clusters differ"],
     "equivalence": "two one-sided tests of the same kind",
@@ -136,7 +136,7 @@ METHOD: Mapping[str, Any] = {
     "looks": 1,
 }
 """Fixed methods, stored so that another version's report can say where it differs."""
-PLANNED, SENSITIVITY, EXPLORATORY = "planned", "sensitivity", "exploratory"
+PLANNED, EXPLORATORY = "planned", "exploratory"
 TABLES: Mapping[str, Mapping[str, str] | str] = {
     "primary": PLANNED,
     "by_judge": PLANNED,
@@ -144,7 +144,6 @@ TABLES: Mapping[str, Mapping[str, str] | str] = {
     "pair_means": EXPLORATORY,
     "differences": {
         "all metrics together, within a category": PLANNED,
-        "columns scenario_low, scenario_high, scenario_p": SENSITIVITY,
         "a single metric": EXPLORATORY,
         "between categories": EXPLORATORY,
     },

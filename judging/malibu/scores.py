@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from parley.agents import LOG_ODDS
 from parley.analysis.reporting.figures import LINE, caption, colours, dots, legend_beside, plain_text, sheet
 from parley.analysis.reporting.questions import Question, section, table
 from parley.analysis.reporting.report import Figure, ReportContext, Section, Table
@@ -45,7 +44,7 @@ if TYPE_CHECKING:
 NO_LABEL = "(no label)"
 EFFECT = (
     *("measure", "category", "first", "second", "metric", "estimate", "low", "high", "p", "p_adjusted", "verdict"),
-    *("base_sd", "base_sd_high", "scenario_low", "scenario_high", "scenario_p", "clusters", "note"),
+    *("base_sd", "base_sd_high", "clusters", "note"),
 )
 """The columns of a contrast on pages."""
 TABLES = {PRIMARY: "primary", PAIRS: "differences"}
@@ -54,8 +53,6 @@ ASKED = {
     (PAIRS, SCORE): "Which identities differ, by pairs?",
     (PRIMARY, WINS): "Which identity is preferred in pairs?",
     (PAIRS, WINS): "Which of two identities is preferred?",
-    (PRIMARY, LOG_ODDS): "Which identity do silent pairs lean to?",
-    (PAIRS, LOG_ODDS): "Which of two identities do silent pairs lean to?",
 }
 PLACES = "A preference for a place is in these means unless pairs are debated in both orders."
 PRINTED_MATRIX = "paper_…: as figure 4 of Mirza et al. (2025) prints them, on situations and responses of their own."
@@ -285,7 +282,6 @@ def _asked(data: PanelData, family: str, planned: Sequence[Line], margin: float)
         measures={
             SCORE: data.difference,
             WINS: "wins minus losses per comparison",
-            LOG_ODDS: "log-odds of being preferred, both orders averaged",
         },
         cluster=unit,
         arms="identity",
@@ -293,8 +289,7 @@ def _asked(data: PanelData, family: str, planned: Sequence[Line], margin: float)
         "at once. p_adjusted: Holm over the family, "
         f"times {BESIDE} beside the main family. verdict: alike needs "
         f"a mean within ±{margin:g} (p_alike), an SD between {unit}s shown to be below {data.plan.spread * margin:g} "
-        f"(base_sd_high), and {data.plan.bases} {unit}s. scenario_low, scenario_high, scenario_p: scenarios of one "
-        f"{unit} as independent.",
+        f"(base_sd_high), and {data.plan.bases} {unit}s.",
     )
     made = section(question, [line for line in planned if line.about.family == family])
     # Without primary contrasts (the paper's design, a user's labels) pairs are the main question.

@@ -51,7 +51,7 @@ def scores_words(planned: Sequence[Line], blocked: Blockers, margin: float) -> s
         )
         return (
             f"{says[0].upper()}{says[1:]}; {f'{alike_text}; ' if alike else ''}{largest_of}{in_points(largest)} "
-            f"({tested_words(largest, largest.cluster)}{_asymmetry(largest)})."
+            f"({tested_words(largest, largest.cluster)})."
         )
     comparisons = counted(None, tested)
     if all((line.clusters or 0) < clusters_to_reject(ALPHA, line.tests or 1) for line in tested):
@@ -136,13 +136,6 @@ def quoted(identities: Sequence[str]) -> str:
     """An identity in quotes, or several whose mean is compared."""
     names = [f"'{name}'" for name in identities]
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]} together"
-
-
-def _asymmetry(line: Line) -> str:
-    """Whether a few clusters make the difference; the table has its skewness."""
-    if math.isnan(line.also["skewness"]):
-        return ""
-    return f"; the {line.cluster} that moved most makes up {line.also['largest_base']:.0%} of it"
 
 
 def tested_words(line: Any, unit: str) -> str:

@@ -1,5 +1,5 @@
 """`parley power`: the bases that an effect needs, and the effect that a number of bases can detect, by the test that
-reports use: sign flips over bases, Holm-corrected over the planned comparisons.
+reports use: t over bases, Holm-corrected over the planned comparisons.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Count = Annotated[int | None, Field(ge=1, le=MOST)]
 
 
 class Power(Command):
-    """Plan the number of bases, for the reports' test: sign flips over bases, with Holm's correction. Give --effect,
+    """Plan the number of bases, for the reports' test: t over bases, with Holm's correction. Give --effect,
     --bases or both."""
 
     effect: float | None = Field(
@@ -68,7 +68,7 @@ class Power(Command):
 
 
 def _plan(design: Power) -> tuple[dict[str, Any], pd.DataFrame]:
-    from parley.analysis.stats.power import MAX_CLUSTERS, clusters_needed, detectable, sign_flip_power, too_few
+    from parley.analysis.stats.power import MAX_CLUSTERS, clusters_needed, detectable, power_of, too_few
     from parley.judging.malibu.plan import PRIMARY
 
     family: dict[str, Any] = {"tests": design.tests or len(PRIMARY), "alpha": design.alpha}
@@ -82,9 +82,9 @@ def _plan(design: Power) -> tuple[dict[str, Any], pd.DataFrame]:
     else:
         note = too_few(bases, **family)
         if effect is None:
-            effect, power = detectable(bases, sd, power=power, **family), 0.0 if note else power
+            effect, power = detectable(bases, sd, power=power, **family), math.nan if note else power
     if bases is not None and design.effect is not None:
-        power = sign_flip_power(bases, design.effect, sd, **family)
+        power = power_of(bases, design.effect, sd, **family)
     plan = {
         "bases": bases,
         "effect": effect,
@@ -101,13 +101,13 @@ def _table(design: Power, bases: int, family: dict[str, Any]) -> pd.DataFrame:
     """What half, one, two and four times the bases find."""
     import pandas as pd
 
-    from parley.analysis.stats.power import detectable, sign_flip_power
+    from parley.analysis.stats.power import detectable, power_of
 
     rows = []
     for count in sorted({max(bases // 2, 1), bases, min(2 * bases, MOST), min(4 * bases, MOST)}):
         row: dict[str, float] = {"bases": count}
         if design.effect:
-            row["power"] = sign_flip_power(count, design.effect, design.sd, **family)
+            row["power"] = power_of(count, design.effect, design.sd, **family)
         row["detectable"] = detectable(count, design.sd, power=design.power, **family)
         row["detectable_alone"] = detectable(count, design.sd, power=design.power, alpha=design.alpha)
         rows.append(row)
@@ -131,11 +131,11 @@ def _shown(table: pd.DataFrame, design: Power, tests: int) -> pd.DataFrame:
 def _chance(value: float) -> str:
     if 0 < value < 0.005 or 0.995 <= value < 1:
         return "below 1%" if value < 0.5 else "over 99%"
-    return f"{value:.0%}"
+    return f"{value:.0%}" if value == value else "–"
 
 
 def _points(value: float) -> str:
-    return "none" if math.isinf(value) else f"{value:.2f}" if 0.1 <= value < 1000 else f"{value:.3g}"
+    return "–" if math.isinf(value) else f"{value:.2f}" if 0.1 <= value < 1000 else f"{value:.3g}"
 
 
 def _sentences(design: Power, plan: dict[str, Any]) -> Iterator[str]:
@@ -149,5 +149,5 @@ def _sentences(design: Power, plan: dict[str, Any]) -> Iterator[str]:
         )
     correction = f"Holm over {plural(tests, 'test')}" if tests > 1 else "one test"
     family = "" if design.tests else f" ({PRIMARY_CONTRASTS})"
-    yield f"Test: sign flips over bases, {correction}{family}, α {design.alpha:g}."
+    yield f"Test: t over bases, {correction}{family}, α {design.alpha:g}."
     yield f"The mean difference of a base has a standard deviation of {_points(design.sd)} points."

@@ -133,10 +133,6 @@ def test_intervals_of_proportions_are_those_of_clustered_proportions() -> None:
         known = cluster_proportion(part["prediction"] == part["label"], part["question"])
         accuracy = cell["accuracy"]
         assert (accuracy.low, accuracy.high) == pytest.approx((known.low, known.high))
-        narrow = cluster_proportion(part["prediction"] == part["label"], part["scenario"])
-        assert (accuracy.also["scenario_low"], accuracy.also["scenario_high"]) == pytest.approx(
-            (narrow.low, narrow.high)
-        )
     people = answers[(answers["condition"] == "disambig") & (answers["prediction"] != 2)]
     known = cluster_proportion(people["prediction"] == people["target"], people["question"])
     bias = scores["disambig"]["bias"]

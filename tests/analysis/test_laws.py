@@ -16,14 +16,14 @@ from scipy import stats
 from statsmodels.formula.api import ols
 from statsmodels.stats.anova import anova_lm
 from statsmodels.stats.inter_rater import cohens_kappa
+from statsmodels.stats.power import TTestPower
 
 from parley.analysis.stats.agreement import fleiss_kappa, krippendorff_alpha, weighted_kappa
 from parley.analysis.stats.clustered import bootstrap_mean
 from parley.analysis.stats.mean_test import mean_p, mean_test
 from parley.analysis.stats.paired import mcnemar_p
 from parley.analysis.stats.permutation import effect_of_cells, permuted_difference
-from parley.analysis.stats.power import clusters_needed, detectable
-from parley.analysis.stats.power import sign_flip_power as power_of
+from parley.analysis.stats.power import clusters_needed, detectable, power_of
 from parley.analysis.stats.proportions import cluster_proportion, wilson
 from parley.analysis.stats.resampling import bootstrap_sums, percentile_interval, words_on_draws
 from parley.analysis.stats.results import Line
@@ -114,7 +114,10 @@ def test_rows_are_found_again_among_distinct_ones() -> None:
 
 
 def reference_p(differences: np.ndarray) -> float:
-    """By scipy, and by all sign patterns."""
+    """By scipy, and by all sign patterns; where -d, 0 and d are the only values, by the binomial test alone."""
+    sizes = np.abs(differences[differences != 0])
+    if not len(sizes) or np.ptp(sizes) == 0:
+        return float(stats.binomtest(int((differences > 0).sum()), len(sizes)).pvalue) if len(sizes) else 1.0
     varying, count = len(differences) > 1 and bool(np.ptp(differences)), int(np.count_nonzero(differences))
     t = stats.ttest_1samp(differences, 0).statistic if varying else math.copysign(INF, differences.mean())
     n, statistics = len(differences), [t]
@@ -136,11 +139,12 @@ def exceeds_chance(values: np.ndarray) -> bool:
 
 
 whole_points = st.lists(st.integers(-3, 3).map(float), min_size=1, max_size=11)
+one_size = st.lists(st.sampled_from([-0.5, 0.0, 0.5]), min_size=1, max_size=40)
 any_values = st.lists(st.floats(-10, 10).map(lambda value: round(value, 3)), min_size=1, max_size=11)
 many_values = st.lists(st.integers(-3, 9).map(float), min_size=25, max_size=40).filter(lambda values: 0 not in values)
 
 
-@given(st.one_of(whole_points, any_values, many_values))
+@given(st.one_of(whole_points, any_values, many_values, one_size))
 @settings(max_examples=90)
 def test_p_is_the_larger_one_of_its_parts_and_the_interval_what_is_not_rejected(values: list[float]) -> None:
     given_values, test = np.array(values), mean_test(values)
@@ -148,6 +152,8 @@ def test_p_is_the_larger_one_of_its_parts_and_the_interval_what_is_not_rejected(
     assert (test.low <= 0 <= test.high) == (test.p > 0.05)
     if len(values) < 6:
         assert (test.low, test.high) == (-math.inf, math.inf)
+        return
+    if set(np.abs(values)) <= {0.0, abs(max(values, key=abs))}:  # shifted, they are no longer of one size
         return
     edge = 2e-4 * (np.ptp(given_values) + 1)
     for end, outwards in ((test.low, -1), (test.high, 1)):
@@ -244,13 +250,28 @@ def test_many_divisions_are_drawn_with_a_seed_that_the_values_fix() -> None:
 
 
 @pytest.mark.parametrize(
-    ("clusters", "tests", "effect"), [(8, 1, 1.0), pytest.param(14, 200, 1.8, marks=pytest.mark.nightly), (20, 13, 0.9)]
+    ("clusters", "tests", "effect"),
+    [(12, 1, 0.8), pytest.param(18, 200, 1.5, marks=pytest.mark.nightly), (20, 13, 0.9)],
 )
 def test_the_power_is_how_often_the_test_rejects(clusters: int, tests: int, effect: float) -> None:
     drawn = np.random.default_rng(clusters).normal(0.0, 1.0, (800, clusters))
     rejected = [mean_p(row + effect) <= 0.05 / tests for row in drawn]
     # the standard error of a share of 800 is at most 0.018
     assert power_of(clusters, 2 * effect, 2.0, tests=tests) == pytest.approx(np.mean(rejected), abs=0.045)
+
+
+@pytest.mark.parametrize(("clusters", "effect", "tests"), [(12, 0.9, 1), (20, 0.5, 3), (200, 0.3, 12)])
+def test_the_power_is_statsmodels_at_the_first_step_of_holm(clusters: int, effect: float, tests: int) -> None:
+    """statsmodels gives about six digits."""
+    theirs = TTestPower()
+    level = {"alpha": 0.05 / tests / 2, "alternative": "larger"}
+    assert power_of(clusters, effect, 1.0, tests=tests) == pytest.approx(
+        theirs.power(effect, clusters, **level), abs=1e-5
+    )
+    found = detectable(clusters, 1.0, tests=tests)
+    assert found == pytest.approx(theirs.solve_power(nobs=clusters, power=0.8, **level), rel=1e-4)
+    needed = math.ceil(theirs.solve_power(effect_size=effect, power=0.8, **level))
+    assert clusters_needed(effect, 1.0, tests=tests) == max(needed, 12)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from parley.agents import LOG_ODDS
 from parley.analysis.reporting.clusters import BASE, SET, WORDING, generalises_to
 from parley.analysis.reporting.report import Report, ReportContext
 from parley.analysis.stats.mean_test import mean_test
@@ -124,8 +123,8 @@ def test_silent_ballots_can_show_that_identities_are_alike_also_beside_a_run_of_
 
 
 def leans(frame: pd.DataFrame) -> dict[str, Line]:
-    """The contrasts in log-odds."""
-    return {line.name: line for line in planned_lines(PanelData(frame), 0.1) if line.measure == LOG_ODDS}
+    """The contrasts of preferences."""
+    return {line.name: line for line in planned_lines(PanelData(frame), 0.1) if line.measure == WINS}
 
 
 def own_odds(frame: pd.DataFrame) -> pd.DataFrame:
@@ -137,12 +136,12 @@ def own_odds(frame: pd.DataFrame) -> pd.DataFrame:
 def test_a_label_is_found_although_the_first_place_always_wins() -> None:
     frame = silent_pairs()
     assert (frame.loc[frame["metric"] == "preferred", "text"] == "A").all()
-    line = leans(frame)["log-odds.gender"]
-    expected = mean_test(own_odds(frame).groupby("base")["own"].mean().to_numpy())
+    line = leans(frame)["preferences.gender"]
+    scenarios = own_odds(frame).groupby(["base", "scenario"])["own"].mean()
+    expected = mean_test(np.sign(scenarios).groupby("base").mean().to_numpy())
     assert (line.estimate, line.p, line.n, line.clusters) == pytest.approx((expected.estimate, expected.p, 24, 12))
-    assert (line.verdict, line.secondary) == ("different", True)
+    assert line.verdict == "different"
     places = {line.name: line.estimate for line in position_lines(PanelData(frame))}
-    assert places["position.log-odds"] == pytest.approx(5.0), "labels cancel over both orders"
     assert (places["position"], places["position.swapped"]) == (1.0, 1.0)
     (said,) = [line for line in report(frame).words if "shown first" in line]
     assert said.startswith("No verdict on preferences: the candidate shown first won 100.0% of 48 decided comparisons")
@@ -151,10 +150,7 @@ def test_a_label_is_found_although_the_first_place_always_wins() -> None:
 def test_a_comparison_needs_log_odds_in_both_orders() -> None:
     frame = silent_pairs()
     frame.loc[(frame["scenario"] == "b0-0") & (frame["order"] == 1) & (frame["metric"] == "log-odds"), "value"] = np.nan
-    assert leans(frame)["log-odds.gender"].n == 23
-    chosen = frame[frame["metric"] == "preferred"]
-    assert not leans(chosen)
-    assert "position.log-odds" not in {line.name for line in position_lines(PanelData(chosen))}
+    assert leans(frame)["preferences.gender"].n == 23
     sentences = " ".join(malibu.report(pd.concat([silent_pairs(bases=3), silent_ballots(bases=3)])).words)
     assert "No verdict on preferences: 3 bases cannot show a difference" in sentences
     assert "inf" not in sentences.replace("inform", "")
@@ -173,17 +169,16 @@ def test_pairs_are_a_measure_of_the_same_contrasts_in_the_same_families() -> Non
     by_name = {line.name: line for line in found}
     assert [line.about.family for line in found if line.measure == SCORE].count(PAIRS) == 6
     assert [line.tests for line in found if line.measure == SCORE] == [1, *[4 * 6] * 6]
-    for measure, beside in ((WINS, 4), (LOG_ODDS, 1)):
-        tests = [(line.about.family, line.tests) for line in found if line.measure == measure]
-        assert tests == [(PRIMARY, beside), *[(PAIRS, 3 * beside)] * 3]
+    tests = [(line.about.family, line.tests) for line in found if line.measure == WINS]
+    assert tests == [(PRIMARY, 4), *[(PAIRS, 3 * 4)] * 3]
     main = planned_lines(PanelData(frame), 0.1)
     assert [line.tests for line in main if line.measure == WINS] == [1, 12, 12, 12], "without scores, the first is main"
-    mean = (by_name["log-odds.black-white"].estimate - by_name["log-odds.white-asian"].estimate) / 2
-    assert by_name["log-odds.race"].estimate == pytest.approx(mean), "white − asian is turned round"
-    assert by_name["log-odds.race"].label == "black, asian − white"
+    mean = (by_name["preferences.black-white"].estimate - by_name["preferences.white-asian"].estimate) / 2
+    assert by_name["preferences.race"].estimate == pytest.approx(mean), "white − asian is turned round"
+    assert by_name["preferences.race"].label == "black, asian − white"
     assert by_name["race"].label == "black, asian, hispanic − white"
     two = of_race({("black", "white"): 0.6, ("asian", "white"): 0.2})
-    line = leans(two[~((two["identity"] == "asian") & (two["base"] == "b0"))])["log-odds.race"]
+    line = leans(two[~((two["identity"] == "asian") & (two["base"] == "b0"))])["preferences.race"]
     assert (line.n, line.clusters) == (22, 11), "a scenario needs all pairs, or the mean would be about something else"
 
 

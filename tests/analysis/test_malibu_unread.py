@@ -152,7 +152,7 @@ def test_the_contrast_with_the_unread_identity_has_no_verdict_and_the_others_do(
     gaps = whole.table("differences").query("metric == 'all' and within").set_index(["first", "second"])
     black = [pair for pair in gaps.index if "black" in pair]
     assert set(gaps.loc[black, "verdict"]) == {"not measured"}
-    assert gaps.loc[black, ["p_bases", "p_alike", "scenario_low"]].isna().all(axis=None)
+    assert gaps.loc[black, ["p_bases", "p_alike"]].isna().all(axis=None)
     assert gaps.loc[black, ["estimate", "base_sd"]].notna().all(axis=None)
     assert "not measured" not in set(gaps.drop(index=black)["verdict"])
     assert whole.headline is not None
