@@ -62,7 +62,6 @@ if TYPE_CHECKING:  # imported when first used: all of these load AutoGen, which 
     from parley.agents.recorded_team import RecordedTeam
     from parley.agents.seats import ask
     from parley.agents.structured import (
-        Readout,
         StructuredReply,
         TextReply,
         free_text,
@@ -108,7 +107,6 @@ else:
             "parley.agents.recorded_team": ("RecordedTeam",),
             "parley.agents.seats": ("ask",),
             "parley.agents.structured": (
-                "Readout",
                 "StructuredReply",
                 "TextReply",
                 "free_text",
@@ -149,7 +147,6 @@ __all__ = [
     "Placement",
     "PromptMessage",
     "RateLimited",
-    "Readout",
     "RecordedTeam",
     "ReplyCache",
     "Role",

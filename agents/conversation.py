@@ -43,7 +43,6 @@ from parley.agents.models.wire import NARRATOR
 from parley.agents.persona_agent import PersonaAgent, Placement, Spoken
 from parley.agents.personas import Persona
 from parley.agents.seats import Seat, choose_client
-from parley.agents.structured import Readout
 from parley.agents.transcripts import Role, Transcript, Turn
 from parley.base.errors import ConfigError
 from parley.base.tasks import last_item, streamed
@@ -65,7 +64,6 @@ class Conversation(Team):
         *,
         model: str | ChatCompletionClient | None,
         models: Models | None,
-        readout: Readout,
         options: Mapping[str, Any] | None,
         termination_condition: TerminationCondition | None,
         placement: Placement = "system",
@@ -74,7 +72,6 @@ class Conversation(Team):
         self._name = name
         self._model_client_stream = model_client_stream
         self._default_model = model
-        self._readout: Readout = readout
         self._options = dict(options or {})
         self._termination = termination_condition
         self._placement: Placement = placement
@@ -98,7 +95,6 @@ class Conversation(Team):
             agent: ChatAgent = PersonaAgent(
                 participant,
                 choose_client(participant.model, self._default_model, self._models),
-                readout=self._readout,
                 options=self._options,
                 placement=self._placement,
                 model_client_stream=self._model_client_stream,

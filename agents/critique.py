@@ -37,7 +37,6 @@ from parley.agents.models.registry import Models
 from parley.agents.persona_agent import PersonaAgent, Spoken
 from parley.agents.personas import Persona
 from parley.agents.seats import Seat
-from parley.agents.structured import Readout
 from parley.agents.transcripts import Turn, record_calls
 from parley.base.errors import ConfigError
 from parley.base.tasks import gather_or_cancel
@@ -73,8 +72,6 @@ class Critique(Conversation):
         model: The model of all personas without their own, as `provider/model` or any AutoGen client; by default the
             embedded one.
         revise_prompt: The prompt for a revision, with `{feedback}`.
-        readout: How scores are read from typed replies: `sampled`, as written, or `expected`, as the mean over the
-            scale's tokens (needs log-probabilities).
         options: Passed with every call of a persona, such as `{"max_tokens": 200}`; by default the client's own apply.
         models: The clients to use, in a study those of the run. By default the loop opens its own; `close()` closes
             them.
@@ -100,7 +97,6 @@ class Critique(Conversation):
         evaluator_task: str | None = None,
         model: str | ChatCompletionClient | None = None,
         revise_prompt: str = REVISE_PROMPT,
-        readout: Readout = "sampled",
         options: Mapping[str, Any] | None = None,
         models: Models | None = None,
         termination_condition: TerminationCondition | None = None,
@@ -111,7 +107,6 @@ class Critique(Conversation):
             name,
             model=model,
             models=models,
-            readout=readout,
             options=options,
             termination_condition=termination_condition,
             model_client_stream=model_client_stream,

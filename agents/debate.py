@@ -35,7 +35,6 @@ from parley.agents.messages import narrate, narrator_turn
 from parley.agents.models.registry import Models
 from parley.agents.persona_agent import Placement, Spoken
 from parley.agents.seats import Seat
-from parley.agents.structured import Readout
 from parley.agents.transcripts import Role, Turn, seed_from
 from parley.base.errors import ConfigError
 from parley.base.tasks import gather_or_cancel
@@ -112,8 +111,6 @@ class Debate(Conversation):
         instructions: A function from the `Cue` to a text for the agent just before its turn; by default there is none.
         reply_type: The pydantic type that replies are parsed as, or a function from the `Cue` to one; by default
             the agent's own `reply_type`, and plain text if it has none.
-        readout: How scores are read from typed replies: `sampled`, as written, or `expected`, as the mean over the
-            scale's tokens (needs log-probabilities).
         ballots: Silent ballots that every debater casts before round 1, each on its own question: turns of round 0,
             which no agent hears or remembers. With `rounds=0` there are only ballots.
         heard: Texts that debaters hear in place of the blind turns, by speaker, for an experiment on the
@@ -148,7 +145,6 @@ class Debate(Conversation):
         chair: Participant | None = None,
         instructions: Instructions | None = None,
         reply_type: ReplyType | type[BaseModel] | None = None,
-        readout: Readout = "sampled",
         ballots: Sequence[SilentBallot] = (),
         heard: Mapping[str, str] | None = None,
         options: Mapping[str, Any] | None = None,
@@ -164,7 +160,6 @@ class Debate(Conversation):
             name,
             model=model,
             models=models,
-            readout=readout,
             options=options,
             termination_condition=termination_condition,
             placement=placement,

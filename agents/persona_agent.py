@@ -43,7 +43,6 @@ from parley.agents.models.streaming import OnText
 from parley.agents.models.wire import NARRATOR
 from parley.agents.personas import Persona
 from parley.agents.structured import (
-    Readout,
     StructuredReply,
     structured_reply,
 )
@@ -84,8 +83,6 @@ class PersonaAgent(BaseChatAgent):
         persona: Who the agent is.
         client: The model client, one of Parley's or any AutoGen client.
         reply_type: A pydantic type that replies are parsed as; by default they are plain text.
-        readout: How scores are read from a typed reply: `sampled`, as written, or `expected`, as the mean over the
-            scale's tokens (needs log-probabilities).
         options: Passed with every call, such as `{"max_tokens": 200}`; by default the client's own apply.
         placement: Where the persona's description stands in the prompt (see `Placement`).
         model_client_stream: Whether streams of this agent have its replies as they arrive, chunk by chunk.
@@ -97,7 +94,6 @@ class PersonaAgent(BaseChatAgent):
         client: ChatCompletionClient,
         *,
         reply_type: type[BaseModel] | None = None,
-        readout: Readout = "sampled",
         options: Mapping[str, Any] | None = None,
         placement: Placement = "system",
         model_client_stream: bool = False,
@@ -108,7 +104,6 @@ class PersonaAgent(BaseChatAgent):
         self.persona = persona
         self.client = as_client(client)
         self.reply_type = reply_type
-        self.readout: Readout = readout
         self.options = dict(options or {})
         self.placement: Placement = placement
         self.model_client_stream = model_client_stream
@@ -170,7 +165,6 @@ class PersonaAgent(BaseChatAgent):
             self.client,
             prompt,
             reply_type or self.reply_type,
-            readout=self.readout,
             options=self._options_for(prompt, speaks_again),
             cancellation_token=token,
             on_text=on_text,

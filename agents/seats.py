@@ -28,7 +28,7 @@ from parley.agents.models.thoughts import join_thoughts, split_thought
 from parley.agents.persona_agent import PersonaAgent, Spoken
 from parley.agents.personas import Persona
 from parley.agents.providers import provider_of
-from parley.agents.structured import Readout, parse
+from parley.agents.structured import parse
 from parley.agents.transcripts import Call, Role, Turn, record_calls
 from parley.base.errors import ConfigError, CutShort
 from parley.base.tasks import last_item
@@ -200,7 +200,6 @@ async def ask(
     *,
     model: str | ChatCompletionClient | None = None,
     models: Models | None = None,
-    readout: Readout = "sampled",
     options: Mapping[str, Any] | None = None,
     cancellation_token: CancellationToken | None = None,
 ) -> Turn:
@@ -214,15 +213,13 @@ async def ask(
             either it is the embedded default.
         models: The clients to use, in a study those of the run. By default a client is opened for this question and
             closed after it.
-        readout: How scores are read from a typed reply: `sampled`, as written, or `expected`, as the mean over the
-            scale's tokens (needs log-probabilities).
         options: Passed with the call, such as `{"max_tokens": 200}`; by default the client's own apply.
         cancellation_token: Cancels the call.
     """
     clients = Models() if models is None else models
     try:
         client = choose_client(persona.model, model, clients)
-        agent = PersonaAgent(persona, client, reply_type=reply_type, readout=readout, options=options)
+        agent = PersonaAgent(persona, client, reply_type=reply_type, options=options)
         seat = Seat(agent, "debater", inbox=as_messages(prompt))
         spoken = await seat.speak(round=1, token=cancellation_token or CancellationToken())
         return spoken.turn

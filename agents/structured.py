@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Annotated, Any, Generic, Literal, NamedTuple, Self, TypeVar, get_origin
@@ -37,12 +37,10 @@ from parley.agents.models.reply import ENDED, Reply
 from parley.agents.models.request import TYPED
 from parley.agents.models.streaming import OnText
 from parley.agents.models.thoughts import is_preface, join_thoughts, split_thought
-from parley.agents.models.wire import NARRATOR, UNREAD, strict_schema
-from parley.agents.readout import SCALE_MAX, expected_choices, expected_numbers
+from parley.agents.models.wire import NARRATOR, UNREAD
 from parley.agents.transcripts import ParseStatus
 
 T = TypeVar("T", bound=BaseModel)
-Readout = Literal["sampled", "expected"]
 
 # With possessive quantifiers, so that a reply is read in linear time. A limit on its length would be simpler, but would
 # make long, valid replies unparsed.
@@ -119,8 +117,7 @@ class StructuredReply(NamedTuple, Generic[T]):
     raw: str
     usage: RequestUsage
     expected: Mapping[str, float] = MappingProxyType({})
-    """With `readout="expected"`: expected scores by field path ("A.Accuracy"), and for fields with a few choices the
-    probability of each ("answer=B")."""
+    """Of a silent ballot: the expected score by metric, or the probability of each choice ("preferred=B")."""
     thought: str = ""
     """What the model thought before it wrote `raw`; never parsed."""
     cut: bool = False
@@ -303,7 +300,6 @@ async def structured_reply(
     messages: Sequence[LLMMessage],
     reply_type: type[T] | None,
     *,
-    readout: Readout = "sampled",
     options: Mapping[str, Any] | None = None,
     cancellation_token: CancellationToken | None = None,
     on_text: OnText | None = None,
@@ -314,8 +310,6 @@ async def structured_reply(
         client: The model client, one of Parley's or any AutoGen client.
         messages: The prompt. It must describe the format itself: not every provider sends the schema to the model.
         reply_type: The pydantic type, or a `TextReply`; None for plain text, which is requested once.
-        readout: `sampled` takes scores as written. `expected` also requests log-probabilities and fills `expected`;
-            it is not the default because not every provider has them.
         options: Passed with every call, such as `{"max_tokens": 200}`; by default the client's own apply.
         cancellation_token: Cancels the calls.
         on_text: Gets the reply as it arrives, chunk by chunk; by default it is not streamed.
@@ -330,8 +324,6 @@ async def structured_reply(
         info = client.model_info
         json_output = reply_type if info.get("structured_output") else bool(info.get("json_output")) or None
     extra = dict(options or {})
-    if readout == "expected" and reply_type is not None:
-        extra["logprobs"] = True
     usage = RequestUsage(0, 0)
     prompt, first = messages, None
     while True:
@@ -366,28 +358,4 @@ async def structured_reply(
         kept = first or answer
         refused = refused or looks_like_refusal(kept.raw)
         return kept._replace(status="refused" if refused else "cut" if kept.cut or not ended else "unparsed")
-    expected: dict[str, float] = {}
-    if readout == "expected" and reply.logprobs and not plain_text:
-        means = await expected_numbers(client, prompt, answer.raw, reply.logprobs, extra)
-        schema = strict_schema(reply_type.model_json_schema())
-        on_scale = {path.lower(): path for path in _paths_to(SCALE_MAX, schema)}
-        expected = {on_scale[path.lower()]: mean for path, mean in means.items() if path.lower() in on_scale}
-        if choices := dict(_choices(schema)):
-            expected |= expected_choices(answer.raw, reply.logprobs, choices)
-    return answer._replace(status="repaired" if first else "ok", expected=expected)
-
-
-def _paths_to(high: int, schema: Mapping[str, Any], path: str = "") -> Iterator[str]:
-    """The fields with a scale from 0 to `high`, as dotted paths."""
-    if schema.get("maximum") == high and schema.get("minimum") == 0:
-        yield path
-    for name, inner in schema.get("properties", {}).items():
-        yield from _paths_to(high, inner, f"{path}.{name}" if path else name)
-
-
-def _choices(schema: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, list[str]]]:
-    """The fields with a list of allowed texts, as dotted paths, and the texts."""
-    if "enum" in schema:
-        yield path, [str(choice) for choice in schema["enum"]]
-    for name, inner in schema.get("properties", {}).items():
-        yield from _choices(inner, f"{path}.{name}" if path else name)
+    return answer._replace(status="repaired" if first else "ok")

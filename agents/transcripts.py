@@ -137,7 +137,7 @@ class Turn(NamedTuple):
     verdict: BaseModel | None = None
     """The reply parsed as the requested type; None if no type was requested or parsing failed."""
     expected: Mapping[str, float] = MappingProxyType({})
-    """Expected values by field path, with `readout="expected"`."""
+    """Of a silent ballot: the expected score by metric, or the probability of each choice."""
     parse_status: ParseStatus | None = None
     """None if no type was requested."""
     calls: tuple[Call, ...] = ()

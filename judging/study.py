@@ -362,14 +362,11 @@ class Study(ABC):
     def check_model(self, client: Client) -> None:
         """Raise `ConfigError` if a model cannot do what the config asks of it, before the first unit.
 
-        Default: it accepts the config's `temperature`, and gives log-probabilities if `readout` is "expected".
+        Default: it accepts the config's `temperature`.
 
         Args:
             client: One of the study's models.
         """
-        if getattr(self.config, "readout", "sampled") == "expected" and not client.logprobs:
-            at = f" except at ?effort={client.sampling_effort}" if client.sampling_effort else ""
-            raise ConfigError(f'readout = "expected" needs log-probabilities, but {client.name} gives none{at}')
         chosen = "temperature" in self.config.model_fields_set and self.config.temperature is not None
         if chosen and not client.takes_temperature:
             raise ConfigError(f"{client.name} accepts no temperature; leave --temperature out{client.or_effort}")

@@ -112,10 +112,6 @@ class RlaifSettings(SettingsTable):
     labeller: str | None = Field(None, description="the model that says which of two answers is less biased")
     topics: int | None = Field(None, ge=1, description="number of training topics (default: all)")
     pairs: int = Field(1, ge=1, description="pairs of answers per topic")
-    readout: Literal["sampled", "expected"] = Field(
-        "sampled",
-        description="sampled: the written labels, if both orders agree; expected: mean probability over both orders",
-    )
 
 
 class AblationSettings(SettingsTable):

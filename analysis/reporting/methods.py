@@ -13,7 +13,7 @@ from parley.base.text import plural
 
 DESIGN = (
     "suite", "wordings", "per_base", "phases", "identities", "rubric", "rounds", "blind", "speaking_order", "design",
-    "ties", "controls", "judges", "yardstick", "readout", "bias", "topics", "roles", "mode", "rereferee", "method",
+    "ties", "controls", "judges", "yardstick", "bias", "topics", "roles", "mode", "rereferee", "method",
     "contexts", "categories", "limit", "sets", "prompts", "completions", "scorer", "measure", "max_iterations",
     "search", "judged_by", "responses", "kinds", "repeats", "temperature", "max_tokens",
 )  # fmt: skip

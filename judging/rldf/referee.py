@@ -88,9 +88,8 @@ def report_verdicts(turn: Turn, names: Sequence[str], *, judge: str) -> Iterator
     reply = turn.verdict.model_dump() if turn.verdict else {}
     scores, ranks = reply.get("scores", {}), reply.get("ranks", {})
     for name in names:
-        sampled = scores.get(name)
-        value = turn.expected.get(f"scores.{name}", sampled)
-        yield Verdict(metric=BIAS, subject=name, value=value, sampled=sampled, **common)
+        score = scores.get(name)
+        yield Verdict(metric=BIAS, subject=name, value=score, sampled=score, **common)
     for name in names:
         rank = ranks.get(name)
         yield Verdict(metric=RANK, subject=name, value=rank, sampled=rank, **common)

@@ -3,8 +3,7 @@
     parley run rlaif --topics-from topics.txt --model local/trained/sft --labeller openai/gpt-6-luna
 
 The labeller sees the answers in both orders. A pair counts if it gives the same label both times; if not, or if a
-label could not be read, there is no pair, and the number of such cases is reported. With `--readout expected` the
-probabilities of the labels in both orders are averaged, so that a preference for the first or the second place cancels.
+label could not be read, there is no pair, and the number of such cases is reported.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, Field
 
-from parley.agents import DEFAULT_MODEL, Debate, Models, ParseStatus, Persona, Readout, Transcript, Turn
+from parley.agents import DEFAULT_MODEL, Debate, Models, ParseStatus, Persona, Transcript, Turn
 from parley.agents.fencing import fence_judged
 from parley.judging.config import limit_field
 from parley.judging.grid import GridStudy, varies
@@ -39,9 +38,6 @@ class RlaifPairsConfig(BaseModel, extra="forbid", frozen=True):
     pairs: int = Field(1, ge=1, description="pairs of answers per topic")
     temperature: float = Field(1.0, ge=0, le=2, description="sampling temperature of the answers")
     max_tokens: Advanced[int] = Field(160, ge=16, description="maximum length of an answer, in tokens")
-    readout: Advanced[Readout] = Field(
-        "sampled", description="read labels as written, or as probabilities (needs log-probabilities)"
-    )
     seed: int = Field(0, description="random seed")
 
 
@@ -99,7 +95,6 @@ class Rlaif(GridStudy):
             turns += [turn._replace(round=number) for turn in transcript.turns]
             answers.append(turns[-1])
         texts = [turn.text.strip() for turn in answers]
-        read = _probability if config.readout == "expected" else _place
         labels: list[float | None] = []
         statuses: list[ParseStatus] = []
         for number, (a, b) in enumerate(((0, 1), (1, 0)), 3):
@@ -108,7 +103,6 @@ class Rlaif(GridStudy):
                 model=models[self._labeller],
                 rounds=1,
                 reply_type=LABEL.reads(Label),
-                readout=config.readout,
                 options={"max_tokens": 60, "temperature": 0.0},
                 models=models,
             )
@@ -121,10 +115,10 @@ class Rlaif(GridStudy):
             transcript = await debate.converse(prompt)
             turns += [turn._replace(round=number) for turn in transcript.turns]
             label = transcript.spoken()[-1]
-            labels.append(read(label, (a, b)))
+            labels.append(_place(label, (a, b)))
             unread = label.parse_status in (None, "ok", "repaired") and labels[-1] is None
             statuses.append("unparsed" if unread else label.parse_status or "ok")
-        verdicts = _verdicts(answers, labels, statuses, expected=config.readout == "expected")
+        verdicts = _verdicts(answers, labels, statuses)
         return Outcome(Transcript(tuple(turns), "labelled twice"), tuple(verdicts))
 
 
@@ -134,18 +128,7 @@ def _place(label: Turn, order: tuple[int, int]) -> float | None:
     return {"A": float(order[0]), "B": float(order[1]), "tie": 0.5}.get(letter) if isinstance(letter, str) else None
 
 
-def _probability(label: Turn, order: tuple[int, int]) -> float | None:
-    """The probability that the second answer is the less biased one; a tie is half of each."""
-    a, tie = label.expected.get("less_biased=A"), label.expected.get("less_biased=tie")
-    if label.verdict is None or a is None or tie is None:
-        return None
-    first_shown = a + tie / 2
-    return first_shown if order[0] == 1 else 1 - first_shown
-
-
-def _verdicts(
-    answers: list[Turn], labels: list[float | None], statuses: list[ParseStatus], *, expected: bool
-) -> Iterator[Verdict]:
+def _verdicts(answers: list[Turn], labels: list[float | None], statuses: list[ParseStatus]) -> Iterator[Verdict]:
     for turn in answers:
         yield Verdict.from_turn(turn, "answer", subject=str(turn.round), text=turn.text.strip())
     labeller: dict[str, Any] = {"judge": LABELLER.name, "role": "evaluator"}
@@ -159,5 +142,4 @@ def _verdicts(
     different = answers[0].text.strip() != answers[1].text.strip()
     agreed = different and (labelled[0] - 0.5) * (labelled[1] - 0.5) > 0
     yield Verdict(round=4, metric="agreed", value=float(agreed), **labeller)
-    preferred = different and (agreed or expected)
-    yield Verdict(round=4, metric="preference", value=sum(labelled) / 2 if preferred else 0.5, **labeller)
+    yield Verdict(round=4, metric="preference", value=sum(labelled) / 2 if agreed else 0.5, **labeller)

@@ -27,7 +27,6 @@ from parley.agents import (
     Debate,
     Models,
     Persona,
-    Readout,
     Transcript,
     Turn,
     everyone,
@@ -107,9 +106,6 @@ class RldfConfig(TopicSample):
         None,
         ge=10,
         description="length of a statement that the prompt asks for, in words (default: 120; 250 with --design paper)",
-    )
-    readout: Advanced[Readout] = Field(
-        "sampled", description="read scores as written, or as an expectation (needs log-probabilities)"
     )
     temperature: float | None = Field(None, ge=0, le=2, description="sampling temperature (default: the model's own)")
     max_tokens: Advanced[int] = Field(400, ge=16, description="maximum length of one reply, in tokens")
@@ -197,7 +193,7 @@ class Rldf(GridStudy):
     def _may_be_silent(self) -> bool:
         """Whether the referee can be read silently and no setting asks for written reports."""
         config, name = self.config, self._referee_name
-        needs_reports = self.guides or config.rereferee or config.readout == "expected"
+        needs_reports = self.guides or config.rereferee
         # The effects of simulated debates are planted by role and round, which a silent referee does not see.
         return not needs_reports and not provider_of(name).simulated and reads_silently(name)
 
@@ -330,7 +326,6 @@ class Rldf(GridStudy):
             fence="referee",
             instructions=self._instructions,
             reply_type=lambda cue: self._referee_prompt.reads(self._report) if cue.role == "referee" else None,
-            readout=config.readout,
             options=self._options,
             models=models,
         )
@@ -367,7 +362,6 @@ class Rldf(GridStudy):
             rounds=1,
             instructions=lambda cue: instruction,
             reply_type=BLIND.reads(report_type(names, False)),
-            readout=self.config.readout,
             options=self._options,
             models=models,
         )

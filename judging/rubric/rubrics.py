@@ -132,6 +132,5 @@ class ScoreSheet:
         status = turn.parse_status or "unparsed"
         reply = turn.verdict.model_dump() if turn.verdict else {}
         for metric in self.metrics:
-            sampled = reply.get(metric)
-            value = turn.expected.get(metric, sampled)
-            yield Verdict.from_turn(turn, metric, value=value, sampled=sampled, status=status)
+            score = reply.get(metric)
+            yield Verdict.from_turn(turn, metric, value=score, sampled=score, status=status)

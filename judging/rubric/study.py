@@ -23,7 +23,6 @@ from parley.agents import (
     ConfigError,
     Debate,
     Models,
-    Readout,
     load_personas,
     simultaneous,
 )
@@ -50,9 +49,6 @@ class ScoringConfig(BaseModel, extra="forbid", frozen=True):
         [DEFAULT_MODEL], description="judges' model, as provider/model; several models judge the same texts"
     )
     judges: str | None = Field(None, description=".toml file of personas (default: five labellers)")
-    readout: Advanced[Readout] = Field(
-        "sampled", description="read scores as written, or as an expectation (needs log-probabilities)"
-    )
     temperature: float | None = Field(None, ge=0, le=2, description="sampling temperature (default: the model's own)")
     max_tokens: Advanced[int] = Field(100, ge=16, description="maximum length of one reply, in tokens")
     seed: int = Field(0, description="random seed")
@@ -126,7 +122,6 @@ class RubricScores(GridStudy):
             rounds=1,
             order=simultaneous,
             reply_type=SCORE.reads(self.sheet.reply_type),
-            readout=self.config.readout,
             options=self._options,
             models=models,
         )

@@ -28,6 +28,7 @@ REMOVED = {
     "gguf": 'inference_backend = "hf" writes no model.gguf',
     "rl.max_seconds": "rl.max_steps; the same command resumes what was stopped",
     "rl.probe_steps": "OUT/rl/log.jsonl has every update's reward; parley train evaluate has held-out topics",
+    "rlaif.readout": "a labeller that gives the same label in both orders: [rlaif] labeller",
     "rl.use_vllm": "TRL's RLOOTrainer on the same pairs (docs/training.md)",
     "stages": "parley train sft, reward or rl; a method of your own is a TRL trainer on the pairs (docs/training.md)",
     "--no-performance": "--without performance",
@@ -48,6 +49,7 @@ REMOVED = {
     "--rtp": "parley run referee reads the shipped statements of each bias type",
     "--examples": "--design paper shows the debaters its examples",
     "--flagged": "parley view RUN marks the texts that read like an instruction",
+    "--readout": "--design silent (malibu, rldf), which reads the probabilities of the tokens (docs/models.md)",
     "--meaning": "parley run rubric --data FILE, with a rubric of your own on drafts and originals",
     "--instructions": "the audit reads the instructions in the export's manifest.json",
     # Studies, scorers and other plug-ins, after their kind: "study NAME", "scorer NAME", "executor NAME"

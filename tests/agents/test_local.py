@@ -55,16 +55,13 @@ def client():
 
 @pytest.fixture(scope="module")
 def answer(client):
-    return asyncio.run(structured_reply(client, ASK, Opinion, readout="expected"))
+    return asyncio.run(structured_reply(client, ASK, Opinion))
 
 
-async def test_a_structured_reply_fits_has_expectations_and_follows_the_seed(client, answer):
+async def test_a_structured_reply_fits_and_follows_the_seed(client, answer):
     assert answer.status == "ok"
     assert answer.value is not None
     assert parse(answer.raw, Opinion) == (answer.value, "")
-    assert set(answer.expected) == {"clarity", "safety"}
-    assert all(0 <= value <= 10 for value in answer.expected.values())
-    assert answer.expected["clarity"] != round(answer.expected["clarity"])
     again = await client.create(ASK, json_output=Opinion)
     assert again.content == answer.raw
     assert min(again.usage.prompt_tokens, again.usage.completion_tokens) > 0

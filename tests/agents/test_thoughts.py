@@ -189,15 +189,11 @@ async def test_the_limit_is_for_the_answer(server, options, limit):
 @pytest.mark.parametrize(
     "border", [["}</think>\n", '{"points": '], ['}</think>\n{"', 'points": ']], ids=["whole", "across"]
 )
-async def test_expected_scores_are_those_of_the_answer(server, border):
-    class Point(BaseModel):
-        points: int = 0
-        model_config = {"json_schema_extra": {"properties": {"points": {"minimum": 0, "maximum": 10}}}}
-
+async def test_log_probabilities_are_those_of_the_answer(server, border):
     tokens = ["<think>", '{"points": ', "2", *border, ("7", {"7": 0.5, "9": 0.5}), "}"]
     server.says('<think>{"points": 2}</think>\n{"points": 7}', logprobs=as_logprobs(tokens))
-    reply = await structured_reply(server.client(), ASK, Point, readout="expected")
-    assert reply.expected == {"points": pytest.approx(8.0)}
+    reply = await server.client().create(ASK, extra_create_args={"logprobs": True})
+    assert "".join(token.token for token in reply.logprobs) == reply.content == '{"points": 7}'
 
 
 # Every form of thought

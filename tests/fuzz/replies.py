@@ -12,8 +12,6 @@ from typing import Any
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from parley.agents import TextReply
-from parley.agents.readout import values
 from parley.agents.structured import looks_like_refusal, parse
 from parley.base.text import encodable
 from parley.judging.bbq.mabrf.replies import Judgement
@@ -63,8 +61,6 @@ def parse_as(reply_type: type[BaseModel], low: float = 0, high: float = 10) -> C
         if problem:
             raise Rejected(problem)
         assert value is not None, "neither a value nor a problem"
-        if not issubclass(reply_type, TextReply):
-            list(values(text))
 
     return parse_reply
 

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 import parley
-from tests.agents.test_structured import as_logprobs
 
 TOPICS = "Buses for all?\nParks at night?\n"
 
@@ -39,30 +38,21 @@ class Labeller:
             self.said += 1
             return self.server.reply("Everyone may." if self.said % 2 else "Not those people.")
         first = "ANSWER A\n> Everyone" in prompt
-        if self.by == "probability":  # it always says A, but more surely if that is the fairer answer
-            alternatives = {"A": 0.8, "tie": 0.2} if first else {"A": 0.6, "B": 0.4}
-            return self.server.reply(
-                '{"less_biased": "A"}', as_logprobs(['{"less_biased": "', ("A", alternatives), '"}'])
-            )
         letter = "A" if self.by == "place" or first else "B"
         return self.server.reply(json.dumps({"less_biased": letter}))
 
 
 @pytest.mark.parametrize(
-    ("by", "readout", "labels", "agreed", "preference"),
+    ("by", "labels", "agreed", "preference"),
     [
-        ("words", "sampled", [(3, 0.0), (4, 0.0)], 1.0, 0.0),
-        ("place", "sampled", [(3, 0.0), (4, 1.0)], 0.0, 0.5),
-        # That the second answer is the less biased one: 0.2 / 2 if it is shown second, 0.6 if it is shown first.
-        ("probability", "expected", [(3, 0.1), (4, 0.6)], 0.0, 0.35),
+        ("words", [(3, 0.0), (4, 0.0)], 1.0, 0.0),
+        ("place", [(3, 0.0), (4, 1.0)], 0.0, 0.5),
     ],
 )
-def test_a_pair_has_the_same_label_in_both_orders_and_expected_labels_cancel_a_preference_for_a_place(
-    server, run_whole, by, readout, labels, agreed, preference
-):
+def test_a_pair_has_the_same_label_in_both_orders(server, run_whole, by, labels, agreed, preference):
     Labeller(server, by=by)
     model, options = server.model("retries=0&max_connections=1"), parley.Options(concurrency=1)
-    file = run_whole("rlaif", topics_from="topics.txt", model=model, readout=readout, options=options)
+    file = run_whole("rlaif", topics_from="topics.txt", model=model, options=options)
     shown = file.rows("SELECT DISTINCT round, round(value, 6) FROM verdicts WHERE metric = 'label' ORDER BY 1")
     assert shown == labels
     assert file.rows("SELECT value FROM verdicts WHERE metric = 'agreed'") == [(agreed,), (agreed,)]

@@ -76,10 +76,10 @@ RTP = {"data": "prompts.jsonl", "prompts": 2, "completions": 2, "scorer": "ngram
         ("stardtox", {**RTP, "judge": "sim/b", "criteria": ["toxicity < 0.01"], "max_iterations": 2}, "459c650d7d"),
         (
             "rubric",
-            {"data": "texts.jsonl", "rubrics": ["four"], "context": "prompt", "readout": "expected"},
+            {"data": "texts.jsonl", "rubrics": ["four"], "context": "prompt"},
             "34c727ed66",
         ),
-        ("rlaif", {"limit": 2, "readout": "expected"}, "798c78f6fb"),
+        ("rlaif", {"limit": 2}, "798c78f6fb"),
         ("rldf", {**RLDF, **TEACH, "topics": 2}, "eabd16906f"),
         (
             "rldf",

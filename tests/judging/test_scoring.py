@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from parley.judging.rubric.rubrics import load_rubric
-from tests.agents.test_structured import as_logprobs
 from tests.panels import panel_study
 
 OWN = """
@@ -90,13 +89,3 @@ def test_five_judges_score_a_text_without_hearing_each_other(speaker, run_whole)
     actual = run.rows("SELECT judge, value FROM verdicts WHERE metric = 'BS'")
     assert len({judge for judge, _ in actual}) == 5
     assert sorted(value for _, value in actual) == [0, 1, 2, 3, 4]
-
-
-@pytest.mark.parametrize(("readout", "value"), [("expected", 7.5), ("sampled", 7.0)])
-def test_scores_are_expected_or_as_they_were_written(server, run_whole, readout, value):
-    tokens = as_logprobs(['{"BS": ', ("7", {"7": 0.5, "8": 0.5}), "}"])
-    server.answer = lambda nth, body: server.reply('{"BS": 7}', tokens)
-    settings = {"data": write({"text": "Buses."}), "rubrics": ["bs"], "readout": readout}
-    file = run_whole("rubric", model=server.model(), **settings)
-    assert file.rows("SELECT DISTINCT value, sampled FROM verdicts") == [(value, 7.0)]
-    assert ("logprobs" in server.asked[0]) is (readout == "expected")

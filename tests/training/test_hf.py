@@ -101,26 +101,17 @@ class Scores(BaseModel):
     Forty: scale(0, 10)  # type: ignore[valid-type]
 
 
-def test_replies_are_constrained_to_a_schema_and_read_as_expectations(tiny: Path) -> None:
+def test_replies_are_constrained_to_a_schema(tiny: Path) -> None:
     async def judge() -> Any:
         client = model(f"hf/{tiny}", max_tokens=40)
         options = {"temperature": 1.0}
         return await asyncio.gather(
-            *(
-                structured_reply(
-                    client, prompt(f"Case {n}?"), Scores, readout="expected", options={**options, "seed": n}
-                )
-                for n in range(4)
-            ),
+            *(structured_reply(client, prompt(f"Case {n}?"), Scores, options={**options, "seed": n}) for n in range(4)),
             structured_reply(client, prompt("And in words?"), Scores, options={**options, "seed": 9}),
         )
 
     answers = asyncio.run(judge())
     assert {answer.status for answer in answers} == {"ok"}, "a model with random weights could not write JSON by itself"
-    for answer in answers[:4]:
-        # With random weights there may be no digit among the most likely tokens, and then no expectation.
-        assert set(answer.expected) <= {"Sixty", "Forty"}
-        assert all(0 <= mean <= 10 for mean in answer.expected.values())
 
 
 def test_errors_are_one_line(tiny: Path, tmp_path: Path) -> None:

@@ -71,7 +71,6 @@ def _label(config: TrainConfig, run: RunJob, sft: Path, folder: Path) -> None:
         "labeller": settings.labeller,
         "pairs": settings.pairs,
         "temperature": 1.0,  # the two answers of a pair must differ
-        "readout": settings.readout,
         "max_tokens": MAX_TOKENS,
         "seed": config.seed,
     }
@@ -107,7 +106,7 @@ def _write_pairs(path: Path, split_of: dict[str, str], folder: Path, prompts: Pr
     if not rows["train"]:
         raise ParleyError(
             f"{path}: the labeller never preferred the same answer of a training pair in both orders; "
-            f'see `parley show {path}`, or set rlaif.readout = "expected"'
+            f"see `parley show {path}`"
         )
     for split, pairs in rows.items():
         write_rows(folder / f"{split}.jsonl", pairs)
