@@ -79,7 +79,6 @@ RTP = {"data": "prompts.jsonl", "prompts": 2, "completions": 2, "scorer": "ngram
             {"data": "texts.jsonl", "rubrics": ["four"], "context": "prompt"},
             "34c727ed66",
         ),
-        ("rlaif", {"limit": 2}, "798c78f6fb"),
         ("rldf", {**RLDF, **TEACH, "topics": 2}, "eabd16906f"),
         (
             "rldf",
