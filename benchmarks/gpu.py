@@ -1,6 +1,6 @@
 """A model on a GPU (`hf/…`): seconds to the first silent ballot, ballots/s in the passes and from start to end.
 
-    python -m benchmarks.gpu --model hf/qwen2.5-coder-1.5b --limit 135    # some 20,000 ballots
+    python -m benchmarks.gpu --model hf/qwen2.5-coder-1.5b --limit 135    # 9,450 ballots, all that the suite has
 
 Each run is `parley run malibu` in a process of its own, everything recorded, without the reply cache. With `--other
 FOLDER`, a checkout of another version, the two alternate. The first run of a version may have to convert the weights.

@@ -108,8 +108,8 @@ async def test_a_streamed_reply_is_the_whole_one_and_what_cannot_be_said_is_refu
     assert (reply.usage, reply.finish_reason) == (whole.usage, "length")
     assert isinstance(one, str)
     assert client.identity.endswith(" stored")
-    slow = model(f"local/{tiny_model}?max_connections=1&context=2048&timeout=0.01&retries=0&max_tokens=2000")
-    with pytest.raises(ServerFault, match=r": no answer within 0\.01 s$"):
+    slow = model(f"local/{tiny_model}?max_connections=1&context=2048&timeout=0.001&retries=0&max_tokens=2000")
+    with pytest.raises(ServerFault, match=r": no answer within 0\.001 s$"):
         await slow.create(ASK)
     await slow.close()
 

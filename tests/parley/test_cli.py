@@ -101,7 +101,7 @@ def test_a_dry_run_sends_nothing_and_agrees_with_the_run(parley, server, place, 
 def test_the_result_as_json(parley, server):
     command = (*RUN, "--out", "a.sqlite", "--model", server.model("price_in=10000&price_out=0"), "--json")
     result = parley(*command, "--budget-calls", "20", "--concurrency", "1")
-    assert (result.status, result.err) == (1, "")
+    assert (result.status, result.complaints) == (1, [])
     expected = {"run": "a.sqlite", "units": 9, "done": 2, "failed": 0, "error": None}
     assert result.json | expected == result.json
     assert result.json["stopped"] == "the budget of 20 calls is spent"
@@ -116,7 +116,8 @@ def test_progress_is_plain_lines_and_the_result_says_what_to_type_next(parley, r
         "9 of 9 units done: my run; ls.sqlite",
         f"read it:  parley view {quoted}    parley report {quoted}    parley show {quoted}",
     ]
-    first, *_, last = result.err.splitlines()
+    note, first, *_, last = result.err.splitlines()
+    assert note.startswith("parley: note: 3 bases: no difference can be significant")
     assert first.startswith("0/9 units · ")
     counted = "SELECT count(*) FROM messages WHERE parse_status = '{}'"
     unread = [f"{run_file('my run; ls.sqlite').one(counted.format(kind))} {kind}" for kind in ("unparsed", "refused")]

@@ -41,7 +41,7 @@ def test_a_config_has_all_settings_and_is_the_same_run(place):
     first, again = parley.run("malibu", **settings), parley.run(MalibuConfig(**settings))
     assert (first.progress.calls > 0, again.progress.calls, again.complete) == (True, 0, True), "it was resumed"
     assert len(list(place.glob("runs/*.sqlite"))) == 1
-    with pytest.raises(ConfigError, match="put suite into the MalibuConfig"):
+    with pytest.raises(ConfigError, match="set suite in the MalibuConfig itself"):
         parley.run(MalibuConfig(), suite="tiny")
     with pytest.raises(ConfigError, match="no study has the config Options"):
         parley.run(Options())
