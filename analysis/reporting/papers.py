@@ -7,7 +7,13 @@ from dataclasses import replace
 from functools import partial
 
 from parley.analysis.reporting.forest_figure import draw_forest
-from parley.analysis.reporting.report import Figure, Report
+from parley.analysis.reporting.report import Figure, Report, Table
+
+NOT_PRINTED = {
+    *("family", "p_adjusted", "assumption", "clusters", "note"),
+    *("losses", "ties", "rate_ties_half", "half_low", "half_high"),
+}
+"""Columns that no paper's table has. The files keep them."""
 
 
 def as_its_paper(report: Report) -> Report:
@@ -35,7 +41,16 @@ def as_its_paper(report: Report) -> Report:
         words=(),
         beside=(),
         blocked="",
-        tables=tuple(replace(table, title=f"{table.paper}. {table.title}") for table in kept),
+        tables=tuple(map(_as_printed, kept)),
         figures=tuple(drawn()),
         forests=(),
     )
+
+
+def _as_printed(table: Table) -> Table:
+    """A table under the paper's number, with the paper's tests only: these take verdicts as independent."""
+    frame = table.frame
+    if "assumption" in frame:
+        frame = frame[frame["assumption"] == "independent"]
+    shown = tuple(name for name in table.view() if name not in NOT_PRINTED)
+    return replace(table, title=f"{table.paper}. {table.title}", frame=frame, shown=shown)

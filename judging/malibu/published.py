@@ -141,7 +141,8 @@ def published_section(data: PanelData, rates: Sequence[Line], votes: Sequence[Li
     if data.verdicts["cluster"].nunique() < NEEDED:
         rows = [row | {"holds": "too few"} for row in rows]
     frame = pd.DataFrame(rows)
-    return Section(tables=[Table("published", "What the paper says, next to ours", frame, note=NOTE, paper=place)])
+    shown = ("paper_model", *data.model_column, "category", "metric", "paper", "ours", "holds")
+    return Section(tables=[Table("published", "What the paper says, next to ours", frame, shown, NOTE, place)])
 
 
 def _claims(

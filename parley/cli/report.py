@@ -21,7 +21,7 @@ from parley.base.text import visible
 from parley.cli.command import Answer, Command, Terminal
 from parley.cli.flags import Positional, Repeated, as_flags
 from parley.cli.shared import need_analysis, newest_run
-from parley.cli.tables import plain_table
+from parley.cli.tables import MAX_ROWS, plain_table
 from parley.runs import explain_damage
 from parley.runs.example import example_runs
 from parley.training.exported import MANIFEST, read_export, referee_checks
@@ -97,7 +97,7 @@ class Report(Command):
             if self.as_json:
                 return Answer(report.data(), ())
             if self.paper:
-                return Answer(None, [*dataset_lines(report), *([f"page: {page}"] if page else [])])
+                return Answer(None, [*dataset_lines(report, most=200), *([f"page: {page}"] if page else [])])
             from parley.cli.first_screen import first_screen  # it loads what makes jobs, and AutoGen
 
             return Answer(None, list(first_screen(report, paths, page, Console(), self._typed())))
@@ -154,13 +154,13 @@ def write_files(report: Results, folder: Path | None) -> list[str]:
     return [f"page: {page}    tables and figures: {page.parent}"]
 
 
-def dataset_lines(report: Results) -> Iterator[Any]:
-    """The sentences and tables of a dataset's report."""
+def dataset_lines(report: Results, most: int = MAX_ROWS) -> Iterator[Any]:
+    """The sentences and tables of a dataset's report, or of one as its paper has it."""
     yield Text(f"\n{visible(report.title)}", style="bold")
     if report.headline:
         yield Text(visible(report.headline.text), style="bold")
     for table in report.tables:
-        yield plain_table(table.title, table.view())
+        yield plain_table(table.title, table.view(), most)
     for line in report.words:
         yield Text(f"- {visible(line)}")
 

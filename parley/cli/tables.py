@@ -62,22 +62,23 @@ def interval(low: float, high: float, digits: int = 1) -> str:
     return "–" if math.isnan(low) else f"{low:.{digits}f} to {high:.{digits}f}"
 
 
-def plain_table(title: str, frame: pd.DataFrame) -> Table:
+def plain_table(title: str, frame: pd.DataFrame, most: int = MAX_ROWS) -> Table:
     """A frame with each interval in one column. Numbers wrap where the terminal is too narrow for them.
 
     Args:
         title: Title of the table.
         frame: The rows.
+        most: Number of rows that are printed.
     """
     import pandas as pd
 
     digits = _digits(frame)
     frame = _interval_column(frame, digits)
-    more = f" ({plural(len(frame) - MAX_ROWS, 'more row')} in the files)" if len(frame) > MAX_ROWS else ""
+    more = f" ({plural(len(frame) - most, 'more row')} in the files)" if len(frame) > most else ""
     heads = {name: visible(str(name)).replace("_", " ") for name in frame.columns}
     precision = {"estimate": digits}
     cells = {
-        name: [visible(_cell(name, value, precision.get(name, 2))) for value in frame[name].head(MAX_ROWS)]
+        name: [visible(_cell(name, value, precision.get(name, 2))) for value in frame[name].head(most)]
         for name in frame.columns
     }
     numeric = {name for name in frame.columns if pd.api.types.is_numeric_dtype(frame[name]) or name == INTERVAL}
