@@ -1,7 +1,7 @@
-"""What else a revision changed: words kept, length, refusals and identity words.
+"""Side effects of a revision: words kept, length, refusals and identity words.
 
 A loop that lowers toxicity or bias by removing the text also lowers both. The measures here compare every draft with
-the first one. They are counted from the words, and cost nothing:
+the first one. They count words and cost nothing:
 
     words_kept            share of the first draft's content words that are still there, by their first five letters
     length                words in percent of the first draft's
@@ -20,9 +20,9 @@ from parley.judging.study import Verdict
 from parley.judging.toxicity.swaps import Swaps
 
 RULE = "rule"
-"""The judge's name in verdicts that are counted, not judged."""
+"""The judge's name in counted verdicts."""
 MIN_WORDS = 5
-"""A text with fewer content words may be reworded without any of them."""
+"""Minimum number of content words: shorter texts may be reworded without any of them."""
 MIN_LENGTH = 20.0
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _FUNCTION_WORDS = frozenset(
@@ -39,7 +39,7 @@ def content_words(text: str) -> set[str]:
 
 
 def changes(first: str, draft: str) -> dict[str, float | None]:
-    """The counted measures of a draft by name; None where the first draft has nothing to keep.
+    """The counted measures of a draft by name; None if the first draft has nothing to keep.
 
     A text that begins like a refusal ("I can't stand …") may be revised to one that does.
 

@@ -1,7 +1,7 @@
-"""Readers: they make the reply that a prompt of the user's asks for into the one that the study expects.
+"""Readers convert the reply to a user's prompt into the reply that the study expects. A prompt's first
 
-A prompt's first line names its reader: `#! reader: lines` the one that is here, and `#! reader: mine.py:read` your own,
-which makes a text and the study's reply type into the fields of that type.
+line names its reader: `#! reader: lines` for the one here, or `#! reader: mine.py:read` for your own, a function of the
+text and the study's reply type that returns the fields of that type.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ Reader = Callable[[str, type[BaseModel]], Mapping[str, Any]]
 READERS = Registry("reader", {"lines": "parley.judging.readers:lines"}, contract="judging/readers.py")
 _NUMBER = r"(?<![\w.])(\d+(?:\.\d+)?)(?:\s*(?:/|out of)\s*\d+)?(?!\w|\.\d)"
 HEADING_WORDS = 6
-"""A longer line without a number is not a heading: it may say anything about anybody."""
+"""Maximum words of a heading; longer lines without a number are ignored."""
 
 
 @lru_cache(maxsize=256)
 def read_by(name: str, reply_type: type[M]) -> type[M]:
-    """The type of a study's reply, read from plain text.
+    """A study's reply type, read from plain text.
 
     Args:
         name: The reader.
-        reply_type: What the study expects.
+        reply_type: The study's reply type.
     """
-    from parley.agents import TextReply  # loads AutoGen, which a run file needs for nothing
+    from parley.agents import TextReply  # imported late: it loads AutoGen, which reading a run file does not need
 
     reader: Reader = READERS.find(name)
 
@@ -49,7 +49,7 @@ def read_by(name: str, reply_type: type[M]) -> type[M]:
 
 
 def lines(text: str, reply_type: type[BaseModel]) -> Mapping[str, Any]:
-    """Numbers in lines that say what they are: "Sixty: score 3, rank 2", "Rank 1: Sixty", "Creativity: 7/10".
+    """Read numbers from lines that name them: "Sixty: score 3, rank 2", "Rank 1: Sixty", "Creativity: 7/10".
 
     A short line without a number is a heading for the lines below it. A number that is given twice, with different
     values, is not read. A field for text gets the whole reply.

@@ -1,9 +1,9 @@
-"""What a study is: it plans units and runs one. Everything else (concurrency, recording, resuming, budgets) is the
-engine's job.
+"""The interface of studies: a study plans units and runs one. The engine does the rest (concurrency, recording,
+resuming, budgets).
 
 Your own study is a subclass of `Study` with a name, a config, a plan and a way to run a unit; everything else has a
 default. `parley new study NAME` writes a first version and `parley run path/to/file.py:MyStudy` runs it. The shipped
-studies are subclasses too, and Parley asks a study nothing that is not here.
+studies are subclasses too, and Parley uses only the members defined here.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ M = TypeVar("M", bound=BaseModel)
 Shown = Literal["draft", "first", "last", "statements"]
 ADVANCED = object()
 Advanced = Annotated[T, ADVANCED]
-"""The type of a config's field that few people change: `Advanced[int]`. `parley run STUDY --help` leaves its flag out,
+"""Marks a config field that few people change: `Advanced[int]`. `parley run STUDY --help` leaves its flag out,
 and `--help-all` shows it."""
 
 
@@ -49,18 +49,17 @@ class Unit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """One value that one judge gave in one round.
+    """A judge's value in one round. Args: judge:
 
-    Args:
-        judge: Who gave it: a persona's name, or the name of a scorer or a rule.
+    The judge: a persona's name, or the name of a scorer or a rule.
         role: The judge's role in the conversation, usually `turn.role`.
         round: The round, counted from 1; in a critique loop the iteration, counted from 0.
         metric: What was judged: "Accuracy", "answer".
-        subject: Which part of the unit it is about (candidate "A", a speaker); empty if the whole.
-        value: The number that analysis uses; None if none could be read.
-        sampled: The number as written in the reply, where `value` was computed from probabilities.
+        subject: The part of the unit (candidate "A", a speaker); empty for the whole.
+        value: The number that analysis uses; None if unreadable.
+        sampled: The number as written in the reply, if `value` was computed from probabilities.
         text: A choice, an answer or a reason, for verdicts that are not (only) a number.
-        status: How the reply was parsed. Only `ok` and `repaired` carry a value.
+        status: The parse status. Only `ok` and `repaired` have a value.
     """
 
     judge: str
@@ -90,12 +89,12 @@ class Verdict:
         Args:
             turn: The turn that the verdict was read from.
             metric: What was judged.
-            subject: Which part of the unit it is about; empty if the whole.
+            subject: The part of the unit; empty for the whole.
             value: The number that analysis uses; None if none could be read.
             sampled: The number as written in the reply.
             text: A choice, an answer or a reason.
             status: The parse status; by default the turn's, or `ok` if the turn has none and there is a value or text.
-                A turn that the vendor says was refused gives no value.
+                A turn that the vendor marks as refused gives no value.
         """
         if status is None:
             status = turn.parse_status or ("unparsed" if value is None and text is None else "ok")
@@ -132,10 +131,9 @@ class Written:
     """The file that a study writes.
 
     Args:
-        text: What it has; "" if there is nothing to write.
-        remark: How to continue with it.
-        about: What was written, in words.
-        missing: Whether it has less than was asked for.
+        text: The contents; "" if there is nothing to
+        write. remark: How to continue with it. about: A description of the contents. missing: Whether it has less than
+        requested.
     """
 
     text: str
@@ -153,17 +151,17 @@ class Accepted(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """What a study's units are compared by, in lists and charts.
+    """A measure for comparing a study's units, in lists and charts.
 
     Args:
-        metric: The metric of its verdicts; "" for the mean of all its scores, where they share a scale.
+        metric: The metric of its verdicts; "" for the mean of all its scores, if they share a scale.
         label: The metric in words: "bias", "right".
-        better: Which end of the scale is better; None where neither is.
+        better: Which end of the scale is better; None if neither is.
         kind: "score" for numbers on a scale, "choice" for one of a pair's candidates, "correct" for an answer that is
             right or wrong.
         key: The facet with the right answer, of kind "correct": the number of an option, or a JSON list of accepted
             texts, which is empty if there is no answer.
-        scale: Lowest and highest possible value of a score; None where it has no fixed ends.
+        scale: Lowest and highest possible value of a score; None if it has no fixed ends.
     """
 
     metric: str
@@ -176,7 +174,7 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class Facet:
-    """How people read a facet of a study's units: in titles, filters, the grid and comparisons.
+    """How a facet of a study's units is displayed: in titles, filters, the grid and comparisons.
 
     Args:
         name: Its name in `Unit.facets`.
@@ -186,10 +184,10 @@ class Facet:
             parts of the study that are not averaged with each other. "order" for the order in which a pair is shown.
             "answer" for the number of an option, "count" for a number from 0 on, "technical" for what few people
             filter by.
-        title: How a unit's title says it, with {} for its value, or {:.6} for the first characters; "" if it does not.
-        silent: The value that a title leaves out. It also leaves out an empty one, unless `words` has words for it.
-        label: Its name in words, if `name` is not clear; of kind "answer", what is known about the option: "right".
-        words: Values in words, where units store codes.
+        title: Its form in a unit's title, with {} for the value, or {:.6} for the first characters; "" to leave it out.
+        silent: A value that titles leave out. They also leave out empty values, unless `words` has an entry.
+        label: Its name in words, if `name` is not clear; for kind "answer", a description of the option: "right".
+        words: Values in words, if units store codes.
     """
 
     name: str
@@ -210,21 +208,21 @@ COMMON_FACETS = (
     Facet("model", "varied"),
     Facet("repeat", "count", title="repeat {}", silent="0"),
 )
-"""The facets of a study that declares none: their names say what they are."""
+"""Default facets, by their names, for a study that declares none."""
 
 
 Chat = list[dict[str, str]]
-"""A prompt as it was sent: messages with `role` and `content`."""
+"""A prompt as sent: messages with `role` and `content`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EarlierRun:
-    """What a study can read of another run.
+    """The data of another run that a study can read.
 
     Args:
         study: The name of its study.
         config: The settings of its study.
-        prompts: The prompts of its finished units, by unit and speaker; the last where a speaker has several.
+        prompts: The prompts of its finished units, by unit and speaker; a speaker's last one if there are several.
     """
 
     study: str
@@ -234,14 +232,14 @@ class EarlierRun:
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """What people read of a unit, and what they score (`parley export RUN --format csv`).
+    """The texts of a unit that people read, and the metrics that they score (`parley export RUN --format csv`).
 
     Args:
         shown: Where the texts are. Names of the prompt's placeholders: ("response",), or ("response_a", "response_b")
             for a pair. Or replies: the "first" or the "last", the last accepted "draft" of a loop, or all "statements"
             that have a verdict on the metrics.
         metrics: The metrics of the judges' verdicts that people score too; (): all that have a number.
-        question: What people are asked; {bias} stands for the unit's facet `bias`. "": the metrics with their scales.
+        question: The question for people; {bias} stands for the unit's facet `bias`. "": the metrics with their scales.
     """
 
     shown: Shown | tuple[str, ...]
@@ -259,39 +257,39 @@ COMMON_LABELLED = (
     Labelled(("response",)),
     Labelled("draft"),
 )
-"""What people score of a study that declares nothing, if its prompts have such placeholders or it has drafts."""
+"""Default for a study that declares nothing, if its prompts have such placeholders or it has drafts."""
 
 
 class Study(ABC):
-    """What is measured and how. A study has `name`, `Config`, `plan` and `run`; all other members have a default."""
+    """Base class of studies. A study has `name`, `Config`, `plan` and `run`; all other members have a default."""
 
     name: ClassVar[str]
     """The study's name in `parley run NAME`, in run files and in reports."""
     Config: ClassVar[type[BaseModel]]
-    """Everything that changes results. Its fields are the flags of `parley run NAME`, their descriptions the help."""
+    """All settings that change results. Its fields are the flags of `parley run NAME`, their descriptions the help."""
     report: str | Callable[..., Any] = "parley.analysis.reporting.generic:report"
-    """Makes the report: `module:function`, or `report.py:function` for a file next to the class's own. It is loaded
-    when a report is made, with pandas. Default: means, and identities compared within scenarios."""
+    """Makes the report: `module:function`, or `report.py:function` for a file next to the class's own. It is
+    imported, with pandas, when a report is made. Default: means, and identities compared within scenarios."""
     comparable: str = ""
     """Turns verdicts into values that `parley compare` can average, as `module:function`; "" if they can be."""
     measures: tuple[Measure, ...] = ()
-    """What stands for a unit where there is room for one number and one word: the first score or correct answer that it
-    has a verdict on, and the first choice. The first measure is the main one. Without any, all numbers of a unit's last
+    """Measures that represent a unit by one number and one word: the first score or correct answer with a verdict, and
+    the first choice. The first measure is the main one. Without any, all numbers of a unit's last
     round are averaged, which makes no sense for a mix of bias, ranks and 0/1 flags."""
     facets: tuple[Facet, ...] = COMMON_FACETS
-    """How people read the facets, in the order in which a unit's title says them. Default: by their names."""
+    """How facets are displayed, in the order of a unit's title. Default: by their names."""
     labelled: tuple[Labelled, ...] = COMMON_LABELLED
-    """What people score. The first that fits a unit counts: whose texts it has, and a verdict on one of whose metrics;
-    where none fits, its last reply as a whole."""
+    """What people score. The first entry that fits a unit is used: the unit has its texts and a verdict on one of its
+    metrics. If none fits, people score the last reply."""
 
     writes: str = ""
-    """How the name of the file ends that `parley run NAME --to FILE` writes; "" if the study writes none."""
+    """Suffix of the file that `parley run NAME --to FILE` writes; "" if the study writes none."""
     exported: tuple[str, float] | None = None
     """The metric by which `parley export` chooses texts, and its threshold; None if both must be given."""
     refereed: bool = False
     """Whether its debates have a referee's score of every statement, by which `parley export` pairs them."""
     papers: tuple[str, ...] = ()
-    """What a report's methods section cites: "Mirza et al., 2025". CITATION.cff has the papers in full."""
+    """The citations of a report's methods section: "Mirza et al., 2025". CITATION.cff has the papers in full."""
 
     def __init__(self, config: Any) -> None:
         """Check everything that can be checked before work starts, and raise `ConfigError` if something is wrong.
@@ -303,7 +301,7 @@ class Study(ABC):
 
     @classmethod
     def make(cls, config: Any, earlier_run: Callable[[str], EarlierRun]) -> Self:
-        """The study with its config, and with another run if it reads one.
+        """Make the study from its config, with another run if it reads one.
 
         Args:
             config: An instance of `Config`.
@@ -313,10 +311,9 @@ class Study(ABC):
 
     @classmethod
     def cited(cls, config: Mapping[str, Any]) -> tuple[str, ...]:
-        """What a run with these settings is cited by. Default: the study's papers.
+        """The citations of a run with these settings. Default: the study's papers.
 
-        Args:
-            config: The settings, as the run file has them.
+        Args: config: The settings from the run file.
         """
         return cls.papers
 
@@ -339,28 +336,28 @@ class Study(ABC):
         return [model] if isinstance(model, str) else list(model)
 
     def prompts(self) -> Mapping[str, str]:
-        """The prompt texts by name. A run stores them with their hashes, and only resumes with the same ones."""
+        """The prompt texts by name. A run stores them with their hashes, and resumes only with the same ones."""
         return {}
 
     def sources(self) -> Mapping[str, str]:
-        """Hashes of the data that the plan depends on, by name. A run only resumes with the same data."""
+        """Hashes of the data that the plan depends on, by name. A run resumes only with the same data."""
         return {}
 
     def analysis_plan(self) -> Mapping[str, Any] | None:
-        """How the results will be analysed, as JSON data, said before there are any; None if it is left open.
+        """The plan for analysing the results, as JSON data, made before there are any; None if there is no plan.
 
-        It is stored with its hash when a run begins, and never changed after that. Keys are free: estimands, families,
-        clusters, … The report reads two of them: `margin`, the margin of equivalence; and `tables`, which says whether
-        each table of the report, or some of its rows, is "planned" or "exploratory".
+        It is stored with its hash when a run begins, and never changed afterwards. Any keys are allowed: estimands,
+        families, clusters, … The report reads two of them: `margin`, the margin of equivalence; and `tables`, which
+        says whether each table of the report, or some of its rows, is "planned" or "exploratory".
         """
         return None
 
     def check_first(self) -> Check | None:
-        """What checks the study's judge on known answers before the first unit; None if nothing does."""
+        """The check of the study's judge on known answers before the first unit; None if there is none."""
         return None
 
     def check_model(self, client: Client) -> None:
-        """Raise `ConfigError` if a model cannot do what the config asks of it, before the first unit.
+        """Raise `ConfigError` before the first unit if a model does not support the config.
 
         Default: it accepts the config's `temperature`.
 
@@ -372,15 +369,14 @@ class Study(ABC):
             raise ConfigError(f"{client.name} accepts no temperature; leave --temperature out{client.or_effort}")
 
     def notes(self, *, dry_run: bool) -> Iterable[str]:
-        """Lines to print before a run begins: what a model cannot do, and what happens instead.
+        """Notes to print before a run: what a model cannot do, and what happens instead. Args:
 
-        Args:
-            dry_run: Whether nothing is sent: then there may also be lines on what another choice would cost.
+        dry_run: Whether nothing is sent; notes may then also compare the costs of alternatives.
         """
         return ()
 
     def reads_aloud(self, unit: Unit) -> bool:
-        """Whether the terminal shows every turn of a unit as it ends: a conversation that people should hear.
+        """Whether the terminal shows every turn of a unit as it ends, for conversations that people want to follow.
 
         Args:
             unit: A unit of the plan.
@@ -389,11 +385,11 @@ class Study(ABC):
 
     @property
     def label_words(self) -> Mapping[str, str]:
-        """Words that stand for a label in the prompts, for simulated models, which cannot read: "a woman" → female."""
+        """Words that stand for a label in the prompts, for simulated models: "a woman" → female."""
         return {}
 
     def written(self, accepted: Iterable[Accepted]) -> Written:
-        """What `--to FILE` writes when the run has ended.
+        """The file that `--to FILE` writes when the run has ended.
 
         Args:
             accepted: The replies that have the verdict `accepted`.
@@ -409,17 +405,15 @@ class Study(ABC):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """A check of a study's judge on known answers, which is run before the first unit; the run file has its result.
+    """A check of a study's judge on known answers, run before the first unit; the run file has its result. Args:
 
-    Args:
-        study: What is run.
-        name: What it is called: "the referee's check".
-        about: What is said before it, after the number of its units: "texts of known order check the referee".
+    study: The study to run. name: Its name in messages: "the referee's check". about: Text before it, after the number
+    of its units: "texts of known order check the referee".
         verdict: From the verdicts of its run, whether the judge `passed` and a `sentence` on that: `module:function`.
-        failed: What an earlier check of this judge said, if it failed: then this one is not run.
+        failed: The result of an earlier check of this judge, if it failed; this one is then not run.
         required: Whether the study stops if the judge fails; None: unless the check cannot be read.
-        stop: Why it stops then, and what to do.
-        anyway: The flag that runs it all the same.
+        stop: Why it stops, and what to do.
+        anyway: The flag that runs it anyway.
     """
 
     study: Study
@@ -433,11 +427,11 @@ class Check:
 
 
 class UsersPrompt(NamedTuple):
-    """A prompt of the user's, in place of ours (`--prompts-from`).
+    """A user's prompt, in place of a shipped one (`--prompts-from`).
 
     Args:
         text: The text.
-        reader: What reads its replies (`readers.py`); "" if they have the form that ours asks for.
+        reader: The reader of its replies (`readers.py`); "" if they have the shipped prompt's format.
     """
 
     text: str
@@ -445,12 +439,12 @@ class UsersPrompt(NamedTuple):
 
 
 USERS_PROMPTS: ContextVar[Mapping[str, UsersPrompt]] = ContextVar("USERS_PROMPTS", default={})  # noqa: B039
-"""The user's prompts in the current run, by name. Ours are constants of many modules, so whoever makes a study or runs
-its units sets this first."""
+"""The user's prompts in the current run, by name. Shipped prompts are constants of many modules, so this is set before
+making a study or running units."""
 
 
 def text_of(name: str, ours: str) -> str:
-    """The text of a prompt or persona: the user's, or else ours."""
+    """The text of a prompt or persona: the user's, or else the shipped one."""
     prompts = USERS_PROMPTS.get()
     return prompts[name].text if name in prompts else ours
 
@@ -460,8 +454,8 @@ class Prompt:
     """A prompt with named {placeholders}: a text file in the `prompts/` of a study's folder, or next to your own study.
 
     Args:
-        name: The name under which runs store it, and the user may replace it.
-        ours: The text; call the prompt with a value for each placeholder to fill it in.
+        name: The name under which runs store it and users replace it. ours:
+        The shipped text; call the prompt with values for its placeholders.
     """
 
     name: str
@@ -469,17 +463,17 @@ class Prompt:
 
     @property
     def text(self) -> str:
-        """The user's text, or else ours."""
+        """The user's text, or else the shipped one."""
         return text_of(self.name, self.ours)
 
     def reads(self, reply_type: type[M]) -> type[M]:
-        """The type that replies are parsed as: the study's, unless the user's prompt names a reader."""
+        """The type of replies: the study's, unless the user's prompt names a reader."""
         prompt = USERS_PROMPTS.get().get(self.name)
         return read_by(prompt.reader, reply_type) if prompt and prompt.reader else reply_type
 
     @classmethod
     def load(cls, name: str, folder: str = "") -> Prompt:
-        """A shipped prompt: `Prompt.load("bbq/cot")` reads `judging/bbq/prompts/cot.txt`.
+        """Load a shipped prompt: `Prompt.load("bbq/cot")` reads `judging/bbq/prompts/cot.txt`.
 
         Args:
             name: The folder in `judging/`, and the path in its `prompts/`, without `.txt`.
@@ -492,7 +486,7 @@ class Prompt:
 
     @classmethod
     def beside(cls, module: str, name: str) -> Prompt:
-        """A text file in the folder of your own module: `Prompt.beside(__file__, "ask")` reads `ask.txt`.
+        """Load a text file in the folder of your own module: `Prompt.beside(__file__, "ask")` reads `ask.txt`.
 
         Args:
             module: The module's `__file__`.

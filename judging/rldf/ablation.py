@@ -1,7 +1,6 @@
-"""Runs that differ in one setting, compared on what all of them have: the same topics and the same roles.
+"""Compares runs that differ in one setting, on the topics and roles that all runs have. Roles differ in
 
-Roles differ in how biased they sound: with five roles against two, the means over all roles differ although no debate
-went differently. So a role that only some runs have is left out, and so is a topic.
+how biased they sound, so means over five roles and over two would differ even if all debates were the same.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ from parley.judging.rldf.debates import (
 from parley.judging.rldf.referee import AGAIN, REFEREE
 
 TOGETHER = {frozenset({"mode", "teacher"}): "mode"}
-"""Settings that cannot change independently; the ablation is named after one of them."""
+"""Settings that change together; the ablation is named after one of them."""
 SHARED = "On the topics and roles that all runs have."
 AGAINST = Question(
     name="ablation",
@@ -103,7 +102,7 @@ def shared(runs: Runs) -> tuple[list[str], list[str]]:
 
 
 def by_setting(runs: Runs, setting: str) -> dict[str, pd.DataFrame]:
-    """The verdicts of each run on the topics and roles that all runs have, by its value of the setting, in order."""
+    """The verdicts of each run on the common topics and roles, by the value of the setting, in order."""
     topics, roles = shared(runs)
     ordered = sorted(runs.items(), key=lambda item: _sort_key(item[1][0].get(setting)))
     values = [f"{setting} {config.get(setting)}" for _, (config, _) in ordered]
@@ -149,7 +148,7 @@ def levels(kept: Mapping[str, pd.DataFrame], last: pd.DataFrame) -> list[Line]:
 
 
 def ablation_section(runs: Runs) -> Section:
-    """Does the one setting in which the runs differ change the bias of the last round?
+    """The section on whether the differing setting changes the bias of the last round.
 
     Args:
         runs: The config and the verdicts of each run, by its name.
@@ -178,7 +177,7 @@ def ablation_section(runs: Runs) -> Section:
 
 
 def notes(runs: Runs) -> list[str]:
-    """What was compared, what was left out, and whether the referees are the same."""
+    """Notes on what was compared, what was left out, and whether the referees are the same."""
     topics, roles = shared(runs)
     if not topics or not roles:
         return ["The runs have no topic or no role in common, so nothing is compared."]

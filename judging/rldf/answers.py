@@ -1,4 +1,4 @@
-"""Free-text answers to topics, by one or more models and methods of asking: what BS, CE and LS score.
+"""Free-text answers to topics, by one or more models and methods of asking, for scoring by BS, CE and LS.
 
     parley run answers --topics-from topics.txt --model local/trained/rl --method default,cot
 
@@ -22,14 +22,14 @@ from parley.scenarios import load_topics, topic_id, topics_digest
 
 NEUTRAL = Prompt.load("rldf/neutral")
 CONTINUE = Prompt.load("rldf/continue")
-"""How a model is asked to continue a text, which is then the topic."""
+"""The prompt for continuing a text, which is then the topic."""
 COT, JUROR, DECIDE = (Prompt.load(f"answers/{name}", "rldf") for name in ("cot", "juror", "decide"))
 ANSWERER = Persona("Answerer", "")
 AnswerMethod = Literal["default", "cot", "fairthinking"]
 
 
 class AnswersConfig(BaseModel, extra="forbid", frozen=True):
-    """Everything that changes the answers."""
+    """All settings that change the answers."""
 
     topics_from: str = Field("age", description="bias type, or a .txt file of topics")
     limit: int | None = limit_field("number of topics: the first of the list")
@@ -75,7 +75,7 @@ class AnswersStudy(GridStudy):
         return {f"topics {self.config.topics_from}": topics_digest(self._listed)}
 
     def cells(self) -> Iterator[tuple[str, AnswerCell]]:
-        only = f"/@{self.config.model[0]}" if len(self.config.model) == 1 else ""  # ids always say the model
+        only = f"/@{self.config.model[0]}" if len(self.config.model) == 1 else ""  # ids always contain the model
         for key, topic in self._topics.items():
             for method in self.config.method:
                 yield f"{key}/{method}{only}", AnswerCell(topic=topic, topic_id=key, method=method)

@@ -1,10 +1,10 @@
-"""May this model referee? Statements whose order is known, read silently, one token each, before any debate.
+"""Tests whether a model can referee: it scores statements of known order by silent ballots, before any debate.
 
     parley run referee --model hf/qwen2.5-coder-1.5b --report
 
-Each topic of a bias type has a fair statement and three doses of bias. Every statement is asked about with the question
-and with its reverse, since a number that follows the kind of text and not the question looks right in one direction.
-The facet `part` says which question was asked: score or reverse.
+Each topic of a bias type has a fair statement and three doses of bias. Every statement is scored with the question and
+with its reverse, since a number that depends on the kind of text and not on the question looks right in one direction.
+The facet `part` is the question: score or reverse.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ WORDINGS_PER_TOPIC = 2
 
 
 class CheckConfig(BaseModel, extra="forbid", frozen=True):
-    """Everything that changes a referee's check."""
+    """All settings that change a referee's check."""
 
     model: str = Field(DEFAULT_MODEL, description="the referee: provider/model, or scorer/NAME")
     bias: NameList = Field(list(BIASES), description=f"bias types: {', '.join(BIASES)} (default: all)")
@@ -72,12 +72,12 @@ class RefereeCheck(GridStudy):
         self.config: CheckConfig = config
         self._by_scorer = config.model.startswith(SCORER)
         if self._by_scorer:
-            shared_scorer(config.model, Models())  # reports what it lacks before anything else is done
+            shared_scorer(config.model, Models())  # reports a missing package or key before anything else
         self._statements = {bias: load_statements(bias) for bias in config.bias}
         self._referee = referee_persona()
 
     def known_failure(self) -> str:
-        """What an earlier check of this model said, if it failed; "" if it is not known."""
+        """The result of an earlier check of this model, if it failed; "" if there is none."""
         earlier = tomllib.loads(files("parley.judging").joinpath("rldf", "referees.toml").read_text("utf-8"))
         name, (bias, *more) = self.config.model.partition("/")[2].partition("?")[0], self.config.bias
         measured = earlier.get(name, {}).get(bias)
@@ -130,7 +130,7 @@ class RefereeCheck(GridStudy):
         )
 
     def notes(self, *, dry_run: bool) -> Iterable[str]:
-        """What a sampled check is."""
+        """Notes on a sampled check."""
         if not self._by_scorer and not reads_silently(self.config.model):
             yield about_samples(self.config.model, SAMPLES)
 
@@ -143,7 +143,7 @@ class RefereeCheck(GridStudy):
         )
 
     async def _score(self, cell: StatementCell, models: Models) -> Outcome:
-        """A scorer's number, on the scale of the ballots."""
+        """A scorer's score, on the ballots' scale."""
         text = self.text(cell)
         (toxicity,) = await shared_scorer(self.config.model, models).score([text])
         value = None if toxicity.score is None else LOW + toxicity.score * (HIGH - LOW)

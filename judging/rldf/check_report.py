@@ -1,10 +1,10 @@
-"""May this model referee? What a run of the study `referee` says, in one table and one sentence.
+"""Report of the study `referee`, on whether a model can referee: one table and one sentence. A
 
-A bias type's statements have a known order: a fair one, and three that are more biased. The AUC is the share of
+bias type's statements have a known order: a fair one, and three that are more biased. The AUC is the share of
 comparisons with the fair one that the referee gets right, ties as half: 0.5 is guessing. With the reverse question
 ("how fair") the right order is the reverse. A referee can referee a type if it gets at least 70% right with the
-question and with its reverse, both shown to differ from guessing (Holm over the types). If it is right with one and as
-wrong with the other, its number follows the kind of text and not the question. Intervals are over topics.
+question and with its reverse, both shown to differ from guessing (Holm over the types). If it is right with one and
+equally wrong with the other, its numbers depend on the kind of text and not on the question. Intervals are over topics.
 
 A frame has one row per verdict: part (score, reverse), type, topic, dose, wording, model; the metric is bias.
 """
@@ -26,9 +26,9 @@ from parley.analysis.stats.results import About, Line
 from parley.judging.rldf.referee import BIAS
 
 USEFUL = 0.7
-"""The share of comparisons that a referee must get right, with the question and with its reverse."""
+"""Minimum share of right comparisons, with the question and with its reverse."""
 PARTS = {"score": ("with the question", 1), "reverse": ("with its reverse", -1)}
-"""The questions, in words, and the sign of a right difference."""
+"""The questions in words, and the sign of a right difference."""
 FOLLOWS_TEXT = "its number follows the kind of text, not the question"
 REVERSED = "it puts them in the opposite order"
 CANNOT_TELL = "it does not tell fair from biased"
@@ -43,8 +43,8 @@ REASONS = {
     (-1, 0): CANNOT_TELL,
     (0, -1): CANNOT_TELL,
 }
-"""Why it cannot referee a type, by what it was shown to do with the question and with its reverse: 1 is right, -1 is
-wrong, 0 is neither."""
+"""Reasons why it cannot referee a type, by its results with the question and its reverse: 1 right, -1 wrong, 0
+neither."""
 RIGHT = Question(
     name="check",
     ask="How often does the referee put fair and biased texts in the right order?",
@@ -60,11 +60,11 @@ RIGHT = Question(
 
 @dataclass(frozen=True, slots=True)
 class CheckVerdict:
-    """Whether a referee is fit to referee.
+    """Whether a model can referee.
 
     Args:
         referee: Its name.
-        lines: The share of comparisons that are right: a line per type and question.
+        lines: The share of right comparisons: one line per type and question.
     """
 
     referee: str
@@ -72,7 +72,7 @@ class CheckVerdict:
 
     @property
     def reasons(self) -> dict[str, str]:
-        """By type, in the run's order, why it cannot referee it; "" if it can."""
+        """By type, in the run's order, the reason why it cannot referee; "" if it can."""
         types = dict.fromkeys(line.about.columns["type"] for line in self.lines)
         return {name: _reason([line for line in self.lines if line.about.columns["type"] == name]) for name in types}
 
@@ -83,7 +83,7 @@ class CheckVerdict:
 
     @property
     def sentence(self) -> str:
-        """The one sentence."""
+        """The result as a sentence."""
         reasons, parts = self.reasons, []
         for reason in dict.fromkeys([*REASONS.values(), *reasons.values()]):
             if types := [name for name, given in reasons.items() if given == reason]:
@@ -112,7 +112,7 @@ def _reason(lines: Sequence[Line]) -> str:
 
 
 def check_verdict(verdicts: pd.DataFrame) -> CheckVerdict:
-    """Whether one referee can referee, by type.
+    """The check of one referee, by type.
 
     Args:
         verdicts: One row per verdict of a check's run, all of one referee.
@@ -143,7 +143,7 @@ def check_verdict(verdicts: pd.DataFrame) -> CheckVerdict:
 
 
 def _above_fair(table: pd.DataFrame) -> pd.DataFrame:
-    """How far each biased statement is above the fair one: rows as in the table, columns the doses from 1 on."""
+    """The score of each biased statement minus the fair one's; the columns are the doses from 1 on."""
     return table.drop(columns=0).sub(table[0], axis=0) if 0 in table else pd.DataFrame(index=table.index)
 
 
@@ -152,7 +152,7 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
 
     Args:
         verdicts: One row per verdict.
-        context: What else the report is given.
+        context: Further data for the report.
     """
     require(verdicts, texts=("part", "type", "topic", "model"))
     checks = [check_verdict(rows) for _, rows in uncategorised(verdicts).groupby("model", sort=False)]

@@ -1,4 +1,4 @@
-"""Does debating lower bias? RLDF's numbers, from a frame of verdicts: bias by round and role.
+"""RLDF's measures of whether debating lowers bias: bias by round and role, from a frame of verdicts.
 
 A frame has one row per verdict: the unit's facets (bias, topic, mode, …) and judge, role, round, subject (the
 speaker), metric (`bias`, `rank`, `discordant`, `role_break`, `leak`, `refused`, `cut`), value, status. Statements of
@@ -78,7 +78,7 @@ SHARES = replace(
 
 
 def units_of(judge: str) -> dict[str, tuple[str, ...]]:
-    """The facets of the debates that a referee's lines are about: a blind one may have scored only some."""
+    """The facets of the debates that a referee scored; a blind one may have scored only some."""
     return {} if judge == REFEREE else {"again": ("true",)}
 
 
@@ -91,12 +91,12 @@ def of_runs(runs: Runs, metrics: Collection[str]) -> pd.DataFrame:
 
 
 def of_one(question: Question, runs: Runs) -> Question:
-    """The question without the column `run` if there is only one."""
+    """The question, without the column `run` if there is only one."""
     return question if len(runs) > 1 else replace(question, by=tuple(name for name in question.by if name != "run"))
 
 
 def prefix(runs: Runs, name: str) -> str:
-    """What a sentence begins with: the run's name where there are several."""
+    """The beginning of a sentence: the run's name, if there are several."""
     return f"{name}: " if len(runs) > 1 else ""
 
 
@@ -108,8 +108,8 @@ def scores(verdicts: pd.DataFrame, judge: str = REFEREE) -> pd.DataFrame:
 def statements(runs: Runs) -> pd.DataFrame:
     """One row per scored statement for its role, and one for all roles.
 
-    A run may have only some of its debates scored again: the first referee's scores are there once more for those, to
-    compare the two referees on the same debates.
+    If only some debates were scored again, the first referee's scores of those appear once more, to compare the
+    referees on the same debates.
     """
     parts = []
     for name, verdicts in runs.items():
@@ -125,7 +125,7 @@ def statements(runs: Runs) -> pd.DataFrame:
 
 
 def changes(runs: Runs) -> list[Line]:
-    """Last round minus first, within each debate: below 0, the debate lowered the score."""
+    """Last round minus first, within each debate; below 0 the debate lowered the score."""
     return [concluded(line) for line in undecided_changes(runs)]
 
 
@@ -176,7 +176,7 @@ def by_round(runs: Runs) -> tuple[list[Line], ...]:
 
 
 def _judge(line: Line) -> tuple[str, ...]:
-    """What heads a line: the referee, after the run where there are several."""
+    """A line's heading: the run, if there are several, and the referee."""
     return (*([line.about.run] if line.about.run else []), JUDGES[line.about.judge])
 
 
@@ -189,7 +189,7 @@ def _planned(line: Line) -> bool:
 
 
 def change_section(runs: Runs) -> Section:
-    """Does debating lower the score? The referee's scores over all roles are planned; the rest is added."""
+    """The section on whether debating lowers the score. Only scores by the referee over all roles are planned."""
     lines = changes(runs)
     few = {name: count for name, verdicts in runs.items() if (count := verdicts["topic"].nunique()) < FEW_TOPICS}
     return replace(
@@ -204,7 +204,7 @@ def change_section(runs: Runs) -> Section:
 
 
 def _on_change(line: Line, lines: Sequence[Line]) -> Iterator[str]:
-    """A sentence on the planned line of a run, one on the blind referee, and one per role that was shown to change."""
+    """Sentences on the planned line of a run, on the blind referee, and on each role with a significant change."""
     name, judge = line.about.run, line.about.judge
     run = f"{name}: " if name else ""
     assert line.about.contrast
@@ -231,7 +231,7 @@ def _on_change(line: Line, lines: Sequence[Line]) -> Iterator[str]:
 
 
 def rounds_section(runs: Runs) -> Section:
-    """How biased is each round?"""
+    """The section on the bias of each round."""
     means, shares = by_round(runs)
     made, beside = section(ROUNDS, means), section(SHARES, shares)
     return Section(tables=[*made.tables, *beside.tables], forests=[*made.forests, *beside.forests])

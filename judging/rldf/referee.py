@@ -1,7 +1,7 @@
-"""What RLDF's referee reports after a round, and how the report becomes verdicts.
+"""RLDF's referee reports after a round, and their verdicts.
 
-The referee gives a ranking along with the scores, as in the paper. It is compared with the scores, and disagreement is
-recorded, not corrected. Rank 1 is the most biased (the paper's prompt and its example differ).
+The referee gives a ranking along with the scores, as in the paper. Disagreement with the scores is recorded, not
+corrected. Rank 1 is the most biased (the paper's prompt and its example differ).
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from parley.judging.study import Verdict
 
 ADVICE_CHARS = 200
 REFEREE, AGAIN = "Referee", "Referee_again"
-"""The judge's names: of the referee, and of its second, blind scoring of the same statements."""
+"""The judge's names: the referee, and its second, blind scoring of the same statements."""
 BIAS, RANK = "bias", "rank"
-"""Metrics: a statement's score, and its place among those of the round."""
+"""Metrics: a statement's score, and its rank in the round."""
 
 
 def referee_persona() -> Persona:
-    """The referee of RLDF, as the paper describes it."""
+    """The persona of RLDF's referee, as in the paper."""
     return shipped_personas("rldf_referee.toml")[0]
 
 
 def report_format(names: Sequence[str], *, guides: bool) -> str:
-    """The JSON format as the prompt shows it.
+    """The JSON format, as in the prompt.
 
     Args:
         names: The debaters.
@@ -60,7 +60,7 @@ def report_type(names: tuple[str, ...], guides: bool) -> type[BaseModel]:
 
 
 def discordant(scores: Mapping[str, float], ranks: Mapping[str, float]) -> tuple[float | None, str | None]:
-    """How many pairs ranking and scores order differently, and which pairs; None if it is not a ranking.
+    """The number of pairs that ranking and scores order differently, and the pairs; None if it is not a ranking.
 
     Statements with equal scores may be ranked either way.
     """
@@ -76,7 +76,7 @@ def discordant(scores: Mapping[str, float], ranks: Mapping[str, float]) -> tuple
 
 
 def report_verdicts(turn: Turn, names: Sequence[str], *, judge: str) -> Iterator[Verdict]:
-    """Long form: bias and rank of every speaker's statement, readable or not, and how many pairs disagree.
+    """Verdicts: bias and rank of every speaker's statement, readable or not, and the number of pairs that disagree.
 
     Args:
         turn: The referee's report.

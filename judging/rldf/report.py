@@ -30,7 +30,7 @@ def debates(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repo
 
     Args:
         verdicts: One row per verdict; units of several runs have the run's number as a prefix, in the order of `runs`.
-        context: What else the report is given.
+        context: Further data for the report.
     """
     require(verdicts, texts=("topic",))
     runs = _by_run(verdicts, context.runs)
@@ -57,7 +57,7 @@ def _by_run(verdicts: pd.DataFrame, runs: Sequence[Mapping[str, Any]]) -> dict[s
 
 def published() -> pd.DataFrame:
     """The paper's tables 1 (accuracy on BBQ), 3 and 12 (BS), 10 (CE) and 11 (LS) by system; 2 and 4 by mode, 5, 13 and
-    14 by teacher, each a policy trained on debates of its own (`parley train ablate`).
+    14 by teacher, each a policy trained on its own debates (`parley train ablate`).
 
     Columns: table, measure, system (or mode, or teacher), part (category or bias type), and a column a
     model."""
@@ -75,8 +75,8 @@ def published_table(pooled: pd.DataFrame, by_bias: pd.DataFrame) -> Table:
     """The paper's numbers of the systems, modes or teachers that were evaluated, next to ours.
 
     Args:
-        pooled: Accuracy by system and category, as the table `bbq_pooled` has it; may be empty.
-        by_bias: Scores by system, metric and bias type, as the table `rubric_by_bias` has them; may be empty.
+        pooled: Accuracy by system and category, as in the table `bbq_pooled`; may be empty.
+        by_bias: Scores by system, metric and bias type, as in the table `rubric_by_bias`; may be empty.
     """
     accuracy = pooled.rename(columns={"category": "part", "accuracy": "ours"}).assign(measure="accuracy")
     judged = by_bias.rename(columns={"metric": "measure", "bias": "part", "mean": "ours"})

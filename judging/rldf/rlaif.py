@@ -1,9 +1,10 @@
-"""RLAIF's pairs, the baseline without a debate: a model answers a topic twice, another says which shows less bias.
+"""RLAIF's pairs, the baseline without a debate: a model answers a topic twice, and another says which answer shows less
+bias.
 
     parley run rlaif --topics-from topics.txt --model local/trained/sft --labeller openai/gpt-6-luna
 
-The labeller sees the answers in both orders. A pair counts if it gives the same label both times; if not, or if a
-label could not be read, there is no pair, and the number of such cases is reported.
+The labeller sees the answers in both orders. A pair counts if the label is the same both times; otherwise, or if
+a label is unreadable, there is no pair, and the report has the number of such cases.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ LABELLER = Persona("Labeller", "")
 
 
 class RlaifPairsConfig(BaseModel, extra="forbid", frozen=True):
-    """Everything that changes the pairs."""
+    """All settings that change the pairs."""
 
     topics_from: str = Field("age", description="bias type, or a .txt file of topics")
     limit: int | None = limit_field("number of topics: the first of the list")
@@ -123,7 +124,7 @@ class Rlaif(GridStudy):
 
 
 def _place(label: Turn, order: tuple[int, int]) -> float | None:
-    """Which answer was labelled less biased, the first (0), the second (1) or neither (0.5); `order`: shown as A, B."""
+    """The answer labelled less biased: the first (0), the second (1) or neither (0.5). `order`: shown as A, B."""
     letter = getattr(label.verdict, "less_biased", None)
     return {"A": float(order[0]), "B": float(order[1]), "tie": 0.5}.get(letter) if isinstance(letter, str) else None
 

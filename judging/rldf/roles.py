@@ -42,7 +42,7 @@ class DebateRole(BaseModel, extra="forbid", frozen=True):
         return Persona(self.name, text_of(f"persona/{self.name}", about), self.model)
 
     def gives_away(self, text: str) -> list[str]:
-        """The words of a text that reveal this role."""
+        """The words in a text that reveal this role."""
         matches = _pattern(self.label, self.marks).findall(text.replace("’", "'"))
         return list(dict.fromkeys(match.lower() for match in matches))
 
@@ -54,7 +54,7 @@ def _pattern(label: str, marks: tuple[str, ...]) -> re.Pattern[str]:
 
 
 class BiasType(BaseModel, extra="forbid", frozen=True):
-    """A trait that people are judged by, and roles that differ in it."""
+    """A trait, and roles that differ in it."""
 
     trait: Annotated[str, Field(min_length=1)]
     role: Annotated[tuple[DebateRole, ...], Field(min_length=2)]
@@ -67,7 +67,7 @@ class BiasType(BaseModel, extra="forbid", frozen=True):
 
 
 class TopicSample(BaseModel, extra="forbid", frozen=True):
-    """The settings that say which topics a run has."""
+    """The settings for a run's topics."""
 
     bias: str = Field(
         "age", description="bias type: age, nationality, institution, beauty, profession, or a .toml file of roles"

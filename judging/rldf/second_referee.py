@@ -1,4 +1,4 @@
-"""Can a debate's referee be trusted? Compares its rankings with its scores and with a second, blind referee, and counts
+"""Checks a debate's referee: compares its rankings with its scores, and both with a second, blind referee; counts
 statements that break the rules."""
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from parley.judging.rldf.debates import (
 from parley.judging.rldf.referee import AGAIN, BIAS, REFEREE
 
 WEAK_AGREEMENT, WEAK_CORRELATION = 0.75, 0.5
-"""A warning is given for a blind referee below either value."""
+"""There is a warning if a blind referee is below either value."""
 RANKINGS = Question(
     name="rankings",
     ask="Do the referee's rankings follow from its scores?",
@@ -75,7 +75,7 @@ FLAGS = Question(
 
 
 def rankings_section(runs: Runs) -> Section:
-    """Do the referee's rankings follow from its scores?"""
+    """The section on whether the referee's rankings follow from its scores."""
     lines, warnings = rankings(runs), []
     for line in lines:
         reports, unreadable, no_ranking, contradicted = (int(count) for count in line.also.values())
@@ -89,7 +89,7 @@ def rankings_section(runs: Runs) -> Section:
 
 
 def rankings(runs: Runs) -> list[Line]:
-    """The share of rankings that follow from the scores, and how many reports have none."""
+    """The share of rankings that follow from the scores, and the number of reports without one."""
     frame = of_runs(runs, ["discordant"])
     if frame.empty:
         return []
@@ -119,7 +119,7 @@ def rankings(runs: Runs) -> list[Line]:
 
 
 def agreement_section(runs: Runs) -> Section:
-    """Does a second, blind referee agree?"""
+    """The section on whether a second, blind referee agrees."""
     by_run = {name: both_scores(verdicts) for name, verdicts in runs.items()}
     lines = [
         replace(line, about=About.of(run=name) if len(runs) > 1 else About(), group=(name,) * (len(runs) > 1))
@@ -163,7 +163,7 @@ def refereed_again(both: pd.DataFrame) -> list[Line]:
 
 
 def _on_agreement(both: pd.DataFrame) -> Iterator[str]:
-    """A warning where the blind referee hardly agrees with the first."""
+    """A warning if the blind referee hardly agrees with the first."""
     if both.empty:
         return
     sides = (both[REFEREE] > THRESHOLD) == (both[AGAIN] > THRESHOLD)
@@ -179,7 +179,7 @@ def _on_agreement(both: pd.DataFrame) -> Iterator[str]:
 
 
 def flags_section(runs: Runs) -> Section:
-    """Which statements broke the rules of the debate? A plot for each rule that was broken."""
+    """The section on statements that broke the rules of the debate, with a plot for each broken rule."""
     flagged = of_runs(runs, FLAGS.measures)
     if flagged.empty:
         return Section()

@@ -3,8 +3,8 @@
 A small model's written report is mostly sampling noise: two of them agreed on 12% of 4,410 statements. An expected
 score has none. The wording can still matter, so each statement is read in all wordings of the question, and two
 statements that may become a pair are compared in both orders: a pair is stable if all readings agree. The referee sees
-no name and no round. A toxicity scorer in its place (`--referee scorer/ngrams`) gives one number and compares nothing:
-it reads only a text, so no wording or order can move it.
+no name and no round. A toxicity scorer in its place (`--referee scorer/ngrams`) gives one number and does not compare:
+it reads only the text, so wording and order have no effect.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ WORDING, PREFERENCE = "bias_in_wording", "more_biased"
 PAIR_WORDINGS = 2
 HIGHEST = 10.0
 SCORER = "scorer/"
-"""What the name of a referee begins with that is a toxicity scorer, not a model."""
+"""Prefix of a referee's name for a toxicity scorer in place of a model."""
 SAMPLES = 3
-"""How often a model without log-probabilities is asked."""
+"""Number of replies of a model without log-probabilities."""
 _QUESTIONS = tomllib.loads(files("parley.judging").joinpath("rldf", "questions.toml").read_text("utf-8"))
 LOW, HIGH = int(_QUESTIONS["low"]), int(_QUESTIONS["high"])
 _WORDINGS: dict[str, dict[str, str]] = {wording.pop("id"): wording for wording in _QUESTIONS["wording"]}
@@ -63,7 +63,7 @@ class SilentReferee:
 
     Args:
         name: The model, or `scorer/NAME`.
-        persona: What the model is told it is.
+        persona: The model's persona.
         subject: What the bias is about: "people's age".
     """
 
@@ -72,7 +72,7 @@ class SilentReferee:
     subject: str
 
     def prompts(self) -> dict[str, str]:
-        """The texts that its prompts are made of; none for a scorer."""
+        """The texts of its prompts; empty for a scorer."""
         return {} if self.name.startswith(SCORER) else question_prompts()
 
     async def referee(self, statements: Sequence[Turn], earlier: Sequence[Turn], models: Models) -> Refereed:
@@ -80,7 +80,7 @@ class SilentReferee:
 
         Args:
             statements: The statements of the round.
-            earlier: Those of earlier rounds, each compared with the same speaker's.
+            earlier: Statements of earlier rounds, which are compared with the same speaker's.
             models: The run's models.
         """
         if self.name.startswith(SCORER):
@@ -137,7 +137,7 @@ class SilentReferee:
 
 
 def _pairs(statements: Sequence[Turn], earlier: Sequence[Turn]) -> Iterable[tuple[Turn, Turn]]:
-    """Statements that a dataset may pair: of one round, or of one speaker."""
+    """Statements that a dataset may pair: of the same round, or of the same speaker."""
     for place, statement in enumerate(statements):
         yield from ((other, statement) for other in statements[:place])
         yield from ((other, statement) for other in earlier if other.speaker == statement.speaker)
@@ -149,7 +149,7 @@ def _on_ten(score: float | None) -> float | None:
 
 
 def _main_verdicts(statements: Sequence[Turn], scores: dict[str, float | None]) -> Iterable[Verdict]:
-    """Bias and rank of every statement; rank 1 is the most biased, and there is none where a score is missing."""
+    """Bias and rank of every statement; rank 1 is the most biased. There are no ranks if a score is missing."""
     scored = [score for score in scores.values() if score is not None]
     for statement in statements:
         yield _verdict(statement.round, BIAS, statement.speaker, scores[statement.speaker])
@@ -172,20 +172,20 @@ def _verdict(round: int, metric: str, subject: str, value: float | None) -> Verd
 
 
 def question_prompts() -> dict[str, str]:
-    """Every text that prompts are made of, by name."""
+    """All texts of the prompts, by name."""
     texts = {f"{name}/{key}": text for name, wording in _WORDINGS.items() for key, text in wording.items()}
     texts |= {key: _QUESTIONS[key] for key in ("single", "pair")}
     return {f"referee/statement/{name}": text for name, text in texts.items()}
 
 
 def score_ballot(text: str, wording: str, subject: str, *, reverse: bool = False) -> SilentBallot:
-    """How biased is a statement?
+    """The ballot on one
 
-    Args:
+    statement's bias. Args:
         text: The statement.
         wording: The id of the wording.
         subject: What the bias is about: "people's age".
-        reverse: Whether to ask how fair it is.
+        reverse: Whether to ask how fair the statement is instead.
     """
     question = _question(wording, "reverse" if reverse else "question", subject)
     return SilentBallot(
@@ -199,9 +199,9 @@ def score_ballot(text: str, wording: str, subject: str, *, reverse: bool = False
 
 
 def pair_ballot(first: str, second: str, wording: str, subject: str) -> SilentBallot:
-    """Which of two statements is more biased?
+    """The ballot on which of two statements
 
-    Args:
+    is more biased. Args:
         first: The statement that is shown as A.
         second: The statement that is shown as B.
         wording: The id of the wording.

@@ -1,5 +1,5 @@
-"""What rules find in a statement: does it break role, reveal the role, refuse, repeat its instructions or itself, or is
-it truncated? A dataset of statements is split by topic, so that none is in two splits.
+"""Rules that check a statement: whether it breaks role, reveals the role, refuses, repeats its instructions or itself,
+or is truncated. Also splits datasets by topic, so that no topic is in two splits.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from parley.judging.study import Verdict
 from parley.scenarios import normal
 
 RULES = "Rules"
-"""The judge of these verdicts: rules, not a model."""
+"""The judge's name of these verdicts, which come from rules, not from a model."""
 _BREAKS = re.compile(
     r"\bagents?\b|\b(?:as|i am|i'm) an? (?:ai|artificial intelligence|language model|chatbot|assistant)\b"
     r"|\blanguage models?\b|\bmy (?:persona|label|assigned role)\b|\brole-?play(?:s|ed|ing)?\b|\bbias score\b",
@@ -25,9 +25,9 @@ _BREAKS = re.compile(
 )
 
 ECHO_WORDS = 8
-"""This many consecutive words in common with the instructions are not a coincidence. Half of the statements that the
+"""Number of consecutive words shared with the instructions that is not a coincidence. Half of the statements that the
 first SFT model learnt from repeated their instructions or themselves, and it introduced itself in the words of its
-system message in 30 of 50 answers; no referee's score shows that, since a text without content has no bias."""
+system message in 30 of 50 answers. No referee's score shows this, since a text without content has no bias."""
 LOOP_WORDS, LOOP_TIMES = 4, 4
 """A statement loops if this many consecutive words occur this many times in it."""
 Words = list[str]
@@ -58,7 +58,7 @@ def words_of(text: str) -> Words:
     return _WORD.findall(text.replace("’", "'").lower())
 
 
-@lru_cache(maxsize=1024)  # instructions are the same in every debate, but for the topic and the scores
+@lru_cache(maxsize=1024)  # instructions are the same in every debate, except for the topic and the scores
 def _all_ngrams(piece: str) -> frozenset[tuple[str, ...]]:
     return frozenset(_ngrams(words_of(piece), ECHO_WORDS))
 
@@ -68,13 +68,13 @@ def _ngrams(words: Words, length: int) -> Iterator[tuple[str, ...]]:
 
 
 def statement_verdicts(turn: Turn, role: DebateRole, topic: str, instructions: Iterable[str] = ()) -> Iterator[Verdict]:
-    """One verdict per rule: 1 or 0, with the words that the rule found.
+    """One verdict per rule: 1 or 0, with the words found.
 
     Args:
         turn: The statement.
         role: The speaker's role.
         topic: The topic of the debate.
-        instructions: Every text that the speaker was given.
+        instructions: All texts given to the speaker.
     """
     words = words_of(turn.text)
     echo, loop = echoes(words, instructions, topic), loops(words)

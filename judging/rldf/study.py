@@ -3,8 +3,8 @@
     parley run rldf --bias age --topics 20
 
 One unit is one topic's whole debate. After each round the referee scores the statements (0 none to 10 extreme), and the
-scores are part of the next round's prompt. By default it is silent (`silent_referee`), and before the debates it is
-shown texts whose order is known (`check`); with `--design paper` it writes reports, as in the paper. Modes:
+scores are part of the next round's prompt. By default it casts silent ballots (`silent_referee`), after a check on
+texts of known order (`check`); with `--design paper` it writes reports, as in the paper. Modes:
 `self-reflection` (one model plays everyone and referees), `teacher-student` (a stronger model, the teacher, plays
 everyone for the student), `teacher-guides` (the student debates; the teacher referees and advises). `parley export`
 makes datasets from a run, at any threshold.
@@ -64,7 +64,7 @@ WORDS, PAPER_WORDS = 120, 250
 
 
 class RldfConfig(TopicSample):
-    """Everything that changes the debates."""
+    """All settings that change the debates."""
 
     roles: Advanced[int] = Field(3, ge=2, description="number of debaters: the first roles of the bias type")
     rounds: int = Field(5, ge=1, le=50, description="rounds of each debate")
@@ -177,7 +177,7 @@ class Rldf(GridStudy):
             raise ConfigError(f"{self._referee_name} writes no reports: it needs --design silent")
         if design == "silent" and (self.guides or config.rereferee):
             raise ConfigError("--design silent gives no advice and has no second referee: use --design paper")
-        # Where written reports are only a fallback, nothing else of the paper's was asked for.
+        # If written reports are only a fallback, no other part of the paper's design was requested.
         self._examples = f"\n\n{EXAMPLES.text}" if config.design == "paper" else ""
         words = config.words or (PAPER_WORDS if config.design == "paper" else WORDS)
         self.config = config.model_copy(update={"design": design, "words": words})
@@ -185,20 +185,20 @@ class Rldf(GridStudy):
         subject = load_statements(config.bias).subject if config.bias in BIASES else f"people's {self.bias.trait}"
         self._silent = SilentReferee(name=self._referee_name, persona=self._referee, subject=subject)
         if by_scorer:
-            shared_scorer(self._referee_name, Models())  # reports what it lacks before the debates
+            shared_scorer(self._referee_name, Models())  # reports a missing package or key before the debates
         self._report = report_type(self.names, self.guides)
         self._format = report_format(self.names, guides=self.guides)
         self._options = call_options(config.max_tokens, config.temperature)
 
     def _may_be_silent(self) -> bool:
-        """Whether the referee can be read silently and no setting asks for written reports."""
+        """Whether the referee can cast silent ballots and no setting requires written reports."""
         config, name = self.config, self._referee_name
         needs_reports = self.guides or config.rereferee
         # The effects of simulated debates are planted by role and round, which a silent referee does not see.
         return not needs_reports and not provider_of(name).simulated and reads_silently(name)
 
     def check_first(self) -> Check | None:
-        """The check of the referee; None if there are no graded statements, or nothing to learn from it."""
+        """The check of the referee; None if there are no graded statements, or if it would tell nothing."""
         config = self.config
         wanted = config.require_referee or (config.check and not provider_of(self._referee_name).simulated)
         if not wanted or (config.bias not in BIASES and not config.require_referee):
@@ -244,7 +244,7 @@ class Rldf(GridStudy):
             for repeat in range(config.repeats)
             for key in self._topics
         }
-        # A small share of few debates may be none, and the run would lack what was asked for.
+        # At least one: a small share of few debates may be none.
         below = max(config.rereferee * 2**31, min(draws.values(), default=0) + 1) if config.rereferee else 0
         for repeat in range(config.repeats):
             for key, topic in self._topics.items():
@@ -286,7 +286,7 @@ class Rldf(GridStudy):
         return await (self._run_silently if self.config.design == "silent" else self._run_reported)(cell, models)
 
     async def _run_silently(self, cell: DebateCell, models: Models) -> Outcome:
-        """The debate one round at a time: the silent referee reads each, and its scores open the next."""
+        """Run the debate round by round: the silent referee scores each, and the scores open the next."""
         config = self.config
         debate = Debate(
             self._debaters,
@@ -349,7 +349,7 @@ class Rldf(GridStudy):
                 yield from statement_verdicts(turn, roles[turn.speaker], topic, [turn.persona, *prompts])
 
     async def _referee_again(self, cell: DebateCell, statements: list[Turn], models: Models) -> Transcript:
-        """A second referee scores one round, without knowing which one, the first scores, or the order of speaking."""
+        """Have a second referee score a round, without its number, the first scores, or the order of speaking."""
         # A referee that knows the round may lower its scores because it expects improvement.
         round = statements[0].round
         mixed = list(statements)
@@ -372,5 +372,5 @@ class Rldf(GridStudy):
 
 
 def _all_but_the_scores(listener: Cue, turn: Turn) -> bool:
-    """Whether an agent reads a turn: without feedback, debaters do not see the referee's."""
+    """Whether an agent reads a turn: without feedback, debaters do not read the referee's."""
     return turn.role != "referee" or listener.role == "referee"

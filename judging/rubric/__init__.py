@@ -2,5 +2,5 @@
 
     parley run rubric --data answers.jsonl --report
 
-Read `rubrics` first (what is scored, and how it is asked), then `study` and `report`.
+Read `rubrics` first (metrics and prompts), then `study` and `report`.
 """

@@ -1,7 +1,8 @@
 """Scores by a rubric: means from 0 to 100 by group, and whether the judges agree.
 
 A frame has one row per verdict: item, group, model, judge, metric, value, status. The same persona on another model
-is another judge. Scores are averaged within a text first, so several judges of one text never count as several texts.
+counts as another judge. Scores are first averaged within a text, so several judges of a text do not count as several
+texts.
 """
 
 from __future__ import annotations
@@ -47,11 +48,11 @@ AGREEMENT = Question(
 
 
 def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Report:
-    """Mean scores by group, and whether the judges agree.
+    """Report mean scores by group, and whether the judges
 
-    Args:
+    agree. Args:
         verdicts: One row per verdict.
-        context: What else the report is given.
+        context: Further data for the report.
     """
     require(verdicts, texts=("item", "group", "model"))
     warning = severity_warning(verdicts)
@@ -64,7 +65,7 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
 
 
 def _cluster(verdicts: pd.DataFrame) -> str:
-    """The independent units: topics (what the texts answer) where known."""
+    """The independent units: topics (what the texts answer), if known."""
     return "topic" if "topic" in verdicts and verdicts["topic"].notna().all() else "item"
 
 
@@ -91,10 +92,10 @@ def scores(verdicts: pd.DataFrame) -> list[Line]:
 
 
 def severity_warning(verdicts: pd.DataFrame) -> str:
-    """A sentence if judges give the better answers a higher BS, which is severity; "" if they do not.
+    """A warning if judges give better answers a higher BS, which is severity; "" if they do not.
 
-    Texts about one topic are not independent of each other, so their scores are averaged first. Without topics nothing
-    is said: with 12 prompts of 5 texts each, texts taken as independent raised four times as many false alarms.
+    Texts about one topic are not independent of each other, so their scores are averaged first. Without topics there
+    is no warning: with 12 prompts of 5 texts each, treating texts as independent gave four times as many false alarms.
 
     Args:
         verdicts: Verdicts by one rubric, with the `topic` of each text.

@@ -1,4 +1,4 @@
-"""Rubrics: the metrics that judges score by. Shipped by name (`overall`, `four`, `three`, `bs`, `ce`, `ls`), or a file:
+"""Rubrics: the metrics for judges. Shipped by name (`overall`, `four`, `three`, `bs`, `ce`, `ls`), or a file:
 
 about = "how safe and how kind"
 preference = "stated"           # or "inferred" from the scores
@@ -28,7 +28,7 @@ class Metric(BaseModel, extra="forbid", frozen=True):
 
     Args:
         name: Its name in prompts, replies and verdicts: letters, digits and underscores.
-        questions: What the judge should consider, one line each.
+        questions: Questions for the judge to consider, one line each.
     """
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]*$")]
@@ -36,11 +36,11 @@ class Metric(BaseModel, extra="forbid", frozen=True):
 
 
 class Rubric(BaseModel, extra="forbid", frozen=True):
-    """The metrics that judges score by.
+    """The metrics for judges.
 
     Args:
-        about: What the rubric measures, for readers.
-        preference: For pairs: whether judges state which one they prefer, or it is inferred from the scores.
+        about: A description for readers.
+        preference: For pairs: whether judges state their preference, or it is inferred from the scores.
         metric: The metrics.
     """
 
@@ -70,9 +70,9 @@ class Rubric(BaseModel, extra="forbid", frozen=True):
 
 
 def load_rubric(name: str) -> Rubric:
-    """A rubric.
+    """Load a
 
-    Args:
+    rubric. Args:
         name: A shipped rubric, or a path to a .toml file.
     """
     rubric = load(Rubric, "rubric", name, SHIPPED, "rubric/rubrics/{}.toml")
@@ -114,7 +114,7 @@ class ScoreSheet:
 
         Args:
             text: The text to score.
-            context: What it answers, if known.
+            context: The question that it answers, if known.
         """
         return SCORE(
             metrics=self.rubric,

@@ -3,8 +3,8 @@
     parley run rubric --data answers.jsonl --model openai/gpt-6-luna
 
 The file has JSON lines (a field for the text, optionally one for its context and one to compare groups by), or plain
-text with one text per line. BS is severity: 0 is no bias, 10 is extreme. (The paper's rubric has it the other way
-round.)
+text with one text per line. BS is severity: 0 is no bias, 10 is extreme. (In the paper's rubric it is the other
+way round.)
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from parley.judging.study import Advanced, Labelled, Measure, Outcome
 
 
 class ScoringConfig(BaseModel, extra="forbid", frozen=True):
-    """Everything that changes the scores."""
+    """All settings that change the scores."""
 
     data: str = Field(description="texts to score: a .jsonl file, or a .txt file with one text per line")
     field: str = Field("text", description="field of a JSON line with the text")
@@ -56,10 +56,10 @@ class ScoringConfig(BaseModel, extra="forbid", frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A text to score, with what it answers, the group it belongs to, and its topic.
+    """A text to score, with its question, group and topic.
 
-    Texts about one topic are not independent of each other. Without a topic of its own, a text's topic is what it
-    answers; "" if that is not known either.
+    Texts about one topic are not independent of each other. Without a topic of its own, a text's topic is its
+    question; "" if that is unknown too.
     """
 
     id: str
@@ -131,7 +131,7 @@ class RubricScores(GridStudy):
 
 
 def read_texts(config: ScoringConfig) -> Iterator[Text]:
-    """The texts of the file; a line without text, or with an id that occurs twice, is an error with its number."""
+    """Read the texts of a file; a line without text or with a repeated id is an error with its number."""
     path = Path(config.data)
     try:
         lines = path.read_text("utf-8-sig").split("\n")

@@ -26,10 +26,10 @@ SEARCHER_NAME = "Searcher"
 NOTHING = "(the search found nothing)"
 NO_CONTEXT = "(none)"
 QUERIES, RESULTS = 5, 5
-"""Queries that a model is asked for, and results to read of each that is searched."""
+"""Number of queries requested from a model, and of results read for each searched query."""
 SUMMARY_TOKENS = 1200
-"""Maximum length of a summary, unless the options allow more. Half of the authors' own have over 540 tokens, and a
-summary that is cut has lost its conclusion."""
+"""Maximum length of a summary, unless the options allow more. Half of the authors' summaries have over 540 tokens,
+and a summary that is cut off has lost its conclusion."""
 
 
 class Script(NamedTuple):
@@ -47,9 +47,9 @@ class Script(NamedTuple):
 
 
 FAIRNESS = Script(Prompt.load("search/queries"), Prompt.load("search/summary"), Prompt.load("search/groups"))
-"""After the paper's figure 5: for reasoning that may be biased."""
+"""The script after the paper's figure 5, for reasoning that may be biased."""
 FACTS = Script(Prompt.load("search/fact_queries"), Prompt.load("search/fact_summary"))
-"""For factual questions, without identity groups."""
+"""The script for factual questions, without identity groups."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,8 +59,8 @@ class SearchEvidence:
     Args:
         turns: Every query, result and reply.
         quoted: The model's summary of the results, fenced for another prompt.
-        verdicts: How many queries were searched, how many results found, how many of these (and of summaries) read like
-            an instruction to a model, and how many cited sources were never searched.
+        verdicts: Counts of searched queries, of results, of results and summaries that read like an instruction to a
+            model, and of cited sources that were never searched.
     """
 
     turns: tuple[Turn, ...]
@@ -85,7 +85,7 @@ class SearchAgent:
         return {**{prompt.name: prompt.text for prompt in used}, "persona/Searcher": SEARCHER.text}
 
     def sources(self) -> Mapping[str, str]:
-        """Hashes of what is searched, if the engine knows."""
+        """Hashes of the searched documents, if the engine has them."""
         sources = getattr(self.engine, "sources", None)
         return dict(sources()) if sources else {}
 
@@ -100,7 +100,7 @@ class SearchAgent:
         options: Mapping[str, Any] | None = None,
         round: int = 1,
     ) -> SearchEvidence:
-        """One search, from the question to the summary.
+        """Run a search, from the question to the summary.
 
         Args:
             client: The model that writes queries and summary.
@@ -133,7 +133,7 @@ class SearchAgent:
         )
 
     async def _plan(self, asker: _Asker, inputs: Mapping[str, str], reasoning: str) -> _Plan:
-        """Queries and identity groups, requested concurrently. Without a readable query, the question is searched."""
+        """Request queries and identity groups concurrently. Without a readable query, the question is searched."""
         prompts = [self.script.queries(**inputs, reasoning=reasoning, count=QUERIES)]
         if self.script.groups is not None:
             prompts.append(self.script.groups(**inputs))
@@ -169,7 +169,7 @@ class SearchAgent:
         summariser = asker._replace(options={**asker.options, "max_tokens": limit})
         reply = await summariser.ask(self.script.summary(**inputs, results=results.text))
         text = reply[-1].text.strip()
-        # Without its end, a summary has lost its conclusion: what is left is passed on, and counted as cut.
+        # A truncated summary has lost its conclusion; the rest is passed on and counted as cut.
         status = "cut" if reply[-1].cut else _status(reply[-1], read_summary(text) or None)
         quoted = NOTHING if status == "refused" or not text else fence(text, "SUMMARY of search results")
         return _Summary(_with_status(reply, status), text, quoted, status)
@@ -202,7 +202,7 @@ class _Asker(NamedTuple):
     round: int
 
     async def ask(self, prompt: str) -> tuple[Turn, ...]:
-        """One prompt and its reply, in a separate conversation."""
+        """Send a prompt in a separate conversation."""
         persona = Persona(SEARCHER_NAME, SEARCHER.text)
         debate = Debate([persona], model=self.client, rounds=1, options=self.options, models=self.models)
         return tuple(turn._replace(round=self.round) for turn in (await debate.converse(prompt)).turns)
@@ -221,7 +221,7 @@ def _with_status(turns: tuple[Turn, ...], status: ParseStatus) -> tuple[Turn, ..
 HEADINGS = ("Factual Information", "Information Gaps", "Contradictory Information", "Conclusion")
 QUERY_CHARS = 300
 LIST_CHARS = 20_000
-"""Only so much of a reply is parsed as a list: a few queries are never longer."""
+"""Maximum length of a reply parsed as a list; a few queries are never longer."""
 
 _OPENS = re.compile(r"\[\s*[\"']")
 _CLOSES = re.compile(r"[\"']\s*+(?:,\s*+)?\]")
@@ -233,7 +233,7 @@ _HEADING = re.compile(rf"^[ \t#*>\-]*+({'|'.join(HEADINGS)})\s*\**\s*:?[\s*]*", 
 
 
 def read_list(text: str) -> list[str] | None:
-    """A Python or JSON list in prose or code fences, or numbered or bulleted lines; None if there is neither.
+    """Read a Python or JSON list in prose or code fences, or numbered or bulleted lines; None if there is neither.
 
     A truncated list gives its complete items. Nothing is evaluated.
     """
@@ -249,7 +249,7 @@ def read_list(text: str) -> list[str] | None:
 
 
 def _tidy(items: Iterable[str]) -> list[str]:
-    """The items without duplicates, in their order, with single spaces."""
+    """The items without duplicates, in order, with single spaces."""
     plain = (" ".join(item.split())[:QUERY_CHARS] for item in items)
     return list({item.casefold(): item for item in reversed([item for item in plain if item])}.values())[::-1]
 
@@ -276,7 +276,7 @@ def read_summary(text: str) -> Mapping[str, str]:
 
 
 def unknown_sources(text: str, queries: Sequence[str]) -> list[str]:
-    """Sources that a summary cites although they were never searched."""
+    """Sources cited in a summary that were never searched."""
     searched = {_bare(query) for query in queries}
     return [cited for cited in _SOURCE.findall(text) if _bare(cited) not in searched]
 

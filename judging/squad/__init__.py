@@ -2,6 +2,6 @@
 
     parley run squad --data dev-v2.0.json --search none,folder:articles --report
 
-From the MABRF paper's table 4. Read `study` first (what is asked), then `scores` (how an answer is marked) and `report`
-(does search help; our cells beside the paper's).
+From the MABRF paper's table 4. Read `study` first (the questions), then `scores` (how answers are marked) and `report`
+(whether search helps; our cells beside the paper's).
 """

@@ -1,4 +1,4 @@
-"""SQuAD's report: does search help, how good are the answers, what did the search agent do, and MABRF's table 4."""
+"""SQuAD's report: whether search helps, the quality of answers, the search agent's work, and MABRF's table 4."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ PUBLISHED = {
     ("gpt-4", False): (27.0, 37.76),
     ("gpt-4", True): (45.0, 49.80),
 }
-"""Exact match and F1 in percent, by model and whether there was a search."""
+"""Exact match and F1 in percent, by model, with and without search."""
 BESIDE = (
     "Theirs: as printed. By the notebooks, DeepSeek was asked 100 questions with their paragraph, and with search "
     "llama-3.1-8b-instant answered them; how GPT-4 was asked is not known. Ours: this run, without unread answers."
@@ -67,7 +67,7 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
 
     Args:
         verdicts: One row per verdict.
-        context: What else the report is given.
+        context: Further data for the report.
     """
     require(verdicts, texts=("question_id", "paragraph"), numbers=("repeat", "paragraph_shown"))
     frame = answers(verdicts)
@@ -118,7 +118,7 @@ def answers(verdicts: pd.DataFrame) -> pd.DataFrame:
 
 
 def comparable(verdicts: pd.DataFrame) -> pd.DataFrame:
-    """What `compare` can compare: the official measures as shares, answerable and unanswerable separately."""
+    """Values for `compare`: the official measures as shares, answerable and unanswerable separately."""
     scored = answers(verdicts).assign(text=None)
     return pd.concat(
         scored.assign(measure=words, metric=f"{words}, " + scored["question"], value=scored[name] / 100)
@@ -127,7 +127,7 @@ def comparable(verdicts: pd.DataFrame) -> pd.DataFrame:
 
 
 def searches(verdicts: pd.DataFrame) -> pd.DataFrame:
-    """What the search agent did, by model and arm: means over items; empty without search."""
+    """The search agent's work by model and arm, as means over items; empty without search."""
     frame = uncategorised(verdicts)
     searched = frame[frame["metric"].str.startswith("search_")].assign(search=_arms(frame))
     if searched.empty:

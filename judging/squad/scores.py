@@ -18,19 +18,19 @@ _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def normalise(text: str) -> str:
-    """A text as the official rules compare it: lower case, no punctuation, articles or repeated spaces."""
+    """Normalise a text by the official rules: lower case, no punctuation, articles or repeated spaces."""
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
 
 
 class Mark(NamedTuple):
-    """The scores of one prediction: `exact` is 0 or 1, `f1` between."""
+    """The scores of one prediction: `exact` is 0 or 1, `f1` from 0 to 1."""
 
     exact: float
     f1: float
 
 
 def mark(prediction: str, golds: Iterable[str]) -> Mark:
-    """The scores of a prediction.
+    """Score a prediction.
 
     Args:
         prediction: The predicted answer; an empty one claims that there is no answer.

@@ -2,8 +2,8 @@
 
     parley run squad --data dev-v2.0.json --search none,folder:articles --limit 100
 
-By default the paragraph that a question was written for is not shown (`--paragraph` shows it): the arms compare what a
-model knows with what it finds. MABRF's authors showed it; `--as-published` runs it as they did. A unit is one question
+By default a question's paragraph is not shown (`--paragraph` shows it), so the arms compare what a model knows with
+what it finds. MABRF's authors showed it; `--as-published` runs the study as they did. A unit is one question
 in one arm; its facets contain the gold answers, so that a run file can be scored without the data. Scores: `parley
 report`, or `parley.judging.squad.scores`.
 """
@@ -28,16 +28,16 @@ from parley.scenarios.squad import SquadQuestion, load, sample
 
 NONE = "none"
 AS_PUBLISHED = {"paragraph": True, "limit": 100, "searched": 5, "temperature": None}
-"""What the authors' notebooks do (docs/papers.md), as defaults of `as_published`."""
+"""The settings of the authors' notebooks (docs/papers.md), as defaults of `as_published`."""
 PUBLISHED_TEMPERATURES = {True: 0.8, False: 0.0}
-"""Temperatures of the notebook with search, and of the one without."""
+"""Temperatures of the notebooks with and without search."""
 ANSWER_CHARS = 200
 PROMPTS = {key: Prompt.load(f"squad/{key}") for key in ("answer", "paragraph", "insights", "solver")}
 _NO_ANSWER = re.compile(r"\W*unanswerable\W*", re.IGNORECASE)
 
 
 class SquadConfig(BaseModel, extra="forbid", frozen=True):
-    """Everything that changes the results of a SQuAD run."""
+    """All settings that change the results of a SQuAD run."""
 
     data: str | None = Field(None, description="official JSON file of SQuAD v2 (required)")
     model: NameList = Field(
@@ -73,7 +73,7 @@ class SquadConfig(BaseModel, extra="forbid", frozen=True):
 
 
 class SquadReply(BaseModel):
-    """An answer, or the word unanswerable. An empty one is neither: it is asked for again, and then left unread."""
+    """An answer, or the word unanswerable. An empty reply is neither: it is requested again, then unread."""
 
     answer: Annotated[
         str,
@@ -148,7 +148,7 @@ class SquadStudy(GridStudy):
         return sources
 
     def cells(self) -> Iterator[tuple[str, SquadCell]]:
-        """Arms are the inner loop, so that an interrupted run has the same questions for all of them."""
+        """The cells. Arms are the inner loop, so that an interrupted run has the same questions for all arms."""
         for repeat in range(self.config.repeats):
             for question in self._questions.values():
                 for arm in self.agents:

@@ -2,6 +2,6 @@
 
     parley run stardtox --data prompts.jsonl --sets moderate,high --report
 
-Read `study` first (what is completed), then `team` (who evaluates), `methods` (the loop and its rivals) and `report`;
-`detox` is the same team on any text.
+Read `study` first (the task), then `team` (the evaluators), `methods` (the loop and its baselines) and `report`;
+`detox` runs the same team on any text.
 """

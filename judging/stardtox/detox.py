@@ -4,10 +4,10 @@
     revised.text, revised.met
     await detox_async(text, models=models)      # inside an event loop, and for many texts
 
-The loop should do no harm. A text that the scorers find harmless stays as it is. So does one that they cannot score or
-are unsure about, but it does not meet the criteria. The best draft is returned, never one that is more toxic than the
-original. The shipped team has the thresholds that were measured for its scorer (`judging/toxicity/thresholds.toml`). A
-text that is too long for the model is processed passage by passage.
+The loop should do no harm. A text that the scorers find harmless is not changed. Neither is one that they cannot score
+or are unsure about, but it does not meet the criteria. The best draft is returned, never one more toxic than the
+original. The shipped team uses the thresholds measured for its scorer (`judging/toxicity/thresholds.toml`). A text that
+is too long for the model is processed passage by passage.
 """
 
 from __future__ import annotations
@@ -40,11 +40,9 @@ JUDGE = Prompt.load("stardtox/detox_judge")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
-    """One score of a draft.
+    """A score of a draft.
 
-    Args:
-        evaluator: Who gave it.
-        name: What it measures: "toxicity", "fluency".
+    Args: evaluator: The evaluator's name. name: The measure: "toxicity", "fluency".
         value: The score; None if there is none.
         asked: The coordinator's criterion, such as "< 0.1"; empty if it has none for this score.
         met: Whether the criterion is met; None without a criterion.
@@ -64,14 +62,13 @@ class Iteration:
     """A draft and its scores.
 
     Args:
-        passage: Which passage it is of, counted from 0.
-        passages: Into how many passages the text was split.
-        iteration: 0 for the original text, then the number of the revision.
+        passage: The number of its passage, from 0.
+        passages: Number of passages in the text. iteration: 0 for the original text, then the number of the revision.
         text: The draft.
         scores: Its scores.
         decision: The coordinator's decision, in words.
         outside: Its toxicity by a scorer that the loop does not see; None if there is none.
-        changes: What else differs from the original, by name (`parley.judging.overcorrection`).
+        changes: Other differences from the original, by name (`parley.judging.overcorrection`).
     """
 
     passage: int
@@ -93,8 +90,8 @@ class Detoxed:
         met: Whether it meets all criteria.
         passages: Into how many passages the text was split.
         steps: Every draft, in order.
-        kept: Which iteration of each passage is in the final text.
-        cautions: What a reader must know about the thresholds, and about revisions that were not used.
+        kept: The iteration of each passage that is in the final
+        text. cautions: Cautions on the thresholds and on revisions that were not used.
         usage: Calls, tokens and cost.
     """
 
@@ -136,22 +133,22 @@ async def detox_async(
 
     Args:
         text: The text.
-        prompt: What the text continues or answers, if anything.
+        prompt: The text or question that it continues or answers, if any.
         model: The model that revises.
         judge: The judges' model (default: the same).
         scorer: The toxicity scorer (default: the team's).
-        measure: A scorer that measures every draft and that the loop never sees, or `none`.
+        measure: A scorer that measures every draft, hidden from the loop; or `none`.
         team: The evaluators: `stardtox`, or a path to a .toml file.
         without: Evaluators to leave out, such as `performance`.
-        criteria: Thresholds that replace the team's, as "toxicity < 0.05". Without them the shipped team uses the
-            ones that were measured for its scorer, if any.
-        as_published: Do as the paper does: toxicity < 0.1 for any scorer, harmless texts are judged and revised too,
+        criteria: Thresholds that replace the team's, as "toxicity < 0.05". Without them the shipped team uses
+            those measured for its scorer, if any.
+        as_published: Follow the paper: toxicity < 0.1 for any scorer, harmless texts are judged and revised too,
             and the last draft is returned, even if an earlier one was better.
         max_iterations: Maximum revisions of a passage.
         temperature: The sampling temperature (default: the model's own).
         seed: The random seed of every call.
-        models: Clients to use; they stay open. For applications that call this often.
-        on_step: Called with each draft once it is judged.
+        models: Clients to use; they stay open. Saves time for applications that call
+        this often. on_step: Called with each draft once it is judged.
         on_start: Called once all settings are known to be valid, before the first call.
     """
     if not text.strip():
@@ -242,7 +239,7 @@ class _DetoxLoop:
         )
 
     def _best(self, drafts: Sequence[Iteration]) -> Iteration:
-        """The best draft, the earliest of equal ones: the scorers' criteria come first, then the judges'.
+        """The best draft by the scorers' criteria, then by the judges'; the earliest one of ties.
 
         A revision that is empty, refuses, keeps nothing of the original, could not be scored, or is more toxic than the
         original is not considered.
@@ -291,17 +288,17 @@ class _DetoxLoop:
                     turns = []
 
     async def _measured(self, step: Iteration, passage: str) -> Iteration:
-        """The draft with its outside score, and with what else it changed. Neither has any influence."""
+        """Add a draft's outside score and its other changes, neither of which influences the loop."""
         scored = await self.measure.score([step.text]) if self.measure and step.text.strip() else []
         changed = changes(passage, step.text)
         return replace(step, outside=scored[0].score if scored else None, changes=changed)
 
     def _judge_prompt(self) -> Prompt | None:
-        """Without a prompt that it continues, a revision is judged against the original text."""
+        """The judges' prompt. Without a prompt to continue, a revision is judged against the original text."""
         return None if self.prompt else JUDGE
 
     async def _screen(self, text: str) -> tuple[Score, ...]:
-        """The scorers' scores, before any judge is called. They are cached, so the loop does not pay for them again."""
+        """The scorers' scores before any judge is called. They are cached, so the loop does not pay for them again."""
         evaluators = self.team.seat(self.models, self.judge, {})
         scores: list[Score] = []
         for spec in self.team.evaluators:
@@ -312,7 +309,7 @@ class _DetoxLoop:
         return tuple(scores)
 
     def _why_unchanged(self, scores: Sequence[Score], *, long: bool) -> str:
-        """Why a text, or a passage, is left unchanged; empty if it must be judged, and revised if needed.
+        """The reason for leaving a text or passage unchanged; "" if it must be judged.
 
         A scorer that cannot score the text cannot score its revisions either, so revising would be blind.
         """
@@ -357,7 +354,7 @@ class _DetoxLoop:
 
 
 def _with_spaces_of(before: str, after: str) -> str:
-    """The new text with the white space around the old one."""
+    """The new text with the surrounding white space of the old one."""
     bare = before.strip()
     start = before.index(bare)
     return before[:start] + after.strip() + before[start + len(bare) :]
@@ -366,14 +363,14 @@ def _with_spaces_of(before: str, after: str) -> str:
 RESERVED_TOKENS = 600
 """Tokens for persona, task, feedback and a judge's reply."""
 MAX_PASSAGE_CHARS = 6000
-"""Longer passages are revised badly even if they fit the context."""
+"""Maximum length of a passage: longer ones are revised badly even if they fit the context."""
 CHARS_PER_TOKEN = 2.5
-"""Characters per token: fewer than in English, so that other languages fit too."""
+"""Assumed characters per token: fewer than in English, so that other languages fit too."""
 _SENTENCE_END = re.compile(r"[.!?…][\"'”’)]*\s+|\n+")
 
 
 def longest_passage(client: Client, max_iterations: int) -> int:
-    """Characters of a passage: at the last revision, every draft of it is in the generator's context."""
+    """Maximum characters of a passage: at the last revision, all its drafts are in the generator's context."""
     tokens = (client.context_tokens - RESERVED_TOKENS) / (max_iterations + 2)
     return max(200, min(MAX_PASSAGE_CHARS, int(tokens * CHARS_PER_TOKEN)))
 

@@ -1,4 +1,4 @@
-"""What a method of completing a sentence is, what methods share, and the shipped ones.
+"""The interface of methods of completing a sentence, their shared parts, and the shipped methods.
 
 Your own method is a class like those here; `parley run stardtox --method my_method.py:Mine` runs it. Every draft is
 measured by the whole team, whatever the method, so that methods and iterations can be compared.
@@ -28,7 +28,7 @@ _OPENINGS = ("", '"', "“", "'", "...", "…")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompletionContext:
-    """What a method works with.
+    """The resources of a method.
 
     Args:
         client: The model under test.
@@ -61,9 +61,9 @@ class CompletionContext:
 
         Args:
             row: The prompt of RealToxicityPrompts.
-            opening: What the generator is asked.
+            opening: The prompt of the generator.
             generator: The agent that writes (default: a plain persona of the model under test).
-            heeds: Evaluators whose feedback and criteria count; the others, and the outside measure, only measure.
+            heeds: Evaluators whose feedback and criteria are used; others, and the outside measure, only measure.
             max_iterations: Maximum revisions of the draft.
         """
         aside = [spec.name for spec in self.team.evaluators if spec.name not in heeds or spec.name == OUTSIDE]
@@ -89,9 +89,9 @@ class CompletionMethod(Protocol):
     name: ClassVar[str]
     """The method's name in `--method` and in reports."""
     Settings: ClassVar[type[BaseModel]]
-    """What `--settings key=value` may change."""
+    """The settings for `--settings key=value`."""
     needs_next_tokens: ClassVar[bool]
-    """Whether the model must give next-token probabilities (see `parley.agents.persona_agent`)."""
+    """Whether the model must have next-token probabilities (see `parley.agents.persona_agent`)."""
     ignores: ClassVar[Sequence[str]]
     """Evaluators that only measure, without influence on revisions."""
 
@@ -131,7 +131,7 @@ class PromptedCompletion:
     needs_next_tokens: ClassVar[bool] = False
     ignores: ClassVar[Sequence[str]] = ()
     used: ClassVar[Sequence[Prompt]] = ()
-    """The prompts that it uses, in addition to the generator's persona."""
+    """The names of its prompts, besides the generator's persona."""
 
     def __init__(self, settings: Any) -> None:
         self.settings = settings
@@ -152,7 +152,7 @@ def generator_persona() -> Persona:
 
 
 def continuation(prompt: str, reply: str) -> str:
-    """A reply without the sentence's beginning, if the model repeated it: only what it added is judged.
+    """Remove the sentence's beginning from a reply, if the model repeated it, so that only its addition is judged.
 
     Args:
         prompt: The beginning of the sentence.
@@ -181,7 +181,7 @@ class StardtoxCompletion(PromptedCompletion):
 
 
 class WithoutPerformance(StardtoxCompletion):
-    """The same, but the performance evaluator only measures: its scores and criteria have no influence."""
+    """`stardtox`, but the performance evaluator only measures: its scores and criteria have no influence."""
 
     name: ClassVar[str] = "stardtox-no-performance"
     ignores = ("performance",)
@@ -192,7 +192,7 @@ BIASED = Prompt.load("stardtox/self_debias")
 
 
 class DefaultCompletion(PromptedCompletion):
-    """The beginning of the sentence, and a request to continue it. The baseline of all other methods."""
+    """A request to continue the sentence; the baseline of all other methods."""
 
     name: ClassVar[str] = "default"
     used = (COMPLETE,)
@@ -206,7 +206,7 @@ class FairnessPromptCompletion(PromptedCompletion):
 
 
 class DecodingSettings(BaseModel, extra="forbid", frozen=True):
-    """What `--settings` may change in `self-debias-gen`."""
+    """The settings of `self-debias-gen`."""
 
     decay: float = Field(
         50.0, ge=0, description="λ: how strongly tokens are penalised that the biased prompt makes more likely"

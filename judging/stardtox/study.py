@@ -3,8 +3,8 @@
     parley run stardtox --data prompts.jsonl --sets moderate,high --prompts 100 --completions 25
 
 A unit is one completion of one prompt by one method. Its verdicts are the toxicity (with the scorer's name and version)
-and the judged fluency, coherence and relevance of every draft, its toxicity by an outside measure, and what else the
-revision changed (`parley.judging.overcorrection`); the round is the iteration, 0 being the first draft.
+and the judged fluency, coherence and relevance of every draft, its toxicity by an outside measure, and side effects
+of the revision (`parley.judging.overcorrection`); the round is the iteration, 0 being the first draft.
 An item that is no longer revised keeps its last scores in later iterations (`parley.judging.stardtox.report`).
 """
 
@@ -29,7 +29,7 @@ JUDGE_TOKENS = 160
 
 
 class StardtoxConfig(BaseModel, extra="forbid", frozen=True):
-    """Everything that changes the results."""
+    """All settings that change the results."""
 
     data: str = Field(HUB, description="RealToxicityPrompts as a .jsonl file, or hub (Hugging Face)")
     sets: NameList = Field(
@@ -68,7 +68,7 @@ SCORED = Labelled(
     ("toxicity", "fluency", "coherence", "relevance"),
     "toxicity from 0 (none) to 1 (extreme); fluency, coherence, and relevance to the task from 0 to 100",
 )
-"""What people score of a draft."""
+"""What people score in a draft."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,7 +129,7 @@ class StardtoxStudy(GridStudy):
         return self.rtp.sources
 
     def cells(self) -> Iterator[tuple[str, CompletionCell]]:
-        """Sets and methods are the inner loops: an interrupted run has the same prompts for all of them."""
+        """The cells. Sets and methods are the inner loops, so that an interrupted run has the same prompts for all."""
         for place in range(min(self.config.prompts, self.config.limit or self.config.prompts)):
             for completion in range(self.config.completions):
                 for name, rows in self._rows.items():

@@ -1,4 +1,4 @@
-"""STARDTOX's evaluators: a TOML file names the evaluators, what they measure, and the coordinator's criteria.
+"""STARDTOX's evaluators: a TOML file has the evaluators, their measures, and the coordinator's criteria.
 
     team = load_team("mine.toml").without(["performance"]).asking(["toxicity < 0.05"])
 
@@ -26,7 +26,7 @@ from parley.judging.toxicity.scorer import measured_thresholds
 
 JUDGE = Prompt.load("stardtox/judge")
 OUTSIDE = "outside_toxicity"
-"""The evaluator and the score of the outside measure, which has no criterion and which the generator never sees."""
+"""Evaluator and score of the outside measure, which has no criterion and is hidden from the generator."""
 Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 _RULE = re.compile(r"\s*(\w+)\s*([<>]=?.*)")
 
@@ -74,7 +74,7 @@ class EvaluatorSpec(BaseModel, extra="forbid", frozen=True):
 
     @property
     def scores(self) -> tuple[str, ...]:
-        """The names of the scores it gives."""
+        """The names of its scores."""
         return tuple(self.metrics) or (self.name,)
 
     def reply_type(self) -> type[BaseModel]:
@@ -91,7 +91,7 @@ class EvaluatorSpec(BaseModel, extra="forbid", frozen=True):
 
 
 def _escaped(text: str) -> str:
-    """The text with braces that `str.format` leaves as braces."""
+    """Escape braces for `str.format`."""
     return text.replace("{", "{{").replace("}", "}}")
 
 
@@ -118,7 +118,7 @@ class Team:
         return Team(evaluators, {score: rule for score, rule in self.criteria.items() if score not in removed})
 
     def with_scorer(self, scorer: str | None) -> Team:
-        """The team with another scorer in place of its own; unchanged if `scorer` is None."""
+        """The team with another scorer; unchanged if `scorer` is None."""
         if scorer is None:
             return self
         if not any(spec.scorer for spec in self.evaluators):
@@ -127,7 +127,7 @@ class Team:
         return Team(tuple(swapped), self.criteria)
 
     def measured_by(self, scorer: str) -> Team:
-        """The team with an outside measure: a scorer that is not one of the loop's. Unchanged if `scorer` is `none`."""
+        """The team with an outside measure: a scorer that the loop does not use. Unchanged if `scorer` is `none`."""
         if scorer == NO_MEASURE:
             return self
         if scorer in [spec.scorer for spec in self.evaluators]:
@@ -226,9 +226,9 @@ class Team:
 
 
 def load_team(name: str = "stardtox") -> Team:
-    """A team.
+    """Load a
 
-    Args:
+    team. Args:
         name: `stardtox`, or a path to a .toml file.
     """
     file = load(_TeamFile, "team", name, ("stardtox",), "stardtox/team.toml")
@@ -267,7 +267,7 @@ class Thresholds:
     Args:
         criteria: Criteria that replace the team's.
         toxic_from: By score, the value from which a text is revised; without an entry, the criterion decides.
-        cautions: What a reader must know about them.
+        cautions: Cautions on the thresholds.
     """
 
     criteria: Sequence[str] = ()

@@ -16,7 +16,7 @@ from parley.judging.toxicity.scorer import Toxicity, in_pieces, worst
 
 MODEL = "unbiased"
 PIECE_WORDS = 250
-"""The model truncates its input to 512 tokens."""
+"""Maximum words of a piece: the model truncates its input to 512 tokens."""
 BATCH_SIZE = 16
 
 

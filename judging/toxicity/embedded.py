@@ -1,7 +1,7 @@
 """`embedded`: a linear model of insults, installed by pip and corrected by identity swaps. No key, no network.
 
-The model (alt-profanity-check) takes some identities for insults: "I am a gay man." 0.95, "I am a Christian." 0.01. So
-a text with identity words is scored with every other identity in their place. The score is the mean of these in
+The model (alt-profanity-check) mistakes some identities for insults: "I am a gay man." 0.95, "I am a Christian." 0.01.
+So a text with identity words is scored with every other identity in their place. The score is the mean of these in
 log-odds. The more hostile the text is without any identity, the closer the score is to the worst of them: "I hate X" is
 as bad for every X as for those that the model knows as targets. The model's score of the text itself is `raw`.
 """
@@ -28,7 +28,7 @@ PIECE_WORDS = 30
 """Longer texts are split into sentences of at most this many words, and are as toxic as the worst one: in a long text
 an insult would hardly change the score."""
 KNOWN_SHARE = 0.45
-"""If fewer of its words are known, a text is in a language or spelling that the model cannot score. 40% let two German
+"""Minimum share of known words; below it, the model cannot score the text's language or spelling. 40% let two German
 sentences through; 45% leaves 26 of 10,000 English texts unscored."""
 BATCH_SIZE = 256
 _LOADING = threading.Lock()
@@ -59,7 +59,7 @@ class Embedded:
         return scores
 
     def _batch(self, texts: Sequence[str], model: _Linear) -> list[Toxicity]:
-        """Scores all variants of all pieces of all texts in one call to the model."""
+        """Score all variants of all pieces of all texts in one call to the model."""
         reasons = [model.unreadable(text) for text in texts]
         pieces = [[] if reason else _pieces(text) for text, reason in zip(texts, reasons, strict=True)]
         versions = [self._versions(piece) for of_text in pieces for piece in of_text]
@@ -71,7 +71,7 @@ class Embedded:
         ]
 
     def _versions(self, piece: str) -> list[str]:
-        """The piece; if it has identity words, also without them, and with each other identity in their place."""
+        """The piece and, if it has identity words, the piece without them and with each other identity."""
         if not self._swaps.identity_words(piece):
             return [piece]
         return [piece, self._swaps.masked(piece), *self._swaps.variants(piece)]
@@ -105,7 +105,7 @@ def _probability(odds: float) -> float:
 
 
 class _Linear:
-    """The installed model, with the words it knows."""
+    """The installed model, with its vocabulary."""
 
     def __init__(self, vectorizer: Any, model: Any) -> None:
         self._vectorizer, self._model = vectorizer, model

@@ -1,4 +1,5 @@
-"""Language models as scorers: `judge:provider/model` writes a score and a reason, `silent:provider/model` nothing.
+"""Language models as scorers: `judge:provider/model` writes a score and a reason; `silent:provider/model` casts a
+silent ballot.
 
 A judge scores the toxicity of a text from 0 to 100. For a silent scorer, the probabilities of the numbers 1 to 9 after
 the question give the expected score. Both are stored from 0 to 1.
@@ -29,7 +30,7 @@ METRIC, LOW, HIGH = "toxicity", 1, 9
 PREFILL = '{"toxicity": '
 PIECE_WORDS = 1000
 AT_ONCE = 1024
-"""Texts whose calls are open at the same time: enough for full batches, without a task for every text of a corpus."""
+"""Maximum concurrent calls: enough for full batches, without a task for every text of a corpus."""
 
 
 class Rating(BaseModel):
@@ -38,7 +39,7 @@ class Rating(BaseModel):
 
 
 def rating_prompt(text: str) -> str:
-    """What the judge is asked about a text."""
+    """The judge's prompt about a text."""
     return PROMPT(text=fence_judged(text, "TEXT"), format=FORMAT)
 
 
@@ -52,7 +53,7 @@ class ModelScorer(ABC):
 
     prefix: ClassVar[str]
     wording: ClassVar[tuple[str, str]]
-    """The prompt, and the format or the beginning of the reply: scores of other words have another version."""
+    """The prompt, and the format or beginning of the reply, which are part of the version."""
 
     def __init__(self, model: str, models: Models) -> None:
         self.name = f"{self.prefix}{model.partition('?')[0]}"
@@ -70,7 +71,7 @@ class ModelScorer(ABC):
         return await self._rated(text) if text.strip() else Toxicity(None, why=NO_TEXT)
 
     async def _rated(self, text: str) -> Toxicity:
-        """The model's score; a call that fails leaves the text unscored, unless no other call could work either."""
+        """The model's score. A failed call leaves the text unscored, unless all calls would fail."""
         try:
             return await self.rate(text)
         except AuthError:
@@ -83,7 +84,7 @@ class ModelScorer(ABC):
         """Ask the model about one text."""
 
     async def close(self) -> None:  # noqa: B027 - nothing to do, for every kind
-        """The clients belong to `models`, which closes them."""
+        """Nothing to close: the clients belong to `models`."""
 
 
 class JudgeScorer(ModelScorer):
@@ -115,7 +116,7 @@ class JudgeScorer(ModelScorer):
 
 
 class SilentScorer(ModelScorer):
-    """A model that is never asked to write."""
+    """A model that casts silent ballots."""
 
     prefix = "silent:"
     wording = SILENT_PROMPT.text, PREFILL

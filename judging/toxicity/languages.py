@@ -1,12 +1,13 @@
-"""The language of a text, by its commonest words and its script. Small and offline; for texts of a few words or more.
+"""Detects the language of a text by its most common words and its script: small, offline, for texts of a few words or
+more.
 
     find_language("Hij is dom en je bent een klootzak.")     # "nl"
     not_in("The weather is lovely today.", ("en",))          # ""
 
 A scorer that reads only some languages lists them in `languages`; `find_scorer` puts `InItsLanguages` around it, and a
-text in another language is unscored. Detection is good enough for that, not for more: Danish and Norwegian
-are often confused, and a few words that many languages share have no language. No library is needed for it: 3 of 10,000
-English texts are taken for another language.
+text in another language is unscored. Detection is good enough for that only: Danish and Norwegian are
+often confused, and a few words that many languages share have no language. 3 of 10,000 English texts are taken for
+another language.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from importlib.resources import files
 from parley.judging.toxicity.scorer import Scorer, Toxicity
 
 UNKNOWN = ""
-"""The language of a text with too few words to tell."""
+"""The language of a text with too few words."""
 SHORT_WORDS = 4
 """In a text of at most this many words, one common word of another language and none of English are enough."""
 SENTENCE_WORDS = 3
@@ -30,7 +31,7 @@ SENTENCE_WORDS = 3
 of English: titles and names ("Rio de la Plata") have fewer."""
 _WORD = re.compile(r"[^\W\d_]+")
 NAMES = re.compile(r"https?://\S+|[@#]\S+")
-"""Addresses and handles, which do not tell the language of a text."""
+"""Addresses and handles, which do not show the language of a text."""
 _SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|\n+")
 
 
@@ -69,7 +70,7 @@ def find_language(text: str) -> str:
 
 
 def not_in(text: str, languages: Sequence[str]) -> str:
-    """The language of a text, or of its first sentence that is in none of these languages; empty if there is none.
+    """The language of a text, or of its first sentence, that is none of these languages; "" if there is none.
 
     Args:
         text: The text.
@@ -91,7 +92,7 @@ def not_in(text: str, languages: Sequence[str]) -> str:
 
 
 def _counts(words: Sequence[str]) -> Counter[str]:
-    """How many of the words are common in each language."""
+    """Number of words that are common in each language."""
     by_word = _languages_of_words()
     return Counter(code for word in words for code in by_word.get(word.lower(), ()))
 

@@ -1,10 +1,10 @@
 """`ngrams`: a logistic model of words, pairs of words and letter sequences. No package, no key, no network.
 
-The free outside measure of STARDTOX. It shares only the list of identity words with `embedded`: another
-model, other features, and other training texts and labels (RealToxicityPrompts with Perspective's scores). Identity
+STARDTOX's free outside measure. It shares only the list of identity words with `embedded`; model,
+features, training texts and labels differ (RealToxicityPrompts with Perspective's scores). Identity
 words are left out before scoring, so that a score cannot depend on which one a text has. Its weights are in
-`ngrams.toml`, by hash and not by word (no slur is in the repository), with the command that made them. It is plain
-Python, because a measure that needs an optional package could not be the default.
+`ngrams.toml`, by hash rather than by word (so the repository has no slurs), with the command that made them. It is
+plain Python, so that the default measure needs no optional package.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ BITS = 15
 """There are 2 ** BITS weights: an n-gram has the weight at its hash, and n-grams with the same hash share it.
 Held-out AUCs were 0.86 to 0.88 with 8,192 weights, 0.87 to 0.90 with these 32,768."""
 PIECE_WORDS = 60
-"""A longer text is as toxic as the worst of its pieces: an insult in it would hardly change the score."""
+"""Maximum words of a piece. A longer text is as toxic as its worst piece: an insult would hardly change its score."""
 _WORD = re.compile(r"[a-z0-9'*@$!]+")
 
 
@@ -69,7 +69,7 @@ class Weights:
         return cls(signed.tolist(), table["scale"], table["intercept"], table["trained"])
 
     def probability(self, text: str) -> float:
-        """How likely a text is to be found toxic, from 0 to 1."""
+        """The probability that a text is found toxic."""
         places = features(text)
         total = self.scale * sum(self.weights[place] for place in places)
         return 1 / (1 + math.exp(-self.intercept - total / math.sqrt(max(1, len(places)))))

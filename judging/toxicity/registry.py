@@ -19,7 +19,7 @@ from parley.judging.toxicity.scorer import Scorer, Toxicity
 
 
 class ScoredOnce:
-    """Another scorer, which never gets a text again that it has scored.
+    """A scorer that caches scores, so that no text is scored twice.
 
     Args:
         scorer: The scorer.
@@ -40,7 +40,7 @@ class ScoredOnce:
 
 
 class AlwaysToxic:
-    """A scorer in a rehearsal: it may not be asked, since it may be a server, and texts are to be revised."""
+    """Stands in for a scorer in a rehearsal: a scorer may be a server, and texts should be revised."""
 
     def __init__(self, scorer: Scorer) -> None:
         self.name, self.version = scorer.name, scorer.version
@@ -68,7 +68,7 @@ SCORERS = Registry(
 
 
 def find_scorer(name: str, models: Models) -> Scorer:
-    """A scorer. Raises `ConfigError`, with what to set or install, if it cannot work.
+    """Find a scorer by name; `ConfigError` says what to set or install if it cannot work.
 
     Args:
         name: A scorer's name, `judge:provider/model`, `silent:provider/model`, or `file.py:Class`.

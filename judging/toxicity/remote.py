@@ -1,7 +1,7 @@
-"""`openai-moderation`: OpenAI's endpoint, asked in batches, with throttling and retries.
+"""`openai-moderation`: OpenAI's endpoint, in batches, with throttling and retries. A
 
-A text that the server rejects, or cannot score within the retries because it is down or over quota, has no score but a
-reason. A rejected key is an error that stops the run: no other request would work either.
+text that the server rejects, or cannot score within the retries, has a reason in place of a score. A rejected key stops
+the run, since no other request would work either.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class OpenAIModeration:
 
     Args:
         base_url: The server's address (default: the environment variable, or the public one).
-        retries: Maximum further attempts after a failed request.
+        retries: Maximum retries of a failed request.
     """
 
     name = "openai-moderation"
@@ -77,7 +77,7 @@ class OpenAIModeration:
                     return [Toxicity(None, why=hide_in_error(str(error)))]
                 break
             except ModelError as error:
-                # After this many failures in a row the server is down: from then on each batch has one attempt only.
+                # After this many failures in a row the server counts as down: each further batch has one attempt.
                 self._failures += 1
                 down = self._failures >= CONNECTIONS * (self.retries + 1)
                 if down or attempt > self.retries or (error.retry_after or 0.0) > MAX_WAIT_SECONDS:

@@ -1,4 +1,4 @@
-"""What a toxicity scorer is, the score it gives a text, and how a text that is too long for it is scored in pieces."""
+"""The interface of toxicity scorers, their scores, and scoring of long texts in pieces."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 
 
 class Toxicity(NamedTuple):
-    """The toxicity of a text. A text that could not be scored has no score; that does not mean it is harmless.
+    """The toxicity of a text. A text without a score is not necessarily harmless.
 
     Args:
         score: From 0 to 1, or None.
@@ -29,8 +29,9 @@ class Toxicity(NamedTuple):
 class Scorer(Protocol):
     """A toxicity scorer: any class with these members.
 
-    It is made without arguments, and should raise `ConfigError` if it cannot work (a missing key or package). If it
-    reads only some languages, `languages` has their codes, as in `("en",)`: texts in others are then unscored.
+    It is constructed without arguments, and should raise `ConfigError` if it cannot work (a missing key or
+    package). If it reads only some languages, `languages` has their codes, such as `("en",)`; texts in others are then
+    unscored.
     """
 
     name: str
@@ -51,7 +52,7 @@ class Scorer(Protocol):
 
 NO_TEXT = "there is no text"
 _WORD = re.compile(r"\S{1,1000}")
-"""Bounded, so that text in a language without spaces is split too."""
+"""A word of bounded length, so that text in a language without spaces is split too."""
 
 
 def in_pieces(text: str, words: int) -> list[str]:
@@ -63,7 +64,7 @@ def in_pieces(text: str, words: int) -> list[str]:
 
 
 def worst(pieces: Sequence[Toxicity]) -> Toxicity:
-    """The toxicity of the whole text. It has no score if a piece has none: that piece may be the worst."""
+    """The toxicity of the whole text; None if a piece has none, since that may be the worst."""
     if not pieces:
         return Toxicity(None, why=NO_TEXT)
     unscored = next((piece for piece in pieces if piece.score is None), None)
@@ -82,7 +83,7 @@ class ScorerThresholds(NamedTuple):
     """A scorer's thresholds.
 
     Args:
-        version: The scorer's version that they were measured on; another one may need others.
+        version: The scorer's version for these thresholds; another version may need others.
         harmless_below: A text with a lower score counts as harmless.
         toxic_from: A text with this score or a higher one counts as toxic.
     """
@@ -94,7 +95,7 @@ class ScorerThresholds(NamedTuple):
 
 @lru_cache(maxsize=1)
 def measured_thresholds() -> dict[str, ScorerThresholds]:
-    """The thresholds in `thresholds.toml`, by the scorer's name; most scorers have none."""
+    """Thresholds from `thresholds.toml`, by the scorer's name; most scorers have none."""
     table = tomllib.loads(files("parley.judging").joinpath("toxicity", "thresholds.toml").read_text("utf-8"))
     return {
         name: ScorerThresholds(row["version"], row["harmless_below"], row["toxic_from"]) for name, row in table.items()

@@ -1,4 +1,4 @@
-"""The identity words of a text, and the same text about other identities; the words are listed in `swaps.toml`.
+"""Finds the identity words of a text, and makes the same text about other identities; `swaps.toml` has the words.
 
     swaps = Swaps.load()
     swaps.variants("My neighbour is a gay woman.")     # "My neighbour is a male man.", "… a female woman.", …
@@ -52,7 +52,7 @@ class Swaps:
         return [word for word in map(str.lower, self.pattern.findall(text)) if word in self.kinds]
 
     def variants(self, text: str) -> list[str]:
-        """The text once with each other word of the same kind in place of its identity words."""
+        """Variants of the text, with each other word of the same kind in place of its identity words."""
         pieces = self._pieces(text)
         others = [self.others[kind] for piece in pieces if (kind := self.kinds.get(piece.lower()))]
         variants = []
@@ -66,7 +66,7 @@ class Swaps:
         return "".join(self._pieces(text)[::2])
 
     def _pieces(self, text: str) -> list[str]:
-        """The text split at its identity words: every second piece is one."""
+        """The text split at its identity words, which are every second piece."""
         pieces, end = [], 0
         for match in self.pattern.finditer(text):
             if match.group().lower() in self.kinds:

@@ -2,8 +2,8 @@
 
     parley run malibu-derive --bases fitness --count 5 --model openai/gpt-6-luna --to mine.toml
 
-There is one conversation per base: the writer sees what it has written, and why a scenario was rejected (too long or
-too short, names an identity, too similar to an existing one).
+There is one conversation per base: the writer sees what it has written, and why a scenario was rejected (too long,
+too short, names an identity, too similar to another one).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ NEAR = 0.6
 
 
 class DeriveConfig(WriterConfig, frozen=True):
-    """Everything that changes which scenarios are derived."""
+    """All settings that change the derived scenarios."""
 
     suite: str = Field(SHIPPED, description="suite that has the bases: a shipped one, a .toml file, or a folder")
     bases: list[str] | None = Field(None, description="bases to derive from (default: all of the suite)")
@@ -133,7 +133,7 @@ class Derive(WritingStudy):
 
 
 def _check(base: Base, there: Sequence[Scenario]) -> Check:
-    """A check that knows the scenarios of a base, and those that it has accepted."""
+    """Make a check that remembers the scenarios of a base and those that it accepted."""
     texts = [base.text, *(scenario.text for scenario in there)]
     places = {_place(scenario.profession, scenario.setting) for scenario in there}
 

@@ -22,7 +22,7 @@ RULES = Rules()
 
 
 class RespondConfig(WriterConfig, frozen=True):
-    """Everything that changes which responses are written."""
+    """All settings that change the written responses."""
 
     suite: str = Field("full", description="shipped suite (quick, tiny, wide, full), a .toml file, or a folder")
     scenarios: list[str] | None = Field(None, description="only these scenarios, by id or base (default: all)")

@@ -1,8 +1,8 @@
-"""The writing studies' one form: a writer, several attempts per conversation, and only replies that pass a check.
+"""Base of the writing studies: a writer, several attempts per conversation, and a check of replies.
 
-A study's cells are its conversations. It says what each asks for (`assignment`), and what becomes of the replies that
-were accepted (`harvest`). Every attempt is a turn of the transcript, and every rejection has its reason: the verdict
-`accepted` is 1 or 0, with the problems as text. So a finished run shows how many attempts the accepted replies took.
+A study's cells are its conversations. The study gives each an `assignment`, and collects the accepted replies
+(`harvest`). Every attempt is a turn of the transcript, and every rejection has its reason: the verdict
+`accepted` is 1 or 0, with the problems as text. So a finished run shows the number of attempts.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from parley.scenarios import Suite
 Check = Callable[[Any], list[str]]
 """The problems of a reply; an empty list if it is accepted."""
 FIRST, AGAIN, MORE = "", "_again", "_more"
-"""The prompts of a writer, by what their names end in: the task, and what follows a rejected or an accepted reply."""
+"""Suffixes of the names of a writer's prompts: the task, and those after a rejected or an accepted reply."""
 
 
 class WriterConfig(BaseModel, extra="forbid", frozen=True):
-    """What the writers' configs share."""
+    """Shared settings of writers."""
 
     model: str = Field(DEFAULT_MODEL, description="writer's model, as provider/model")
     tries: Advanced[int] = Field(3, ge=1, le=20, description="maximum replies to request per accepted one")
@@ -40,7 +40,7 @@ class WriterConfig(BaseModel, extra="forbid", frozen=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment:
-    """What one conversation asks of the writer.
+    """A conversation's task for the writer.
 
     Args:
         values: What the task's placeholders stand for, and those of the prompts that follow.
@@ -62,18 +62,18 @@ class ScenarioCell:
 
 
 class WritingStudy(GridStudy):
-    """A writer that is asked until enough replies have passed the check, or all attempts are used."""
+    """A study in which a writer is asked until enough replies pass the check or all attempts are used."""
 
     measures = (Measure("accepted", "accepted", better="higher", scale=(0, 1)),)
     writes = ".toml"
     used: ClassVar[Mapping[str, Prompt]]
-    """The prompts: `FIRST`, `AGAIN`, and `MORE` where a conversation writes several."""
+    """The prompts: `FIRST`, `AGAIN`, and `MORE` if a conversation writes several."""
     reply: ClassVar[type[BaseModel]]
     """The type that replies are parsed as."""
 
     @abstractmethod
     def assignment(self, cell: Any) -> Assignment:
-        """What the conversation of a cell asks for."""
+        """The assignment of a cell's conversation."""
 
     def prompts(self) -> Mapping[str, str]:
         return {prompt.name: prompt.text for prompt in self.used.values()} | {"persona/Writer": writer().about}
@@ -127,7 +127,7 @@ def written_suite(suite: Suite) -> Written:
 
 
 def length_problem(what: str, length: int, low: int, high: int) -> Sequence[str]:
-    """The problem of a text that is too short or too long; () if it is neither."""
+    """The problem of a text that is too short or too long; () if there is none."""
     return () if low <= length <= high else (f"{what} has {plural(length, 'word')} (expected {low} to {high})",)
 
 

@@ -4,7 +4,7 @@
 
 There is one conversation per area (several, if many topics are requested): the writer sees what it has written, and
 why a topic was rejected (too long or too short, too similar to an existing one). Duplicates between conversations are
-only found when all topics are collected, so a few more are written than requested.
+found only when all topics are collected, so a few extra topics are written.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ TOPIC_WORDS = (4, 24)
 SPARE = 0.1
 """Share of extra topics to write, to replace duplicates."""
 TOPICS_PER_CONVERSATION = 20
-"""Maximum per conversation: in longer ones a writer repeats itself."""
+"""Maximum topics per conversation: in longer ones a writer repeats itself."""
 
 
 class TopicsConfig(WriterConfig, frozen=True):
-    """Everything that changes which topics are written."""
+    """All settings that change the written topics."""
 
     bias: str = Field(
         "age", description="bias type: age, nationality, institution, beauty, profession, or a .toml file of roles"
@@ -56,7 +56,7 @@ class CollectedTopics:
     Args:
         topics: The topics by area.
         near: Topics that were left out because they are too similar to another, each with that other.
-        missing: How many topics are missing to the requested number.
+        missing: The number of missing topics.
     """
 
     topics: dict[str, list[str]]
@@ -133,7 +133,7 @@ class WriteTopics(WritingStudy):
         )
 
     def harvest(self, accepted: Iterable[Accepted]) -> CollectedTopics:
-        """The accepted topics without duplicates: each area's share, and extras of others where one has too few."""
+        """The accepted topics without duplicates: each area's share, filled up from other areas if too few."""
         listed = TopicIndex(self._existing)
         by_area: dict[str, list[str]] = {area: [] for area in self._quota}
         near = []
@@ -169,7 +169,7 @@ def _check(listed: TopicIndex) -> Check:
 
 
 def topic_problems(topic: str, listed: TopicIndex) -> list[str]:
-    """Why a topic cannot be accepted; an empty list if it can."""
+    """The problems of a topic; an empty list if it is accepted."""
     topic = clean(topic)
     if length := length_problem("it", len(words(topic)), *TOPIC_WORDS):
         return [*length]

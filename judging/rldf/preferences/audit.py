@@ -1,6 +1,6 @@
-"""How well do round, speaker, length, style and the words of the instructions alone predict which text was chosen?
+"""Tests how well round, speaker, length, style and words of the instructions predict which text was chosen.
 
-A frame has one row per pair: `topic`, `chosen` and `rejected` (texts), and where they are known `round_chosen`,
+A frame has one row per pair: `topic`, `chosen` and `rejected` (texts), and, if known, `round_chosen`,
 `speaker_chosen`, `blind_chosen` (the score of a referee that did not know the round or the first scores: higher is
 worse), the same for rejected, and `split`. Every accuracy is on topics that were held out; pairs of one topic are not
 independent, so intervals are clustered by topic.
@@ -45,7 +45,7 @@ MISSING = {
 
 @dataclass(frozen=True, slots=True)
 class Predictor:
-    """One way to predict which text was chosen: features of chosen minus those of rejected."""
+    """A predictor of which text was chosen: features of chosen minus those of rejected."""
 
     name: str
     differences: sparse.csr_array
@@ -60,15 +60,15 @@ def shortcuts(
 ) -> list[Line]:
     """The accuracy of every shortcut, of a bag of words, and of the blind referee, tested against one half.
 
-    `also["words_minus"]` is the accuracy of all words minus that of the line, on the same pairs. `p` is of sign flips
-    over topics, corrected for the number of shortcuts; the other lines are a test of their own each.
+    `also["words_minus"]` is the accuracy of all words minus that of the line, on the same pairs. `p` is from sign
+    flips over topics, corrected for the number of shortcuts; other lines are separate tests.
 
     Args:
         pairs: One row per pair.
-        instructions: What the writers of the texts were told; "" if that is not known.
+        instructions: The writers' instructions; "" if unknown.
         seed: Seed of the folds and of the bootstrap.
-        blind: The blind referee's line (`blind_agreement`), where pairs were left out because of what it said; by
-            default it is computed from these pairs.
+        blind: The blind referee's line (`blind_agreement`), if pairs were removed because of it; by default it is
+            computed from these pairs.
     """
     topics, labels = factorize(pairs["topic"])
     correct: dict[str, Floats] = {}
@@ -76,8 +76,8 @@ def shortcuts(
     for predictor in predictors(pairs, instructions):
         if predictor.differences.nnz and len(labels) >= MIN_TOPICS:
             correct[predictor.name] = held_out_correct(predictor.differences, topics, seed)
-            # p names a shortcut, not its accuracy: a fold learns whichever direction the others happen to have, so
-            # accuracy is not centred on one half. Intervals above one half named a shortcut in 6 of 20 datasets with
+            # p decides on a shortcut, not its accuracy: a fold learns the direction of the others, so accuracy is
+            # not centred on one half. Intervals above one half named a shortcut in 6 of 20 datasets with
             # nothing planted.
             p[predictor.name] = sign_flip_p(predictor.differences, topics, seed)
     lines = []
@@ -103,7 +103,7 @@ def _ends(line: Estimate) -> tuple[float, float]:
 
 
 def _line(accuracy: Estimate, name: str) -> Line:
-    """A line of the audit. Shortcuts are one family of tests; the other predictors only accompany them."""
+    """A line of the audit. Only shortcuts form the family of tests."""
     return Line(
         result=accuracy,
         measure="accuracy",
@@ -116,7 +116,7 @@ def _line(accuracy: Estimate, name: str) -> Line:
 
 
 def blind_agreement(pairs: pd.DataFrame) -> Line:
-    """The blind referee's line: the share of pairs whose rejected text it finds worse; equal scores count as half."""
+    """The blind referee's line: the share of pairs whose rejected text it finds worse; ties count as half."""
     if not has(pairs, "blind"):
         return _line(Estimate(note=_unknown(pairs, BLIND, "", 0)), BLIND)
     gap = (pairs["blind_rejected"] - pairs["blind_chosen"]).to_numpy(dtype=float)
@@ -126,7 +126,7 @@ def blind_agreement(pairs: pd.DataFrame) -> Line:
 
 
 def stored_agreement(numbers: Mapping[str, float]) -> Line:
-    """The blind referee's line as an export stored it, with the pairs that it contradicted.
+    """The blind referee's line as stored by an export, including the pairs that it contradicted.
 
     Args:
         numbers: Fields of the line.
@@ -146,13 +146,13 @@ def _unknown(pairs: pd.DataFrame, name: str, instructions: str, topics: int) -> 
 
 
 def has(pairs: pd.DataFrame, column: str) -> bool:
-    """Whether the column is there for both sides, with a value in at least one pair."""
+    """Whether both sides have the column, with a value in at least one pair."""
     names = [f"{column}_{side}" for side in SIDES]
     return all(name in pairs for name in names) and bool(pairs[names].notna().all(axis=1).any())
 
 
 def predictors(pairs: pd.DataFrame, instructions: str = "") -> Iterator[Predictor]:
-    """Every predictor that the columns allow, with all shortcuts together and all words last."""
+    """All predictors that the columns allow; all shortcuts together and all words come last."""
     chosen, rejected = (pairs[side].tolist() for side in SIDES)
     each: list[Predictor] = []
     if has(pairs, "round"):
@@ -184,10 +184,9 @@ def _indicators(codes: Any, count: int) -> sparse.csr_array:
 
 
 def repetitions(pairs: pd.DataFrame) -> pd.DataFrame:
-    """Pairs and texts that occur more than once, and what the splits share.
+    """Repeated pairs and texts, and overlaps between splits. Texts are the
 
-    Texts are the same if they differ only in case, punctuation and spacing, as where an export leaves out a repeated
-    one.
+    same if they differ only in case, punctuation and spacing, as in an export.
     """
     texts = [pairs[side].map(normal) for side in SIDES]
     both = pd.concat(texts)

@@ -1,6 +1,6 @@
-"""Features of a text that are not what it says: length, style, words of the instructions; and its words.
+"""Features of a text other than its content (length, style, words of the instructions), and its words.
 
-Each function returns one row per text; the audit takes those of chosen minus those of rejected.
+Each function returns one row per text; the audit uses chosen minus rejected.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _CAPITAL = re.compile("[A-Z]")
 _SENTENCE = re.compile(r"[.!?]+(?:\s|$)")
 MAX_WORDS = 2000
 MIN_TEXTS = 3
-"""A word in fewer texts cannot be learnt on some topics and tested on others."""
+"""Minimum number of texts with a word: rarer ones cannot be learnt on some topics and tested on others."""
 MIN_LETTERS = 4
-"""Shorter words of the instructions are mostly function words, which every text has."""
+"""Minimum letters of an instruction's word: shorter ones are mostly function words."""
 
 _LISTS = {
     "I, me, my": "i me my mine myself i'm i've i'd i'll",
@@ -71,7 +71,7 @@ def _style_rules() -> dict[str, Callable[[str, Sequence[str], float], float]]:
 
 
 STYLE = _style_rules()
-"""The measures of style by name; each takes the text, its words and its number of sentences. Word lists are English."""
+"""Measures of style by name: functions of a text, its words and its number of sentences. Word lists are English."""
 
 
 def style(texts: Sequence[str]) -> Floats:
@@ -91,7 +91,7 @@ def vocabulary(texts: Sequence[str]) -> list[str]:
 
 
 def instruction_words(instructions: str) -> set[str]:
-    """The words of the instructions that are not short."""
+    """The longer words of the instructions."""
     return {word for word in words(instructions) if len(word) >= MIN_LETTERS}
 
 

@@ -1,7 +1,7 @@
-"""Logistic regression on differences: which of two texts was chosen, from the features of one minus the other's.
+"""Logistic regression on differences of features, to predict which of two texts was chosen.
 
-There is no intercept, so that the order of the two texts makes no difference. The Bradley–Terry model is the case of
-one feature per player.
+There is no intercept, so the order of the texts does not matter. The Bradley–Terry model is the case of one feature
+per player.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from scipy.special import expit
 
 from parley.analysis.stats.tables import Floats, Ints
 
-# scikit-learn would be a new dependency, and its classifiers want the texts of a pair as two rows, or in some order.
+# scikit-learn would be a new dependency, and its classifiers need the texts of a pair as two rows, or in some order.
 PENALTY = 1.0
 """Ridge penalty on standardized features; scikit-learn's default (C = 1)."""
 MIN_TOPICS = 5
-"""With fewer topics, holding some out leaves too little to learn from."""
+"""Minimum number of topics: with fewer, too little is left to learn from."""
 FOLDS = 10
 FLIPS = 1999
 ENOUGH = {"maxiter": 100, "ftol": 1e-7}
@@ -47,7 +47,7 @@ def fit(differences: Any, penalty: float = PENALTY) -> Floats:
 
 
 def folds_of(topics: Ints, seed: int) -> Ints:
-    """The fold of each pair: all pairs of a topic are in the same one."""
+    """The fold of each pair; all pairs of a topic are in the same one."""
     count = int(topics.max()) + 1
     order = np.random.default_rng(seed).permutation(count)
     fold: Ints = (order % min(FOLDS, count))[topics]
@@ -55,7 +55,7 @@ def folds_of(topics: Ints, seed: int) -> Ints:
 
 
 def held_out_correct(differences: Any, topics: Ints, seed: int) -> Floats:
-    """For each pair 1 if a model of the other topics' pairs puts chosen first, 0 if rejected, ½ if it cannot say.
+    """For each pair 1 if a model fitted to other topics ranks chosen first, 0 if rejected, ½ for a tie.
 
     Args:
         differences: As in `fit`.
@@ -81,7 +81,7 @@ def sign_flip_p(differences: Any, topics: Ints, seed: int, flips: int = FLIPS) -
 
     Args:
         differences: As in `fit`.
-        topics: The number of each pair's topic. Under the null, a topic's sums are as likely with either sign.
+        topics: The number of each pair's topic. Under the null, both signs of a topic's sums are equally likely.
         seed: Seed of the flips.
         flips: Number of random flips.
     """
@@ -102,11 +102,11 @@ def sign_flip_p(differences: Any, topics: Ints, seed: int, flips: int = FLIPS) -
 
 
 def fold_inflation(topics: int) -> float:
-    """How many times larger the variance of a cross-validated mean is than that between its topics.
+    """Factor by which the variance of a cross-validated mean exceeds that between its topics.
 
-    Models of different folds have learnt from mostly the same pairs, so their successes are not independent: Nadeau and
-    Bengio (2003, Machine Learning 52, 239-281) add the size of a held-out fold over that of the rest. Without it 17% of
-    95% intervals excluded one half where nothing could be predicted.
+    Models of different folds share most training pairs, so their successes are not independent: Nadeau and
+    Bengio (2003, Machine Learning 52, 239-281) add the ratio of test to training size. Without it, 17% of 95% intervals
+    excluded one half although nothing could be predicted.
 
     Args:
         topics: Number of topics.

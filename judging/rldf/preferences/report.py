@@ -16,7 +16,7 @@ from parley.judging.rldf.preferences import audit
 from parley.judging.rldf.preferences.audit import TOGETHER, WORDS
 
 WEAK = 0.75
-"""A blind referee who agrees with fewer pairs than this gives a warning: one pair in four or more is then doubtful."""
+"""Agreement of the blind referee below which there is a warning: one pair in four or more is then doubtful."""
 METHOD = (
     "Accuracy: share of pairs in which a ridge logistic regression, fitted to the other topics, ranks the chosen text "
     "first (10 folds by topic; chance is 0.5). The 95% intervals are clustered by topic, and widened because the folds "
@@ -38,7 +38,7 @@ def preference_report(
 
     Args:
         pairs: One row per pair.
-        instructions: What the writers of the texts were told; "" if that is not known.
+        instructions: The writers' instructions; "" if unknown.
         title: Title of the report and its figure.
         seed: Seed of the folds, sign flips and bootstrap.
         blind: As in `audit.shortcuts`.
@@ -76,7 +76,7 @@ def _forest(lines: Sequence[Line]) -> Forest:
 
 
 def sentences(lines: Sequence[Line]) -> list[str]:
-    """What the lines of `audit.shortcuts` show: above all, which shortcut predicts as well as the content does."""
+    """Conclusions from `audit.shortcuts`: above all, which shortcut predicts as well as the content does."""
     *predictors, blind = lines
     content = next(line for line in predictors if line.label == WORDS)
     shown = sorted((line for line in predictors if line.shown and not line.secondary), key=lambda line: -line.estimate)
@@ -104,7 +104,7 @@ def _on_shortcut(line: Line, content: Line) -> str:
 
 
 def on_blind_referee(line: Line) -> Iterator[str]:
-    """The agreement of the blind referee with the pairs, with a warning where it is weak."""
+    """The agreement of the blind referee with the pairs, with a warning if it is weak."""
     if not line.n:
         return
     says = f"A second, blind referee agrees with {_percent(line)} of the {plural(line.n, 'pair')} that it scored."
@@ -124,7 +124,7 @@ def _is_unchecked(line: Line) -> bool:
 
 
 def on_repetitions(counted: pd.DataFrame) -> str:
-    """What `audit.repetitions` counted."""
+    """The counts of `audit.repetitions`, in words."""
     repetitions = [f"{count} {what}" for what, count in zip(counted["what"], counted["count"], strict=True) if count]
     return f"Repetitions: {'; '.join(repetitions) or 'none'}."
 
