@@ -54,7 +54,6 @@ def write_data(place: Path) -> None:
     answered = [{"text": text, "method": method} for text in texts for method in ("default", "ours")]
     (place / "answers.jsonl").write_text("\n".join(map(json.dumps, answered)))
     (place / "age-2000.txt").write_text("\n".join(scenarios.load_topics("age")[:5]))
-    (place / "ages.toml").write_text('[categories]\nage = ["20-year-old", "70-year-old"]\n')
 
 
 @pytest.fixture(scope="session")
