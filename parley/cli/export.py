@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
@@ -22,13 +21,9 @@ from parley.reports.export import (
     write_dataset,
 )
 from parley.reports.export.card import audit_lines, cautions, left_out, load_lines, quality_lines
-from parley.reports.export.dataset import Table
 from parley.reports.export.settings import Format, Settings
 from parley.reports.export.write import manifest
 from parley.reports.labels import labels_csv
-
-SHOWN_ROWS, SHOWN_LETTERS = 3, 64
-TEXT_COLUMNS = ("prompt", "chosen", "rejected", "completion", "text")
 
 
 class Export(Settings, Command):
@@ -54,7 +49,21 @@ class Export(Settings, Command):
         settings = self.part(Settings)
         if settings.format == "hub" and not self.to:
             raise ConfigError("give the dataset a name on the hub: --to owner/name")
-        return export(self.run, settings, self.to, force=self.force, public=self.public)
+        dataset = make_dataset(self.run, settings)
+        target = self.to or f"{self.run[0].stem}-{settings.format}"
+        if settings.format == "hub":
+            location = push(dataset, target, public=self.public)
+        else:
+            location = str(write_dataset(dataset, Path(target), force=self.force))
+        tables = dataset.tables()
+        counts = [f"{split} {len(rows):,}" for split, rows in next(iter(tables.values())).items()]
+        lines = [
+            *_lines(dataset),
+            f"rows: {', '.join(counts)}",
+            f"written to {location}; its README.md describes the columns and shows a row",
+            *(f"load it:  datasets.{line}" for line in load_lines(dataset, tables, target)),
+        ]
+        return Answer({"to": location, **manifest(dataset, tables)}, lines)
 
     def _whole_run(self) -> Answer:
         if len(self.run) > 1:
@@ -70,50 +79,6 @@ class Export(Settings, Command):
         with new_file(target, lambda path: self.force and path.is_file() and not path.samefile(run)) as file:
             file.writelines(texts)
         return Answer({"to": target}, [f"written to {target}"])
-
-
-def export(
-    runs: Sequence[Path], settings: Settings, to: str | None, *, force: bool = False, public: bool = False
-) -> Answer:
-    """Make a dataset from runs, write it or push it, and say what it has.
-
-    Args:
-        runs: Run files of one study.
-        settings: How it is made.
-        to: The folder, or owner/name on the hub; None for <run>-<format>.
-        force: Whether to overwrite an earlier export.
-        public: Whether everyone can see it on the hub.
-    """
-    dataset = make_dataset(runs, settings)
-    target = to or f"{runs[0].stem}-{settings.format}"
-    if settings.format == "hub":
-        location = push(dataset, target, public=public)
-    else:
-        location = str(write_dataset(dataset, Path(target), force=force))
-    tables = dataset.tables()
-    loads = load_lines(dataset, tables, target)
-    lines = [*_lines(dataset), *_shown_rows(tables), f"written to {location}"]
-    lines += [f"load it:  datasets.{line}" for line in loads]
-    return Answer({"to": location, **manifest(dataset, tables)}, lines)
-
-
-def _shown_rows(tables: Mapping[str, Table]) -> Iterator[str]:
-    """How many rows each split has, and the first rows."""
-    table = next(iter(tables.values()))
-    counts = ", ".join(f"{split} {len(rows):,}" for split, rows in table.items())
-    yield f"{plural(sum(map(len, table.values())), 'row')} ({counts}); the first {SHOWN_ROWS}:"
-    for row in [row for rows in table.values() for row in rows][:SHOWN_ROWS]:
-        texts = {name: said for name in TEXT_COLUMNS if (said := _said(row.get(name)))}
-        if isinstance(row.get("chosen"), list) and len(row["chosen"]) > 1:  # the prompt is part of both
-            texts["prompt"] = _said(row["chosen"][:1])
-        yield f"  {texts.pop('prompt', '')}"
-        yield from (f"    {name + ':':<11} {said}" for name, said in texts.items())
-
-
-def _said(content: object) -> str:
-    """A column's text, or the last message of a conversation, in one short line."""
-    text = content[-1]["content"] if isinstance(content, list) and content else content
-    return textwrap.shorten(str(text), SHOWN_LETTERS, placeholder="…") if text else ""
 
 
 def _lines(dataset: Dataset) -> Iterator[str]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 from typing import Literal
@@ -19,7 +18,7 @@ from parley.base.errors import ConfigError, ParleyError
 from parley.cli.command import Answer, Command
 from parley.cli.flags import Positional
 from parley.runs.studies import known_studies
-from parley.scenarios import SHIPPED, LabelChoice, Suite, load_ballot_wordings, load_suite, select
+from parley.scenarios import SHIPPED, Suite, load_suite
 
 PLACES = {
     "pyproject.toml.txt": "pyproject.toml",
@@ -56,16 +55,8 @@ class New(Command):
             lines = [
                 f"\nedit it, then check it:  parley scenarios validate {written[0]}",
                 f"and run it:              {command.group() if command else ''}",
-                *(_label_lines(written[0]) if self.what == "identities" else ()),
             ]
         return Answer(written, [*map(str, written), *lines])
-
-
-def _label_lines(path: Path) -> Iterator[str]:
-    """How the labels of a file of identities read in the ballots."""
-    choice = LabelChoice.of(load_ballot_wordings(), select([str(path)]))
-    for category in choice.identities.categories:
-        yield from choice.lines(category)
 
 
 def new_file(kind: str, path: Path) -> Path:

@@ -209,18 +209,19 @@ def test_a_run_goes_from_topics_to_a_dataset(parley: Any, place: Path) -> None:
     assert done.status == 0, done.err
     assert done.out.startswith("4 of 4 units done: ")
     done = parley("export", "runs/rldf-a.sqlite", "--to", "pairs")
-    *_, written, load = done.out.splitlines()
-    assert "; the first 3:" in done.out
-    assert done.out.count("    chosen:  ") == done.out.count("    rejected:  ") == 3
-    assert (written, load) == ("written to pairs", "load it:  datasets.load_dataset('./pairs')")
+    *_, rows, written, load = done.out.splitlines()
+    splits = json.loads(Path("pairs/export.json").read_text("utf-8"))["rows"]["rows"]
+    assert rows == "rows: " + ", ".join(f"{split} {count}" for split, count in splits.items())
+    assert written == "written to pairs; its README.md describes the columns and shows a row"
+    assert load == "load it:  datasets.load_dataset('./pairs')"
     assert parley("export", "runs/rldf-a.sqlite", "--to", "pairs").complaints == [
         "parley: pairs already exists; choose another name with --to, or overwrite it with --force"
     ]
     datasets = pytest.importorskip("datasets")
     (file,) = (place / "runs").glob("rldf-*.sqlite")
-    splits = library.dataset(file)
-    assert isinstance(splits, datasets.DatasetDict)
+    loaded = library.dataset(file)
+    assert isinstance(loaded, datasets.DatasetDict)
     stored = [json.loads(line) for line in (place / "pairs" / "train.jsonl").read_text("utf-8").splitlines()]
-    assert [row["chosen"] for row in splits["train"]] == [row["chosen"] for row in stored]
+    assert [row["chosen"] for row in loaded["train"]] == [row["chosen"] for row in stored]
     with pytest.raises(ConfigError, match="dataset: threshhold"):
         library.dataset(file, threshhold=3)

@@ -136,7 +136,7 @@ PAIRED = [
     (DEBATE, {"strategy": "same-round"}, "A1>B1 C1>B1 C2>A2"),
     (DEBATE, {"strategy": "all"}, ALL),
     # The nearest in length among those used least.
-    (LENGTHS, {"strategy": "any"}, "A1>C1:topic"),
+    (LENGTHS, {"strategy": "any"}, "A1>C1:round"),
     ([*LENGTHS, statement("A", 2, 9, "one two three four five")], {"strategy": "any"}, "A1>C1 A2>B1"),
     (DEBATE[:1] + DEBATE[3:5], {"per_bad": 2}, "A1>A2 A1>B2"),
     (DEBATE[:1] + DEBATE[3:5], {"per_bad": 3}, "A1>A2 A1>B2"),

@@ -20,7 +20,7 @@ from parley.reports.cautions import judging_cautions
 from parley.reports.export.dataset import Dataset, Table
 from parley.reports.export.quality import confirmation_line
 from parley.reports.export.sources import CHECKED_FLAGS
-from parley.reports.export.statements import NEUTRAL, Statement
+from parley.reports.export.statements import NEUTRAL
 from parley.scenarios import normal
 
 LIMITS = """\
@@ -296,16 +296,10 @@ def cautions(dataset: Dataset) -> list[str]:
 
 
 def _counts(dataset: Dataset, bias: str) -> tuple[int, ...]:
-    def matches(statement: Statement) -> bool:
-        return bias in ("all", statement.bias)
-
-    return (
-        sum(map(matches, dataset.statements)),
-        sum(map(matches, dataset.groups.high)),
-        sum(map(matches, dataset.groups.low)),
-        *([sum(matches(pair.rejected) for pair in dataset.pairs)] if dataset.paired else []),
-        len({normal(statement.topic) for statement in dataset.statements if matches(statement)}),
-    )
+    parts = [dataset.statements, dataset.groups.high, dataset.groups.low]
+    parts += [[pair.rejected for pair in dataset.pairs]] if dataset.paired else []
+    of_bias = [[statement for statement in part if bias in ("all", statement.bias)] for part in parts]
+    return (*map(len, of_bias), len({normal(statement.topic) for statement in of_bias[0]}))
 
 
 def _splits(dataset: Dataset, tables: dict[str, Table]) -> str:

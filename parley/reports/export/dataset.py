@@ -7,6 +7,7 @@ said.
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -20,7 +21,7 @@ from parley.reports.export.pairs import BiasGroups, StatementPair, group_by_bias
 from parley.reports.export.quality import Figures, audited, confirmation
 from parley.reports.export.settings import Settings
 from parley.reports.export.sources import Source, read_runs
-from parley.reports.export.statements import Statement
+from parley.reports.export.statements import FLAGS, Statement
 from parley.scenarios import normal
 
 Row = dict[str, Any]
@@ -142,10 +143,11 @@ def make_dataset(paths: Sequence[Path], settings: Settings) -> Dataset:
     if not groups.low and settings.format == "sft":
         better = "less" if settings.better == "low" else "more"
         raise ConfigError(f"no statement scores {settings.threshold:g} or {better}: there is nothing to fine-tune on")
+    flags = Counter(flag for statement in statements for flag in statement.flags)
     figures = {
         "length": quality.length_balance(pairs),
         "leakage": quality.leakage(pairs),
-        "flags": quality.flags(statements),
+        "flags": {flag: flags[flag] for flag in FLAGS},
     }
     instructions = "\n".join(dict.fromkeys(source.instructions for source in sources))
     return Dataset(

@@ -12,18 +12,13 @@ from parley.reports.export.settings import Settings
 from parley.reports.export.statements import Statement
 from parley.scenarios import normal
 
-Match = Callable[[Statement, Statement], bool]
-SAME_SPEAKER: Match = lambda high, low: high.speaker == low.speaker  # noqa: E731
-SAME_ROUND: Match = lambda high, low: high.round == low.round  # noqa: E731
-ANY: Match = lambda high, low: True  # noqa: E731
-MATCHES: dict[str, tuple[tuple[str, Match], ...]] = {
-    "prefer-speaker": (("speaker", SAME_SPEAKER), ("round", SAME_ROUND), ("topic", ANY)),
-    "same-speaker": (("speaker", SAME_SPEAKER),),
-    "same-round": (("round", SAME_ROUND),),
-    "any": (("topic", ANY),),
-    "all": (("topic", ANY),),
+TIERS = {
+    "prefer-speaker": ("speaker", "round", "topic"),
+    "same-speaker": ("speaker",),
+    "same-round": ("round",),
+    "any": ("speaker, round, topic",),
 }
-"""By strategy, in order of preference: what the two statements of a pair share, and the test for it."""
+"""By strategy, in order of preference: what the two statements of a pair share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,15 +146,15 @@ def _pairs_of_debate(highs: list[Statement], lows: list[Statement], settings: Se
     for high in highs:
         candidates = [low for low in lows if _may_pair(high, low, settings)]
         remaining = settings.per_bad
-        for shares, matches in MATCHES[settings.strategy]:
-            matching = [low for low in candidates if matches(high, low)]
+        for tier in TIERS[settings.strategy]:
+            matching = [low for low in candidates if _shared(high, low) in tier]
             # Least used first, then nearest in length: a reward model must not learn length.
             matching.sort(key=lambda low: (used[low.id], abs(lengths[low.id] - lengths[high.id]), low.id))
             for low in matching[:remaining]:
                 used[low.id] += 1
                 remaining -= 1
                 candidates.remove(low)
-                yield StatementPair(low, high, shares)
+                yield StatementPair(low, high, _shared(high, low))
             if not remaining:
                 break
 
@@ -177,4 +172,4 @@ def _may_pair(high: Statement, low: Statement, settings: Settings) -> bool:
 
 
 def _shared(high: Statement, low: Statement) -> str:
-    return "speaker" if SAME_SPEAKER(high, low) else "round" if SAME_ROUND(high, low) else "topic"
+    return "speaker" if high.speaker == low.speaker else "round" if high.round == low.round else "topic"

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from parley.base.text import plural
 from parley.reports.export.pairs import StatementPair
-from parley.reports.export.statements import FLAGS, Statement
+from parley.reports.export.statements import Statement
 from parley.scenarios import normal
 
 if TYPE_CHECKING:
@@ -25,11 +25,8 @@ if TYPE_CHECKING:
 Figures = dict[str, Any]
 NOT_INSTALLED = "Not audited: pip install 'parley-autogen[analysis]', then run `parley report FOLDER`."
 NO_PAIRS = "Not audited: there are no pairs."
-UNCONFIRMED_ELSEWHERE = "The pairs are unconfirmed: no blind second referee was asked."
-UNCONFIRMED = (
-    "The pairs are unconfirmed: no blind second referee was asked, so they rest on one referee that knew the round "
-    "(`parley run rldf --rereferee 1` asks one)."
-)
+UNCONFIRMED = "The pairs are unconfirmed: no blind second referee was asked"
+ONE_REFEREE = ", so they rest on one referee that knew the round (`parley run rldf --rereferee 1` asks one)"
 
 
 def length_balance(pairs: Sequence[StatementPair]) -> Figures:
@@ -51,7 +48,7 @@ def length_balance(pairs: Sequence[StatementPair]) -> Figures:
 def leakage(pairs: Sequence[StatementPair]) -> Figures:
     """Pairs with words that reveal the role, or with another speaker's name, on one side only or on both."""
     figures: Figures = {}
-    for what, leaks in (("role", _reveals_role), ("names", _names_a_speaker)):
+    for what, leaks in (("role", lambda statement: "leak" in statement.flags), ("names", _names_a_speaker)):
         sides = Counter((leaks(pair.chosen), leaks(pair.rejected)) for pair in pairs)
         figures |= {
             f"{what}_in_chosen_only": sides[True, False],
@@ -61,18 +58,8 @@ def leakage(pairs: Sequence[StatementPair]) -> Figures:
     return figures
 
 
-def _reveals_role(statement: Statement) -> bool:
-    return "leak" in statement.flags
-
-
 def _names_a_speaker(statement: Statement) -> bool:
     return any(re.search(rf"\b{re.escape(name)}\b", statement.text) for name in statement.others)
-
-
-def flags(statements: Sequence[Statement]) -> Figures:
-    """The number of statements with each flag."""
-    counts = Counter(flag for statement in statements for flag in statement.flags)
-    return {flag: counts[flag] for flag in FLAGS}
 
 
 def audited(
@@ -117,7 +104,7 @@ def confirmation_line(counts: dict[str, int], unconfirmed: str, *, refereed: boo
             f"{fate}."
         )
     if not confirmed and not not_confirmed:
-        return UNCONFIRMED if refereed else UNCONFIRMED_ELSEWHERE
+        return f"{UNCONFIRMED}{ONE_REFEREE * refereed}."
     kept = "kept, with meta.confirmed"
     fate = f"{kept} false" if unconfirmed == "keep" else "left out"
     line = (
