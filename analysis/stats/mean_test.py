@@ -12,7 +12,7 @@ never below 2^(1-k). Where all that differ do so by the same amount, as preferen
 flips alone: such differences are 0 on average only if both signs are as likely.
 
 Each part is needed. In simulated studies of 12 to 80 clusters without a mean difference t alone finds one in 8 to 14%
-if differences are lognormal (here: 6 to 10%), and Hall's t in 7 to 16% if one cluster lies ten standard deviations from
+if differences are lognormal (here: 5 to 11%), and Hall's t in 7 to 16% if one cluster lies ten standard deviations from
 the others (here: 1 to 5%), and in up to 19% if nine of ten clusters do not differ at all (here: up to 3%).
 """
 
