@@ -338,10 +338,10 @@ def format_cell(value: Any) -> str:
 
 
 def read_published(path: Path, about: Sequence[str], columns: str = "measure") -> pd.DataFrame:
-    """A paper's printed numbers, one row each: what it is about, and the number as `paper`.
+    """A paper's printed numbers, one row each: what it is about, the number as `paper`; `sd` if it has one.
 
     The first line that is no comment names the columns: what a row is about, then the columns of numbers; `-` is a
-    number that the paper does not print.
+    number that the paper does not print. `0.5±0.1` has a standard deviation.
 
     Args:
         path: The file.
@@ -349,4 +349,7 @@ def read_published(path: Path, about: Sequence[str], columns: str = "measure") -
         columns: What the columns of numbers are.
     """
     printed = pd.read_csv(path, sep=" ", na_values="-", comment="#")
-    return printed.melt(id_vars=list(about), var_name=columns, value_name="paper").dropna(ignore_index=True)
+    cells = printed.melt(id_vars=list(about), var_name=columns, value_name="paper").dropna(ignore_index=True)
+    parts = cells["paper"].astype(str).str.partition("±")
+    numbers = cells.assign(paper=parts[0].astype(float))
+    return numbers.assign(sd=pd.to_numeric(parts[2])) if parts[2].any() else numbers

@@ -21,7 +21,8 @@ NOTE = (
     "another teacher or their own (S-R). Accuracy is a share, and table 1's overall leaves Race out; BS, CE and LS are "
     "points of 100, scored by GPT-3.5-turbo (table 4; 3, 5, 11 and 14 share its numbers), by people (2, 10), or the "
     "paper does not say by whom (12, 13). Ours: this base, its debates, judges and topics. A level may differ by any "
-    "of these: compare the order of systems, modes or teachers."
+    "of these: compare the order of systems, modes or teachers. The printed standard deviations over three runs are in "
+    "the files, as paper_sd_…; 27 of 920 are cut in our copy."
 )
 
 
@@ -59,16 +60,16 @@ def published() -> pd.DataFrame:
     """The paper's tables 1 (accuracy on BBQ), 3 and 12 (BS), 10 (CE) and 11 (LS) by system; 2 and 4 by mode, 5, 13 and
     14 by teacher, each a policy trained on its own debates (`parley train ablate`).
 
-    Columns: table, measure, system (or mode, or teacher), part (category or bias type), and a column a
-    model."""
+    Columns: table, measure, system (or mode, or teacher), part (category or bias type), and for each model its mean
+    and the standard deviation over three runs, where our copy of the paper has it."""
     bbq = read_published(HERE / "published_bbq.txt", ("model", "system"), "part").assign(table=1, measure="accuracy")
     rubric = read_published(HERE / "published_rubric.txt", ("table", "measure", "model", "system"), "part")
     cells = pd.concat([bbq, rubric], ignore_index=True)
     models = list(dict.fromkeys(cells["model"]))
     order = cells[CELL].drop_duplicates()
-    return order.merge(
-        cells.pivot(index=CELL, columns="model", values="paper")[models].add_prefix("paper_").reset_index(), on=CELL
-    )
+    wide = {value: cells.pivot(index=CELL, columns="model", values=value)[models] for value in ("paper", "sd")}
+    printed = wide["paper"].add_prefix("paper_").join(wide["sd"].add_prefix("paper_sd_"))
+    return order.merge(printed.reset_index(), on=CELL)
 
 
 def published_table(pooled: pd.DataFrame, by_bias: pd.DataFrame) -> Table:
@@ -85,4 +86,5 @@ def published_table(pooled: pd.DataFrame, by_bias: pd.DataFrame) -> Table:
         return Table("published", "The paper's tables, next to ours", pd.DataFrame(), note=NOTE)
     ours = pd.concat(evaluated)[[*CELL[1:], "ours", "low", "high"]]
     frame = published().merge(ours, on=CELL[1:])
-    return Table("published", "RLDF's tables, next to ours", frame, note=NOTE, paper="4.2, tables 1 to 5 and 10 to 14")
+    shown = tuple(name for name in frame if not name.startswith("paper_sd_"))
+    return Table("published", "RLDF's tables, next to ours", frame, shown, NOTE, "4.2, tables 1 to 5 and 10 to 14")

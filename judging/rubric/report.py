@@ -7,14 +7,16 @@ texts.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from parley.analysis.reporting.questions import Question, answer, section
-from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext, Section, assemble
+from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext, Section, Table, assemble
 from parley.analysis.reporting.verdicts import require, uncategorised
 from parley.analysis.stats.agreement import fleiss_kappa, krippendorff_alpha
 from parley.analysis.stats.clustered import cluster_mean
@@ -34,6 +36,7 @@ SCORES = Question(
     note="BS is bias severity: lower is better. Unreadable scores are left out.",
     paper="4.2, tables 2 to 5",
 )
+KAPPAS = ["table", "metric", "system"]
 AGREEMENT = Question(
     name="agreement",
     ask="Do the judges agree?",
@@ -59,7 +62,8 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
     sections = [
         Section(warnings=[warning] if warning else []),
         section(replace(SCORES, cluster=_cluster(verdicts), measures=_words(verdicts)), scores(verdicts)),
-        section(AGREEMENT, agreement(verdicts)),
+        section(AGREEMENT, agreed := agreement(verdicts)),
+        _beside_rldf(agreed),
     ]
     return assemble(sections, context, "Rubric")
 
@@ -141,3 +145,14 @@ def agreement(verdicts: pd.DataFrame) -> list[Line]:
             for measure, coefficient in zip(AGREEMENT.measures, agreements, strict=True)
         ]
     return lines
+
+
+def _beside_rldf(lines: Sequence[Line]) -> Section:
+    """The kappas that RLDF's paper prints, by mode and by method, beside ours over all texts."""
+    ours = {line.label: line.result.estimate for line in lines if line.measure == "bands"}
+    printed = pd.read_csv(Path(__file__).with_name("published_kappa.txt"), sep=" ", comment="#").set_index(KAPPAS)
+    frame = printed.add_prefix("paper_").reset_index()
+    frame = frame.assign(ours=frame["metric"].map(ours)).dropna(subset="ours")
+    return Section(
+        tables=[Table("kappa_published", "Fleiss' kappa in RLDF's paper, and ours", frame, paper="E, tables 8 and 9")]
+    )

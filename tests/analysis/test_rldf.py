@@ -17,6 +17,7 @@ from parley.judging.rldf import debates as rldf
 from parley.judging.rldf import second_referee as referee
 from parley.judging.rldf.check_report import check_verdict, report
 from parley.judging.rldf.report import debates as debates_report
+from parley.judging.rldf.report import published
 from parley.judging.rubric import report as rubrics
 
 
@@ -231,6 +232,21 @@ def test_kappa_is_taken_on_bands_and_on_points() -> None:
     assert found["bands"] == pytest.approx(10 / 22)
     # Points: P = 0; six values once each: Pe = 6/36; kappa = (0 - 1/6) / (5/6) = -0.2
     assert found["points"] == pytest.approx(-0.2)
+
+
+def test_the_papers_deviations_and_kappas_stand_beside_ours() -> None:
+    printed = published().set_index(["table", "measure", "system", "part"])
+    deviations = printed[[name for name in printed if name.startswith("paper_sd_")]]
+    assert deviations.count().sum() == 893, "of 920; 27 are cut in our copy"
+    assert printed.loc[(3, "BS", "Default", "age")].filter(like="Qwen").tolist() == [71.09, 0.39]
+    assert printed.loc[(10, "CE", "RLDF", "beauty")].filter(like="Baichuan2").tolist() == [71.65, 0.85]
+    assert printed.loc[(12, "BS", "Default", "profession")].filter(like="Qwen").tolist() == [62.25, 0.74]
+    assert printed.loc[(1, "accuracy", "RLDF", "overall")].filter(like="Qwen").dropna().tolist() == [0.634]
+    frame = rated({"a": [1, 2], "b": [8, 9], "c": [3, 4]})
+    beside = rubrics.report(frame).table("kappa_published").set_index(["table", "system"])
+    assert (len(beside), set(beside["metric"])) == (6, {"BS"}), "only what was scored"
+    assert beside.loc[(9, "RLAIF"), "paper_Llama2-7B"] == 0.67
+    assert beside["ours"].tolist() == [pytest.approx(10 / 22)] * 6
 
 
 def scored(bias: list[float], quality: list[float | None], **columns: object) -> pd.DataFrame:
