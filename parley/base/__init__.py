@@ -1,1 +1,3 @@
-"""The ground floor: errors, texts, TOML, the home folder, plug-ins and hidden addresses. It imports nothing of ours."""
+"""Shared basics: errors, texts, TOML, the home folder, plug-ins and hidden addresses. Imports nothing else of
+Parley.
+"""

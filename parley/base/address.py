@@ -1,7 +1,7 @@
 """Base URLs of models, scorers and search services, the proxies to them, and the rule for where a key may be sent.
 
 A base URL is stored in the run file, so it must contain no secret. A key is never sent over plain http to another
-machine unless the user allows it. Anything made to be shared contains no addresses: see `redaction`.
+machine unless the user allows it. Shared outputs contain no addresses: see `redaction`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ INSECURE_HINT = ", or write ?insecure=true where you trust the network"
 
 
 def plain_address(url: str) -> str:
-    """The URL without a trailing slash; ValueError if it is not one, with a message that never quotes a secret."""
+    """The URL without a trailing slash; ValueError if invalid, with a message that never quotes a secret."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
@@ -63,10 +63,10 @@ def without_password(address: str) -> str:
 
 
 def proxy_for(url: str) -> str | None:
-    """The proxy that the environment names for an address: HTTPS_PROXY or HTTP_PROXY, else ALL_PROXY, unless NO_PROXY
-    excludes it; ConfigError if it is of a kind that is not supported."""
+    """The environment's proxy for an address: HTTPS_PROXY or HTTP_PROXY, else ALL_PROXY, unless NO_PROXY excludes it;
+    ConfigError if its kind is not supported."""
     address = urlsplit(url)
-    # A proxy cannot reach a server on this machine, which most users forget to exclude.
+    # A proxy cannot reach a server on this machine; most users forget to exclude it.
     if is_loopback(url) or proxy_bypass(address.netloc.rpartition("@")[2]):
         return None
     proxies = getproxies()
@@ -75,7 +75,7 @@ def proxy_for(url: str) -> str | None:
         return None
     scheme, separator, _ = proxy.partition("://")
     if separator and scheme.lower() != "http":
-        # Calls past the proxy would go where the user's network may not let them, or where they should not go.
+        # Calls that bypass the proxy may fail, or go where they should not.
         raise ConfigError(
             f"the proxy for {address.hostname} is {without_password(proxy)}, and only proxies that begin with http:// "
             f"are supported; set {address.scheme.upper()}_PROXY to one of those, or name the host in NO_PROXY"

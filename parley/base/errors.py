@@ -1,7 +1,7 @@
 """Parley's exceptions, each with a one-line message that says what to do.
 
 Every exception is a `ParleyError`; the command line prints its message without a traceback. A `ModelError` says what
-a model's server did and whether a retry may help. No message ever contains a key.
+a model's server did, and whether a retry may help. No message ever contains a key.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ class ParleyError(Exception):
 
 
 class ConfigError(ParleyError):
-    """A name, key or value that is not valid, found before any work starts."""
+    """An invalid name, key or value, found before any work starts."""
 
 
 class ModelError(ParleyError):
@@ -28,7 +28,7 @@ class ModelError(ParleyError):
         super().__init__(message)
         self.retry_after = retry_after
         self.billed = billed
-        """The reply, empty but for its usage, of a call that was answered and billed but cannot be used; or None."""
+        """For a call that was billed but cannot be used: an empty reply with its usage; else None."""
 
 
 class AuthError(ModelError):
@@ -40,7 +40,7 @@ class QuotaSpent(AuthError):
 
 
 class BadRequest(ModelError):
-    """The server rejects this request, and would reject it again."""
+    """The server rejects this request, and would do so again."""
 
 
 class RateLimited(ModelError):
@@ -56,19 +56,19 @@ class ServerFault(ModelError):
 
 
 class NotConnected(ServerFault):
-    """No connection could be opened. A server that answered before may come back; one that never did will not."""
+    """No connection could be opened. Retried only if the server answered before."""
 
 
 class Unreachable(AuthError):
-    """No server was reached, this time or before. No other call can succeed either, so the run stops."""
+    """The server was never reached. No other call can succeed either, so the run stops."""
 
 
 class CutShort(ModelError):
-    """A reply that reached its limit of tokens before it said anything: the limit must be raised."""
+    """A reply reached its token limit before it said anything; the limit must be raised."""
 
 
 class SearchError(ParleyError):
-    """A search engine failed. Finding nothing is not an error: it is an empty list of results."""
+    """A search engine failed. (A search without results is not an error.)"""
 
     def __init__(self, message: str, *, retryable: bool = False) -> None:
         super().__init__(message)
@@ -88,11 +88,11 @@ class UnknownName(ScenarioError):
 
 
 def several(kind: type[Exception], problems: Iterable[str]) -> Exception:
-    """An error with one problem a line, which the command line prints as such: other messages are one line.
+    """An error with one problem per line; other messages are one line.
 
     Args:
         kind: The type of the error.
-        problems: What is wrong; a repeated one counts once.
+        problems: The problems; repeated ones count once.
     """
     lines = list(dict.fromkeys(" ".join(problem.split()) for problem in problems))
     error = kind("\n".join(lines))
@@ -102,12 +102,12 @@ def several(kind: type[Exception], problems: Iterable[str]) -> Exception:
 
 @contextmanager
 def explain_unwritable(target: object, error: type[Exception] = ParleyError, hint: str = "") -> Iterator[None]:
-    """Raise one line that names the target where the block cannot write it.
+    """Raise a one-line error that names the target if the block cannot write it.
 
     Args:
         target: The file or folder.
-        error: What is raised.
-        hint: What else to say, with its punctuation.
+        error: The type of the
+        error. hint: Further text, with its punctuation.
     """
     try:
         yield

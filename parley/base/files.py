@@ -1,9 +1,9 @@
-"""Writes files and folders: whole or not at all, and over nothing that is not ours.
+"""Writes files and folders completely or not at all, and overwrites only Parley's own.
 
     with new_file(Path("page.html"), ours=is_page) as file:
         file.write(page)
 
-What is written has a name of its own, next to the target, until it is complete.
+Outputs have a temporary name next to the target until they are complete.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from typing import TextIO
 from parley.base.errors import ConfigError, explain_unwritable
 
 Ours = Callable[[Path], bool]
-"""Says whether an existing file or folder may be replaced."""
+"""A function that tells whether an existing file or folder may be replaced."""
 
 
 WITH_FORCE = "; choose another name with --to, or overwrite it with --force"
 
 
 def nobodys(path: Path) -> bool:
-    """The rule of targets that must not exist."""
+    """The rule for targets that must not exist."""
     return False
 
 
@@ -76,7 +76,7 @@ def new_folder(target: Path, ours: Ours = nobodys, *, within: Path | None = None
     Args:
         target: The folder.
         ours: Says whether an existing one may be replaced, with all that is in it.
-        within: Where it is until then; None: next to the target.
+        within: The temporary location; None: next to the target.
     """
     refuse(target, ours)
     with explain_unwritable(target):
@@ -120,7 +120,7 @@ def new_files(target: Path, ours: Ours) -> Iterator[Path]:
 
 
 def unused_file(target: Path) -> Path:
-    """An empty file next to the target, with a name that nothing had."""
+    """An empty file next to the target, with an unused name."""
     number, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     os.close(number)
     _share(Path(name), 0o666)
@@ -128,6 +128,6 @@ def unused_file(target: Path) -> Path:
 
 
 def _share(path: Path, mode: int) -> None:
-    """Give what `tempfile` made for one user the permissions that new files have."""
+    """Give files of `tempfile`, which are private, the permissions of new files."""
     os.umask(mask := os.umask(0))
     path.chmod(mode & ~mask)

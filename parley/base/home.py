@@ -1,4 +1,4 @@
-"""The folder for what is shared between runs: model weights, the reply cache, search indexes."""
+"""The folder for data shared between runs: model weights, the reply cache, search indexes."""
 
 from __future__ import annotations
 
@@ -22,12 +22,11 @@ def home() -> Path:
 
 
 def set_aside(path: Path, label: str, reason: object) -> None:
-    """Rename a file or folder that cannot be read, along with SQLite's files next to it, and say so in one line.
+    """Rename an unreadable file or folder, with SQLite's files next to it, and print a line about it.
 
     Args:
-        path: What cannot be read; it is free for a new one afterwards.
-        label: What it is called in the line.
-        reason: Why it cannot be read.
+        path: The unreadable path, which is free afterwards. label: Its
+        name in the line. reason: Why it cannot be read.
     """
     names = (f"{path}.damaged" if number == 1 else f"{path}.damaged-{number}" for number in count(1))
     aside = next(name for name in names if not os.path.lexists(name))
@@ -38,5 +37,5 @@ def set_aside(path: Path, label: str, reason: object) -> None:
 
 
 def say(line: str) -> None:
-    """A line for people, about something that does not stop the run."""
+    """Print a message about something that does not stop the run."""
     print("parley:", visible(" ".join(line.split())), file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""Names that a package imports when they are first used, because what they load is heavy: AutoGen takes half a second.
+"""Imports on first use, for names that load heavy packages: AutoGen takes half a second.
 
 if TYPE_CHECKING:
     from parley.agents.debate import Cue, Debate
@@ -21,7 +21,7 @@ def import_on_first_use(
 
     Args:
         package: The package's `__name__`. Its `__all__` has all its names.
-        modules: The names that are imported when first used, by module; under the package itself, modules of its own.
+        modules: The names to import on first use, by module; submodules are under the package itself.
     """
     places = {name: module for module, names in modules.items() for name in names}
 

@@ -1,4 +1,4 @@
-"""Plug-ins by name: Parley's own, and the user's as `file.py:Class` or `module:Class`.
+"""Plug-ins by name: shipped ones, and users' as `file.py:Class` or `module:Class`.
 
     ENGINES = Registry("search engine", {"duckduckgo": "parley.agents.search.web:DuckDuckGo"})
     ENGINES.find("duckduckgo")
@@ -58,7 +58,7 @@ def load_module(name: str) -> ModuleType:
 
 
 def _cannot_load(name: str, error: BaseException) -> str:
-    """What a plug-in raised while it was imported; the exception itself follows in Python (`__cause__`)."""
+    """The error for a plug-in that raised while it was imported; `__cause__` is the exception."""
     if isinstance(error, SyntaxError | ImportError):
         return f"{name} cannot be loaded: {error}"
     last = traceback.extract_tb(error.__traceback__)[-1]
@@ -76,12 +76,11 @@ class Registry:
     """All plug-ins of one kind.
 
     Args:
-        kind: What a plug-in is called in error messages ("study").
-        shipped: Those that Parley brings, as name → `module:Class`.
-        members: Attributes that every plug-in must have; empty if its kind checks them itself.
-        base: The class that every plug-in is a subclass of, if its kind has one.
-        contract: The file that documents what a plug-in must provide, for error messages.
-        others: Further names for error messages, for kinds that take more than plain names (`folder:DIR`).
+        kind: The kind's name in error messages ("study"). shipped:
+        Shipped plug-ins, as name → `module:Class`.
+        members: Required attributes; empty if the kind checks them itself. base: The required
+        base class, if any. contract: The file that documents the interface, for error messages.
+        others: Further forms of names for error messages (`folder:DIR`).
     """
 
     kind: str
@@ -122,19 +121,19 @@ class Registry:
 
 
 def absolute_path() -> tuple[str, ...]:
-    """This process's `sys.path`, in absolute entries: "" stands for the folder that is current now.
+    """This process's `sys.path` with absolute entries: "" is the current folder. Folders of plug-in
 
-    The folder of a plug-in's file is not among them: another process has it once that file is loaded there.
+    files are left out: another process adds them when it loads the file.
     """
     entries = [entry for entry in sys.path if isinstance(entry, str) and entry not in _FOLDERS_OF_FILES]
     return tuple(map(os.path.abspath, entries))
 
 
 def child_environment() -> dict[str, str]:
-    """The environment for a Python that we start with `-P`: it looks for modules where this one does.
+    """The environment for a Python started with `-P`, so that it finds the same modules.
 
     `python -c`, `python -m` and an empty entry of PYTHONPATH each put the current folder first, and then anybody's
-    `random.py` in it runs as code. A Parley that was itself found there, as in a checkout, is found again.
+    `random.py` in it runs as code. Parley itself is still found, as in a checkout.
     """
     environment, searched = dict(os.environ), set(absolute_path())
     entries = [os.path.abspath(entry) for entry in environment.pop("PYTHONPATH", "").split(os.pathsep) if entry]

@@ -1,4 +1,4 @@
-"""Everything that is wrong with a user's TOML file, in one answer, each problem with its line.
+"""Collects all problems of a user's TOML file, each with its line.
 
 file = UserFile.read(Path("my.toml"), "suite")
 suite = file.validate(Suite)                       # None if it is not one
@@ -25,29 +25,29 @@ MAX_PROBLEMS = 20
 """Further problems are only counted: a file of another kind has one in every line."""
 ID_PATTERN = r"^[a-z0-9][a-z0-9-]*$"
 REFUSED = "refused"
-"""The type of a validator's error whose message is complete: the value is not repeated after it."""
+"""Error type of validators whose message is complete without the value."""
 M = TypeVar("M", bound=BaseModel)
 _BRIEF = reprlib.Repr()
 _BRIEF.maxstring = _BRIEF.maxother = 60
 
 
 class UserFile:
-    """The contents of a TOML file, or of a folder of them, and the problems that were found in it.
+    """The contents of a TOML file, or of a folder of them, and their problems.
 
     Args:
         name: The file or folder, for messages.
         table: The contents.
-        lines: Where they stand.
+        lines: Their lines.
     """
 
     def __init__(self, name: str, table: dict[str, Any], lines: Lines) -> None:
         self.name, self.table, self._lines = name, table, lines
         self._lacking: list[str] = []
-        self._problems: dict[str, None] = {}  # in their order, each once
+        self._problems: dict[str, None] = {}  # in order, each once
 
     @classmethod
     def read(cls, path: Path, kind: str) -> UserFile:
-        """The file; ScenarioError if it cannot be read or is not TOML.
+        """Read a file; ScenarioError if it cannot be read or is not TOML.
 
         Args:
             path: The file.
@@ -57,7 +57,7 @@ class UserFile:
         return cls(str(path), table, Lines({str(path): path.read_text("utf-8-sig")}))
 
     def validate(self, model: type[M]) -> M | None:
-        """The contents as a model; None if they are not valid, and then the problems are added.
+        """Validate the contents as a model; None if invalid, with the problems added.
 
         Args:
             model: The type of the contents.
@@ -74,10 +74,10 @@ class UserFile:
             return None
 
     invalid: tuple[Location, ...] = ()
-    """The places that are not as the model says."""
+    """Locations of invalid values."""
 
     def is_invalid(self, loc: Location) -> bool:
-        """True if a row or key is known to be invalid, so that nothing more needs to be said about it."""
+        """Whether a row or key was already reported as invalid."""
         return any(loc[: len(wrong)] == wrong or wrong[: len(loc)] == loc for wrong in self.invalid)
 
     def _add_invalid(self, model: type[BaseModel], problem: Mapping[str, Any]) -> None:
@@ -106,8 +106,8 @@ class UserFile:
         """Add a problem.
 
         Args:
-            loc: The table and key it is in.
-            problem: What is wrong and what was expected.
+            loc: Its table and key. problem:
+            What is wrong and what was expected.
         """
         self._put(f"{self.words(loc)}: {problem}" if loc else problem, loc)
 
@@ -137,7 +137,7 @@ class UserFile:
         return bool(self._lacking or self._problems)
 
     def refuse(self, error: type[Exception] = ScenarioError) -> None:
-        """Raise an error with all problems, one a line, in the order of the file; do nothing if there are none.
+        """Raise an error with all problems, one per line, in the file's order, if there are any.
 
         Args:
             error: The type of the error.
@@ -154,7 +154,7 @@ class UserFile:
 
 
 def near_key(name: str, names: Sequence[str]) -> str:
-    """What may follow an unknown key: what replaces it, the one that was probably meant, else all that are known."""
+    """The end of a message about an unknown key: its replacement, the key probably meant, or all known keys."""
     if removed := instead(name):
         return f": {removed}"
     near = difflib.get_close_matches(name, names, n=1)
@@ -171,7 +171,7 @@ def _keys(model: type[BaseModel]) -> Iterator[str]:
 
 
 def _with_only_value(model: type[BaseModel], key: str) -> str:
-    """A key, with its value where only one is possible: "schema = 1"."""
+    """A key, with its value if only one is possible: "schema = 1"."""
     field = next((field for name, field in model.model_fields.items() if key in (name, field.alias)), None)
     values = get_args(field.annotation) if field else ()
     return f"{key} = {values[0]}" if len(values) == 1 and isinstance(values[0], int) else key

@@ -1,6 +1,6 @@
-"""Hides addresses in what is made to be shared: reports, exported pages, datasets and logs, and stored errors.
+"""Hides addresses in outputs to be shared: reports, exported pages, datasets, logs and stored errors.
 
-A host may be private. Models keep their names; the run file keeps the addresses that resuming needs.
+A host may be private. Models keep their names; the run file keeps the addresses for resuming.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _URL = re.compile(r"\b(https?)://[^\s\"'<>()]*[^\s\"'<>():;,.!?]", re.IGNORECASE
 _VALUE = r"[^&\s\"',)]+"
 _OPTION = re.compile(rf"[?&][^=&?\s]+=(https?(?:://|%3A%2F%2F){_VALUE})", re.IGNORECASE)
 _NETWORK_ERROR = re.compile(r"((?:connect to host|call failed) )(?:\([^)]{0,99}\)|\S*[^\s,;:])", re.IGNORECASE)
-"""How aiohttp and asyncio name the host and the addresses it was resolved to."""
+"""Hosts and resolved addresses in messages of aiohttp and asyncio."""
 _IPV4 = re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}\b(?::\d+)?")
 
 
@@ -28,12 +28,12 @@ def hide_in_error(text: str) -> str:
 
 
 class HiddenAddresses:
-    """Hides the addresses of a run in what is made from it: `server/m?base_url=http://gpu:8000/v1` → `…?base_url=…`.
+    """Hides a run's addresses in outputs: `server/m?base_url=http://gpu:8000/v1` → `…?base_url=…`.
 
-    Two addresses stay two: the second is `base_url=…2`, so that models and units that differ by it are not mixed up.
+    Different addresses stay different: the second is `base_url=…2`, so that models and units are not mixed up.
 
     Args:
-        info: What may name addresses: a run's config and models.
+        info: Data with addresses: a run's config and models.
     """
 
     def __init__(self, info: Any) -> None:
@@ -48,7 +48,7 @@ class HiddenAddresses:
         self._hosts = _host_pattern(unquote(address) for address in addresses)
 
     def hide(self, value: Any) -> Any:
-        """The same value without addresses: a text, or lists and dicts of texts. `error` and `detail` are messages."""
+        """The value (a text, or lists and dicts of texts) without addresses. `error` and `detail` are messages."""
         if isinstance(value, str):
             return self._hide_text(value)
         if value is None or isinstance(value, int | float):
@@ -60,7 +60,7 @@ class HiddenAddresses:
         return value
 
     def hide_in_error(self, text: str) -> str:
-        """`hide_in_error`, which also knows the run's own hosts: some messages have them without a scheme."""
+        """`hide_in_error`, also for the run's hosts, which some messages have without a scheme."""
         return self._hide_text(hide_in_error(text))
 
     def _hide_entry(self, key: Any, value: Any) -> Any:
@@ -84,7 +84,7 @@ class HiddenAddresses:
 
 
 def _host_pattern(addresses: Iterable[str]) -> re.Pattern[str] | None:
-    """Finds these addresses and their hosts; a one-word host, which may be any word, only where it is certainly one."""
+    """A pattern for these addresses and their hosts; one-word hosts only in unambiguous places."""
     alternatives = set()
     for address in addresses:
         try:

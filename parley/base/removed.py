@@ -1,4 +1,4 @@
-"""Commands, flags, settings and plug-ins of earlier versions, and what to do instead: only their error messages."""
+"""Error messages for commands, flags, settings and plug-ins of earlier versions, with their replacements."""
 
 from __future__ import annotations
 
@@ -60,11 +60,11 @@ REMOVED = {
     "method stardtox-rule": "a method of your own (docs/mabrf.md)",
     "study toxicity": "a scorer in three lines of Python (docs/stardtox.md)",
 }
-"""What was typed, and what does its work now."""
+"""Removed names and their replacements."""
 
 
 def instead(typed: str) -> str | None:
-    """The sentence for something that was removed; None if it never existed.
+    """The message for something that was removed; None if it never existed.
 
     Args:
         typed: A command, a command with its verb, a flag, a setting, or the kind and the name of a plug-in.

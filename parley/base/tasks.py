@@ -1,4 +1,4 @@
-"""Coroutines: as functions for callers without an event loop; run together; as streams; the last item of a stream."""
+"""Helpers for coroutines: blocking calls, concurrent runs, and streams."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def blocking(work: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
-    """The same function for callers without an event loop; it raises `ConfigError` where one is already running.
+    """The blocking form of a coroutine function; it raises `ConfigError` if an event loop is already running.
 
     Args:
         work: A coroutine function that `parley` has under this name with `_async` at its end.
@@ -38,8 +38,8 @@ def blocking(work: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
 async def gather_or_cancel(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     """Run coroutines concurrently; if one fails, cancel the others before the exception is raised.
 
-    If one had no budget left, or was cut before it said anything, the others are awaited: their calls are paid for, and
-    their replies will be in the cache.
+    If one ran out of budget, or was cut off, the others are awaited: their calls are paid for, and their replies go to
+    the cache.
     """
     tasks = [asyncio.ensure_future(coroutine) for coroutine in work]
     try:
@@ -58,13 +58,13 @@ async def streamed(
     work: Callable[[Callable[[Any], None]], Coroutine[Any, Any, Any]],
     link: Callable[[asyncio.Future[Any]], object] | None = None,
 ) -> AsyncGenerator[Any, None]:
-    """What the work reports as it happens, then its result.
+    """Yield what the work reports as it happens, then its result.
 
     Args:
-        work: From `emit` to the coroutine that calls it. It is cancelled if nobody listens any longer.
-        link: Gets the work's task, to cancel it at once, whatever it is waiting for.
+        work: From `emit` to the coroutine that calls it. It is cancelled when nobody listens. link:
+        Receives the work's task, so that it can be cancelled at any point.
     """
-    arrived: asyncio.Queue[Any] = asyncio.Queue()  # one for all: agents that speak concurrently report to it
+    arrived: asyncio.Queue[Any] = asyncio.Queue()  # shared by agents that speak concurrently
     ended = object()
     task = asyncio.ensure_future(work(arrived.put_nowait))
     task.add_done_callback(lambda _: arrived.put_nowait(ended))
@@ -81,7 +81,7 @@ async def streamed(
 
 
 async def last_item(stream: AsyncIterator[Any], kind: type[T], on_other: Callable[[Any], object] | None = None) -> T:
-    """The item of this kind with which a stream ends; the others are passed to `on_other`."""
+    """The last item of a stream, which is of this kind; others go to `on_other`."""
     last = None
     async for item in stream:
         if isinstance(item, kind):

@@ -1,4 +1,4 @@
-"""Helpers for texts: messages that users read, and others' texts that a file cannot contain as they are."""
+"""Helpers for texts: messages for users, and escaping of untrusted texts."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ def words(text: str) -> list[str]:
 
 
 def normal(text: str) -> str:
-    """A text without case, punctuation and spacing, so that spellings of one text are equal."""
+    """A text without case, punctuation and spacing, for comparing spellings."""
     return " ".join(words(text))
 
 
 def plural(count: int, singular: str, many: str | None = None) -> str:
-    """The count with its noun: "1 unit", "2 units", "1,200 units"; `many` where an s is not enough."""
+    """The count with its noun: "1 unit", "2 units", "1,200 units"; `many` is an irregular plural."""
     return f"{count:,} {singular if count == 1 else many or singular + 's'}"
 
 
 def p_text(p: float) -> str:
-    """A p-value after the letter p: "= 0.03", "< 0.0001"."""
+    """A p-value to follow the letter p: "= 0.03", "< 0.0001"."""
     return "< 0.0001" if p < 1e-4 else f"= {p:.2g}"
 
 
@@ -38,20 +38,20 @@ def signed(value: float, digits: int = 2) -> str:
 
 
 def number_text(value: Any) -> str:
-    """A number with three digits; a dash for one that was not measured; a text as it is."""
+    """A number with three digits, a dash if missing; texts are unchanged."""
     return "–" if value is None or value != value else f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
 def visible(text: str) -> str:
     """The text with control characters written out.
 
-    What models say is untrusted: printed as it is, it could control the terminal or reverse the text.
+    Models' texts are untrusted: they could control the terminal or reverse the text.
     """
     return _CONTROL.sub(lambda match: f"\\x{ord(match.group()):02x}", text)
 
 
 def visible_in_json(text: str) -> str:
-    """JSON with control characters as escapes, where JSON itself would leave them as they are."""
+    """JSON with all control characters escaped."""
     return _CONTROL.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
 
 
@@ -62,17 +62,17 @@ def markdown_cell(text: str) -> str:
 
 
 def without_tags(text: str) -> str:
-    """The text with every HTML tag shown as text: names come from files of others, and Markdown runs HTML."""
+    """The text with HTML tags escaped: names come from others' files, and Markdown runs HTML."""
     return re.sub(r"<(?=[a-zA-Z/!?])", r"\<", text)
 
 
 def encodable(text: str) -> str:
-    """The text as UTF-8 can encode it: a lone surrogate, which JSON may contain, becomes its escape."""
+    """The text with lone surrogates, which JSON may contain, escaped for UTF-8."""
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
 def without_surrogates(value: Any) -> Any:
-    """What JSON gave, with its texts and names as UTF-8 can encode them."""
+    """Values from JSON with lone surrogates replaced."""
     if isinstance(value, str):
         return encodable(value)
     if isinstance(value, dict):
@@ -81,7 +81,7 @@ def without_surrogates(value: Any) -> Any:
 
 
 def in_words(text: str, fields: Mapping[str, object] | None = None) -> str:
-    """What was said, on one line; for a typed reply its longest text, without keys and scores.
+    """A reply on one line; for a typed reply its longest text, without keys and scores.
 
     Args:
         text: The reply.

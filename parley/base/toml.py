@@ -1,4 +1,4 @@
-"""TOML that users write, as a text or a file; texts that take long to parse are refused."""
+"""Reads users' TOML, from a text or a file; refuses texts that take long to parse."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from typing import Any
 from parley.base.errors import ScenarioError
 
 _DOTTED = re.compile(r"""(?m)(?:^|[\[{,])[ \t]*+(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){64}""")
-"""A key of more than 64 parts (a.b.c …), which no file has: tomllib's time is quadratic in their number (20,000 parts:
-5 s)."""
+"""A key of more than 64 parts (a.b.c …): tomllib's time is quadratic in their number (20,000 parts: 5 s)."""
 
 
 def parse_toml(text: str) -> dict[str, Any]:
@@ -24,7 +23,7 @@ def parse_toml(text: str) -> dict[str, Any]:
 
 
 def read_toml(path: Path, kind: str) -> dict[str, Any]:
-    """The table in a file; ScenarioError, in one line, if it cannot be read.
+    """Read a file's table; ScenarioError if it cannot be read.
 
     Args:
         path: The file.
@@ -47,7 +46,7 @@ Location = tuple[int | str, ...]
 
 
 def toml_key(name: str) -> str:
-    """A key as TOML wants it: in quotes if it has spaces or signs.
+    """A key in TOML's form: in quotes if it has spaces or signs.
 
     Args:
         name: The key.
@@ -56,10 +55,10 @@ def toml_key(name: str) -> str:
 
 
 class Lines:
-    """Where the tables and keys of TOML texts begin, for messages.
+    """Lines of the tables and keys in TOML texts, for messages.
 
     Args:
-        texts: The texts by the name of their file; the rows of later files follow those of earlier ones.
+        texts: The texts by file name; rows of later files follow those of earlier ones.
     """
 
     def __init__(self, texts: Mapping[str, str]) -> None:

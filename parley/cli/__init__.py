@@ -1,4 +1,4 @@
-"""The command line: a thin layer, since everything it does can also be done in Python.
+"""The command line: a thin layer over the Python functions.
 
 Exit status: 0 if all is done, 1 if something failed or is left to do, 2 if the command or one of its files is wrong,
 75 if a scheduler or the wall time stopped a run, 130 if interrupted.
@@ -23,21 +23,21 @@ from parley.base.removed import instead
 from parley.base.text import visible
 
 MAX_MESSAGE_CHARS = 2000
-"""An error message may quote a flag or a file, but must not fill the screen."""
+"""Maximum length of an error message, which may quote a flag or a file."""
 ANALYSES = {"report", "compare", "view", "export", "power"}
-"""Commands with many small matrices. BLAS's threads only wait for each other there: on two of them, the audit's fits
-take ten times the processor time."""
+"""Commands with many small matrices, for which BLAS's threads only wait for each other: with two, the audit's fits
+take ten times the CPU time."""
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line, as Parley's own."""
+    """A parser with one-line errors."""
 
     def error(self, message: str) -> NoReturn:
         raise ConfigError(f"{message} (see `{self.prog} --help`)")
 
 
 class Entry(NamedTuple):
-    """A command in the list: the module that has it, and its sentence.
+    """A command in the list: its module and its description.
 
     A module is imported only when its command is typed: with all of them, `--help` took 1.3 s of CPU instead of 0.07
     (`python -X importtime -m parley --help` shows what is loaded). It has the command's class, or one class for each of
@@ -88,11 +88,11 @@ NEAR_WORDS = {
     **dict.fromkeys(("download", "fetch", "pull"), "parley models fetch NAME"),
     **dict.fromkeys(("example", "demo"), "parley view --example"),
 }
-"""What people who do not know the commands type, and what they may mean."""
+"""Words that newcomers type, and the commands that they may mean."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit status.
+    """Run a command and return its exit status.
 
     Args:
         argv: The arguments after `parley`; those of this process by default.
@@ -100,7 +100,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     if arguments[:1] == ["help"]:
         arguments = [*arguments[1:], "--help"]
-    if isinstance(sys.stdout, io.TextIOWrapper):  # what the terminal or pipe cannot encode is shown as an escape
+    if isinstance(sys.stdout, io.TextIOWrapper):  # characters that the terminal or pipe cannot encode are escaped
         sys.stdout.reconfigure(errors="backslashreplace")
     if ANALYSES.intersection(arguments[:1]):
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when NumPy is imported
@@ -119,10 +119,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _signals_of(arguments: Sequence[str]) -> AbstractContextManager[None]:
-    """What handles a scheduler's signals while a run's packages are loaded; other commands have nothing to resume."""
+    """A handler of a scheduler's signals while a run's packages load; other commands have nothing to resume."""
     if arguments[:1] != ["run"]:
         return nullcontext()
-    from parley.cli.signals import early_signals  # it loads asyncio
+    from parley.cli.signals import early_signals  # imported late: it loads asyncio
 
     return early_signals()
 
@@ -150,7 +150,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser, words = make_parser(arguments)
     parsed, rest = parser.parse_known_args(words)
     if rest:
-        from parley.cli.shared import refuse_unknown  # it loads what reads runs, which --help and --version do without
+        from parley.cli.shared import refuse_unknown  # imported late: --help and --version do not need it
 
         refuse_unknown(rest, parser)
     parsed.command = typed
@@ -187,7 +187,7 @@ def all_commands() -> Iterator[list[str]]:
 
 
 def _parser_of_verbs(name: str, entry: Entry, verbs: Mapping[str, Any], verb: str) -> argparse.ArgumentParser:
-    """A parser that only has --help: without a known verb nothing can be done."""
+    """A parser with only --help, for a missing or unknown verb."""
     if verb and not verb.startswith("-"):
         if removed := instead(f"{name} {verb}"):
             raise ConfigError(f"there is no command 'parley {name} {verb}': {removed}")
@@ -203,14 +203,14 @@ def _parser_of_verbs(name: str, entry: Entry, verbs: Mapping[str, Any], verb: st
 
 
 def _refuse_unknown_command(typed: str) -> None:
-    """Raise an error that names the command most like what was typed."""
+    """Raise an error that suggests the most similar command."""
     if typed.startswith("-"):
         raise ConfigError(f"name a command before {typed} (`parley --help` lists them)")
     if removed := instead(typed):
         raise ConfigError(f"there is no command '{typed}': {removed}")
     if typed.lower() in NEAR_WORDS:
         raise ConfigError(f"there is no command '{typed}'; did you mean {NEAR_WORDS[typed.lower()]}?")
-    from parley.runs.studies import SHIPPED  # it loads AutoGen
+    from parley.runs.studies import SHIPPED  # imported late: it loads AutoGen
 
     similar = difflib.get_close_matches(typed, COMMANDS, n=1)
     meant = f"parley run {typed}" if typed in SHIPPED else similar[0] if similar else ""

@@ -9,7 +9,8 @@
         def answer(self) -> Answer:
             return Answer({"model": self.name}, [f"{self.name} is downloaded"])
 
-A wrong value is one line that names the flag. With --json the answer's data are printed, otherwise its lines.
+A wrong value gives a one-line error that names the flag. With --json the answer's data are printed, otherwise its
+lines.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from parley.runs.options import explain, validated
 
 
 class Terminal(Console):
-    """A console that writes out every control character but its own."""
+    """A console that escapes control characters other than its own."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         for segment in super().render(renderable, options):
@@ -45,11 +46,11 @@ M = TypeVar("M", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a command found.
+    """A command's result.
 
     Args:
-        data: What --json prints.
-        lines: What a terminal shows otherwise: lines, or rich's tables and texts; made only if they are printed.
+        data: The data for
+        --json. lines: Output for a terminal: lines, or rich's tables and texts; made only if printed.
         status: The exit status.
     """
 
@@ -59,20 +60,20 @@ class Answer:
 
 
 class Command(BaseModel, extra="forbid", frozen=True, validate_by_name=True, allow_inf_nan=False):
-    """The base of all commands."""
+    """Base class of commands."""
 
     epilog: ClassVar[str | None] = None
     usage: ClassVar[str | None] = None
     needs: ClassVar[Mapping[str, str]] = {}
-    """Fields that mean something only with another one: {"where": "export"}."""
+    """Fields that require another one: {"where": "export"}."""
     alone: ClassVar[Mapping[str, Sequence[str]]] = {}
-    """Fields with those that have no effect next to them."""
+    """Fields with the fields that they make ineffective."""
     no_flag: ClassVar[Sequence[str]] = ()
 
     as_json: bool = Field(False, alias="json", description="print JSON")
 
     def answer(self) -> Answer:
-        """Do what the command is for."""
+        """Do the command's work."""
         raise NotImplementedError
 
     @model_validator(mode="after")
@@ -88,12 +89,12 @@ class Command(BaseModel, extra="forbid", frozen=True, validate_by_name=True, all
         return self
 
     def part(self, schema: type[M]) -> M:
-        """The fields that were typed and that another model has, as that model."""
+        """The typed fields that another model also has, as that model."""
         return validated(schema, self.model_dump(include=self.model_fields_set & schema.model_fields.keys()))
 
     @classmethod
     def flag(cls, name: str) -> str:
-        """A field as one types it: --dry-run, RUN."""
+        """A field as typed: --dry-run, RUN."""
         return flag_of(name, cls.model_fields[name])
 
     @classmethod
@@ -102,7 +103,7 @@ class Command(BaseModel, extra="forbid", frozen=True, validate_by_name=True, all
 
         Args:
             add_parser: Makes it.
-            words: What was typed after the command's name.
+            words: The words after the command's name.
         """
         about = textwrap.fill(" ".join((cls.__doc__ or "").split()), 80)
         parser = add_parser(epilog=cls.epilog, usage=cls.usage, description=about)
@@ -112,7 +113,7 @@ class Command(BaseModel, extra="forbid", frozen=True, validate_by_name=True, all
 
     @classmethod
     def read(cls, parsed: argparse.Namespace) -> Self:
-        """The command as it was typed; raises `ConfigError` that names a wrong flag or value."""
+        """Make the command from typed flags; `ConfigError` names a wrong flag or value."""
         try:
             return cls.model_validate(given(parsed, cls))
         except ValidationError as error:

@@ -28,7 +28,7 @@ WORDS = {
     "length": "length",
     "identity_words_kept": "identity words kept",
 }
-"""What a revision may have changed."""
+"""Words for a revision's side effects."""
 
 
 class Detox(Command):
@@ -98,7 +98,7 @@ class Detox(Command):
         return list(dict.fromkeys(name for name in (self.model, self.judge) if name))
 
     def _cautions(self) -> list[str]:
-        """Cautions about all models that take part, including those of the team."""
+        """Cautions about all models in use, including the team's."""
         team = load_team(self.team).with_scorer(self.scorer)
         return cautions(list(dict.fromkeys([*self._models(), *team.measured_by(self.measure).models()])))
 
@@ -150,6 +150,6 @@ def _print_iteration(step: Iteration) -> None:
 
 
 def _changes(step: Iteration) -> str:
-    """What else a revision changed, in words."""
+    """A revision's side effects, in words."""
     shares = [f"{label} {share:.0f}%" for name, label in WORDS.items() if (share := step.changes.get(name)) is not None]
     return "; ".join([*shares, *(["a refusal, or empty"] if step.changes.get("refusal") else [])])

@@ -2,8 +2,8 @@
 
     examination = asyncio.run(examine())
 
-Nothing here calls a model or costs money. Providers are asked for their list of models, which is free, and only if
-their key is set. Servers of your own are asked at their usual address. A key is never shown, only whether it is set.
+No model is called, and nothing costs money. Providers whose key is set are asked for their list of models, which
+is free; your own servers are asked at their usual address. Keys are never shown, only whether they are set.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ SECONDS = 3.0
 """How long a provider may take to answer."""
 MAX_LIST_BYTES = 8 * 2**20
 ALSO_ACCEPTED = {"google": ("GOOGLE_API_KEY",)}
-"""Further keys that a provider accepts."""
+"""Alternative key variables of a provider."""
 OTHER_KEYS = (
     "GOOGLE_API_KEY",
     "VLLM_API_KEY",
@@ -54,9 +54,9 @@ OTHER_KEYS = (
 )
 """Environment variables with keys, in addition to those of `PROVIDERS`."""
 NOT_FOR_USERS = ("dev", "docs", "notebooks")
-"""Extras for work on Parley itself."""
+"""Extras for developing Parley."""
 LABEL, STATE = 10, 14
-"""Widths of the labels on the left, and of a model's state."""
+"""Column widths of labels and of a model's state."""
 
 State = Literal["ready", "on first use", "no key", "not set up", "not reached", "refused"]
 
@@ -72,12 +72,12 @@ class Package:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reached:
-    """Whether models can be used: those of a provider, or one that was named.
+    """Whether a provider's models, or a named model, can be used.
 
     Args:
         name: The provider with a slash, or the model.
         state: The state, in one to three words.
-        detail: What was found, or what to do.
+        detail: Details, or what to do.
     """
 
     name: str
@@ -87,22 +87,22 @@ class Reached:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examination:
-    """Everything that was found."""
+    """All results of the examination."""
 
     python: str
     system: str
     packages: list[Package]
-    """Packages that Parley always needs, itself first."""
+    """Required packages, Parley first."""
     extras: dict[str, list[Package]]
     keys: dict[str, bool]
     """Whether each environment variable is set."""
     models: list[Reached]
     gpus: list[str]
-    """Names with their memory."""
+    """Names of GPUs with their memory."""
     proxies: dict[str, str]
     """Addresses of proxies by scheme, from the environment; without user and password."""
     problems: list[str] = field(default_factory=list)
-    """What keeps Parley from working as it was set up; empty if nothing does."""
+    """Problems with the setup."""
 
 
 class Doctor(Command):
@@ -144,7 +144,7 @@ def _order(row: Reached) -> int:
 
 
 def _in_words(row: Reached) -> str:
-    """A model with what is known about it; the line of keys names a missing key."""
+    """The lines about a model; the line of keys names a missing key."""
     plain = row.state == "no key" or provider_of(row.name).simulated
     return row.name if plain else f"{row.name} ({row.detail})"
 
@@ -165,7 +165,7 @@ def _versions(packages: list[Package]) -> str:
 
 
 async def examine(names: Sequence[str] = (), seconds: float = SECONDS) -> Examination:
-    """Look at everything; providers and servers at the same time.
+    """Examine everything, with providers and servers concurrently.
 
     Args:
         names: Models to check in addition to the providers.
@@ -206,7 +206,7 @@ def _install(extra: str = "") -> str:
 
 @cache  # `parley models` asks once per provider
 def _packages() -> tuple[list[Package], dict[str, list[Package]]]:
-    """The packages that are always needed, and those of each extra."""
+    """The required packages, and those of each extra."""
     try:
         lines = requires(DISTRIBUTION) or []
     except PackageNotFoundError:  # a checkout that is not installed
@@ -241,7 +241,7 @@ def _package(name: str, requirement: str = "") -> Package:
 
 
 def _limits(installed: str, requirement: str) -> Iterator[bool]:
-    """Whether each limit of a requirement is met, by the numbers of the versions."""
+    """Whether a version meets each limit of a requirement."""
     have = _numbers(installed)
     for sign, bound in re.findall(r"([<>=]=?)\s*([\d.]+)", requirement):
         limit = _numbers(bound)
@@ -366,12 +366,12 @@ def _reason(error: Exception, name: str) -> str:
 
 
 def _proxies() -> dict[str, str]:
-    """What HTTP_PROXY, HTTPS_PROXY and the like are set to; a user and a password in them are never shown."""
+    """Values of HTTP_PROXY, HTTPS_PROXY and the like, without user and password."""
     return {scheme: without_password(address) for scheme, address in getproxies_environment().items()}
 
 
 def _gpus() -> list[str]:
-    """Name and memory of NVIDIA's GPUs; without torch, which takes seconds to load."""
+    """Name and memory of NVIDIA's GPUs, without torch, which takes seconds to load."""
     command = ["nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader"]
     with suppress(OSError, subprocess.SubprocessError):
         listed = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=True).stdout

@@ -1,4 +1,4 @@
-"""What a run would do and cost, before anything is sent: `parley run STUDY --dry-run`."""
+"""`parley run STUDY --dry-run`: what a run would do and cost."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ def _lines(job: Job, plan: Mapping[str, Any]) -> Iterator[str]:
 
 
 def dollars(cost: float) -> str:
-    """Two decimals, or four if it is less than a dollar."""
+    """Dollars with two decimals, or four below one dollar."""
     return f"${cost:.2f}" if cost >= 1 or cost == 0 else f"${cost:.4f}"
 
 
 def estimated_cost(job: Job) -> float | None:
     """The expected cost in US dollars; None if a price is not known.
 
-    The models of a study are taken to share its tokens evenly, and no token to be read from a provider's prompt cache.
+    Assumes that a study's models share its tokens evenly, and that no token comes from a provider's prompt cache.
     """
     names = [split_name(name) for name in job.study.models()]
     prices = [client_class(plain).price_for(plain, options) for plain, options in names]

@@ -1,7 +1,7 @@
-"""The first screen of a report in the terminal: at most 28 lines, and what to type next.
+"""The first screen of a report in the terminal: at most 28 lines, with the next
 
-What was run comes first, then what invalidates results, the question and its answer, and words behind it. Everything
-else is on the page, in the viewer, and in `--json`.
+commands. It has what was run, cautions, the question with its answer, and examples; everything else is on the page, in
+the viewer, and in `--json`.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ MOST_LINES = 28
 CAUTION_LINES = 7
 """Lines of cautions, unless the first one is longer."""
 LEAST_ROWS = 3
-"""Lines of the plot that are shown, however long the rest is."""
+"""Minimum lines of the plot, however long the rest is."""
 WIDEST = 110
-"""Longer lines are hard to read."""
+"""Maximum width, since longer lines are hard to read."""
 
 
 def first_screen(
@@ -44,11 +44,9 @@ def first_screen(
     """The lines of a report's first screen.
 
     Args:
-        report: What to show.
-        paths: The run files it was made from.
-        page: The page that has the rest; None if none was written.
-        console: Where they are printed.
-        typed: Flags that the report was made with, to be repeated.
+        report: The report.
+        paths: Its run files. page: The report's page; None if none was written. console: The output. typed: The
+        report's flags, to repeat in commands.
     """
     width = min(console.width, WIDEST)
     example = find_example(report, paths)
@@ -75,7 +73,7 @@ def first_screen(
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """What somebody said in a debate."""
+    """A statement in a debate."""
 
     speaker: str
     text: str
@@ -97,9 +95,9 @@ class Example:
 
 
 def find_example(report: Report, paths: Sequence[Path]) -> Example | None:
-    """A debate behind the line that the headline names, or else behind any line of its plot.
+    """Find a debate behind the headline's line, or behind any line of its plot; None if
 
-    None where there is none, and where the units behind the answer are not known.
+    there is none.
 
     Args:
         report: The report.
@@ -151,7 +149,7 @@ def _wrapped(text: str, width: int, indent: str = "") -> list[str]:
 
 
 def _cautions(cautions: Sequence[str], width: int, everything: str) -> Iterator[Text]:
-    """The cautions in order, each as a whole, while there is room; else how many more there are, and what has them."""
+    """The cautions in order, complete, while there is room; then the number of others and where to read them."""
     lines: list[str] = []
     for number, caution in enumerate(cautions):
         wrapped = _wrapped(caution if caution.startswith(PRACTICE) else f"Caution: {caution}", width, "  ")
@@ -164,7 +162,7 @@ def _cautions(cautions: Sequence[str], width: int, everything: str) -> Iterator[
 
 
 def _header(report: Report, width: int) -> Iterator[Text]:
-    """What was run, how much of it, and what it cost."""
+    """What was run, how many units, and the cost."""
     runs = report.runs  # none in the report of a user's own study
     costs = [run["cost"] for run in runs]
     cost = "cost unknown" if None in costs else f"${sum(costs):.2f}"
@@ -186,7 +184,7 @@ def _answer(report: Report, width: int) -> Iterator[Text]:
 
 
 def _in_words(report: Report, paths: Sequence[Path], example: Example | None, width: int) -> Iterator[Text]:
-    """What was said in a debate behind the answer; without one, the scores of one answer under two labels."""
+    """Quotes from a debate behind the answer; without one, the scores of one answer under two labels."""
     if example and example.quotes:
         yield Text()
         yield Text("In the debate", style="bold")
@@ -209,7 +207,7 @@ def _quoted(quote: Quote, width: int) -> Text:
 
 
 def _next_commands(report: Report, paths: Sequence[Path], example: Example | None, width: int) -> Iterator[Text]:
-    """What to type next: what is behind the answer, and the viewer."""
+    """The next commands: the units behind the answer, and the viewer."""
     shown = example.run if example else paths[0]
     run = [] if newest_runs()[:1] == [shown] else [str(shown)]
     unit, about = ([example.unit], "the whole debate") if example else ([], "a conversation")

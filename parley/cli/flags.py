@@ -1,4 +1,6 @@
-"""Flags made from pydantic models, and config files: a field is a flag, a TOML or YAML key, and a Python argument."""
+"""Flags made from pydantic models, and config files: a field is a flag, a TOML or YAML key, and an argument in
+Python.
+"""
 
 from __future__ import annotations
 
@@ -41,8 +43,8 @@ def add_flags(
     Args:
         parser: The parser that gets the flags.
         schema: The model.
-        title: The heading of these flags in --help, if they have one of their own. Such flags are also keys of a config
-            file, so that each of their switches can be set and unset.
+        title: A separate heading for these flags in --help. Such flags are also keys of a config file, so their
+            switches can be set and unset.
         leave_out: Fields that get no flag.
         everything: Whether --help shows the flags of `Advanced` fields too; they are accepted either way.
     """
@@ -76,24 +78,24 @@ def add_flags(
 
 
 def _place(field: tuple[str, FieldInfo]) -> tuple[bool, bool]:
-    """Where a flag comes: --json last, a positional that must be given before those that need not."""
+    """The position of a flag: --json last, required positionals before optional ones."""
     name, info = field
     return name == "as_json", POSITIONAL in info.metadata and not info.is_required()
 
 
 def flag_of(name: str, info: FieldInfo) -> str:
-    """A field as one types it: --dry-run; RUN if it is positional."""
+    """A field as typed: --dry-run; RUN if it is positional."""
     word = (info.alias or name).replace("_", "-")
     return word.upper() if POSITIONAL in info.metadata else f"--{word}"
 
 
 def count_advanced(*schemas: type[BaseModel]) -> int:
-    """How many flags only `--help-all` shows."""
+    """Number of flags that only `--help-all` shows."""
     return sum(ADVANCED in info.metadata for schema in schemas for info in schema.model_fields.values())
 
 
 class HelpAll(argparse.Action):
-    """Prints a longer help, and ends the command, as --help does.
+    """Prints a longer help and exits, like --help.
 
     Args:
         make: Makes the text.
@@ -121,11 +123,11 @@ METAVARS = {
     "topics_from": "FILE",
     "without": "EVALUATOR",
 }
-"""What the help shows as a field's value, where neither its type nor its name says it."""
+"""Placeholders for values in the help, if neither type nor name gives one."""
 
 
 class _OneModel(argparse.Action):
-    """A model where only one can be used; if two are given, that is an error."""
+    """A flag for a single model; an error if two are given."""
 
     def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, value: Any, *_: Any) -> None:
         if getattr(namespace, self.dest) not in (None, value):
@@ -140,7 +142,7 @@ def _is_list(info: FieldInfo) -> bool:
 
 
 def _metavar(name: str, info: FieldInfo) -> str:
-    """The field's title, or the choices, or N for a number, or what the value is; a list ends with an ellipsis."""
+    """The placeholder for a field's value: its title, the choices, or N for a number; lists end with an ellipsis."""
     types = {info.annotation, *get_args(info.annotation)}
     more = ",…" * (_is_list(info) and REPEATED not in info.metadata)
     if info.title:
@@ -182,7 +184,7 @@ def _choices(annotation: Any) -> list[str]:
 
 
 def given(parsed: argparse.Namespace, schema: type[BaseModel]) -> dict[str, Any]:
-    """The values of the flags that were typed, by field name.
+    """The values of typed flags, by field name.
 
     Args:
         parsed: The parsed arguments.
@@ -202,11 +204,11 @@ def given(parsed: argparse.Namespace, schema: type[BaseModel]) -> dict[str, Any]
 
 
 _DEEP = re.compile(r"(?:[\[{]\s*+){64}")
-"""64 nested brackets, which no config has; PyYAML takes a second to fail on them."""
+"""64 nested brackets: PyYAML takes a second to fail on them."""
 
 
 class _PlainLoader(yaml.SafeLoader):
-    """A loader without aliases: a config needs none, and a few lines of them can expand beyond any memory."""
+    """A loader without aliases, since a few lines of them can expand beyond any memory."""
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):
@@ -265,7 +267,7 @@ def split_config(
 
 
 def as_flags(config: Mapping[str, Any]) -> list[str]:
-    """Settings as one would type them.
+    """Settings as typed flags.
 
     Args:
         config: The settings as JSON values.

@@ -1,4 +1,4 @@
-"""Finds units in the terminal: those with certain facets, and those behind a finding of the report, largest first."""
+"""Finds units: by facets, or behind a finding of the report, largest first."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 MOST_SHOWN = 20
 HOW_READ = ("unread", "on_scale", "repaired")
-"""What the names of measures of how replies were read contain, as in the viewer."""
+"""Parts of the names of measures about how replies were read, as in the viewer."""
 SIDES = ("_a", "_b")
-"""How the names of the facets end that say which identity of a pair is shown first."""
+"""Suffixes of facets with the first and second identity of a pair."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class FoundUnit:
         id: Its id.
         status: planned, done or failed.
         facets: Its facets, as text.
-        score: What its study shows a unit by, as in the viewer; None if it has none.
+        score: The score of the study's main measure, as in the viewer; None if there is none.
     """
 
     id: str
@@ -71,9 +71,9 @@ def find_units(file: RunFile, filters: Mapping[str, Sequence[str]], *, read: boo
     """
     file.check_plan()
     info = file.info()
-    hide = HiddenAddresses(info).hide  # the facets of findings have no addresses of servers either
+    hide = HiddenAddresses(info).hide  # findings hide addresses in facets too
     identities = [facet.name for facet in facets_of(info) if facet.kind == "identity"]
-    # Which of a pair's identities is stored first says nothing: filters of both find either, as in the viewer.
+    # The stored order of a pair's identities is arbitrary: filters find both orders, as in the viewer.
     meant = {name: identities if name in identities and not name.endswith(SIDES) else [name] for name in filters}
     verdicts = {position: list(rows) for position, rows in groupby(file.verdicts(), key=itemgetter(0))}
     units, seen = [], dict[str, dict[str, None]]()
@@ -142,15 +142,15 @@ def list_behind(file: RunFile, number: int, where: Sequence[str]) -> Answer:
 
 @dataclass(frozen=True, slots=True)
 class Behind:
-    """What an answer of a report rests on.
+    """The units behind an answer of a report.
 
     Args:
         answer: The answer.
-        line: The line that it names, or else the largest; None without any.
+        line: The answer's line, or else the largest; None if there is none.
         units: The units behind that line.
         above: Whether the line is not below its reference value.
-        facet: What the units of a pair differ in; "" where the line compares nothing.
-        pairs: Two units that differ in nothing else, with the difference of their scores, the largest first.
+        facet: The facet in which the units of a pair differ; "" if the line compares
+        nothing. pairs: Pairs of units that differ only in it, with the difference of their scores, largest first.
     """
 
     answer: Headline
@@ -188,14 +188,14 @@ def units_behind(file: RunFile, report: Report, number: int, where: Sequence[str
 
 
 def rests_on_read(line: Line) -> bool:
-    """Whether units of which nothing could be read are left out of a line: not where it is about being read."""
+    """Whether to leave out units without readable replies; not if the line is about readability."""
     return not any(word in line.measure for word in HOW_READ)
 
 
 def _pairs(
     units: Sequence[FoundUnit], facet: str, compared: Sequence[tuple[str, str]], *, above: bool
 ) -> list[tuple[float, FoundUnit, FoundUnit]]:
-    """Units that differ in the facet only, with the difference of their scores, the largest first."""
+    """Pairs of units that differ only in the facet, with the difference of their scores, largest first."""
     names = dict.fromkeys(name for unit in units for name in unit.facets)
     columns = {name: [unit.facets.get(name) for unit in units] for name in names}
     places = (pair for x, y in compared for pair in matched_units(columns, facet, x, y))

@@ -81,7 +81,7 @@ def _rows() -> list[dict[str, Any]]:
 
 
 def _as_json(entry: Listed) -> dict[str, Any]:
-    """The prices and where they are from, in one table."""
+    """The prices and their sources, in one table."""
     rates = asdict(entry.price)
     return rates | {key: value for key, value in asdict(entry).items() if key != "price"}
 
@@ -91,7 +91,7 @@ def _ready(provider: Provider) -> str:
         return missing
     if provider.key and not os.environ.get(provider.key):
         return f"set {provider.key}"
-    if provider.key or provider.in_process or not provider.target.startswith("."):  # nothing of others is loaded here
+    if provider.key or provider.in_process or not provider.target.startswith("."):  # loads no third-party package
         return "yes"
     client = client_class(provider.example)
     if issubclass(client, OwnServerClient):
@@ -101,7 +101,7 @@ def _ready(provider: Provider) -> str:
 
 
 def _is_open(url: str | None) -> bool:
-    """True if something listens at an address. `parley doctor` checks whether it serves a model."""
+    """Whether something listens at an address. `parley doctor` checks whether it serves a model."""
     address = urlsplit(url or "")
     try:
         port = address.port or (443 if address.scheme == "https" else 80)

@@ -1,4 +1,4 @@
-"""`parley new`: something of your own to start from, complete and ready to run.
+"""`parley new`: templates that are complete and ready to run.
 
 parley new study warm-letters        # a package: a study, its prompt, a test and an entry point
 parley new scenarios my.toml         # a file; likewise identities and wordings
@@ -63,7 +63,7 @@ def new_file(kind: str, path: Path) -> Path:
     """Write a complete file of scenarios, identities or wordings, with comments, and return its path.
 
     Args:
-        kind: What it has: scenarios, identities or wordings.
+        kind: The kind of file: scenarios, identities or wordings.
         path: The file to write.
     """
     if path.suffix != ".toml":
@@ -99,7 +99,7 @@ def new_study(name: str, parent: Path = Path()) -> list[Path]:
 
     Args:
         name: The study's name: lower-case words with hyphens. The folder has the same name.
-        parent: Where to make the folder.
+        parent: The parent folder.
     """
     if not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name):
         raise ConfigError(f"a study's name must be lower-case words with hyphens, like warm-letters, got '{name}'")

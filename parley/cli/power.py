@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST = 10**9
-"""Maximum of bases, judges or tests: beyond it t is the normal distribution, and no study has as many."""
+"""Maximum number of bases, judges or tests; beyond it t equals the normal distribution."""
 SD = 0.42
 """Debates of ten scenarios per base by four judges: close to a 1.5B judge's on 62 scenarios of 13 bases."""
 PRIMARY_CONTRASTS = "MALIBU's primary contrasts"
@@ -98,7 +98,7 @@ def _plan(design: Power) -> tuple[dict[str, Any], pd.DataFrame]:
 
 
 def _table(design: Power, bases: int, family: dict[str, Any]) -> pd.DataFrame:
-    """What half, one, two and four times the bases find."""
+    """The results with half, one, two and four times the bases."""
     import pandas as pd
 
     from parley.analysis.stats.power import detectable, power_of

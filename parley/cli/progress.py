@@ -15,15 +15,15 @@ from parley.runs import Progress
 
 LINE_SECONDS = 10.0
 MAX_RISE = 0.03
-"""The share by which the displayed time left may rise in a second."""
+"""Maximum relative increase of the displayed time left per second."""
 
 
 def facts(progress: Progress, seconds_left: float | None) -> str:
     """Calls per second, tokens, cost, errors and time left, in one line.
 
     Args:
-        progress: How far the run is.
-        seconds_left: The time left as it is shown; None if it is not known.
+        progress: The run's progress.
+        seconds_left: The displayed time left; None if unknown.
     """
     if not progress.calls:
         return progress.waiting or "reading the first prompts"
@@ -67,7 +67,7 @@ class ProgressView:
         self._ended = False
         self._remarks = 0
         self._left: tuple[float, float] | None = None
-        """The time left that was shown last, and when."""
+        """The last displayed time left, and when."""
 
     def __enter__(self) -> ProgressView:
         if self._live:
@@ -91,7 +91,7 @@ class ProgressView:
         line = f"{finished}/{self._total} units · {facts(progress, self._steady(progress.seconds_left, now))}"
         if self._live:
             share = finished / max(self._total, 1)
-            if progress.expected_calls and share < 1:  # the bar moves with calls: a debate is one unit
+            if progress.expected_calls and share < 1:  # the bar counts calls, since a debate is one unit
                 share = progress.calls / max(progress.expected_calls, progress.calls)
             self._bar.update(self._task, completed=share, description=line)
             return
@@ -101,9 +101,9 @@ class ProgressView:
             self._console.print(line, highlight=False, markup=False, emoji=False)
 
     def _steady(self, seconds: float | None, now: float) -> float | None:
-        """The time left as it is shown: it may fall at once, and rises slowly.
+        """The displayed time left, which may fall at once but rises slowly:
 
-        The last calls of a run may be its longest, and nobody believes a time that jumps up by half.
+        the last calls of a run may be its longest.
         """
         if seconds is not None and self._left is not None:
             shown, at = self._left

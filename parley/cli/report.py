@@ -1,6 +1,6 @@
 """`parley report RUN…`: one screen in the terminal; a page, tables and figures as files.
 
-`parley report DATASET` says what a reward model could learn from an export's pairs instead of their content.
+`parley report DATASET` reports what a reward model could learn from a dataset's pairs besides their content.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Report(Command):
             dataset = dataset_report(self.run[0], self.seed)
             return Answer(dataset.data(), chain(dataset_lines(dataset), write_files(dataset, self.out)))
         paths = [example_runs()["silent"]] if self.example else self.run or [newest_run()]
-        with explain_damage(*paths):  # even while it is drawn
+        with explain_damage(*paths):  # also while it is drawn
             report = make_report(
                 paths,
                 draws=self.draws,
@@ -98,23 +98,23 @@ class Report(Command):
                 return Answer(report.data(), ())
             if self.paper:
                 return Answer(None, [*dataset_lines(report, most=200), *([f"page: {page}"] if page else [])])
-            from parley.cli.first_screen import first_screen  # it loads what makes jobs, and AutoGen
+            from parley.cli.first_screen import first_screen  # imported late: it loads AutoGen
 
             return Answer(None, list(first_screen(report, paths, page, Console(), self._typed())))
 
     def _typed(self) -> list[str]:
-        """The flags that change what the report says, as they were typed."""
+        """The typed flags that change the report."""
         typed = self.model_fields_set & {"draws", "seed", "margin", "study", "labels", "as_is"}
         return as_flags({name: getattr(self, name) for name in self.__class__.model_fields if name in typed})
 
 
 def report_folder(run: Path, ending: str = "-report") -> Path:
-    """Where a report's files go if no folder is named."""
+    """The default folder for a report's files."""
     return run.parent / f"{run.stem}{ending}"
 
 
 def in_papers_order(report: Results) -> Results:
-    """The report as its paper has it; an error where no table is in a paper."""
+    """The report in its paper's form; an error if no table is in a paper."""
     from parley.analysis.reporting.papers import as_its_paper
 
     of_paper = as_its_paper(report)
@@ -147,7 +147,7 @@ def write_page(report: Results, folder: Path, figures: Literal["main", "all"] = 
 
 
 def write_files(report: Results, folder: Path | None) -> list[str]:
-    """Write a report's files if there is a folder for them; where they are."""
+    """Write a report's files if there is a folder for them; returns their location."""
     if not folder:
         return []
     page = write_page(report, folder)
@@ -166,7 +166,7 @@ def dataset_lines(report: Results, most: int = MAX_ROWS) -> Iterator[Any]:
 
 
 def is_dataset(path: Path) -> bool:
-    """Whether this is a folder of `parley export`, and not a run."""
+    """Whether this is a folder of `parley export` rather than a run."""
     return (path / MANIFEST).is_file()
 
 
@@ -193,7 +193,7 @@ def dataset_report(folder: Path, seed: int = 0) -> Any:
 
 
 def _blind(manifest: dict[str, Any]) -> Line | None:
-    """The blind referee's line of the audit that the export made: also over the pairs that it contradicted."""
+    """The blind referee's line from the export's audit, which includes pairs that it contradicted."""
     from parley.judging.rldf.preferences.audit import stored_agreement
 
     try:

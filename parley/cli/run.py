@@ -58,7 +58,7 @@ class Run(Command):
 
     @classmethod
     def add_to(cls, add_parser: AddParser, words: Sequence[str] = ()) -> argparse.ArgumentParser:
-        """The flags are those of the study that was typed: its name is the first word that is not a flag."""
+        """Add the flags of the typed study, whose name is the first word that is not a flag."""
         study = next((word for word in words if not word.startswith("-")), None)
         if study is None:
             parser = add_parser(add_help=False)
@@ -93,7 +93,7 @@ class Run(Command):
             self._check_target(job, self.to)
         ended, result = execute(job, quiet=self.quiet)
         answer = how_it_ended(ended, result, hint=not self.report and not self.to)
-        if not self.as_json and (self.report or self.to):  # how the run ended comes before what was made of it
+        if not self.as_json and (self.report or self.to):  # print how the run ended before its report
             for line in answer.lines:
                 print(visible(line))
             answer = replace(answer, lines=())
@@ -101,26 +101,26 @@ class Run(Command):
             from parley.cli.report import print_report  # it loads pandas
 
             print_report(job.path, self.study)
-        # Where the file was removed meanwhile, that was reported.
+        # If the file was removed meanwhile, that was already reported.
         if self.to and ended.path == job.path and (not answer.status or job.path.exists()):
             return self._write(job, self.to, answer)
         return answer
 
     def _check_target(self, job: Job, target: Path) -> None:
-        """Raise `ConfigError` if what the run makes cannot be written to this file."""
+        """Raise `ConfigError` if the run's output cannot be written to this file."""
         if target.exists() and any(os.path.exists(path) and target.samefile(path) for path in self._inputs(job)):
             raise ConfigError(f"{target} is read or written by this run; choose another name with --to")
         refuse_overwriting(target, job.path, job.study.writes, force=self.force)
 
     def _write(self, job: Job, target: Path, answer: Answer) -> Answer:
-        """The answer after what the run made was written to this file."""
+        """Write the run's output to this file; returns the answer."""
         written = write(job.study, job.path)
         save(written, target, job.path, force=self.force)
         data, lines = {**answer.data, "to": target}, [f"{written.about}: {target}"]
         return Answer(data, lines, answer.status or int(written.missing))
 
     def _inputs(self, job: Job) -> Iterator[str]:
-        """The run's file, its config, and every setting that may name a file."""
+        """The run file, the config, and all settings that may name a file."""
         for value in (job.path, self.config, *self._config.values(), *job.options.model_dump().values()):
             yield from (str(part) for part in (value if isinstance(value, list | tuple) else [value]))
 
@@ -130,7 +130,7 @@ def parser_of(study: str, *, everything: bool, make: AddParser = Parser) -> argp
 
     Args:
         study: The study's name, or file.py:Class.
-        everything: Whether its help shows the flags that few people change, too.
+        everything: Whether its help also shows flags that few people change.
         make: Makes the parser.
     """
     prog, study_class = f"parley run {study}", find_study(study)
@@ -160,7 +160,7 @@ def _list_studies(parsed: argparse.Namespace) -> int:
 
 
 def execute(job: Job, *, quiet: bool) -> tuple[Job, Result]:
-    """Execute a job, its check first, with a progress bar; returns the job that ended, and how.
+    """Execute a job, after its check, with a progress bar; returns the job and its result.
 
     Args:
         job: What to execute.
@@ -194,12 +194,11 @@ async def _execute(job: Job, *, quiet: bool) -> Result:
 
 
 def how_it_ended(job: Job, result: Result, *, hint: bool = True) -> Answer:
-    """How a job ended, for the terminal and as JSON; what went wrong is printed at once.
+    """How a job ended, for the terminal and as JSON; problems are printed at once.
 
     Args:
-        job: What was executed.
-        result: Its result.
-        hint: Whether to say how a complete run is read.
+        job: The job. result:
+        Its result. hint: Whether to say how to read a complete run.
     """
     progress, path = result.progress, job.path
     early = STOPPED_IN_TIME if result.scheduled else 130 if result.interrupted else 1
@@ -241,5 +240,5 @@ def _ending(path: Path, result: Result, *, hint: bool) -> Iterator[str]:
         print(f"parley: {plural(progress.failed, 'unit')} failed{first} with: {error}", file=sys.stderr)
     if stopped:
         print(f"parley: stopped: {stopped}", file=sys.stderr)
-    if SAMPLED not in stopped:  # otherwise the model must be called by another name, as the reason above says
+    if SAMPLED not in stopped:  # otherwise the model needs another name, as the message above says
         print("run the same command again to resume", file=sys.stderr)

@@ -82,7 +82,7 @@ class List(Command):
 
 
 def names_topics(name: str) -> bool:
-    """Whether a name is one of topics, not of scenarios."""
+    """Whether a name stands for topics rather than scenarios."""
     return name in (*BIASES, "topics") or name.endswith(".txt")
 
 
@@ -132,7 +132,7 @@ class Show(Command):
 
 
 def _wording(wordings: BallotWordings, label_id: str) -> Answer:
-    """A label as every identity of the file has it."""
+    """A label wording filled in for each identity of the file."""
     label = wordings.label_by_id(label_id)
     worded = [identity for identity in wordings.identity if wordings.has_forms(label, [identity])]
     shown = {identity: wordings.label_text(label, identity) for identity in worded}
@@ -227,14 +227,10 @@ class Validate(Command):
 def _findings(
     findings: Sequence[Finding], kind: str, about: dict[str, Any], notes: Sequence[str], counted: str
 ) -> Answer:
-    """What was found in a file.
+    """The findings in a file.
 
-    Args:
-        findings: What makes the file unfit.
-        kind: What each of them is about, as the key in JSON.
-        about: The file, in JSON.
-        notes: Lines for people, below the findings.
-        counted: The file and what it has, in words.
+    Args: findings: The problems. kind: The kind of thing that each is about, as a key in JSON. about: The file, in
+    JSON. notes: Lines below the findings. counted: The file's contents, in words.
     """
     rows = [{kind: finding.scenario, "problem": finding.what} for finding in findings]
     lines = [textwrap.shorten(visible(str(finding)), 200) for finding in findings]

@@ -1,4 +1,4 @@
-"""What several commands share: the type of `add_to`'s argument, lists in flags, unknown flags, the newest run."""
+"""Shared by several commands: the type of `add_to`'s argument, lists in flags, unknown flags, the newest run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from parley.runs import RunFile
 AddParser = Callable[..., argparse.ArgumentParser]
 """`add_parser` of the subparsers, with the command's name and help filled in."""
 FOLDER = Path("runs")
-"""Where a command looks for runs if none is named."""
+"""The default folder of runs."""
 
 
 def refuse_unknown(rest: Sequence[str], parser: argparse.ArgumentParser) -> None:
@@ -47,14 +47,14 @@ def need_analysis() -> None:
 
 
 def newest_runs() -> list[Path]:
-    """The run files of the folder `runs`, the one that was written last first."""
+    """The run files of the folder `runs`, newest first."""
     from parley.viewer.run_folder import RunFolder  # `parley run` does without the viewer
 
     return [FOLDER / name for name in RunFolder(FOLDER).names()] if FOLDER.is_dir() else []
 
 
 def newest_run() -> Path:
-    """The run that was written last, whose name is printed; raises `ConfigError` if there is none."""
+    """The newest run, whose name is printed; `ConfigError` if there is none."""
     for path in newest_runs():
         if study_of(path) is not None:
             print(visible(f"newest run: {path}"), file=sys.stderr)

@@ -86,7 +86,7 @@ def _count(file: RunFile, prefix: str) -> int:
 
 
 def _what(run: str | None, unit: str | None) -> tuple[Path, str | None]:
-    """The run file and the unit; a single name that is not a file's is a unit of the newest run."""
+    """The run file and the unit; a single name that is not a file is a unit of the newest run."""
     if run is None:
         return newest_run(), None
     path = Path(run)
@@ -120,7 +120,7 @@ def _find(file: RunFile, prefix: str | None) -> dict[str, Any]:
 
 
 def _find_beside(file: RunFile, unit: str, wanted: str) -> str:
-    """The unit that is wanted beside this one, by its id or by the facet in which it differs."""
+    """The unit to show beside this one, by its id or by the facet in which it differs."""
     facet, sign, value = wanted.partition("=")
     if not sign or file.status(wanted):
         return str(_find(file, wanted)["id"])
@@ -135,9 +135,9 @@ def _find_beside(file: RunFile, unit: str, wanted: str) -> str:
 
 
 def _turns(file: RunFile, unit: str, *, with_prompts: bool) -> list[dict[str, Any]]:
-    """What was said, each with its calls: the tools they asked for, and with `with_prompts` what was sent.
+    """The turns with their calls: tools called and, with `with_prompts`, prompts. Each turn also has the
 
-    Each also has the verdicts `about` it: a referee's on a statement, and what rules found in it.
+    verdicts `about` it: a referee's, and those of rules.
     """
     read = read_unit(file, unit)
     turns: list[dict[str, Any]] = read["messages"]
@@ -161,7 +161,7 @@ def _turns(file: RunFile, unit: str, *, with_prompts: bool) -> list[dict[str, An
 
 
 def _readers(narrated: dict[str, Any], turns: list[dict[str, Any]]) -> list[str]:
-    """The agents whose prompts have what the narrator said: instructions may be for one agent alone."""
+    """The agents whose prompts have the narrator's text: instructions may be for a single agent."""
     text = str(text_id(narrated["text"]))
     later = [turn for turn in turns if turn["seq"] > narrated["seq"] and turn["role"] != "narrator"]
     read = (

@@ -1,6 +1,6 @@
-"""Two units turn by turn, scores beside scores, with the words marked that only one of them has.
+"""Two units turn by turn, with their scores, and words marked that only one of them has. It
 
-This is how one reads what a label changed: the same answer under two labels.
+shows what a label changed: the same answer under two labels.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from parley.base.text import in_words, signed, visible
 from parley.cli.command import Answer
 
 MOST_MARKED = 1 / 3
-"""Share of a side's words; if both sides have more of their own, marks would hide what they should show."""
+"""Maximum share of a side's words that are marked; with more on both sides, marks would be useless."""
 CONTEXT = 12
 """Words shown before and after a difference between two long tasks."""
 _WORDS = re.compile(r"\s+|\w+|[^\w\s]")
@@ -27,7 +27,7 @@ Message = Mapping[str, Any]
 
 
 def align(first: Unit, second: Unit) -> Iterator[tuple[Message | None, Message | None]]:
-    """The messages of two units in rows: who spoke in which round tells what belongs together."""
+    """The messages of two units in rows, matched by speaker and round."""
     sides = first["messages"], second["messages"]
     a, b = ([(turn["role"], turn["speaker"], turn["round"]) for turn in side] for side in sides)
     for kind, start, end, other_start, other_end in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
@@ -37,7 +37,7 @@ def align(first: Unit, second: Unit) -> Iterator[tuple[Message | None, Message |
 
 
 def scores(first: Unit, second: Unit, row: Sequence[Message | None]) -> list[dict[str, Any]]:
-    """The numbers that were read from the messages of a row, side by side."""
+    """The scores of a row's messages, side by side."""
     table: dict[tuple[str, str, str], list[float | None]] = {}
     for side, (unit, message) in enumerate(zip((first, second), row, strict=True)):
         for verdict in unit["verdicts"] if message else ():
@@ -95,7 +95,7 @@ def _facet(unit: Unit, name: str) -> str:
 
 
 def _said(turn: Message | None) -> str | None:
-    """What was said, as words where it was parsed: its scores are shown below it."""
+    """A message's text; for a parsed reply its words, since scores are shown below."""
     if turn is None:
         return None
     return (in_words(turn["text"], turn["parsed"]) if turn["parsed"] else "") or str(turn["text"])
@@ -112,12 +112,12 @@ def _texts(texts: Sequence[str | None], *, shortened: bool) -> Iterator[Text | T
 
 
 def marked(first: str, second: str, *, shortened: bool = False) -> tuple[Text, Text]:
-    """Two texts with the words in brackets that only one of them has; without, if most words differ.
+    """Two texts, with words that only one has in brackets; without brackets if most words differ.
 
     Args:
         first: A text.
         second: Another.
-        shortened: Leave out what is the same in both, but for a few words around each difference.
+        shortened: Shorten common passages to a few words around each difference.
     """
     words = [_WORDS.findall(visible(text)) for text in (first, second)]
     matches = SequenceMatcher(None, words[0], words[1], autojunk=False).get_opcodes()

@@ -1,9 +1,8 @@
-"""What stops a run from outside: Ctrl-C, the signals of a scheduler, and the end of the wall time.
+"""Stops a run from outside: by Ctrl-C, a scheduler's signals, and the end of the wall time.
 
 The first Ctrl-C finishes the units in progress, the second abandons them. A scheduler's signal gives them `grace`
-seconds. Then the process ends in any case; a thread ends it if the event loop cannot. Before a run has begun there is
-nothing to finish, but loading its packages takes seconds, in which Python's own handlers would let a signal end the
-process with another status.
+seconds. Then the process ends in any case; a thread ends it if the event loop cannot. While a run's packages load,
+which takes seconds, Python's own handlers would end the process with another status.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ def early_signals() -> Iterator[None]:
     before: dict[int, Any] = {}
     for name in SCHEDULERS:
         number = getattr(signal, name, None)
-        # One that is ignored, or handled by the calling program, stays so. Only the main thread has handlers.
+        # Signals that are ignored, or handled by the calling program, stay so. Only the main thread has handlers.
         if number is not None and signal.getsignal(number) is signal.SIG_DFL:
             with suppress(ValueError):
                 before[number] = signal.signal(number, _on_signal)
@@ -49,7 +48,7 @@ def _on_signal(number: int, frame: FrameType | None) -> None:
 
 
 def exit_now(message: str) -> None:
-    """End the process now. What is written is in the run file, as after `kill -9`."""
+    """End the process now. Finished units are in the run file, as after `kill -9`."""
     with suppress(OSError):
         os.write(2, f"parley: {message}\nrun the same command again to resume\n".encode())
     os._exit(STOPPED_IN_TIME)
@@ -94,7 +93,7 @@ class Signals:
                 timer.cancel()
 
     def attach(self, engine: Engine) -> None:
-        """From now on signals are for the engine; before it exists, there is nothing to finish."""
+        """Pass signals to the engine from now on; before, there is nothing to finish."""
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
         self._engine, self._loop = engine, loop
 
@@ -110,7 +109,7 @@ class Signals:
             loop.add_signal_handler(signal.SIGINT, on_interrupt)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        """A plain handler, not the event loop's: that one would wait for a study that blocks the loop."""
+        """A plain handler: the event loop's would wait for a study that blocks the loop."""
         name = signal.Signals(number).name
         if hasattr(signal, "alarm"):
             signal.alarm(0)  # while Ray is starting, its own handler comes first, and would abort the process

@@ -1,4 +1,4 @@
-"""Tables in the terminal, narrow enough for 80 columns. Cells are others' words, never markup."""
+"""Tables for a terminal of 80 columns. Cells are plain text, never markup."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ STYLE: dict[str, Any] = {
 }
 INTERVAL = "95% interval"
 MAX_ROWS = 24
-"""Rows of a table that are printed; the files have all of them."""
+"""Maximum rows printed; the files have all rows."""
 
 
 def cell_table(
@@ -53,17 +53,17 @@ def cell_table(
 
 
 def number(value: float | None, digits: int = 2) -> str:
-    """A number for a cell; a dash where there is none."""
+    """A number for a cell; a dash if missing."""
     return "–" if value is None or math.isnan(value) else f"{value:.{digits}f}"
 
 
 def interval(low: float, high: float, digits: int = 1) -> str:
-    """An interval for a cell; a dash where there is none."""
+    """An interval for a cell; a dash if missing."""
     return "–" if math.isnan(low) else f"{low:.{digits}f} to {high:.{digits}f}"
 
 
 def plain_table(title: str, frame: pd.DataFrame, most: int = MAX_ROWS) -> Table:
-    """A frame with each interval in one column. Numbers wrap where the terminal is too narrow for them.
+    """A frame as a table, with each interval in one column. Numbers wrap if the terminal is too narrow.
 
     Args:
         title: Title of the table.
@@ -94,7 +94,7 @@ def plain_table(title: str, frame: pd.DataFrame, most: int = MAX_ROWS) -> Table:
 
 
 def _digits(frame: pd.DataFrame) -> int:
-    """The decimals of a table's estimates and their intervals: two, and more where all of them are below 0.1."""
+    """The decimals of a table's estimates and intervals: two, or more if all are below 0.1."""
     estimates = frame[[name for name in ("estimate", "low", "high") if name in frame]].abs().max().max()
     return 3 if 0.01 <= estimates < 0.1 else 4 if 0 < estimates < 0.01 else 2
 

@@ -20,7 +20,7 @@ BAR_WIDTHS = 12, 44
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """The characters that a plot is drawn with."""
+    """The characters of a plot."""
 
     bar: str
     point: str
@@ -33,7 +33,7 @@ ASCII = Marks(bar="-", point="#", reference="|", cut="~")
 
 
 def marks_for(console: Console) -> Marks:
-    """Blocks in a terminal that has them and may have colours; elsewhere ASCII, which every reader can show."""
+    """Unicode marks in a terminal that supports them, else ASCII."""
     plain = console.no_color or not console.is_terminal or not (console.encoding or "").lower().startswith("utf")
     return ASCII if plain else BLOCKS
 
@@ -42,10 +42,9 @@ def forest_lines(forest: Forest, width: int, marks: Marks, rows: int) -> list[Te
     """The plot: a line per estimate, and the axis.
 
     Args:
-        forest: What is drawn.
-        width: Width of the terminal, in characters.
-        marks: What it is drawn with.
-        rows: The most estimates that are shown, the primary ones first; the axis says how many are left out.
+        forest: The plot.
+        width: Width of the terminal, in characters. marks: Its characters. rows: Maximum number of estimates, primary
+        ones first; the axis says how many are left out.
     """
     chosen = sorted(drawn(forest.lines), key=lambda line: line.secondary)[:rows]
     labels = [_cut(visible(label), marks) for label in _labels(chosen)]
@@ -71,7 +70,7 @@ def forest_lines(forest: Forest, width: int, marks: Marks, rows: int) -> list[Te
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """The values that a plot spans, and its width in characters."""
+    """The range of a plot's values, and its width in characters."""
 
     low: float
     high: float
@@ -80,7 +79,7 @@ class Axis:
 
     @classmethod
     def around(cls, lines: Sequence[Line], reference: float | None, width: int) -> Axis:
-        """The axis that has room for all ends, and for the value that means "no difference"."""
+        """An axis with room for all intervals and for the value of "no difference"."""
         values = [end for line in lines for end in (line.estimate, line.low, line.high) if math.isfinite(end)]
         values += [] if reference is None else [reference]
         low, high = min(values), max(values)
@@ -91,7 +90,7 @@ class Axis:
         return round((value - self.low) / (self.high - self.low) * (self.width - 1))
 
     def bar(self, line: Line, marks: Marks) -> str:
-        """An estimate and its interval; without an interval the point alone."""
+        """An estimate with its interval, if any."""
         cells = [" "] * self.width
         if line.bounded:
             for column in range(self.place(line.low), self.place(line.high) + 1):
@@ -103,7 +102,7 @@ class Axis:
 
 
 def _labels(lines: Sequence[Line]) -> list[str]:
-    """The name of each line; where two are equal, with the parts of their headings that differ."""
+    """Names of lines; equal ones get the differing parts of their headings."""
     if len({line.label for line in lines}) == len(lines):
         return [line.label for line in lines]
     same = set.intersection(*(set(line.group) for line in lines))
@@ -116,7 +115,7 @@ def _cut(text: str, marks: Marks, most: int = LABEL_WIDTH) -> str:
 
 
 def _style(line: Line) -> str:
-    """Green where an effect is shown, dim for secondary lines."""
+    """Green for a significant effect, dim for secondary lines."""
     if line.secondary:
         return "dim"
     return "bold green" if line.shown else "cyan"

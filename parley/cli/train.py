@@ -1,4 +1,4 @@
-"""`parley train STAGE --config FILE --set KEY=VALUE`: from debates to a policy, and whether it helped."""
+"""`parley train STAGE --config FILE --set KEY=VALUE`: trains RLDF's policy from debates, and evaluates it."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Train(Command):
         return parser
 
     def settings(self) -> TrainConfig:
-        """The config file with the settings of the command line over it; ConfigError if one of them is wrong."""
+        """The config file, overridden by settings of the command line; ConfigError if one is wrong."""
         config = read_config(self.config) if self.config else {}
         for setting in self.set:
             _put(config, setting)
@@ -114,7 +114,7 @@ class Train(Command):
 
 
 def _dry_run(name: str, config: TrainConfig) -> Answer:
-    """Every step that would be done, with the settings of its table, and where its result would be."""
+    """All steps that would be done, with their settings and result folders."""
     pairs = read_pairs(config) if Path(config.data).exists() else None
     counts = {split: len(getattr(pairs, split)) for split in SPLITS} if pairs else {}
     rows: list[dict[str, Any]] = [
@@ -182,7 +182,7 @@ def _put(config: dict[str, Any], setting: str) -> None:
 
 
 def _value(text: str) -> Any:
-    """A value as in TOML; anything that TOML cannot read is a text without quotes."""
+    """A value as in TOML; otherwise a text without quotes."""
     try:
         table = parse_toml(f"value = {text}")
     except (ValueError, RecursionError):
@@ -191,7 +191,7 @@ def _value(text: str) -> Any:
 
 
 def _refuse_unknown_keys(config: dict[str, Any]) -> None:
-    """One line for the first key that does not exist, with what to do instead or the one most like it."""
+    """Refuse the first unknown key in one line, with its replacement or the most similar key."""
     tables = tables_of()
     keys = [name for name in TrainConfig.model_fields if name not in tables]
     keys += [f"{table}.{name}" for table, fields in tables.items() for name in fields.model_fields]
@@ -235,7 +235,7 @@ def _result_lines(results: dict[str, Any], config: TrainConfig) -> list[str]:
 
 
 def _seed_lines(rows: list[dict[str, Any]]) -> Iterator[str]:
-    """What the row is about, then means ± standard deviations where there are any."""
+    """A row's subject, then means ± standard deviations, if any."""
     for row in rows:
         about = ", ".join(value for value in row.values() if isinstance(value, str))
         means = [

@@ -90,7 +90,7 @@ async def _serve(path: Path, newest: str | None, host: str, port: int, *, browse
 
 
 def is_page(path: Path) -> bool:
-    """Whether a file is a page that was written here before."""
+    """Whether a file is a page that Parley wrote."""
     try:
         with path.open(encoding="utf-8") as file:
             return "<title>Parley</title>" in file.read(1000)

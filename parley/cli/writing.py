@@ -1,4 +1,4 @@
-"""What `parley run STUDY --to FILE` writes after a study that writes: topics, or a suite of scenarios.
+"""Writes the file of `parley run STUDY --to FILE`: topics, or a suite of scenarios.
 
 The first line names the run, which has every attempt, and has a hash of the rest: only an unedited file is overwritten.
 """
@@ -16,7 +16,7 @@ from parley.runs import RunFile
 
 
 def write(study: Study, run: Path) -> Written:
-    """What a study makes of the replies that its finished run accepted; ParleyError if there are none."""
+    """The study's output from the accepted replies of its finished run; ParleyError if there are none."""
     with RunFile.open(run) as file:
         accepted = list(file.accepted())
     written = study.written(accepted) if accepted else None
@@ -28,12 +28,12 @@ def write(study: Study, run: Path) -> Written:
 
 
 def refuse_overwriting(target: Path, run: Path, suffix: str, *, force: bool) -> None:
-    """Raise `ConfigError` if the file cannot be written, before anything is spent.
+    """Raise `ConfigError` before the run if the file cannot be written.
 
     Args:
         target: The file.
         run: The run that will write it.
-        suffix: How its name must end.
+        suffix: The suffix of its name.
         force: Overwrite any file.
     """
     if target.suffix != suffix:

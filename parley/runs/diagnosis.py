@@ -1,8 +1,8 @@
-"""What is wrong with a damaged run file, in one line; examined only after reading it failed unexpectedly.
+"""Finds what is wrong with a damaged run file, after reading it failed unexpectedly.
 
 A sound file is never examined, since that takes longer than most commands. If the file is damaged, the error says how;
-if it is not, it contains what no study of ours writes, or the failure is a bug of ours: the error says what failed and
-where, and has the exception as its cause.
+otherwise it has contents that Parley does not write, or there is a bug: the error says what failed and where, and has
+the exception as its cause.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from parley.runs.store import RunFile
 PACKAGE = Path(__file__).parents[1]
 
 STORED_AS = {"TEXT": "'text'", "INTEGER": "'integer'", "REAL": "'real', 'integer'"}
-"""How SQLite stores the values of a column that is declared so."""
+"""SQLite's storage classes by declared type of a column."""
 JSON_TYPES = {
     "run.value": None,
     "units.facets": "object",
@@ -31,9 +31,9 @@ JSON_TYPES = {
 }
 """Columns that contain JSON, with the type of its value; None for any."""
 EXPECTED = "replace(replace(messages.expected, 'NaN', '0'), 'Infinity', '0')"
-"""Older versions stored numbers that JSON does not have; they are read as missing, and are no damage."""
+"""Older versions stored numbers that JSON does not have; these count as missing, not as damage."""
 RUN_KEYS = {"study": "text", "models": "array", "config": "object"}
-"""Keys that the table `run` of every file has, with their JSON types."""
+"""Required keys of the table `run`, with their JSON types."""
 CONSISTENCY = {
     "an expected score is not a number": f"SELECT 1 FROM messages, json_each({EXPECTED}) AS item "
     "WHERE item.type NOT IN ('integer', 'real')",
@@ -52,7 +52,7 @@ CONSISTENCY = {
 
 @contextmanager
 def explain_damage(*paths: Path) -> Iterator[None]:
-    """Replace an unexpected exception inside the block by a `RunFileError` that says what is wrong with the files."""
+    """Replace an unexpected exception inside the block with a `RunFileError` that explains the damage."""
     try:
         yield
     except (ParleyError, ScenarioError, OSError):
@@ -68,7 +68,7 @@ def explain_damage(*paths: Path) -> Iterator[None]:
 
 
 def _what_failed(error: Exception) -> str:
-    """The exception, and the last of our lines that it passed."""
+    """The exception, and the last line of Parley in its traceback."""
     frames = traceback.extract_tb(error.__traceback__)
     ours = [frame for frame in frames if PACKAGE in Path(frame.filename).parents]
     last = (ours or frames)[-1]
@@ -77,7 +77,7 @@ def _what_failed(error: Exception) -> str:
 
 
 def find_damage(path: Path) -> str | None:
-    """The first thing in the file that Parley never writes, or None if there is nothing."""
+    """The first damage found in the file, or None."""
     try:
         with RunFile.open(path) as file:
             for damage, sql in _checks(file):
@@ -93,7 +93,7 @@ def find_damage(path: Path) -> str | None:
 
 
 def _checks(file: RunFile) -> Iterator[tuple[str, str]]:
-    """What each check finds, and a query that returns a row if it applies."""
+    """Each check's finding, with a query that returns a row if it applies."""
     for table in TABLES:
         for _, column, kind, required, _, key in file.rows(f"PRAGMA table_info({table})")[1]:
             name = f"{table}.{column}"

@@ -1,10 +1,10 @@
-"""The engine: passes the units of a plan to an executor, and writes each to the run file when it is finished.
+"""The engine passes a plan's units to an executor, and writes each to the run file when it is finished.
 
     result = await Engine(study, file, models=Models(), concurrency=64).run()
 
 It is the only writer of the run file: units that finish together are committed together. An error that concerns one
 unit marks that unit as failed, and the run continues; one that concerns the whole run (a refused key, a full disk, a
-spent budget, Ctrl-C) stops it cleanly. The same command then resumes it, unless another file stands in its place.
+spent budget, Ctrl-C) stops it cleanly. The same command then resumes it, unless another file has taken its place.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Result:
     first_error: str | None = None
     """The error of the first unit that failed."""
     unread: str | None = None
-    """Says that no reply of the run could be read, and why; None if one could be, or none had to be."""
+    """Message that no reply of the run could be read, with the reason; None otherwise."""
     scheduled: bool = False
     """Whether a scheduler's signal or the wall time stopped it."""
 
@@ -47,9 +47,9 @@ class Result:
 
 
 TRIED = "enough replies were tried"
-"""Why a trial stops."""
+"""The reason for stopping a trial."""
 MAX_FAILURES_IN_A_ROW = 20
-"""After this many failed units without a successful one in between, the server is taken to be down."""
+"""After this many failed units in a row, the server counts as down."""
 TICK_SECONDS = 0.5
 MAX_CLOSING_SECONDS = 10.0
 """Seconds of a scheduler's grace (at most half of it) that are kept for closing workers, models and files."""
@@ -62,7 +62,7 @@ class Engine:
     the executor calls back `finish` for every unit and `stop` if the whole run must stop.
 
     Args:
-        study: What to run.
+        study: The study.
         file: The run file, opened for writing.
         models: The clients of the study's models.
         executor: What runs the units. Default: this process.
@@ -70,9 +70,9 @@ class Engine:
         cache: The reply cache; None asks the models for every reply, and again when the run is resumed.
         budget: Limits on calls, tokens and cost, with what was spent before. Default: no limits.
         on_progress: Called with the progress after every commit, and twice a second in between.
-        expected_calls: The calls that the whole plan is expected to take, for the estimate of the time left.
-        expected_reads: Those of them whose reply is one token.
-        trial: Stop when this many replies had to be parsed; 0 does not stop.
+        expected_calls: Expected calls of the whole plan, for the estimate of the time left. expected_reads:
+        The expected calls for one token.
+        trial: Stop after this many replies that had to be parsed; 0 for no limit.
     """
 
     def __init__(
@@ -119,19 +119,17 @@ class Engine:
         self._replaced: Replaced | None = None
 
     def interrupt(self) -> None:
-        """For the first Ctrl-C: start no new units, finish those in progress."""
+        """Handle the first Ctrl-C: start no new units, finish those in progress."""
         self.interrupted = True
         self.stop("interrupted")
 
     def end_within(self, seconds: float, reason: str) -> float:
-        """For a scheduler's signal or the wall time: start no new units, and abandon those that do not finish in time.
+        """Handle a scheduler's signal or the wall time: start no new units, and abandon those that do not finish in
+        time.
 
         Args:
-            seconds: When the whole run must have ended, files closed.
-            reason: What the user is told.
-
-        Returns:
-            The seconds that units in progress have.
+            seconds: Time until the whole run must have ended, with
+            files closed. reason: The message for the user. Returns: The seconds left for units in progress.
         """
         self.interrupted = self.scheduled = True
         self.stop(reason)
@@ -141,7 +139,7 @@ class Engine:
         return seconds
 
     def stop(self, reason: str) -> None:
-        """Start no new units. The first reason given is the one that is reported."""
+        """Start no new units. The first reason is reported."""
         if self._stop_reason is None:
             self._stop_reason = reason
         self.stopping.set()
@@ -169,7 +167,7 @@ class Engine:
         except asyncio.CancelledError:
             self.interrupt()
             if self._task is not None:
-                self._task.uncancel()  # the caller's task continues, and may use timeouts of its own
+                self._task.uncancel()  # the caller's task continues, and may use its own timeouts
         except RunFileError:
             raise  # a file that cannot be read cannot be resumed either
         except ParleyError as error:
@@ -201,17 +199,17 @@ class Engine:
         )
 
     def _units(self) -> Iterator[Unit]:
-        """The units that are not done; once the run stops, none, and the file is not read for them."""
+        """The units that are not done; none once the run stops."""
         units = pending(self.file, self.study)
         while not self.stopping.is_set() and (unit := next(units, None)) is not None:
             yield unit
             if self._trial:
-                self._flush()  # the unit that has just ended counts
+                self._flush()  # includes the unit that has just ended
             if self._trial and self.file.replies().typed >= self._trial:
                 self.stop(TRIED)
 
     def _unread(self) -> str | None:
-        """What to say about a run in which nothing could be read; None if something was."""
+        """The message for a run in which nothing could be read; None if something was."""
         lost = self.file.lost_verdicts()
         if self.progress.read and not lost:
             return None
@@ -226,7 +224,7 @@ class Engine:
         return f"none of {plural(sum(statuses.values()), *what)} could be read ({kinds}){hint}"
 
     async def _tick(self) -> None:
-        """Between commits, report progress, so that calls to slow models are visible, and write their replies."""
+        """Between commits, report progress and write replies, so that calls to slow models are visible."""
         while True:
             await asyncio.sleep(TICK_SECONDS)
             self._on_progress(self.progress)

@@ -3,8 +3,8 @@
     runs = example_runs()        # {"silent": …/example/silent.sqlite, "talking": …/example/talking.sqlite}
 
 The package has them compressed; they are unpacked to Parley's home, never among the user's runs, and opened there.
-`python -m docs.example --silent RUN --talking RUN` packs other ones. The first run's page is shipped too, as the report
-of this version made it: the viewer shows it at once, where a report takes seconds.
+`python -m docs.example --silent RUN --talking RUN` packs other ones. The first run's report page is shipped too, since
+making it takes seconds.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MARK = "This is an example that ships with Parley, not one of your runs."
 
 
 def example_runs() -> dict[str, Path]:
-    """The runs of the example by name, unpacked if they are not there yet or were changed."""
+    """The runs of the example by name, unpacked if missing or changed."""
     folder = example_folder()
     packed = files("parley.runs").joinpath(FOLDER)
     index: dict[str, Any] = parse_toml(packed.joinpath(INDEX).read_text("utf-8"))
@@ -44,7 +44,7 @@ def example_runs() -> dict[str, Path]:
 
 
 def example_folder() -> Path:
-    """Where the example is unpacked to."""
+    """The folder of the unpacked example."""
     return home() / "example"
 
 
@@ -55,7 +55,7 @@ def is_example(path: Path) -> bool:
 
 
 def shipped_page(path: Path) -> dict[str, Any]:
-    """What the viewer's cache would have of a run of the example, by key; empty for any other run.
+    """Entries of the viewer's cache for a run of the example, by key; empty for any other run.
 
     Args:
         path: The run file.

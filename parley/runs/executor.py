@@ -1,4 +1,4 @@
-"""What runs the units of a run. The engine plans and writes; an executor only runs units and hands in the results.
+"""The interface of executors. The engine plans and writes; an executor only runs units and hands in the results.
 
 `run_unit` runs one, in the run's own process or in a worker's.
 """
@@ -29,7 +29,7 @@ class RunStopped(ParleyError):
 
 
 def stored_error(study: Study, error: str) -> str:
-    """An error as the run file keeps it, without the addresses of servers: the file may be shared."""
+    """An error for the run file, without addresses of servers, since the file may be shared."""
     return HiddenAddresses(study.config.model_dump()).hide_in_error(error)
 
 
@@ -48,11 +48,11 @@ async def run_unit(
 
     Args:
         study: The study that the unit belongs to.
-        unit: What to run.
+        unit: The unit.
         models: The clients of the study's models.
         cache: The reply cache; None asks the models for every reply.
         budget: Checked before every call; None is no limit.
-        on_call: Called after every model call, whether the unit is finished later or not.
+        on_call: Called after every model call, even if the unit is never finished.
         on_turn: Called after every turn of the conversation; None if nobody listens.
         sender: Sends a request in place of the client's own `send`, in a rehearsal.
     """
@@ -96,14 +96,14 @@ async def run_unit(
 
 
 class RunControl(Protocol):
-    """The engine as an executor sees it: settings to run units with, and methods to report to."""
+    """The engine's interface for executors: settings, and methods to report to."""
 
     study: Study
     models: Models
     cache: ReplyCache | None
     budget: Budget
     concurrency: int
-    """How many units run concurrently, in all processes together."""
+    """Number of concurrent units, over all processes."""
     progress: Progress
     stopping: asyncio.Event
     """Once set: start no new units, finish those in progress."""
@@ -153,7 +153,7 @@ class InProcess:
             await asyncio.gather(*workers, return_exceptions=True)
 
     async def close(self) -> None:
-        """`run_units` leaves nothing open."""
+        """Nothing to close."""
 
     async def _work(self, units: Iterator[Unit], control: RunControl) -> None:
         on_call: Callable[[Call], None] = control.progress.add_call

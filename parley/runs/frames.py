@@ -1,5 +1,5 @@
-"""Runs as pandas frames: `verdicts(file)` and `turns(file)`, each row with the facets of its unit, and people's
-`labels(file)` with what they were `drawn(file)` from.
+"""Runs as pandas frames: `verdicts(file)` and `turns(file)`, each row with the facets of its
+unit.
 
 Facets are read once per unit, and repeated strings are stored once (as pandas categories), so that a million verdicts
 fit into a few hundred megabytes.
@@ -44,7 +44,7 @@ def _accepts_path(read: Callable[[RunFile], pd.DataFrame]) -> Callable[[RunFile 
 
 @_accepts_path
 def verdicts(file: RunFile) -> pd.DataFrame:
-    """One row per verdict of a finished unit, with the message that it was read from: its `seq` and its `words`.
+    """One row per verdict of a finished unit, with `seq` and `words` of the message that it comes from.
 
     In a run with silent ballots, `on_scale` is the share on their answers.
 
@@ -56,7 +56,7 @@ def verdicts(file: RunFile) -> pd.DataFrame:
 
 
 def read_once(file: RunFile) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    """Verdicts, ballots and spending of a run, whose units are read once for all three.
+    """Verdicts, ballots and spending of a run, with its units read only once.
 
     Args:
         file: An open run file.
@@ -72,7 +72,7 @@ def _verdicts(file: RunFile, facets: pd.DataFrame, ballots: pd.DataFrame) -> pd.
 
 
 def _with_words(file: RunFile, facets: pd.DataFrame, verdicts: pd.DataFrame) -> pd.DataFrame:
-    """The verdicts with `seq` and `words`; both are missing where a verdict was read from no message."""
+    """The verdicts with `seq` and `words`, which are missing if a verdict does not come from a message."""
     given = list(map(Given._make, zip(*(verdicts[name].tolist() for name in Given._fields), strict=True)))
     starts = np.searchsorted(verdicts["unit"].cat.codes, np.arange(len(facets) + 1)).tolist()
     spans = dict(zip(facets.index.tolist(), pairwise(starts), strict=True))
@@ -99,7 +99,7 @@ def _with_words(file: RunFile, facets: pd.DataFrame, verdicts: pd.DataFrame) -> 
 
 @_accepts_path
 def ballots(file: RunFile) -> pd.DataFrame:
-    """One row per silent ballot of a finished unit. `on_scale`: see `RunFile.ballots`; NaN where it is not known.
+    """One row per silent ballot of a finished unit. `on_scale`: see `RunFile.ballots`; NaN if unknown.
 
     Args:
         file: An open run file, or the path of one.
@@ -112,10 +112,10 @@ def _ballots(file: RunFile, facets: pd.DataFrame) -> pd.DataFrame:
 
 
 def _with_ballots(verdicts: pd.DataFrame, ballots: pd.DataFrame) -> pd.DataFrame:
-    """The verdicts, with the share that their ballots have on their answers."""
+    """The verdicts with the share on their ballots' answers."""
     if ballots.empty:
         return verdicts
-    of_pairs = verdicts["metric"].astype(object).replace("log-odds", "preferred")  # both are of one ballot
+    of_pairs = verdicts["metric"].astype(object).replace("log-odds", "preferred")  # both belong to one ballot
     frames = verdicts.assign(metric=of_pairs), ballots
     keys, ballot_keys = (
         pd.MultiIndex.from_frame(frame[["unit", "judge", "round", "metric"]].astype(str)) for frame in frames
@@ -169,7 +169,7 @@ def units(file: RunFile) -> pd.DataFrame:
 
 
 def _facets(text: str) -> Any:
-    """A unit's facets, as our studies have them; other values from another tool's run (lists, tables) as text."""
+    """A unit's facets; other kinds of values from another tool's run (lists, tables) as text."""
     facets = json.loads(text)
     if "[" in text or "{" in text[1:]:
         facets = {
@@ -215,7 +215,7 @@ def _with_facets(facets: pd.DataFrame, columns: Sequence[str], table: Iterable[R
 
 
 def _repeated(facet: pd.Series, rows: np.ndarray) -> Any:
-    """A facet of the units, repeated on each of their rows; strings as categories."""
+    """A facet of the units, repeated on each row; strings as categories."""
     if facet.dtype != object and not isinstance(facet.dtype, pd.StringDtype):
         return facet.to_numpy()[rows]
     codes, categories = pd.factorize(facet)
@@ -223,9 +223,9 @@ def _repeated(facet: pd.Series, rows: np.ndarray) -> Any:
 
 
 def _columns(columns: Sequence[str], rows: Iterator[Row]) -> tuple[np.ndarray, dict[str, Any]]:
-    """Positions, which come first in a row, and the last columns of rows, strings as codes.
+    """Read positions (the first column) and the last columns of rows, with strings as
 
-    No row stays in memory after it is read.
+    codes. Rows are not kept in memory.
     """
     positions = array("q")
     numbers = {name: array("d") for name in columns if name in NUMBERS}

@@ -1,4 +1,4 @@
-"""Running a study, from Python and from the command line: open or create the run file, prepare the models, execute.
+"""Runs a study, from Python and from the command line: opens or creates the run file, prepares the models, executes.
 
 result = parley.run("malibu", suite="quick", model="sim/judge")
 result = parley.run(MalibuConfig(suite="quick", model="sim/judge"))
@@ -50,24 +50,24 @@ if TYPE_CHECKING:
     from parley.runs.rehearsal import Usage
 
 TRIAL, LEAST_READ = 20, 0.95
-"""Replies that are tried before a run with the user's prompts goes on, and the share of them that must be read."""
+"""Number of replies in the trial of a user's prompts, and the share of them that must be readable."""
 WITHOUT_MODELS = 16
-"""Units run concurrently by a study that calls no model."""
+"""Concurrent units of a study that calls no model."""
 
 
 def make_study(target: str, config: Mapping[str, Any], prompts_from: str | None = None) -> Study:
-    """The study with a valid config; raises `ConfigError` that names a wrong key or value.
+    """Make a study from its config; `ConfigError` names a wrong key or value.
 
     Args:
         target: The study's name, or file.py:Class.
         config: Its settings, as in a config file.
-        prompts_from: A folder with prompts in place of ours.
+        prompts_from: A folder with the user's prompts.
     """
     return with_users_prompts(prompts_from, study_maker(target, config))
 
 
 def study_maker(target: str, config: Mapping[str, Any]) -> Callable[[], Study]:
-    """Makes the study, with the prompts of the moment; raises `ConfigError` if the config is not valid.
+    """A function that makes the study with the current prompts; `ConfigError` if the config is invalid.
 
     Args:
         target: The study's name, or file.py:Class.
@@ -90,7 +90,7 @@ def default_path(study: Study, size: Size) -> Path:
 
 @dataclass(slots=True, kw_only=True)
 class Job:
-    """A study that is ready to be executed: its config is valid, its plan is measured, its file is named."""
+    """A study that is ready to run: valid config, measured plan, named file."""
 
     study: Study
     target: str
@@ -105,19 +105,19 @@ class Job:
     first: Check | None = None
     """The check of the study's judge."""
     check: Job | None = None
-    """The check, to execute before it; None if there is none, or what it would say is known."""
+    """The check to execute first; None if there is none or its result is known."""
     checked: Mapping[str, Any] | None = None
-    """What the check said: whether it was passed, the sentence, and its run file."""
+    """The check's result: passed or not, the sentence, and its run file."""
     clients: list[Client] | None = None
-    """The clients of all models, once they are opened."""
+    """The clients of all models, once opened."""
     counted: Usage | None = None
-    """What it would send, once it was rehearsed."""
+    """Expected calls and tokens, once rehearsed."""
     began: float = field(default_factory=time.monotonic)
-    """When the wall time began, for this job and its check together."""
+    """Start of the wall time, for this job and its check together."""
 
     @classmethod
     def make(cls, target: str, config: Mapping[str, Any], options: Options) -> Job:
-        """A job, with its check if the study has one.
+        """Make a job, with its check if the study has one.
 
         Args:
             target: The study's name, or file.py:Class.
@@ -149,7 +149,7 @@ class Job:
         return self.counted
 
     def read_check(self) -> Job:
-        """This job with what its check said. ParleyError if the judge failed and must not."""
+        """This job with its check's result; ParleyError if the judge failed and passing is required."""
         assert self.first is not None, "this study has no check"
         required, passed, sentence = self.first.required, False, self.first.failed
         if self.check:
@@ -168,7 +168,7 @@ class Job:
         return replace(self, checked={"passed": passed, "sentence": sentence, **run})
 
     def open_models(self) -> list[Client]:
-        """The clients of all models; raises `ConfigError` if one cannot be used (unknown, no key, no price, …)."""
+        """Open the clients of all models; `ConfigError` if one cannot be used (unknown, no key, no price, …)."""
         if self.clients is not None:
             return self.clients
         clients = [self.models[name] for name in self.study.models()]
@@ -193,7 +193,7 @@ class Job:
         return clients
 
     def notes(self, *, dry_run: bool) -> list[str]:
-        """What the user should know before the run, in lines.
+        """Notes for the user before the run.
 
         Args:
             dry_run: Whether nothing is sent.
@@ -209,7 +209,7 @@ class Job:
         return None if wall_time is None else self.began + to_seconds(wall_time) - time.monotonic()
 
     def make_executor(self) -> Executor:
-        """The executor that the options name. Loaded here, since they load AutoGen: a dry run needs none."""
+        """Make the executor. Imported here, since executors load AutoGen, which a dry run does not need."""
         if self.options.executor == "asyncio":
             return InProcess()
         from parley.runs.executors.ray_pool import RayPool
@@ -230,7 +230,7 @@ class Job:
             return file
         info = describe(self.study, self.target, self.size) | ({"check": self.checked} if self.checked else {})
         file = RunFile.create(self.path, info, prompts_of(self.study), self.study.plan())
-        self._delete_replies()  # of a run that somebody has deleted
+        self._delete_replies()  # left by a deleted run
         return file
 
     def _delete_replies(self) -> None:
@@ -238,15 +238,15 @@ class Job:
             beside(self.path, suffix).unlink(missing_ok=True)
 
     def open_cache(self) -> ReplyCache:
-        """The reply cache; with `--no-cache`, one of the run's own, next to its file until every unit is done."""
+        """Open the reply cache; with `--no-cache`, a private one next to the run file until every unit is done."""
         private = beside(self.path, PRIVATE_FILES[0])
-        shared = self.options.cache and not private.exists()  # a run keeps the one that it began with
+        shared = self.options.cache and not private.exists()  # a run keeps its first one
         alone = not shared and self.options.executor != "ray"
         return ReplyCache(home() / "replies.sqlite" if shared else private, alone=alone)
 
     @contextmanager
     def _within_wall_time(self, engine: Engine) -> Iterator[None]:
-        """Have the engine end before the wall time is over; it begins to stop one grace period earlier."""
+        """End the engine before the wall time is over: it begins to stop one grace period earlier."""
         if (left := self.seconds_left()) is None:
             yield
             return
@@ -261,7 +261,7 @@ class Job:
             timer.cancel()
 
     async def _expected(self) -> dict[str, int]:
-        """For the time left. A user's own study is run once, and simulated models answer at once: then units tell."""
+        """Expected calls, for the time left; not for users' studies or simulated models, where units suffice."""
         if self.target not in SHIPPED or all(provider_of(name).simulated for name in self.study.models()):
             return {}
         from parley.runs.rehearsal import rehearse_async  # see `usage`
@@ -273,7 +273,7 @@ class Job:
         return self.options.concurrency or min((client.concurrency for client in clients), default=WITHOUT_MODELS)
 
     def _budget(self, file: RunFile) -> Budget:
-        """The limits, and what was spent so far, the check included: one budget covers both."""
+        """The limits and the spending so far, including the check: one budget covers both."""
         spent = [file.spent()]
         if self.check is not None:
             with RunFile.open(self.check.path) as before:
@@ -352,7 +352,7 @@ class Job:
 
 
 def after_trial(result: Result, file: RunFile) -> Result | None:
-    """How a run with the user's prompts ended in its trial; None if it goes on.
+    """The result of a trial of the user's prompts that failed; None if the run continues.
 
     Args:
         result: How the trial ended.
@@ -374,7 +374,7 @@ def after_trial(result: Result, file: RunFile) -> Result | None:
 
 
 async def _prepare(client: Client, progress: Progress, on_progress: Callable[[Progress], None]) -> None:
-    """Load a model, and say so twice a second: on first use, an embedded one's weights are converted too."""
+    """Load a model, with progress twice a second: on first use an embedded model's weights are also converted."""
     task = asyncio.create_task(client.prepare())
     try:
         while not task.done():
@@ -388,7 +388,7 @@ async def _prepare(client: Client, progress: Progress, on_progress: Callable[[Pr
 
 
 async def complete(job: Job, execute: Callable[[Job], Awaitable[Result]] = Job.execute) -> tuple[Job, Result]:
-    """Execute a job, and before it the check of its judge if it has one; returns the job that ended, and how.
+    """Execute a job, after the check of its judge if it has one; returns the job and its result.
 
     Args:
         job: What to execute.
@@ -401,7 +401,7 @@ async def complete(job: Job, execute: Callable[[Job], Awaitable[Result]] = Job.e
             result = await execute(job.check)
             if not result.complete:
                 return job.check, result
-        job = await asyncio.to_thread(job.read_check)  # it may rehearse, in an event loop of its own
+        job = await asyncio.to_thread(job.read_check)  # it may rehearse in its own event loop
     return job, await execute(job)
 
 

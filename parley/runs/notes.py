@@ -33,7 +33,7 @@ CREATE TABLE IF NOT EXISTS notes (
 APPLICATION_ID = 0x5041524E
 """SQLite's application id: 'PARN'."""
 PATIENCE_SECONDS = 5.0
-"""How long a reader waits for those who write."""
+"""How long a reader waits for writers."""
 
 
 class NotesError(ParleyError):
@@ -58,7 +58,7 @@ class NotesFile:
             return 0
 
     def _open(self, *, write: bool = False) -> GuardedConnection | None:
-        """The file, checked; None for reading where there are no notes yet, since reading creates no file."""
+        """Open and check the file; None for reading if there are no notes yet, since reading creates no file."""
         try:
             if _is_empty(self.path):
                 if not write:
@@ -84,7 +84,7 @@ class NotesFile:
         return NotesError(f"{self.path.name} cannot be {wanted}: {error}")
 
     def _rows(self, sql: str, values: Sequence[Any] = ()) -> list[dict[str, Any]]:
-        """The rows of a query, read again if somebody stores a note meanwhile: several people use one file."""
+        """The rows of a query, read again if someone stores a note meanwhile, since several people may use one file."""
         end = time.monotonic() + PATIENCE_SECONDS
         while True:
             before = self.version()
@@ -174,7 +174,7 @@ def _is_empty(path: Path) -> bool:
 
 
 def _refuse_if_not_notes(db: sqlite3.Connection) -> None:
-    """Before anything is read or written: notes can come with a run from anywhere."""
+    """Check before reading or writing: notes can come with a run from anywhere."""
     if db.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
         raise NotOpened("is not a notes file")
     entries = entries_of(SCHEMA)

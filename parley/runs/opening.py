@@ -1,4 +1,4 @@
-"""Opens SQLite files that anybody may have made, runs and notes: nothing in them or next to them can do harm.
+"""Safely opens SQLite files (runs and notes) that may come from anyone.
 
     db = open_to_read(path)
     refuse_foreign_schema(db, known)
@@ -8,9 +8,9 @@ perhaps of a run in progress, with `mode=ro`. A journal of an interrupted transa
 place, since SQLite then deletes whatever file the journal names as its super-journal: file and journal are copied to a
 private folder, and recovered and read there.
 
-A run that is being written has a lock: an empty file next to it, locked by one process at a time. Lock and logs go by
-the file's path. A symbolic link leads to that path; a hard link or a mounted file has a path of its own, under which
-nothing is written.
+A run that is being written has a lock: an empty file next to it, locked by one process at a time. Lock and logs are
+named after the file's path. A symbolic link leads to that path; a hard link or a mounted file has a path of its own,
+under which nothing is written.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ except ModuleNotFoundError:  # Windows
 JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
 """The last 8 bytes of a journal that names a super-journal (also the first 8 of any journal)."""
 STEPS = 100_000
-"""How many steps of SQLite's virtual machine pass between two looks at the limit."""
+"""Steps of SQLite's virtual machine between two checks of the limit."""
 STEPS_PER_BYTE, STEPS_FREE = 20, 20_000_000
 """Limit of one query, in steps and not seconds, so that it is the same on every machine. The most expensive of ours
 takes 0.1 steps per byte of a real run."""
@@ -53,18 +53,18 @@ LIMITS = {
 }
 SAMPLED_PAGES = 256
 _RECOVERY = ("SQLITE_READONLY", "SQLITE_CANTOPEN")
-"""How SQLite's errors begin if `mode=ro` cannot recover what is next to the file."""
+"""Prefix of SQLite's errors if `mode=ro` cannot recover files next to the database."""
 _SPACE = re.compile(r"[ \t\r\n]*([(),])[ \t\r\n]*|[ \t\r\n]+")
 SchemaEntry = tuple[str, str, str, str]
 """Type, name, table and SQL of a table, index or view."""
 
 
 class NotOpened(ParleyError):
-    """Why a file is not opened or not read further; the message follows the file's name."""
+    """A file is not opened or not read further; the message follows the file's name."""
 
 
 class GuardedConnection(sqlite3.Connection):
-    """A connection to a file that anybody may have made, with limits on what a query may take."""
+    """A connection to an untrusted file, with limits on the work of a query."""
 
     _path: Path
     _steps = 0
@@ -104,7 +104,7 @@ class GuardedConnection(sqlite3.Connection):
         return sum(_size(Path(f"{self._path}{suffix}")) for suffix in ("", "-wal"))
 
     def refuse_if_changed(self) -> None:
-        """Raise if an immutable file was written since it was opened: what was read may be a mixture."""
+        """Raise if an immutable file was written since it was opened, since the data read may be inconsistent."""
         if self._stamp is not None and self._stamp != _stamp(self._path):
             raise NotOpened("was changed while it was read: open it again")
 
@@ -186,7 +186,7 @@ def _open_copy(path: Path) -> GuardedConnection | None:
 
 
 def _other_names(path: Path) -> str:
-    """What other paths a file has, as a clause; "" if there are none."""
+    """A clause about a file's other paths; "" if there are none."""
     if (names := path.stat().st_nlink) > 1:
         return f"it has {names} names (hard links; find . -samefile {quote(path.name)} lists them)"
     escaped = re.sub(rb"[ \t\n\\]", lambda match: b"\\%03o" % match[0][0], os.fsencode(path))
@@ -204,7 +204,7 @@ def _in_wal_mode(path: Path) -> bool:
 
 
 PRIVATE_FILES = (".replies", ".replies-wal", ".replies-shm")
-"""With `--no-cache`, the run's own reply cache has the run file's name and this."""
+"""Suffix of a run's private reply cache (`--no-cache`)."""
 
 
 def beside(run: Path, suffix: str) -> Path:
@@ -219,7 +219,7 @@ def copy_file(source: Path, target: Path) -> None:
 
 
 def _open_regular(path: Path) -> Any:
-    """A regular file, opened for reading; not what a link names, and not a pipe that never ends."""
+    """Open a regular file for reading; not the target of a link, and not a pipe."""
     try:
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
     except FileNotFoundError:
@@ -234,7 +234,7 @@ def _open_regular(path: Path) -> Any:
 
 
 def _refuse_super_journal(journal: Path) -> None:
-    """Raise if a journal names another file: rolling it back, SQLite would delete that file."""
+    """Raise if a journal names another file, which SQLite would delete when rolling back."""
     with suppress(FileNotFoundError), _open_regular(journal) as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - len(JOURNAL_MAGIC)))
@@ -258,9 +258,9 @@ def _stamp(path: Path) -> tuple[int, int] | None:
 
 
 def refuse_foreign_schema(db: sqlite3.Connection, allowed: Collection[SchemaEntry]) -> set[str]:
-    """Raise unless every table, index and view is one of ours, word for word; returns their names.
+    """Raise unless every table, index and view has exactly our SQL; returns their names.
 
-    A trigger, a view or a computed column of someone else's would run their SQL within our queries.
+    A foreign trigger, view or computed column would run its SQL within our queries.
     """
     entries = schema_entries(db)
     for kind, name, table, sql in entries:
@@ -271,7 +271,7 @@ def refuse_foreign_schema(db: sqlite3.Connection, allowed: Collection[SchemaEntr
 
 @lru_cache(maxsize=8)
 def entries_of(script: str) -> frozenset[SchemaEntry]:
-    """What SQLite stores for a schema."""
+    """The entries that SQLite stores for a schema."""
     with closing(sqlite3.connect(":memory:")) as db:
         db.executescript(script)
         return frozenset(schema_entries(db))
@@ -288,7 +288,7 @@ def _normalise(sql: str) -> str:
 
 
 class FileMarks:
-    """Tells whether what stands under a run's name is still the file that was opened, and which logs there are ours.
+    """Detects whether the file under a run's name is still the one that was opened, and which logs belong to it.
 
     Args:
         run: The run file, opened for writing.
@@ -303,11 +303,11 @@ class FileMarks:
         self.renew()
 
     def renew(self) -> None:
-        """What stands there now is ours: the log has just been merged into it."""
+        """Accept the file there now as ours: the log has just been merged into it."""
         self._state, self._sample = os.fstat(self._file.fileno()), self._read_sample()
 
     def changed(self) -> str:
-        """What became of the file, as a participle; "" if it is as we left it."""
+        """What happened to the file, as a participle; "" if it is unchanged."""
         try:
             now = os.stat(self._run)
         except (FileNotFoundError, NotADirectoryError):
@@ -332,10 +332,10 @@ class FileMarks:
         return crc
 
     def drop_logs(self, db: sqlite3.Connection) -> None:
-        """Close the connection, and leave no log of ours beside what stands there now.
+        """Close the connection, and leave no log of ours beside the file there now.
 
-        A file that was moved away is ours, wherever it is: it gets what the log has. One that was overwritten in place
-        would get it from SQLite, when the last connection is closed, unless the log is empty.
+        A file that was moved away is still ours and gets the log's contents. A file that was overwritten in place
+        would get them from SQLite when the last connection is closed, unless the log is empty.
         """
         with suppress(OSError, sqlite3.Error):
             if self.changed() in ("removed", "replaced"):
@@ -355,14 +355,14 @@ class FileMarks:
 
 
 class NotLocked(ParleyError):
-    """Why a run cannot be locked; the message follows the run file's name."""
+    """A run cannot be locked; the message follows the run file's name."""
 
 
 class RunLock:
-    """Two writers would run the same units. The lock ends with the process.
+    """The lock of a run's writer, which ends with the process: two writers would run the same units.
 
-    It is a separate file, since closing a second handle on the database would drop SQLite's own locks. What is found
-    under its name may be anybody's: a link is not followed, nothing is truncated, and only an empty file is taken.
+    It is a separate file, since closing a second handle on the database would drop SQLite's own locks. A file under
+    its name may belong to anyone: links are not followed, nothing is truncated, and only an empty file is taken.
     """
 
     def __init__(self, run: Path) -> None:
@@ -374,7 +374,7 @@ class RunLock:
             self._take()
 
     def _take(self) -> None:
-        """Open and lock the file, unless its last owner deletes it in between: our lock would protect nothing."""
+        """Open and lock the file, unless its last owner deletes it in between, which would void the lock."""
         foreign = f"cannot be locked: {self.path} is not a Parley lock file; move it away"
         if self.path.is_symlink() or self.path.is_dir():
             raise NotLocked(foreign)
@@ -411,11 +411,11 @@ class RunFileError(ParleyError):
 
 
 class Replaced(RunFileError):
-    """What stands under the run's name is not what was opened: the run was removed, replaced or overwritten."""
+    """The run file was removed, replaced or overwritten since it was opened."""
 
 
 def reason(error: Exception) -> str:
-    """Why a file cannot be read or written, as the end of a sentence."""
+    """The reason why a file cannot be read or written, as the end of a sentence."""
     text = str(error).lower()
     if "full" in text or getattr(error, "errno", None) == 28:
         return "the disk is full"
@@ -427,7 +427,7 @@ def reason(error: Exception) -> str:
 
 
 def describe_open_error(path: Path, error: Exception) -> str:
-    """Why a run file cannot be opened, and what can be done, as a sentence that begins with its path."""
+    """The reason why a run file cannot be opened, with advice, as a sentence that begins with its path."""
     text = str(error)
     if isinstance(error, NotOpened | NotLocked):
         return f"{path} {text}"

@@ -1,4 +1,4 @@
-"""How a run is executed: the options of `parley run` that are not the study's, and how wrong values are explained."""
+"""Options of `parley run` that are not the study's, and error messages for wrong values."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _DAYS = re.compile(r"(\d+)-(\d+)(?::(\d\d))?(?::(\d\d))?")
 
 
 def to_seconds(text: str) -> int:
-    """The seconds of a length of time; raises `ValueError` if it is not one, or 0.
+    """Parse a length of time into seconds; `ValueError` if it is invalid or 0.
 
     A number without a unit is refused: SLURM reads it as minutes, and most programs as seconds.
     """
@@ -42,7 +42,7 @@ def to_seconds(text: str) -> int:
 
 
 class Options(BaseModel, extra="forbid", frozen=True):
-    """How a run is executed. Only prompts change its results: all else may differ when a run is resumed.
+    """Options of how a run is executed. Only prompts change its results; all others may differ when a run is resumed.
 
     The descriptions of the fields are the help texts of the flags of `parley run`.
     """
@@ -92,7 +92,7 @@ _BRIEF.maxstring = _BRIEF.maxother = 80
 
 
 def validated(schema: type[M], values: Mapping[str, Any]) -> M:
-    """The values as a model; raises `ConfigError` that names a wrong key or value.
+    """Validate values as a model; `ConfigError` names a wrong key or value.
 
     Args:
         schema: The model.
@@ -110,9 +110,8 @@ def explain(
     """Pydantic's first error as one line.
 
     Args:
-        error: What pydantic raised.
-        schema: The model.
-        name: How a field is called in the line.
+        error: Pydantic's error.
+        schema: The model. name: A function from a field to its name in the message.
     """
     return _explained(error.errors()[0], schema, name)
 
@@ -147,4 +146,4 @@ _SHORTER = {
     "a valid integer": "a whole number",
     "a valid number": "a number",
 }
-"""Pydantic's words, and ours."""
+"""Replacements for pydantic's words."""

@@ -1,7 +1,7 @@
-"""Which message a verdict was read from. A run file does not store it: judge, round, metric and subject tell it.
+"""Finds the message that a verdict comes from, by judge, round, metric and subject, since run files do not store
 
-Nearly always the judge spoke once in that round. The rest is about judges that cast several ballots or spoke twice, and
-about rules and scorers, which do not speak themselves.
+it. Nearly always the judge spoke once in that round. The other cases are judges that cast several ballots or spoke
+twice, and rules and scorers, which do not speak.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 BALLOTS = {"log-odds": "preferred", "more_biased": "preferred", "bias_in_wording": "bias", "rank": "bias"}
-"""What the ballots of a metric ask for, where that is not the metric itself."""
+"""The name in ballots of a metric, if it differs from the metric."""
 FIRST = ("search_queries", "outside_bias_first", "outside_relevancy_first")
 """Metrics of the first of two messages: queries come before the summary, and the first draft is audited first."""
 
 
 class Said(NamedTuple):
-    """A message, as far as it is needed to find it; `expected` is JSON or None."""
+    """The fields of a message for finding it; `expected` is JSON or None."""
 
     seq: int
     round: int
@@ -28,7 +28,7 @@ class Said(NamedTuple):
 
 
 class Given(NamedTuple):
-    """A verdict, as far as it is needed to find its message."""
+    """The fields of a verdict for finding its message."""
 
     judge: str
     role: str
@@ -42,7 +42,7 @@ def places(verdicts: Sequence[Given], messages: Sequence[Said]) -> Iterator[int 
 
     Args:
         verdicts: The unit's verdicts, in order.
-        messages: What was said in the unit, in order, without what the narrator said.
+        messages: The unit's messages, in order, without the narrator's.
     """
     said: dict[tuple[str, int], list[Said]] = {}
     for message in messages:
@@ -67,7 +67,7 @@ def _asks_for(message: Said, metric: str) -> bool:
 
 
 def _unspoken(verdict: Given, said: Mapping[tuple[str, int], list[Said]], messages: Sequence[Said]) -> Sequence[Said]:
-    """What a judge read that said nothing itself in this round."""
+    """The message that a judge read which did not speak in this round."""
     in_round = [message for message in messages if message.round == verdict.round]
     if verdict.role == "coordinator":  # a rule: about a statement, a draft, or a decision
         drafts = [message for message in in_round if message.role == "generator"]

@@ -1,8 +1,8 @@
-"""What a run consists of, and whether a run file has the same plan; if not, what differs.
+"""A run's plan, and its comparison with the plan in a run file.
 
 The analysis plan is stored in the run file with its SHA-256 when the run begins, and never written again. The table
-`run` has it under `analysis_plan` and `analysis_plan_sha256`; runs of studies that have no plan have neither. The hash
-shows that a plan was changed afterwards.
+`run` has it under `analysis_plan` and `analysis_plan_sha256`, if the study has a plan. The hash shows whether a plan
+was changed afterwards.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from parley.runs.store import RunFile
 _WORD = re.compile(r"[^\W_][\w-]*")
 UNITS_AT_ONCE = 256
 MOST_UNITS = 1_000_000
-"""A plan is read several times: a larger one would take minutes before the first call."""
+"""Maximum units of a plan, which is read several times: a larger one would take minutes before the first call."""
 PACKAGES = ("parley-autogen", "pyautogen", "autogen-agentchat", "autogen-core", "aiohttp", "pydantic", "xllamacpp")
 
 
@@ -40,7 +40,7 @@ class PlanChanged(ParleyError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
-    """How many units a plan has, and their hash."""
+    """The number of units in a plan, and their hash."""
 
     units: int
     digest: str
@@ -85,24 +85,24 @@ def refuse_unknown_labels(study: Study) -> None:
 
 
 def _speakers(prompts: Mapping[str, str]) -> Mapping[str, str]:
-    """The personas among the prompts; all prompts if none is named as a persona."""
+    """The personas among the prompts, or all prompts if there are none."""
     personas = {name.removeprefix("persona/"): text for name, text in prompts.items() if name.startswith("persona/")}
     return personas or prompts
 
 
 def ingredients(study: Study) -> tuple[str, list[tuple[str, str]], list[tuple[str, str]]]:
-    """What a study's results depend on, as this machine has it: its config, data and prompts."""
+    """All that a study's results depend on, on this machine: its config, data and prompts."""
     return study.config.model_dump_json(), sorted(study.sources().items()), sorted(prompts_of(study).items())
 
 
 def prompts_of(study: Study) -> dict[str, str]:
-    """A study's prompts by name, and the readers of those that the user has replaced."""
+    """A study's prompts by name, with the readers of the user's prompts."""
     readers = {f"reader of {name}": prompt.reader for name, prompt in USERS_PROMPTS.get().items() if prompt.reader}
     return {**study.prompts(), **readers}
 
 
 def describe(study: Study, target: str, size: Size) -> dict[str, Any]:
-    """What the table `run` of a run file stores."""
+    """The contents of a run file's table `run`."""
     replaced = {"replaced prompts": ", ".join(sorted(USERS_PROMPTS.get()))} if USERS_PROMPTS.get() else {}
     return {
         "study": study.name,
@@ -128,7 +128,7 @@ def _declared(items: tuple[Any, ...], kind: type, what: str) -> list[dict[str, A
 
 
 def weights_of(study: Study) -> dict[str, str]:
-    """The hashes of the weights that this machine has of the study's models."""
+    """Hashes of the weights of the study's models on this machine."""
     from parley.agents.models.catalogue import weights_sha256
 
     hashes = ((name.partition("?")[0], weights_sha256(name)) for name in study.models())
@@ -159,9 +159,9 @@ def _differences(file: RunFile, study: Study, size: Size) -> Iterator[str]:
         yield f"study: {info['study']} in the file, {study.name} requested"
         return
     stored, requested = info["config"], study.config.model_dump(mode="json")
-    with suppress(ValidationError):  # what an older file left open, and a preset sets
+    with suppress(ValidationError):  # left open by an older file, set by a preset
         stored = type(study.config).model_validate(stored).model_dump(mode="json")
-    # A setting that one of the two does not have, and the other has not set, is no difference.
+    # A setting that one lacks and the other has not set is not a difference.
     changed = [key for key in sorted({*stored, *requested}) if stored.get(key) != requested.get(key)]
     for key in changed:
         yield f"{key}: {_brief(stored.get(key))} in the file, {_brief(requested.get(key))} requested"
@@ -189,9 +189,9 @@ def _brief(value: Any) -> str:
 
 
 def pending(file: RunFile, study: Study) -> Iterator[Unit]:
-    """The units that are not done, failed ones included, in the order of the plan."""
+    """The units that are not done, including failed ones, in the plan's order."""
     plan = iter(study.plan())
-    # One query for many units: one for each took an eighth of the time of a run of one-token calls.
+    # One query for many units: separate queries took an eighth of the time of a run of one-token calls.
     while units := list(islice(plan, UNITS_AT_ONCE)):
         done = file.done_among([unit.id for unit in units])
         yield from (unit for unit in units if unit.id not in done)
@@ -203,13 +203,13 @@ PLAN, HASH = "analysis_plan", "analysis_plan_sha256"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredPlan:
-    """The analysis plan that a run file has."""
+    """The analysis plan in a run file."""
 
     plan: Mapping[str, Any]
     sha256: str
-    """The hash as it was stored."""
+    """The stored hash."""
     intact: bool
-    """Whether it is the hash of the plan."""
+    """Whether the hash matches the plan."""
 
 
 def plan_sha256(plan: Any) -> str:
@@ -223,7 +223,7 @@ def plan_sha256(plan: Any) -> str:
 
 
 def describe_plan(study: Study) -> dict[str, Any]:
-    """What the table `run` stores about a study's analysis plan; nothing if it has none.
+    """The entries of the table `run` about a study's analysis plan; empty if it has none.
 
     Only for a new file: a run that was begun without a plan never gets one when it is resumed, after data.
     """
@@ -231,7 +231,7 @@ def describe_plan(study: Study) -> dict[str, Any]:
     if plan is None:
         return {}
     try:
-        plan = json.loads(json.dumps(plan, allow_nan=False))  # as it will be read: keys are strings, tuples are lists
+        plan = json.loads(json.dumps(plan, allow_nan=False))  # as read back: keys are strings, tuples are lists
         digest = plan_sha256(plan)
     except (TypeError, ValueError, RecursionError) as error:
         raise ConfigError(f"the analysis plan of {study.name} is not JSON data: {error}") from None

@@ -1,10 +1,10 @@
-"""The user's prompts in place of ours: text files in a folder, each named after the prompt that it replaces.
+"""Replaces prompts with the user's: text files in a folder, each named after the prompt that it replaces.
 
     parley run rldf --design paper --prompts-to mine       # mine/rldf/open.txt, mine/persona/Referee.txt, …
-    parley run rldf --design paper --prompts-from mine     # what has no file there stays ours
+    parley run rldf --design paper --prompts-from mine     # other prompts stay as shipped
 
-A first line says what the rest cannot: with `#! without: words, roster` a prompt may lack these placeholders, and with
-`#! reader: lines` its replies have another form than ours, which this reader reads; `;` separates the two.
+The first line of a file may have options, separated by `;`: `#! without: words, roster` lets a prompt omit these
+placeholders, and `#! reader: lines` names a reader for replies in another format.
 """
 
 from __future__ import annotations
@@ -26,10 +26,9 @@ READER, WITHOUT = "reader", "without"
 
 
 def with_users_prompts(folder: str | None, make: Callable[[], Study]) -> Study:
-    """The study that `make` makes, with the prompts of a folder in place of ours.
+    """Make the study with the prompts of a folder. Args: folder: The folder; None
 
-    Args:
-        folder: The folder; None for our own prompts.
+    for the shipped prompts.
         make: Makes the study.
     """
     USERS_PROMPTS.set({})
@@ -66,7 +65,7 @@ def with_users_prompts(folder: str | None, make: Callable[[], Study]) -> Study:
 
 
 def write_prompts(folder: Path, make: Callable[[], Study]) -> int:
-    """Write every prompt of a study that a file can replace, and say how many.
+    """Write all prompts of a study that can be replaced; returns their number.
 
     Args:
         folder: A new folder.
@@ -86,7 +85,7 @@ def write_prompts(folder: Path, make: Callable[[], Study]) -> int:
 
 
 def _head(text: str) -> Mapping[str, str]:
-    """What the first line says: `#! reader: lines; without: words, roster`."""
+    """Parse the first line: `#! reader: lines; without: words, roster`."""
     head = _HEAD.match(text)
     pairs = [part.partition(":") for part in (head[1].split(";") if head else ())]
     if wrong := next(
@@ -99,7 +98,7 @@ def _head(text: str) -> Mapping[str, str]:
 
 
 def _placeholder_problems(text: str, ours: str, head: Mapping[str, str]) -> Iterator[str]:
-    """Placeholders that nothing fills in, or that are left out unsaid; an empty prompt is meant to say nothing."""
+    """Problems with placeholders: unknown ones, and missing ones that are not listed. An empty prompt is allowed."""
     try:
         used = _placeholders(text)
     except ValueError:

@@ -1,6 +1,6 @@
-"""Reads one unit: facets, messages with what was parsed, calls, verdicts, and the values filled into its prompt.
+"""Reads a unit: facets, messages with parsed values, calls, verdicts, and the values in its prompt. Also finds
 
-Also finds the same text under other labels."""
+the same text under other labels."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def read_unit(file: RunFile, unit_id: str) -> dict[str, Any]:
 
 
 def read_words(file: RunFile, unit_id: str, templates: Sequence[str]) -> dict[str, Any]:
-    """What people score a unit by: its facets, messages and verdicts, and the values in its prompt.
+    """The data for people who score a unit: its facets, messages, verdicts, and the values in its prompt.
 
     Unlike `read_unit`, this does not compare it with its checksums.
 
@@ -102,7 +102,7 @@ def _prompt_fields(messages: Sequence[Mapping[str, Any]], templates: Sequence[st
 
 
 def why_nothing_is_done(file: RunFile) -> str:
-    """What stopped a run without a finished unit, and how to resume it, in one line."""
+    """A line on what stopped a run without finished units, and how to resume it."""
     units = file.counts()
     study = file.info().get("study")
     _, errors = file.rows(
@@ -122,13 +122,13 @@ def why_nothing_is_done(file: RunFile) -> str:
 
 
 def read_config(file: RunFile) -> dict[str, Any]:
-    """How the run was made: everything stored about it, and its prompts."""
+    """All stored data about a run, with its prompts."""
     prompts = file.rows("SELECT name, text FROM prompts ORDER BY name")[1]
     return {"info": file.info(), "prompts": [{"name": name, "text": text} for name, text in prompts]}
 
 
 def parse_facets(text: str) -> dict[str, str]:
-    """A unit's facets as text, which is how they are shown, filtered and compared."""
+    """A unit's facets as text, for display, filters and comparisons."""
     return {
         key: value if isinstance(value, str) else str(value) if type(value) is int else json.dumps(value)
         for key, value in json.loads(text).items()
@@ -136,7 +136,7 @@ def parse_facets(text: str) -> dict[str, str]:
 
 
 def read_messages(file: RunFile, unit_id: str) -> list[dict[str, Any]]:
-    """The messages of a unit, each with the calls that it took."""
+    """The messages of a unit, each with its calls."""
     columns, rows = file.rows(
         "SELECT seq, round, speaker, role, persona, text, parse_status, parsed, expected, thought, cut FROM transcript "
         "WHERE unit = ? ORDER BY seq",
@@ -163,7 +163,7 @@ def read_messages(file: RunFile, unit_id: str) -> list[dict[str, Any]]:
 
 
 def verdicts_about(message: Mapping[str, Any], verdicts: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The verdicts of others on what was said: a referee's scores, and what rules found in it."""
+    """The verdicts of others on a statement: a referee's scores, and those of rules."""
     return [
         verdict
         for verdict in verdicts
@@ -177,8 +177,8 @@ def verdicts_about(message: Mapping[str, Any], verdicts: Sequence[Mapping[str, A
 def differing_in(file: RunFile, unit_id: str, facet: str) -> dict[str, str]:
     """The finished units that differ from a unit in this facet and in no other, by its value.
 
-    Facets that it determines may differ, as the label that was heard does with the author's identity.
-    In the other order, the two sides of a pair have changed places: `identity_a` and `identity_b` differ too.
+    Facets that it determines may differ, such as the label that was heard with the author's identity.
+    In the other order, the sides of a pair are swapped, so `identity_a` and `identity_b` differ too.
 
     Args:
         file: The run.
@@ -200,7 +200,7 @@ def differing_in(file: RunFile, unit_id: str, facet: str) -> dict[str, str]:
 
 
 def _flags(role: str, text: str) -> list[str]:
-    """Kinds of instruction to a model in what was said, or shown between fences."""
+    """Kinds of instruction to a model in a statement or in fenced text."""
     texts = fenced_texts(text) if role == "narrator" else [text] if role in ("debater", "generator") else []
     return list(dict.fromkeys(kind for text in texts for kind in instruction_kinds(text)))
 
@@ -218,7 +218,7 @@ def read_texts(file: RunFile, ids: Iterable[str]) -> dict[str, str]:
 
 
 def earlier_run(path: str) -> EarlierRun:
-    """What a study can read of a run, see `Study.make`."""
+    """The data of a run that a study can read; see `Study.make`."""
     with explain_damage(Path(path)), RunFile.open(Path(path)) as file:
         info = file.info()
         _, rows = file.rows(
@@ -279,7 +279,7 @@ def _match_template(text: str, template: str) -> dict[str, str]:
 
 
 def read_ballots(file: RunFile, units: Sequence[str]) -> dict[str, dict[str, float]]:
-    """By unit, the probabilities that were read from its last message; units without any are left out.
+    """By unit, the probabilities of its last message; units without any are left out.
 
     Args:
         file: The run.
@@ -294,7 +294,7 @@ def read_ballots(file: RunFile, units: Sequence[str]) -> dict[str, dict[str, flo
 
 
 def compared_values(line: Line) -> tuple[str, list[tuple[str, str]]] | None:
-    """The facet whose values a line compares, and which with which; None if it compares none.
+    """The facet whose values a line compares, and the pairs of values; None if it compares none.
 
     "muslim, jewish − christian" is two comparisons.
 
@@ -313,9 +313,9 @@ def compared_values(line: Line) -> tuple[str, list[tuple[str, str]]] | None:
 def matched_units(
     columns: Mapping[str, Sequence[Hashable]], facet: str, x: Hashable, y: Hashable
 ) -> list[tuple[int, int]]:
-    """The places of units that have x and y in the facet, and the same in all others.
+    """Positions of units that have x and y in the facet and are equal in all others.
 
-    Facets that the facet determines may differ, as the category of an identity does.
+    Facets determined by it may differ, such as the category of an identity.
 
     Args:
         columns: The values of every facet, by unit.

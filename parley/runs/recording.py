@@ -1,4 +1,4 @@
-"""Any AutoGen team in a run file: resumed, budgeted, cached, and shown by the viewer like Parley's own studies.
+"""Runs any AutoGen team into a run file: resumable, budgeted, cached, and shown by the viewer like Parley's studies.
 
 result = parley.record(team, ["Should buses be free?", "And trams?"], out="runs/team.sqlite")
 parley.record(make_team, [{"task": "…", "identity": "nurse"}, …], out="runs/team.sqlite", repeats=5)
@@ -32,7 +32,7 @@ Score = Callable[[Transcript], Sequence[Verdict]]
 
 
 class TeamConfig(BaseModel):
-    """What a run of a team depends on, apart from the team itself."""
+    """The config of a team's run, apart from the team itself."""
 
     team: str
     tasks: list[dict[str, str | int | bool | list[tuple[str, str]]]]
@@ -67,7 +67,7 @@ class TeamStudy(Study):
         self._description = ""
 
     def seat(self, team: Any, score: Score | None, models: Models) -> None:
-        """Use this team, or this function that makes one, this function for verdicts, and these clients for names."""
+        """Set the team (or a function that makes one), the function for verdicts, and the clients by name."""
         self.score = score or typed_verdicts
         if callable(team) and not hasattr(team, "run_stream"):
             self._make = lambda: RecordedTeam(team(), models)
@@ -77,7 +77,7 @@ class TeamStudy(Study):
         self.clients, self._description = first.clients, first.describe()
 
     def release(self) -> None:
-        """Leave the user's team as it was, with its own clients."""
+        """Restore the user's team, with its own clients."""
         if self._only is not None:
             self._only.return_models()
 
@@ -135,18 +135,18 @@ async def record_async(
     score: Score | None = None,
     options: Options | None = None,
 ) -> Result:
-    """Run an AutoGen team on tasks, or resume that, and write every turn and call to a run file.
+    """Run an AutoGen team on tasks, or resume such a run, and write every turn and call to a run file.
 
     Where an event loop is already running, as in a notebook, await `record_async`; elsewhere call `record`.
 
     Args:
-        team: Any AutoGen team or agent, or a conversation of Parley's; one conversation after the other. Or a function
-            without arguments that makes one: then conversations run concurrently, each with a team of its own.
+        team: Any AutoGen team or agent, or a Parley conversation; conversations run one after the other. Or a function
+            without arguments that makes one; conversations then run concurrently, each with its own team.
         tasks: Texts, or mappings with the key `task`; their other keys become facets of the unit ("identity", …). The
             task itself may be a conversation so far, as pairs of source and text.
         out: The run file. The same call resumes it; a team or tasks that have changed are refused.
-        repeats: How often the team is run on each task.
-        seed: Which seeds the calls get, where the model takes them, and which replies of the cache are theirs.
+        repeats: Number of runs per task. seed: Seed of
+        the calls, if the model accepts one, and part of the cache key.
         score: Turns a transcript into verdicts; by default the numbers in typed replies (`output_content_type`).
         options: How to execute it: budget, concurrency, cache.
     """
@@ -172,7 +172,7 @@ async def record_async(
 
 
 def _plain(key: str, value: Any) -> Any:
-    """A value of a task as it is stored: a conversation as pairs, a facet as a number or a text."""
+    """A task's value for storage: a conversation as pairs, a facet as a number or a text."""
     if key != "task" or isinstance(value, str):
         return value if isinstance(value, bool | int) else str(value)
     try:

@@ -1,11 +1,11 @@
-"""What a study would send, counted by running its units on simulated models: for `--dry-run`, prices and the time left.
+"""Counts a study's calls and tokens by running units on simulated models, for `--dry-run`, prices and the time left.
 
-Nothing is sent or stored. A small plan is rehearsed whole. Of a large one, a sample is, with every value of every facet
-that has few; the rest is scaled up by the facets on which the length of a unit depends.
+Nothing is sent or stored. A small plan is rehearsed completely; a large one by a sample with every value of every facet
+that has few, scaled up by the facets on which the length of a unit depends.
 
-A conversation may end early, depending on what is said. Units are therefore rehearsed twice, with the
-lowest scores and with the highest, and the longer one counts: where they differ, calls are an upper estimate. Simulated
-models keep to the form that they are asked for; a model that does not is asked for some replies twice.
+A conversation may end early, depending on what is said. Units are therefore rehearsed with the lowest
+and with the highest scores, and the longer result is used: calls are then an upper estimate. Simulated
+models keep to the requested format; a model that does not is asked twice for some replies.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from parley.judging import Study, Unit
 from parley.runs.executor import RunStopped, run_unit
 
 MOST_CALLS = 600
-"""Some 0.4 s of CPU time."""
+"""Maximum calls of a rehearsal, some 0.4 s of CPU time."""
 FEW_VALUES = 16
 PAGES = json.dumps([["A page", "https://example.org/page", "word " * 120]] * 5)
-"""What a search finds in a rehearsal."""
+"""Search results in a rehearsal."""
 T = TypeVar("T")
 
 
@@ -44,11 +44,11 @@ class Usage:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     error: str = ""
-    """What went wrong in a rehearsal: a unit that failed may be longer than was counted."""
+    """The error of a unit that failed in a rehearsal, whose calls may be undercounted."""
 
     @property
     def length(self) -> int:
-        """A number by which units of different form differ: in calls above all."""
+        """A measure of a unit's length, mainly calls."""
         return 100_000 * self.calls + self.prompt_tokens
 
 
@@ -56,13 +56,13 @@ NUMBERS = ("calls", "reads", "prompt_tokens", "completion_tokens")
 
 
 class _Counted:
-    """The calls of one unit, as they are sent; also its reply cache, which has an answer to every search."""
+    """Counts the calls of one unit; also its reply cache, which answers every search."""
 
     def __init__(self, stage: Stage) -> None:
         self.usage, self._stage = Usage(), stage
 
     async def send(self, client: Any, request: Any) -> Any:
-        """The reply of a stand-in, also to a client that the study made without asking for it by name."""
+        """Reply as a stand-in, also for clients that the study made itself."""
         stand_in = client if self._stage.name_of(client) else self._stage[client.name]
         reply = await stand_in.send(request)
         if UNREAD in request.prompt()[-1].text and not getattr(stand_in, "simulated", False):
@@ -132,7 +132,7 @@ def _few(units: Sequence[Unit]) -> Mapping[str, Mapping[Any, int]]:
 
 
 def _scaled_up(rehearsed: Sequence[tuple[Unit, Usage]], units: Sequence[Unit], few: Sequence[str]) -> Usage:
-    """The usage of all units: each counts as the mean of the rehearsed ones of its kind."""
+    """The usage of all units, each counted as the mean of rehearsed ones of its kind."""
     names = list(_telling(rehearsed, few)) if len(rehearsed) < len(units) else []
     kinds: dict[tuple[Any, ...], list[Usage]] = defaultdict(list)
     for unit, usage in rehearsed:
@@ -159,7 +159,7 @@ def _kind(unit: Unit, names: Sequence[str]) -> tuple[Any, ...]:
 
 
 def _telling(rehearsed: Sequence[tuple[Unit, Usage]], names: Sequence[str]) -> Iterator[str]:
-    """The facets by which the length of units differs, the most telling first."""
+    """The facets on which the length of units depends, most important first."""
 
     def spread(by: Sequence[str]) -> float:
         groups: dict[tuple[Any, ...], list[int]] = defaultdict(list)

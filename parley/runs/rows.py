@@ -1,4 +1,4 @@
-"""A finished unit as the rows of its tables: plain values, which a worker process can send to the run's.
+"""A finished unit as table rows: plain values, which a worker can send to the run's process.
 
 Reply types are created while a study runs and cannot be pickled; rows can. The progress of a run is counted from them.
 """
@@ -29,7 +29,7 @@ UNWRITABLE = (
     sqlite3.IntegrityError,
     sqlite3.DataError,  # longer than SQLite stores
 )
-"""Errors about a value rather than about the disk."""
+"""Errors caused by a value, not by the disk."""
 AddText = Callable[[str], int]
 """Stores a text once and returns its id."""
 _ENCODE = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
@@ -44,7 +44,7 @@ class Tally:
     tokens: int = 0
     cost: float = 0.0
     unpriced: int = 0
-    """Calls whose price is not known."""
+    """Calls with unknown price."""
 
     def count(self, call: Call) -> None:
         self.calls += 1
@@ -68,7 +68,7 @@ class Record:
 
     unit: Unit
     started_at: float = 0.0
-    """Seconds since 1970; 0 if the time is not known, as in another's log."""
+    """Seconds since 1970; 0 if unknown, as in other tools' logs."""
     finished_at: float = 0.0
     outcome: Outcome | None = None
     error: str | None = None
@@ -87,9 +87,9 @@ class Rows:
     texts: Mapping[str, int]
     tally: Tally
     statuses: Mapping[str, int]
-    """How many of its turns have each parse status."""
+    """Number of turns by parse status."""
     cut: int = 0
-    """How many of its turns were cut at their limit of tokens."""
+    """Number of turns cut off at their token limit."""
     error: str | None = None
 
     @property
@@ -126,7 +126,7 @@ def to_rows(record: Record) -> Rows:
     pieces: dict[PromptMessage, str] = {}
 
     def add_piece(message: PromptMessage) -> str:
-        """A message of a prompt, as a reference: [role, source, text id]. Prompts repeat most of the one before."""
+        """A message of a prompt as a reference: [role, source, text id]. Prompts repeat most of the previous one."""
         piece = pieces.get(message)
         if piece is None:
             role, source, text = message
@@ -231,13 +231,13 @@ def _verdict_row(unit: str, nth: int, verdict: Verdict) -> Row:
 
 
 def finite(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values without numbers that JSON does not have, NaN and infinity: SQLite cannot read a text with them."""
+    """The values without NaN and infinity, which JSON does not have and SQLite cannot read."""
     return {name: value for name, value in values.items() if not isinstance(value, float) or math.isfinite(value)}
 
 
 FIRST_CALLS, FEW_CALLS = 3, 30
-"""Calls before a rate is known: an embedded model's first one reads a prompt prefix that others share. After a few, a
-kind of which none was sent is taken for the mean."""
+"""Number of calls before a rate is known: an embedded model's first call reads a shared prefix. After a few, a kind
+without calls gets the mean rate."""
 
 
 @dataclass(slots=True)
@@ -269,13 +269,13 @@ class Progress(Tally):
     expected_calls: float = 0.0
     """0 if not known."""
     expected_reads: float = 0.0
-    """Those of them whose reply is one token."""
+    """The expected calls for one token."""
     before: int = 0
-    """Units that were done before this run began, where it resumes."""
+    """Units done before this run began, if it resumed."""
     reads: Pace = field(default_factory=Pace)
-    """Calls whose reply is one token, of those that the tally counts."""
+    """Calls for one token, among those in the tally."""
     seconds: float = 0.0
-    """The time that all calls took together."""
+    """Total time of all calls."""
     read: int = 0
     """Replies that could be parsed."""
     unparsed: int = 0
@@ -283,9 +283,9 @@ class Progress(Tally):
     cut: int = 0
     unscored: int = 0
     waiting: str = ""
-    """What the run is waiting for other than replies: a free CPU, a model that is loading."""
+    """What the run waits for besides replies: a free CPU, a model that is loading."""
     remarks: list[str] = field(default_factory=list)
-    """What the user should know beyond the numbers: fewer workers than requested, what is said in a debate."""
+    """Remarks for the user: fewer workers than requested, statements of a debate."""
     stored: Tally = field(default_factory=Tally)
     """The calls of the units on disk."""
     started: float = field(default_factory=time.monotonic)
@@ -304,7 +304,7 @@ class Progress(Tally):
         self.stored.merge(rows.tally)
 
     def add_call(self, call: Call) -> None:
-        """Count a call when it is made, whether its unit is finished later or not."""
+        """Count a call when it is made, even if its unit is never finished."""
         self.count(call)
         if not call.cached:
             self.seconds += call.latency
@@ -312,7 +312,7 @@ class Progress(Tally):
             self.reads.add(call)
 
     def hear(self, turn: Turn) -> None:
-        """Let the user read a turn of a debate as soon as it was taken."""
+        """Show a turn of a debate to the user at once."""
         fields = turn.verdict.model_dump() if turn.verdict else None
         scores = [f"{value:g}" for value in (fields or {}).values() if isinstance(value, int | float)]
         said = [f"“{in_words(turn.text, fields)}”", *scores]
@@ -335,11 +335,11 @@ class Progress(Tally):
     def seconds_left(self) -> float | None:
         """Seconds until the end, at the rate of calls so far; None before the first few calls and when all is done.
 
-        A debate's statement may take fifty times as long as a silent ballot on it, and comes first: replies of one
-        token and others each have their rate, and both must be known. Replies from the cache take no time: they are
-        not counted in the rate, else a run that resumes is always nearly done. Repairs make units longer than planned,
-        so that the expected calls are made before all is done: each unfinished unit then counts as half of a finished
-        one. If no calls are expected, it counts as a whole one.
+        A debate's statement may take fifty times as long as a silent ballot, so one-token replies and others have
+        separate rates, and both must be known. Replies from the cache take no time and are
+        not counted in the rate, or a resumed run would always seem nearly done. Repairs make units longer than planned:
+        once the expected calls are made, each unfinished unit counts as half of a finished one. Without expected calls,
+        it counts as a whole one.
         """
         unfinished, sent = self.total - self.done - self.failed, self.calls - self.cached
         if sent < FIRST_CALLS or unfinished <= 0:
@@ -356,6 +356,6 @@ class Progress(Tally):
         done_now = self.done - self.before
         share = 0.5 if self.expected_calls else 1.0
         under_way = share * unfinished * self.stored.calls / done_now if done_now else 0.0
-        # In calls of the mean length so far.
+        # In calls of the mean duration so far.
         calls_left = sum(left * (pace.mean / mean if pace.sent and mean else 1) for pace, left in planned)
         return self.elapsed / sent * max(calls_left, under_way, 1.0)

@@ -1,11 +1,11 @@
-"""The tables of run files, how a new file is made, and checksums by unit.
+"""The tables of run files, the creation of new files, and checksums by unit.
 
 The table `checks` has three checksums per unit, so that small damage is noticed and not read as data: of its plan (id,
 position, facets), written with the plan; of its outcome (status, times, messages, calls) and of its verdicts, written
 in the transaction that finishes it. They are computed from what SQLite gives back, since it stores some values as
-others (1 as 1.0, NaN as NULL). Texts need none: a text's id is its hash. CRC-32 finds accidents; nothing is signed.
+others (1 as 1.0, NaN as NULL). Texts need none, since a text's id is its hash. CRC-32 detects accidents; nothing is
 
-schema.sql is the one list of the columns: selects, inserts and the types that checksums know follow from it.
+signed. schema.sql is the only list of columns: selects, inserts and types for checksums follow from it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from parley.runs.opening import NotOpened, RunFileError, SchemaEntry, entries_of
 from parley.runs.rows import Row, Rows, text_id
 
 Types = tuple[frozenset[type], ...]
-"""By column, the types of values that SQLite gives back as they are, except NaN and -0.0."""
+"""By column, the types of values that SQLite returns unchanged, except NaN and -0.0."""
 Checked = tuple[list[Row], Types]
 """Rows that a checksum covers, with the types of their columns."""
 TYPES = {kind: frozenset({plain, NoneType}) for kind, plain in (("INTEGER", int), ("REAL", float), ("TEXT", str))}
@@ -59,8 +59,8 @@ class Table:
 
     Args:
         name: Its name.
-        order: The columns that tell a unit's rows apart; they follow the unit.
-        rare: The last columns, with the values that say nothing. Few rows have others: only those are checked, apart.
+        order: The columns that identify a unit's rows; they follow the unit.
+        rare: The last columns, with their empty values. Only other values, which are rare, are checked, separately.
     """
 
     name: str
@@ -90,7 +90,7 @@ class Table:
         return [row[1:end] for row in rows], types[1:end]
 
     def checked_apart(self, rows: Iterable[Row]) -> Checked:
-        """The rare columns of the rows that have something in them."""
+        """The rare columns of rows in which they are not empty."""
         types, end, keys = tuple(columns_of(self.name).values()), len(self.names) - len(self.rare), len(self.order) + 1
         blanks = tuple(self.rare.values())
         telling = [
@@ -103,23 +103,23 @@ MESSAGES = Table("messages", ("seq",), {"thought": (None,), "cut": (None, 0)})
 CALLS = Table("calls", ("seq", "nth"), {"thought": (None,), "thought_tokens": (None,)})
 VERDICTS = Table("verdicts", ("nth",))
 PLAN, OUTCOME = tuple(columns_of("units"))[:3], tuple(columns_of("units"))[3:]
-"""The columns of a unit that are written with the plan, and those that are written when it is finished."""
+"""The columns of a unit that are written with the plan, and when it is finished."""
 FINISH_UNIT = f"UPDATE units SET {', '.join(f'{name} = ?' for name in OUTCOME)} WHERE id = ?"
 
 
 FORMAT = 3
-"""Raised when the tables change. A file of another format is refused."""
+"""Increased when the tables change. Files of another format are refused."""
 APPLICATION_ID = 0x5041524C
 """SQLite's application id: 'PARL'."""
 LONGEST_INFO = 32 * 2**20
-"""Bytes of a value in the table `run`: as long as the longest reply, since a team's config has all of its tasks."""
+"""Maximum bytes of a value in the table `run`: as for the longest reply, since a team's config has all its tasks."""
 TABLES = ("run", "prompts", "texts", "units", "messages", "calls", "verdicts", "events", "checks")
 """The tables that every run file has."""
 
 
 @lru_cache(maxsize=1)
 def known_entries() -> frozenset[SchemaEntry]:
-    """All that SQLite may list in a run file."""
+    """All schema entries allowed in a run file."""
     return entries_of(";\n".join(statements()))
 
 
@@ -144,10 +144,10 @@ def check_run(db: sqlite3.Connection) -> set[str]:
 def prepare_to_write(db: sqlite3.Connection) -> None:
     """Set the journal for writing."""
     db.execute("PRAGMA journal_mode = WAL")
-    # A commit is on the disk when it returns: a power failure takes no finished unit. Units that finish together share
-    # one: 32 to 274 commits for 2,000 units, 2 to 40 ms each on a busy machine, no CPU time.
+    # A commit is on the disk when it returns, so a power failure loses no finished unit. Units that finish together
+    # share one: 32 to 274 commits for 2,000 units, 2 to 40 ms each on a busy machine, no CPU time.
     db.execute("PRAGMA synchronous = FULL")
-    db.execute("PRAGMA wal_autocheckpoint = 0")  # `RunFile` merges the log, after a look at the file
+    db.execute("PRAGMA wal_autocheckpoint = 0")  # `RunFile` merges the log, after checking the file
     db.execute("BEGIN IMMEDIATE")  # fails here, and not after the first reply, if the file is read-only
     db.execute("COMMIT")
 
@@ -203,7 +203,7 @@ VERDICT_CHECKS = (
 
 
 def checksum(rows: Iterable[Row], crc: int = 0) -> int:
-    """One number for rows of one table, in their order.
+    """A checksum of a table's rows, in order.
 
     Args:
         rows: The rows.
@@ -213,7 +213,7 @@ def checksum(rows: Iterable[Row], crc: int = 0) -> int:
 
 
 def _text_of(rows: Sequence[Row]) -> str:
-    """Every value as `str` gives it. One formatting operation takes half the time of one per value."""
+    """Every value by `str`. One formatting operation takes half the time of one per value."""
     form = "\x1f".join(["%s"] * len(rows[0])) + "\x1e" if rows else ""
     return form * len(rows) % tuple(chain.from_iterable(rows))
 
@@ -234,7 +234,7 @@ def add_checks(db: sqlite3.Connection, units: Iterable[Rows]) -> None:
 
 
 def _checks(db: sqlite3.Connection, unit: Rows) -> tuple[int, int]:
-    """The checksums of outcome and verdicts. Rows are read back only where that may make a difference."""
+    """The checksums of outcome and verdicts. Rows are read back only if SQLite may have changed a value."""
     outcome = _written(_outcome(unit.unit[:-1], unit.messages, unit.calls))
     verdicts = _written([VERDICTS.checked(unit.verdicts)])
     return (
@@ -244,7 +244,7 @@ def _checks(db: sqlite3.Connection, unit: Rows) -> tuple[int, int]:
 
 
 def _outcome(ended: Row, messages: Sequence[Row], calls: Sequence[Row]) -> Iterator[Checked]:
-    """What the checksum of a unit's outcome covers, in order."""
+    """The parts of a unit's outcome checksum, in order."""
     yield [ended], tuple(columns_of("units")[name] for name in OUTCOME)
     yield from (MESSAGES.checked(messages), CALLS.checked(calls))
     yield from (MESSAGES.checked_apart(messages), CALLS.checked_apart(calls))
@@ -265,13 +265,13 @@ def _verdicts_checksum(db: sqlite3.Connection, unit: str) -> int:
 
 
 _CHECKSUMS = {"plan": _plan_checksum, "outcome": _outcome_checksum, "verdicts": _verdicts_checksum}
-"""How each column of the table `checks` is computed from what is stored."""
+"""Functions that compute each column of the table `checks` from stored rows."""
 
 
 def _written(parts: Iterable[Checked]) -> int | None:
-    """The checksum of rows that were just written; None if SQLite may have stored a value as another.
+    """The checksum of rows that were just written; None if SQLite may have changed a value, by the
 
-    The types of all values show it. With every row read back, checksums took 4 to 8% of a run's processor time.
+    types of all values. With every row read back, checksums took 4 to 8% of a run's processor time.
     """
     crc = 0
     for rows, types in parts:
@@ -294,7 +294,7 @@ def damaged_plan(db: sqlite3.Connection) -> Iterator[str]:
 def checked_verdicts(
     verdicts: Iterable[Row], stored: Iterable[tuple[int, str, int]], refuse: Callable[[str], object]
 ) -> Iterator[Row]:
-    """The verdicts of finished units, checked while they are read: a pass of its own takes as long as the reading.
+    """The verdicts of finished units, checked while read, since a separate pass takes as long again.
 
     Args:
         verdicts: The rows of `FINISHED_VERDICTS`.
@@ -314,7 +314,7 @@ def checked_verdicts(
 
 
 def stored_checks(db: sqlite3.Connection, unit: str) -> dict[str, int]:
-    """The checksums of a unit, by what they cover: of its plan, outcome and verdicts, as far as it has them."""
+    """The checksums of a unit's plan, outcome and verdicts, if it has them."""
     row = db.execute(f"SELECT {', '.join(_CHECKSUMS)} FROM checks WHERE unit = ?", (unit,)).fetchone()
     return {name: crc for name, crc in zip(_CHECKSUMS, row or (), strict=False) if crc is not None}
 
@@ -325,7 +325,7 @@ def is_damaged(db: sqlite3.Connection, unit: str, stored: Mapping[str, int]) -> 
 
 
 def unit_is_damaged(db: sqlite3.Connection, unit: str) -> bool:
-    """Whether anything of a unit was changed since it was written. False where it has no checksums."""
+    """Whether a unit was changed since it was written; False if it has no checksums."""
     stored = stored_checks(db, unit)
     return is_damaged(db, unit, stored) or ("outcome" in stored and None in texts_of(db, unit).values())
 

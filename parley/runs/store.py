@@ -1,11 +1,11 @@
-"""A run is one SQLite file: config, versions, prompts, units, every message and call, verdicts, events.
+"""A run file, in SQLite: config, versions, prompts, units, every message and call, verdicts, events.
 
     with RunFile.open(path) as file:
         print(file.info(), file.counts())
 
 A unit is written in one transaction when it is finished, not message by message: whenever the process is killed, a unit
-is either stored with everything it has, or not done. One file for all runs would be simpler to list, but a study could
-not be shared without its neighbours, and damage to one run would lose them all.
+is either stored completely or not done. One file for all runs would be simpler to list, but runs could not be shared
+separately, and damage would affect all of them.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ from parley.runs.schema import (
 )
 
 CLOSING_SECONDS = 2.0
-"""How long a writer waits for readers, to merge the write-ahead log into the file."""
+"""How long a writer waits for readers before it merges the write-ahead log into the file."""
 ROWS_AT_ONCE, STREAMED_AT_ONCE = 50_000, 500
 ROWS_BETWEEN_MERGES = 1000
-"""About as many as SQLite's 1,000 pages: 4 MB of log."""
+"""Rows between merges of the log: about SQLite's 1,000 pages, or 4 MB."""
 
 
 class Spending(NamedTuple):
-    """What a run has spent so far; replies from the cache are free and not counted."""
+    """A run's spending so far; replies from the cache are free and not counted."""
 
     calls: int
     tokens: int
@@ -78,11 +78,11 @@ class Replies(NamedTuple):
     """The replies of a run's agents."""
 
     statuses: Mapping[str, int]
-    """Replies by parse status; "" where none was requested."""
+    """Replies by parse status; "" if no type was requested."""
     cut: int
     """Replies that reached their token limit."""
     whole_texts: int
-    """Replies that needed no parsing and were not cut: they are read as they are."""
+    """Replies that needed no parsing and were not cut off."""
 
     @property
     def total(self) -> int:
@@ -129,7 +129,7 @@ class RunFile:
         It is written under another name and then renamed, so that an incomplete file is never taken for a run.
 
         Args:
-            path: Where; its folder is created if needed.
+            path: The path; its folder is created if needed.
             info: The table `run`, see `parley.runs.describe`.
             prompts: The study's prompts, by name.
             plan: The units, in order.
@@ -165,7 +165,7 @@ class RunFile:
 
         Args:
             path: The file.
-            write: Open it for writing, which one process at a time can do. By default it is only read.
+            write: Open it for writing, by one process at a time. The default is for reading.
             lock: The writer's lock, if `create` already has it.
         """
         if not os.path.isfile(path):
@@ -191,7 +191,7 @@ class RunFile:
 
     def info(self) -> dict[str, Any]:
         """The table `run`: study, target, config, models, sources, plan, units, versions."""
-        # Pages and reports copy it a dozen times: one of 200 MB took 2.9 GB.
+        # Pages and reports copy it a dozen times: 200 MB took 2.9 GB.
         limit = self.db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_INFO)
         try:
             return {key: json.loads(value) for key, value in self._rows("SELECT key, value FROM run")}
@@ -215,14 +215,14 @@ class RunFile:
         return rows[0][0] if rows else None
 
     def done_among(self, units: Sequence[str]) -> set[str]:
-        """Which of these units are done."""
+        """The done units among these."""
         marks = ", ".join("?" * len(units))
         # Read from the table itself, not from an index on the status: a damaged table must be noticed.
         rows = self.rows(f"SELECT id, status FROM units WHERE id IN ({marks})", units)[1]
         return {unit for unit, status in rows if status == "done"}
 
     def spent(self) -> Spending:
-        """What the run has spent, including abandoned units where the run could record them."""
+        """The run's spending, including abandoned units if recorded."""
         calls, tokens, cost, unknown = next(
             self._rows(
                 "SELECT count(*), coalesce(sum(prompt_tokens + completion_tokens), 0), coalesce(sum(cost), 0.0), "
@@ -238,7 +238,7 @@ class RunFile:
             raise RunFileError(f"{self.path} is damaged: its calls cannot be summed up") from None
 
     def replies(self) -> Replies:
-        """How the replies of finished units could be read."""
+        """Parse statuses of the replies of finished units."""
         rows = self._rows(
             "SELECT coalesce(m.parse_status, ''), count(*), coalesce(sum(m.cut), 0), "
             "sum(m.parse_status IS NULL AND NOT coalesce(m.cut, 0)) "
@@ -254,7 +254,7 @@ class RunFile:
     def lost_verdicts(self) -> dict[str, int]:
         """The parse statuses of all verdicts, if none of them could be read; else empty.
 
-        A coordinator's are left out: they are rules of ours, which can be applied to a refusal too.
+        A coordinator's are left out: they come from rules, which also apply to refusals.
         """
         readable = "SELECT EXISTS (SELECT 1 FROM verdicts WHERE status IN ('ok', 'repaired') AND role != 'coordinator')"
         if next(self._rows(readable))[0]:
@@ -275,10 +275,10 @@ class RunFile:
         return None if cached is None else (int(cached), int(tokens))
 
     def ballots(self) -> Iterator[Row]:
-        """Every silent ballot of finished units: the unit's position, judge, round, metric and its share.
+        """Every silent ballot of finished units: the unit's position, judge, round, metric and share. The
 
-        The share is that of the probability, or of sampled replies, on the ballot's answers; None where numbers were
-        not usable, which files written before that was noticed have as NaN.
+        share is that of probability, or of sampled replies, on the ballot's answers; None (NaN in older files) if
+        unusable.
         """
         for position, judge, round, text in self.stream(
             "SELECT u.position, m.speaker, m.round, m.expected FROM units u JOIN messages m ON m.unit = u.id "
@@ -294,7 +294,7 @@ class RunFile:
     def refuse_if_replaced(self) -> None:
         """Raise if the file was removed, replaced or overwritten since it was opened for writing.
 
-        SQLite would go on: it would leave the log beside whatever stands there now, and merge it into that.
+        SQLite would continue: it would leave the log beside the file there now, and merge it into that.
         """
         if self._replaced is None and self._marks is not None and (how := self._marks.changed()):
             self._marks.drop_logs(self.db)
@@ -306,7 +306,7 @@ class RunFile:
             raise self._replaced
 
     def _merge_often(self) -> None:
-        """Merge the log into the file now and then. SQLite would do it by itself, and not look at the file before."""
+        """Merge the log into the file now and then. SQLite would do so without checking the file first."""
         if self.db.total_changes - self._merged >= ROWS_BETWEEN_MERGES and self._marks is not None:
             self.refuse_if_replaced()
             self.db.execute("PRAGMA wal_checkpoint(PASSIVE)")
@@ -362,7 +362,7 @@ class RunFile:
             raise RunFileError(f"{self.path} cannot be written: {reason(error)}") from None
 
     def accepted(self) -> Iterator[Accepted]:
-        """What a writing study accepted, in the order of the plan: the replies whose verdict `accepted` is 1."""
+        """The replies that a writing study accepted (verdict `accepted` of 1), in the plan's order."""
         _, rows = self.rows(
             "SELECT u.facets, m.parsed FROM units u JOIN verdicts v ON v.unit = u.id "
             "JOIN messages m ON m.unit = u.id AND m.round = v.round AND m.speaker = v.judge "
@@ -399,7 +399,7 @@ class RunFile:
             raise RunFileError(describe_open_error(self.path, error)) from None
 
     def _refuse_too_many(self, rows: int) -> None:
-        """Raise if there are more rows than fit into the file: its pages form a circle."""
+        """Raise if there are more rows than fit into the file: its pages then form a cycle."""
         if rows >= ROWS_AT_ONCE and rows > self.db.size():
             raise NotOpened(MORE_THAN_ITS_SIZE)
 
@@ -453,7 +453,7 @@ class RunFile:
             self.db.close()
 
     def _merge_log(self) -> None:
-        """Readers open a run for moments, and cannot merge its log: they only read."""
+        """Merge the log. Readers open a run only briefly, and cannot merge it themselves."""
         end = time.monotonic() + CLOSING_SECONDS
         with suppress(sqlite3.Error):
             while True:

@@ -1,4 +1,4 @@
-"""The studies that have a name; what else is known about a study stands on its class.
+"""Studies by name; all other properties of a study are on its class.
 
 parley run malibu
 parley run my_study.py:Panel
@@ -46,7 +46,7 @@ _LABELLED = TypeAdapter(tuple[Labelled, ...])
 
 @cache
 def known_studies() -> Mapping[str, str]:
-    """All studies with a name, as name → `module:Class`. That of an installed package cannot replace a shipped one."""
+    """All studies with a name, as name → `module:Class`. Installed packages cannot replace shipped studies."""
     installed = {entry.name: entry.value for entry in entry_points(group="parley.studies")}
     return {**installed, **SHIPPED}
 
@@ -63,10 +63,10 @@ def find_study(name: str) -> type[Study]:
 
 
 def study_of_config(config: BaseModel) -> str:
-    """The name of the study that a config is for; ConfigError if no shipped or installed one has it."""
+    """The name of the study of a config; ConfigError if no shipped or installed study has it."""
     module = type(config).__module__
     targets = known_studies()
-    # The likely ones first: every further one imports another study.
+    # The likely ones first, since each one imports a study.
     for name in sorted(targets, key=lambda name: not module.startswith(targets[name].split(":")[0])):
         if find_study(name).Config is type(config):
             return name
@@ -74,7 +74,7 @@ def study_of_config(config: BaseModel) -> str:
 
 
 def study_class(study: str, target: str | None = None) -> type[Study]:
-    """The class of a run's study; the base class if nothing is installed under its name, so that all is the default.
+    """The class of a run's study; the base class, with all defaults, if none is installed under its name.
 
     Args:
         study: The name in the run file. Only installed code is used for it, since a run file may come from anyone.
@@ -84,7 +84,7 @@ def study_class(study: str, target: str | None = None) -> type[Study]:
 
 
 def find_report(study: str, target: str | None = None) -> Callable[..., Any]:
-    """The report of a study, as its class names it; see `study_class`."""
+    """The report of a study's class; see `study_class`."""
     chosen = study_class(study, target)
     if target and chosen.name != study:
         raise ConfigError(f"{target} is the study '{chosen.name}', but this is a run of '{study}'")
@@ -101,28 +101,28 @@ def find_comparable(study: str) -> Callable[..., Any] | None:
 
 
 def measures_of(info: Mapping[str, Any]) -> tuple[Measure, ...]:
-    """What the units of a run are shown by; () if unknown.
+    """Measures that represent a run's units; () if unknown.
 
     Args:
-        info: The run's description, as `RunFile.info` gives it.
+        info: The run's description, from `RunFile.info`.
     """
     return _stored(_MEASURES, info, "measures", lambda study: study.measures)
 
 
 def facets_of(info: Mapping[str, Any]) -> tuple[Facet, ...]:
-    """How people read the facets of a run.
+    """How a run's facets are displayed.
 
     Args:
-        info: The run's description, as `RunFile.info` gives it.
+        info: The run's description, from `RunFile.info`.
     """
     return _stored(_FACETS, info, "facets", lambda study: study.facets)
 
 
 def labelled_of(info: Mapping[str, Any]) -> tuple[Labelled, ...]:
-    """What people score of the units of a run.
+    """What people score in a run's units.
 
     Args:
-        info: The run's description, as `RunFile.info` gives it.
+        info: The run's description, from `RunFile.info`.
     """
     return _stored(_LABELLED, info, "labelled", lambda study: study.labelled)
 
@@ -133,7 +133,7 @@ def _stored(
     name: str,
     declared: Callable[[type[Study]], tuple[T, ...]],
 ) -> tuple[T, ...]:
-    """What a study declared when the run began; if the file does not say, what the study of its name declares."""
+    """The study's declaration from the run file, or else from the study of its name."""
     if name not in info:
         return declared(study_class(str(info.get("study"))))
     try:

@@ -1,8 +1,8 @@
-"""Whether training helped: BBQ, and BS, CE and LS on held-out topics, of trained systems and baselines.
+"""Evaluates trained systems and baselines: BBQ, and BS, CE and LS on held-out topics.
 
 Every number comes from a run file under OUT/evaluate, made by the studies `bbq`, `answers` and `rubric` as with
 `parley run`. Trained models are `local/OUT/sft` and `local/OUT/rl`, or `hf/…` with `inference_backend = "hf"`.
-One model is loaded at a time, in the order of `evaluate.systems`. Those in `evaluate.models` run on servers.
+One model is loaded at a time, in the order of `evaluate.systems`. Models in `evaluate.models` run on servers.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ GAINS = (
     "quantiles of Default's answers, since a reward has no unit. Clusters are topics."
 )
 TEMPERATURE = 0.7
-"""At which the scored answers are sampled."""
+"""Sampling temperature of the scored answers."""
 RunJob = Callable[[Job], None]
 """Runs a study; ParleyError if it does not complete."""
 
@@ -69,11 +69,11 @@ class EvaluatedSystem:
     model: str
     method: str
     version: str
-    """Changes when the model is trained again, so that its earlier runs are not used for it."""
+    """Changes when the model is retrained, so that earlier runs are not reused."""
 
 
 def evaluate(config: TrainConfig, run: RunJob) -> Report:
-    """Runs what has not been run yet, and writes the report to OUT/evaluate.
+    """Run what is missing, and write the report to OUT/evaluate.
 
     Args:
         config: Its table [evaluate] says what to run.
@@ -120,7 +120,7 @@ def evaluate(config: TrainConfig, run: RunJob) -> Report:
 
 
 def same_family_cautions(base: str, judges: list[str]) -> list[str]:
-    """Names the judges that are of the same family as the model they judge."""
+    """Cautions on judges of the same family as the judged model."""
     same = [judge.split("?")[0] for judge in judges if family(judge) == family(base)]
     if not same:
         return []
@@ -156,7 +156,7 @@ def evaluated_systems(config: TrainConfig) -> Iterator[EvaluatedSystem]:
 
 
 def model_name(folder: Path, config: TrainConfig) -> str:
-    """A trained folder's name as a model. Merges adapters, and writes model.gguf, if they are needed and missing."""
+    """A trained folder's name as a model. Merges adapters and writes model.gguf if necessary."""
     if is_adapter(folder):
         require_packages()
         base = base_folder(config.base)
@@ -168,7 +168,7 @@ def model_name(folder: Path, config: TrainConfig) -> str:
 
 
 def merge(config: TrainConfig) -> list[str]:
-    """Writes the whole model of every finished stage that is an adapter; their names as models, with the backend."""
+    """Write the whole models of finished stages with adapters; returns their names as models."""
     out = Path(config.out)
     folders = [out / folder for folder in TRAINED.values()]
     adapters = [folder for folder in folders if is_adapter(folder) and read_manifest(folder)]
@@ -178,7 +178,7 @@ def merge(config: TrainConfig) -> list[str]:
 
 
 def base_name(config: TrainConfig) -> str:
-    """The untrained model's name, saved as the trained ones are: quantized weights would be a second difference."""
+    """The untrained model's name, in the trained models' format: quantized weights would be a second difference."""
     folder = Path(config.out) / "base"
     if not (folder / "tokenizer_config.json").is_file():
         require_packages()
@@ -197,7 +197,7 @@ def _run_study(study: str, study_config: dict[str, Any], path: Path, budget: flo
 
 
 def _run_path(folder: Path, study: str, system: EvaluatedSystem, settings: dict[str, Any]) -> Path:
-    """A file name with a hash of the model's version and the settings: other ones get another file."""
+    """A file name with a hash of the model's version and the settings."""
     digest = hashlib.sha256(json.dumps([system.version, settings], sort_keys=True).encode()).hexdigest()[:8]
     return folder / f"{study}-{system.key}-{digest}.sqlite"
 
@@ -263,7 +263,7 @@ def _rewards(config: TrainConfig, answers: pd.DataFrame) -> pd.DataFrame:
 
 
 def _rubric_verdicts(config: TrainConfig, answers: pd.DataFrame, folder: Path, run: RunJob) -> pd.DataFrame:
-    """The judges' verdicts. Empty answers cannot be scored: their topics are missing for that system."""
+    """The judges' verdicts. Empty answers cannot be scored, so their topics are missing for that system."""
     rows = [
         {"id": f"{row.system}/{topic_id(str(row.topic))}", "topic": row.topic, "system": row.system, "text": row.text}
         for row in answers.itertuples()

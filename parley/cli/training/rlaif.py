@@ -24,11 +24,11 @@ from parley.training.pairs import message, read_pairs, write_rows
 from parley.training.prompts import PromptSplits, read_prompts
 
 MAX_TOKENS = 160
-"""Of an answer that the labeller reads."""
+"""Maximum tokens of an answer for the labeller."""
 
 
 def label_pairs(config: TrainConfig, run: RunJob) -> TrainConfig:
-    """Has the labeller compare two answers per topic, and gives the config that trains on the pairs.
+    """Have the labeller compare two answers per topic; returns the config that trains on the pairs.
 
     Args:
         config: RLDF's config. Its table [rlaif] names the labeller; its SFT stage must be done.
@@ -41,7 +41,7 @@ def label_pairs(config: TrainConfig, run: RunJob) -> TrainConfig:
         raise ConfigError(f"there is no finished sft stage at {sft}: run `parley train sft` first")
     folder = Path(config.out) / "rlaif"
     in_main_process(lambda: _label(config, run, sft, folder))
-    # The limits on the debates' data do not apply to the labelled pairs, whose topics are all there are.
+    # Limits on the debates' data do not apply to the labelled pairs: all their topics are used.
     return config.model_copy(
         update={
             "data": f"{folder}/pairs",
@@ -80,7 +80,7 @@ def _label(config: TrainConfig, run: RunJob, sft: Path, folder: Path) -> None:
 
 
 def _write_pairs(path: Path, split_of: dict[str, str], folder: Path, prompts: PromptSplits) -> None:
-    """The pairs in which the labeller preferred one, as TRL's rows, with the topics of RLDF's policy."""
+    """Write the pairs with a preference as TRL's rows, with the topics of RLDF's policy."""
     with RunFile.open(path) as file:
         verdicts = frames.verdicts(file)
     rows: dict[str, list[dict[str, Any]]] = {"train": [], "validation": [], "test": []}

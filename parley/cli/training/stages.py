@@ -33,16 +33,16 @@ from parley.training.stages import STAGES, run_stages, steps
 
 NOTE = "Means over seeds; …_sd is their standard deviation. low and high are means of the seeds' intervals over items."
 Progress = Callable[[str], None]
-"""Takes a line about the progress."""
+"""Receives a progress line."""
 
 
 def run_training(stage: str, config: TrainConfig, report: Progress, run: RunJob) -> dict[str, Any]:
-    """Runs one stage, or all; the results by stage.
+    """Run a stage, or all; returns results by stage.
 
     Args:
         stage: A stage or a job.
         config: The whole config.
-        report: Takes lines about the progress.
+        report: Receives progress lines.
         run: Runs the studies of RLAIF and of the evaluation.
     """
     if config.seeds > 1:
@@ -69,7 +69,7 @@ def _train(config: TrainConfig, names: list[str], report: Progress, *, will_eval
 
 
 def ablate(config: TrainConfig, report: Progress, run: RunJob) -> list[dict[str, Any]]:
-    """Trains and evaluates at every level of the config's [ablate].
+    """Train and evaluate at every level of the config's [ablate].
 
     There is one row per level, written to OUT/ablate/table.json after each; finished stages are not repeated. The
     report is in OUT/ablate/report.
@@ -91,7 +91,7 @@ def ablate(config: TrainConfig, report: Progress, run: RunJob) -> list[dict[str,
             evaluation = results.get("evaluate", {})
             scores += policy_scores(factor, level, evaluation)
             cautions += evaluation.get("cautions", [])
-        except WeakReward as error:  # so little data that nothing was learnt is a result too
+        except WeakReward as error:  # learning nothing from so little data is a result too
             report(str(error))
             numbers = {"note": "RL not started: the reward model was no better than chance"}
         rows.append({"factor": factor, "level": level, **numbers})
@@ -103,7 +103,7 @@ def ablate(config: TrainConfig, report: Progress, run: RunJob) -> list[dict[str,
 
 
 def run_seeds(stage: str, config: TrainConfig, report: Progress, run: RunJob) -> dict[str, Any]:
-    """Runs a stage once per seed; results by seed, and tables of means over seeds, written to OUT/seeds."""
+    """Run a stage once per seed; write results by seed and tables of means to OUT/seeds."""
     results: dict[int, dict[str, Any]] = {}
     for of_seed in seed_configs(config):
         report(f"seed {of_seed.seed}, {len(results) + 1} of {config.seeds}")
@@ -145,5 +145,5 @@ def _is_table(rows: Any) -> bool:
 
 
 def _keys(rows: list[dict[str, Any]]) -> list[str]:
-    """The columns of text, which say what a row is about."""
+    """The text columns, which identify a row."""
     return [name for name in rows[0] if name != "note" and all(isinstance(row.get(name), str) for row in rows)]

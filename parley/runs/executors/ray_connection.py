@@ -1,4 +1,4 @@
-"""Starting Ray on this machine, or connecting to a cluster, and leaving it again.
+"""Starts Ray on this machine or connects to a cluster, and disconnects.
 
 Ray's blocking calls run in a thread, so that Ctrl-C always ends a run: `ray.init` may block for minutes in
 C++, where Ctrl-C does not reach it.
@@ -22,7 +22,7 @@ from parley.base.plugins import child_environment
 
 T = TypeVar("T")
 OBJECT_STORE_BYTES = 200 * 2**20
-"""Finished units stay in it only briefly; Ray's own default is a third of the memory."""
+"""Size of Ray's object store, where finished units stay only briefly; the default is a third of the memory."""
 CONNECT_SECONDS = 10.0
 CLOSE_SECONDS = 5.0
 
@@ -34,7 +34,7 @@ SETTINGS = {
 
 
 def import_ray() -> Any:
-    """The module `ray`, with our settings; a `ConfigError` if it is not installed."""
+    """Import `ray` with our settings; `ConfigError` if it is not installed."""
     for name, value in SETTINGS.items():
         os.environ.setdefault(name, value)
     try:
@@ -55,14 +55,14 @@ def take_signals_back() -> None:
 
 
 def _check_reachable(address: str) -> None:
-    """Raise `OSError` if nothing listens there; Ray would retry for many minutes without a message."""
+    """Raise `OSError` if nothing listens at the address; Ray would retry for minutes without a message."""
     host, _, port = address.rpartition("://")[2].rpartition(":")
     if host and port.isdigit():
         socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS).close()
 
 
 def _job_config(ray: Any) -> Any:
-    """A job that does not put the current folder on the path of its workers, as Ray does without a `working_dir`."""
+    """A job config that keeps the current folder off the workers' path, where Ray puts it without a `working_dir`."""
 
     class JobConfig(ray.job_config.JobConfig):  # type: ignore[misc]
         def _runtime_env_has_working_dir(self) -> bool:
@@ -72,11 +72,11 @@ def _job_config(ray: Any) -> Any:
 
 
 class RayConnection:
-    """Ray, as a run uses it.
+    """A run's connection to Ray.
 
     Args:
         address: The cluster's address. Default: Ray is started on this machine, and stopped after the run.
-        workers: CPUs that Ray on this machine has at least.
+        workers: Minimum CPUs of Ray on this machine.
     """
 
     def __init__(self, address: str | None, workers: int | None) -> None:

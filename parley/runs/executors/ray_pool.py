@@ -5,8 +5,8 @@ Every unit is one call of an actor; Ray queues and delivers it. A worker that di
 No task argument contains a key: on this machine workers inherit the environment, on a cluster every node has its own.
 Ray's `runtime_env` is not used for keys, since its dashboard and logs show it.
 
-Ray puts the folder that is current when it is started first on the path of its workers. It is told not to, and an actor
-first takes the path of the run.
+By default Ray puts its current folder first on the workers' path. This is turned off, and an actor first sets the run's
+path.
 """
 
 from __future__ import annotations
@@ -31,11 +31,10 @@ from parley.runs.executors.worker import Message, StudySpec, Worker, nth_part
 from parley.runs.rows import Rows, Tally
 
 MAX_DEATHS_IN_A_ROW = 5
-"""If this many workers die with no unit finished in between, the units kill them, and the run stops. With
+"""If this many workers die without finishing a unit, the units are the cause, and the run stops. With
 more workers the limit is twice their number, since a machine that fails takes all of its workers with it."""
 PLACEMENT_SECONDS = 60.0
-"""How long a worker may wait for a free CPU before it is given up. It gets no units before it runs: those of a worker
-that is never placed would never be run."""
+"""How long a worker may wait for a free CPU before it is given up. It gets no units before it runs."""
 ROOM_SECONDS, IDLE_SECONDS = 0.5, 0.05
 OTHER_CALLS = 8
 """Calls that an actor serves beside its units: `listen`, `slow_down`, `close`."""
@@ -43,8 +42,7 @@ NOT_PLACED = f"Ray found no free CPU for a worker within {PLACEMENT_SECONDS:.0f}
 
 
 def _actor_class() -> type:
-    """A `Worker` behind a class without a module, which Ray sends as code: its first lines set the path, and only then
-    is `parley` imported."""
+    """A wrapper of `Worker` without a module, which Ray sends as code: it sets the path before it imports `parley`."""
 
     class RayWorker:
         def __init__(self, path: tuple[str, ...], folder: str, arguments: bytes) -> None:
@@ -70,17 +68,17 @@ class WorkerLost(ParleyError):
 
 
 class RayHandle:
-    """A worker as the run's process sees it."""
+    """The run's handle on a worker."""
 
     def __init__(self, ray: Any, actor: Any) -> None:
         self._ray, self._actor = ray, actor
         self.listener: asyncio.Task[None] | None = None
         self.closing = False
         self.reserved: list[Estimate] = []
-        """What its calls in progress are expected to take."""
+        """Expected usage of its calls in progress."""
 
     def tell(self, method: str, *arguments: object) -> Any:
-        """Call a method of the `Worker`, and do not wait for it."""
+        """Call a method of the `Worker` without waiting for it."""
         return self._actor.call.remote(method, *arguments)
 
     async def call(self, method: str, *arguments: object) -> Any:
@@ -109,7 +107,7 @@ class RayPool:
 
     Args:
         spec: How workers create the study.
-        workers: How many, at most. Default: one per free core of the cluster.
+        workers: Maximum number of workers. Default: one per free core of the cluster.
         address: The cluster's address. Default: Ray is started on this machine, and stopped after the run.
     """
 
@@ -117,7 +115,7 @@ class RayPool:
         self._spec, self._requested_workers = spec, workers
         self._connection = RayConnection(address, workers)
         self._workers: list[RayHandle | None] = []
-        """The workers, by number; None where one is yet to be started."""
+        """The workers by number; None if not yet started."""
         self._returned: deque[Unit] = deque()
         self._deaths = 0
 
@@ -148,9 +146,9 @@ class RayPool:
         await self._connection.close()
 
     async def _count_workers(self, concurrency: int) -> int:
-        """As many as were requested, or as there are free CPUs; if there are none, wait for one.
+        """The number requested, or of free CPUs; waits if there are none. CPUs that become free
 
-        CPUs that become free later are not used: concurrency and connections would have to be divided anew.
+        later are not used, since concurrency and connections are already divided.
         """
         control, until = self._control, time.monotonic() + PLACEMENT_SECONDS
         while not (room := await self._connection.free_cpus()) and not control.stopping.is_set():
@@ -173,7 +171,7 @@ class RayPool:
         return bool(self._returned) and not self._control.stopping.is_set()
 
     def _take(self) -> Unit | None:
-        """The next unit. Those of dead workers come last, so that a unit that kills workers does not delay others."""
+        """The next unit. Units of dead workers come last, so that a unit that kills workers does not delay others."""
         if self._control.stopping.is_set():
             return None
         return next(self._units, None) or (self._returned.popleft() if self._returned else None)
@@ -256,7 +254,7 @@ class RayPool:
                 answers = self._answer(worker, await worker.call("listen", answers))
 
     def _answer(self, worker: RayHandle, said: Iterable[Message]) -> list[tuple[int, Any]]:
-        """Do what a worker says, and answer its questions."""
+        """Handle a worker's messages, and answer its questions."""
         answers = []
         for kind, arguments, number in said:
             try:

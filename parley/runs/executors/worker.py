@@ -4,8 +4,8 @@ It creates the same study as the run's own process from its name and config (`St
 The spec contains no secrets: keys come from the worker's own environment.
 
 Ray cannot call the program that started it. So the run's process always has a call of `listen` waiting at each worker,
-which returns what the worker tells or asks: calls it has made, and calls to take from the run's budget; on another
-machine also replies to keep, and replies it looks for. Budget and reply cache are thus the run's own, for all workers.
+which returns the worker's messages: calls made, and requests for calls from the run's budget; on another machine
+also replies to store and to look up. So all workers share the run's budget and reply cache.
 """
 
 from __future__ import annotations
@@ -39,28 +39,28 @@ from parley.runs.studies import find_study
 
 T = TypeVar("T")
 TICK_SECONDS = 0.5
-"""What a worker only tells is fetched this often; a question is fetched at once."""
+"""Interval for fetching a worker's messages; questions are fetched at once."""
 LINGER_SECONDS = 0.005
 """How long a question waits for others, so that many are fetched together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudySpec:
-    """All that a worker needs to create the study."""
+    """The data that a worker needs to create the study."""
 
     target: str
     """The study's name, or file.py:Class."""
     config: str
     """The study's config as JSON."""
     source: str | None
-    """The text of the study's file, if it is the user's: other machines may not have the file."""
+    """The source of a user's study, since other machines may not have the file."""
     folder: str
     """The working directory of the run."""
     path: tuple[str, ...]
     """The run's `sys.path`, in absolute entries. It is set when a worker starts, before anything is imported there."""
     fingerprint: str
     users_prompts: Mapping[str, UsersPrompt]
-    """The prompts that replace ours."""
+    """The user's prompts."""
 
     @classmethod
     def of(cls, study: Study, target: str) -> StudySpec:
@@ -90,7 +90,7 @@ class StudySpec:
         return study
 
     def _local_target(self) -> str:
-        """The user's file on this machine if it is the same, or else a copy of the text that was sent."""
+        """The user's file if this machine has the same one, else a copy of the text that was sent."""
         if self.source is None:
             return self.target
         name, _, class_name = self.target.rpartition(":")
@@ -111,7 +111,7 @@ def _fingerprint(study: Study) -> str:
 
 
 class Message(NamedTuple):
-    """What a worker tells or asks the run's process."""
+    """A worker's message to the run's process."""
 
     kind: str
     arguments: tuple[Any, ...]
@@ -128,7 +128,7 @@ class Line:
         self._numbers = count()
         self._wake = asyncio.Event()
         self.tally = Tally()
-        """The calls that were made since the last time somebody listened."""
+        """The calls made since the last `listen`."""
 
     def tell(self, kind: str, *arguments: object) -> None:
         self._said.append(Message(kind, arguments))
@@ -145,7 +145,7 @@ class Line:
             del self._questions[number]
 
     async def listen(self, answers: Iterable[tuple[int, Any]]) -> list[Message]:
-        """Take the answers to earlier questions, and return what is told and asked next."""
+        """Take the answers to earlier questions, and return the next messages."""
         for number, answer in answers:
             question = self._questions.get(number)
             if question is None or question.done():  # its unit was abandoned
@@ -167,14 +167,14 @@ class Line:
         return [Message("count", (tally,)), *said] if tally.calls else said
 
     def hang_up(self) -> list[Message]:
-        """The last messages; whoever listens gets an answer at once."""
+        """Return the last messages, and end a waiting `listen`."""
         said = self.take()
         self._wake.set()
         return said
 
 
 class RunsCache:
-    """The reply cache of the run's process, as workers on other machines see it."""
+    """The reply cache of the run's process, for workers on other machines."""
 
     def __init__(self, line: Line) -> None:
         self._line = line
@@ -194,7 +194,7 @@ class RunsCache:
 
 
 class RunsBudget(Budget):
-    """The budget of the run's process, as its workers see it: every call is taken from it, so none exceeds it."""
+    """The budget of the run's process, for its workers; every call is taken from it."""
 
     def __init__(self, line: Line) -> None:
         super().__init__()
@@ -212,7 +212,7 @@ class RunsBudget(Budget):
             await asyncio.sleep(LINGER_SECONDS)
 
     def _give_up(self, answered: asyncio.Future[bool], estimate: Estimate) -> None:
-        """What was reserved for a call that nobody waits for any more is free again."""
+        """Free what was reserved for an abandoned call."""
         if not answered.cancelled() and not answered.exception() and answered.result():
             self.give_call_back()
             self.release(estimate)
@@ -224,7 +224,7 @@ class RunsBudget(Budget):
         self._line.tell("give_call_back")
 
     def spend(self, call: Call) -> None:
-        """It is counted in the run's process, with all calls."""
+        """Nothing to do: the run's process counts all calls."""
 
 
 def nth_part(total: int, parts: int, index: int) -> int:
@@ -238,9 +238,9 @@ class Worker:
     Args:
         spec: The study.
         index: The worker's number.
-        workers: How many there are: limits on connections are divided among them.
+        workers: Number of workers, which share the limit on connections.
         limited: Whether the run has a budget.
-        cache: The run's machine, and the file of its reply cache there.
+        cache: The run's machine, and the path of its reply cache there.
     """
 
     def __init__(self, spec: StudySpec, index: int, workers: int, limited: bool, cache: tuple[str, str]) -> None:
@@ -274,7 +274,7 @@ class Worker:
         return None
 
     async def run(self, unit: Unit) -> Rows | str | None:
-        """Run a unit and return its rows; or the reason why the whole run must stop; None if it was abandoned."""
+        """Run a unit; returns its rows, the reason why the whole run must stop, or None if it was abandoned."""
         USERS_PROMPTS.set(self._spec.users_prompts)  # each call of an actor has a context of its own
         running = run_unit(
             self._study,
@@ -306,7 +306,7 @@ class Worker:
         self._models[model].throttle.slow_down(pause, reported=True)
 
     async def close(self) -> list[Message]:
-        """Abandon the units in progress, and return the last messages, with the replies they have paid for."""
+        """Abandon the units in progress; returns the last messages, including replies already paid for."""
         for task in self._units:
             task.cancel()
         await asyncio.gather(*self._units, return_exceptions=True)
