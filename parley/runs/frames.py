@@ -1,5 +1,4 @@
-"""Runs as pandas frames: `verdicts(file)` and `turns(file)`, each row with the facets of its
-unit.
+"""Runs as pandas frames: `verdicts(file)` and `turns(file)`, each row with the facets of its unit.
 
 Facets are read once per unit, and repeated strings are stored once (as pandas categories), so that a million verdicts
 fit into a few hundred megabytes.
