@@ -50,6 +50,7 @@ ADDED = {
     ],
     ("run", "malibu", "--suite", "wide"): ["--scenarios", "astronomy-planet-dip", "--identities", "gender"],
     ("run", "referee"): ["--limit", "6"],
+    ("run", "--config", "stardtox-table2"): ["--prompts", "2", "--completions", "1"],
     ("report",): ["--draws", "50", "--no-files"],
 }
 """Flags added to commands that have all of these words, unless the command sets them itself."""

@@ -14,6 +14,7 @@ from parley.agents import ConfigError, ParleyError
 from parley.cli.flags import CONFIGS, read_config
 from parley.cli.train import Train
 from parley.cli.training.evaluation import evaluated_systems
+from parley.judging.bbq.study import BbqConfig
 from parley.judging.stardtox.study import StardtoxConfig
 from parley.training.config import TrainConfig, stage_settings, tables_of
 from parley.training.folders import (
@@ -188,7 +189,16 @@ def test_a_shipped_config_has_the_papers_numbers(name: str) -> None:
 def test_gpt2_in_four_sizes_is_a_config_of_stardtox() -> None:
     config = StardtoxConfig.model_validate(read_config(Path("self-debias-gpt2")))
     assert (len(config.model), config.method, config.prompts, config.completions) == (4, ["self-debias-gen"], 100, 25)
-    assert len(list(CONFIGS.glob("*.toml"))) == 3, "a new config needs a test"
+    assert len(list(CONFIGS.glob("*.toml"))) == 5, "a new config needs a test"
+
+
+def test_table_ii_and_table_iii_are_configs_with_the_papers_numbers() -> None:
+    """Section IV-A: two sets of 100 prompts, 25 completions, at most two iterations; 100 rows of 11 categories."""
+    config = StardtoxConfig.model_validate(read_config(Path("stardtox-table2")))
+    assert (config.sets, config.prompts, config.completions) == (["moderate", "high"], 100, 25)
+    assert (config.max_iterations, config.max_tokens, config.temperature) == (2, 20, 1.0)
+    questions = BbqConfig.model_validate(read_config(Path("stardtox-table3")) | {"data": "BBQ/data"})
+    assert (questions.limit, len(questions.method)) == (1100, 5)
 
 
 def test_a_dry_run_needs_neither_pairs_nor_torch(parley: Callable[..., Any], place: Path) -> None:
