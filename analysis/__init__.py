@@ -2,7 +2,7 @@
 
 from parley.analysis import chi_square, win_rates
 
-`frames` has these two, `stats` the statistics, `reporting` what reports are made of. They know no study.
+`frames` has these two, `stats` the statistics, `reporting` the parts of reports. None depends on a study.
 """
 
 from typing import TYPE_CHECKING

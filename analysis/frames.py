@@ -17,7 +17,7 @@ def chi_square(frame: pd.DataFrame, *, by: str = "identity", of: str = "value") 
     """Pearson's χ² of two columns, with Cramér's V and its interval.
 
     Args:
-        frame: One row per verdict. Each counts as independent of the others, so verdicts on one text, or of judges who
+        frame: One row per verdict. Rows are treated as independent, so verdicts on the same text, or of judges who
             heard each other, make p too small.
         by: The column of groups.
         of: The column of outcomes, such as scores in whole points.
@@ -34,18 +34,17 @@ def win_rates(
     cluster: str = "cluster",
     intervals: int | None = None,
 ) -> dict[str, Line]:
-    """How often each contestant wins, ties left out; the intervals are over clusters and hold together (Bonferroni).
+    """Win rate of each contestant, without ties; intervals are over clusters and simultaneous (Bonferroni).
 
-    `also` has the counts, Wilson's interval, which takes comparisons as independent, and the rate with ties as half.
+    `also` has the counts, Wilson's interval, which treats comparisons as independent, and the rate with ties as half.
 
     Args:
         frame: One row per comparison that has an outcome.
-        first: The column of who is compared.
-        second: The column of who with.
-        winner: The column of who wins: one of the two, or "tie".
-        cluster: The column that says which comparisons may be alike, such as those on one text.
-        intervals: How many intervals hold together (default: those of all contestants; one for two of them, as one wins
-            what the other loses).
+        first: The column of the first
+        contestant. second: The column of the second. winner: The column of the winner: one of the two, or "tie".
+        cluster: The column of clusters, such as texts.
+        intervals: Number of simultaneous intervals (default: one per contestant; one for two
+            contestants).
     """
     contestants = [str(name) for name in pd.unique(frame[[first, second]].astype(object).to_numpy().ravel())]
     together = intervals or (len(contestants) if len(contestants) > 2 else 1)

@@ -1,4 +1,4 @@
-"""What is independent in a run: bases, label or question wordings, or sets of them; what its results generalise to.
+"""Determines the independent clusters of a run (bases, wordings, or sets of them), and what its results generalise to.
 
 Where every base has wordings of its own, a base is a cluster, and a test over bases covers them too. Where bases use
 the same wording, of a label or of the question, their differences share its effect, so a cluster is everything
@@ -20,9 +20,9 @@ from parley.analysis.stats.tables import factorize
 from parley.base.text import plural
 
 BASE, WORDING, QUESTION, SET = "base", "wording", "question", "set of bases and wordings"
-"""What clusters are."""
+"""Kinds of clusters."""
 QUESTIONS = 10
-"""With fewer question wordings, which bases share, they are taken as they are: 12 pairs could never be shown."""
+"""Minimum number of question wordings to count as a sample; fewer are treated as fixed."""
 COLUMNS = ("situation", "cluster", "clustering")
 
 
@@ -89,7 +89,7 @@ def _of_category(part: pd.DataFrame) -> tuple[pd.Series, str]:
 
 
 def _connected(count: int, links: Iterable[tuple[int, int]]) -> list[int]:
-    """The set of each of some numbers, those that links connect (scipy's takes longer to load than this to run)."""
+    """The connected component of each number (scipy's function takes longer to load than this to run)."""
     parent = list(range(count))
 
     def root(number: int) -> int:
@@ -104,7 +104,7 @@ def _connected(count: int, links: Iterable[tuple[int, int]]) -> list[int]:
 
 
 def cluster_noun(verdicts: pd.DataFrame) -> str:
-    """What a cluster is called: "base", "scenario" where scenarios have no base, or the wording that repeats.
+    """The noun for a cluster: "base", "scenario" if scenarios have no base, or the wording that repeats.
 
     Args:
         verdicts: One row per verdict, with the columns of `with_clusters`.

@@ -33,7 +33,7 @@ from parley.base.text import p_text, plural
 FACETS = ("measure", "category", "identity", "phase", "base", "scenario", "cluster", "cluster_noun")
 KEYS = ["item", "metric", "subject"]
 WORDS = ("wording", "question")
-"""Facets of what was asked that need not be part of a unit's name: units in other words are other units."""
+"""Facets of wordings, which identify a unit even if they are not part of its id."""
 ASKED: tuple[tuple[str, str, str, Scale], ...] = (
     ("gaps", "Do the two treat identities differently?", "difference of the gaps", "points"),
     ("preferences", "Do the two prefer differently?", "difference in share", "share"),
@@ -59,10 +59,9 @@ def compare(
     Args:
         first: Verdicts of the first run or model.
         second: Verdicts of the second.
-        names: What to call the two.
-        context: What else the report is given.
-        measures: The metrics that stand for a unit; they come first, and decide which units differ most. By default
-            all metrics do.
+        names: Names of the two.
+        context: Further data for the report. measures: The metrics that represent a unit; they come first, and decide
+            which units differ most. By default all metrics do.
 
     Raises:
         NothingShared: No unit has readable verdicts on both sides.

@@ -1,12 +1,12 @@
-"""The one place where a report decides: from the evidence on a line to its verdict and the reason.
+"""The only place where a report decides: it turns the evidence on a line into a verdict and a reason.
 
     decide(Evidence(p=0.01))                      # ("different", "")
     decide(Evidence(p=0.3, p_alike=0.01))         # ("below the margin on average", "")
 
 "Different" is a test that finds a difference. "Alike" needs four things: the mean is shown to lie within ±margin, no
 test finds that the effect differs between clusters, the upper limit of its spread between them is low enough, and there
-are enough clusters to include a rare kind. What leaves a question without an answer is evidence too, so no verdict is
-given first and taken back later.
+are enough clusters to include a rare kind. Reasons that leave a question without an answer are evidence too, so no
+verdict is later taken back.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from parley.base.text import plural
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """How much an effect varies between clusters, for "alike".
+    """Variation of an effect between clusters, for "alike".
 
     Args:
         p: The corrected p-value of no variation; NaN where a significant one does not matter.
@@ -49,7 +49,7 @@ class Spread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """What is known about a line. Every p-value is corrected in its family.
+    """The evidence on a line. Every p-value is corrected in its family.
 
     Args:
         p: The p-value of no difference; NaN: there is no test, and `note` says why.
@@ -124,7 +124,7 @@ def _within_margin(evidence: Evidence) -> tuple[Verdict, str]:
 
 
 def decided(line: Line, evidence: Evidence) -> Line:
-    """The line with its verdict, which it gets once."""
+    """The line with its verdict."""
     assert not line.verdict, f"{line.label} is {line.verdict} already"
     verdict, reason = decide(evidence)
     return replace(line, verdict=verdict, reason=reason)
@@ -150,7 +150,7 @@ def undecided_yet(line: Line) -> Line:
 
 
 def but_for(lines: Iterable[Line]) -> str:
-    """What lines that are alike cannot see, in words: "but for kinds of base rarer than 5%"."""
+    """The limit of "alike", in words: "but for kinds of base rarer than 5%"."""
     clusters, noun = min((line.clusters or 1, line.cluster or "cluster") for line in lines)
     return f"but for kinds of {noun} rarer than {rarest(clusters):.0%}"
 
@@ -161,7 +161,7 @@ def rarest(clusters: int) -> float:
 
 
 def together(verdicts: Iterable[Verdict]) -> Verdict:
-    """The verdict that several lines share: of "alike" and a mean below the margin the latter, else "undecided"."""
+    """The common verdict of several lines: of "alike" and a mean below the margin the latter, else "undecided"."""
     different = set(verdicts)
     if different == {ALIKE, ON_AVERAGE}:
         different = {ON_AVERAGE}

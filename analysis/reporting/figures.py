@@ -1,4 +1,4 @@
-"""What all figures share: a palette that is safe for colour-blind readers (Okabe and Ito's), dots with intervals, a
+"""Shared by all figures: a palette for colour-blind readers (Okabe and Ito's), dots with intervals, a
 caption, and files in three formats."""
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ class Forest:
         scale: "share" for values from 0 to 1 that are shown as percentages.
         table: Name of the report's table with the same numbers.
         note: How the intervals and p-values were made.
-        constant: What the headline says where no line has an interval because nothing varies; "" otherwise.
+        constant: The headline if no line has an interval because nothing varies; "" otherwise.
         says: Puts the estimate of a line in words, for readers who know no statistics; None: the headline has numbers.
     """
 
@@ -59,12 +59,12 @@ def drawn(lines: Iterable[Line]) -> tuple[Line, ...]:
 
 
 def decimals(largest: float) -> int:
-    """How many decimals points are shown with, by the largest of a plot, without its sign."""
+    """The decimals of a plot's points, from the largest absolute value."""
     return 1 if largest >= WIDE else 2
 
 
 def number_format(forest: Forest) -> Callable[[float], str]:
-    """How a plot writes its numbers: "+0.73" if they are differences, "62%" if they are shares, never "-0.00"."""
+    """The format of a plot's numbers: "+0.73" if they are differences, "62%" if they are shares, never "-0.00"."""
     difference = forest.reference == 0
     factor, unit = (100, "%") if forest.scale == "share" else (1, "")
     ends = (end for each in forest.lines for end in (each.estimate, each.low, each.high) if math.isfinite(end))

@@ -1,4 +1,4 @@
-"""What a loop gains by its own scorer, next to what it gains by a measure that the loop never saw.
+"""Gains of a loop by its own scorer, next to those by a measure that the loop never saw.
 
     gain = score before − score after        (lower scores are better)
 
@@ -121,7 +121,7 @@ def _measure(lines: Sequence[Line]) -> str:
 
 
 def gain_sentences(lines: Sequence[Line], scored: str, unit: str) -> Iterator[str]:
-    """Both gains of each group, or that nothing was measured.
+    """Sentences on both gains of each group, or that nothing was measured.
 
     Args:
         lines: From `gain_lines`.

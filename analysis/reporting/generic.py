@@ -4,7 +4,7 @@
     from parley.analysis.reporting.generic import identities
     print(identities(pd.read_csv("mine.csv")).words)
 
-And the report of any study that has none of its own: the mean of every metric, clustered by base, scenario or unit.
+Also the report of studies without their own: the mean of every metric, clustered by base, scenario or unit.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def identities(
 
 
 def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Report:
-    """The report of a study that has none of its own.
+    """The report of a study without its own.
 
     It has the mean of every metric by model and round. Where units have an identity, every two identities are compared
     after the last round. Clusters are bases or scenarios where there are any, else units.
@@ -131,7 +131,7 @@ def _on_identity(overall: Line) -> Iterator[str]:
 
 
 def _gaps(frame: pd.DataFrame, by: tuple[str, ...], kind: str) -> tuple[list[Line], Section]:
-    """Do the scores depend on the identity? Every two, on the clusters that have both."""
+    """The section on whether scores depend on identity: every two identities, on the clusters that have both."""
     metrics = list(frame["metric"].astype(str).unique())
     question = Question(
         name="differences",
@@ -154,7 +154,7 @@ def _gaps(frame: pd.DataFrame, by: tuple[str, ...], kind: str) -> tuple[list[Lin
 
 
 def _means(frame: pd.DataFrame, keys: Sequence[str], kind: str) -> Section:
-    """What is the mean of each metric? A plot for each, since it may have a scale of its own."""
+    """The section on the mean of each metric, with a plot for each, since scales may differ."""
     several = [key for key in ("model", "round") if key in keys and frame[key].nunique() > 1]
     lines: dict[str, list[Line]] = {}
     for values, rows in frame.groupby(list(keys), sort=False, dropna=False):
@@ -187,7 +187,7 @@ def _means(frame: pd.DataFrame, keys: Sequence[str], kind: str) -> Section:
 
 
 def _constant(lines: Sequence[Line], kind: str) -> str:
-    """Says so where all values are the same, which is not the same as having too few."""
+    """A note if all values are the same (as opposed to too few)."""
     clusters = [line.clusters or 0 for line in lines]
     if any(line.bounded for line in lines) or min(clusters) < 2 or len({line.estimate for line in lines}) != 1:
         return ""

@@ -42,7 +42,7 @@ class Headline:
         verdict: That of the line that is named; of all primary lines where none is shown and they have the same one,
             else "undecided"; "not measured" where nothing could be tested; "" where a value is only described.
         line: The line that the answer names; None if it names none.
-        distance: How far that line is from the reference value, for sorting; None without such a line.
+        distance: That line's distance from the reference value, for sorting; None without such a line.
         tests: Number of primary lines that were tested.
         shown: How many of them are shown.
         prefix: What stands before the question, such as "SIMULATED. ".
@@ -125,7 +125,7 @@ def _p(line: Line, tests: int) -> float:
 
 
 def _unshown(verdict: Verdict, lines: Sequence[Line], largest: Line, forest: Forest) -> str:
-    """What lines without a difference conclude together, and why."""
+    """The common conclusion of lines without a difference, with the reason."""
     if verdict in (ALIKE, ON_AVERAGE):
         return _within(verdict, lines, f"{largest.margin:g}")
     none = {1: "the test is not", 2: "neither test is"}.get(len(lines), f"none of {len(lines)} tests is")
@@ -145,7 +145,7 @@ def _unshown_in_words(verdict: Verdict, lines: Sequence[Line], largest: Line, fo
 
 
 def _within(verdict: Verdict, lines: Sequence[Line], margin: str) -> str:
-    """What "alike" claims, and what so few clusters cannot exclude; of a mean, only that it is small on these."""
+    """The claim of "alike", and what so few clusters cannot exclude; for a mean, only that it is small on these."""
     if verdict == ON_AVERAGE:
         which = "the mean difference is" if len(lines) == 1 else "mean differences are"
         return f"On these {lines[0].cluster or 'cluster'}s, {which} below {margin}."
@@ -154,7 +154,7 @@ def _within(verdict: Verdict, lines: Sequence[Line], margin: str) -> str:
 
 
 def _unsure(lines: Sequence[Line], largest: Line, forest: Forest) -> str:
-    """Why no difference is claimed; where the largest is written as 0, what the data do not exclude."""
+    """Why no difference is claimed; if the largest is printed as 0, what the data do not exclude."""
     written = number_format(forest)
     if written(largest.estimate) != written(0.0):
         return "which may be chance"
@@ -182,7 +182,7 @@ def _shown_in_words(line: Line, forest: Forest, shown: int, tests: int) -> str:
 
 
 def _said(line: Line, forest: Forest) -> str:
-    """What the line means; where a report has several models, with its model."""
+    """The meaning of the line, with its model if there are several."""
     model = line.about.model
     assert forest.says is not None
     return f"{f'with {model}, ' if model and model in line.group else ''}{forest.says(line)}"

@@ -79,7 +79,7 @@ def refined_figure(shares: pd.DataFrame, by: list[str], title: str, note: str) -
     """One bar per group, stacked by iteration; its length is the number of revisions per 100 items.
 
     Args:
-        shares: What `iterations.shares_refined` returns.
+        shares: The result of `iterations.shares_refined`.
         by: Columns that the groups are made of.
         title: Title of the figure.
         note: Small print below it.

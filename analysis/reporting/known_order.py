@@ -1,9 +1,9 @@
-"""Texts of known order, as MALIBU's yardstick and the referee's check read them.
+"""Analysis of texts of known order, for MALIBU's yardstick and the referee's check.
 
 Every cluster, a base or a topic, has one text that is known to be better and others that are worse, each by a stated
 flaw. A judge scores them one by one, a referee with a question and with its reverse. The AUC is the share of
-comparisons that it gets right, ties as half: 0.5 is guessing. Needless length is no flaw, since a padded answer says
-nothing wrong: it has lines of its own and is in no AUC.
+comparisons that it gets right, ties as half: 0.5 is guessing. Needless length is not a flaw, since a padded answer
+is not wrong: it has separate lines and is in no AUC.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ TIE = 1e-9
 LEAST_READ = 0.5
 """Share of a line's ballots that must be readable."""
 NEEDED = clusters_to_reject(ALPHA)
-"""With fewer clusters an interval of 95% has no ends."""
+"""Minimum number of clusters for a 95% interval with finite ends."""
 
 
 def scored(rows: pd.DataFrame, by: Sequence[str], text: Sequence[str] = ("flaw", "dose")) -> pd.DataFrame:
-    """Scores by what was read together (rows) and by text (columns); a text that was read twice has the mean.
+    """Scores by reading (rows) and text (columns); a text that was read twice has the mean.
 
     Args:
         rows: One row per score.

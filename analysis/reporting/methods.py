@@ -1,4 +1,4 @@
-"""A report's methods section, from what the run files say."""
+"""A report's methods section, from the run files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DESIGN = (
     "contexts", "categories", "limit", "sets", "prompts", "completions", "scorer", "measure", "max_iterations",
     "search", "judged_by", "responses", "kinds", "repeats", "temperature", "max_tokens",
 )  # fmt: skip
-"""The settings that a methods section states, where a study has them and they are set."""
+"""The settings that a methods section states, if set."""
 UNUSED = {
     "silent": ("rounds", "blind", "speaking_order", "repeats", "temperature", "max_tokens"),
     "paper": ("wordings",),
@@ -102,7 +102,7 @@ def _how(report: Report) -> Iterator[str]:
 
 
 def _clusters(report: Report, table: str) -> str:
-    """How many clusters the table's rows have: " over 20 clusters", " over 8 to 20 clusters"."""
+    """The number of clusters in a table's rows: " over 20 clusters", " over 8 to 20 clusters"."""
     frame = next((each.frame for each in report.tables if each.name == table), pd.DataFrame())
     counts = next((frame[name].dropna() for name in ("clusters", "prompts", "bases") if name in frame), pd.Series())
     counts = counts[counts > 0]

@@ -1,4 +1,4 @@
-"""A report as its paper has it: only the paper's tables and figures, in its order, under its numbers."""
+"""A report in its paper's form: only the paper's tables and figures, in its order, with its numbers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NOT_PRINTED = {
 
 
 def as_its_paper(report: Report) -> Report:
-    """The tables that say where the paper has them, and the figures drawn from these; a forest plot is a figure too.
+    """The tables with a place in the paper, and the figures drawn from these, including forest plots.
 
     Args:
         report: The whole report. A report without such tables gives one without tables.

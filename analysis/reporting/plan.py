@@ -1,4 +1,4 @@
-"""The part of a report about the analysis plan: what was planned before the data, and which tables were not."""
+"""The part of a report about the analysis plan: what was planned before the data, and what was not."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ TABLES = "tables"
 """The key of a plan that says which tables of the report are planned."""
 NOT_PLANNED = "not planned"
 PUBLISHED = "published"
-"""A paper's numbers next to a run's: no analysis of their own."""
+"""Tables that show a paper's numbers next to a run's."""
 WAS = {"unread": "missing", "unread_differences": "missing_differences"}
-"""What tables were called when older plans named them."""
+"""Earlier names of tables, in older plans."""
 NO_PLAN = (
     "No analysis plan was stored when the run began, so nothing in this report can be shown to have been planned in "
     "advance."
@@ -40,7 +40,7 @@ class PlannedRun:
 
 
 def with_analysis_plan(report: Report, runs: Sequence[PlannedRun], margin: float | None = None) -> Report:
-    """The report with what was and was not planned.
+    """The report, with notes on what was and was not planned.
 
     Args:
         report: The report to add to; returned unchanged if there are no such runs.
@@ -127,7 +127,7 @@ def _other_margin(run: PlannedRun, margin: float | None) -> Iterator[str]:
 
 
 def _statuses(report: Report, run: PlannedRun) -> Iterator[dict[str, str]]:
-    """What the plan says about each table that has rows."""
+    """The plan's status of each table that has rows."""
     tables = (run.plan or {}).get(TABLES)
     planned = tables if isinstance(tables, Mapping) else {}
     for table in report.tables:

@@ -1,4 +1,4 @@
-"""What a report asks, as data, and the lines that answer it.
+"""A report's questions, as data, and the lines that answer them.
 
     SEARCH = Question(name="search", ask="Does search change the score?", measures={"f1": "F1"}, unit="points",
                       arms="search", item=("question_id", "repeat"), cluster="paragraph", each="answerable")
@@ -9,7 +9,7 @@ on the same items. Values are averaged within clusters first: clusters are what 
 `mean_test`; p-values are corrected (Holm) over the planned lines of a family and over its other lines. A
 level has an interval, and no test unless it has a null value.
 
-A report whose statistic is another one makes its lines itself and passes them to `corrected` and `section`.
+A report with another statistic makes its own lines and passes them to `corrected` and `section`.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Question:
         name: File name of the table, and the beginning of the plots' names.
         ask: The question in words.
         measures: The columns that are estimated, each in words; the first one is planned.
-        cluster: The column of what is independent.
+        cluster: The column of clusters.
         by: Columns whose values are asked about separately.
         each: A column whose values are asked about one by one, after all of them together, which is planned.
         arms: The column whose values are compared; "": levels are asked for.
@@ -200,7 +200,7 @@ def corrected_differences(lines: Sequence[Line], family: Sequence[str]) -> list[
 
 
 def adjusted_differences(lines: Sequence[Line], family: Sequence[str]) -> list[Line]:
-    """The same without verdicts, for lines that a report only describes."""
+    """Like `corrected_differences`, without verdicts, for lines that are only described."""
     return [_with_simultaneous(line) for line in adjusted(lines, family)]
 
 
@@ -213,7 +213,7 @@ def _with_simultaneous(line: Line) -> Line:
 
 
 def heading(about: Mapping[str, str]) -> tuple[str, ...]:
-    """What heads lines that share what they are about: ("m1", "context: ambiguous")."""
+    """The heading of lines with a common subject: ("m1", "context: ambiguous")."""
     return tuple(value if name == "model" else f"{name}: {value}" for name, value in about.items())
 
 
@@ -311,7 +311,7 @@ def adjusted(
         lines: The lines of a question.
         family: What lines of one family have in common, as columns that say what they are about.
         further: The p-values in `Line.also` that are corrected in the same families, each for its own question.
-        beside: How many families share the error rate of 5%.
+        beside: Number of families that share the error rate of 5%.
     """
 
     def together(p_values: Sequence[float]) -> list[float]:
@@ -347,7 +347,7 @@ def concluded(line: Line) -> Line:
 
 
 def out_of_reach(cluster: str, *families: Sequence[Line]) -> Iterator[str]:
-    """Says so where there are too few clusters for any line to be shown, however large the differences are.
+    """A note if there are too few clusters for any line to be significant, however large the differences.
 
     Args:
         cluster: What a cluster is called.
@@ -361,7 +361,7 @@ def out_of_reach(cluster: str, *families: Sequence[Line]) -> Iterator[str]:
 
 
 Sentence = Callable[[Line, Forest], str]
-"""Says a line in words; the plot that it is in says how numbers are written."""
+"""Puts a line in words; its plot gives the format of numbers."""
 
 
 def answered(question: Question, frame: pd.DataFrame, say: Sentence | None = None) -> Section:
@@ -370,7 +370,7 @@ def answered(question: Question, frame: pd.DataFrame, say: Sentence | None = Non
     Args:
         question: The question.
         frame: One row per item and arm.
-        say: Says a line in words; None: in the same words for every question.
+        say: Puts a line in words; None: default words.
     """
     return section(question, answer(question, frame) if len(frame) else [], say)
 
@@ -383,7 +383,7 @@ def section(question: Question, lines: Sequence[Line], say: Sentence | None = No
     Args:
         question: The question.
         lines: Its lines.
-        say: Says a line in words; None: in the same words for every question.
+        say: Puts a line in words; None: default words.
     """
     tested = question.reference is not None
     note = f"95% intervals: {_method(lines)}{', p Holm-corrected' if tested else ''}. {question.note}".strip()
@@ -413,7 +413,7 @@ def section(question: Question, lines: Sequence[Line], say: Sentence | None = No
 
 
 def table(lines: Sequence[Line]) -> pd.DataFrame:
-    """Lines as rows: what each is about, its measure, its numbers, and its verdict where "alike" is asked."""
+    """Lines as rows: subject, measure, numbers, and verdict if "alike" is tested."""
     with_margin = any(not math.isnan(line.margin) for line in lines)
     numbers = ("estimate", "low", "high", "p", "p_adjusted", *(["verdict"] if with_margin else []))
     frame = pd.DataFrame(

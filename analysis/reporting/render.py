@@ -44,14 +44,14 @@ def write(
 ) -> Path:
     """Write a report into a folder: `report.html`, `tables/` and `figures/`.
 
-    The page comes last, so that an unfinished report has none. A folder that has something else is not written to;
-    what else is in the folder of an earlier report stays.
+    The page comes last, so that an unfinished report has none. Folders with other contents are refused; other
+    files in an earlier report's folder stay.
 
     Args:
-        report: What to write.
-        folder: Where; it is created if need be.
-        figures: The forest plot of the main question as SVG, or all figures as SVG, PDF and PNG, which takes longer. A
-            report without forest plots has all its figures.
+        report: The report.
+        folder: The folder, created if
+        necessary. figures: The forest plot of the main question as SVG, or all figures as SVG, PDF and PNG, which takes
+            longer. A report without forest plots has all its figures.
 
     Returns:
         The page's path.
@@ -100,7 +100,7 @@ def markdown(table: Table, warning: str = "") -> str:
 
     Args:
         table: The table.
-        warning: What must not be lost when the table is used elsewhere, such as that a model is simulated.
+        warning: A warning to keep with the table, such as that a model is simulated.
     """
     frame = table.view()
     lines = [f"| {' | '.join(markdown_cell(name) for name in frame.columns)} |", f"|{'---|' * len(frame.columns)}"]
@@ -123,7 +123,7 @@ def latex(table: Table, warning: str = "") -> str:
 
     Args:
         table: The table.
-        warning: What must not be lost when the table is used elsewhere; the last row.
+        warning: A warning to keep with the table, as its last row.
     """
     frame = table.view()
     numeric = [pd.api.types.is_numeric_dtype(frame[name]) for name in frame.columns]

@@ -32,7 +32,7 @@ _MINUS = re.compile(r"(?<![^\s(])-(?=\.?\d)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportContext:
-    """What a report is given in addition to the verdicts. Each study's report uses what it needs of it.
+    """Data for a report besides the verdicts. Reports use the fields that they need.
 
     Args:
         title: Title of the report and its figures; "": the study's own.
@@ -69,7 +69,7 @@ class ReportContext:
 
 
 NO_CONTEXT = ReportContext()
-"""The verdicts alone."""
+"""The context of verdicts only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,10 +158,10 @@ class Report:
             in the headline.
         beside: Sentences below the main plot on the first screen: MALIBU's are the paper's χ², win rates, and whether
             talking changes the answer.
-        extent: How much was done, in words: "43 silent ballots, 1 debate"; "": its calls say it.
-        families: How many tests of a model each family has, as an analysis plan names them.
+        extent: The extent, in words: "43 silent ballots, 1 debate"; "": number of calls.
+        families: Number of tests per model in each family, by the plan's names.
         plan: The plan that was executed, as a run stores one; {}: none.
-        papers: What the study is cited by.
+        papers: The study's citations.
     """
 
     title: str
@@ -250,9 +250,9 @@ MAX_SENTENCES = 10
 
 
 def assemble(sections: Sequence[Section], context: ReportContext, title: str, **settings: Any) -> Report:
-    """A report of its sections, without empty tables.
+    """Assemble a report from sections, without empty
 
-    It has at most ten sentences, by rank: what invalidates results, what was asked, what it cost. Tables have the rest.
+    tables. It has at most ten sentences, by rank: warnings, results, costs. Tables have the rest.
 
     Args:
         sections: In order; the first forest plot answers the main question.

@@ -1,4 +1,4 @@
-"""Systems compared in one report: a system is a method with its model. What each costs per item."""
+"""Systems compared in one report: a system is a method with its model. Also the cost per item."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _FILE = re.compile(r"( \([^()]+\))$")
 
 
 def systems(frame: pd.DataFrame) -> pd.Series:
-    """The name of each row's system.
+    """The name of each row's system,
 
-    The model is in it only if there are several, and the run file only if one system was run in several files.
+    with the model if there are several, and the run file if a system was run in several files.
 
     Args:
         frame: Rows with the columns `method` and `model`; a model may end in its file, as in "sim/judge (a.sqlite)".
@@ -76,11 +76,11 @@ def costs(units: pd.DataFrame, named: Callable[[pd.DataFrame], pd.Series] = syst
 def cost_sentence(
     units: pd.DataFrame | None, item: str, named: Callable[[pd.DataFrame], pd.Series] = systems
 ) -> list[str]:
-    """What an item costs: with the baseline or the first system, and with the dearest.
+    """A sentence on the cost of an item: with the baseline or the first system, and with the most expensive.
 
     Args:
         units: One row per unit; None: nothing is known.
-        item: What an item is called.
+        item: The noun for an item.
         named: Gives the name of each unit's system.
     """
     if units is None or not len(units):

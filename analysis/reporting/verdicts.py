@@ -11,7 +11,7 @@ STATUSES = ("ok", "repaired", "unparsed", "refused", "cut", "unscored")
 LOST = STATUSES[2:]
 """The statuses of replies that carry no score."""
 UNREADABLE = LOST[:-1]
-"""Those that could not be read, or were refused or cut; "unscored" ones were read."""
+"""Statuses of unreadable, refused or cut replies; "unscored" ones were read."""
 
 
 class MissingColumns(ValueError):
@@ -19,7 +19,7 @@ class MissingColumns(ValueError):
 
 
 def require(verdicts: pd.DataFrame, *, texts: Sequence[str] = (), numbers: Sequence[str] = ()) -> None:
-    """Raise `MissingColumns` if a report cannot be made: a run of somebody else's may have any facets, or none.
+    """Raise `MissingColumns` if a report cannot be made: other people's runs may have any facets, or none.
 
     Args:
         verdicts: One row per verdict.
@@ -71,7 +71,7 @@ def status_counts(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 
 
 def cluster_of(frame: pd.DataFrame) -> pd.Series:
-    """The cluster of each row; the name of the column says what clusters are.
+    """The cluster of each row; the column's name is the kind of cluster.
 
     A base, where units have one (those without are their own scenario); a question template of BBQ (category and
     question number); a paragraph of SQuAD; else a scenario, else a unit.

@@ -30,7 +30,7 @@ ONE_VALUE = "every rating is the same: agreement beyond chance is not defined"
 NO_PAIR = "no item has two ratings"
 ONE_VALUE_LEFT = "without any one item or cluster there is one value only: no interval"
 ENOUGH_CLUSTERS = 8
-"""With fewer clusters, no interval covers what it claims."""
+"""Minimum number of clusters; with fewer, no interval has its nominal coverage."""
 NO_SPREAD = "all items or clusters agree equally: there is no spread to estimate an error from"
 ONE_UNIT = "a single item or cluster: the spread between them cannot be estimated"
 
@@ -70,7 +70,7 @@ def weighted_kappa(
     Args:
         first: The first judge's ratings, one per item.
         second: The second judge's ratings of the same items.
-        weights: How disagreement grows with the steps; "none" is Cohen's unweighted kappa.
+        weights: Growth of disagreement with the steps; "none" is Cohen's unweighted kappa.
         categories: The scale in order; None: the values that occur, sorted.
         clusters: The cluster of each item; None: items are taken as independent.
     """

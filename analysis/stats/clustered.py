@@ -1,10 +1,10 @@
-"""Means with errors from clusters: verdicts on one scenario are not independent, scenarios are.
+"""Means with standard errors from clusters: verdicts on one scenario are not independent, scenarios are.
 
 Everything within a cluster is averaged first, so that repeats, judges and cells do not count as independent
 observations.
 
-Does an effect differ from cluster to cluster, more than the scenarios within a cluster explain? A difference of two
-identities can be 0 on average because the identity is favoured on one base and put down on another. The one-way
+Also a test whether an effect varies between clusters more than scenarios within a cluster explain. A difference of
+two identities can be 0 on average because an identity is raised on one base and lowered on another. The one-way
 random-effects analysis of variance of the scenarios' differences shows it, with the upper limit of Williams and Tukey.
 Bases are taken as a sample of such bases, their effects and the scenarios' noise as roughly normal.
 
@@ -109,7 +109,7 @@ def bootstrap_mean(
 
 
 TOLERANCE = 1e-12
-"""Smallest spread, relative to the largest difference, that is not rounding."""
+"""Relative spread below which differences are due to rounding."""
 
 
 def heterogeneity(differences: Column, bases: Column) -> Estimate:

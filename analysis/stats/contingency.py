@@ -1,6 +1,6 @@
 """Contingency tables: the chi-square test, which the paper uses.
 
-It takes every count as an independent verdict. Verdicts of judges who discuss the same texts are not: also show a
+It treats counts as independent verdicts. Verdicts of judges who discuss the same texts are not: also show a
 p-value that respects clusters (see permutation.py). Empty rows and columns are left out.
 """
 

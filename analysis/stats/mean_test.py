@@ -109,7 +109,7 @@ def upper_tail(values: Floats) -> float:
 
 
 def tested_over(cluster: str) -> str:
-    """The test in words, for notes."""
+    """The name of the test, for notes."""
     return f"t over {cluster}s, with sign flips up to {MAX_COUNTED}"
 
 
@@ -148,7 +148,7 @@ def _t(values: Floats) -> float:
 
 
 def _skew(values: Floats) -> tuple[float, bool]:
-    """What Hall's transformation corrects for, 0 where it is no more than chance; and whether it rests on one value."""
+    """The skewness that Hall's transformation corrects for (0 if within chance), and whether it is due to one value."""
     if not _skewed(values):
         return 0.0, False
     skew, others = skewness(values), np.delete(values, np.abs(values - values.mean()).argmax())

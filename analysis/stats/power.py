@@ -1,4 +1,4 @@
-"""Power of the test of a mean difference over clusters: what a design can find.
+"""Power of the test of a mean difference over clusters.
 
     detectable(20, sd=0.5, tests=13)                  # the smallest difference that 20 clusters find with 80%
     clusters_needed(0.3, sd=0.5, tests=13)            # the clusters that a difference of 0.3 needs
@@ -23,7 +23,7 @@ from parley.base.text import plural
 MAX_CLUSTERS = 10_000_000
 LEAST_LEVEL = 1e-50
 FAR = 1e6
-"""A larger noncentrality than this gives no number, and finds everything."""
+"""Noncentrality above which the power is 1 and cannot be computed."""
 
 
 def power_of(clusters: int, effect: float, sd: float, *, tests: int = 1, alpha: float = 0.05) -> float:
@@ -121,12 +121,12 @@ def _check(*, clusters: int = 1, sd: float = 1.0, tests: int = 1, alpha: float =
 
 
 def _critical(clusters: int, tests: int, alpha: float) -> float:
-    """What t must exceed."""
+    """The critical value of t."""
     return -float(stdtrit(clusters - 1, alpha / tests / 2))
 
 
 def _first(enough: Callable[[int], bool], least: int) -> int | None:
-    """The fewest clusters that are enough, from `least` on; their power grows with them."""
+    """The smallest sufficient number of clusters, from `least` on; power increases with it."""
     low, high = least - 1, least
     while not enough(high):
         low, high = high, high * 2

@@ -13,9 +13,9 @@ from parley.analysis.stats.results import LEVEL, Estimate
 from parley.analysis.stats.tables import ClusterSums, Column, Floats, cluster_sums
 
 SAME = 1e-9
-"""Shares that differ by less are the same."""
+"""Shares that differ by less are equal."""
 NEAR, FEW = 0.1, 5
-"""Within this distance of 0 or 1, with fewer clusters that differ from the rest, their spread is not relied on."""
+"""Near 0 or 1 (within NEAR), the spread is not used if fewer than FEW clusters differ from the rest."""
 
 
 def wilson(successes: float, n: float) -> Estimate:
@@ -55,7 +55,7 @@ def cluster_proportion(
     Args:
         successes: 1 for a win, ½ for a tie, 0 for a loss; rows where it is missing are left out.
         clusters: The cluster of each row. Clusters are taken as independent.
-        inflation: How many times larger the variance is than the spread between clusters shows.
+        inflation: Factor by which the variance exceeds that from the spread between clusters.
         level: Confidence level.
     """
     reduced = cluster_sums(successes, clusters)

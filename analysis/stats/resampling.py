@@ -24,7 +24,7 @@ BLOCK_SIZE = 4_000_000  # floats in memory at a time, about 32 MB
 
 
 def words_on_draws(draws: int) -> tuple[str, ...]:
-    """A report's sentence where there are too few bootstrap draws for its intervals; else nothing."""
+    """A sentence if there are too few bootstrap draws for intervals; else empty."""
     return () if draws >= MIN_DRAWS else (f"{TOO_FEW_DRAWS[0].upper()}{TOO_FEW_DRAWS[1:]}, not {draws}: see --draws.",)
 
 
@@ -116,6 +116,6 @@ def half_size(tests: int) -> int:
 
 
 def data_seed(data: Floats) -> int:
-    """A seed that the data fix, so that they have the same p in every report: a hash of the rounded numbers."""
+    """A seed from the data (a hash of the rounded numbers), so that p is the same in every report."""
     scaled = np.nan_to_num(data / max(float(np.nanmax(np.abs(data), initial=0.0)), 1e-300), nan=9.0)
     return int.from_bytes(hashlib.sha256((np.round(scaled, 6) + 0.0).tobytes()).digest()[:8], "big")

@@ -1,4 +1,4 @@
-"""The two result types: what a statistic gives, and a line of a report.
+"""The two result types: a statistic's `Estimate`, and a report's `Line`.
 
 A statistic gives an `Estimate`: a number, its interval and its test, and how they were made. A report makes a `Line` of
 it, adds what it is about, and corrects its p-value in its family. Tables, plots, sentences, headlines and JSON are all
@@ -49,7 +49,7 @@ class Contrast:
 
     @property
     def names(self) -> tuple[str, str]:
-        """Both sides in words."""
+        """Names of both sides."""
         return ", ".join(self.first), ", ".join(self.second)
 
     @property
@@ -101,7 +101,7 @@ class About:
 
     @classmethod
     def of(cls, contrast: Contrast | None = None, /, **columns: Any) -> About:
-        """What columns of a table say.
+        """Make it from columns of a table.
 
         Args:
             contrast: What is compared.
@@ -115,13 +115,13 @@ class About:
         return cls(**typed, contrast=contrast, columns=columns)
 
     def plus(self, **columns: Any) -> About:
-        """The same with further columns."""
+        """A copy with further columns."""
         return About.of(self.contrast, **self.columns, **columns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """What a statistic gives: the estimate, its interval and its test, and how they were made.
+    """A statistic's result: the estimate, its interval and its test, with their methods.
 
     Args:
         estimate: The point estimate.
@@ -168,7 +168,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One result of a report: an estimate, what it is about, and what it concludes.
+    """A result in a report: an estimate, its subject and its verdict.
 
     Args:
         result: The estimate, with its interval and its test.
@@ -192,7 +192,7 @@ class Line:
         reference: The value that means "no difference"; NaN where the value is only described.
         name: How a program finds it: "gender", "ambiguous.accuracy"; "": made from its plot, group and label.
         values: The value of each cluster, by the cluster's name, where a check or a comparison may ask for them.
-        cluster: What a cluster is called: "base".
+        cluster: The noun for a cluster: "base".
     """
 
     result: Estimate = Estimate()
@@ -256,7 +256,7 @@ class Line:
 
     @property
     def heading(self) -> str:
-        """What heads this line and others: "race · gpt-4o"."""
+        """The heading of this line and others: "race · gpt-4o"."""
         return " · ".join(self.group)
 
     @property
@@ -269,7 +269,7 @@ class Line:
         return replace(self, result=replace(self.result, **changes))
 
     def data(self) -> dict[str, Any]:
-        """Everything by name that this line has something in; `about` as columns."""
+        """All non-empty fields by name; `about` as columns."""
         inner = ("result", "values", "reason")
         begins = dict.fromkeys(("estimate", "low", "high", "p", "p_adjusted", "tests"))
         given = begins | asdict(self.result) | {each.name: getattr(self, each.name) for each in fields(self)}

@@ -1,4 +1,4 @@
-"""What comes out of runs: reports and comparisons for people here, datasets and logs for other tools in `export`."""
+"""Outputs of runs: reports and comparisons here, datasets and logs for other tools in `export`."""
 
 from typing import TYPE_CHECKING
 

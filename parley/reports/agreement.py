@@ -1,4 +1,4 @@
-"""How far people who scored a run's texts agree with each other and with the judges: `parley report RUN --labels FILE`.
+"""Agreement of people who scored a run's texts with each other and with the judges: `parley report RUN --labels FILE`.
 
 Among people: Krippendorff's α, for which scores are numbers, and Fleiss' κ, for which they are categories. With the
 judges, on the same texts: α of the people's mean and the judges', and the weighted κ of each person, for which the
@@ -27,7 +27,7 @@ from parley.runs import RunFile, explain_damage
 
 ALPHA, FLEISS, WEIGHTED = "Krippendorff's α", "Fleiss' κ", "weighted κ"
 TOPICS = ("topic", "prompt", "item")
-"""Facets that are clusters where units have no base, scenario or paragraph."""
+"""Facets that are clusters if units have no base, scenario or paragraph."""
 SHOWN = ("metric", "between", "measure", "estimate", "low", "high", "texts", "difference", "note")
 COLUMNS = ["item", "rater", "metric", "value"]
 
@@ -96,7 +96,7 @@ def _number(place: str, given: str, metric: str, scale: tuple[float, float] | No
 
 
 def _agreement(metric: str, scores: pd.DataFrame, items: Mapping[str, LabelItem]) -> Iterator[Line]:
-    """The lines of one metric: among people, of their mean with the judges', and of each of them with the judges'."""
+    """The lines of one metric: among people, and of their mean and of each person with the judges' mean."""
     people = scores.pivot(index="item", columns="rater", values="value")
     judges = pd.Series({key: np.mean(items[key].judged[metric] or math.nan) for key in people.index})
     facets = pd.DataFrame([items[key].facets for key in people.index])

@@ -1,4 +1,4 @@
-"""What readers of a report, a comparison or a dataset must know about its models and their replies."""
+"""Cautions for readers of a report, comparison or dataset about its models and their replies."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from parley.base.text import plural
 from parley.runs import Replies
 
 PRACTICE = "Practice run"
-"""How the caution begins that a run shows how Parley works, and nothing about models that people use."""
+"""The beginning of the caution that a run only shows how Parley works."""
 
 
 def cautions(models: Sequence[str]) -> list[str]:
-    """What readers of a report must know about its models: simulated, or not shown to judge."""
+    """Cautions about models: simulated, or not shown to judge."""
     return [*simulated(models), *judging_cautions(models).values()]
 
 
@@ -34,9 +34,9 @@ def simulated(models: Sequence[str]) -> list[str]:
 
 
 def judging_cautions(models: Sequence[str]) -> dict[str, str]:
-    """By model, what was measured of it as a judge, where this does not show that it can judge.
+    """By model, earlier measurements that do not show that it can judge.
 
-    A report that measures the same leaves it out: a judge has one AUC.
+    A report that measures the same omits them: a judge has one AUC.
 
     Args:
         models: Their names, as provider/model.
@@ -55,7 +55,7 @@ def judging_cautions(models: Sequence[str]) -> dict[str, str]:
 
 @cache
 def _measured_judges() -> dict[str, dict[str, Any]]:
-    """What `judges.toml` says of each embedded model."""
+    """The entries of `judges.toml` on embedded models."""
     return tomllib.loads(files("parley.reports").joinpath("judges.toml").read_text("utf-8"))
 
 
@@ -79,7 +79,7 @@ def unfinished_cautions(units: Mapping[str, int], run: str = "") -> list[str]:
 
 
 def scale_cautions(runs: Iterable[Mapping[tuple[str, str], float]]) -> list[str]:
-    """A line for every model and metric whose silent ballots are seldom answered as asked.
+    """A line for every model and metric whose silent ballots are rarely answered in the requested form.
 
     Args:
         runs: The mean shares on the ballots' answers, by each run's models and metrics.
@@ -95,7 +95,7 @@ def scale_cautions(runs: Iterable[Mapping[tuple[str, str], float]]) -> list[str]
 
 
 def cut_cautions(replies: Iterable[Replies]) -> list[str]:
-    """What readers must know about replies that ended at their limit of tokens."""
+    """Cautions about replies that were cut off at their token limit."""
     counted = list(replies)
     cut, total = sum(read.cut for read in counted), sum(read.total for read in counted)
     if not cut:

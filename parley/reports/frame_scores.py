@@ -1,4 +1,4 @@
-"""`parley.bbq_scores` and `parley.squad_scores`: scores of anybody's answers, from a data frame."""
+"""`parley.bbq_scores` and `parley.squad_scores`: scores of any answers in a data frame."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from parley.judging.squad.scores import mark
 from parley.scenarios.bbq import SHARED, match
 
 ONE_SYSTEM = {"model": "", "method": "", "repeat": 0}
-"""What tells several systems apart in a report: here there is one."""
+"""The columns that identify a system in a report: here there is one."""
 
 
 def bbq_scores(frame: pd.DataFrame) -> pd.DataFrame:
-    """BBQ's accuracy and bias of anybody's answers, with 95% intervals over question templates.
+    """BBQ's accuracy and bias of any answers, with 95% intervals over question templates.
 
         rows = pandas.DataFrame(parley.scenarios.bbq.load("BBQ/data").rows)
         answers = pandas.read_json("mine.jsonl", lines=True)  # category, example_id, prediction
@@ -71,7 +71,7 @@ def _read_place(row: dict[Any, Any]) -> tuple[int, str]:
 
 
 def squad_scores(frame: pd.DataFrame) -> pd.DataFrame:
-    """Exact match and F1 of anybody's answers by the official rules, with 95% intervals over paragraphs.
+    """Exact match and F1 of any answers by the official rules, with 95% intervals over paragraphs.
 
         questions = pandas.DataFrame(parley.scenarios.squad.load("dev-v2.0.json").questions)
         answers = json.loads(Path("mine.json").read_text())  # {id: text}, the official form

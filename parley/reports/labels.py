@@ -3,8 +3,8 @@
     parley export RUN --format csv
     parley report RUN --labels FILE.csv          # how far people agree: parley.reports.agreement
 
-A row is a text, or a pair, as its judges read it. `item` is a digest, which only the run file resolves. Units that
-differ only in their label are one row.
+A row is a text or a pair, as its judges read it. `item` is a digest that only the run file resolves. Units that
+differ only in their label share a row.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LAST = Labelled("last", ("quality",), "quality: how good is it, from 0 to 10?")
 CHOICE, CHOICES = "preferred", {"A": 1.0, "tie": 0.5, "B": 0.0}
 """The metric of a choice between two answers, and its values as numbers."""
 TASKS = ("scenario", "situation", "context", "question", "topic", "prompt", "task")
-"""Placeholders of what a text answers."""
+"""Placeholders of a text's question."""
 WRITERS = ("debater", "generator", "chair")
 COLUMNS = ("item", "task", "text", "question", "rater")
 HIDDEN = "▇▇▇▇"
@@ -40,24 +40,24 @@ Scales: TypeAlias = Mapping[str, tuple[float, float] | None]
 Shown: TypeAlias = tuple[str, int | None, str]
 """A text, with the round and the subject of its verdicts; None and "" for the last round and any subject."""
 Fitting: TypeAlias = tuple[Labelled, Sequence[str], Sequence[Shown]]
-"""What people score of a unit, its metrics, and the texts."""
+"""A unit's entry of what people score, with its metrics and texts."""
 LINE = 110
-"""Characters of a text that a list of units shows."""
+"""Length of texts in a list of units."""
 
 
 class LabelItem(NamedTuple):
-    """A text, or a pair, that people score: what it answers, what they are asked, and the judges' scores by metric."""
+    """A text or pair for people to score: its question, their task, and the judges' scores by metric."""
 
     task: str
     text: str
     question: str
     facets: Mapping[str, str]
-    """Those of the first unit that shows it."""
+    """The facets of the first unit that shows it."""
     judged: dict[str, list[float]]
 
 
 def label_items(file: RunFile) -> dict[str, LabelItem]:
-    """What people can score of a run, by id, in the order of the plan.
+    """The items of a run that people can score, by id, in the plan's order.
 
     Args:
         file: The run.
@@ -80,7 +80,7 @@ def label_items(file: RunFile) -> dict[str, LabelItem]:
 
 
 def _scored(file: RunFile, units: Sequence[str]) -> Iterator[tuple[Unit, dict[str, str], Fitting]]:
-    """Units with the values in their prompts, and what people score of each."""
+    """Units with the values in their prompts, and their items."""
     declared, prompts = labelled_of(file.info()), dict(file.rows("SELECT name, text FROM prompts")[1])
     for unit_id in units:
         unit = read_words(file, unit_id, list(prompts.values()))
@@ -90,7 +90,7 @@ def _scored(file: RunFile, units: Sequence[str]) -> Iterator[tuple[Unit, dict[st
 
 
 def first_lines(file: RunFile, units: Sequence[str]) -> dict[str, dict[str, str]]:
-    """The beginning of what each unit is about: the text that people score, or the question where that is JSON.
+    """The first line of each unit's text: the one that people score, or the question if that is JSON.
 
     Args:
         file: The run.
@@ -109,11 +109,11 @@ def first_lines(file: RunFile, units: Sequence[str]) -> dict[str, dict[str, str]
 
 
 def scales_of(file: RunFile, items: Mapping[str, LabelItem]) -> Scales:
-    """The judges' scale of each metric that people score; None where it is not known.
+    """The judges' scale of each metric that people score; None if unknown.
 
     Args:
         file: The run.
-        items: What people score of it.
+        items: The items.
     """
     scales = {measure.metric: measure.scale for measure in measures_of(file.info())}
     names = dict.fromkeys(name for item in items.values() for name in item.judged)
@@ -154,7 +154,7 @@ def as_csv(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> str:
 
 
 def _fitting(declared: Iterable[Labelled], unit: Unit, fields: Mapping[str, str]) -> Iterator[Fitting]:
-    """What fits a unit, with its metrics and texts: it has the texts, and a verdict on one of the metrics."""
+    """The entry that fits a unit, which has its texts and a verdict on one of its metrics."""
     judged = dict.fromkeys(verdict["metric"] for verdict in unit["verdicts"])
     scored = {verdict["metric"] for verdict in unit["verdicts"] if verdict["value"] is not None} - {"accepted"}
     for row in declared:
@@ -185,7 +185,7 @@ def _texts(row: Labelled, unit: Unit, fields: Mapping[str, str]) -> list[Shown]:
 
 
 def _scores(unit: Unit, metric: str, round_: int | None, subject: str) -> list[float]:
-    """The judges' scores of a text: of its round, by default the last, and the chair's where it spoke."""
+    """The judges' scores of a text in its round (by default the last), or the chair's."""
     verdicts = [v for v in unit["verdicts"] if v["metric"] == metric and subject in ("", v["subject"])]
     wanted = max((verdict["round"] for verdict in verdicts), default=0) if round_ is None else round_
     final = [verdict for verdict in verdicts if verdict["round"] == wanted]
@@ -203,7 +203,7 @@ def _opening(unit: Unit) -> str:
 
 
 def _hider(unit: Unit) -> Callable[[str], str]:
-    """Blacks out what people must not see: identities, and the names and roles of those at the table."""
+    """Hides what people must not see: identities, and the names and roles of speakers."""
     words = {value for key, value in unit["facets"].items() if key.startswith(("identity", "other"))}
     if roster := unit["fields"].get("roster"):
         words.update(re.sub(r"^an? ", "", role) for role in re.findall(r"\(([^()]+)\)", roster))
@@ -214,7 +214,7 @@ def _hider(unit: Unit) -> Callable[[str], str]:
 
 
 def _ballot_fields(unit: Unit, prompts: Mapping[str, str]) -> dict[str, str]:
-    """The situation and the answers of a ballot, found by its wordings, as the run stores them, put together."""
+    """The situation and answers of a ballot, found by the stored wordings."""
     facets = unit["facets"]
     kind = "pair" if {"response_a", "flawed", "other"} & facets.keys() else "single"
     label, templates = prompts.get(f"label/{facets.get('wording', '')}", ""), []

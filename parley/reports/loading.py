@@ -1,7 +1,7 @@
-"""Runs read from their files for a report or a comparison.
+"""Reads runs from their files for reports and comparisons.
 
-`repeated_remarks` says who repeats whom: texts are read unit by unit and compared at once, so that only a row of flags
-per statement stays in memory.
+`repeated_remarks` finds repetitions: it reads texts unit by unit, so that only a row of flags per statement stays in
+memory.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ RECORDED = (
     *("file", "study", "target", "models", "seed", "calls", "tokens", "cost", "prompt_cache", "config", "plan"),
     *("sources", "versions"),
 )
-"""What a report says about its runs, as it is."""
+"""Entries about runs that reports copy unchanged."""
 FAR = 1e100
-"""Larger verdicts are not scores: their squares and sums would be infinite."""
+"""Largest score: sums of squares of larger values would be infinite."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class LoadedRun:
     """A run read from its file for a report or a comparison, with the addresses of its models hidden."""
 
     file: str
-    """The file's name; its path where two runs have files of the same name."""
+    """The file's name; its path if two runs have files of the same name."""
     path: Path
     study: str
     target: str
@@ -58,9 +58,9 @@ class LoadedRun:
     plan: str | None
     """The hash of the plan, that is, of the units."""
     measures: Sequence[Measure]
-    """What its units are shown by."""
+    """The measures that represent its units."""
     analysis_plan: StoredPlan | None
-    """What was planned to be analysed, if anything."""
+    """The analysis plan, if any."""
     sources: Mapping[str, str]
     versions: Mapping[str, str]
     verdicts: pd.DataFrame
@@ -68,11 +68,11 @@ class LoadedRun:
     units: pd.DataFrame
     """One row per finished unit, see `parley.runs.frames.spending`."""
     replies: Replies
-    """How well the agents' replies could be read, and how many were cut."""
+    """Counts of the agents' replies that were read, unread and cut off."""
     on_scale: Mapping[tuple[str, str], float]
     """Mean share on the answers of silent ballots, by model and metric: of the probability, or of sampled replies."""
     addresses: HiddenAddresses
-    """Hides an address as the names of the models here have it."""
+    """Hides addresses in the form used by model names here."""
 
     def record(self) -> dict[str, Any]:
         """The run as plain values: an entry of a report's `runs`."""
@@ -136,7 +136,7 @@ def load_run(path: Path) -> LoadedRun:
 
 
 def _nothing_to_report(units: Mapping[str, int], path: Path) -> str:
-    """Why there is no report, and what to type instead."""
+    """The error if there is nothing to report, with what to type instead."""
     name = shlex.quote(str(path))
     return (
         f"{path} has no verdicts, so there is nothing to count: parley show {name} and parley view {name} show its "
@@ -196,7 +196,7 @@ def shorten_model_names(runs: Sequence[LoadedRun]) -> None:
 
 SAME_TEXT = ("model", "phase", "scenario", "response_a", "response_b")
 REMEMBERED = 64
-"""Units whose statements are kept for comparison: those on one text are close together in a plan."""
+"""Number of units whose statements are kept for comparison; units on the same text are close together in a plan."""
 
 
 def repeated_remarks(path: Path, units: pd.DataFrame) -> pd.DataFrame:

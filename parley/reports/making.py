@@ -1,4 +1,4 @@
-"""Makes a report from run files, the study's own or the generic one, and compares two runs on the same units.
+"""Makes a report from run files, by the study's report or the generic one, and compares two runs on the same units.
 
 A study's class names its report: `report = "module:function"`. The function takes a frame of verdicts (see
 `parley.runs.frames`) and a `parley.analysis.reporting.report.ReportContext`, and returns a `Report`.
@@ -55,16 +55,16 @@ def report(
         runs: Further runs of the same study.
         draws: Bootstrap and permutation draws.
         seed: The seed of the draws.
-        margin: The difference that still counts as none (default: the planned one).
-        labels: CSV files with people's scores of the run's texts.
-        as_is: Whether no more units of an unfinished run are to come.
+        margin: The margin of equivalence (default: the planned one). labels: CSV
+        files with people's scores of the run's texts.
+        as_is: Whether to treat an unfinished run as complete.
     """
     paths, files = [Path(run), *map(Path, runs)], [Path(file) for file in labels]
     return make_report(paths, draws=draws, seed=seed, margin=margin, labels=files, as_is=as_is)
 
 
 def different(paths: Sequence[Path]) -> list[Path]:
-    """The files, each once: a run that is given twice has no more evidence than it has."""
+    """The files without duplicates: a run given twice adds no evidence."""
     once = {path.resolve(): path for path in reversed(paths)}
     kept = [path for path in paths if once[path.resolve()] is path]
     if len(kept) < len(paths):
@@ -91,7 +91,7 @@ def make_report(
         margin: The difference that still counts as none, for reports that test equivalence (default: the planned one).
         study: A user's own study as file.py:Class, whose report to use.
         labels: CSV files with people's scores of one run's texts.
-        as_is: Whether no more units of an unfinished run are to come.
+        as_is: Whether to treat an unfinished run as complete.
     """
     check_draws(draws, seed)
     if labels and len(paths) > 1:
@@ -154,13 +154,13 @@ def _report(
 
 
 def _papers(runs: Sequence[LoadedRun], study: str | None = None) -> tuple[str, ...]:
-    """What the runs are cited by."""
+    """The citations of the runs."""
     cited = (paper for run in runs for paper in study_class(run.study, study).cited(run.config))
     return tuple(dict.fromkeys(cited))
 
 
 def _without_early_verdicts(report: Report, runs: Sequence[LoadedRun], *, as_is: bool = False) -> Report:
-    """The report; without verdicts while a run has units that were not tried. Failed units were."""
+    """The report, without verdicts while a run has units that were not tried (failed units were)."""
     to_come = sum(run.unit_counts["planned"] for run in runs)
     if not to_come:
         return report
@@ -173,7 +173,7 @@ def _without_early_verdicts(report: Report, runs: Sequence[LoadedRun], *, as_is:
 
 
 def cautions_on(runs: Sequence[LoadedRun]) -> tuple[str, ...]:
-    """What readers of a report or a comparison must know about its runs, whatever their study."""
+    """Cautions about runs, for any study."""
     return (
         *cautions(all_models(runs)),
         *(line for run in runs for line in unfinished_cautions(run.unit_counts, run.file if len(runs) > 1 else "")),
@@ -194,13 +194,13 @@ def _as_stored(forest: Forest, models: Mapping[str, str]) -> Forest:
 
 
 def _blind(runs: Sequence[LoadedRun]) -> bool | None:
-    """Whether no judge heard another in round 1, in any run; None if a run does not say."""
+    """Whether round 1 was blind in all runs; None if a run does not say."""
     said = [run.config.get("blind") for run in runs]
     return None if None in said else all(said)
 
 
 def _remarks(runs: Sequence[LoadedRun]) -> pd.DataFrame:
-    """Which statements repeat another judge's, in units with verdicts; units and models as the runs name them now."""
+    """Statements that repeat another judge's, in units with verdicts, with the runs' names of units and models."""
     repeated = [repeated_remarks(run.path, run.units) for run in runs]
     judged = [remarks["unit"].isin(run.verdicts["unit"].unique()) for remarks, run in zip(repeated, runs, strict=True)]
     return pd.concat([remarks[among] for remarks, among in zip(repeated, judged, strict=True)], ignore_index=True)
@@ -283,8 +283,8 @@ def _compare_sides(
     Args:
         runs: The runs that the two are from; of the same study.
         first: Verdicts of the baseline.
-        second: Verdicts of what is compared with it.
-        names: What to call the two.
+        second: Verdicts of the other. names: Names
+        of the two.
     """
     if len({run.study for run in runs}) > 1:
         raise ConfigError("only runs of the same study can be compared")

@@ -1,4 +1,4 @@
-"""The JSON interface that the pages read. Files are read in threads, and opened for each request."""
+"""The JSON interface for the pages. Files are read in threads, and opened for each request."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ BODY_TIMEOUT_SECONDS = 10.0
 MAX_BALLOTS = 200
 MAX_SEARCH = 500
 LISTING_SECONDS = 0.5
-"""How long a list of runs is read at once; the rest of it is read when the page asks again."""
+"""Time limit for reading a list of runs; the rest is read when the page asks again."""
 ROW = ("name", "size", "study", "models", "suite", "units", "errors", "started", "cost", "state", "broken")
 FOUND = ("headline", "also", "unavailable", "pending")
-"""What a list of runs shows of each, and of its report."""
+"""Fields of a run and its report in a list of runs."""
 Int64 = Annotated[int, Field(ge=-(2**63), lt=2**63)]
 """An integer that SQLite can store."""
 M = TypeVar("M", bound=BaseModel)
@@ -41,7 +41,7 @@ routes = web.RouteTableDef()
 
 
 class ViewerState:
-    """What all requests share: the folder, and the runs opened so far.
+    """Shared by all requests: the folder, and the opened runs.
 
     Args:
         folder: the run files to show.
@@ -105,13 +105,13 @@ async def respond(work: Callable[[], Any]) -> web.Response:
 
 
 async def respond_about_run(request: web.Request, work: Callable[[OpenRun], Any]) -> web.Response:
-    """The same for work on the run that the address names."""
+    """Like `respond`, for work on the run that the address names."""
     name, state = required(request), request.app[STATE]
     return await respond(lambda: work(state.run(name)))
 
 
 async def respond_from_file(request: web.Request, read: Callable[[RunFile], Any]) -> web.Response:
-    """The same for what is read from the file of that run."""
+    """Like `respond`, for data from the file of that run."""
 
     def work(run: OpenRun) -> Any:
         with run.file() as file:
@@ -144,7 +144,7 @@ def required(request: web.Request, key: str = "run") -> str:
 
 @routes.get("/api/runs")
 async def get_runs(request: web.Request) -> web.Response:
-    """The names of all runs; with `rows`, also what each found."""
+    """The names of all runs; with `rows`, also their results."""
     state, with_rows = request.app[STATE], bool(request.query.get("rows"))
 
     def work() -> dict[str, Any]:
@@ -177,7 +177,7 @@ async def get_pulse(request: web.Request) -> web.Response:
 
 @routes.get("/api/headline")
 async def get_headline(request: web.Request) -> web.Response:
-    """What the run found."""
+    """The run's results."""
     reporter = request.app[STATE].reporter
     return await respond_about_run(request, lambda run: run.report(reporter=reporter, first=True))
 
@@ -189,7 +189,7 @@ async def get_config(request: web.Request) -> web.Response:
 
 @routes.get("/api/units")
 async def get_units(request: web.Request) -> web.Response:
-    """All units in columns, or what is new since the page asked: the page itself filters, sorts and counts them."""
+    """All units in columns, or those new since the last request; the page filters, sorts and counts them."""
     name, state, plan = required(request), request.app[STATE], request.query.get("plan", "")
     after = integer("after", request.query.get("after", "0"))
     text = await asyncio.to_thread(lambda: state.run(name).units(plan, after))
@@ -200,7 +200,7 @@ async def get_units(request: web.Request) -> web.Response:
 async def get_matches(request: web.Request) -> web.Response:
     """The positions of the units that contain some words; for units in the address, the text around the words.
 
-    Without words, the first line of what each of those units is about.
+    Without words, the first line of each unit's text.
     """
     units, prompts = request.query.getall("unit", [])[:MAX_BALLOTS], bool(request.query.get("prompts"))
     words = request.query.get("q", "") if units else required(request, "q")
@@ -242,7 +242,7 @@ async def get_texts(request: web.Request) -> web.Response:
 
 @routes.get("/api/comparison")
 async def get_tested_comparison(request: web.Request) -> web.Response:
-    """Another run minus this one, with intervals and tests, as `parley compare` gives them."""
+    """Another run minus this one, with intervals and tests, as in `parley compare`."""
     other, state = required(request, "with"), request.app[STATE]
     return await respond_about_run(
         request, lambda run: run.report(state.folder.path(other), reporter=state.reporter, first=True)

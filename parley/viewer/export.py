@@ -28,7 +28,7 @@ from parley.viewer.run_folder import RunFolder
 
 TYPES = {"js": "text/javascript", "css": "text/css", "html": "text/html"}
 MAX_UNITS = 2000
-"""A larger page is slow to open."""
+"""Maximum units of a page; larger ones are slow to open."""
 STYLES = ("viewer.css", "unit.css")
 
 
@@ -39,7 +39,7 @@ def static_names() -> frozenset[str]:
 
 
 def scripts() -> list[str]:
-    """The scripts in the order in which they are joined: first the one that all need, last the one that starts."""
+    """The scripts in the order of joining: the shared one first, the one that starts last."""
     names = sorted(name for name in static_names() if name.endswith(".js"))
     return sorted(names, key=lambda name: (name == "app.js") - (name == "dom.js"))
 
@@ -54,9 +54,10 @@ def content_type(name: str) -> str:
 
 
 def config_page(file: RunFile) -> dict[str, Any]:
-    """How the run was made: everything stored about it, its prompts, and what its settings mean and are by default.
+    """The data of the config page: everything stored about a run, its prompts, and the meaning and defaults of its
+    settings.
 
-    Their meanings are those of `parley run STUDY --help`; no code of a user's own study is loaded for it.
+    The meanings are from `parley run STUDY --help`; no code of a user's study is loaded.
     """
     study = str(file.info().get("study"))
     meanings: dict[str, str | None] = {}

@@ -31,7 +31,7 @@ class UnitFigures(NamedTuple):
     parse: str | None
     """The worst parse status among the replies."""
     read: bool
-    """Whether anything that is measured could be read, in any round."""
+    """Whether any measured value was readable, in any round."""
 
 
 class UnitUsage(NamedTuple):
@@ -43,12 +43,12 @@ class UnitUsage(NamedTuple):
 
 
 class IndexedUnit(NamedTuple):
-    """What the index stores of a finished unit, and the page gets."""
+    """A finished unit in the index, and for the page."""
 
     position: int
     by_judge: Mapping[str, UnitFigures]
     answers: Sequence[str]
-    """What was answered to a question with options: right or wrong, stereotyped, unknown; or unparsed."""
+    """The answer to a question with options: right or wrong, stereotyped, unknown; or unparsed."""
     usage: UnitUsage
 
 
@@ -99,7 +99,7 @@ def unit_figures(
 def answers_given(
     verdicts: Sequence[VerdictRow], facets: Mapping[str, str], declared: Sequence[Facet]
 ) -> tuple[str, ...]:
-    """What a unit's last answer is; a stereotyped one can be right, if the context says so.
+    """Properties of a unit's last answer; a stereotyped one can be right, if the context says so.
 
     Args:
         verdicts: all verdicts of the unit.
@@ -119,7 +119,7 @@ def answers_given(
 def measured_rows(
     verdicts: Sequence[VerdictRow], measures: Sequence[Measure], facets: Mapping[str, str]
 ) -> MeasuredRows:
-    """The verdicts that count: those on the study's first measure of each kind that the unit has."""
+    """The verdicts on the study's first measure of each kind that the unit has."""
     if not measures:
         return MeasuredRows(_plain_scores(verdicts), [row for row in verdicts if row.role != EVALUATOR])
     scored: list[VerdictRow] = []
@@ -144,7 +144,7 @@ def _plain_scores(verdicts: Sequence[VerdictRow]) -> list[VerdictRow]:
 
 
 def is_right(row: VerdictRow, key: str | None) -> float | None:
-    """1 for the right answer, 0 for another; None if the answer could not be read or the right one is not known.
+    """1 for the right answer, 0 for another; None if the answer is unreadable or the right one unknown.
 
     Args:
         row: the answer.
@@ -188,7 +188,7 @@ def _figures(rows: MeasuredRows, statuses: Sequence[str], *, panel: bool = False
 
 
 def _final(rows: Sequence[VerdictRow], *, panel: bool) -> Sequence[VerdictRow]:
-    """The verdicts of the last round; for the panel those of its chair, if it has one, who states its verdict."""
+    """The verdicts of the last round; for a panel with a chair, the chair's."""
     chair = [row for row in rows if row.role == "chair"] if panel else []
     return chair or _of_round(rows, max)
 
@@ -198,7 +198,7 @@ def _severity(status: str) -> int:
 
 
 def _mean(rows: Sequence[VerdictRow]) -> float | None:
-    """The mean value; None where evaluators with different metrics use different scales."""
+    """The mean value; None if evaluators with different metrics use different scales."""
     evaluated = [row for row in rows if row.role == EVALUATOR]
     if len({row.judge for row in evaluated}) > 1 and len({row.metric for row in evaluated}) > 1:
         return None
@@ -207,7 +207,7 @@ def _mean(rows: Sequence[VerdictRow]) -> float | None:
 
 
 def finite_or_none(value: float | None) -> float | None:
-    """A number that JSON can have: a file that someone made may contain others."""
+    """The number, or None if JSON does not have it, as in files from others."""
     return value if value is not None and math.isfinite(value) else None
 
 

@@ -31,7 +31,7 @@ from parley.viewer.figures import (
 )
 
 FORMAT = 16
-"""Raised with every change of the schema, and of what a headline contains; an index of another format is rebuilt."""
+"""Increased with every change of the schema or of a headline's contents; an index of another format is rebuilt."""
 BATCH_SIZE = 400
 # One document per unit, whose rowid is the unit's position in the plan, without a copy of the text: excerpts are read
 # from the run for the rows shown. Prefixes are indexed: on 20,000 units `w*` took 2.2 s without and 18 ms with them;
@@ -92,7 +92,7 @@ class SearchIndex:
         return db
 
     def _clear_if_other_run(self, db: sqlite3.Connection, identity: str) -> None:
-        """The path may now belong to a different run."""
+        """Clear the index if the path now belongs to a different run."""
         row = db.execute("SELECT value FROM about WHERE key = 'run'").fetchone()
         if row is None or row[0] != identity:
             db.execute("BEGIN IMMEDIATE")
@@ -104,7 +104,7 @@ class SearchIndex:
             db.execute("COMMIT")
 
     def rows(self, after: int = 0) -> tuple[int, str]:
-        """The figures of units indexed after a number, as a JSON list, and the number to ask with next time."""
+        """The figures of units indexed after a number, as a JSON list, and the number for the next request."""
         with closing(self._open()) as db:
             # As one text: 100,000 rows one by one would keep the interpreter from other requests.
             last, rows = db.execute(
@@ -260,11 +260,9 @@ def read_batch(file: RunFile, batch: Sequence[tuple[int, str]]) -> tuple[list[In
 
 
 def said(text: str, parsed: str | None) -> str:
-    """What a reply says in words: without the keys and brackets of its JSON.
+    """A reply in words, without JSON's keys and brackets. Args: text: the
 
-    Args:
-        text: the reply.
-        parsed: what was read from it, as JSON; None if it could not be read.
+    reply. parsed: its parsed value, as JSON; None if unreadable.
     """
     if "{" not in text:
         return text

@@ -1,4 +1,4 @@
-"""A run that the viewer has open: its units, its index, which grows in the background, and its notes.
+"""A run that is open in the viewer: its units, its notes, and its index, which grows in the background.
 
 The page gets the units as a table in columns, which it filters, sorts and counts by itself. Facets come from the plan
 and never change: they are sent once, as labels and a code for each unit. Figures are sent as units are indexed.
@@ -30,7 +30,7 @@ from parley.viewer.reporter import FAILED, Reporter, cache_key, compute, unit_co
 from parley.viewer.run_folder import FileStamp, file_stamp
 
 WAIT_SECONDS = 1.0
-"""How long a page waits for new units to be indexed: a small run is complete when it is first shown."""
+"""How long a page waits for indexing, so that a small run is complete when first shown."""
 
 
 class OpenRun:
@@ -96,14 +96,14 @@ class OpenRun:
 
     @cached_property
     def _planned(self) -> tuple[str, str]:
-        """The plan's name, since another run may be at the same path one day, and its units for the page, as JSON."""
+        """The plan's name, since another run may later have the same path, and its units for the page, as JSON."""
         with self.file() as file:
             file.check_plan()
             planned = planned_units(file.rows("SELECT id, facets FROM units ORDER BY position")[1])
             return run_identity(file), json.dumps({**planned, **PAGE})
 
     def units(self, plan: str, after: int) -> str:
-        """The units for the page, as JSON: all of them, or only what is new.
+        """The units for the page, as JSON: all or only new ones.
 
         Args:
             plan: the plan that the page has already; "" if none.
@@ -120,7 +120,7 @@ class OpenRun:
         return f'{start}{json.dumps(new)[1:-1]},"figures":{figures}}}'
 
     def exported_units(self, units: Sequence[str]) -> dict[str, Any]:
-        """The same for the page of an export, which has only these units."""
+        """The units for the page of an export."""
         with self.file() as file:
             progress = progress_of(file)
             rows = {row[0]: row for row in file.rows("SELECT id, facets, position FROM units")[1]}
@@ -143,12 +143,12 @@ class OpenRun:
         return self._index.search(text, include_prompts=prompts)
 
     def report(self, *others: Path, reporter: Reporter | None = None, first: bool = False) -> dict[str, Any]:
-        """What the run found, or how another differs from it, as of the last time that it was computed.
+        """The run's results, or its comparison with another run, as last computed.
 
         Args:
             others: the run that this one is compared with, if any.
             reporter: computes it in the background, and until then it is "pending"; without one, it is computed now.
-            first: whether it goes before other reports.
+            first: whether it has priority.
         """
         paths = (self.path, *others)
         units, cached = unit_counts(paths), self._cached(cache_key(paths))
@@ -168,19 +168,19 @@ class OpenRun:
         return {**cached["figures"], "pending": False}
 
     def _shipped(self) -> dict[str, Any] | None:
-        """What is shipped of the example, now in the cache."""
+        """Copy the example's shipped page into the cache."""
         for key, value in shipped_page(self.path).items():
             self._index.store(key, value)
         return self._cached("headline")
 
     def _cached(self, key: str) -> dict[str, Any] | None:
-        """What this version of Parley computed; another version's numbers may not be those of its report."""
+        """The cached result, if this version of Parley computed it."""
         stored: dict[str, Any] | None = self._index.load(key)
         return stored if stored is not None and stored.get("version") == __version__ else None
 
 
 PAGE = {"fields": UnitFigures._fields, "usage": UnitUsage._fields}
-"""What the numbers in a row of figures are."""
+"""The names of the numbers in a row of figures."""
 
 
 def planned_units(rows: Sequence[tuple[str, str]]) -> dict[str, Any]:
@@ -202,7 +202,7 @@ def planned_units(rows: Sequence[tuple[str, str]]) -> dict[str, Any]:
 
 
 def progress_of(file: RunFile) -> dict[str, Any]:
-    """What changes while a run continues: how far each unit is, by the first letter of its status, and errors.
+    """The changing state of a run: each unit's status, by its first letter, and errors.
 
     Args:
         file: the run.

@@ -1,8 +1,8 @@
-"""Makes the reports and comparisons that pages show, one after the other, in a process of its own: they take seconds
-of computing, and a thread would take the interpreter from requests for tens of milliseconds at a time.
+"""Makes reports and comparisons for pages, one after the other, in a separate process: they take seconds of
+computing, and a thread would block requests for tens of milliseconds at a time.
 
 The process reads a JSON list of paths per line (one: its report; two: their comparison), stores what it computed in the
-first run's cache, and answers with lines: what it is doing, and in the end "done".
+first run's cache, and answers with lines of progress, and in the end "done".
 
 Cautions, sentences and forest plots are those of `parley report`, with the same draws and seed, so that a p-value is
 the same wherever it is shown: with fewer draws of the viewer's own, one test had several. A report that the command
@@ -39,15 +39,15 @@ if TYPE_CHECKING:
 
 NOT_INSTALLED = "reports need pandas, SciPy and Matplotlib: pip install 'parley-autogen[analysis]'"
 MAX_VERDICTS = 4_000_000
-"""With more verdicts than this, the report takes too long for a page."""
+"""Maximum verdicts; with more, the report takes too long for a page."""
 
 
 def headline(file: RunFile, tell: Callable[[str], None] = lambda stage: None) -> dict[str, Any]:
-    """What the run's page shows (`page_of`). Without a report, `unavailable` gives the reason.
+    """The contents of a run's page (`page_of`). Without a report, `unavailable` has the reason.
 
     Args:
         file: the run.
-        tell: is told what is being computed.
+        tell: receives progress messages.
     """
     page: dict[str, Any] = {"cautions": [*cautions(file.info()["models"]), *unfinished_cautions(file.counts())]}
     if file.counts()["done"] == 0:
@@ -70,7 +70,7 @@ def headline(file: RunFile, tell: Callable[[str], None] = lambda stage: None) ->
 
 
 def page_of(report: Report) -> dict[str, Any]:
-    """The headline, cautions, sentences and forest plots; `also` has the other questions that have an answer.
+    """The headline, cautions, sentences and forest plots; `also` has the other answered questions.
 
     Args:
         report: The run's report.
@@ -136,12 +136,12 @@ DONE = "done"
 
 
 def compute(index: SearchIndex, *paths: Path, tell: Callable[[str], None] = lambda stage: None) -> dict[str, Any]:
-    """Compute what a run found, or how two differ, and store it with the numbers of units that it is from.
+    """Compute a run's results or a comparison, and store it with the numbers of units.
 
     Args:
         index: the first run's cache.
         paths: the run file, or the two that are compared.
-        tell: is told what is being computed.
+        tell: receives progress messages.
     """
     units, started = unit_counts(paths), time.time()
     try:
@@ -158,7 +158,7 @@ def compute(index: SearchIndex, *paths: Path, tell: Callable[[str], None] = lamb
 
 
 def keep(path: Path, report: Report) -> None:
-    """Have the viewer show a report that was made elsewhere, with the settings of the viewer's own reports.
+    """Let the viewer show a report that was made elsewhere, with the same settings as the viewer's.
 
     Args:
         path: the run file.
@@ -181,7 +181,7 @@ def cache_key(paths: Sequence[Path]) -> str:
 
 
 def unit_counts(paths: Sequence[Path]) -> dict[str, int]:
-    """How many units of all these runs are planned, done and failed."""
+    """Numbers of planned, done and failed units of these runs."""
     counts = Counter[str]()
     for path in paths:
         with RunFile.open(path) as file:
@@ -205,14 +205,14 @@ class Reporter:
         self._stage = ""
         self._began = 0.0
         self.failed: set[Job] = set()
-        """Jobs that ended the process."""
+        """Jobs that crashed the process."""
 
     def request(self, *paths: Path, first: bool) -> None:
-        """Have a report or a comparison made, unless it is being made already; small runs come before large ones.
+        """Request a report or a comparison, unless already requested; small runs come first.
 
         Args:
             paths: the run file, or the two that are compared.
-            first: whether it goes before the others, because someone is looking at it.
+            first: whether it has priority, because someone is looking at it.
         """
         with self._changed:
             if paths == self._current or self._closed:
@@ -229,7 +229,7 @@ class Reporter:
             self._changed.notify()
 
     def progress(self, *paths: Path) -> dict[str, Any]:
-        """How far a job is: what is being computed and for how many seconds, or how many jobs come before it."""
+        """The progress of a job: the current step and its seconds, or the number of jobs before it."""
         with self._changed:
             if paths == self._current:
                 return {"stage": self._stage, "seconds": time.monotonic() - self._began}

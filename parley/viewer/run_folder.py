@@ -17,7 +17,7 @@ from parley.runs.studies import facets_of, measures_of
 
 FileStamp = tuple[int, ...]
 STOPPED_AFTER_SECONDS = 120.0
-"""Where locks cannot be listed, a run with no write for this long counts as stopped."""
+"""If locks cannot be listed, a run without a write for this long counts as stopped."""
 
 
 def file_stamp(path: Path) -> FileStamp:
@@ -57,7 +57,7 @@ class RunFolder:
         return self.root / name
 
     def summary(self, name: str) -> dict[str, Any]:
-        """What the runs page shows; read again only when the file has changed."""
+        """The run's summary for the runs page; read again only when the file has changed."""
         path = self.path(name)
         stamp = file_stamp(path)
         cached = self._summaries.get(name)
@@ -131,9 +131,9 @@ def run_state(path: Path, units: dict[str, int]) -> str:
 
 
 def _is_locked(lock: Path) -> bool | None:
-    """Whether a process has the lock, according to the kernel's list; None where there is no such list.
+    """Whether a process has the lock, according to the kernel's list; None if there is no such list.
 
-    Trying to take the lock would be simpler, but a run that starts at that moment would find it taken and give up.
+    Trying to take the lock would be simpler, but could make a run that starts at that moment fail.
     """
     try:
         inode = lock.stat().st_ino

@@ -42,7 +42,7 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 SWITCH_INTERVAL_SECONDS = 0.0005
-"""How long a thread may keep the interpreter: short, so that indexing in the background does not delay requests."""
+"""Python's switch interval: short, so that indexing in the background does not delay requests."""
 COOKIE = "parley_view"
 HEAD_TIMEOUT_SECONDS = 20.0
 """Seconds for a connection's next request line and headers; `api.read_body` limits the time for the body."""
@@ -63,7 +63,7 @@ def make_app(path: Path, *, token: str | None = None) -> web.Application:
 
     Args:
         path: a run file, or a folder of them.
-        token: required of every client; without one, only requests to a loopback name are answered.
+        token: required from every client; without one, only requests to a loopback name are answered.
     """
     app = web.Application(middlewares=[_guard(token), _errors_as_json], client_max_size=1 << 20)
     app[STATE] = ViewerState(RunFolder(path))
@@ -149,7 +149,7 @@ async def _errors_as_json(request: web.Request, handler: Handler) -> web.StreamR
 
 
 def _damage(request: web.Request) -> str | None:
-    """What is wrong with the requested run, if it is damaged."""
+    """The damage to the requested run, if any."""
     folder = request.app[STATE].folder
     for name in request.query.getall("run", []) + request.query.getall("with", []):
         with suppress(ParleyError, OSError):
@@ -173,7 +173,7 @@ async def _static(request: web.Request) -> web.Response:
 
 
 def _quiet_logger() -> logging.Logger:
-    """A logger that leaves out requests that are not valid HTTP: their sender gets an error, the terminal does not."""
+    """A logger without messages on invalid HTTP requests, whose senders get an error."""
     logger = logging.getLogger("parley.viewer.http")
     logger.addFilter(lambda record: not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError)))
     return logger

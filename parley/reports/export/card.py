@@ -1,4 +1,4 @@
-"""The dataset card: what the dataset has, how it was made from which runs, and its known limits."""
+"""The dataset card: contents, runs, methods and known limits."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ SIZES = (
     (1_000_000, "100K<n<1M"),
     (math.inf, "1M<n<10M"),
 )
-"""The hub's size categories, each with the number of rows that it ends below."""
+"""The hub's size categories, each with its upper limit of rows (exclusive)."""
 
 COLUMNS = {
     "id": "run, conversation, round and speaker; in a pair, of both texts",
@@ -91,19 +91,19 @@ COLUMNS = {
     "flags": "faults of the text: role_break, leak, refused, echo, loop, cut",
     "side": "high: rejected; low: chosen",
 }
-"""What each column has."""
+"""Descriptions of the columns."""
 TYPES = {bool: "true or false", int: "whole number", float: "number", str: "text", list: "list"}
 LONG_TEXT = re.compile(r'("(?:[^"\\]|\\.){280})(?:[^"\\]|\\.)+')
 """A text in JSON, the part that the example row shows as its group."""
 
 
 def card(dataset: Dataset, tables: dict[str, Table], name: str) -> str:
-    """The card as the hub reads it: a YAML header, then Markdown.
+    """The card for the hub: a YAML header, then Markdown.
 
     Args:
         dataset: The dataset to describe.
         tables: Its tables in the exported format.
-        name: What it is loaded by: its folder, or owner/name on the hub.
+        name: Its name for loading: the folder, or owner/name on the hub.
     """
     head = yaml.safe_dump(_head(dataset, tables), sort_keys=False, allow_unicode=True)
     return f"---\n{head}---\n\n{_body(dataset, tables, name)}"
@@ -263,7 +263,7 @@ def _described(name: str, splits: Table) -> Iterator[str]:
 
 
 def left_out(dataset: Dataset) -> list[str]:
-    """How many statements were left out for each reason."""
+    """Number of statements left out, by reason."""
     counts = sorted(dataset.groups.left_out.items())
     return [
         f"{count:,} {reason if count == 1 else reason.replace('repeated text', 'repeated texts')}"
@@ -286,7 +286,7 @@ def referee_lines(dataset: Dataset) -> list[str]:
 
 
 def cautions(dataset: Dataset) -> list[str]:
-    """What is known about the models of the runs: that they are simulated, or were not shown to judge."""
+    """Cautions about the runs' models: simulated, or not shown to judge."""
     lines: dict[str, None] = {}
     for name in (name for source in dataset.sources for name in source.info["models"]):
         if provider_of(name).simulated:
@@ -372,7 +372,7 @@ def _interval(row: dict[str, Any]) -> str:
 
 
 def audit_lines(dataset: Dataset) -> list[str]:
-    """What a blind referee said about the pairs, and what predicts them apart from their content."""
+    """The agreement of a blind referee with the pairs, and predictors besides their content."""
     if not dataset.paired:
         return []
     return [

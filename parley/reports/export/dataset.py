@@ -1,7 +1,7 @@
 """A dataset made from runs: statements, pairs, splits and quality figures, and the rows of each format.
 
-The prompt of a debate has the topic and no role: with a role, a reward model would learn who speaks instead of what is
-said.
+The prompt of a debate has the topic but no role, so that a reward model learns from content rather than from the
+speaker.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Table = dict[str, list[Row]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dataset:
-    """Everything that a format may write."""
+    """The data for all formats."""
 
     settings: Settings
     sources: list[Source]
@@ -46,7 +46,7 @@ class Dataset:
     audit: dict[str, Any]
     """Sentences, and a table of what predicts which text was chosen."""
     instructions: str
-    """What the writers of the texts were told."""
+    """The writers' instructions."""
 
     @property
     def study(self) -> str:
@@ -84,7 +84,7 @@ class Dataset:
         return {"pairs": pairs, "statements": _without_shared_texts(self._by_split(flat))}
 
     def confirmed(self, statements: list[Statement]) -> list[Statement]:
-        """The statements that the setting `unconfirmed` lets through."""
+        """The statements that pass the setting `unconfirmed`."""
         return passing(statements, lambda one: is_confirmed(one, self.settings), self.settings)
 
     def topics(self) -> dict[str, list[str]]:
@@ -100,7 +100,7 @@ class Dataset:
 
 
 def _without_shared_texts(table: Table) -> Table:
-    """The rows whose text no earlier split has: statements on different topics may be the same."""
+    """The rows whose text is not in an earlier split: statements on different topics may be the same."""
     seen: set[str] = set()
     kept: Table = {}
     for split, listed in table.items():

@@ -116,7 +116,7 @@ Item = TypeVar("Item")
 
 
 def passing(items: Iterable[Item], confirmed: Callable[[Item], bool | None], settings: Settings) -> list[Item]:
-    """The pairs or statements that the setting `unconfirmed` lets through."""
+    """The pairs or statements that pass the setting `unconfirmed`."""
     # After pairing: preferring confirmed pairs would make the blind referee seem to agree more often than it does.
     allowed = {"drop": (True, None), "strict": (True,), "keep": (True, None, False)}[settings.unconfirmed]
     return [item for item in items if confirmed(item) in allowed]

@@ -1,4 +1,4 @@
-"""How a dataset is made from conversations. Nothing here changes a run, which can be exported again in other ways."""
+"""Settings for making a dataset from conversations. The run is not changed and can be exported again."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Settings(BaseModel, extra="forbid", frozen=True):
     licence: str = Field("other", description="licence of the dataset, as an identifier of the hub (mit, cc-by-4.0, …)")
 
     def of_study(self, study: str) -> Settings:
-        """These settings with the metric and the threshold of a study where none was given; ConfigError if it has none.
+        """The settings, completed by a study's metric and threshold; ConfigError if it has none.
 
         Args:
             study: The name of the runs' study.
@@ -85,7 +85,7 @@ class Settings(BaseModel, extra="forbid", frozen=True):
         )
 
     def refereed(self, study: str) -> bool:
-        """Whether texts are chosen by a referee's scores of the statements of debates.
+        """Whether a referee's scores of debate statements decide which texts are chosen.
 
         Args:
             study: The name of the runs' study.
@@ -94,7 +94,7 @@ class Settings(BaseModel, extra="forbid", frozen=True):
         return declared.refereed and declared.exported is not None and self.metric == declared.exported[0]
 
     def of_silent_referee(self, scores: Sequence[float], given: Set[str]) -> Settings:
-        """These settings for a silent referee's scores, which use a part of the scale: the median is the threshold.
+        """The settings for a silent referee, whose scores use only part of the scale: the threshold is the median.
 
         Args:
             scores: The scores of all statements.

@@ -1,7 +1,7 @@
-"""The runs that a dataset is made from, each with its statements: what was written, with the score that it got.
+"""The runs of a dataset with their scored statements.
 
-RLDF's debates have the referee's scores and flags (`parley.reports.export.statements`). In any other run, the
-statements are what debaters and generators wrote, with the score that a judge gave: the drafts and revisions of a
+RLDF's debates have the referee's scores and flags (`parley.reports.export.statements`). In other runs,
+statements are texts of debaters and generators, with a judge's score: the drafts and revisions of a
 critique, STARDTOX's and MABRF's texts before and after, the statements of a debate of your own. The prompt is the
 conversation's opening, and a pair stays within one conversation.
 """
@@ -30,7 +30,7 @@ WRITERS = ("debater", "generator")
 CHECKED_FLAGS = ("refused", "loop")
 """The flags that can be set without RLDF's verdicts."""
 KINDS = ("bias", "category", "set")
-"""The facets that may name the kind of a conversation, for the counts of the card."""
+"""Facets that may name a kind of conversation, for the card's counts."""
 WRITERS_CALLS = 2000
 """Calls that are searched for the writers' prompts: every method and every round is among the first of a plan."""
 
@@ -45,7 +45,7 @@ class Source:
     prompts: dict[str, str]
     units: dict[str, int]
     instructions: str
-    """The prompts of those who wrote the statements."""
+    """The prompts of the statements' writers."""
     statements: list[Statement]
 
 
@@ -54,7 +54,7 @@ def read_run(path: Path, settings: Settings | None = None) -> Source:
 
     Args:
         path: The run file.
-        settings: Which scores to read; by default those of the study.
+        settings: The scores to read; by default the study's.
     """
     with explain_damage(path), RunFile.open(path) as file:
         info = file.info()
@@ -86,7 +86,7 @@ def read_run(path: Path, settings: Settings | None = None) -> Source:
 
 
 def _instructions(file: RunFile) -> str:
-    """The run's prompts that were sent to those who wrote, not only to a judge: found in the calls of their turns."""
+    """The run's prompts that were sent to writers, found in the calls of their turns."""
     texts = dict(file.rows("SELECT name, text FROM prompts ORDER BY name")[1])
     missing = {name: _literals(text) for name, text in texts.items()}
     sent = set[int]()
@@ -172,7 +172,7 @@ class Opened:
 
 
 def judged(run: Opened, settings: Settings) -> Iterator[Statement]:
-    """What was written in the units that have the metric, with the judges' mean scores.
+    """The texts of units that have the metric, with the judges' mean scores.
 
     A score is a verdict about the speaker (its subject) in that round, or about the whole round if one text was written
     in it. ConfigError if the run has no such score.

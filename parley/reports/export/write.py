@@ -1,4 +1,4 @@
-"""Datasets as files, written in a folder next to the target and then moved there, manifest last; or on the hub.
+"""Writes datasets to a temporary folder that is then renamed, manifest last; or to the hub.
 A whole run is written as JSON lines, one conversation per line.
 
 An upload to the Hugging Face hub has Parquet files and card, in one commit. Its token is HF_TOKEN.
@@ -37,7 +37,7 @@ def write_dataset(dataset: Dataset, target: Path, *, force: bool = False, name: 
         dataset: The dataset.
         target: The folder, which must not exist.
         force: Whether to overwrite an earlier export; other folders are never overwritten.
-        name: What the card's example loads: owner/name on the hub (default: the folder).
+        name: The name in the card's example: owner/name on the hub (default: the folder).
     """
     refuse_folder(target, force=force)
     tables = dataset.tables()
@@ -59,7 +59,7 @@ def refuse_folder(target: Path, *, force: bool) -> None:
 
 
 def is_export(folder: Path) -> bool:
-    """Whether a folder is an earlier export, and has no other files than that wrote."""
+    """Whether a folder is an earlier export without other files."""
     try:
         return set(_files(folder)) <= set(json.loads((folder / MANIFEST).read_text("utf-8"))["files"])
     except (OSError, ValueError, KeyError, TypeError):
@@ -152,7 +152,7 @@ def _import(name: str) -> Any:
 
 
 def push(dataset: Dataset, name: str, *, public: bool) -> str:
-    """Uploads the dataset, and gives its address on the hub.
+    """Upload the dataset; returns its address on the hub.
 
     Args:
         dataset: The dataset.
