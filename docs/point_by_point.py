@@ -20,7 +20,7 @@ STUDIES = DATA.parents[1] / "judging"
 PAPERS = ("malibu", "rldf", "stardtox", "mabrf")
 PRINTED = {
     "malibu": ("malibu/published.toml", "malibu/published_matrix.txt"),
-    "rldf": ("rldf/published_bbq.txt", "rldf/published_rubric.txt"),
+    "rldf": ("rldf/published_bbq.txt", "rldf/published_rubric.txt", "rubric/published_kappa.txt"),
     "stardtox": ("stardtox/published.txt", "bbq/published.txt"),
     "mabrf": ("bbq/mabrf/published.txt",),
 }
