@@ -52,6 +52,7 @@ def mean_test(differences: Column, level: float = LEVEL) -> Estimate:
         note = f"{plural(count, 'cluster')}: p cannot be below {smallest_p(count):.2g}; an interval needs {needed}"
     p = mean_p(values)
     low, high = _interval(values, level, p)
+    tests = "t and sign flips" if count <= MAX_COUNTED else "t"
     return replace(
         UNKNOWN,
         estimate=float(values.mean()),
@@ -61,7 +62,7 @@ def mean_test(differences: Column, level: float = LEVEL) -> Estimate:
         level=level,
         n=count,
         clusters=count,
-        method="t and sign flips over clusters" if count <= MAX_COUNTED else "t over clusters",
+        method=f"{'sign flips' if not varies(_sizes(values)) else tests} over clusters",
         note=note,
         statistic=_t(values) if varies(values) else math.nan,
     )
@@ -98,7 +99,7 @@ def upper_tail(values: Floats) -> float:
     Args:
         values: One per cluster, without missing ones.
     """
-    sizes = np.abs(values[values != 0])
+    sizes = _sizes(values)
     if not varies(sizes):  # of -d, 0 and d, the mean is 0 only if both signs are as likely
         return float(bdtr(int((values < 0).sum()), len(sizes), 0.5))
     count, t, g, alone = len(sizes), _t(values), *_skew(values)
@@ -137,6 +138,12 @@ def skewness(values: Floats) -> float:
 def varies(values: Floats, least: int = 2) -> bool:
     """Whether there are as many values as `least`, and they are not all the same."""
     return len(values) >= least and bool(np.ptp(values) > TOLERANCE * np.abs(values).max())
+
+
+def _sizes(values: Floats) -> Floats:
+    """How large the differences are that are not 0."""
+    sizes: Floats = np.abs(values[values != 0])
+    return sizes
 
 
 def _t(values: Floats) -> float:
