@@ -51,6 +51,7 @@ ADDED = {
     ("run", "malibu", "--suite", "wide"): ["--scenarios", "astronomy-planet-dip", "--identities", "gender"],
     ("run", "referee"): ["--limit", "6"],
     ("run", "--config", "stardtox-table2"): ["--prompts", "2", "--completions", "1"],
+    ("run", "--config", "mabrf-table5"): ["--settings", "measure=none,engine=folder:articles"],
     ("report",): ["--draws", "50", "--no-files"],
 }
 """Flags added to commands that have all of these words, unless the command sets them itself."""
@@ -58,6 +59,7 @@ NOT_SIMULATED = {
     "self-debias-gen,": "",
     "keep=500": "",
     "engine=duckduckgo": "engine=folder:articles",
+    "none,duckduckgo": "none,folder:articles",
     "expected": "sampled",
 }
 """Replacements for what needs a real model or a network."""
@@ -237,7 +239,9 @@ def test_the_commands_of_a_page_run(
     page: Path, root: Path, desk: Callable[[], Any], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "path", [str(root), *sys.path])
-    for block in blocks(page.read_text("utf-8"), "sh", "bash"):
+    text = page.read_text("utf-8")
+    protocols = re.findall(r"^\| .* \| `(parley [^`]+)` \|", text, re.M) if page.name == "papers.md" else []
+    for block in [*blocks(text, "sh", "bash"), *protocols]:
         folder = desk()
         commands = typed(block, folder.place)
         for place, command in enumerate(commands, 1):
