@@ -178,8 +178,7 @@ async def get_pulse(request: web.Request) -> web.Response:
 @routes.get("/api/headline")
 async def get_headline(request: web.Request) -> web.Response:
     """The run's results."""
-    reporter = request.app[STATE].reporter
-    return await respond_about_run(request, lambda run: run.report(reporter=reporter, first=True))
+    return await respond_about_run(request, lambda run: run.report(reporter=request.app[STATE].reporter, first=True))
 
 
 @routes.get("/api/config")

@@ -29,7 +29,6 @@ from parley.viewer.run_folder import RunFolder
 TYPES = {"js": "text/javascript", "css": "text/css", "html": "text/html"}
 MAX_UNITS = 2000
 """Maximum units of a page; larger ones are slow to open."""
-STYLES = ("viewer.css", "unit.css")
 
 
 @cache
@@ -115,17 +114,14 @@ def export_page(folder: RunFolder, run: OpenRun, name: str, chosen: Sequence[str
 
 def single_file(data: dict[str, Any]) -> str:
     script = bundle([static(name) for name in scripts()])
-    style = "\n".join(static(name) for name in STYLES)
+    style = static("viewer.css")
     policy = (
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
     # A "<" in the data could end the script element that contains it.
     embedded = json.dumps(data, ensure_ascii=True).replace("<", "\\u003c")
-    page = static("index.html")
-    for name in STYLES:
-        page = page.replace(f'<link rel="stylesheet" href="/static/{name}">\n', "")
-    page = page.replace("</head>", "<style>" + style + "</style></head>")
+    page = static("index.html").replace('<link rel="stylesheet" href="/static/viewer.css">', f"<style>{style}</style>")
     head, tail = page.split('<script type="module" src="/static/app.js"></script>')
     head = head.replace(
         '<meta charset="utf-8">',

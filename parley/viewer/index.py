@@ -195,7 +195,8 @@ def _cache_path(run: Path) -> Path:
     for folder in (home() / "viewer", Path(tempfile.gettempdir()) / "parley-viewer"):
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            if not _is_ours(folder):  # in a folder that all share, someone else's may be there already
+            # In a folder that all share, someone else's may be there already.
+            if hasattr(os, "getuid") and folder.stat().st_uid != os.getuid():
                 continue
             with closing(sqlite3.connect(folder / name)) as db:
                 db.execute("PRAGMA user_version").fetchone()
@@ -204,10 +205,6 @@ def _cache_path(run: Path) -> Path:
         except (OSError, sqlite3.Error):
             continue
     raise OSError(f"the viewer's cache cannot be written to {home()}: set PARLEY_HOME to a writable folder")
-
-
-def _is_ours(folder: Path) -> bool:
-    return not hasattr(os, "getuid") or folder.stat().st_uid == os.getuid()
 
 
 def run_identity(file: RunFile) -> str:

@@ -48,7 +48,7 @@ class RunFolder:
         if not self.selected.is_dir():
             return [self.selected.name]
         paths = [path for path in self.root.rglob("*.sqlite") if not path.stem.endswith(".notes") and path.is_file()]
-        paths.sort(key=lambda path: path.stat().st_mtime, reverse=True)
+        paths.sort(key=file_stamp, reverse=True)
         return [path.relative_to(self.root).as_posix() for path in paths]
 
     def path(self, name: str) -> Path:

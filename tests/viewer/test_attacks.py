@@ -169,8 +169,9 @@ def test_no_name_leads_out_of_the_folder(address, malibu, shelf):
         *("./quick.sqlite", "quick.sqlite/", "file:///etc/passwd", "//etc/passwd", "quick.notes.sqlite"),
     ):
         run = f"?run={quote(name, safe='%')}"
-        for path in ("run", "units", "pulse", "headline", "config", "notes"):
+        for path in ("run", "units", "headline", "config", "notes"):
             assert request(address, f"/api/{path}{run}")[0] == 404
+        assert request(address, f"/api/pulse{run}")[1] == request(address, "/api/pulse?run=gone.sqlite")[1]
         assert request(address, f"/api/export{run}", *WRITE, method=b"POST", body=b'{"units": []}')[0] == 404
     assert not NotesFile(secret).path.exists()
     for name in ("../server.py", "..%2fserver.py", "%2e%2e%2fserver.py", "/etc/passwd", "app.js%00", "."):

@@ -161,7 +161,7 @@ def test_pages_fit_a_phone_and_everybody_can_read_them(malibu, shared_viewer, op
     expect(page.locator(".forest .interval").last).to_contain_text("−100.0% to +100.0%")
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     expect(page.locator(".forest:visible")).to_have_count(1)
-    page.get_by_text("Plots that describe").click()
+    page.get_by_text("Exploratory plots").click()
     expect(page.locator(".forest:visible")).to_have_count(2)
     page.get_by_role("link", name="Undecided.").click()
     asked = parse_qs(urlparse(page.url).query)

@@ -22,15 +22,15 @@ export function comparePage(main, params) {
 
   async function show() {
     try {
-      const [{ runs }, summary] = await Promise.all([get("runs"), get("run", { run })]);
+      const [{ rows }, summary] = await Promise.all([get("runs", { rows: 1 }), get("run", { run })]);
       knowFacets(summary);
-      const free = runs.filter((name) => name !== run && !others.includes(name));
+      const free = rows.filter(({ name, unread, study }) => (unread || study === summary.study) && ![run, ...others].includes(name));
       const without = (name) => others.filter((kept) => kept !== name);
       const makeBaseline = (name) => go("/compare", [["run", name], ...[run, ...without(name)].map((kept) => ["with", kept])]);
       fill(choice, h("span", { class: "pill baseline" }, "baseline: ", h("bdi", {}, run)),
         others.map((name) => h("span", { class: "pill" }, h("bdi", {}, name), button("make this the baseline", () => makeBaseline(name), { class: "plain" }), button("×", () => compare(...without(name)), { class: "plain", "aria-label": `remove ${name}` }))),
-        h("label", {}, "with run ", h("select", { onchange: (event) => compare(...others, event.target.value) }, ["–", ...free].map((name, nth) => h("option", { value: nth ? name : "" }, name)))));
-      if (!others.length) fill(units, h("p", { class: "muted" }, "Choose another run of the same study. Units of one run with another label stand beside each other in its list of units, sorted by difference."));
+        free.length ? h("label", {}, h("span", { class: "unseen" }, "with run"), h("select", { onchange: (event) => compare(...others, event.target.value) }, h("option", { value: "" }, "add a run…"), free.map(({ name, suite, models = [] }) => h("option", { value: name }, [name, suite, ...models].filter(Boolean).join(" · "))))) : h("span", { class: "muted" }, `No other run of ${summary.study} is here.`));
+      if (!others.length) fill(units, h("p", { class: "muted" }, "Choose a second run. Units of one run under two labels stand one below the other in its list of units."));
     } catch (error) { fill(units, errorBox(error)); }
   }
 

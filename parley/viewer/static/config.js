@@ -4,10 +4,11 @@ import { fill, h, plural, unique } from "./dom.js";
 import { errorBox, loading } from "./widgets.js";
 
 const TEXT = (value) => (typeof value === "string" ? value : Array.isArray(value) && value.every((one) => typeof one !== "object") ? value.join(", ") : JSON.stringify(value));
+const HASH = /^[0-9a-f]{40,}$/; // the beginning of one is enough to tell two apart
 
 // Names and values; a setting has what it means as a hint, in the words of `--help`.
 function list(entries, meanings = {}) {
-  return h("dl", { class: "config" }, entries.map(([key, value]) => h("div", {}, h("dt", {}, key), h("dd", {}, h("bdi", {}, value === null || value === "" ? "–" : TEXT(value)), meanings[key] ? h("p", { class: "muted" }, meanings[key]) : ""))));
+  return h("dl", { class: "config" }, entries.map(([key, value]) => h("div", {}, h("dt", {}, key), h("dd", {}, h("bdi", HASH.test(value) ? { title: value } : {}, HASH.test(value) ? `${value.slice(0, 12)}…` : value === null || value === "" ? "–" : TEXT(value)), meanings[key] ? h("p", { class: "muted" }, meanings[key]) : ""))));
 }
 
 function facts(title, values) { const entries = Object.entries(values || {}); return entries.length ? h("section", {}, h("h2", {}, title), list(entries)) : ""; }

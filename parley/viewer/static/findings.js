@@ -59,7 +59,7 @@ export async function showFindings(box, run) {
   const { forests = [], sentences = [] } = found;
   if (found.pending) { fill(box, waiting(found.progress)); return true; }
   const plotView = (plot, asked = true) => forestPlot(plot, (line) => unitParams(run, line), { asked });
-  // The first plot's answer is the page's headline. What else was tested stands below it; what only describes is folded.
+  // The first plot's answer is the page's headline. What else was tested stands below it; what is exploratory is folded.
   const [main, ...others] = forests;
   const [tested, described] = [others.filter(({ answer }) => answer), others.filter(({ answer }) => !answer)];
   fill(box, cautions(found.cautions || []),
@@ -68,7 +68,7 @@ export async function showFindings(box, run) {
     h("div", { class: forests.length ? "findings" : "" },
       h("div", { class: "plots" }, main ? plotView(main, main.question === found.headline?.question) : "",
         tested.map((plot) => answerView(run, plot, found.also, plotView)),
-        described.length ? folded(`Plots that describe, without a test (${described.length})`, () => h("div", { class: "plots" }, described.map((plot, nth) => plotView({ ...plot, note: described[nth - 1]?.note === plot.note ? "" : plot.note }, false))), { class: "numbers" }) : "",
+        described.length ? folded(`Exploratory plots (${described.length})`, () => h("div", { class: "plots" }, described.map((plot, nth) => plotView({ ...plot, note: described[nth - 1]?.note === plot.note ? "" : plot.note }, false))), { class: "numbers" }) : "",
         forests.length ? h("p", { class: "muted" }, "Tables, figures and methods: ", h("code", {}, `parley report ${run} --figures all`)) : ""),
       words(found)));
   return false;
