@@ -142,7 +142,7 @@ def echo(verdicts: Verdicts, remarks: pd.DataFrame | None = None, *, blind: bool
     """Rates at which judges repeat others' words or scores of round 1, in that round and in the last, by model and
     phase.
 
-    The estimate is the echo minus that in control units, tested by permuting the choice of control units. The further
+    The estimate is the echo minus that in control units, by Welch's t. The further
     number `echo` is the excess over chance in the last round minus that in the first.
 
     Args:

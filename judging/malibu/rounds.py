@@ -4,7 +4,7 @@ Judges who share an opinion of a text under a label move alike when asked again,
 together if scores move to the middle, apart if they become more extreme. So in some units, drawn at random, the judges
 hear ballots on the same text under another label. In every unit, moves are compared with that unit's *own* first
 ballots, which some units heard and others did not; all else is equal. The weight is the slope where they were heard
-minus the slope where they were not; the test permutes which units heard them. (Slopes on what was heard give false
+minus the slope where they were not; the test is Welch's. (Slopes on what was heard give false
 alarms in half of all studies in which nobody listens.)
 
 Control units are affected too: with two labels, one is as far above the text's mean as the other is below, so judges
@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from parley.analysis.reporting.questions import ALL, Question, corrected, section, stated
 from parley.analysis.reporting.report import ReportContext, Section
-from parley.analysis.stats.permutation import permuted_difference
+from parley.analysis.stats.paired import group_difference
 from parley.analysis.stats.results import About, Estimate, Line
 from parley.analysis.stats.tables import Floats, Ints, factorize, row_codes
 from parley.base.text import signed
@@ -51,7 +51,7 @@ FOLLOWED = Question(
     note="Another judge's first ballot may be higher than that judge's usual score for the text and the label. The "
     "slopes say how many points a judge moves for each point of this surplus. heard_slope: where the ballot was "
     "heard. control_slope: where ballots on another label were heard instead. estimate: their difference, divided by "
-    "K / (K − 1) where a text has K labels. p: permutations, since a random draw decides which units heard which.",
+    "K / (K − 1) where a text has K labels. p: Welch's t over units.",
 )
 
 
@@ -316,7 +316,7 @@ def against_control(heard: Floats, control: Floats, blind: bool) -> Line:
     if not blind or not len(control) or not len(heard):
         untested = Estimate(n=len(heard), clusters=len(heard), note=NO_CONTROL if blind else NOT_BLIND)
         return Line(result=untested, reference=0.0)
-    return Line(result=permuted_difference(heard, control), reference=0.0)
+    return Line(result=group_difference(heard, control), reference=0.0)
 
 
 def _unexpected(said: Floats, texts: Ints, labels: Ints) -> Floats:
