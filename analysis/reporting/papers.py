@@ -11,7 +11,10 @@ from parley.analysis.reporting.report import Figure, Report, Table
 
 NOT_PRINTED = {
     *("family", "p_adjusted", "assumption", "clusters", "note"),
-    *("losses", "ties", "rate_ties_half", "half_low", "half_high"),
+    *("losses", "ties", "rate_ties_half", "half_low", "half_high"),  # MALIBU
+    *("acc0", "acc1", "mabrf_bias0", "mabrf_bias1", "bbq_bias0", "bbq_bias1"),  # MABRF, which has as_paper_…
+    *("bbq_ambig0", "bbq_ambig1", "bbq_disambig0", "bbq_disambig1"),
+    *("outside_toxicity", "maximum", "probability"),  # STARDTOX
 }
 """Columns that no paper's table has. The files keep them."""
 
