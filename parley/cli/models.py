@@ -36,16 +36,14 @@ class Models(Command):
         if self.action == "list":
             rows = _rows()
             return Answer(rows, _tables(rows))
-        if self.name not in catalogue():
-            names = ", ".join(catalogue())
-            raise ConfigError(
-                f"no model '{self.name}' can be downloaded; choose one of {names}"
-                if self.name
-                else f"name the model to download: {names}"
-            )
-        fetch_with_bar(self.name)
-        path = weights_path(self.name)
-        return Answer({"model": self.name, "weights": path}, [f"{self.name} is downloaded: {path}"])
+        name, names = (self.name or "").removeprefix("local/"), ", ".join(catalogue())
+        if not name:
+            raise ConfigError(f"name the model to download: {names}")
+        if name not in catalogue():
+            raise ConfigError(f"no model '{name}' can be downloaded; choose one of {names}")
+        fetch_with_bar(name)
+        path = weights_path(name)
+        return Answer({"model": name, "weights": path}, [f"{name} is downloaded: {path}"])
 
 
 def _tables(rows: Sequence[Mapping[str, Any]]) -> Iterator[Any]:
