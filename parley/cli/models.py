@@ -36,7 +36,7 @@ class Models(Command):
         if self.action == "list":
             rows = _rows()
             return Answer(rows, _tables(rows))
-        name, names = (self.name or "").removeprefix("local/"), ", ".join(catalogue())
+        name, names = (self.name or "").rpartition("/")[2], ", ".join(catalogue())
         if not name:
             raise ConfigError(f"name the model to download: {names}")
         if name not in catalogue():
