@@ -39,7 +39,6 @@ from parley.agents.models.anthropic_messages import (
     ArrivingMessage,
     billed_message,
     joined,
-    picture_block,
     read_message,
     rules_for,
     tool_declaration,
@@ -73,7 +72,7 @@ class AnthropicClient(RemoteClient):
     """Client for Claude. Structured replies use `output_config.format`; the SDK's own retries are off."""
 
     OptionsType: ClassVar[type[ClientOptions]] = SdkOptions
-    native_schema = vision = True
+    native_schema = True
     key_variables = ("ANTHROPIC_API_KEY",)
     url_variable = "ANTHROPIC_BASE_URL"
     default_url = "https://api.anthropic.com"
@@ -187,9 +186,7 @@ class AnthropicClient(RemoteClient):
             calls = [call for call in message.content if isinstance(call, FunctionCall)]
             kept = self.turns.get(calls[0].id) if calls else None
             return "assistant", list(kept) if kept else [tool_use(call) for call in calls]
-        turn = to_chat([message], images=True)[0]
-        if not isinstance(turn["content"], str):
-            return turn["role"], [picture_block(part) for part in turn["content"]]
+        turn = to_chat([message])[0]
         return turn["role"], [{"type": "text", "text": turn["content"]}] if turn["content"].strip() else []
 
     async def send(self, request: Request) -> Reply:

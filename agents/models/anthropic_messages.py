@@ -114,13 +114,6 @@ def joined(blocks: list[dict[str, Any]]) -> Any:
     return "".join(block["text"] for block in blocks) if all(block["type"] == "text" for block in blocks) else blocks
 
 
-def picture_block(part: Mapping[str, Any]) -> dict[str, Any]:
-    if part["type"] == "text":
-        return {"type": "text", "text": part["text"]}
-    kind, _, data = part["image_url"]["url"].removeprefix("data:").partition(";base64,")
-    return {"type": "image", "source": {"type": "base64", "media_type": kind, "data": data}}
-
-
 def tool_declaration(function: Mapping[str, Any]) -> dict[str, Any]:
     schema = function.get("parameters") or {"type": "object", "properties": {}}
     return {"name": function["name"], "description": function.get("description", ""), "input_schema": schema}

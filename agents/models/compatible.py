@@ -61,7 +61,6 @@ class ServerOptions(RemoteOptions):
     silent: bool = Field(
         True, description="whether silent ballots are read from log-probabilities; false: from sampled replies"
     )
-    vision: bool | None = Field(None, description="whether the model accepts images (default: OpenAI's do)")
 
 
 class OwnServerOptions(ServerOptions):
@@ -92,8 +91,6 @@ class CompatibleClient(RemoteClient):
         super().__init__(name, options)
         self.mode = self.options.structured or self.structured
         self.native_schema, self.json_mode = self.mode == "schema", self.mode != "none"
-        if self.options.vision is not None:
-            self.vision = self.options.vision
         self._session: aiohttp.ClientSession | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -108,7 +105,7 @@ class CompatibleClient(RemoteClient):
         """The JSON body of a request."""
         body: dict[str, Any] = {
             "model": self.model,
-            "messages": to_chat(request.messages, self.thought_key, images=self.vision),
+            "messages": to_chat(request.messages, self.thought_key),
         }
         for key, value in request.options.items():
             if key == "max_tokens":

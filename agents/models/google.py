@@ -28,7 +28,6 @@ from parley.agents.models.google_messages import (
     declaration,
     efforts_of,
     open_sdk,
-    picture_part,
     read_answer,
     retry_after,
     sent_id,
@@ -53,7 +52,7 @@ class GoogleClient(RemoteClient):
     """Client for Gemini. The SDK's retries and timeouts are off; `Client` has its own."""
 
     OptionsType: ClassVar[type[ClientOptions]] = SdkOptions
-    native_schema = vision = True
+    native_schema = True
     key_variables = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
     url_variable = "GOOGLE_GEMINI_BASE_URL"
     default_url = "https://generativelanguage.googleapis.com"
@@ -156,9 +155,7 @@ class GoogleClient(RemoteClient):
                 return kept
             signatures = [UNSIGNED, *[None] * len(calls)]
             return types.Content(role="model", parts=list(map(call_part, calls, signatures)))
-        turn = to_chat([message], images=True)[0]
-        if not isinstance(turn["content"], str):
-            return types.Content(role="user", parts=[picture_part(part) for part in turn["content"]])
+        turn = to_chat([message])[0]
         if not turn["content"].strip():
             return None
         return types.Content(role=ROLES[turn["role"]], parts=[types.Part(text=turn["content"])])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import logging
 import os
@@ -208,13 +207,6 @@ def read_answer(where: str, answer: types.GenerateContentResponse) -> Reply:
         for other in (answer.candidates or ())[1:]
     )
     return reply
-
-
-def picture_part(part: Mapping[str, Any]) -> types.Part:
-    if part["type"] == "text":
-        return types.Part(text=part["text"])
-    kind, _, data = part["image_url"]["url"].removeprefix("data:").partition(";base64,")
-    return types.Part(inline_data=types.Blob(mime_type=kind, data=base64.b64decode(data)))
 
 
 def declaration(tool: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,12 +12,10 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
-from pydantic import Field
-
-from parley.agents.models.compatible import CompatibleClient, ServerOptions
-from parley.agents.models.request import ClientOptions, Effort, Request
+from parley.agents.models.compatible import CompatibleClient
+from parley.agents.models.request import Effort, Request
 from parley.agents.models.session import SESSION
 
 
@@ -58,25 +56,14 @@ def traits_of(model: str) -> Traits:
     return next((traits for pattern, traits in MODELS if re.match(pattern, model)), UNKNOWN)
 
 
-class OpenAIOptions(ServerOptions):
-    """The options of OpenAI's models."""
-
-    cache_key: bool | None = Field(
-        None, description="send prompt_cache_key (default: to OpenAI itself, not to another base_url)"
-    )
-
-
 MOST_CHOICES = 8
 """Maximum number of replies per request; the API allows 128."""
 
 
 class OpenAIClient(CompatibleClient):
-    OptionsType: ClassVar[type[ClientOptions]] = OpenAIOptions
-    options: OpenAIOptions
     default_url, url_variable = "https://api.openai.com/v1", "OPENAI_BASE_URL"
     key_variables, key_needed = ("OPENAI_API_KEY",), True
     token_limit_key = "max_completion_tokens"
-    vision = True
 
     def __init__(self, name: str, options: Mapping[str, Any] | None = None) -> None:
         super().__init__(name, options)
@@ -96,8 +83,7 @@ class OpenAIClient(CompatibleClient):
     def body(self, request: Request) -> dict[str, Any]:
         body = super().body(request)
         current = SESSION.get()
-        cache_key = self.options.cache_key
-        if current is not None and (self.base_url == self.default_url if cache_key is None else cache_key):
+        if current is not None and self.base_url == self.default_url:
             # A digest, since the unit's name may reveal what the prompt does not.
             body["prompt_cache_key"] = hashlib.blake2b(current.sample.encode(), digest_size=12).hexdigest()
         return body

@@ -83,15 +83,19 @@ class OwnServerClient(CompatibleClient):
     async def prepare(self) -> None:
         models = await self._list_models()
         names = [redact(str(entry["id"]), self._key) for entry in models]
-        served = next((entry for name, entry in zip(names, models, strict=True) if self._is_served_as(name)), None)
+        served = next(
+            (
+                entry
+                for name, entry in zip(names, models, strict=True)
+                if self.serves_any_name or name in (self.model, f"{self.model}:latest")
+            ),
+            None,
+        )
         if models and served is None:
             listed = ", ".join(name[:80] for name in names[:8]) + (", …" if len(names) > 8 else "")
             raise ConfigError(f"{self.name}: {self.base_url} does not serve '{self.model}' (it has: {listed})")
         if served is not None and (context := self.context_in(served)):
             self.context_tokens = context
-
-    def _is_served_as(self, name: str) -> bool:
-        return self.serves_any_name or name in (self.model, f"{self.model}:latest")
 
     def context_in(self, entry: dict[str, Any]) -> int | None:
         """The context window of a request, if the server's list of models has it."""

@@ -45,8 +45,6 @@ class ModelTraits:
     """The effort at which the model accepts a temperature and gives log-probabilities, if it does so at no other."""
     default_max_tokens: ClassVar[int | None] = None
     """Default limit of an answer, if the provider requires one."""
-    vision: bool = False
-    """Whether messages may contain images."""
     calls_tools: bool = False
     """Whether the model can call tools."""
     json_mode: bool = True
@@ -161,7 +159,7 @@ class ModelTraits:
     @property
     def model_info(self) -> ModelInfo:
         return ModelInfo(
-            vision=self.vision,
+            vision=False,
             function_calling=self.calls_tools,
             json_output=self.json_mode,
             family=ModelFamily.UNKNOWN,

@@ -21,7 +21,6 @@ from autogen_core.models import (
     LLMMessage,
     RequestUsage,
     TopLogprob,
-    UserMessage,
 )
 from autogen_core.tools import Tool, ToolSchema
 from pydantic import BaseModel
@@ -57,26 +56,20 @@ FINISH: dict[str | None, FinishReasons] = {
 """Finish reasons of servers. Any other word, or none, is `unknown`: such a reply gives no verdict."""
 
 
-def to_chat(
-    messages: Sequence[LLMMessage], thought_key: str | None = None, *, images: bool = False
-) -> list[dict[str, Any]]:
+def to_chat(messages: Sequence[LLMMessage], thought_key: str | None = None) -> list[dict[str, Any]]:
     """The messages as a list of `{"role": …, "content": …}`.
 
     Args:
         messages: the prompt.
         thought_key: the field for sending back the thinking before a tool call, even if empty; None if the server wants
             none.
-        images: whether the server accepts images; a message with one then has a list of parts as its content.
     """
     chat: list[dict[str, Any]] = []
     for message in messages:
         if message.type == "UserMessage":  # by the field, as in `prompt_message`
             role = "user"
             if not isinstance(message.content, str):
-                if not images:
-                    raise BadRequest("this client accepts text only, but a message contains an image")
-                chat.append({"role": role, "content": _picture_parts(message)})
-                continue
+                raise BadRequest("this client accepts text only, but a message contains an image")
             text = message.content if message.source == NARRATOR else f"{message.source}: {message.content}"
         elif message.type == "AssistantMessage":
             if not isinstance(message.content, str):
@@ -96,17 +89,6 @@ def to_chat(
         else:
             chat.append({"role": role, "content": text})
     return chat
-
-
-def _picture_parts(message: UserMessage) -> list[dict[str, Any]]:
-    """A message with images in the format of chat completions; a speaker's name is a separate part."""
-    named = [] if message.source == NARRATOR else [{"type": "text", "text": f"{message.source}:"}]
-    return named + [
-        {"type": "text", "text": part}
-        if isinstance(part, str)
-        else {"type": "image_url", "image_url": {"url": part.data_uri}}
-        for part in message.content
-    ]
 
 
 def _tool_calls(message: AssistantMessage, thought_key: str | None) -> dict[str, Any]:
@@ -283,7 +265,10 @@ def read_logprobs(entries: Sequence[dict[str, Any]] | None) -> list[ChatCompleti
             token=entry["token"],
             logprob=_number(entry.get("logprob")),
             top_logprobs=[
-                TopLogprob(logprob=_number(top.get("logprob")), bytes=_bytes_of(top))
+                TopLogprob(
+                    logprob=_number(top.get("logprob")),
+                    bytes=top.get("bytes") or list(top["token"].encode("utf-8", "replace")),
+                )
                 for rank, top in enumerate(entry.get("top_logprobs") or [])
                 if rank < TOP_TOKENS or may_answer(str(top.get("token")))
             ],
@@ -303,8 +288,3 @@ def _number(value: Any) -> float:
     with suppress(OverflowError):  # JSON's integers have no limit
         return float(value) if type(value) is int else math.nan
     return math.nan
-
-
-def _bytes_of(top: dict[str, Any]) -> list[int]:
-    """The bytes of a token, which may be part of a character; from its text if the server does not give them."""
-    return top.get("bytes") or list(top["token"].encode("utf-8", "replace"))

@@ -11,62 +11,51 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
 import pandas as pd
 from scipy.special import gammaincinv
 
 from parley.analysis.reporting.clusters import has_wordings
-from parley.analysis.reporting.figures import caption, plain_text, sheet
-from parley.analysis.reporting.report import Figure, ReportContext, Section, Table
+from parley.analysis.reporting.report import Section, Table
 from parley.analysis.stats.power import detectable
 from parley.analysis.stats.results import ALPHA, Contrast, Line
 from parley.base.text import p_text, plural
-from parley.judging.malibu.contrasts import SCORE, contrast_of, main_family, pairs_of
+from parley.judging.malibu.contrasts import PAIRS, PRIMARY, SCORE, contrast_of, families, pairs_of
 from parley.judging.malibu.decisions import Blockers
 from parley.judging.malibu.panel_data import PanelData
 from parley.judging.malibu.score_table import ScenarioGaps
 from parley.judging.malibu.words import quoted
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Drawing
+    pass
 
 ABOUT = ("model", "category", "first", "second")
-MAX_BASES = 60
-"""Maximum rows of the figure by base; the table has all."""
 
 
 def by_base_section(
     data: PanelData,
     planned: Sequence[Line],
     blocked: Mapping[str, Blockers],
-    context: ReportContext,
     margin: float,
 ) -> Section:
-    """The differences by base, as a table and a figure, and where they vary.
+    """The differences by base, as a table, and where they vary.
 
     Args:
         data: The verdicts.
         planned: The planned lines.
-        blocked: Reasons that leave questions without an answer, by
-        model. context: Data for the report. margin: The margin of the lines.
+        blocked: Reasons that leave questions without an answer, by model.
+        margin: The margin of the lines.
     """
-    unit, counts, pairs = data.cluster_noun, data.counts(data.labelled_verdicts), pairs_of(planned, SCORE)
-    by_base = pd.DataFrame(
+    pairs = pairs_of(planned, SCORE)
+    rows = pd.DataFrame(
         {**{name: line.about.columns[name] for name in ABOUT}, "base": base, "difference": value}
         for line in pairs
         for base, value in line.values.items()
     )
     table = Table(
         name="by_base",
-        title=f"Phase 1: differences by {unit}",
-        frame=by_base,
+        title=f"Phase 1: differences by {data.cluster_noun}",
+        frame=rows,
         note="First minus second, all metrics together.",
-    )
-    figure = Figure(
-        name="by-base",
-        caption=f"Differences by {unit}, all metrics together ({counts}).",
-        table="by_base",
-        draw=lambda: by_base_figure(by_base, pairs, context.title, f"{counts}. First minus second.", data.points),
     )
     words = (
         f"{data.prefix(model)}{text}"
@@ -74,7 +63,7 @@ def by_base_section(
         if not blocked[model].scores
         and (text := _varying([line for line in pairs if line.about.model == model], data, margin))
     )
-    return Section(tables=(table,), figures=(figure,), words=tuple(words))
+    return Section(tables=(table,), words=tuple(words))
 
 
 def _varying(pairs: Sequence[Line], data: PanelData, margin: float) -> str:
@@ -102,42 +91,6 @@ def _varying(pairs: Sequence[Line], data: PanelData, margin: float) -> str:
         f"{most.also['base_sd']:.2f} points, p {p_text(most.also['p_bases_adjusted'])} after Holm's correction). The "
         f"mean does not describe every {each}."
     )
-
-
-def by_base_figure(by_base: pd.DataFrame, lines: Sequence[Line], title: str, note: str, points: str) -> Drawing:
-    """The difference of each planned pair (columns) on each base (rows), one panel per model."""
-    models = list(pd.unique(by_base["model"]))
-    bases = sorted(pd.unique(by_base["base"]))[:MAX_BASES]
-    pairs = list(by_base[["first", "second"]].drop_duplicates().itertuples(index=False))
-    figure, axes = sheet(
-        (1.6 + 0.42 * len(pairs)) * len(models) + 1.6, 2.6 + 0.2 * len(bases), len(models), sharey=True
-    )
-    widest = max(0.05, float(by_base["difference"].abs().max()))
-    image = None
-    for axis, model in zip(axes.flat, models, strict=True):
-        differences = by_base[by_base["model"] == model].set_index(["base", "first", "second"])["difference"]
-        table = [[differences.get((base, first, second), np.nan) for first, second in pairs] for base in bases]
-        image = axis.imshow(table, cmap="PuOr_r", vmin=-widest, vmax=widest, aspect="auto")
-        varying = {
-            contrast_of(line).names
-            for line in lines
-            if line.about.model == model and line.also.get("p_bases_adjusted", math.nan) <= ALPHA
-        }
-        varies = [tuple(pair) in varying for pair in pairs]
-        names = [
-            plain_text(f"{first} − {second}") + (" *" if star else "")
-            for (first, second), star in zip(pairs, varies, strict=True)
-        ]
-        axis.set_xticks(range(len(pairs)), names, rotation=60, ha="right", fontsize=7)
-        axis.set_yticks(range(len(bases)), [plain_text(str(base)) for base in bases], fontsize=7)
-        axis.set_title(plain_text(str(model)) if len(models) > 1 else "", fontsize=9)
-        for spine in axis.spines.values():
-            spine.set_visible(False)
-    if image is not None:
-        figure.colorbar(image, ax=list(axes.flat), shrink=0.7, label=points)
-    more = f" The first {MAX_BASES} are shown." if by_base["base"].nunique() > MAX_BASES else ""
-    caption(figure, title, f"{note} *: differs between rows (p ≤ 0.05 after Holm correction).{more}")
-    return figure
 
 
 class Detectable(NamedTuple):
@@ -198,7 +151,8 @@ def mde_section(data: PanelData, blocked: Mapping[str, Blockers]) -> Section:
     rows: list[dict[str, Any]] = []
     words: list[str] = []
     for model in data.models:
-        contrasts = main_family(data, model)
+        by_family = families(data, model)
+        contrasts = by_family[PRIMARY] or by_family[PAIRS]
         finite: dict[Contrast, Detectable] = {}
         for contrast in contrasts:
             gaps = data.table(model).contrast(contrast.first, contrast.second)

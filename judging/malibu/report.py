@@ -34,14 +34,13 @@ from parley.judging.malibu.panel_data import PanelData, Verdicts, panel_data
 from parley.judging.malibu.plan import TALK
 from parley.judging.malibu.published import published_section, significance_lines, significance_section
 from parley.judging.malibu.rounds import contagion_section
-from parley.judging.malibu.score_table import check_scores
 from parley.judging.malibu.scores import contrasts_sections, means_section
 from parley.judging.malibu.talking import asked_words, debated, talking, talking_section
 from parley.judging.malibu.unread import NO_VERDICT, unread, unread_judges
 from parley.judging.malibu.words import preferences_words, win_rates_words
 from parley.judging.malibu.yardstick_report import Lines, can_judge, yardstick_lines, yardstick_section
 
-FIGURES = ("scores", "matrix", "by-base")
+FIGURES = ("scores", "matrix")
 """The order of figures on a page: the paper's first, then those that qualify them."""
 BASE = "A base is an area of life, such as law or fitness, from which scenarios are derived."
 
@@ -54,7 +53,6 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
         context: Further data for the report.
     """
     data = panel_data(verdicts, context.plans)  # every section reads the same reductions
-    doubts = check_scores(data.verdicts)  # before anything is computed from invalid scores
     context = replace(context, title=context.title or "MALIBU")
     margin = data.plan.margin if context.margin is None else context.margin
     lost, unequal = unread(data)
@@ -67,7 +65,7 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
     debates = data.debates
     primary, by_judge, pairs = contrasts_sections(data, planned, judged, blocked, context, margin)
     size = mde_section(data, blocked)
-    by_base = by_base_section(data, planned, blocked, context, margin)
+    by_base = by_base_section(data, planned, blocked, margin)
     talked = talking(data, unequal)
     talk = [talking_section(data, talked), contagion_section(debates, context), echo_section(debates, context)]
     # The first plot with a line is the main question: scores, or preferences if there are no scores.
@@ -132,7 +130,6 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
             *unread_judges(data),
             *shipped.values(),
             *cannot_judge,
-            *doubts,
             *lost.cautions,
         ),
         tables=tuple(tables),

@@ -27,6 +27,7 @@ from parley.agents import (
     session,
     structured_reply,
 )
+from parley.agents.models.openai import OpenAIClient
 from parley.agents.models.reply import StreamRedactor, redact
 from parley.agents.models.throttle import Throttle
 from parley.agents.transcripts import tool_calls_as_text, tool_calls_in
@@ -302,16 +303,17 @@ def test_a_vendor_gets_more_calls_at_a_time_than_a_server_of_ones_own(monkeypatc
 async def test_openai_gets_one_cache_key_per_unit(server, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     server.says("Seven.")
-    for options in ({"cache_key": True}, {}):
-        client = server.client("openai/gpt-4o-mini", **options)
+    client = server.client("openai/gpt-4o-mini")
+    for address in (OpenAIClient.default_url, client.base_url):
+        monkeypatch.setattr(OpenAIClient, "default_url", address)
         for unit in ("0/a", "0/a", "0/b"):
             with session(Session(unit)):
                 await client.create(ASK)
         await client.create(ASK)
     keys = [body.get("prompt_cache_key") for body in server.asked]
-    assert keys[0] == keys[1] != keys[2]
-    assert keys[0] is not None
-    assert keys[3:] == [None] * 5, "no key outside a unit, nor to a server that is not OpenAI's unless it is requested"
+    assert keys[4] == keys[5] != keys[6]
+    assert keys[4] is not None
+    assert [*keys[:4], keys[7]] == [None] * 5, "no key outside a unit, nor to a server that is not OpenAI's"
     assert all("0/a" not in str(key) for key in keys)
 
 
