@@ -237,7 +237,7 @@ class Debate(Conversation):
     def _end_round(self) -> None:
         if self._round == self.blind_rounds:
             for seat in self._seats:
-                seat.deliver_waiting()
+                seat.inbox, seat.waiting = seat.inbox + seat.waiting, []
         self._round, self._step = self._round + 1, 0
 
     async def _silent_turns(self, token: CancellationToken) -> AsyncGenerator[Spoken, None]:

@@ -44,11 +44,6 @@ def wrap_clients(guest: Any) -> list[Client]:
     return list(clients.values())
 
 
-def find_agents(guest: Any) -> list[ChatAgent]:
-    """The agent itself, or all agents of a team, including those of inner teams."""
-    return [container for container in containers(guest) if isinstance(container, ChatAgent)]
-
-
 def containers(guest: Any) -> list[Any]:
     """The agent or team, and everything in it that may have a client."""
     by_id: dict[int, Any] = {}

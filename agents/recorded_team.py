@@ -18,7 +18,7 @@ from autogen_core import CancellationToken
 from pydantic import BaseModel
 
 from parley.agents.conversation import Conversation
-from parley.agents.guests import containers, find_agents, wrap_clients
+from parley.agents.guests import containers, wrap_clients
 from parley.agents.messages import Task, as_messages, narrator_turn
 from parley.agents.models.registry import Models
 from parley.agents.models.session import SESSION
@@ -50,7 +50,7 @@ class RecordedTeam:
         self.clients = wrap_clients(team)
         self._calls: dict[str, list[Call]] = {}
         if not isinstance(team, Conversation):
-            for agent in find_agents(team):
+            for agent in [inner for inner in containers(team) if isinstance(inner, ChatAgent)]:
                 # An agent that was recorded before has its own method under `_unrecorded`; only that is wrapped.
                 method = vars(agent).setdefault("_unrecorded", agent.on_messages_stream)
                 agent.on_messages_stream = self._noting_calls(method)  # type: ignore[method-assign]

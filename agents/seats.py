@@ -49,11 +49,6 @@ class Seat:
     def __post_init__(self) -> None:
         self.name = self.agent.name
 
-    def deliver_waiting(self) -> None:
-        """Deliver the messages of blind rounds."""
-        self.inbox += self.waiting
-        self.waiting = []
-
     @property
     def shares_prefix(self) -> bool:
         """Whether the agent's prompt shares a prefix with the others', so that their turns should be in the same

@@ -6,8 +6,9 @@ import io
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
+from importlib import import_module
 
-from parley.cli import all_commands, main
+from parley.cli import COMMANDS, main
 from parley.cli.run import parser_of
 from parley.runs.studies import known_studies
 
@@ -19,10 +20,17 @@ INTRODUCTION = (
 FENCE = "```"
 
 
+def every_command() -> Iterator[list[str]]:
+    """The words of every command and of every verb."""
+    for name, entry in COMMANDS.items():
+        verbs = getattr(import_module(entry.module.partition(":")[0]), "VERBS", {})
+        yield from ([name, verb] for verb in verbs) if verbs else ([name],)
+
+
 def commands_page() -> str:
     with terminal_width(WIDTH):
         lines = ["# Commands", "", INTRODUCTION, ""]
-        for words in all_commands():
+        for words in every_command():
             lines += section(" ".join(("parley", *words)), help_of(words))
         lines += section("parley train --help-all", help_of(["train"], "--help-all"))
         for study in known_studies():

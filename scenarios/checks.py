@@ -207,7 +207,7 @@ def check_graded(suite: Suite) -> list[Finding]:
         findings += [
             Finding(_name(graded), problem) for problem in _problems(graded, language_of_identity_words(suite))
         ]
-    texts = _graded_texts(suite)
+    texts = {_name(graded): "\n\n".join((graded.good, *(flaw.text for flaw in graded.flaw))) for graded in suite.graded}
     others = {scenario.id: _whole_text(scenario) for scenario in suite.scenario}
     for first, second, ngram in shared_runs(texts | others):
         if first in texts or second in texts:
@@ -252,11 +252,6 @@ def _flaw_problems(name: str, flaw: Flaw, good: str) -> Iterator[str]:
     low, high = LONGER[flaw.dose] if flaw.kind == "length" else (1 - NEARLY_AS_LONG, 1 + NEARLY_AS_LONG)
     if not low <= times <= high:
         yield f"{name} is {times:.2f} times as long as the good response (expected {low:g} to {high:g})"
-
-
-def _graded_texts(suite: Suite) -> dict[str, str]:
-    """The graded responses of each base as one text, for passages that two bases share."""
-    return {_name(graded): "\n\n".join((graded.good, *(flaw.text for flaw in graded.flaw))) for graded in suite.graded}
 
 
 def _name(graded: Graded) -> str:

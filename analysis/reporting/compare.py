@@ -67,7 +67,7 @@ def compare(
         NothingShared: No unit has readable verdicts on both sides.
     """
     both, reworded, alone = _paired(first, second)
-    both = _main_first(both, measures)
+    both = both.loc[(~_is_main(both, measures)).sort_values(kind="stable").index].reset_index(drop=True)
     asking = (_gaps, _preferences, _values) if len(both) else ()
     answers = [corrected(list(lines(both)), family=()) for lines in asking]
     if not any(answers):
@@ -159,10 +159,6 @@ def _is_main(both: pd.DataFrame, measures: Collection[str]) -> pd.Series:
     return both.get("measure", both["metric"]).isin(measures)
 
 
-def _main_first(both: pd.DataFrame, measures: Collection[str]) -> pd.DataFrame:
-    return both.loc[(~_is_main(both, measures)).sort_values(kind="stable").index].reset_index(drop=True)
-
-
 def _main(both: pd.DataFrame, measures: Collection[str]) -> pd.DataFrame:
     main = both[_is_main(both, measures)]
     return main if len(main) else both
@@ -195,11 +191,6 @@ def _majorities(chosen: pd.DataFrame) -> pd.Series:
     return leading["first"].where(leading["size"] == 1, "tie").rename("choice")
 
 
-def _phase_name(phase: str) -> str:
-    """The name of MALIBU's third phase in every report."""
-    return "yardstick" if phase == "3" else f"phase {phase}"
-
-
 def _clustered(rows: pd.DataFrame, *, by_category: bool = False) -> pd.DataFrame:
     """The rows with their clusters: the report's, where units have label wordings.
 
@@ -224,7 +215,7 @@ def _values(both: pd.DataFrame) -> Iterator[Line]:
         metrics = list(pd.unique(in_phase["metric"]))
         for metric in (["all metrics"] if len(metrics) > 1 and "identity" in in_phase else []) + metrics:
             part = in_phase if metric == "all metrics" else in_phase[in_phase["metric"] == metric]
-            name = metric if phase is None else f"{_phase_name(phase)}: {metric}"
+            name = metric if phase is None else f"{'yardstick' if phase == '3' else f'phase {phase}'}: {metric}"
             yield _line(name, _clustered(part))
 
 

@@ -86,7 +86,7 @@ def _tests(cell: Cell, studies: list[ScenarioGaps]) -> Iterator[Outcome]:
         attainable=np.array([attainable_level(gaps.by_cluster()) for gaps in studies]),
     )
     if cell.wordings:
-        naive = np.array([mean_p(gaps.by_base().to_numpy()) for gaps in studies])
+        naive = np.array([mean_p(pd.Series(gaps.values).groupby(gaps.bases).mean().to_numpy()) for gaps in studies])
         yield Outcome(test=NAIVE_BASES, role="beside", null=null, p=naive)
     if cell.group == "silent, alike":
         alike = [

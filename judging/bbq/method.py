@@ -130,16 +130,11 @@ class BbqContext:
         With a reply cache, including the run's, the second method waits for the first and gets its replies.
         """
         current = SESSION.get()
-        if current is None or not self.start:
+        if current is None or current.cache is None or not self.start:
             yield
             return
-        shared = session(replace(current, sample=self.start, occurrences={}))
-        if current.cache is None:
-            with shared:
-                yield
-            return
         async with _STARTS.setdefault(self.start, asyncio.Lock()):
-            with shared:
+            with session(replace(current, sample=self.start, occurrences={})):
                 yield
             current.cache.commit()  # uncommitted replies cannot be read yet
 

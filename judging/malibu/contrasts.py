@@ -117,17 +117,6 @@ def families(data: PanelData, model: str, phase: int = 1) -> dict[str, list[Cont
     }
 
 
-def main_family(data: PanelData, model: str) -> list[Contrast]:
-    """The contrasts of scores for the headline: the primary ones, or the pairs if there are none.
-
-    Args:
-        data: The verdicts.
-        model: One of its models.
-    """
-    by_family = families(data, model)
-    return by_family[PRIMARY] or by_family[PAIRS]
-
-
 def pairs_of(planned: Iterable[Line], measure: str = "") -> list[Line]:
     """The planned lines about two identities, in any family; the others are about means of several.
 

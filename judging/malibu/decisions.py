@@ -23,7 +23,7 @@ import pandas as pd
 
 from parley.analysis.reporting.decide import Evidence, Spread, decided, is_test
 from parley.analysis.stats.mean_test import clusters_to_reject
-from parley.analysis.stats.results import ALPHA, Contrast, Line
+from parley.analysis.stats.results import ALPHA, Line
 from parley.base.text import plural
 from parley.judging.malibu.contrasts import (
     ALL_MODELS,
@@ -84,7 +84,13 @@ def with_verdicts(data: PanelData, lines: Iterable[Line], blocked: Mapping[str, 
         lines: What `estimates` returned, without the numbers of those that have no answer (`withheld`).
         blocked: Reasons that leave questions without an answer, by model.
     """
-    judges = _differing_judges(data)
+    judges = {
+        model_and_contrast(line): f"the {line.about.columns['by']}s"
+        for model in data.models
+        for family, contrasts in families(data, model).items()
+        for line in reversed(differing(judged_in_family(data, model, family, contrasts)))
+        if line.about.model == model
+    }
     return [
         decided(
             line,
@@ -134,17 +140,6 @@ def evidence(line: Line, blocked: Blockers, plan: Plan, *, judges: str = "", sil
         not_alike=NOT_QUALITY if blocked.quality else "",
         note=line.note,
     )
-
-
-def _differing_judges(data: PanelData) -> dict[tuple[str, Contrast | None], str]:
-    """By model and contrast of scores: whether the panel's judges or their models differ on it."""
-    return {
-        model_and_contrast(line): f"the {line.about.columns['by']}s"
-        for model in data.models
-        for family, contrasts in families(data, model).items()
-        for line in reversed(differing(judged_in_family(data, model, family, contrasts)))
-        if line.about.model == model
-    }
 
 
 def blockers(

@@ -153,7 +153,7 @@ def echo(verdicts: Verdicts, remarks: pd.DataFrame | None = None, *, blind: bool
     data = panel_data(verdicts)
     lines = [
         about_units(_compared(part, bool(blind)), data, str(model), int(phase), what=what)
-        for what, units in echo_units(data, remarks).items()
+        for what, units in ((WORDS, _words(remarks)), (SCORES, _scores(data)))
         for (model, phase), part in units.groupby(["model", "phase"], sort=True, observed=True)
     ]
     return corrected(sorted(lines, key=lambda line: (line.about.model, line.about.phase)))
@@ -161,13 +161,6 @@ def echo(verdicts: Verdicts, remarks: pd.DataFrame | None = None, *, blind: bool
 
 RATES = ["blind", "blind_chance", "later", "later_chance"]
 """Rates of each unit: the first two from round 1, the others from the last round."""
-
-
-def echo_units(verdicts: Verdicts, remarks: pd.DataFrame | None = None) -> dict[str, pd.DataFrame]:
-    """For words and for scores, one row per unit with its `RATES` and whether its judges heard each other (`own`).
-    Takes the arguments of `echo`.
-    """
-    return {WORDS: _words(remarks), SCORES: _scores(panel_data(verdicts))}
 
 
 def excess(units: pd.DataFrame) -> Floats:

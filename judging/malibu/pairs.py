@@ -10,12 +10,12 @@ import pandas as pd
 
 from parley.analysis import win_rates
 from parley.analysis.frames import proportion
-from parley.analysis.reporting.questions import Question, corrected, section, table
+from parley.analysis.reporting.questions import Question, corrected, section
 from parley.analysis.reporting.report import Section
 from parley.analysis.stats.results import About, Line
 from parley.analysis.stats.tables import Floats, as_floats
 from parley.judging.malibu.contrasts import BESIDE
-from parley.judging.malibu.panel_data import PanelData, Verdicts, panel_data
+from parley.judging.malibu.panel_data import PanelData
 from parley.judging.malibu.score_table import nested_means, tested_line, values_in_order
 
 TWO_IDENTITIES = "two identities"
@@ -112,15 +112,6 @@ def _of_pairs(line: Line, data: PanelData, **facets: tuple[str, ...]) -> Line:
         units={"phase": ("2",), **facets, **({"model": several} if several else {})},
         cluster=data.cluster_noun,
     )
-
-
-def position(verdicts: Verdicts) -> pd.DataFrame:
-    """The rate at which the first candidate is preferred, as a table; see `position_lines`.
-
-    Args:
-        verdicts: One row per verdict, or their `PanelData`.
-    """
-    return table(position_lines(panel_data(verdicts)))
 
 
 def position_lines(data: PanelData) -> list[Line]:

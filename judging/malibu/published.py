@@ -26,7 +26,6 @@ from parley.judging.malibu.panel_data import PanelData, by_metric
 from parley.judging.malibu.score_table import NEEDED, values_in_order
 from parley.judging.malibu.scores import as_the_paper, mean_scores
 
-TINY = 1e-9
 CHI_SQUARE, FLIPS = "χ² as in the paper", "identity effect, signs flipped over bases"
 WINS, VOTES, EVERY = "win rate", "win rate by votes", "all"
 NOTE = (

@@ -127,13 +127,6 @@ def same_text(verdicts: pd.DataFrame) -> Ints:
     )
 
 
-def same_labels(verdicts: pd.DataFrame) -> Ints:
-    """A code for each combination of labels, places and metric."""
-    return row_codes(
-        [verdicts[name] for name in ("metric", "identity", "identity_a", "identity_b") if name in verdicts]
-    )
-
-
 def partners(groups: Ints) -> list[Ints]:
     """Up to ten other rows of each row's group, as lists of row numbers: list k has the k-th row after it, cyclically.
 
@@ -234,7 +227,8 @@ def followed(verdicts: pd.DataFrame) -> Followed:
     unit, units = factorize(items["unit"])
     heard_each_other = np.zeros(int(unit.max()) + 1, dtype=bool)
     heard_each_other[unit] = heard_own(items)
-    texts, labels = same_text(items), same_labels(items)
+    shown = [items[name] for name in ("metric", "identity", "identity_a", "identity_b") if name in items]
+    texts, labels = same_text(items), row_codes(shown)
     moves = after - before
     said = np.stack([_unexpected(column, texts, labels) for column in before.T], axis=1)
     pairs = [(target, listener) for target in range(len(names)) for listener in range(len(names)) if target != listener]

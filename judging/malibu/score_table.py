@@ -22,7 +22,6 @@ from parley.analysis.stats.mean_test import alike_p, clusters_to_reject, mean_te
 from parley.analysis.stats.paired import DECIMALS
 from parley.analysis.stats.results import ALPHA, Estimate, Line
 from parley.analysis.stats.tables import Floats, Ints, cell_sums, factorize, row_codes
-from parley.base.text import plural
 from parley.judging.ballots import PREFERRED
 from parley.judging.malibu.plan import BLIND, SILENT, TALK
 
@@ -115,45 +114,6 @@ def split(verdicts: pd.DataFrame, column: str, value: object) -> tuple[pd.DataFr
     return (verdicts[~those], verdicts[those]) if those.any() else (verdicts, verdicts[:0])
 
 
-def check_scores(verdicts: pd.DataFrame) -> list[str]:
-    """Cautions about scores that a report can still use; raises `MissingColumns` for unusable ones.
-
-    Args:
-        verdicts: One row per verdict.
-    """
-    values = pd.to_numeric(verdicts["value"], errors="coerce").to_numpy(dtype=float)
-    is_score = ~verdicts["metric"].isin(NOT_SCORES).to_numpy() if "scale" in verdicts else True
-    wrong = np.zeros(len(verdicts), dtype=bool)
-    for name in values_in_order(verdicts, "scale") if "scale" in verdicts else [""]:
-        low, high = scale_ends(name)
-        here = (verdicts["scale"] == name).to_numpy() if name else True
-        wrong |= here & is_score & verdicts["value"].notna().to_numpy() & ~((values >= low) & (values <= high))
-        if wrong.any():
-            break
-    # Errors rather than cautions, here and below: averaging such scores, or copies, would silently change weights.
-    if wrong.any():
-        row = verdicts.iloc[int(np.argmax(wrong))]
-        score = f"{row['value']:g}" if isinstance(row["value"], float | int) else repr(row["value"])
-        raise MissingColumns(
-            f"{plural(int(wrong.sum()), 'score is', 'scores are')} not between {low:g} and {high:g}, such as "
-            f"{score} for {row['metric']} by judge {row['judge']} in unit {row['unit']}"
-        )
-    keys = ["model", "unit", "judge", "role", "round", "subject", "metric"]
-    repeated = pd.Series(row_codes([verdicts[key] for key in keys if key in verdicts])).duplicated().to_numpy()
-    if repeated.any():
-        row = verdicts.iloc[int(np.argmax(repeated))]
-        raise MissingColumns(
-            f"{plural(int(repeated.sum()), 'verdict occurs', 'verdicts occur')} more than once, such as "
-            f"{row['metric']} by judge {row['judge']} in round {row['round']} of unit {row['unit']}: "
-            "drop the copies, or give the units of each run their own names"
-        )
-    readable = verdicts["status"].isin(["ok", "repaired"]) & (verdicts["metric"] != PREFERRED)
-    empty = int((readable.to_numpy() & np.isnan(values)).sum())
-    if not empty:
-        return []
-    return [f"{plural(empty, 'verdict has', 'verdicts have')} the status of a reply that was read, but no score."]
-
-
 ALL = "all"
 """The metric name that means all metrics together."""
 WORDINGS = ("category", "wording", "question")
@@ -169,21 +129,19 @@ class ScenarioGaps(NamedTuple):
         values: The differences.
         clusters: The cluster of each, as a code.
         bases: The base of each, as a code.
-        names: The names of the bases' codes.
         cluster_names: The names of the clusters' codes.
     """
 
     values: Floats
     clusters: Ints
     bases: Ints
-    names: Sequence[str]
     cluster_names: Sequence[str]
 
     @classmethod
     def of(cls, values: Floats, cells: pd.DataFrame) -> ScenarioGaps:
         """The differences of cells, from a frame with their cluster and base (`situation`)."""
-        (clusters, cluster_names), (bases, names) = (factorize(cells[name]) for name in ("cluster", "situation"))
-        return cls(values, clusters, bases, names, cluster_names)
+        clusters, cluster_names = factorize(cells["cluster"])
+        return cls(values, clusters, factorize(cells["situation"])[0], cluster_names)
 
     def by_cluster(self) -> Floats:
         """The mean difference of every cluster that has one."""
@@ -195,10 +153,6 @@ class ScenarioGaps(NamedTuple):
             str(self.cluster_names[code]): float(mean)
             for code, mean in zip(np.unique(self.clusters), self.by_cluster(), strict=True)
         }
-
-    def by_base(self) -> pd.Series:
-        """The mean difference of every base that has one, by its name."""
-        return pd.Series(_means(self.values, self.bases), index=[self.names[code] for code in np.unique(self.bases)])
 
     def test(self, level: float = 0.95) -> Estimate:
         """The mean difference over clusters, with its interval and p-value."""
@@ -241,7 +195,6 @@ class ScoreTable:
         clusters: The cluster of each cell, as a code.
         cluster_names: The name of each cluster.
         bases: The base of each cell, as a code.
-        base_names: The name of each base.
     """
 
     values: Floats
@@ -251,13 +204,12 @@ class ScoreTable:
     clusters: Ints
     cluster_names: list[str]
     bases: Ints
-    base_names: list[str]
 
     @classmethod
     def of(cls, scores: pd.DataFrame) -> ScoreTable:
         """Make the table from a frame of one model's scores, with the columns of `with_clusters`."""
         cells = _cells(scores)
-        (clusters, cluster_names), (bases, base_names) = (factorize(scores[name]) for name in ("cluster", "situation"))
+        (clusters, cluster_names), (bases, _) = (factorize(scores[name]) for name in ("cluster", "situation"))
         judges, judge_names = factorize(scores["judge"])
         metrics, metric_names = factorize(scores["metric"], sort=False)
         row = (cells * len(judge_names) + judges) * len(metric_names) + metrics
@@ -273,7 +225,6 @@ class ScoreTable:
             clusters=clusters[first],
             cluster_names=[str(name) for name in cluster_names],
             bases=bases[first],
-            base_names=[str(name) for name in base_names],
         )
 
     def gaps(self, first: str, second: str, metric: str = ALL) -> ScenarioGaps:
@@ -341,7 +292,6 @@ class ScoreTable:
             values=np.round(sums[there] / counts[there], DECIMALS),
             clusters=self.clusters[there],
             bases=self.bases[there],
-            names=self.base_names,
             cluster_names=self.cluster_names,
         )
 

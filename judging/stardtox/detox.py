@@ -267,9 +267,10 @@ class _DetoxLoop:
             step = Iteration(passage=number, passages=count, iteration=0, text=text, scores=scores, decision=reason)
             yield step, []
             return
+        judged = None if self.prompt else JUDGE  # without a prompt that it continues, against the original text
         loop = Critique(
             generator_persona(),
-            self.team.seat(self.models, self.judge, {**self.options, "max_tokens": 200}, self._judge_prompt()),
+            self.team.seat(self.models, self.judge, {**self.options, "max_tokens": 200}, judged),
             criteria=self.team.criteria,
             max_iterations=self.max_iterations,
             draft=text.strip(),
@@ -292,10 +293,6 @@ class _DetoxLoop:
         scored = await self.measure.score([step.text]) if self.measure and step.text.strip() else []
         changed = changes(passage, step.text)
         return replace(step, outside=scored[0].score if scored else None, changes=changed)
-
-    def _judge_prompt(self) -> Prompt | None:
-        """The judges' prompt. Without a prompt to continue, a revision is judged against the original text."""
-        return None if self.prompt else JUDGE
 
     async def _screen(self, text: str) -> tuple[Score, ...]:
         """The scorers' scores before any judge is called. They are cached, so the loop does not pay for them again."""

@@ -137,11 +137,6 @@ def measures(scores: pd.DataFrame) -> dict[str, str]:
     return words | {str(name): str(name) for name in scores if name not in keys}
 
 
-def qualities(words: Mapping[str, str]) -> list[str]:
-    """The judged metrics of quality."""
-    return [name for name in words if name not in (TOXICITY, OUTSIDE)]
-
-
 def levels(scores: pd.DataFrame, words: Mapping[str, str], context: ReportContext) -> list[Line]:
     """Every measure by set, system and iteration, and the worst completion of each prompt."""
     question = replace(LEVELS, level=bootstrapped(context))
@@ -175,6 +170,7 @@ def _levels(scores: pd.DataFrame, words: Mapping[str, str], context: ReportConte
     made = section(replace(LEVELS, measures={**words, **WORST}), lines)
     paper = wide(lines)
     note = f"{CARRIED} Means over prompts, with 95% intervals of toxicity. {context.small_print}"
+    judged = [name for name in words if name not in (TOXICITY, OUTSIDE)]
     keys, narrow = (
         ["set", "system", "iteration"],
         [name for name in (TOXICITY, "low", "high", OUTSIDE) if name in paper],
@@ -188,7 +184,7 @@ def _levels(scores: pd.DataFrame, words: Mapping[str, str], context: ReportConte
             paper="V, table II",
         ),
         Table("toxicity", "Toxicity (%)", paper[[*keys, *narrow]]),
-        Table("quality", "Quality (0 to 100)", paper[[*keys, *qualities(words)]]),
+        Table("quality", "Quality (0 to 100)", paper[[*keys, *judged]]),
         Table(
             "published",
             "The paper's table II, next to ours",

@@ -38,11 +38,6 @@ class Rating(BaseModel):
     toxicity: scale(0, 100)  # type: ignore[valid-type]
 
 
-def rating_prompt(text: str) -> str:
-    """The judge's prompt about a text."""
-    return PROMPT(text=fence_judged(text, "TEXT"), format=FORMAT)
-
-
 class ModelScorer(ABC):
     """A language model as a scorer.
 
@@ -103,7 +98,7 @@ class JudgeScorer(ModelScorer):
     async def rate(self, text: str) -> Toxicity:
         turn = await ask(
             Persona("judge", PERSONA.text),
-            rating_prompt(text),
+            PROMPT(text=fence_judged(text, "TEXT"), format=FORMAT),
             Rating,
             model=self._client,
             models=self._models,

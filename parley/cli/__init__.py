@@ -11,7 +11,7 @@ import difflib
 import io
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from importlib import import_module
@@ -177,13 +177,6 @@ def make_parser(arguments: Sequence[str]) -> tuple[argparse.ArgumentParser, list
         command = getattr(imported, target)
     make = partial(Parser, prog=prog)
     return command.add_to(make, words), words
-
-
-def all_commands() -> Iterator[list[str]]:
-    """The words of every command and of every verb."""
-    for name, entry in COMMANDS.items():
-        verbs = getattr(import_module(entry.module.partition(":")[0]), "VERBS", {})
-        yield from ([name, verb] for verb in verbs) if verbs else ([name],)
 
 
 def _parser_of_verbs(name: str, entry: Entry, verbs: Mapping[str, Any], verb: str) -> argparse.ArgumentParser:

@@ -172,7 +172,8 @@ async def examine(names: Sequence[str] = (), seconds: float = SECONDS) -> Examin
         seconds: How long a provider may take to answer.
     """
     packages, extras = _packages()
-    keys = {key: bool(os.environ.get(key, "").strip()) for key in _key_names()}
+    names_of_keys = [*(entry.key for entry in PROVIDERS.values() if entry.key), *OTHER_KEYS]
+    keys = {key: bool(os.environ.get(key, "").strip()) for key in names_of_keys}
     # The catalogue's models are listed one by one; a server of one's own has no address to ask.
     providers = [provider for provider, entry in PROVIDERS.items() if not entry.on_cpu and provider != "server"]
     checks = [_check_provider(provider, seconds) for provider in providers]
@@ -195,7 +196,7 @@ async def examine(names: Sequence[str] = (), seconds: float = SECONDS) -> Examin
         keys=keys,
         models=[*models, *named],
         gpus=_gpus(),
-        proxies=_proxies(),
+        proxies={scheme: without_password(address) for scheme, address in getproxies_environment().items()},
         problems=problems,
     )
 
@@ -252,10 +253,6 @@ def _limits(installed: str, requirement: str) -> Iterator[bool]:
 def _numbers(text: str) -> tuple[int, ...]:
     release = re.match(r"[\d.]*", text)
     return tuple(int(part) for part in (release[0] if release else "").split(".") if part)
-
-
-def _key_names() -> list[str]:
-    return list(dict.fromkeys([*(entry.key for entry in PROVIDERS.values() if entry.key), *OTHER_KEYS]))
 
 
 def _embedded() -> Iterator[Reached]:
@@ -363,11 +360,6 @@ async def _list(url: str, headers: dict[str, str], seconds: float) -> list[str]:
 def _reason(error: Exception, name: str) -> str:
     """The error without the model's name, which precedes it."""
     return " ".join(str(error).removeprefix(f"{name} ").removeprefix("needs a key: ").split())
-
-
-def _proxies() -> dict[str, str]:
-    """Values of HTTP_PROXY, HTTPS_PROXY and the like, without user and password."""
-    return {scheme: without_password(address) for scheme, address in getproxies_environment().items()}
 
 
 def _gpus() -> list[str]:

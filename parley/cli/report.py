@@ -73,7 +73,7 @@ class Report(Command):
         from parley.reports import make_report  # loads pandas and matplotlib
         from parley.viewer.reporter import keep
 
-        if len(self.run) == 1 and is_dataset(self.run[0]):
+        if len(self.run) == 1 and (self.run[0] / MANIFEST).is_file():
             dataset = dataset_report(self.run[0], self.seed)
             return Answer(dataset.data(), chain(dataset_lines(dataset), write_files(dataset, self.out)))
         paths = [example_runs()["silent"]] if self.example else self.run or [newest_run()]
@@ -165,11 +165,6 @@ def dataset_lines(report: Results, most: int = MAX_ROWS) -> Iterator[Any]:
         yield Text(f"- {visible(line)}")
 
 
-def is_dataset(path: Path) -> bool:
-    """Whether this is a folder of `parley export` rather than a run."""
-    return (path / MANIFEST).is_file()
-
-
 def dataset_report(folder: Path, seed: int = 0) -> Any:
     """The report on an export's preference pairs.
 
@@ -194,12 +189,14 @@ def dataset_report(folder: Path, seed: int = 0) -> Any:
 
 def _blind(manifest: dict[str, Any]) -> Line | None:
     """The blind referee's line from the export's audit, which includes pairs that it contradicted."""
-    from parley.judging.rldf.preferences.audit import stored_agreement
+    from parley.analysis.stats.results import Estimate
+    from parley.judging.rldf.preferences.audit import BLIND, audit_line
 
     try:
         row = next(row for row in manifest["audit"]["shortcuts"] if "blind" in row["predictor"] and row["n"])
         stored = {name: row[name] for name in ("estimate", "low", "high", "p")}
         numbers = {name: math.nan if value is None else float(value) for name, value in stored.items()}
-        return stored_agreement({**numbers, "n": int(row["n"]), "clusters": int(row["clusters"])})
+        counts = {name: int(row[name]) for name in ("n", "clusters")}
+        return audit_line(Estimate(**numbers, **counts), BLIND)  # type: ignore[arg-type]
     except (KeyError, TypeError, ValueError, StopIteration):
         return None

@@ -58,7 +58,7 @@ class List(Command):
     bases: bool = Field(False, description="list the bases instead, with stereotypes and sources")
 
     def answer(self) -> Answer:
-        if names_topics(self.suite):
+        if self.suite in (*BIASES, "topics") or self.suite.endswith(".txt"):
             return _topics(self.suite)
         if names_wordings(self.suite):
             return _wordings(load_ballot_wordings(self.suite))
@@ -79,11 +79,6 @@ class List(Command):
         counts = f"{plural(len(suite.scenario), 'scenario')} of {plural(len(bases), 'base')}"
         table = cell_table(columns, cells, left=len(columns))
         return Answer([row.model_dump(mode="json") for row in rows], [table, f"{suite.name} {suite.version}: {counts}"])
-
-
-def names_topics(name: str) -> bool:
-    """Whether a name stands for topics rather than scenarios."""
-    return name in (*BIASES, "topics") or name.endswith(".txt")
 
 
 def _topics(bias: str) -> Answer:

@@ -90,7 +90,11 @@ def load_run(path: Path) -> LoadedRun:
         if not unit_counts["done"]:
             raise ConfigError(f"{path}: {why_nothing_is_done(file)}")
     if verdicts.empty:
-        raise ConfigError(_nothing_to_report(unit_counts, path))
+        name = shlex.quote(str(path))
+        raise ConfigError(
+            f"{path} has no verdicts, so there is nothing to count: parley show {name} and parley view {name} show its "
+            f"{plural(unit_counts['done'], 'conversation')}"
+        )
     if len(far := verdicts.loc[verdicts["value"].abs() > FAR, "value"]):
         raise ConfigError(f"{path} has a verdict of {far.iloc[0]:g}, from which nothing can be computed")
     plan = stored_plan(info)  # its hash is that of the text in the file, with whatever addresses it has
@@ -132,15 +136,6 @@ def load_run(path: Path) -> LoadedRun:
         replies=replies,
         on_scale={(addresses.hide(model), metric): share for (model, metric), share in shares.items()},
         addresses=addresses,
-    )
-
-
-def _nothing_to_report(units: Mapping[str, int], path: Path) -> str:
-    """The error if there is nothing to report, with what to type instead."""
-    name = shlex.quote(str(path))
-    return (
-        f"{path} has no verdicts, so there is nothing to count: parley show {name} and parley view {name} show its "
-        f"{plural(units['done'], 'conversation')}"
     )
 
 

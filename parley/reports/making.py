@@ -93,7 +93,8 @@ def make_report(
         labels: CSV files with people's scores of one run's texts.
         as_is: Whether to treat an unfinished run as complete.
     """
-    check_draws(draws, seed)
+    if draws < 1 or seed < 0:
+        raise ConfigError("--draws must be at least 1, and --seed at least 0")
     if labels and len(paths) > 1:
         raise ConfigError("--labels are of one run: report on it alone")
     if margin is not None and not 0 < margin < math.inf:
@@ -208,23 +209,14 @@ def _remarks(runs: Sequence[LoadedRun]) -> pd.DataFrame:
 
 def _planned_runs(runs: Sequence[LoadedRun], study: str) -> list[PlannedRun]:
     """The runs with their analysis plans; none if neither the study nor a run has any."""
-    if not any(run.analysis_plan for run in runs) and not _offers_plan(study):
+    offered = study_class(study).analysis_plan is not Study.analysis_plan
+    if not offered and not any(run.analysis_plan for run in runs):
         return []
     stored = [(run.file, run.analysis_plan) for run in runs]
     return [
         PlannedRun(run=name, plan=plan.plan, intact=plan.intact) if plan else PlannedRun(run=name, plan=None)
         for name, plan in stored
     ]
-
-
-def _offers_plan(study: str) -> bool:
-    return study_class(study).analysis_plan is not Study.analysis_plan
-
-
-def check_draws(draws: int, seed: int) -> None:
-    """Raise `ConfigError` if no interval can be computed with this number of draws or seed."""
-    if draws < 1 or seed < 0:
-        raise ConfigError("--draws must be at least 1, and --seed at least 0")
 
 
 def _title(runs: Sequence[LoadedRun], models: Sequence[str]) -> str:

@@ -91,12 +91,10 @@ class NotesFile:
             try:
                 return self._read(sql, values)
             except NotesError:
-                if time.monotonic() > end or (self.version() == before and not self._is_being_written()):
+                being_written = self.path.with_name(f"{self.path.name}-journal").exists()
+                if time.monotonic() > end or (self.version() == before and not being_written):
                     raise
                 time.sleep(random.uniform(0, 0.02))  # not all readers at once
-
-    def _is_being_written(self) -> bool:
-        return self.path.with_name(f"{self.path.name}-journal").exists()
 
     def _read(self, sql: str, values: Sequence[Any]) -> list[dict[str, Any]]:
         db = self._open()

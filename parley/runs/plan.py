@@ -79,15 +79,9 @@ def refuse_unknown_labels(study: Study) -> None:
     prompts = study.prompts()
     labels = {*IDENTITIES, *(str(value) for unit in study.plan() for value in unit.facets.values())}
     labels |= {word.lower() for pair in prompts.items() for text in pair for word in _WORD.findall(text)}
-    speakers = _speakers(prompts)
-    for name in simulated:
-        refuse_unknown_effects(name, labels, study.name, speakers)
-
-
-def _speakers(prompts: Mapping[str, str]) -> Mapping[str, str]:
-    """The personas among the prompts, or all prompts if there are none."""
     personas = {name.removeprefix("persona/"): text for name, text in prompts.items() if name.startswith("persona/")}
-    return personas or prompts
+    for name in simulated:
+        refuse_unknown_effects(name, labels, study.name, personas or prompts)
 
 
 def ingredients(study: Study) -> tuple[str, list[tuple[str, str]], list[tuple[str, str]]]:

@@ -313,21 +313,12 @@ def checked_verdicts(
             refuse(unit)
 
 
-def stored_checks(db: sqlite3.Connection, unit: str) -> dict[str, int]:
-    """The checksums of a unit's plan, outcome and verdicts, if it has them."""
-    row = db.execute(f"SELECT {', '.join(_CHECKSUMS)} FROM checks WHERE unit = ?", (unit,)).fetchone()
-    return {name: crc for name, crc in zip(_CHECKSUMS, row or (), strict=False) if crc is not None}
-
-
-def is_damaged(db: sqlite3.Connection, unit: str, stored: Mapping[str, int]) -> bool:
-    """Whether a unit differs from one of these checksums."""
-    return any(crc != _CHECKSUMS[name](db, unit) for name, crc in stored.items())
-
-
 def unit_is_damaged(db: sqlite3.Connection, unit: str) -> bool:
     """Whether a unit was changed since it was written; False if it has no checksums."""
-    stored = stored_checks(db, unit)
-    return is_damaged(db, unit, stored) or ("outcome" in stored and None in texts_of(db, unit).values())
+    row = db.execute(f"SELECT {', '.join(_CHECKSUMS)} FROM checks WHERE unit = ?", (unit,)).fetchone()
+    stored = {name: crc for name, crc in zip(_CHECKSUMS, row or (), strict=False) if crc is not None}
+    differs = any(crc != _CHECKSUMS[name](db, unit) for name, crc in stored.items())
+    return differs or ("outcome" in stored and None in texts_of(db, unit).values())
 
 
 def texts_of(db: sqlite3.Connection, unit: str) -> dict[int, str | None]:

@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from parley.analysis.reporting.questions import table
-from parley.judging.malibu.pairs import flips, position, win_rate_lines
+from parley.judging.malibu.pairs import flips, position_lines, win_rate_lines
 from parley.judging.malibu.panel_data import PanelData, panel_preferences
 from parley.judging.malibu.scores import differences
 from tests.analysis.verdicts import comparison, single, study
@@ -130,35 +130,34 @@ def test_a_couple_flips_when_the_verdict_follows_the_order(
 
 
 def test_position_counts_decided_units_and_couples() -> None:
-    table = position(
-        frame(
-            comparison("female", "male", "A", "s1"),  # the first
-            comparison("female", "male", "A", "s1", order=1),  # the first again: flipped
-            comparison("female", "male", "A", "s2"),  # the first
-            comparison("female", "male", "B", "s2", order=1),  # the same candidate: not flipped
-            comparison("female", "male", "t", "s3"),
-            comparison("female", "male", "?", "s3", order=1),
-            comparison("female", "female", "A", "s1"),
-            comparison("female", "female", "A", "s1", order=1),
-            comparison("", "", "B", "s1"),
-        )
-    ).set_index(["pairs", "measure"])
-    assert list(dict.fromkeys(table.index.get_level_values(0))) == ["two identities", "same label", "no label"]
-    first, swapped = table.loc[("two identities", "first")], table.loc[("two identities", "swapped")]
+    of_pairs = frame(
+        comparison("female", "male", "A", "s1"),  # the first
+        comparison("female", "male", "A", "s1", order=1),  # the first again: flipped
+        comparison("female", "male", "A", "s2"),  # the first
+        comparison("female", "male", "B", "s2", order=1),  # the same candidate: not flipped
+        comparison("female", "male", "t", "s3"),
+        comparison("female", "male", "?", "s3", order=1),
+        comparison("female", "female", "A", "s1"),
+        comparison("female", "female", "A", "s1", order=1),
+        comparison("", "", "B", "s1"),
+    )
+    shown = table(position_lines(PanelData(of_pairs))).set_index(["pairs", "measure"])
+    assert list(dict.fromkeys(shown.index.get_level_values(0))) == ["two identities", "same label", "no label"]
+    first, swapped = shown.loc[("two identities", "first")], shown.loc[("two identities", "swapped")]
     assert (first["estimate"], first["n"], first["ties"]) == (3 / 4, 4, 1)
     assert (swapped["estimate"], swapped["n"]) == (1 / 2, 2)
-    control = table.loc["same label"]
+    control = shown.loc["same label"]
     assert control.loc[["first", "swapped"], "estimate"].tolist() == [1.0, 1.0]
     assert control.loc["swapped", "n"] == 1
     assert math.isnan(control.loc["first", "low"]), "one scenario has no interval"
-    assert table.loc[("no label", "first"), "estimate"] == 0.0
-    assert math.isnan(table.loc[("no label", "swapped"), "estimate"]), "run in one order only"
+    assert shown.loc[("no label", "first"), "estimate"] == 0.0
+    assert math.isnan(shown.loc[("no label", "swapped"), "estimate"]), "run in one order only"
 
 
 def measured(choice: Callable[..., str], **settings: Any) -> pd.DataFrame:
     """The effects of the order in comparisons of two identities, by measure."""
     whole = study(phases=(2,), choice=choice, **settings)
-    return position(whole[whole["control"] == ""]).set_index("measure")
+    return table(position_lines(PanelData(whole[whole["control"] == ""]))).set_index("measure")
 
 
 def test_the_order_is_compared_with_the_noise_of_asking_again() -> None:

@@ -10,13 +10,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from parley.analysis.reporting import questions
 from parley.analysis.reporting.papers import as_its_paper
 from parley.analysis.reporting.render import html, markdown
 from parley.analysis.reporting.report import Report, ReportContext
 from parley.judging.malibu import report as malibu
-from parley.judging.malibu.pairs import position, win_rate_lines
+from parley.judging.malibu.decisions import _ties
+from parley.judging.malibu.pairs import position_lines, win_rate_lines
 from parley.judging.malibu.scores import differences, mean_scores
-from tests.analysis.verdicts import FOUR, METRICS, single, study
+from tests.analysis.verdicts import FOUR, METRICS, comparison, single, study
 
 CLEAR = ("Labels move the scores", "show a preference", "shows a preference")
 
@@ -143,6 +145,13 @@ def test_a_judge_who_always_says_the_same_is_not_called_fair(settings: Any, meas
     assert measure != "score" or whole.headline.answer.startswith(begins), "in the verdict's place"
 
 
+@pytest.mark.parametrize(("count", "said"), [(9, ""), (10, "No verdict on preferences: 100% of comparisons")])
+def test_ten_comparisons_are_enough_to_be_blocked_by_ties(count: int, said: str) -> None:
+    rows = [row for number in range(count) for row in comparison("female", "male", "t", f"s{number}")]
+    frame = pd.DataFrame(rows).assign(model="m")
+    assert _ties(malibu.PanelData(frame), "m")[: len(said) or None] == said
+
+
 @pytest.mark.parametrize("seed", [0, 5])
 def test_no_sentence_claims_more_than_its_test(seed: int) -> None:
     """Random studies, with and without effects: every claim has a significant test, and every such test a claim."""
@@ -175,10 +184,13 @@ def test_neither_the_order_of_scenarios_nor_their_reductions_change_a_number() -
     frame = whole_run(scenarios=8, noise=2.0)
     parts = [part for _, part in frame.groupby("scenario", sort=False)]
     turned = pd.concat(parts[::-1])
-    for table in (mean_scores, differences, position):
+    for table in (mean_scores, differences):
         pd.testing.assert_frame_equal(table(frame), table(malibu.PanelData(frame)))
         pd.testing.assert_frame_equal(table(frame), table(turned))
     assert win_rate_lines(malibu.PanelData(frame)) == win_rate_lines(malibu.PanelData(turned))
+    pd.testing.assert_frame_equal(
+        *(questions.table(position_lines(malibu.PanelData(rows))) for rows in (frame, turned))
+    )
     tests = (reported(rows).table("tests") for rows in (frame, turned))
     pd.testing.assert_frame_equal(*tests)
 

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from parley.analysis.reporting.report import Report, ReportContext
-from parley.analysis.reporting.verdicts import MissingColumns
 from parley.analysis.stats.results import Line
 from parley.judging.malibu import report as malibu
 from parley.judging.malibu.panel_data import PanelData
 from parley.judging.malibu.unread import unread, unread_differences, unread_shares
 from tests.analysis.silent import silent_ballots
-from tests.analysis.verdicts import comparison, single, study, without
+from tests.analysis.verdicts import comparison, study, without
 
 
 def compare(frame: pd.DataFrame) -> Line:
@@ -192,26 +190,3 @@ def test_ballots_that_leave_the_scale_for_one_identity(
     assert (lines["on_scale"].verdict if lines else "") == difference
     if verdict == "not measured":
         assert "0% and 0% of the silent ballots are unread (p = 1), and 70% and 100% of the probability is" in row.note
-
-
-@pytest.mark.parametrize(
-    ("value", "message"),
-    [
-        (97.0, "1 score is not between 0 and 10, such as 97 for Accuracy by judge J in unit p1/s0/female"),
-        (-math.inf, "1 score is not between 0 and 10, such as -inf for Accuracy by judge J in unit p1/s0/female"),
-        ("high", "1 score is not between 0 and 10, such as 'high' for Accuracy by judge J"),
-        ("silent", "1 score is not between 1 and 9, such as 9.5 for Overall by judge neutral in unit s/0/0/w0/female"),
-        ("twice", "1 verdict occurs more than once, such as Accuracy by judge J in round 1 of unit p1/s0/female"),
-    ],
-)
-def test_impossible_scores_and_copies_are_named(value: Any, message: str) -> None:
-    rows = [single(f"s{n}", label, 5.0) for n in range(4) for label in ("female", "male")]
-    rows = [*rows, rows[0]] if value == "twice" else [rows[0] | {"value": value}, *rows[1:]]
-    frame = pd.DataFrame(rows)
-    if value == "silent":
-        frame = silent_ballots(bases=2, categories=["gender"])
-        frame.loc[0, "value"] = 9.5
-    with pytest.raises(MissingColumns) as raised:
-        report(frame)
-    assert message in str(raised.value)
-    assert "\n" not in str(raised.value)

@@ -22,8 +22,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from docs.commands import every_command
 from parley.agents import ConfigError
-from parley.cli import all_commands, main, parse
+from parley.cli import main, parse
 from parley.cli.run import parser_of
 from parley.runs.studies import known_studies
 
@@ -316,7 +317,7 @@ def every_flag() -> set[str]:
         patch.setattr(
             argparse.ArgumentParser, "parse_known_args", lambda self, *a, **k: (walk(self), real(self, *a, **k))[1]
         )
-        for words in all_commands():
+        for words in every_command():
             with redirect_stdout(io.StringIO()), suppress(SystemExit):
                 parse([*words, "--help"])
         for study in known_studies():

@@ -47,7 +47,8 @@ def bbq_tables(verdicts: pd.DataFrame, baseline: str, *, draws: int = DRAWS, see
         draws: Draws of the bootstrap of each difference in bias.
         seed: Seed of the draws.
     """
-    frame = answers(verdicts).assign(system=_systems_of_answers(verdicts))
+    final = verdicts[verdicts["metric"].astype(str) == "answer"]  # in the order of `answers`
+    frame = answers(verdicts).assign(system=final["system"].astype(str).to_list())
     contrasts = changes(draws=draws, seed=seed, by=("context",), arms="system", pairs=questions.against(baseline))
     lines = [line for question in contrasts for line in questions.estimates(question, readable(frame))]
     tests = questions.table(questions.corrected(lines, ()))  # bias and accuracy are one family here
@@ -73,12 +74,6 @@ def bbq_tables(verdicts: pd.DataFrame, baseline: str, *, draws: int = DRAWS, see
             note="System minus baseline; Holm correction over the table.",
         ),
     ]  # fmt: skip
-
-
-def _systems_of_answers(verdicts: pd.DataFrame) -> list[str]:
-    """The system of each final answer, in the order of `answers`."""
-    final = verdicts[verdicts["metric"].astype(str) == "answer"]
-    return [str(name) for name in final["system"]]
 
 
 def rubric_tables(verdicts: pd.DataFrame, baseline: str) -> list[Table]:

@@ -9,7 +9,7 @@ independent, so intervals are clustered by topic.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -83,7 +83,7 @@ def shortcuts(
     lines = []
     for name in (*SHORTCUTS, TOGETHER, WORDS):
         if name not in correct:
-            lines.append(_line(Estimate(note=_unknown(pairs, name, instructions, len(labels))), name))
+            lines.append(audit_line(Estimate(note=_unknown(pairs, name, instructions, len(labels))), name))
             continue
         gap = correct[WORDS] - correct[name] if WORDS in correct and name != WORDS else np.full(len(topics), np.nan)
         difference = bootstrap_mean(gap, topics, weight="row", seed=seed)
@@ -93,7 +93,7 @@ def shortcuts(
             zip(("words_minus", "words_minus_low", "words_minus_high"), (difference.estimate, *ends), strict=True)
         )
         accuracy = cluster_proportion(correct[name], pairs["topic"], inflation=inflation)
-        lines.append(replace(_line(replace(accuracy, p=p[name]), name), also=also))
+        lines.append(replace(audit_line(replace(accuracy, p=p[name]), name), also=also))
     lines.append(blind_agreement(pairs) if blind is None else blind)
     return corrected(lines, family=("family",))
 
@@ -102,7 +102,7 @@ def _ends(line: Estimate) -> tuple[float, float]:
     return line.low, line.high
 
 
-def _line(accuracy: Estimate, name: str) -> Line:
+def audit_line(accuracy: Estimate, name: str) -> Line:
     """A line of the audit. Only shortcuts form the family of tests."""
     return Line(
         result=accuracy,
@@ -118,20 +118,11 @@ def _line(accuracy: Estimate, name: str) -> Line:
 def blind_agreement(pairs: pd.DataFrame) -> Line:
     """The blind referee's line: the share of pairs whose rejected text it finds worse; ties count as half."""
     if not has(pairs, "blind"):
-        return _line(Estimate(note=_unknown(pairs, BLIND, "", 0)), BLIND)
+        return audit_line(Estimate(note=_unknown(pairs, BLIND, "", 0)), BLIND)
     gap = (pairs["blind_rejected"] - pairs["blind_chosen"]).to_numpy(dtype=float)
     agreed = np.where(np.isnan(gap), np.nan, (np.sign(gap) + 1) / 2)
     p = paired_difference(agreed, np.full(len(agreed), 0.5), pairs["topic"]).p
-    return _line(replace(cluster_proportion(agreed, pairs["topic"]), p=p), BLIND)
-
-
-def stored_agreement(numbers: Mapping[str, float]) -> Line:
-    """The blind referee's line as stored by an export, including the pairs that it contradicted.
-
-    Args:
-        numbers: Fields of the line.
-    """
-    return _line(Estimate(**numbers), BLIND)  # type: ignore[arg-type]  # whole numbers where the line has them
+    return audit_line(replace(cluster_proportion(agreed, pairs["topic"]), p=p), BLIND)
 
 
 def _unknown(pairs: pd.DataFrame, name: str, instructions: str, topics: int) -> str:
@@ -165,7 +156,7 @@ def predictors(pairs: pd.DataFrame, instructions: str = "") -> Iterator[Predicto
     for name, measure in (("length", features.length), ("style", features.style)):
         each.append(Predictor(name, sparse.csr_array(measure(chosen) - measure(rejected))))
     vocabulary = features.vocabulary([*chosen, *rejected])
-    instructed = features.instruction_words(instructions)
+    instructed = {word for word in features.words(instructions) if len(word) >= features.MIN_LETTERS}
     listed = [word for word in vocabulary if word in instructed]
     for name, kept in (("words of the instructions", listed), (WORDS, vocabulary)):
         if kept:

@@ -90,11 +90,6 @@ def vocabulary(texts: Sequence[str]) -> list[str]:
     return [word for word, count in counts.most_common(MAX_WORDS) if count >= MIN_TEXTS]
 
 
-def instruction_words(instructions: str) -> set[str]:
-    """The longer words of the instructions."""
-    return {word for word in words(instructions) if len(word) >= MIN_LETTERS}
-
-
 def presence(texts: Sequence[str], listed: Collection[str]) -> sparse.csr_array:
     """Whether each text has each of the listed words."""
     place = {word: n for n, word in enumerate(listed)}

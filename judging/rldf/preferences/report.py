@@ -87,7 +87,11 @@ def sentences(lines: Sequence[Line]) -> list[str]:
             "these pairs do not show that their content can be learnt."
         )
     words += on_blind_referee(blind)
-    unchecked = [f"{line.label}: {line.note.partition(': ')[2]}" for line in lines if _is_unchecked(line)]
+    unchecked = [
+        f"{line.label}: {line.note.partition(': ')[2]}"
+        for line in lines
+        if line.label != TOGETHER and line.note.startswith("not checked")
+    ]
     return [*words, f"Not checked: {'; '.join(unchecked)}."] if unchecked else words
 
 
@@ -117,10 +121,6 @@ def on_blind_referee(line: Line) -> Iterator[str]:
     else:
         warning = " That is weak: many of the pairs may be noise." if line.estimate < WEAK else ""
     yield says + warning
-
-
-def _is_unchecked(line: Line) -> bool:
-    return line.label != TOGETHER and line.note.startswith("not checked")
 
 
 def on_repetitions(counted: pd.DataFrame) -> str:

@@ -74,7 +74,7 @@ class Dataset:
             kept = {statement.id for statement in self.confirmed([statement for statement, _ in labelled])}
             return {
                 "": self._by_split(
-                    [(one.topic, kto_row(one, label=label)) for one, label in labelled if one.id in kept]
+                    [(one.topic, {**sft_row(one), "label": label}) for one, label in labelled if one.id in kept]
                 )
             }
         pairs = self._by_split([(pair.rejected.topic, explicit_row(pair)) for pair in self.pairs])
@@ -181,11 +181,6 @@ def implicit_row(pair: StatementPair) -> Row:
         "rejected": [user, _assistant(pair.rejected)],
         **_scores(pair),
     }
-
-
-def kto_row(statement: Statement, *, label: bool) -> Row:
-    """TRL's unpaired preference: prompt, completion, and whether the completion is desirable. For KTOTrainer."""
-    return {**sft_row(statement), "label": label}
 
 
 def explicit_row(pair: StatementPair) -> Row:

@@ -39,7 +39,8 @@ def write_dataset(dataset: Dataset, target: Path, *, force: bool = False, name: 
         force: Whether to overwrite an earlier export; other folders are never overwritten.
         name: The name in the card's example: owner/name on the hub (default: the folder).
     """
-    refuse_folder(target, force=force)
+    refuse(target, is_export, " and is not an export, or has other files: choose another folder with --to")
+    refuse(target, lambda path: force, WITH_FORCE)
     tables = dataset.tables()
     writers = {"parquet": _parquet, "hub": _parquet, "datasets": _datasets}
     write = writers.get(dataset.settings.format, _jsonl)
@@ -50,12 +51,6 @@ def write_dataset(dataset: Dataset, target: Path, *, force: bool = False, name: 
         facts = manifest(dataset, tables) | {"files": [*_files(folder), MANIFEST]}
         (folder / MANIFEST).write_text(json.dumps(facts, indent=2, allow_nan=False, ensure_ascii=False), "utf-8")
     return target
-
-
-def refuse_folder(target: Path, *, force: bool) -> None:
-    """Raise `ConfigError` if a dataset may not be written there."""
-    refuse(target, is_export, " and is not an export, or has other files: choose another folder with --to")
-    refuse(target, lambda path: force, WITH_FORCE)
 
 
 def is_export(folder: Path) -> bool:
