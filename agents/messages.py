@@ -68,7 +68,7 @@ def as_messages(task: Task) -> list[BaseChatMessage]:
         return [narrate(task)]
     if isinstance(task, BaseChatMessage):
         return [task]
-    return [said if isinstance(said, BaseChatMessage) else narrate(said[1], said[0]) for said in task]
+    return [part if isinstance(part, BaseChatMessage) else narrate(part[1], part[0]) for part in task]
 
 
 def save_messages(messages: Iterable[BaseChatMessage], factory: MessageFactory) -> list[Mapping[str, Any]]:

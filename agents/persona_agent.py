@@ -217,10 +217,10 @@ class PersonaAgent(BaseChatAgent):
         """
         prompt = self._prompt([UserMessage(content=ballot.question, source=NARRATOR)])
         reply = await ask_ballot(ballot, self.client, prompt, self.options, token)
-        said = TextMessage(
+        message = TextMessage(
             id=new_message_id(), content=reply.raw, source=self._name, models_usage=reply.usage, metadata={}
         )
-        return self._spoken(said, reply)
+        return self._spoken(message, reply)
 
     def _prompt(self, history: Sequence[LLMMessage]) -> list[LLMMessage]:
         if self.placement == "last":

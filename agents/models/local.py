@@ -66,8 +66,8 @@ def _grammar(schema: type[BaseModel]) -> str:
 
 def _raise_error(name: str, data: Mapping[str, Any]) -> None:
     if "error" in data:
-        said = str(data["error"].get("message", data["error"]))
-        raise BadRequest(f"{name}: {said.replace(', try increasing it', '; append ?context=8192, or more')}")
+        message = str(data["error"].get("message", data["error"]))
+        raise BadRequest(f"{name}: {message.replace(', try increasing it', '; append ?context=8192, or more')}")
 
 
 def _weights_file(name: str, path: Path) -> Path:

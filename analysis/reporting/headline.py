@@ -135,13 +135,13 @@ def _unshown(verdict: Verdict, lines: Sequence[Line], largest: Line, forest: For
 def _unshown_in_words(verdict: Verdict, lines: Sequence[Line], largest: Line, forest: Forest) -> str:
     if verdict in (ALIKE, ON_AVERAGE):
         return _within(verdict, lines, f"{largest.margin:g} points")
-    said = f"{_said(largest, forest)}, {_unsure(lines, largest, forest)}."
+    answer = f"{_said(largest, forest)}, {_unsure(lines, largest, forest)}."
     if verdict == JUDGES_DIFFER:
-        return f"It depends on the judge. On average {said}"
+        return f"It depends on the judge. On average {answer}"
     if len(lines) == 1:
-        return f"Undecided: {said}"
+        return f"Undecided: {answer}"
     none = "neither difference" if len(lines) == 2 else f"none of {len(lines)} differences"
-    return f"Undecided: {none} is shown. In the largest, {said}"
+    return f"Undecided: {none} is shown. In the largest, {answer}"
 
 
 def _within(verdict: Verdict, lines: Sequence[Line], margin: str) -> str:

@@ -402,13 +402,15 @@ def section(question: Question, lines: Sequence[Line], say: Sentence | None = No
         )
         for number, (measure, words) in enumerate(question.measures.items())
     }
-    said = [line for line in lines if (line.shown if tested else not line.secondary and line.n)]
+    stated_lines = [line for line in lines if (line.shown if tested else not line.secondary and line.n)]
     speak = say or partial(_sentence, question)
     rows = table(lines)
     return Section(
         tables=[Table(question.name, question.ask, rows, _telling(rows), note, question.paper)],
         forests=list(forests.values()),
-        words=[speak(line, forests[line.measure]) for line in drawn(sorted(said, key=lambda line: line.secondary))],
+        words=[
+            speak(line, forests[line.measure]) for line in drawn(sorted(stated_lines, key=lambda line: line.secondary))
+        ],
     )
 
 

@@ -126,14 +126,14 @@ def published(verdicts: pd.DataFrame, revised: pd.DataFrame) -> pd.DataFrame:
         revised: One row per answer and iteration of the methods that revise, from `answers_at`.
     """
     keys = ["method", "iteration", "context", "measure"]
-    theirs = read_published(Path(__file__).with_name("published.txt"), keys[:-1])
+    printed = read_published(Path(__file__).with_name("published.txt"), keys[:-1])
     once = answers(verdicts)
-    once = once[once["method"].isin(theirs["method"]) & ~once["method"].isin(revised["method"])]
+    once = once[once["method"].isin(printed["method"]) & ~once["method"].isin(revised["method"])]
     means = pd.concat([table_three(part) for part in (once.assign(iteration=0), revised) if len(part)])
     means = means.assign(accuracy=100 * means["accuracy"])
     values = ["accuracy", "bias"]
     ours = means.melt(id_vars=[*keys[:-1], "model"], value_vars=values, var_name="measure", value_name="ours")
-    return theirs.merge(ours, on=keys)
+    return printed.merge(ours, on=keys)
 
 
 def supported_gains(verdicts: pd.DataFrame, units: Units) -> list[Line]:

@@ -332,8 +332,10 @@ class Talk:
         given: list[Verdict] = [v for turn, metric in zip(first, metrics, strict=True) for v in verdicts(turn, metric)]
         given += [v for turn in transcript.spoken() if turn.round for v in ballot.verdicts(turn)]
         # Recorded with their calls, but not as verdicts, since they are about another label.
-        told = tuple(turn._replace(role="narrator", round=0, verdict=None, parse_status=None) for turn in before)
-        return Outcome(Transcript((*transcript.turns, *told), transcript.stop_reason), tuple(given))
+        turns_of_others = tuple(
+            turn._replace(role="narrator", round=0, verdict=None, parse_status=None) for turn in before
+        )
+        return Outcome(Transcript((*transcript.turns, *turns_of_others), transcript.stop_reason), tuple(given))
 
     def _debate(self, cell: MalibuCell, models: Models, **arguments: Any) -> Debate:
         ballot = self.panel.ballots[cell.phase]

@@ -230,15 +230,15 @@ def followed(verdicts: pd.DataFrame) -> Followed:
     shown = [items[name] for name in ("metric", "identity", "identity_a", "identity_b") if name in items]
     texts, labels = same_text(items), row_codes(shown)
     moves = after - before
-    said = np.stack([_unexpected(column, texts, labels) for column in before.T], axis=1)
+    unexpected = np.stack([_unexpected(column, texts, labels) for column in before.T], axis=1)
     pairs = [(target, listener) for target in range(len(names)) for listener in range(len(names)) if target != listener]
-    own_slope = _own_slope(moves, said, pairs)
+    own_slope = _own_slope(moves, unexpected, pairs)
     products, squares = (np.zeros((len(names), len(heard_each_other))) for _ in range(2))
     for target, listener in pairs:
-        moved = said[:, target] * (moves[:, listener] - own_slope * said[:, listener])
+        moved = unexpected[:, target] * (moves[:, listener] - own_slope * unexpected[:, listener])
         finite = np.isfinite(moved)
         products[target] += np.bincount(unit[finite], moved[finite], minlength=len(heard_each_other))
-        squares[target] += np.bincount(unit[finite], said[finite, target] ** 2, minlength=len(heard_each_other))
+        squares[target] += np.bincount(unit[finite], unexpected[finite, target] ** 2, minlength=len(heard_each_other))
     return Followed(
         judges=[str(name) for name in names],
         units=[str(name) for name in units],
@@ -260,17 +260,21 @@ def weight_by_unit(sums: Followed, judges: slice = slice(None)) -> Floats:
         judges: Which rows of them.
     """
     products, squares = sums.products[judges].sum(axis=0), sums.squares[judges].sum(axis=0)
-    said = squares > 0
-    return np.where(said, products / squares[said].mean() / sums.contrast, np.nan) if said.any() else products * np.nan
+    counted = squares > 0
+    return (
+        np.where(counted, products / squares[counted].mean() / sums.contrast, np.nan)
+        if counted.any()
+        else products * np.nan
+    )
 
 
-def _own_slope(moves: Floats, said: Floats, pairs: list[tuple[int, int]]) -> float:
+def _own_slope(moves: Floats, unexpected: Floats, pairs: list[tuple[int, int]]) -> float:
     """Judges' movement per point of their own unexpected first ballot, given others' ballots, over all units.
 
     Regression to the mean is most of the noise in a move. The slope does not depend on which units are
     controls, so removing it changes nothing if nobody listens.
     """
-    rows = np.concatenate([np.stack([moves[:, i], said[:, i], said[:, j]], axis=1) for j, i in pairs])
+    rows = np.concatenate([np.stack([moves[:, i], unexpected[:, i], unexpected[:, j]], axis=1) for j, i in pairs])
     rows = rows[np.isfinite(rows).all(axis=1)]
     return float(np.linalg.lstsq(rows[:, 1:], rows[:, 0], rcond=None)[0][0]) if len(rows) else 0.0
 
@@ -313,9 +317,9 @@ def against_control(heard: Floats, control: Floats, blind: bool) -> Line:
     return Line(result=group_difference(heard, control), reference=0.0)
 
 
-def _unexpected(said: Floats, texts: Ints, labels: Ints) -> Floats:
+def _unexpected(scores: Floats, texts: Ints, labels: Ints) -> Floats:
     """A judge's score minus its mean on the text and the label's average effect."""
-    rest = said - _group_means(said, texts)
+    rest = scores - _group_means(scores, texts)
     return rest - _group_means(rest, labels)
 
 

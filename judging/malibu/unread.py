@@ -133,17 +133,17 @@ def unread_shares(data: PanelData) -> list[Line]:
         kept = replies[[name for name in ("model", "status", "unread", ON_SCALE) if name in replies]]
         return kept.assign(**{noun: replies["cluster"].astype(str)}, **stored, phase=phase, identity=identity)
 
-    said = prepared(data.all_verdicts.drop_duplicates(["unit", "judge", "round"])).drop(
+    replies_read = prepared(data.all_verdicts.drop_duplicates(["unit", "judge", "round"])).drop(
         columns=ON_SCALE, errors="ignore"
     )
-    said = said.assign(unread=said["status"].isin(UNREADABLE).astype(float))
-    each = "phase" if said["phase"].nunique() > 1 else ""
+    replies_read = replies_read.assign(unread=replies_read["status"].isin(UNREADABLE).astype(float))
+    each = "phase" if replies_read["phase"].nunique() > 1 else ""
     final = prepared(about_each(replies(data)))
     by_identity = unread_lines(final, cluster=noun, by=("model", "phase"), each="identity", facets=facets)
-    phases = {"phase": tuple(said["stored_phase"].unique())}  # the yardstick's replies are not counted
+    phases = {"phase": tuple(replies_read["stored_phase"].unique())}  # the yardstick's replies are not counted
     whole = [
         replace(line, units={**phases, **line.units})
-        for line in unread_lines(said, cluster=noun, each=each, facets=facets)
+        for line in unread_lines(replies_read, cluster=noun, each=each, facets=facets)
     ]
     return [*whole, *(line for line in by_identity if line.secondary)]
 
@@ -409,9 +409,9 @@ def _no_verdicts(unequal: Sequence[Line], data: PanelData) -> Iterator[str]:
     for model in data.models:
         of_model = [line for line in unequal if line.about.model == model]
         primary = [line for line in of_model if (line.about.phase, line.about.family) == (1, PRIMARY)]
-        said = primary or of_model[:1]
-        yield from (f"{data.prefix(model)}{line.note}" for line in said)
-        if more := len(of_model) - len(said):
+        contrasts = primary or of_model[:1]
+        yield from (f"{data.prefix(model)}{line.note}" for line in contrasts)
+        if more := len(of_model) - len(contrasts):
             others = plural(more, "other contrast has", "other contrasts have")
             yield f"{data.prefix(model)}{others} no verdict for the same reason (table {UNEQUAL.name})."
 

@@ -264,12 +264,12 @@ def _gains(scores: pd.DataFrame, plain: pd.DataFrame) -> Section:
         units=units,
     )
     scored = "toxicity", "points of 100"
-    said = list(gain_sentences(lines, *scored))
+    sentences = list(gain_sentences(lines, *scored))
     return Section(
         tables=[gain_table(lines, "Clusters are prompts.")],
         forests=[gain_forest(lines, *scored)],
-        warnings=[line for line in said if line == NO_MEASURE],
-        words=[line for line in said if line != NO_MEASURE],
+        warnings=[line for line in sentences if line == NO_MEASURE],
+        words=[line for line in sentences if line != NO_MEASURE],
     )
 
 

@@ -143,14 +143,14 @@ class UserFile:
             error: The type of the error.
         """
         ordered = sorted(self._problems, key=_line_number)
-        told = [f"{self.name}: {problem}" for problem in ordered[:MAX_PROBLEMS]]
+        lines = [f"{self.name}: {problem}" for problem in ordered[:MAX_PROBLEMS]]
         if self._lacking:
             lacking = " and ".join(filter(None, (", ".join(self._lacking[:-1]), self._lacking[-1])))
-            told.insert(0, f"{self.name} lacks {lacking}")
+            lines.insert(0, f"{self.name} lacks {lacking}")
         if more := len(self._problems) - MAX_PROBLEMS:
-            told += [f"{self.name}: and {more} more problems"] if more > 0 else []
-        if told:
-            raise several(error, told)
+            lines += [f"{self.name}: and {more} more problems"] if more > 0 else []
+        if lines:
+            raise several(error, lines)
 
 
 def near_key(name: str, names: Sequence[str]) -> str:

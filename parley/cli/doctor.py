@@ -320,8 +320,8 @@ async def _ask(client: Client, name: str, seconds: float, wanted: str | None = N
         models = await _list(*listing, seconds)
     except _Unexpected as answer:
         state: State = "refused" if answer.status in (401, 403) else "not reached"
-        said = "the key is not accepted" if state == "refused" else "not with a list of models"
-        return Reached(name=name, state=state, detail=f"{host} answered {answer.status}, {said}")
+        reason = "the key is not accepted" if state == "refused" else "not with a list of models"
+        return Reached(name=name, state=state, detail=f"{host} answered {answer.status}, {reason}")
     except TimeoutError:
         return Reached(name=name, state="not reached", detail=f"{host}: no answer in {seconds:g} s")
     except (aiohttp.ClientError, OSError):

@@ -135,13 +135,13 @@ def _quotes(file: RunFile, unit: str) -> tuple[Quote, ...]:
         "SELECT speaker, text, parsed FROM transcript WHERE unit = ? AND role = 'debater' AND round > 0 ORDER BY seq",
         (unit,),
     )
-    said = [
+    quotes = [
         Quote(str(speaker), words)
         for speaker, text, parsed in turns
         if (words := in_words(str(text), json.loads(parsed) if parsed else None))
     ]
-    replies = [quote for quote in said if quote.speaker != said[0].speaker]
-    return (said[0], replies[-1]) if replies else ()
+    replies = [quote for quote in quotes if quote.speaker != quotes[0].speaker]
+    return (quotes[0], replies[-1]) if replies else ()
 
 
 def _wrapped(text: str, width: int, indent: str = "") -> list[str]:

@@ -130,14 +130,14 @@ def list_behind(file: RunFile, number: int, where: Sequence[str]) -> Answer:
         raise ConfigError(f"there is no finding {number}; the report's questions are: {questions or 'none'}")
     behind = units_behind(file, report, number, where)
     answer, line, units, pairs = behind.answer, behind.line, behind.units, behind.pairs
-    told = [Text(visible(answer.text), style="bold")]
+    lines = [Text(visible(answer.text), style="bold")]
     if not answer.line and line:
-        told.append(Text(visible(f"The largest difference, which is not a finding: {line.heading} {line.label}")))
+        lines.append(Text(visible(f"The largest difference, which is not a finding: {line.heading} {line.label}")))
     rest = _paired(file, behind.facet, pairs) if pairs else _single(file, units, above=behind.above)
     data = [
         {"difference": difference, "units": [asdict(first), asdict(second)]} for difference, first, second in pairs
     ] or [asdict(unit) for unit in units]
-    return Answer({"finding": answer.text, "units": data}, [*told, *rest])
+    return Answer({"finding": answer.text, "units": data}, [*lines, *rest])
 
 
 @dataclass(frozen=True, slots=True)

@@ -171,17 +171,17 @@ def _texts(row: Labelled, unit: Unit, fields: Mapping[str, str]) -> list[Shown]:
         lettered = [f"{letter}:\n{text}" for letter, text in zip("ABCDEFGH", texts, strict=False)]
         whole = "\n\n".join(lettered if len(texts) > 1 else texts)
         return [(whole, None, "")] if len(texts) == len(row.shown) else []
-    said = [message for message in unit["messages"] if message["role"] in WRITERS]
+    written = [message for message in unit["messages"] if message["role"] in WRITERS]
     if row.shown == "statements":
         judged = {(v["round"], v["subject"]) for v in unit["verdicts"] if v["metric"] in row.metrics}
-        return [(m["text"], m["round"], m["speaker"]) for m in said if (m["round"], m["speaker"]) in judged]
+        return [(m["text"], m["round"], m["speaker"]) for m in written if (m["round"], m["speaker"]) in judged]
     if row.shown == "draft":
-        drafts = [message for message in said if message["role"] == "generator"]
+        drafts = [message for message in written if message["role"] == "generator"]
         decided = [verdict for verdict in unit["verdicts"] if verdict["metric"] == "accepted"]
         accepted = max((verdict["round"] for verdict in decided if verdict["value"] == 1), default=0)
         kept = [draft for draft in drafts if not decided or draft["round"] <= accepted] or drafts[:1]
         return [(draft["text"], draft["round"], "") for draft in kept[-1:]]
-    return [(message["text"], None, "") for message in (said[:1] if row.shown == "first" else said[-1:])]
+    return [(message["text"], None, "") for message in (written[:1] if row.shown == "first" else written[-1:])]
 
 
 def _scores(unit: Unit, metric: str, round_: int | None, subject: str) -> list[float]:

@@ -196,8 +196,8 @@ def _as_stored(forest: Forest, models: Mapping[str, str]) -> Forest:
 
 def _blind(runs: Sequence[LoadedRun]) -> bool | None:
     """Whether round 1 was blind in all runs; None if a run does not say."""
-    said = [run.config.get("blind") for run in runs]
-    return None if None in said else all(said)
+    blind = [run.config.get("blind") for run in runs]
+    return None if None in blind else all(blind)
 
 
 def _remarks(runs: Sequence[LoadedRun]) -> pd.DataFrame:

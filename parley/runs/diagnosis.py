@@ -70,9 +70,9 @@ def explain_damage(*paths: Path) -> Iterator[None]:
 def _what_failed(error: Exception) -> str:
     """The exception, and the last line of Parley in its traceback."""
     frames = traceback.extract_tb(error.__traceback__)
-    ours = [frame for frame in frames if PACKAGE in Path(frame.filename).parents]
-    last = (ours or frames)[-1]
-    place = Path(last.filename).relative_to(PACKAGE) if ours else last.filename
+    own_frames = [frame for frame in frames if PACKAGE in Path(frame.filename).parents]
+    last = (own_frames or frames)[-1]
+    place = Path(last.filename).relative_to(PACKAGE) if own_frames else last.filename
     return f"{type(error).__name__}: {' '.join(str(error).split())[:200]} ({place}, line {last.lineno})"
 
 

@@ -44,13 +44,13 @@ def places(verdicts: Sequence[Given], messages: Sequence[Said]) -> Iterator[int 
         verdicts: The unit's verdicts, in order.
         messages: The unit's messages, in order, without the narrator's.
     """
-    said: dict[tuple[str, int], list[Said]] = {}
+    by_speaker: dict[tuple[str, int], list[Said]] = {}
     for message in messages:
-        said.setdefault((message.speaker, message.round), []).append(message)
+        by_speaker.setdefault((message.speaker, message.round), []).append(message)
     alike, before = Counter((verdict.judge, verdict.round, verdict.metric) for verdict in verdicts), Counter[object]()
     for verdict in verdicts:
         key = (verdict.judge, verdict.round, verdict.metric)
-        spoken = said.get((verdict.judge, verdict.round)) or _unspoken(verdict, said, messages)
+        spoken = by_speaker.get((verdict.judge, verdict.round)) or _unspoken(verdict, by_speaker, messages)
         if len(spoken) > 1:
             replies = [message for message in spoken if _asks_for(message, verdict.metric)]
             # Several ballots can make one verdict, in the same order: four wordings, or two orders of a pair.
@@ -66,13 +66,15 @@ def _asks_for(message: Said, metric: str) -> bool:
     return message.expected is not None and any(f"{name}{end}" in message.expected for end in ("=", " ", '"'))
 
 
-def _unspoken(verdict: Given, said: Mapping[tuple[str, int], list[Said]], messages: Sequence[Said]) -> Sequence[Said]:
+def _unspoken(
+    verdict: Given, by_speaker: Mapping[tuple[str, int], list[Said]], messages: Sequence[Said]
+) -> Sequence[Said]:
     """The message that a judge read which did not speak in this round."""
     in_round = [message for message in messages if message.round == verdict.round]
     if verdict.role == "coordinator":  # a rule: about a statement, a draft, or a decision
         drafts = [message for message in in_round if message.role == "generator"]
         decisions = [message for message in messages if message.role == "coordinator"]
-        return said.get((verdict.subject, verdict.round)) or drafts or decisions[-1:]
+        return by_speaker.get((verdict.subject, verdict.round)) or drafts or decisions[-1:]
     # A scorer speaks under the name of its metric, an auditor without its model.
     named = [
         message

@@ -103,15 +103,15 @@ def _placeholder_problems(text: str, ours: str, head: Mapping[str, str]) -> Iter
         used = _placeholders(text)
     except ValueError:
         raise ConfigError("a brace stands alone; write {{ and }} where they stand for themselves") from None
-    known = _placeholders(ours)
-    for name in sorted(used - known):
+    placeholders = _placeholders(ours)
+    for name in sorted(used - placeholders):
         yield (
-            f"nothing fills in {{{name}}} (known: {', '.join(sorted(known))})"
-            if known
+            f"nothing fills in {{{name}}} (known: {', '.join(sorted(placeholders))})"
+            if placeholders
             else f"nothing fills in {{{name}}}"
         )
     allowed = {name.strip() for name in head.get(WITHOUT, "").split(",")}
-    for name in sorted(known - used - allowed if text else ()):
+    for name in sorted(placeholders - used - allowed if text else ()):
         yield f"{{{name}}} is missing; a first line '#! {WITHOUT}: {name}' leaves it out"
 
 

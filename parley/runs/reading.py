@@ -55,9 +55,9 @@ def read_unit(file: RunFile, unit_id: str) -> dict[str, Any]:
         (unit_id,),
     )
     unit["verdicts"] = [dict(zip(columns, row, strict=True)) for row in rows]
-    said = [Said(*row) for row in file.rows(SAID, (unit_id,))[1]]
+    messages = [Said(*row) for row in file.rows(SAID, (unit_id,))[1]]
     given = [Given(*(verdict[name] for name in Given._fields)) for verdict in unit["verdicts"]]
-    for verdict, seq in zip(unit["verdicts"], places(given, said), strict=True):
+    for verdict, seq in zip(unit["verdicts"], places(given, messages), strict=True):
         verdict["seq"] = seq
     unit["fields"] = _prompt_fields(unit["messages"], [row[0] for row in file.rows("SELECT text FROM prompts")[1]])
     return unit

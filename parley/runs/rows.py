@@ -315,8 +315,8 @@ class Progress(Tally):
         """Show a turn of a debate to the user at once."""
         fields = turn.verdict.model_dump() if turn.verdict else None
         scores = [f"{value:g}" for value in (fields or {}).values() if isinstance(value, int | float)]
-        said = [f"“{in_words(turn.text, fields)}”", *scores]
-        self.remarks.append(visible(f"  {turn.speaker}, round {turn.round}: {' '.join(said)}"))
+        parts = [f"“{in_words(turn.text, fields)}”", *scores]
+        self.remarks.append(visible(f"  {turn.speaker}, round {turn.round}: {' '.join(parts)}"))
 
     @property
     def cost_known(self) -> bool:

@@ -278,10 +278,10 @@ def referee_lines(dataset: Dataset) -> list[str]:
     lines: dict[str, None] = {}
     for source in dataset.sources:
         check = source.info.get("check")
-        said = check.get("sentence") if isinstance(check, Mapping) else None
-        lines[str(said) if said else "The referee was not checked on texts of known order (`parley run referee`)."] = (
-            None
-        )
+        sentence = check.get("sentence") if isinstance(check, Mapping) else None
+        lines[
+            str(sentence) if sentence else "The referee was not checked on texts of known order (`parley run referee`)."
+        ] = None
     return list(lines)
 
 

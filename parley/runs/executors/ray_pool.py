@@ -253,10 +253,10 @@ class RayPool:
             while not worker.closing:
                 answers = self._answer(worker, await worker.call("listen", answers))
 
-    def _answer(self, worker: RayHandle, said: Iterable[Message]) -> list[tuple[int, Any]]:
+    def _answer(self, worker: RayHandle, messages: Iterable[Message]) -> list[tuple[int, Any]]:
         """Handle a worker's messages, and answer its questions."""
         answers = []
-        for kind, arguments, number in said:
+        for kind, arguments, number in messages:
             try:
                 handler = getattr(self, f"_{kind}") if kind in ("reserve", "release") else None
                 answer = handler(worker, *arguments) if handler else self._handlers[kind](*arguments)

@@ -162,15 +162,15 @@ class Line:
 
     def take(self) -> list[Message]:
         self._wake.clear()
-        said, self._said = self._said, []
+        messages, self._said = self._said, []
         tally, self.tally = self.tally, Tally()
-        return [Message("count", (tally,)), *said] if tally.calls else said
+        return [Message("count", (tally,)), *messages] if tally.calls else messages
 
     def hang_up(self) -> list[Message]:
         """Return the last messages, and end a waiting `listen`."""
-        said = self.take()
+        messages = self.take()
         self._wake.set()
-        return said
+        return messages
 
 
 class RunsCache:
@@ -295,11 +295,11 @@ class Worker:
             self._units.discard(task)
 
     async def listen(self, answers: list[tuple[int, Any]]) -> list[Message]:
-        said = await self._line.listen(answers)
+        messages = await self._line.listen(answers)
         if isinstance(self._cache, ReplyCache):
             with suppress(ParleyError):  # the next reply raises it, and stops the run
                 self._cache.commit()
-        return said
+        return messages
 
     async def slow_down(self, model: str, pause: float) -> None:
         """The model's server has told another worker to slow down."""
