@@ -165,7 +165,7 @@ def in_both_orders(pairs: pd.DataFrame, category: str, x: str, y: str) -> pd.Dat
 def _named(rng: np.random.Generator, **design: Any) -> bool:
     """Whether the highest or the lowest win rate excludes one half."""
     lines = sorted(win_rate_lines(PanelData(comparisons(rng, **design))), key=lambda line: line.estimate)
-    return any(not line.low <= 0.5 <= line.high for line in (lines[0], lines[-1]))
+    return any(line.bounded and not line.low <= 0.5 <= line.high for line in (lines[0], lines[-1]))
 
 
 def _sure_wins(rng: np.random.Generator, truth: float) -> bool | None:
