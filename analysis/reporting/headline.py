@@ -87,10 +87,10 @@ def headline(forest: Forest, *, blocked: str = "", prefix: str = "") -> Headline
         return unanswered(blocked)
     plotted = zip(forest.lines, drawn(forest.lines), strict=True)
     lines = [line for line, shown in plotted if not line.secondary and shown.bounded]
-    if forest.reference is None and lines:
-        return answered("", f"{_place(lines[0])} {in_numbers(lines[0], forest)}.", line=lines[0])
     if forest.constant:
         return answered("", forest.constant)
+    if forest.reference is None and lines:
+        return answered("", f"{_place(lines[0])} {in_numbers(lines[0], forest)}.", line=lines[0])
     with_test = [line for line in lines if not math.isnan(line.p_adjusted)]
     tested = [line for line in with_test if line.verdict != NOT_MEASURED]
     if not with_test:

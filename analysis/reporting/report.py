@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 SIMULATED = "SIMULATED"
 _NEGATIVE_ZERO = re.compile(r"(?<![\w.])[-−](0(?:\.0+)?)(?![\d.]\d|\d)")
+_TEST = re.compile(r"\bp [=<] ")
 _MINUS = re.compile(r"(?<![^\s(])-(?=\.?\d)")
 """A hyphen before a number, at the beginning of a word: gpt-4 and 2026-11-17 keep theirs."""
 
@@ -199,6 +200,7 @@ class Report:
             self,
             words=(),
             beside=(),
+            cautions=tuple(line for line in self.cautions if line not in self.words and not _TEST.search(line)),
             blocked="",
             figures=(),
             tables=tuple(

@@ -59,17 +59,19 @@ def _measured_judges() -> dict[str, dict[str, Any]]:
     return tomllib.loads(files("parley.reports").joinpath("judges.toml").read_text("utf-8"))
 
 
-def unfinished_cautions(units: Mapping[str, int], run: str = "") -> list[str]:
+def unfinished_cautions(units: Mapping[str, int], run: str = "", *, as_is: bool = False) -> list[str]:
     """A line if a run is not finished, or units of it failed.
 
     Args:
         units: Numbers of units by status.
         run: The run's name, where there are several.
+        as_is: Whether no more units are to come.
     """
     failed, total = units["failed"], sum(units.values())
     if units["planned"]:
         done = f"{units['done']:,} of {plural(total, 'unit')} {'is' if total == 1 else 'are'} done"
-        return [f"{run or 'This run'} is not finished: {done}. All of its numbers may still change."]
+        ended = f"ended early: {done}." if as_is else f"is not finished: {done}. All of its numbers may still change."
+        return [f"{run or 'This run'} {ended}"]
     if not failed:
         return []
     return [

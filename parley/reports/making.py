@@ -133,7 +133,7 @@ def _report(
         plans=[run.analysis_plan.plan for run in runs if run.analysis_plan and run.analysis_plan.intact],
         blind=_blind(runs),
         remarks=lambda: _remarks(runs),
-        cautions=(*cautions_on(runs),),
+        cautions=cautions_on(runs, as_is=as_is),
         model_cautions=judging_cautions(models),
         runs=tuple(run.record() for run in runs),
     )
@@ -173,11 +173,15 @@ def _without_early_verdicts(report: Report, runs: Sequence[LoadedRun], *, as_is:
     )
 
 
-def cautions_on(runs: Sequence[LoadedRun]) -> tuple[str, ...]:
+def cautions_on(runs: Sequence[LoadedRun], *, as_is: bool = False) -> tuple[str, ...]:
     """Cautions about runs, for any study."""
     return (
         *cautions(all_models(runs)),
-        *(line for run in runs for line in unfinished_cautions(run.unit_counts, run.file if len(runs) > 1 else "")),
+        *(
+            line
+            for run in runs
+            for line in unfinished_cautions(run.unit_counts, run.file if len(runs) > 1 else "", as_is=as_is)
+        ),
         *cut_cautions(run.replies for run in runs),
         *scale_cautions(run.on_scale for run in runs),
     )
