@@ -151,7 +151,8 @@ def tested_words(line: Any, unit: str) -> str:
     # Without variation there is no interval.
     ends = f"{several}95% interval {span} " if low < high else "the same on all of them, "
     span = ends if math.isfinite(high) else ""
-    return f"{span}over {plural(line.clusters, unit)}, p {p_text(line.p_adjusted)} after Holm's correction"
+    corrected = " after Holm's correction" if line.tests > 1 else ""
+    return f"{span}over {plural(line.clusters, unit)}, p {p_text(line.p_adjusted)}{corrected}"
 
 
 def preferences_words(

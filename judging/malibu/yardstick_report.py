@@ -262,7 +262,7 @@ def quality(lines: Sequence[Line]) -> str:
     if line is None:
         return (
             "This run did not measure whether these judges can tell a good answer from a flawed one (a new run with "
-            "--design silent --yardstick full does)."
+            "--design silent --yardstick full does, if its suite has graded responses)."
         )
     if line.note:
         few = (line.clusters or 0) < NEEDED
