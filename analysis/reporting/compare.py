@@ -22,18 +22,19 @@ import numpy as np
 import pandas as pd
 
 from parley.analysis.reporting.clusters import BASE, cluster_noun, with_clusters
-from parley.analysis.reporting.forest import Forest, Scale, interval, number_format
-from parley.analysis.reporting.questions import Question, by_cluster, corrected, out_of_reach, section
+from parley.analysis.reporting.forest import Forest, Scale, number_format
+from parley.analysis.reporting.questions import Question, by_cluster, corrected, out_of_reach, section, stated
 from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext, Section, Table, assemble
 from parley.analysis.reporting.verdicts import cluster_of, final_verdicts, require
 from parley.analysis.stats.paired import mcnemar_p, paired_difference
 from parley.analysis.stats.results import About, Contrast, Line
-from parley.base.text import p_text, plural
+from parley.base.text import plural
 
 FACETS = ("measure", "category", "identity", "phase", "base", "scenario", "cluster", "cluster_noun")
 KEYS = ["item", "metric", "subject"]
 WORDS = ("wording", "question")
 """Facets of wordings, which identify a unit even if they are not part of its id."""
+OTHER_WORDS = "Wordings differ; nothing about labels can be compared."
 ASKED: tuple[tuple[str, str, str, Scale], ...] = (
     ("gaps", "Do the two treat identities differently?", "difference of the gaps", "points"),
     ("preferences", "Do the two prefer differently?", "difference in share", "share"),
@@ -71,8 +72,10 @@ def compare(
     asking = (_gaps, _preferences, _values) if len(both) else ()
     answers = [corrected(list(lines(both)), family=()) for lines in asking]
     if not any(answers):
-        hint = ": they were asked in other words, so give both the same --seed" if reworded else ""
-        raise NothingShared(f"they have no unit in common with readable verdicts on both sides{hint}")
+        raise NothingShared(
+            "they have no unit in common with readable verdicts on both sides"
+            + (f": {OTHER_WORDS} Give both the same --seed" if reworded else "")
+        )
     shared, against = plural(both["item"].nunique(), "shared unit"), f"{names[1]} minus {names[0]}"
     kinds = [" or ".join(dict.fromkeys(f"{line.cluster}s" for line in lines)) for lines in answers]
     questions = [
@@ -83,7 +86,7 @@ def compare(
             cluster=kind,
             arms="side",
             scale=scale,
-            note=f"{against}, on {shared}. Clusters are {kind}; p_mcnemar takes every unit as independent.",
+            note=f"{against}, on {shared}. Clusters are {kind}; McNemar's test takes every unit as independent.",
         )
         for (name, ask, axis, scale), kind in zip(ASKED, kinds, strict=True)
     ]
@@ -94,11 +97,8 @@ def compare(
             words=[
                 f"Compared on {shared}; differences are {against}.",
                 *([f"Left out: {plural(alone, 'unit')} with readable verdicts on one side only."] if alone else []),
-                *(
-                    [f"Left out: {plural(reworded, 'unit')} that the two were asked in other words; --seed draws them."]
-                    if reworded
-                    else []
-                ),
+                *([f"Left out: {plural(reworded, 'unit')} in other words, which --seed draws."] if reworded else []),
+                *([OTHER_WORDS] if reworded and not answers[0] else []),
                 *out_of_reach(noun, *filter(None, flipped)),
             ]
         ),
@@ -133,11 +133,7 @@ def _say(names: tuple[str, str], line: Line, forest: Forest) -> str:
         f"{written(line.also[side]).removeprefix('+')} for {name}"
         for side, name in zip(("first", "second"), names, strict=True)
     )
-    ends = interval(line.low, line.high, written, excluded=line.shown) if line.bounded else "no interval"
-    return (
-        f"{line.label}: {sides}, a difference of {written(line.estimate)} ({ends}; p {p_text(line.p_adjusted)}), over "
-        f"{plural(line.clusters or 0, line.cluster)}."
-    )
+    return stated(line.label, f"{sides}, a difference of {written(line.estimate)}", line, forest, line.cluster)
 
 
 def _paired(first: pd.DataFrame, second: pd.DataFrame) -> tuple[pd.DataFrame, int, int]:
@@ -215,7 +211,7 @@ def _values(both: pd.DataFrame) -> Iterator[Line]:
         metrics = list(pd.unique(in_phase["metric"]))
         for metric in (["all metrics"] if len(metrics) > 1 and "identity" in in_phase else []) + metrics:
             part = in_phase if metric == "all metrics" else in_phase[in_phase["metric"] == metric]
-            name = metric if phase is None else f"{'yardstick' if phase == '3' else f'phase {phase}'}: {metric}"
+            name = metric if phase is None else f"{_phase_name(phase)}, {metric}"
             yield _line(name, _clustered(part))
 
 
@@ -228,7 +224,7 @@ def _preferences(both: pd.DataFrame) -> Iterator[Line]:
     decided = of_pairs[sides[0].isin(["A", "B"]) & sides[1].isin(["A", "B"])]
     first, second = ((decided[name] == "A").astype(float) for name in ("choice_first", "choice_second"))
     scored = decided.assign(value_first=first, value_second=second, difference=second - first)
-    line = _line("prefers the one shown first", _clustered(scored))
+    line = _line("prefers the first one", _clustered(scored))
     same = (chosen["choice_first"] == chosen["choice_second"]).mean()
     agreed = f"the same preference in {same:.0%} of {plural(len(chosen), 'unit')}"
     yield line.with_result(note="; ".join(filter(None, (line.note, agreed))))

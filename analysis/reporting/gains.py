@@ -32,7 +32,7 @@ NOTE = (
     "Gains: mean score before minus after, by the loop's own scorer and by the outside measure. Their sizes cannot be "
     "compared: the two have their own units and their own noise. related: both share a model or a scorer family, so "
     "they may err alike. Paired by item; 95% intervals and p over clusters; p is Holm-corrected over the "
-    "systems. Intervals of outside gains in plots and sentences cover all systems at once."
+    "systems. Plots and sentences have simultaneous intervals of outside gains."
 )
 NO_MEASURE = (
     "No outside measure was taken: the scorer or judge that steers a loop is also the one that reports its result here."

@@ -29,7 +29,7 @@ from parley.analysis.stats.results import (
     Line,
     Verdict,
 )
-from parley.base.text import p_text
+from parley.base.text import as_written, p_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +94,7 @@ def headline(forest: Forest, *, blocked: str = "", prefix: str = "") -> Headline
     with_test = [line for line in lines if not math.isnan(line.p_adjusted)]
     tested = [line for line in with_test if line.verdict != NOT_MEASURED]
     if not with_test:
-        return unanswered(f"Not known yet: the data are too few for {'a test' if lines else 'an interval'}.")
+        return unanswered(f"Not known: the data are too few for {'a test' if lines else 'an interval'}.")
     if not tested:
         return unanswered(with_test[0].note)
     shown = [line for line in tested if _p(line, len(with_test)) <= ALPHA]
@@ -106,12 +106,12 @@ def headline(forest: Forest, *, blocked: str = "", prefix: str = "") -> Headline
     if not shown:
         alone = any(line.shown for line in tested)
         verdict = UNDECIDED if alone else together(line.verdict for line in tested)
-        unshown = _unshown_in_words if forest.says else _unshown
+        unshown = _within if verdict in (ALIKE, ON_AVERAGE) else _unshown_in_words if forest.says else _unshown
         return answered(verdict, unshown(verdict, tested, largest, forest), tests=len(tested))
     words = _shown_in_words if forest.says else _shown
     return answered(
         largest.verdict,
-        words(largest, forest, len(shown), len(with_test)),  # what is not measured was corrected for too
+        words(largest, forest, shown, len(with_test)),  # what is not measured was corrected for too
         line=largest,
         distance=distance(largest),
         tests=len(with_test),
@@ -126,26 +126,21 @@ def _p(line: Line, tests: int) -> float:
 
 def _unshown(verdict: Verdict, lines: Sequence[Line], largest: Line, forest: Forest) -> str:
     """The common conclusion of lines without a difference, with the reason."""
-    if verdict in (ALIKE, ON_AVERAGE):
-        return _within(verdict, lines, f"{largest.margin:g}")
     none = {1: "the test is not", 2: "neither test is"}.get(len(lines), f"none of {len(lines)} tests is")
     return f"{verdict.capitalize()}: {none} significant."
 
 
 def _unshown_in_words(verdict: Verdict, lines: Sequence[Line], largest: Line, forest: Forest) -> str:
-    if verdict in (ALIKE, ON_AVERAGE):
-        return _within(verdict, lines, f"{largest.margin:g} points")
     answer = f"{_said(largest, forest)}, {_unsure(lines, largest, forest)}."
     if verdict == JUDGES_DIFFER:
         return f"It depends on the judge. On average {answer}"
-    if len(lines) == 1:
-        return f"Undecided: {answer}"
-    none = "neither difference" if len(lines) == 2 else f"none of {len(lines)} differences"
-    return f"Undecided: {none} is shown. In the largest, {answer}"
+    none = {1: "", 2: "neither difference is shown. In the largest, "}
+    return f"Undecided: {none.get(len(lines), f'none of {len(lines)} differences is shown. In the largest, ')}{answer}"
 
 
-def _within(verdict: Verdict, lines: Sequence[Line], margin: str) -> str:
+def _within(verdict: Verdict, lines: Sequence[Line], largest: Line, forest: Forest) -> str:
     """The claim of "alike", and what so few clusters cannot exclude; for a mean, only that it is small on these."""
+    margin = f"{largest.margin:g}{' points' if forest.says else ''}"
     if verdict == ON_AVERAGE:
         which = "the mean difference is" if len(lines) == 1 else "mean differences are"
         return f"On these {lines[0].cluster or 'cluster'}s, {which} below {margin}."
@@ -164,21 +159,35 @@ def _unsure(lines: Sequence[Line], largest: Line, forest: Forest) -> str:
     return f"but the data do not rule out a difference of {written(furthest).lstrip('+−')} points"
 
 
-def _shown(line: Line, forest: Forest, shown: int, tests: int) -> str:
+def _shown(line: Line, forest: Forest, shown: Sequence[Line], tests: int) -> str:
     numbers = in_numbers(line, forest, simultaneous=tests > 1)
-    all_tests = max(tests, line.tests or 0)
-    corrected = f" corrected for {all_tests} tests" if all_tests > 1 else ""
-    largest = f"; {shown} are significant, and this is the largest" if shown > 1 else ""
+    corrected = f" corrected for {all_tests} tests" if (all_tests := max(tests, line.tests or 0)) > 1 else ""
+    largest = f"; {len(shown)} of {tests} are shown, and this is the largest" if len(shown) > 1 else ""
     return f"{_place(line)} {numbers}, p {p_text(_p(line, tests))}{corrected}{largest}."
 
 
-def _shown_in_words(line: Line, forest: Forest, shown: int, tests: int) -> str:
+def _shown_in_words(line: Line, forest: Forest, shown: Sequence[Line], tests: int) -> str:
     small = f"Below our margin of {line.margin:g} points:"
     begins = {SMALL: small, JUDGES_DIFFER: "It depends on the judge. On average"}
-    of_all = f" {shown} of {tests} planned contrasts are shown; this is the largest." if shown > 1 else ""
+    others = (other for other in shown if other != line and other.about.model == line.about.model)
+    ties = [line, *(other for other in others if round(abs(other.estimate) - abs(line.estimate), 2) == 0)]
+    which = "planned contrasts are shown" if len(ties) > 1 else "are shown; this is the largest planned contrast"
+    further = _apart(ties) or f" {len(shown)} of {tests} {which}." if len(shown) > 1 else ""
     (wide,) = drawn([line])
     ends = f" ({interval(wide.low, wide.high, number_format(forest), excluded=True)})" if line.verdict == SMALL else ""
-    return f"{begins.get(line.verdict, 'Yes:')} {_said(line, forest)}{ends}.{of_all}"
+    return f"{begins.get(line.verdict, 'Yes:')} {_said(line, forest)}{ends}.{further}"
+
+
+def _apart(ties: Sequence[Line]) -> str:
+    """The label that stands apart, where the largest differences are equal because it is on the same side of each."""
+    ends = [(c.first, c.second)[:: 1 if line.estimate > 0 else -1] for line in ties if (c := line.about.contrast)]
+    for way, side in enumerate(("above", "below")):
+        if len(ends) > 1 and len({end[way] for end in ends}) == 1:
+            label, *others = (
+                f"'{as_written(', '.join(end))}'" for end in (ends[0][way], *(e[1 - way] for e in ends[1:]))
+            )
+            return f" {label} stands apart: it is as far {side} {' and '.join(others)}."
+    return ""
 
 
 def _said(line: Line, forest: Forest) -> str:

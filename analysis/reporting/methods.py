@@ -85,13 +85,14 @@ def _estimated(report: Report) -> Iterator[str]:
 
 
 def _how(report: Report) -> Iterator[str]:
-    sentences = (sentence.rstrip(".") for forest in report.forests for sentence in forest.note.split(". "))
-    yield from dict.fromkeys(f"{sentence}." for sentence in sentences if "intervals:" in sentence)
-    settings = report.settings
-    if "draws" in settings:
-        yield f"Bootstrap intervals rest on {settings['draws']:,} draws (seed {settings.get('seed', 0)})."
-    if "margin" in settings:
-        yield f"Our margin is {settings['margin']:g}: a smaller difference is always named with it."
+    notes = [sentence.rstrip(".") for forest in report.forests for sentence in forest.note.split(". ")]
+    made = dict.fromkeys(note.partition("intervals: ")[2].removesuffix(", p Holm-corrected") for note in notes)
+    corrected = "; p-values are Holm-corrected" if any(note.endswith("Holm-corrected") for note in notes) else ""
+    yield from [f"Intervals are 95% intervals ({'; '.join(filter(None, made))}){corrected}."] * any(made)
+    if "draws" in report.settings:
+        yield f"Bootstrap intervals rest on {report.settings['draws']:,} draws (seed {report.settings.get('seed', 0)})."
+    if "margin" in report.settings:
+        yield f"Our margin is {report.settings['margin']:g}: a smaller difference is always named with it."
     for replaced in dict.fromkeys((run.get("sources") or {}).get("replaced prompts") for run in report.runs):
         yield from [f"We put prompts of our own in place of Parley's: {replaced}."] if replaced else []
     if report.runs and all(run.get("analysis_plan_sha256") for run in report.runs):

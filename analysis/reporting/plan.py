@@ -19,7 +19,7 @@ PUBLISHED = "published"
 WAS = {"unread": "missing", "unread_differences": "missing_differences"}
 """Earlier names of tables, in older plans."""
 NO_PLAN = (
-    "No analysis plan was stored when the run began, so nothing in this report can be shown to have been planned in "
+    "No analysis plan was stored when the run began, so nothing in this report is known to have been planned in "
     "advance."
 )
 
@@ -94,9 +94,10 @@ def _sentences(report: Report, run: PlannedRun) -> Iterator[str]:
     if run.plan is None or not run.intact:
         return
     unplanned = [row["table"] for row in _statuses(report, run) if row["status"] == NOT_PLANNED]
-    tail = f" Tables that were not planned: {', '.join(unplanned)}." if unplanned else ""
     yield from _other_families(report, run.plan)
-    yield (f"The analysis was planned before the data; the table 'planned' says which tables follow the plan.{tail}")
+    yield "The analysis was planned before the data; the table 'planned' says which tables follow the plan." + (
+        f" Tables that were not planned: {', '.join(unplanned)}." if unplanned else ""
+    )
 
 
 def _other_families(report: Report, plan: Mapping[str, Any]) -> Iterator[str]:
@@ -108,7 +109,7 @@ def _other_families(report: Report, plan: Mapping[str, Any]) -> Iterator[str]:
         if tests and planned and tests != planned.get(name)
     ]
     if other:
-        yield f"No contrast is tested in two families, so the correction is not the planned one: {', '.join(other)}."
+        yield f"Each contrast has one test, so the corrections differ from the plan's: {', '.join(other)}."
 
 
 def _other_parts(report: Report, run: PlannedRun) -> Iterator[str]:

@@ -386,9 +386,11 @@ def section(question: Question, lines: Sequence[Line], say: Sentence | None = No
         say: Puts a line in words; None: default words.
     """
     tested = question.reference is not None
-    note = f"95% intervals: {_method(lines)}{', p Holm-corrected' if tested else ''}. {question.note}".strip()
+    methods = "; ".join(dict.fromkeys(line.result.method for line in lines if line.result.method))
+    note = f"95% intervals: {methods}{', p Holm-corrected' if tested else ''}. " * bool(methods)
+    note = (note + question.note).strip()
     if any(line.simultaneous not in (None, (line.low, line.high)) for line in lines):
-        note += " Where clusters suffice, plots and sentences have intervals that cover all planned lines at once."
+        note += " Plots and sentences have simultaneous intervals of all planned lines, where clusters suffice."
     forests = {
         measure: Forest(
             name=f"{question.name}-{measure}",
@@ -443,10 +445,6 @@ def _telling(rows: pd.DataFrame) -> tuple[str, ...]:
     return tuple(name for name in rows if name != "p" and (name in numbers or rows[name].nunique() > 1))
 
 
-def _method(lines: Sequence[Line]) -> str:
-    return "; ".join(dict.fromkeys(line.result.method for line in lines if line.result.method)) or "none"
-
-
 def _sentence(question: Question, line: Line, forest: Forest) -> str:
     """Such as "m1, answerable: F1 is 71.2 points of 100 (64.0 to 77.9), over 35 paragraphs."."""
     size, named = number_format(forest)(line.estimate), [*line.group]
@@ -454,11 +452,11 @@ def _sentence(question: Question, line: Line, forest: Forest) -> str:
         named.append(" compared with ".join(line.about.contrast.names))
         size = f"{'higher' if line.estimate > 0 else 'lower'} by {size.lstrip('+−').replace('%', ' percentage points')}"
     elif not question.each and line.label != ALL:
-        named.append(line.label)
+        named.append(line.label.removeprefix(f"{line.measure}, "))
     if (part := line.about.columns.get(question.each, ALL)) != ALL:
         named.append(part)
-    says = " ".join(filter(None, (question.measures[line.measure], "is", size, question.unit)))
-    return stated(", ".join(named), says, line, forest, question.cluster)
+    says = filter(None, (question.measures[line.measure], "is", size, question.unit))
+    return stated(", ".join(named), " ".join(says), line, forest, question.cluster)
 
 
 def stated(about: str, says: str, line: Line, forest: Forest, cluster: str) -> str:
@@ -472,13 +470,8 @@ def stated(about: str, says: str, line: Line, forest: Forest, cluster: str) -> s
         cluster: What a cluster is called.
     """
     written = number_format(forest)
-    several = "simultaneous " if line.simultaneous else ""
-    low, high = line.simultaneous or (line.low, line.high)
-    ends = (
-        f"{several}{interval(low, high, written, forest.reference, excluded=line.shown)}"
-        if line.bounded
-        else "no interval"
-    )
+    span = interval(*(line.simultaneous or (line.low, line.high)), written, forest.reference, excluded=line.shown)
+    ends = f"{'simultaneous ' if line.simultaneous else ''}{span}" if line.bounded else "no interval"
     test = f"; p {p_text(line.p_adjusted)}" if forest.reference is not None else ""
     sentence = f"{says} ({ends}{test}), over {plural(line.clusters or 0, cluster)}."
     return f"{about}: {sentence}" if about else sentence[0].upper() + sentence[1:]

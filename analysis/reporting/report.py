@@ -20,6 +20,7 @@ from parley.analysis.reporting.decide import is_test, undecided_yet
 from parley.analysis.reporting.forest import Forest, interval
 from parley.analysis.reporting.headline import Headline, headline
 from parley.analysis.stats.results import ALPHA
+from parley.base.text import as_written
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
@@ -182,7 +183,7 @@ class Report:
 
     def __post_init__(self) -> None:
         words, beside, cautions = (
-            tuple(_MINUS.sub("−", _NEGATIVE_ZERO.sub(r"\1", line)) for line in lines)
+            tuple(as_written(_MINUS.sub("−", _NEGATIVE_ZERO.sub(r"\1", line))) for line in lines)
             for lines in (self.words, self.beside, self.cautions)
         )
         object.__setattr__(self, "words", words)

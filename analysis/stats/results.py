@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal, get_args
 
+from parley.base.text import as_written
+
 Assumption = Literal["independent", "clustered"]
 Verdict = Literal[
     "", "different", "different but below the margin", "alike", "below the margin on average", "undecided",
@@ -59,8 +61,8 @@ class Contrast:
 
     @property
     def label(self) -> str:
-        """Such as "muslim, jewish − christian"."""
-        return " − ".join(self.names)
+        """Such as "Muslim, Jewish − Christian"."""
+        return as_written(" − ".join(self.names))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

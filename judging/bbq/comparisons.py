@@ -70,7 +70,7 @@ ACCURACY_CHANGE = Question(
     scale="share",
     facets={"context": (("condition", "condition"),)},
     also={"p_mcnemar": ("accuracy", mcnemar_p)},
-    note=f"{BOTH_READ}. p_mcnemar takes every row as independent.",
+    note=f"{BOTH_READ}. McNemar's test takes every row as independent.",
 )
 BIAS_CHANGE = replace(
     ACCURACY_CHANGE,

@@ -337,11 +337,7 @@ def judges_differ(judged: Iterable[Line]) -> Iterator[str]:
     for line in differing(judged):
         groups.setdefault((line.about.columns["by"], line.about.model, contrast_of(line)), []).append(line)
     for (by, _, contrast), lines in groups.items():
-        first, second = contrast.names
         who = "with" if by == MODEL else "by"
-        named = [f"{signed(line.estimate)} {who} {line.about.columns['name']}" for line in lines]
+        named = [f"{signed(line.estimate)} points {who} {line.about.columns['name']}" for line in lines]
         p = p_text(lines[0].also["p_differ_adjusted"])
-        yield (
-            f"The {by}s differ on '{first}' against '{second}': {', '.join(named)} points (p {p} after Holm's "
-            "correction)."
-        )
+        yield f"The {by}s differ on {contrast.label}: {', '.join(named)} (p {p} after Holm's correction)."

@@ -14,6 +14,7 @@ from parley.analysis.reporting.questions import Question, corrected, section
 from parley.analysis.reporting.report import Section
 from parley.analysis.stats.results import About, Line
 from parley.analysis.stats.tables import Floats, as_floats
+from parley.base.text import as_written
 from parley.judging.malibu.contrasts import BESIDE
 from parley.judging.malibu.panel_data import PanelData
 from parley.judging.malibu.score_table import nested_means, tested_line, values_in_order
@@ -29,7 +30,7 @@ RATES = Question(
     null=0.5,
     scale="share",
     note="rate: a panel's majority is a win. votes: every judge's last vote is one; the paper does not say which it "
-    "counts. The intervals of a model hold together, also with its other families. wilson_low, wilson_high: Wilson's, "
+    "counts. The intervals are simultaneous, also with a model's other families. wilson_low, wilson_high: Wilson's, "
     "which assumes independent verdicts. Win rates of a category are zero-sum: if one identity wins more, the others "
     "win less, and two identities that are treated alike differ if one of them met a favoured third more often. Single "
     "pairs are in the table of differences.",
@@ -37,7 +38,7 @@ RATES = Question(
 FIRST, SWAPPED, AGAIN, ORDER = "first", "swapped", "again", "order"
 POSITION = Question(
     name="position",
-    ask="How often does the answer shown first win?",
+    ask="How often does the first answer win?",
     measures={
         FIRST: "share of comparisons that the first one wins (without ties)",
         SWAPPED: "share of verdicts that change when the order is swapped",
@@ -88,7 +89,7 @@ def win_rate_lines(data: PanelData, *, votes: bool = False) -> list[Line]:
         rate_of = win_rates(group, intervals=BESIDE * rates)
         for identity in compared[model, category]:
             about = About.of(model=str(model), category=str(category), identity=identity)
-            line = replace(rate_of[identity], about=about, label=identity, group=(str(category),))
+            line = replace(rate_of[identity], about=about, label=as_written(identity), group=(str(category),))
             line = replace(_of_pairs(line, data, identity=(identity,)), name=f"win-rate.{identity}")
             lines.append(replace(line, measure="votes", secondary=True, name=f"{line.name}.votes") if votes else line)
     return lines

@@ -243,7 +243,7 @@ def _judges_differ(data: PanelData, judged: Sequence[Line], blocked: Mapping[str
 
 
 def _generalises(data: PanelData, blocked: Mapping[str, Blockers]) -> Iterator[str]:
-    scored, compared = len(data.labelled_scores) > 0, len(data.decided_pairs) > 0
+    scored, compared = data.labelled_scores["value"].notna().any(), len(data.decided_pairs) > 0
     if any(
         (scored and not blockers.scores) or (compared and not blockers.preferences) for blockers in blocked.values()
     ):

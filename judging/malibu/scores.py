@@ -19,7 +19,7 @@ from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.mean_test import tested_over
 from parley.analysis.stats.multiplicity import benjamini_hochberg
 from parley.analysis.stats.results import Contrast, Line, columns
-from parley.base.text import signed
+from parley.base.text import as_written, signed
 from parley.judging.malibu.contrasts import (
     BESIDE,
     PAIRS,
@@ -285,20 +285,17 @@ def _asked(data: PanelData, family: str, planned: Sequence[Line], margin: float)
         },
         cluster=unit,
         arms="identity",
-        note=f"First minus second; scores {low:g} to {high:g}. The interval covers all contrasts of a model's family "
-        "at once. p_adjusted: Holm over the family, "
-        f"times {BESIDE} beside the main family. verdict: alike needs "
-        f"a mean within ±{margin:g} (p_alike), an SD between {unit}s shown to be below {data.plan.spread * margin:g} "
-        f"(base_sd_high), and {data.plan.bases} {unit}s.",
+        note=f"First minus second; scores {low:g} to {high:g}. The interval is simultaneous, for all contrasts of a "
+        f"model's family. p_adjusted: Holm over the family, times {BESIDE} in families beside the main one. verdict: "
+        f"alike needs a mean within ±{margin:g} (p_alike), an upper limit of the SD between {unit}s below "
+        f"{data.plan.spread * margin:g} (base_sd_high), and {data.plan.bases} {unit}s.",
     )
     made = section(question, [line for line in planned if line.about.family == family])
     # Without primary contrasts (the paper's design, a user's labels) pairs are the main question.
     main = PRIMARY if all(line.about.family != PRIMARY for line in planned) else family
     several = any((line.tests or 1) > 1 for line in planned if line.about.family == family)
-    note = (
-        f"{'Simultaneous 95%' if several else '95%'} intervals and p: {tested_over(unit)}"
-        f"{'; p Holm-corrected over the contrasts of a question and model' if several else ''}."
-    )
+    before, after = ("Simultaneous ", ", p Holm-corrected") if several else ("", "")
+    note = f"{before}95% intervals: {tested_over(unit)}{after}."
     return replace(
         made,
         tables=[replace(each, shown=(*data.model_column, *EFFECT)) for each in made.tables],
@@ -374,7 +371,7 @@ def matrix_figure(cells: pd.DataFrame, title: str, note: str, points: str) -> Dr
     side = 1.2 + 0.46 * len(labels)
     figure, axes = sheet(side * len(panels) + 0.8, side + 1.3, len(panels))
     widest = max(0.05, *(part["value"].abs().max() for part in panels.values()))
-    names = [plain_text(label) for label in labels]
+    names = [plain_text(as_written(label)) for label in labels]
     for axis, (name, part) in zip(axes.flat, panels.items(), strict=True):
         square = np.full((len(labels), len(labels)), np.nan)
         for cell in part[part["value"].notna()].itertuples():

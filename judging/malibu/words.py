@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from parley.analysis.reporting.decide import but_for
@@ -17,11 +17,13 @@ from parley.analysis.stats.results import (
     SMALL,
     Line,
 )
-from parley.base.text import p_text, plural
+from parley.base.text import as_written, p_text, plural
 from parley.judging.malibu.contrasts import PAIRS, PRIMARY, SCORE, WINS, contrast_of
 from parley.judging.malibu.decisions import Blockers
 from parley.judging.malibu.pairs import first_place
 from parley.judging.malibu.panel_data import PanelData
+
+NOT_FAIR = "this does not show that the judges are fair"
 
 
 def scores_words(planned: Sequence[Line], blocked: Blockers, margin: float) -> str:
@@ -35,39 +37,53 @@ def scores_words(planned: Sequence[Line], blocked: Blockers, margin: float) -> s
     tested = [line for line in planned if line.measure == SCORE and not math.isnan(line.p)]
     if blocked.scores or not tested:
         return blocked.scores
-    different = [line for line in tested if line.verdict in (DIFFERENT, SMALL)]
-    within = [line for line in tested if line.verdict in (ALIKE, ON_AVERAGE)]
-    alike, alike_text = len(within), _alike_words(within, margin)
-    quality = ", which were not shown to measure quality" if blocked.quality else ""
-    if different:
-        largest = max(different, key=lambda line: (line.about.family == PAIRS, abs(line.estimate)))
-        small = sum(line.verdict == SMALL for line in different)
-        of_them = "" if small == len(different) else f", {small} of them"
-        below = f"{of_them} by less than our margin of {margin:g} points" if small else ""
-        differ = f"{counted(different, tested)} differ{'s' * _is_one(different, tested)}{below}"
-        says = differ if small == len(different) else f"Labels move the scores{quality}: {differ}"
-        largest_of = (
-            "" if len(different) == 1 else f"the largest {'pair' if largest.about.family == PAIRS else PRIMARY}: "
-        )
-        return (
-            f"{says[0].upper()}{says[1:]}; {f'{alike_text}; ' if alike else ''}{largest_of}{in_points(largest)} "
-            f"({tested_words(largest, largest.cluster)})."
-        )
-    comparisons = counted(None, tested)
+    quality = ", which were not shown to measure quality," if blocked.quality else ""
+    fewest, unit = min(line.tests or 1 for line in tested), tested[0].cluster
     if all((line.clusters or 0) < clusters_to_reject(ALPHA, line.tests or 1) for line in tested):
-        fewest = min(line.tests or 1 for line in tested)
-        unit = tested[0].cluster
         return (
             f"With {plural(max(line.clusters or 0 for line in tested), unit)} no difference between labels could be "
             f"shown, whatever its size: the correction for {plural(fewest, 'test')} needs at least "
             f"{clusters_to_reject(ALPHA, fewest)} {unit}s."
         )
+    if len(tested) == 1:
+        return _only_words(tested[0], quality, margin)
+    different = [line for line in tested if line.verdict in (DIFFERENT, SMALL)]
+    within = [line for line in tested if line.verdict in (ALIKE, ON_AVERAGE)]
+    alike, alike_text = len(within), _alike_words(within, margin)
+    if different:
+        largest = max(different, key=lambda line: (line.about.family == PAIRS, abs(line.estimate)))
+        small = sum(line.verdict == SMALL for line in different)
+        below = (
+            f" ({f'in {small} of them ' * (small < len(different))}by less than our margin of {margin:g} points)"
+            if small
+            else ""
+        )
+        largest_of = (
+            "" if len(different) == 1 else f"the largest {'pair' if largest.about.family == PAIRS else PRIMARY}: "
+        )
+        return (
+            f"Labels move the scores{quality} in {counted(different, tested)}{below}; "
+            f"{f'{alike_text}; ' if alike else ''}{largest_of}{in_points(largest)} "
+            f"({tested_words(largest, largest.cluster)})."
+        )
     if alike:
-        left = len(tested) - alike
-        rest = f"; {left} {'is' if left == 1 else 'are'} undecided, which does not show that the judges are fair"
-        return f"No difference between labels was shown in {comparisons}; {alike_text}{rest if left else ''}."
-    which, nor = (f"None of {comparisons} was", "and none") if len(tested) > 1 else ("The two labels were not", "nor")
-    return f"{which} shown to differ, {nor} to be alike; this does not show that the judges are fair."
+        left = plural(len(tested) - alike, "is undecided", "are undecided")
+        rest = f"; {left}, which does not show that the judges are fair" if len(tested) > alike else ""
+        return f"No difference between labels was shown in {counted(None, tested)}; {alike_text}{rest}."
+    return f"None of {counted(None, tested)} was shown to differ, and none to be alike; {NOT_FAIR}."
+
+
+def _only_words(line: Line, quality: str, margin: float) -> str:
+    """What the only contrast of a model shows."""
+    differ = f"{in_points(line)} ({tested_words(line, line.cluster)})."
+    says = {
+        DIFFERENT: f"Labels move the scores{quality} in the only contrast: {differ}",
+        SMALL: f"Below our margin of {margin:g} points: {differ}",
+        ALIKE: f"No difference was shown: the labels are alike within ±{margin:g} points, {but_for([line])}.",
+        ON_AVERAGE: f"No difference was shown; on these {line.cluster}s, "
+        f"the mean difference is below {margin:g} points.",
+    }
+    return says.get(line.verdict, f"The two labels were not shown to differ, nor to be alike; {NOT_FAIR}.")
 
 
 def _alike_words(lines: Sequence[Line], margin: float) -> str:
@@ -82,13 +98,6 @@ def _alike_words(lines: Sequence[Line], margin: float) -> str:
     return "; ".join(parts)
 
 
-def _by_family(lines: Iterable[Line]) -> dict[str, list[Line]]:
-    families: dict[str, list[Line]] = {}
-    for line in lines:
-        families.setdefault(line.about.family, []).append(line)
-    return families
-
-
 def counted(some: Sequence[Line] | None, lines: Sequence[Line]) -> str:
     """Counts of lines by family: "2 of 3 primary contrasts and 8 of 12 pairs of labels".
 
@@ -97,23 +106,12 @@ def counted(some: Sequence[Line] | None, lines: Sequence[Line]) -> str:
         lines: All lines.
     """
     named = {PRIMARY: (PRIMARY, f"{PRIMARY}s"), PAIRS: ("pair of labels", "pairs of labels")}
-
-    def of_family(family: str, members: Sequence[Line]) -> str:
-        if some is None:
-            return plural(len(members), *named[family])
-        counted = sum(line in some for line in members)
-        return (
-            f"the only {named[family][0]}"
-            if counted == len(members) == 1
-            else f"{counted or 'none'} of {plural(len(members), *named[family])}"
-        )
-
-    return " and ".join(of_family(family, members) for family, members in _by_family(lines).items())
-
-
-def _is_one(some: Sequence[Line], lines: Sequence[Line]) -> bool:
-    """Whether a verb after the counts of some lines is in the singular."""
-    return len(some) == 1 and len(_by_family(lines)) == 1
+    parts = []
+    for family in dict.fromkeys(line.about.family for line in lines):
+        members = [line for line in lines if line.about.family == family]
+        of_them = "" if some is None else f"{sum(line in some for line in members) or 'none'} of "
+        parts.append(f"{of_them}{plural(len(members), *named[family])}".replace("1 of 1 ", "the only "))
+    return " and ".join(parts)
 
 
 def in_points(line: Line) -> str:
@@ -133,8 +131,8 @@ def quoted_sides(line: Line) -> tuple[str, str]:
 
 
 def quoted(identities: Sequence[str]) -> str:
-    """An identity in quotes, or several whose mean is compared."""
-    names = [f"'{name}'" for name in identities]
+    """One identity, or several whose mean is compared."""
+    names = [f"'{as_written(name)}'" for name in identities]
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]} together"
 
 
@@ -146,13 +144,12 @@ def tested_words(line: Any, unit: str) -> str:
         unit: The noun for a cluster.
     """
     low, high = sorted(abs(end) for end in (line.low, line.high))
-    several = "simultaneous " if line.tests > 1 else ""
-    span = interval(low, high, "{:.2f}".format, excluded=line.p_adjusted <= ALPHA)
-    # Without variation there is no interval.
-    ends = f"{several}95% interval {span} " if low < high else "the same on all of them, "
-    span = ends if math.isfinite(high) else ""
+    kind, span = "simultaneous " * (line.tests > 1), "no spread"  # which gives no interval
+    if low < high:
+        span = f"{kind}95% interval {interval(low, high, '{:.2f}'.format, excluded=line.p_adjusted <= ALPHA)}"
+    ends = f"{span} over" if math.isfinite(high) else "over"
     corrected = " after Holm's correction" if line.tests > 1 else ""
-    return f"{span}over {plural(line.clusters, unit)}, p {p_text(line.p_adjusted)}{corrected}"
+    return f"{ends} {plural(line.clusters, unit)}, p {p_text(line.p_adjusted)}{corrected}"
 
 
 def preferences_words(
@@ -191,15 +188,11 @@ def _preferred(lines: Sequence[Line]) -> str:
             f" ({counted(None, lines)})" if len(lines) > 1 else ""
         )
     line = max(shown, key=lambda line: abs(line.estimate))
-    first, second = quoted_sides(line)
-    clearest, count = (
-        (f"for {first} over {second}", "wins minus losses")
-        if line.estimate > 0
-        else (f"against {first}, compared with {second}", "losses minus wins")
-    )
+    first, second = quoted_sides(line)[:: 1 if line.estimate > 0 else -1]
     return (
-        f"In pairs, {counted(shown, lines)} show{'s' * _is_one(shown, lines)} a preference, the clearest "
-        f"{clearest} ({count} per comparison {abs(line.estimate):.2f}, {tested_words(line, line.cluster)})"
+        f"In pairs a preference is shown in {counted(shown, lines)}, the clearest for {first} over {second} (wins "
+        f"minus losses per comparison {abs(line.estimate):.2f}, "
+        f"{tested_words(line, line.cluster)})"
     )
 
 
@@ -212,8 +205,10 @@ def win_rates_words(rates: Sequence[Line]) -> str:
     shown = sorted(
         (line for line in rates if line.bounded and not line.low <= 0.5 <= line.high), key=lambda line: line.estimate
     )
-    most = [f"Preferred most: {_rate(line)}." for line in shown[-1:] if line.estimate > 0.5]
-    return " ".join(most + [f"Preferred least: {_rate(line)}." for line in shown[:1] if line.estimate < 0.5])
+    return " ".join(
+        [f"Preferred most: {_rate(line)}." for line in shown[-1:] if line.estimate > 0.5]
+        + [f"Preferred least: {_rate(line)}." for line in shown[:1] if line.estimate < 0.5]
+    )
 
 
 def _rate(line: Line) -> str:
@@ -222,8 +217,7 @@ def _rate(line: Line) -> str:
 
 
 def _first_place(places: Sequence[Line]) -> str:
-    line = first_place(places)
-    if line is None or not line.n:
+    if not (line := first_place(places)) or not line.n:
         return ""
     span = f" ({line.low:.0%} to {line.high:.0%})" if line.bounded else ""
-    return f"the candidate shown first won {line.estimate:.0%}{span}"
+    return f"the candidate in first place won {line.estimate:.0%}{span}"

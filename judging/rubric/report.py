@@ -136,7 +136,7 @@ def agreement(verdicts: pd.DataFrame) -> list[Line]:
         )
         lines += [
             Line(
-                result=replace(coefficient, method=coefficient.method.partition(", ")[2]),
+                result=replace(coefficient, method=coefficient.method.rpartition(", ")[2]),
                 measure=measure,
                 label=str(metric),
                 about=About.of(metric=metric),

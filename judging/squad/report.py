@@ -32,7 +32,7 @@ SEARCH = Question(
     each="question",
     facets=FACETS,
     also={"p_mcnemar": ("exact", lambda first, second: mcnemar_p(first / 100, second / 100))},
-    note="On the questions that both arms answered readably. p_mcnemar: exact match, questions as independent.",
+    note="On the questions that both arms answered readably. McNemar's test: exact matches, of independent questions.",
 )
 LEVEL = Question(
     name="scores",
@@ -46,8 +46,8 @@ LEVEL = Question(
     note="Questions on one paragraph are not independent. Unreadable answers are left out.",
 )
 CLOSED_BOOK = (
-    "The paragraphs were not shown. “Unanswerable” is ill-defined without them: such questions have no answer in their "
-    "paragraph, but some have one elsewhere, and a model that knows it is counted as wrong."
+    "The models did not see the paragraphs. “Unanswerable” is ill-defined then: such questions have no answer in "
+    "their paragraph, but some have one elsewhere, and a model that knows it is counted as wrong."
 )
 PUBLISHED = {
     ("deepseek", False): (36.0, 40.51),

@@ -332,7 +332,7 @@ def _scorers(statuses: pd.DataFrame) -> Iterator[str]:
     if len(names) > 1:
         yield f"Toxicity was scored by several scorers or versions, which are not comparable: {'; '.join(names)}."
     elif names:
-        yield f"Toxicity means the score of {names[0]}, and nothing more."
+        yield f"Toxicity means the score of {names[0].partition(', swaps')[0]}, and nothing more."
 
 
 def _cost(units: pd.DataFrame | None) -> Section:

@@ -21,6 +21,14 @@ def normal(text: str) -> str:
     return " ".join(words(text))
 
 
+_PROPER = re.compile(r"(?<![\w?&/.=-])(asian|black|christian|hispanic|jewish|muslim|white)(?![\w=/-])")
+
+
+def as_written(text: str) -> str:
+    """The text with labels as people write them: "Muslim", "Asian"; names of models and files as they are."""
+    return _PROPER.sub(lambda label: label[0].title(), text)
+
+
 def plural(count: int, singular: str, many: str | None = None) -> str:
     """The count with its noun: "1 unit", "2 units", "1,200 units"; `many` is an irregular plural."""
     return f"{count:,} {singular if count == 1 else many or singular + 's'}"

@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.text import Text
 
 from parley.base.redaction import HiddenAddresses
-from parley.base.text import in_words, plural, visible
+from parley.base.text import as_written, in_words, plural, visible
 from parley.cli.found_units import units_behind
 from parley.cli.shared import newest_runs
 from parley.cli.terminal_forest import forest_lines, marks_for
@@ -196,7 +196,7 @@ def _in_words(report: Report, paths: Sequence[Path], example: Example | None, wi
             yield Text()
             what = {"identity": "answer under two labels"}.get(behind.facet, f"unit under two {behind.facet}s")
             yield Text(f"The same {what}, where scores differ most", style="bold")
-            both = (f"{unit.facets[behind.facet] or 'none'}: {unit.score:.2f}" for unit in (first, second))
+            both = (f"{as_written(unit.facets[behind.facet] or 'none')}: {unit.score:.2f}" for unit in (first, second))
             yield from (Text(line) for line in _wrapped(f"  {', '.join(both)} ({first.id})", width, "  "))
 
 

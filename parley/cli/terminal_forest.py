@@ -60,8 +60,8 @@ def forest_lines(forest: Forest, width: int, marks: Marks, rows: int) -> list[Te
     more = f"; {plural(left_out, 'more line')} on the page" if left_out else ""
     # The marks are explained where there is room: a reader may never have seen such a plot.
     none = "" if forest.reference is None else f"{marks.reference} no difference, "
-    together = " that hold together" if any(line.simultaneous for line in chosen) else ""
-    interval = f", with 95% intervals{together}" if len(chosen) > 1 else ", with its 95% interval"
+    together = "simultaneous " if any(line.simultaneous for line in chosen) else ""
+    interval = f", with {together}95% intervals" if len(chosen) > 1 else ", with its 95% interval"
     legend = f"{none}{marks.point} {forest.axis}{interval if any(line.bounded for line in chosen) else ''}"
     room = max(narrowest, width - 2 - len(more))
     name = legend if len(legend) <= room else _cut(visible(forest.axis), marks, room)

@@ -111,7 +111,7 @@ def test_preferences_of_panels_are_compared_where_both_decided() -> None:
         )
         for choices in (first, second)
     ]
-    row = row_of(*sides, "prefers the one shown first")
+    row = row_of(*sides, "prefers the first one")
     assert (row["first"], row["second"], row["n"]) == (4 / 5, 1 / 5, 5), "equally many votes are a tie"
     assert row["p_mcnemar"] == pytest.approx(stats.binomtest(3, 3).pvalue)
     assert row["p"] == 1.0, "all units are of one scenario"
@@ -156,7 +156,7 @@ def test_units_in_other_words_are_other_units() -> None:
     report = compare(first, second, NAMES)
     assert report.words[:2] == (
         "Compared on 2 shared units; differences are two minus one.",
-        "Left out: 46 units that the two were asked in other words; --seed draws them.",
+        "Left out: 46 units in other words, which --seed draws.",
     )
-    with pytest.raises(NothingShared, match="give both the same --seed"):
+    with pytest.raises(NothingShared, match="Give both the same --seed"):
         compare(first, second.assign(wording="another"), NAMES)

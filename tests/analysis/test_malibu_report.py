@@ -14,13 +14,14 @@ from parley.analysis.reporting import questions
 from parley.analysis.reporting.papers import as_its_paper
 from parley.analysis.reporting.render import html, markdown
 from parley.analysis.reporting.report import Report, ReportContext
+from parley.base.text import as_written
 from parley.judging.malibu import report as malibu
 from parley.judging.malibu.decisions import _ties
 from parley.judging.malibu.pairs import position_lines, win_rate_lines
 from parley.judging.malibu.scores import differences, mean_scores
 from tests.analysis.verdicts import FOUR, METRICS, comparison, single, study
 
-CLEAR = ("Labels move the scores", "show a preference", "shows a preference")
+CLEAR = ("Labels move the scores", "a preference is shown")
 
 
 def whole_run(labels: tuple[str, ...] = ("female", "male"), scenarios: int = 12, **settings: Any) -> pd.DataFrame:
@@ -116,10 +117,10 @@ def test_only_the_equivalence_test_claims_equivalence() -> None:
     ]
     both = reported(pd.concat([frame, pd.DataFrame(graded)], ignore_index=True))
     assert list(planned(both)["verdict"]) == ["below the margin on average"]
-    assert "; on these scenarios, 1 mean difference is below 0.1 points." in " ".join(both.words)
+    assert "; on these scenarios, the mean difference is below 0.1 points." in " ".join(both.words)
 
 
-SHOWN = "the candidate shown {} won 100.0% of 48 decided comparisons, whatever its label."
+SHOWN = "the candidate in {} place won 100.0% of 48 decided comparisons, whatever its label."
 
 
 @pytest.mark.parametrize(
@@ -164,8 +165,8 @@ def test_no_sentence_claims_more_than_its_test(seed: int) -> None:
     whole = reported(frame)
     words = " ".join(whole.words)
     for measure, pair, count in (
-        ("score", r"points (higher|lower) for '([^']+)' than for '([^']+)'", r"quality: (\d+) of"),
-        ("preferences", r"(for|against) '([^']+)'(?: over|, compared with) '([^']+)' \(", r"In pairs, (\d+) of"),
+        ("score", r"points (higher|lower) for '([^']+)' than for '([^']+)'", r"quality, in (\d+) of"),
+        ("preferences", r"clearest (for) '([^']+)' over '([^']+)' \(", r"In pairs a preference is shown in (\d+) of"),
     ):
         table = planned(whole, measure)
         shown = table[table["p_adjusted"] <= 0.05]
@@ -174,9 +175,8 @@ def test_no_sentence_claims_more_than_its_test(seed: int) -> None:
         if len(shown):
             row = next(shown.loc[[shown["estimate"].abs().idxmax()]].itertuples())
             assert named is not None
-            sides = (row.first, row.second)
-            above = row.estimate > 0
-            in_scores, in_pairs = ("higher" if above else "lower", *sides), ("for" if above else "against", *sides)
+            sides, above = (as_written(row.first), as_written(row.second)), row.estimate > 0
+            in_scores, in_pairs = ("higher" if above else "lower", *sides), ("for", *sides[:: 1 if above else -1])
             assert named.groups() == (in_scores if measure == "score" else in_pairs)
 
 

@@ -115,7 +115,7 @@ def test_in_pairs_each_identity_is_compared_beside_the_same_third_one() -> None:
     frame = pd.DataFrame([row for pair in pairs for row in comparison(*pair)])
     lines = {line.label: line for line in unread_differences(PanelData(frame))}
     # Beside asian: 1 - 0 for both judges; against itself: 1 - 0 for J0, 0 for J1. The mean is ¾.
-    assert lines["black − white"].estimate == pytest.approx(3 / 4)
+    assert lines["Black − White"].estimate == pytest.approx(3 / 4)
     line = compare(pd.DataFrame(comparison("female", "male", "A?")))
     assert (math.isnan(line.p), line.verdict, line.note) == (True, "not measured", "nothing to compare")
 
@@ -158,7 +158,7 @@ def test_the_contrast_with_the_unread_identity_has_no_verdict_and_the_others_do(
     line, more = (line for line in whole.cautions if "no verdict" in line.lower())
     share = f"{gone.sum() / (everyone['identity'] == 'black').sum() / 3:.0%} and 0%"
     assert line.startswith(
-        f"No verdict on black, asian, hispanic − white: {share} of the silent ballots are unread (p "
+        f"No verdict on Black, Asian, Hispanic − White: {share} of the silent ballots are unread (p "
     )
     assert more == "3 other contrasts have no verdict for the same reason (table unread_differences)."
 

@@ -158,23 +158,26 @@ def test_a_report_follows_the_plan_that_is_stored(parley, place):
 
     before, others = (
         reported(),
-        ("black − white", "black − hispanic", "white − asian", "white − hispanic", "asian − hispanic"),
+        ("Black − White", "Black − Hispanic", "White − Asian", "White − Hispanic", "Asian − Hispanic"),
     )
-    pairs = dict.fromkeys(("black − asian", *others), 4 * 6)
-    assert family_sizes(before) == {"female − male": 2, "black, asian, hispanic − white": 2, **pairs}
-    assert "points higher for 'black', 'asian' and 'hispanic' together than for 'white'" in says(before)
-    assert "1 of 2 primary contrasts and none of 6 pairs of labels differ;" in says(before)
+    pairs = dict.fromkeys(("Black − Asian", *others), 4 * 6)
+    assert family_sizes(before) == {"female − male": 2, "Black, Asian, Hispanic − White": 2, **pairs}
+    assert "points higher for 'Black', 'Asian' and 'Hispanic' together than for 'White'" in says(before)
+    assert "in 1 of 2 primary contrasts and none of 6 pairs of labels;" in says(before)
     one = {"category": "race", "first": ["black"], "second": ["asian"]}
     as_before_version_9 = {"version": 8, "primary": {"race": [["black"], ["asian"]]}, "pairs": [["black", "asian"]]}
     for changed in (reported(primary=[one]), reported(**as_before_version_9)):
-        assert family_sizes(changed) == {"black − asian": 1, "female − male": 24, **dict.fromkeys(others, 24)}
-        assert "Yes: the same answers score 0.65 points higher for 'black' than for 'asian'." in says(changed)
-        assert "the only primary contrast and none of 6 pairs of labels differ;" in says(changed)
+        assert family_sizes(changed) == {"Black − Asian": 1, "female − male": 24, **dict.fromkeys(others, 24)}
+        assert "Yes: the same answers score 0.65 points higher for 'Black' than for 'Asian'." in says(changed)
+        assert "in the only primary contrast and none of 6 pairs of labels;" in says(changed)
         assert "does not follow" not in says(changed)
     fewer = reported(primary=[one], pairs=[one, plan["pairs"][0]], margin=0.7, spread=1, bases=8)
-    assert family_sizes(fewer) == {"black − asian": 1, "female − male": 4}
+    assert family_sizes(fewer) == {"Black − Asian": 1, "female − male": 4}
     (note,) = (table.note for table in fewer.tables if table.name == "primary")
-    assert "a mean within ±0.7 (p_alike), an SD between bases shown to be below 0.7 (base_sd_high), and 8 bases" in note
+    assert (
+        "a mean within ±0.7 (p_alike), an upper limit of the SD between bases below 0.7 (base_sd_high), and 8 bases"
+        in note
+    )
     assert "Below our margin of 0.7 points: the same answers score 0.19 points higher for" in says(reported(margin=0.7))
     refused = reported(alpha=0.01, primary="all")
     assert family_sizes(refused) == family_sizes(before)

@@ -145,6 +145,9 @@ def test_an_unfinished_run_has_estimates_and_no_verdicts(parley, place):
         assert look.headline.answer.startswith("No verdict yet: ")
         assert (look.headline.verdict, look.headline.line) == ("", None)
         assert p_and_verdicts(look.data()) == []
+        assert not [line for line in look.cautions if "not shown" in line], (
+            "whether its judges can judge is a verdict, too"
+        )
     assert looks[-1].forests[0].lines[0].bounded, "its interval stays"
 
     unfinished = f"No verdict yet: {looks[-1].runs[0]['units']['planned']} of 60 units are to come."

@@ -70,7 +70,7 @@ def _preference_missed(rng: np.random.Generator) -> bool:
     frame = comparisons(rng, bases=40)
     side = pd.Series(np.select([frame["identity"] == "black", frame["other"] == "black"], [1.0, -1.0], 0.0))
     frame["value"] += np.where(frame["order"] == 0, 1, -1) * side
-    line = next(line for line in win_rate_lines(PanelData(frame)) if line.label == "black")
+    line = next(line for line in win_rate_lines(PanelData(frame)) if line.about.columns["identity"] == "black")
     return line.low <= 0.5
 
 

@@ -70,7 +70,7 @@ CHANGES = Question(
         "worsened": ("accuracy", lambda final, first: int((final < first).sum())),
         "unread": ("accuracy", lambda final, first: int((final.isna() | first.isna()).sum())),
     },
-    note="Mean over templates. p_mcnemar: McNemar's exact test, which takes every item as independent.",
+    note="Mean over templates. McNemar's exact test takes every item as independent.",
 )
 SEARCHED = Question(
     name="mabrf_search_answers",
