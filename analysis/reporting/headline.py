@@ -135,7 +135,9 @@ def _unshown_in_words(verdict: Verdict, lines: Sequence[Line], largest: Line, fo
     if verdict == JUDGES_DIFFER:
         return f"It depends on the judge. On average {answer}"
     none = {1: "", 2: "neither difference is shown. In the largest, "}
-    return f"Undecided: {none.get(len(lines), f'none of {len(lines)} differences is shown. In the largest, ')}{answer}"
+    return (
+        f"Undecided: {none.get(len(lines), f'none of the {len(lines)} differences is shown. In the largest, ')}{answer}"
+    )
 
 
 def _within(verdict: Verdict, lines: Sequence[Line], largest: Line, forest: Forest) -> str:

@@ -18,8 +18,8 @@ from parley.analysis.reporting.clusters import has_wordings
 from parley.analysis.reporting.report import Section, Table
 from parley.analysis.stats.power import detectable
 from parley.analysis.stats.results import ALPHA, Contrast, Line
-from parley.base.text import as_written, p_text, plural
-from parley.judging.malibu.contrasts import SCORE, contrast_of, main_family, pairs_of
+from parley.base.text import p_text, plural
+from parley.judging.malibu.contrasts import PAIRS, PRIMARY, SCORE, contrast_of, families, pairs_of
 from parley.judging.malibu.decisions import Blockers
 from parley.judging.malibu.panel_data import PanelData
 from parley.judging.malibu.score_table import ScenarioGaps
