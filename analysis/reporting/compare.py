@@ -211,7 +211,7 @@ def _values(both: pd.DataFrame) -> Iterator[Line]:
         metrics = list(pd.unique(in_phase["metric"]))
         for metric in (["all metrics"] if len(metrics) > 1 and "identity" in in_phase else []) + metrics:
             part = in_phase if metric == "all metrics" else in_phase[in_phase["metric"] == metric]
-            name = metric if phase is None else f"{'yardstick' if phase == '3' else f'phase {phase}'}: {metric}"
+            name = metric if phase is None else f"{'yardstick' if phase == '3' else f'phase {phase}'}, {metric}"
             yield _line(name, _clustered(part))
 
 
