@@ -15,9 +15,8 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from parley.analysis.stats.mean_test import clusters_to_reject
 from parley.analysis.stats.proportions import proportion_test
-from parley.analysis.stats.results import ALPHA, Estimate, Line
+from parley.analysis.stats.results import ALPHA, Estimate, Line, clusters_to_reject
 from parley.analysis.stats.tables import Floats
 from parley.base.text import plural
 

@@ -27,11 +27,11 @@ from parley.analysis.reporting.decide import Evidence, decided
 from parley.analysis.reporting.forest import Forest, Scale, drawn, interval, number_format
 from parley.analysis.reporting.report import ReportContext, Section, Table
 from parley.analysis.stats.clustered import bootstrap_mean, cluster_mean
-from parley.analysis.stats.mean_test import alike_p, clusters_to_reject, mean_test
+from parley.analysis.stats.mean_test import alike_p, mean_test
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.paired import paired_difference
 from parley.analysis.stats.proportions import cluster_proportion
-from parley.analysis.stats.results import ALPHA, About, Contrast, Estimate, Line, simultaneous
+from parley.analysis.stats.results import ALPHA, About, Contrast, Estimate, Line, clusters_to_reject, simultaneous
 from parley.base.text import p_text, plural
 
 ALL = "all"

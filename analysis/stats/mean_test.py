@@ -26,7 +26,7 @@ import numpy as np
 from scipy.special import bdtr, betaincinv, stdtr, stdtrit
 
 from parley.analysis.stats.clustered import INDEPENDENT_CLUSTERS
-from parley.analysis.stats.results import LEVEL, Estimate
+from parley.analysis.stats.results import LEVEL, Estimate, clusters_to_reject
 from parley.analysis.stats.tables import Column, Floats, finite
 from parley.base.text import plural
 
@@ -117,16 +117,6 @@ def tested_over(cluster: str) -> str:
 def smallest_p(clusters: int) -> float:
     """The smallest two-sided p-value that this many clusters with a difference can give: 2 of the 2ⁿ patterns."""
     return min(1.0, 2.0 ** (1 - clusters))
-
-
-def clusters_to_reject(alpha: float, tests: int = 1) -> int:
-    """The fewest clusters with which a test of a Holm-corrected family can be significant.
-
-    Args:
-        alpha: Significance level of the family.
-        tests: Number of tests in the family.
-    """
-    return math.ceil(1 - math.log2(alpha / tests) - TOLERANCE)
 
 
 def skewness(values: Floats) -> float:

@@ -17,7 +17,7 @@ from collections.abc import Callable
 
 from scipy.special import nctdtr, nctdtrinc, stdtrit
 
-from parley.analysis.stats.mean_test import clusters_to_reject
+from parley.analysis.stats.results import clusters_to_reject
 from parley.base.text import plural
 
 MAX_CLUSTERS = 10_000_000

@@ -35,6 +35,16 @@ LEVEL = 1 - ALPHA
 """Confidence level of intervals, where a caller does not correct it for several tests."""
 
 
+def clusters_to_reject(alpha: float, tests: int = 1) -> int:
+    """The fewest clusters with which a test of a Holm-corrected family can be significant, since p ≥ 2^(1−k).
+
+    Args:
+        alpha: Significance level of the family.
+        tests: Number of tests in the family.
+    """
+    return math.ceil(1 - math.log2(alpha / tests) - 1e-9)
+
+
 @dataclass(frozen=True, slots=True)
 class Contrast:
     """The mean of some arms minus the mean of others.

@@ -22,8 +22,7 @@ from dataclasses import dataclass, replace
 import pandas as pd
 
 from parley.analysis.reporting.decide import Evidence, Spread, decided, is_test
-from parley.analysis.stats.mean_test import clusters_to_reject
-from parley.analysis.stats.results import ALPHA, Line
+from parley.analysis.stats.results import ALPHA, Line, clusters_to_reject
 from parley.base.text import plural
 from parley.judging.malibu.contrasts import (
     ALL_MODELS,

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from parley.agents import LOG_ODDS
 from parley.analysis.reporting.clusters import with_clusters
 from parley.analysis.reporting.verdicts import MissingColumns, require
-from parley.analysis.stats.mean_test import alike_p, clusters_to_reject, mean_test
+from parley.analysis.stats.mean_test import alike_p, mean_test
 from parley.analysis.stats.paired import DECIMALS
-from parley.analysis.stats.results import ALPHA, Estimate, Line
+from parley.analysis.stats.results import ALPHA, Estimate, Line, clusters_to_reject
 from parley.analysis.stats.tables import Floats, Ints, cell_sums, factorize, row_codes
 from parley.judging.ballots import PREFERRED
 from parley.judging.malibu.plan import BLIND, SILENT, TALK

@@ -19,7 +19,7 @@ from pydantic import BaseModel
 from parley.agents import ConfigError, Cue, Models, Persona, seed_from
 from parley.agents.fencing import fence_judged
 from parley.agents.models.registry import reads_silently
-from parley.analysis.stats.results import ALPHA, Contrast
+from parley.analysis.stats.results import ALPHA, Contrast, clusters_to_reject
 from parley.base.text import plural
 from parley.judging.ballots import about_samples, cast_ballots
 from parley.judging.config import call_options, require_each_once, shipped_personas
@@ -312,8 +312,6 @@ class PaperDesign:
 PREFERRED = Measure("preferred", "preferred", kind="choice")
 BALLOTS = {"paper": "last", "talk": "blind"}
 """The ballots that the analysis uses, if not the silent ones."""
-ALWAYS_ENOUGH = 20
-"""With this many clusters, any number of comparisons of a run can be significant."""
 
 
 class Malibu(GridStudy):
@@ -404,14 +402,11 @@ class Malibu(GridStudy):
         tests, clusters, unit = len(plan["primary"] or plan["pairs"]), plan["clusters"]["planned"], "base"
         if isinstance(self.design, WordedDesign) and self.design.silent.wordings_per_category < clusters:
             clusters, unit = self.design.silent.wordings_per_category, "label wording"
-        if tests and clusters < ALWAYS_ENOUGH:
-            from parley.analysis.stats.mean_test import clusters_to_reject  # SciPy takes half a second to load
-
-            if clusters < (needed := clusters_to_reject(ALPHA, tests)):
-                yield (
-                    f"{plural(clusters, unit)}: no difference can be significant, however large; "
-                    f"{plural(tests, 'comparison')} {'needs' if tests == 1 else 'need'} {needed}"
-                )
+        if tests and clusters < (needed := clusters_to_reject(ALPHA, tests)):
+            yield (
+                f"{plural(clusters, unit)}: no difference can be significant, however large; "
+                f"{plural(tests, 'comparison')} {'needs' if tests == 1 else 'need'} {needed}"
+            )
 
     async def ask(self, cell: MalibuCell, models: Models) -> Outcome:
         return await self.design.ask(cell, models)

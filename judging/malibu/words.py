@@ -8,7 +8,6 @@ from typing import Any
 
 from parley.analysis.reporting.decide import but_for
 from parley.analysis.reporting.forest import interval
-from parley.analysis.stats.mean_test import clusters_to_reject
 from parley.analysis.stats.results import (
     ALIKE,
     ALPHA,
@@ -16,6 +15,7 @@ from parley.analysis.stats.results import (
     ON_AVERAGE,
     SMALL,
     Line,
+    clusters_to_reject,
 )
 from parley.base.text import as_written, p_text, plural
 from parley.judging.malibu.contrasts import PAIRS, PRIMARY, SCORE, WINS, contrast_of

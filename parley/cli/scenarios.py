@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from pydantic import Field
 from rich.text import Text
 
-from parley.analysis.stats.results import ALPHA
+from parley.analysis.stats.results import ALPHA, clusters_to_reject
 from parley.base.text import plural, visible
 from parley.cli.command import Answer, Command
 from parley.cli.flags import Positional
@@ -203,7 +203,6 @@ class Validate(Command):
             labels = plural(sum(map(len, categories.values())), "label")
             counted = f"{self.suite}: {plural(len(categories), 'category', 'categories')}, {labels}"
             return _findings(check_identities(choice), "label", about, notes, counted)
-        from parley.analysis.stats.mean_test import clusters_to_reject  # SciPy takes half a second to load
 
         suite, _ = load_suite(self.suite)
         notes = []

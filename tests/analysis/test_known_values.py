@@ -14,7 +14,7 @@ from scipy import stats
 from parley.analysis.stats.agreement import fleiss_kappa, krippendorff_alpha, weighted_kappa
 from parley.analysis.stats.clustered import bootstrap_mean, cluster_mean, heterogeneity
 from parley.analysis.stats.contingency import chi_square_of_counts, cramers_v
-from parley.analysis.stats.mean_test import alike_p, clusters_to_reject, mean_p, mean_test, upper_tail
+from parley.analysis.stats.mean_test import alike_p, mean_p, mean_test, upper_tail
 from parley.analysis.stats.multiplicity import benjamini_hochberg, holm
 from parley.analysis.stats.paired import group_difference, mcnemar_p, paired_difference, pearson
 from parley.analysis.stats.permutation import effect_of_cells
@@ -26,6 +26,7 @@ from parley.analysis.stats.power import (
 )
 from parley.analysis.stats.proportions import cluster_proportion, wilson
 from parley.analysis.stats.resampling import percentile_interval
+from parley.analysis.stats.results import clusters_to_reject
 from parley.analysis.stats.tables import cell_means, row_codes
 
 NAN, INF = math.nan, math.inf

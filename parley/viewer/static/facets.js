@@ -5,9 +5,9 @@ const CLOSED = new Set(["answer", "order", "count", "technical"]);
 // What words of ours mean, as in docs/concepts.md.
 export const GLOSSARY = {
   base: "An area of life, e.g. law or fitness, with the stereotype it probes; scenarios are derived from it. MALIBU's cluster.",
-  panel: "The judges of a unit together: its score is the mean of theirs, its choice the majority's, or the chair's where there is one.",
+  panel: "The judges of a unit together: its score is the mean of theirs, its choice the majority's, or the chair's if there is one.",
   identity: "The label that a prompt puts on the author of an answer, e.g. female or muslim. The answer stays the same.",
-  wording: "How a prompt says whose answer it is (label wording: a byline, a profile), or how it asks (question wording).",
+  wording: "How a prompt names the author (label wording: a byline, a profile), or asks (question wording).",
   control: "A unit in which nothing is varied, or a harmless text in place of an attempt: what is seen without a cause.",
 };
 
