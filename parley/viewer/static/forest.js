@@ -34,6 +34,14 @@ export function formats(plot, digits = 2) {
   return { value: (value) => (withSign ? signed : number)(value, places), tick: (value) => number(value, digits) };
 }
 
+// As in the report's sentences: an interval that excludes 0 does not end at a rounded one.
+function ends({ low, high }, value, reference) {
+  const excludes = reference === 0 && low * high > 0;
+  if (excludes && value(low) === value(0)) return `above 0, up to ${number(high, 2)}`;
+  if (excludes && value(high) === value(0)) return `below 0, down to ${value(low)}`;
+  return `${value(low)} to ${value(high)}`;
+}
+
 // `unitsOf` gives the address parameters of the units behind an estimate, or null; `asked` says whether the page has just
 // asked the plot's question.
 export function forestPlot(plot, unitsOf, { asked = false } = {}) {
@@ -60,7 +68,7 @@ export function forestPlot(plot, unitsOf, { asked = false } = {}) {
     const label = units ? link("/run", units, { title: "show these units" }, h("bdi", {}, line.label)) : h("bdi", {}, line.label);
     return [heading, h("tr", {}, h("th", { scope: "row" }, label), h("td", { class: "wide" }, alone ? "" : units ? link("/run", units, { class: "mark", tabindex: "-1", "aria-hidden": "true" }, bar) : bar),
       h("td", { class: "num" }, format.value(line.estimate)),
-      h("td", { class: "num interval" }, sure ? `${format.value(line.low)} to ${format.value(line.high)}` : "no interval"),
+      h("td", { class: "num interval" }, sure ? ends(line, format.value, plot.reference) : "no interval"),
       h("td", { class: "num p" }, !tested ? "" : line.p_adjusted === null ? "–" : pValue(line.p_adjusted)))];
   });
   const scale = h("div", { class: "axis", "aria-hidden": "true" }, marks.map((mark) => h("span", { vars: { left: `${x(mark)}%` } }, format.tick(mark))));
