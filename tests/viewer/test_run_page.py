@@ -166,3 +166,26 @@ def test_pages_fit_a_phone_and_everybody_can_read_them(malibu, shared_viewer, op
     page.get_by_role("link", name="Undecided.").click()
     asked = parse_qs(urlparse(page.url).query)
     assert (asked["f.phase"], asked["f.identity"]) == (["1", "2"], ["male"]), "the units of all its lines"
+
+
+def test_an_interval_that_excludes_0_does_not_end_at_a_rounded_one(malibu, shared_viewer, open_page):
+    page = open_page(shared_viewer + "run?run=quick.sqlite")
+    line = {"label": "a − b", "group": "", "estimate": 0.03, "p_adjusted": 0.03, "simultaneous": False}
+    ends = [(0.004, 0.056), (-0.056, -0.004), (-0.004, 0.056), (0.0, 0.056)]
+    plot = {
+        "name": "n",
+        "question": "?",
+        "axis": "points",
+        "reference": 0,
+        "scale": "",
+        "note": "",
+        "low": -1,
+        "high": 1,
+    }
+    plot["lines"] = [{**line, "low": low, "high": high} for low, high in ends]
+    shown = page.evaluate(
+        "async (plot) => { const { forestPlot } = await import('/static/forest.js'); "
+        "return [...forestPlot(plot, () => null).querySelectorAll('td.interval')].map((cell) => cell.textContent); }",
+        plot,
+    )
+    assert shown == ["above 0, up to 0.06", "below 0, down to −0.06", "0.00 to +0.06", "0.00 to +0.06"]
