@@ -244,17 +244,21 @@ def asked_words(data: PanelData, lines: Sequence[Line]) -> Iterator[str]:
         data: The verdicts.
         lines: The result of `talking`.
     """
-    tested = {line.about.model: line for line in lines if line.about.phase == 1 and not line.secondary}
+    tested = [line for line in lines if line.about.phase == 1 and not line.secondary]
     for model in data.models if data.staged else ():
         debates = data.talk.loc[(data.talk["model"] == model) & (data.talk["phase"] == 1), "unit"].nunique()
-        line = tested.get(model)
-        if debates and (line is None or math.isnan(line.p) or (line.clusters or 0) < NEEDED):
+        of_model = [line for line in tested if line.about.model == model and (line.clusters or 0) >= NEEDED]
+        of_model = [line for line in of_model if not math.isnan(line.p)]
+        line = max(of_model, key=lambda line: (line.shown, abs(line.estimate)), default=None)
+        if line is None:
             few = "one debate" if debates == 1 else f"{debates:,} debates"
-            yield f"{data.prefix(model)}Talking: {few} cannot show whether it changes the difference."
-        elif line:
-            gap = _gap(line)
-            changed = f"changed {gap}: {_change(line)}" if line.shown else f"was not shown to change {gap}"
-            yield f"{data.prefix(model)}Talking {changed}."
+            if debates:
+                yield f"{data.prefix(model)}Talking: {few} cannot show whether it changes the difference."
+        elif line.shown:
+            yield f"{data.prefix(model)}Talking changed {_gap(line)}: {_change(line)}."
+        else:
+            gap = _gap(line) if len(of_model) == 1 else f"any of the {len(of_model)} gaps between labels"
+            yield f"{data.prefix(model)}Talking was not shown to change {gap}."
 
 
 def _gap(line: Line) -> str:
