@@ -28,8 +28,9 @@ from parley.analysis.stats.results import (
     UNDECIDED,
     Line,
     Verdict,
+    clusters_to_reject,
 )
-from parley.base.text import as_written, p_text
+from parley.base.text import as_written, p_text, plural
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +95,9 @@ def headline(forest: Forest, *, blocked: str = "", prefix: str = "") -> Headline
     with_test = [line for line in lines if not math.isnan(line.p_adjusted)]
     tested = [line for line in with_test if line.verdict != NOT_MEASURED]
     if not with_test:
-        return unanswered(f"Not known: the data are too few for {'a test' if lines else 'an interval'}.")
+        return unanswered(
+            _too_few(forest) or f"Not known: the data are too few for {'a test' if lines else 'an interval'}."
+        )
     if not tested:
         return unanswered(with_test[0].note)
     shown = [line for line in tested if _p(line, len(with_test)) <= ALPHA]
@@ -122,6 +125,19 @@ def headline(forest: Forest, *, blocked: str = "", prefix: str = "") -> Headline
 def _p(line: Line, tests: int) -> float:
     """The p-value of a line, corrected for all tests: its family may err in the share of alpha that its tests have."""
     return min(1.0, line.p_adjusted * max(1.0, tests / (line.tests or tests)))
+
+
+def _too_few(forest: Forest) -> str:
+    """How many clusters the tests of a plot need, if it has fewer; "" otherwise."""
+    lines = [line for line in forest.lines if not line.secondary and line.cluster]
+    most, tests = (
+        max((line.clusters or 0 for line in lines), default=0),
+        max((line.tests or 0 for line in lines), default=0),
+    )
+    if not tests or most >= (needed := clusters_to_reject(ALPHA, tests)):
+        return ""
+    need = f"{plural(tests, 'test')} {'needs' if tests == 1 else 'need'} {needed}"
+    return f"Too few {lines[0].cluster}s: {need}, and there {'is' if most == 1 else 'are'} {most}."
 
 
 def _unshown(verdict: Verdict, lines: Sequence[Line], largest: Line, forest: Forest) -> str:

@@ -143,6 +143,7 @@ def test_the_largest_line_that_is_shown_is_named_with_its_p_and_how_many_were_te
 
 WITHIN = replace(UNSURE.with_result(clusters=60), verdict="alike", margin=0.1, cluster="base")  # 0.95⁶⁰ = 0.05
 UNTESTED, UNBOUNDED = replace(LARGE, p_adjusted=math.nan), LARGE.with_result(low=math.nan, high=math.nan)
+FEW = replace(UNBOUNDED, p_adjusted=math.nan, cluster="base", tests=15).with_result(clusters=6)
 BLOCKED = replace(LARGE, verdict="not measured", reason="No verdict: the first place wins 95%.")
 SIMULTANEOUS = replace(LARGE, simultaneous=(-1.0, -0.02))
 DRAWN = [replace(line.with_result(low=math.nan, high=math.nan), simultaneous=(-1.0, 2.5)) for line in (UNSURE, LARGE)]
@@ -166,6 +167,7 @@ OPEN = "Undecided: the test is not significant."
         ([replace(LARGE, secondary=True), UNSURE], "undecided", OPEN),
         ([UNTESTED], "not measured", "Not known: the data are too few for a test."),
         ([UNBOUNDED], "not measured", "Not known: the data are too few for an interval."),
+        ([FEW] * 15, "not measured", "Too few bases: 15 tests need 10, and there are 6."),
         ([BLOCKED, BLOCKED], "not measured", BLOCKED.note),
         # what is chosen among several has the interval that holds for all, as drawn
         ([SIMULTANEOUS, SMALL], "different", f"{ALL.format('−0.02')}; 2 of 2 are shown, and this is the largest."),
