@@ -1,6 +1,7 @@
 """A model on a GPU (`hf/…`): seconds to the first silent ballot, ballots/s in the passes and from start to end.
 
-    python -m benchmarks.gpu --model hf/qwen2.5-coder-1.5b --limit 135    # 9,450 ballots, all that the suite has
+    python -m benchmarks.gpu --model hf/qwen2.5-coder-1.5b --limit 135    # 9,450 ballots: the suite by one judge
+    python -m benchmarks.gpu --judges temperaments --limit 72             # 20,160 ballots by four judges
 
 Each run is `parley run malibu` in a process of its own, everything recorded, without the reply cache. With `--other
 FOLDER`, a checkout of another version, the two alternate. The first run of a version may have to convert the weights.
@@ -43,11 +44,12 @@ def child(arguments: Sequence[str], started: float) -> int:
     return code
 
 
-def run_once(folder: Path, model: str, limit: int) -> dict[str, float]:
+def run_once(folder: Path, model: str, limit: int, judges: str | None) -> dict[str, float]:
     """One run with the version in a folder."""
     with tempfile.TemporaryDirectory() as place:
         command = [sys.executable, str(Path(__file__).resolve()), "--child", str(time.time()), "run", "malibu", *PLAN]
         command += ["--model", model, "--limit", str(limit), "--out", f"{place}/run.sqlite"]
+        command += ["--judges", judges] if judges else []
         # Libraries may stand on PYTHONPATH; the version comes first.
         path = os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])
         started = time.time()
@@ -76,7 +78,8 @@ def main() -> int:
         return child(sys.argv[3:], float(sys.argv[2]))
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--model", default="hf/qwen2.5-coder-1.5b")
-    parser.add_argument("--limit", type=int, default=135, help="answers that are judged; 148 ballots each")
+    parser.add_argument("--limit", type=int, default=135, help="answers that are judged; 70 ballots each by one judge")
+    parser.add_argument("--judges", help="panel that casts the ballots (default: one judge)")
     parser.add_argument("--times", type=int, default=3, help="alternations after the first runs")
     parser.add_argument("--other", type=Path, help="a checkout of another version, to compare with")
     parser.add_argument("--first-limit", type=int, default=2, help="answers in the first runs")
@@ -85,7 +88,8 @@ def main() -> int:
     rows: dict[str, list[dict[str, float]]] = {name: [] for name in versions}
     for turn in range(arguments.times + 1):
         for name, folder in versions.items():
-            figures = run_once(folder, arguments.model, arguments.limit if turn else arguments.first_limit)
+            limit = arguments.limit if turn else arguments.first_limit
+            figures = run_once(folder, arguments.model, limit, arguments.judges)
             print(
                 f"{name:6} run {turn}: " + ", ".join(f"{key} {value:.1f}" for key, value in figures.items()), flush=True
             )

@@ -84,7 +84,7 @@ def _of_more_bases(study: Malibu, copies: int) -> Iterator[Unit]:
 
 
 def _size(unit: Unit, study: Malibu) -> int:
-    if unit.facets["stage"] == "silent":
+    if unit.facets.get("stage") == "silent":
         return 1
     metrics = len(study.rubric.names)
     return len(study.panel.judges) * study.config.rounds * (metrics if unit.facets["phase"] == 1 else 2 * metrics + 1)
@@ -93,7 +93,7 @@ def _size(unit: Unit, study: Malibu) -> int:
 def _verdicts(unit: Unit, study: Malibu, rng: np.random.Generator) -> tuple[Verdict, ...]:
     """Simulated verdicts: the judges of a panel share an opinion of the text, and favour one label a little."""
     facets = unit.facets
-    if facets["stage"] == "silent":
+    if facets.get("stage") == "silent":
         return (_ballot(unit, study.panel.judges[0].name, rng),)
     sides = {"": facets["identity"]} if facets["phase"] == 1 else {s: facets[f"identity_{s.lower()}"] for s in "AB"}
     shared = rng.normal(0, 0.8)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import page
+from benchmarks import page, report
 from benchmarks.measure import QUICK, Bench
 from benchmarks.peers.systems import SYSTEMS
 from benchmarks.server import server
@@ -90,3 +90,13 @@ def test_the_viewers_run_file_is_like_that_of_a_run(tmp_path: Path) -> None:
         assert file.counts() == {"planned": 0, "done": 49, "failed": 1}
         assert file.rows("SELECT count(*) FROM messages")[1] == [(500,)]
         assert file.spent()[0] == 400
+
+
+@pytest.mark.parametrize(("design", "verdicts", "differences"), [("paper", 224, 3 * 5), ("silent", 200, 3)])
+def test_the_reports_run_file_is_like_that_of_a_run(
+    design: str, verdicts: int, differences: int, tmp_path: Path
+) -> None:
+    """A facet that debates no longer have once ended the benchmark."""
+    report.write_run(tmp_path / "a.sqlite", 200, 3, 0, design)
+    figures = report.time_report(tmp_path / "a.sqlite", 20, 0)
+    assert (figures["rows"], figures["differences"]) == (verdicts, differences)
