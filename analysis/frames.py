@@ -40,11 +40,11 @@ def win_rates(
 
     Args:
         frame: One row per comparison that has an outcome.
-        first: The column of the first
-        contestant. second: The column of the second. winner: The column of the winner: one of the two, or "tie".
+        first: The column of the first contestant.
+        second: The column of the second.
+        winner: The column of the winner: one of the two, or "tie".
         cluster: The column of clusters, such as texts.
-        intervals: Number of simultaneous intervals (default: one per contestant; one for two
-            contestants).
+        intervals: Number of simultaneous intervals (default: one per contestant; one for two contestants).
     """
     contestants = [str(name) for name in pd.unique(frame[[first, second]].astype(object).to_numpy().ravel())]
     together = intervals or (len(contestants) if len(contestants) > 2 else 1)

@@ -1,7 +1,7 @@
-"""Readers convert the reply to a user's prompt into the reply that the study expects. A prompt's first
+"""Readers convert the reply to a user's prompt into the reply that the study expects.
 
-line names its reader: `#! reader: lines` for the one here, or `#! reader: mine.py:read` for your own, a function of the
-text and the study's reply type that returns the fields of that type.
+A prompt's first line names its reader: `#! reader: lines` for the one here, or `#! reader: mine.py:read` for your own,
+a function of the text and the study's reply type that returns the fields of that type.
 """
 
 from __future__ import annotations

@@ -49,9 +49,10 @@ class Unit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """A judge's value in one round. Args: judge:
+    """A judge's value in one round.
 
-    The judge: a persona's name, or the name of a scorer or a rule.
+    Args:
+        judge: The judge: a persona's name, or the name of a scorer or a rule.
         role: The judge's role in the conversation, usually `turn.role`.
         round: The round, counted from 1; in a critique loop the iteration, counted from 0.
         metric: What was judged: "Accuracy", "answer".
@@ -131,9 +132,10 @@ class Written:
     """The file that a study writes.
 
     Args:
-        text: The contents; "" if there is nothing to
-        write. remark: How to continue with it. about: A description of the contents. missing: Whether it has less than
-        requested.
+        text: The contents; "" if there is nothing to write.
+        remark: How to continue with it.
+        about: A description of the contents.
+        missing: Whether it has less than requested.
     """
 
     text: str
@@ -313,7 +315,8 @@ class Study(ABC):
     def cited(cls, config: Mapping[str, Any]) -> tuple[str, ...]:
         """The citations of a run with these settings. Default: the study's papers.
 
-        Args: config: The settings from the run file.
+        Args:
+            config: The settings from the run file.
         """
         return cls.papers
 
@@ -369,9 +372,10 @@ class Study(ABC):
             raise ConfigError(f"{client.name} accepts no temperature; leave --temperature out{client.or_effort}")
 
     def notes(self, *, dry_run: bool) -> Iterable[str]:
-        """Notes to print before a run: what a model cannot do, and what happens instead. Args:
+        """Notes to print before a run: what a model cannot do, and what happens instead.
 
-        dry_run: Whether nothing is sent; notes may then also compare the costs of alternatives.
+        Args:
+            dry_run: Whether nothing is sent; notes may then also compare the costs of alternatives.
         """
         return ()
 
@@ -405,10 +409,12 @@ class Study(ABC):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """A check of a study's judge on known answers, run before the first unit; the run file has its result. Args:
+    """A check of a study's judge on known answers, run before the first unit; the run file has its result.
 
-    study: The study to run. name: Its name in messages: "the referee's check". about: Text before it, after the number
-    of its units: "texts of known order check the referee".
+    Args:
+        study: The study to run.
+        name: Its name in messages: "the referee's check".
+        about: Text before it, after the number of its units: "texts of known order check the referee".
         verdict: From the verdicts of its run, whether the judge `passed` and a `sentence` on that: `module:function`.
         failed: The result of an earlier check of this judge, if it failed; this one is then not run.
         required: Whether the study stops if the judge fails; None: unless the check cannot be read.
@@ -454,8 +460,8 @@ class Prompt:
     """A prompt with named {placeholders}: a text file in the `prompts/` of a study's folder, or next to your own study.
 
     Args:
-        name: The name under which runs store it and users replace it. ours:
-        The shipped text; call the prompt with values for its placeholders.
+        name: The name under which runs store it and users replace it.
+        ours: The shipped text; call the prompt with values for its placeholders.
     """
 
     name: str

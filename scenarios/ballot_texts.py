@@ -137,8 +137,8 @@ class BallotWordings(Header, extra="forbid", frozen=True):
 
     Args:
         prompt: The parts of a prompt besides suite, label and question.
-        talk: The questions of a
-        debate. identity: The forms of each identity.
+        talk: The questions of a debate.
+        identity: The forms of each identity.
         otherwise: The forms of other labels, from {label}; for crossed ones from {modifier} and {person} too, joined
             with the `separator` (default: a space).
         question: The question wordings.

@@ -8,9 +8,9 @@ from parley.base.errors import ScenarioError
 
 
 def load_lines(file: str, *, data: str, instead: str, cache: str | None = None) -> Any:
-    """Load the rows of a
+    """Load the rows of a file.
 
-    file. Args:
+    Args:
         file: Its path or URL.
         data: The dataset's name, for messages.
         instead: The alternative for --data without a network.

@@ -1,11 +1,11 @@
 """The settings of training: one config with a table for each stage.
 Defaults are the paper's where the paper has one.
 
-base = "local/smollm2"
-data = "age-pairs"
+    base = "local/smollm2"
+    data = "age-pairs"
 
-[reward]
-learning_rate = 3e-5
+    [reward]
+    learning_rate = 3e-5
 
 Settings of TRL's and transformers' trainers have their names there, and mean the same. A `batch_size` counts over all
 devices, as in TRL's PPOConfig: training on eight devices makes the same updates as on one.

@@ -158,9 +158,8 @@ def _cpu_weights(model: Any) -> dict[str, Any]:
 
 
 def _check_saved_tokenizer(folder: Path, tokenizer: Any) -> None:
-    """Check that the saved tokenizer has its tokens: some versions of transformers saved another eos, and the only
-
-    sign was a reward loss of 0.693.
+    """Check that the saved tokenizer has its tokens: some versions of transformers saved another eos, and the only sign
+    was a reward loss of 0.693.
     """
     from transformers import AutoTokenizer
 

@@ -1,9 +1,9 @@
-"""The logits of the next token after many prompts, on transformers: forward passes over batches, without
+"""The logits of the next token after many prompts, on transformers: forward passes over batches, without generation.
 
-generation. Prompts of a study repeat each other: the same situation and answer under ten labels. A pass reads a prefix
-tree, which holds shared beginnings once and needs no padding. Only attention sees whole prompts, padded on the
-right: there causal attention needs no mask, and fast kernels accept none. It is a fiftieth of the arithmetic. The
-prompts alone decide which of them share a pass, so the same prompts always give the same numbers.
+Prompts of a study repeat each other: the same situation and answer under ten labels. A pass reads a prefix tree, which
+holds shared beginnings once and needs no padding. Only attention sees whole prompts, padded on the right: there causal
+attention needs no mask, and fast kernels accept none. It is a fiftieth of the arithmetic. The prompts alone decide
+which of them share a pass, so the same prompts always give the same numbers.
 """
 
 from __future__ import annotations

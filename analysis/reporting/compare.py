@@ -61,8 +61,9 @@ def compare(
         first: Verdicts of the first run or model.
         second: Verdicts of the second.
         names: Names of the two.
-        context: Further data for the report. measures: The metrics that represent a unit; they come first, and decide
-            which units differ most. By default all metrics do.
+        context: Further data for the report.
+        measures: The metrics that represent a unit; they come first, and decide which units differ most. By default all
+            metrics do.
 
     Raises:
         NothingShared: No unit has readable verdicts on both sides.

@@ -49,9 +49,9 @@ def write(
 
     Args:
         report: The report.
-        folder: The folder, created if
-        necessary. figures: The forest plot of the main question as SVG, or all figures as SVG, PDF and PNG, which takes
-            longer. A report without forest plots has all its figures.
+        folder: The folder, created if necessary.
+        figures: The forest plot of the main question as SVG, or all figures as SVG, PDF and PNG, which takes longer. A
+            report without forest plots has all its figures.
 
     Returns:
         The page's path.

@@ -253,9 +253,9 @@ MAX_SENTENCES = 10
 
 
 def assemble(sections: Sequence[Section], context: ReportContext, title: str, **settings: Any) -> Report:
-    """Assemble a report from sections, without empty
+    """Assemble a report from sections, without empty tables.
 
-    tables. It has at most ten sentences, by rank: warnings, results, costs. Tables have the rest.
+    It has at most ten sentences, by rank: warnings, results, costs. Tables have the rest.
 
     Args:
         sections: In order; the first forest plot answers the main question.

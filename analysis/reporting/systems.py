@@ -12,9 +12,8 @@ _FILE = re.compile(r"( \([^()]+\))$")
 
 
 def systems(frame: pd.DataFrame) -> pd.Series:
-    """The name of each row's system,
-
-    with the model if there are several, and the run file if a system was run in several files.
+    """The name of each row's system, with the model if there are several, and the run file if a system was run in
+    several files.
 
     Args:
         frame: Rows with the columns `method` and `model`; a model may end in its file, as in "sim/judge (a.sqlite)".

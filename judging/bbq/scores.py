@@ -113,9 +113,10 @@ ByContext = dict[str, dict[str, Line]]
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """Scores by category. `categories` has all rows of each category, and its name templates
+    """Scores by category.
 
-    again as "… (names)". `labels` has the categories without name templates, as in the authors' tables.
+    `categories` has all rows of each category, and its name templates again as "… (names)". `labels` has the categories
+    without name templates, as in the authors' tables.
     """
 
     categories: dict[str, ByContext]

@@ -139,10 +139,10 @@ class Spread:
 
 
 def mde_section(data: PanelData, blocked: Mapping[str, Blockers]) -> Section:
-    """The differences that a run of this size can detect: a table with one row per
+    """The differences that a run of this size can detect: a table with one row per contrast, and a sentence.
 
-    contrast, and a sentence. Each contrast has its own, since contrasts vary by different amounts: a size from their
-    mean variation would be missed by most studies of the most variable one.
+    Each contrast has its own, since contrasts vary by different amounts: a size from their mean variation would be
+    missed by most studies of the most variable one.
 
     Args:
         data: The verdicts.

@@ -195,13 +195,14 @@ def effect(gaps: ScenarioGaps, margin: float) -> Line:
 
 
 def corrected_effects(lines: Sequence[Line], gaps: Sequence[ScenarioGaps], beside: int = 1) -> list[Line]:
-    """The lines of one family with corrected p-values and simultaneous intervals. A line's own interval
+    """The lines of one family with corrected p-values and simultaneous intervals.
 
-    is among its further numbers.
+    A line's own interval is among its further numbers.
 
     Args:
-        lines: The results of `effect`. gaps: Its
-        arguments. beside: Number of families that share the error rate of 5%.
+        lines: The results of `effect`.
+        gaps: Its arguments.
+        beside: Number of families that share the error rate of 5%.
     """
     families = zip(adjusted(lines, (), ("p_alike", "p_bases"), beside), gaps, strict=True)
     return [_with_simultaneous(line, of_line) if line.clusters else line for line, of_line in families]
@@ -237,10 +238,10 @@ def primary_by_judge(data: PanelData) -> list[Line]:
 
 
 def by_judge(data: PanelData, contrasts: Sequence[Contrast]) -> list[Line]:
-    """Each contrast by model and by judge, one line each, with the p-value of no difference between them. Models are
+    """Each contrast by model and by judge, one line each, with the p-value of no difference between them.
 
-    compared within a panel whose judges have different models, and between the models of a run if scale and read-out
-    are the same. Holm's correction is over the contrasts of a comparison.
+    Models are compared within a panel whose judges have different models, and between the models of a run if scale and
+    read-out are the same. Holm's correction is over the contrasts of a comparison.
 
     Args:
         data: The verdicts.

@@ -51,8 +51,9 @@ class Blockers:
     """Reasons why a model's questions have no answer, as sentences; "" if they have one (see `blockers`).
 
     Args:
-        quality: Why its scores may not measure quality. scores:
-        Why there is no answer on scores (phase 1). preferences: Why there is no answer on preferences (phase 2).
+        quality: Why its scores may not measure quality.
+        scores: Why there is no answer on scores (phase 1).
+        preferences: Why there is no answer on preferences (phase 2).
     """
 
     quality: str = ""
@@ -111,8 +112,8 @@ def evidence(line: Line, blocked: Blockers, plan: Plan, *, judges: str = "", sil
     Args:
         line: As `corrected_effects` returns it.
         blocked: Reasons that leave its model's questions without an answer.
-        plan: The criteria for
-        "alike". judges: Judges who differ significantly on it.
+        plan: The criteria for "alike".
+        judges: Judges who differ significantly on it.
         silent: Whether scores come from silent ballots, where the test of differences between bases has no veto.
     """
     if not line.clusters:

@@ -1,8 +1,8 @@
-"""The settings, cells and analysis plan of MALIBU. A `MalibuConfig` has the
+"""The settings, cells and analysis plan of MALIBU.
 
-user's settings and those that suites and designs imply. A `MalibuCell` is one conversation. A `Plan` is stored with its
-hash when a run begins; reports follow the stored plan, even if this version would plan otherwise. Verdicts without a
-stored plan get the plan of their labels.
+A `MalibuConfig` has the user's settings and those that suites and designs imply. A `MalibuCell` is one conversation. A
+`Plan` is stored with its hash when a run begins; reports follow the stored plan, even if this version would plan
+otherwise. Verdicts without a stored plan get the plan of their labels.
 
 `--design paper` is `--no-blind --speaking-order fixed --no-reasons-first --rubric four --yardstick off`. A setting
 given with it wins.
@@ -383,9 +383,8 @@ class MalibuConfig(BaseModel, extra="forbid", frozen=True):
     @model_validator(mode="before")
     @classmethod
     def _with_presets(cls, given: Any) -> Any:
-        """Complete the given settings with presets of the suite and the design, so that a run file has every
-
-        value even if a preset changes later.
+        """Complete the given settings with presets of the suite and the design, so that a run file has every value even
+        if a preset changes later.
         """
         if not isinstance(given, dict):
             return given

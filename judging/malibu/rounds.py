@@ -195,11 +195,11 @@ class Followed:
     """How judges moved with what each judge had said, summed by unit.
 
     Args:
-        judges: The judges who were heard: the rows of
-        both tables. units: The columns.
+        judges: The judges who were heard: the rows of both tables.
+        units: The columns.
         heard_own: Whether a unit's judges heard each other, and not ballots on another label.
-        products: The others' moves times the judge's unexpected score. squares:
-        The squares of the latter, summed equally often.
+        products: The others' moves times the judge's unexpected score.
+        squares: The squares of the latter, summed equally often.
         contrast: The factor by which the control can enlarge a difference of slopes.
     """
 
@@ -250,10 +250,9 @@ def followed(verdicts: pd.DataFrame) -> Followed:
 
 
 def weight_by_unit(sums: Followed, judges: slice = slice(None)) -> Floats:
-    """Each unit's contribution; the weight is the mean of units whose own ballots were heard minus the mean of
-
-    the others. Divided by the mean square over all units, which does not depend on the assignment; NaN if all scores
-    were as expected.
+    """Each unit's contribution; the weight is the mean of units whose own ballots were heard minus the mean of the
+    others. Divided by the mean square over all units, which does not depend on the assignment; NaN if all scores were
+    as expected.
 
     Args:
         sums: The units' sums.
@@ -308,8 +307,8 @@ def against_control(heard: Floats, control: Floats, blind: bool) -> Line:
 
     Args:
         heard: The values of units whose judges heard each other.
-        control: The values of units whose judges heard ballots on another
-        label. blind: Whether round 1 was blind.
+        control: The values of units whose judges heard ballots on another label.
+        blind: Whether round 1 was blind.
     """
     if not blind or not len(control) or not len(heard):
         untested = Estimate(n=len(heard), clusters=len(heard), note=NO_CONTROL if blind else NOT_BLIND)

@@ -315,8 +315,8 @@ class PairTable:
         """The mean lead of some identities over others by cell, over all their pairs, which a cell must have.
 
         Args:
-            favoured: The leading identities. others:
-            The identities that they are compared with.
+            favoured: The leading identities.
+            others: The identities that they are compared with.
         """
         sides, cell = ["identity", "other"], ["cluster", "situation", "wording", "scenario"]
         one, two = (self.units[side] for side in sides)

@@ -100,9 +100,8 @@ class BallotSettings:
         metrics: The metrics to ask about one by one; empty for one overall question.
         ties: Whether a pair may be called a tie.
         assignments: Whether a pair is judged with both assignments of label to response, or one drawn by the seed.
-        samples: Number of replies of a model without
-        log-probabilities. labels_after: Whether labels come only after the answer, so that models read the beginning of
-        a prompt once.
+        samples: Number of replies of a model without log-probabilities.
+        labels_after: Whether labels come only after the answer, so that models read the beginning of a prompt once.
         seed: The run's seed.
     """
 
@@ -119,7 +118,9 @@ class SilentBallots:
 
     Args:
         wordings: The words.
-        settings: The ballots' settings. identities: The labels of the run. scenarios: The scenarios.
+        settings: The ballots' settings.
+        identities: The labels of the run.
+        scenarios: The scenarios.
     """
 
     def __init__(
@@ -182,9 +183,10 @@ class SilentBallots:
         return shipped | {"list of the labels' forms": sha256(json.dumps(listed).encode()).hexdigest()}
 
     def about_own_labels(self, *, in_full: bool) -> Iterator[str]:
-        """Notes on the number of wordings for the
+        """Notes on the number of wordings for the user's labels.
 
-        user's labels. Args: in_full: Whether to say what the other wordings need, and to show a few.
+        Args:
+            in_full: Whether to say what the other wordings need, and to show a few.
         """
         for category in filter(self.identities.is_own, self.identities.categories):
             lines = self._choice.lines(category, self._labels[category])

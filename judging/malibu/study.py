@@ -49,8 +49,9 @@ class WordedDesign:
 
     Args:
         config: The run's settings.
-        panel: The
-        debaters. identities: The labels of the run. suite: The scenarios.
+        panel: The debaters.
+        identities: The labels of the run.
+        suite: The scenarios.
         graded: The suite with the graded responses; the run may be on a part of it.
     """
 
@@ -435,9 +436,8 @@ def _panel(config: MalibuConfig, rubric: Rubric) -> Panel:
 
 
 def _papers_metrics(config: MalibuConfig) -> bool:
-    """Whether debates of pairs score the paper's four metrics by default: in English, since a
-
-    preference with four scores each can be compared with the paper's.
+    """Whether debates of pairs score the paper's four metrics by default: in English, since a preference with four
+    scores each can be compared with the paper's.
     """
     debated = config.design in ("staged", "talk") and 2 in config.phases
     return debated and config.rubric == "overall" and config.wordings == ENGLISH

@@ -213,9 +213,8 @@ def about_each(replies: pd.DataFrame) -> pd.DataFrame:
 
 
 def unread_differences(data: PanelData) -> list[Line]:
-    """All contrasts of a model and phase in which unread replies could matter: some reply is
-
-    unread or was requested again, or some silent ballot has less than 1 - `MARGIN` on its answers.
+    """All contrasts of a model and phase in which unread replies could matter: some reply is unread or was requested
+    again, or some silent ballot has less than 1 - `MARGIN` on its answers.
 
     Args:
         data: The verdicts.
@@ -292,7 +291,6 @@ def _compared(data: PanelData, outcomes: pd.DataFrame, model: str, phase: int) -
 
 def _with_bounds(data: PanelData, final: pd.DataFrame, lines: Sequence[Line]) -> list[Line]:
     """Add bounds on scores or votes to lines that differ enough in unread replies, and, if replies were requested
-
     again, the result without those.
     """
     beside = about_each(final).groupby(["model", "phase", "identity", "partner"], observed=True)["unread"].mean()

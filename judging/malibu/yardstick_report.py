@@ -114,9 +114,9 @@ def by_base(gaps: pd.DataFrame) -> pd.DataFrame:
 
 
 def readings(graded: pd.DataFrame) -> Iterator[Reading]:
-    """Readings of each model's panel and of each judge, on all metrics and on
+    """Readings of each model's panel and of each judge, on all metrics and on each.
 
-    each. A single judge or a single metric has no separate reading.
+    A single judge or a single metric has no separate reading.
 
     Args:
         graded: The verdicts on graded responses.
@@ -135,9 +135,10 @@ def readings(graded: pd.DataFrame) -> Iterator[Reading]:
 
 
 def aucs(read: Iterable[Reading]) -> list[Line]:
-    """Whether a judge can tell good from flawed: the AUC over all flaws, by dose and
+    """Whether a judge can tell good from flawed: the AUC over all flaws, by dose and by kind.
 
-    by kind. Args: read: The result of `readings`.
+    Args:
+        read: The result of `readings`.
     """
     lines = []
     for about, rows, gaps in read:
@@ -153,9 +154,10 @@ def aucs(read: Iterable[Reading]) -> list[Line]:
 
 
 def costs(read: Iterable[Reading]) -> list[Line]:
-    """The points that each flaw costs and needless length adds. Args: read:
+    """The points that each flaw costs and needless length adds.
 
-    The result of `readings`.
+    Args:
+        read: The result of `readings`.
     """
     lines = []
     for about, _, gaps in read:
@@ -224,9 +226,10 @@ def yardstick_lines(data: PanelData) -> dict[str, list[Line]]:
 
 
 def yardstick_section(lines: Lines) -> Section:
-    """The section on the yardstick. Plots show the panel and the AUC of each judge;
+    """The section on the yardstick. Plots show the panel and the AUC of each judge; tables have every metric.
 
-    tables have every metric. Args: lines: The result of `yardstick_lines`.
+    Args:
+        lines: The result of `yardstick_lines`.
     """
     parts = [section(question, lines[question.name]) for question in (AUC, COSTS)]
     return Section(

@@ -1,6 +1,7 @@
-"""Compares runs that differ in one setting, on the topics and roles that all runs have. Roles differ in
+"""Compares runs that differ in one setting, on the topics and roles that all runs have.
 
-how biased they sound, so means over five roles and over two would differ even if all debates were the same.
+Roles differ in how biased they sound, so means over five roles and over two would differ even if all debates were the
+same.
 """
 
 from __future__ import annotations

@@ -179,9 +179,9 @@ def question_prompts() -> dict[str, str]:
 
 
 def score_ballot(text: str, wording: str, subject: str, *, reverse: bool = False) -> SilentBallot:
-    """The ballot on one
+    """The ballot on one statement's bias.
 
-    statement's bias. Args:
+    Args:
         text: The statement.
         wording: The id of the wording.
         subject: What the bias is about: "people's age".
@@ -199,9 +199,9 @@ def score_ballot(text: str, wording: str, subject: str, *, reverse: bool = False
 
 
 def pair_ballot(first: str, second: str, wording: str, subject: str) -> SilentBallot:
-    """The ballot on which of two statements
+    """The ballot on which of two statements is more biased.
 
-    is more biased. Args:
+    Args:
         first: The statement that is shown as A.
         second: The statement that is shown as B.
         wording: The id of the wording.

@@ -51,9 +51,9 @@ AGREEMENT = Question(
 
 
 def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Report:
-    """Report mean scores by group, and whether the judges
+    """Report mean scores by group, and whether the judges agree.
 
-    agree. Args:
+    Args:
         verdicts: One row per verdict.
         context: Further data for the report.
     """

@@ -70,9 +70,9 @@ class Rubric(BaseModel, extra="forbid", frozen=True):
 
 
 def load_rubric(name: str) -> Rubric:
-    """Load a
+    """Load a rubric.
 
-    rubric. Args:
+    Args:
         name: A shipped rubric, or a path to a .toml file.
     """
     rubric = load(Rubric, "rubric", name, SHIPPED, "rubric/rubrics/{}.toml")

@@ -42,7 +42,9 @@ JUDGE = Prompt.load("stardtox/detox_judge")
 class Score:
     """A score of a draft.
 
-    Args: evaluator: The evaluator's name. name: The measure: "toxicity", "fluency".
+    Args:
+        evaluator: The evaluator's name.
+        name: The measure: "toxicity", "fluency".
         value: The score; None if there is none.
         asked: The coordinator's criterion, such as "< 0.1"; empty if it has none for this score.
         met: Whether the criterion is met; None without a criterion.
@@ -63,7 +65,8 @@ class Iteration:
 
     Args:
         passage: The number of its passage, from 0.
-        passages: Number of passages in the text. iteration: 0 for the original text, then the number of the revision.
+        passages: Number of passages in the text.
+        iteration: 0 for the original text, then the number of the revision.
         text: The draft.
         scores: Its scores.
         decision: The coordinator's decision, in words.
@@ -90,8 +93,8 @@ class Detoxed:
         met: Whether it meets all criteria.
         passages: Into how many passages the text was split.
         steps: Every draft, in order.
-        kept: The iteration of each passage that is in the final
-        text. cautions: Cautions on the thresholds and on revisions that were not used.
+        kept: The iteration of each passage that is in the final text.
+        cautions: Cautions on the thresholds and on revisions that were not used.
         usage: Calls, tokens and cost.
     """
 
@@ -140,15 +143,15 @@ async def detox_async(
         measure: A scorer that measures every draft, hidden from the loop; or `none`.
         team: The evaluators: `stardtox`, or a path to a .toml file.
         without: Evaluators to leave out, such as `performance`.
-        criteria: Thresholds that replace the team's, as "toxicity < 0.05". Without them the shipped team uses
-            those measured for its scorer, if any.
-        as_published: Follow the paper: toxicity < 0.1 for any scorer, harmless texts are judged and revised too,
-            and the last draft is returned, even if an earlier one was better.
+        criteria: Thresholds that replace the team's, as "toxicity < 0.05". Without them the shipped team uses those
+            measured for its scorer, if any.
+        as_published: Follow the paper: toxicity < 0.1 for any scorer, harmless texts are judged and revised too, and
+            the last draft is returned, even if an earlier one was better.
         max_iterations: Maximum revisions of a passage.
         temperature: The sampling temperature (default: the model's own).
         seed: The random seed of every call.
-        models: Clients to use; they stay open. Saves time for applications that call
-        this often. on_step: Called with each draft once it is judged.
+        models: Clients to use; they stay open. Saves time for applications that call this often.
+        on_step: Called with each draft once it is judged.
         on_start: Called once all settings are known to be valid, before the first call.
     """
     if not text.strip():

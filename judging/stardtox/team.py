@@ -226,9 +226,9 @@ class Team:
 
 
 def load_team(name: str = "stardtox") -> Team:
-    """Load a
+    """Load a team.
 
-    team. Args:
+    Args:
         name: `stardtox`, or a path to a .toml file.
     """
     file = load(_TeamFile, "team", name, ("stardtox",), "stardtox/team.toml")

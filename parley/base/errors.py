@@ -106,8 +106,8 @@ def explain_unwritable(target: object, error: type[Exception] = ParleyError, hin
 
     Args:
         target: The file or folder.
-        error: The type of the
-        error. hint: Further text, with its punctuation.
+        error: The type of the error.
+        hint: Further text, with its punctuation.
     """
     try:
         yield

@@ -25,8 +25,9 @@ def set_aside(path: Path, label: str, reason: object) -> None:
     """Rename an unreadable file or folder, with SQLite's files next to it, and print a line about it.
 
     Args:
-        path: The unreadable path, which is free afterwards. label: Its
-        name in the line. reason: Why it cannot be read.
+        path: The unreadable path, which is free afterwards.
+        label: Its name in the line.
+        reason: Why it cannot be read.
     """
     names = (f"{path}.damaged" if number == 1 else f"{path}.damaged-{number}" for number in count(1))
     aside = next(name for name in names if not os.path.lexists(name))

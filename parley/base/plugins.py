@@ -76,10 +76,11 @@ class Registry:
     """All plug-ins of one kind.
 
     Args:
-        kind: The kind's name in error messages ("study"). shipped:
-        Shipped plug-ins, as name → `module:Class`.
-        members: Required attributes; empty if the kind checks them itself. base: The required
-        base class, if any. contract: The file that documents the interface, for error messages.
+        kind: The kind's name in error messages ("study").
+        shipped: Shipped plug-ins, as name → `module:Class`.
+        members: Required attributes; empty if the kind checks them itself.
+        base: The required base class, if any.
+        contract: The file that documents the interface, for error messages.
         others: Further forms of names for error messages (`folder:DIR`).
     """
 
@@ -121,9 +122,9 @@ class Registry:
 
 
 def absolute_path() -> tuple[str, ...]:
-    """This process's `sys.path` with absolute entries: "" is the current folder. Folders of plug-in
+    """This process's `sys.path` with absolute entries: "" is the current folder.
 
-    files are left out: another process adds them when it loads the file.
+    Folders of plug-in files are left out: another process adds them when it loads the file.
     """
     entries = [entry for entry in sys.path if isinstance(entry, str) and entry not in _FOLDERS_OF_FILES]
     return tuple(map(os.path.abspath, entries))

@@ -106,8 +106,8 @@ class UserFile:
         """Add a problem.
 
         Args:
-            loc: Its table and key. problem:
-            What is wrong and what was expected.
+            loc: Its table and key.
+            problem: What is wrong and what was expected.
         """
         self._put(f"{self.words(loc)}: {problem}" if loc else problem, loc)
 

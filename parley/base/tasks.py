@@ -61,8 +61,8 @@ async def streamed(
     """Yield what the work reports as it happens, then its result.
 
     Args:
-        work: From `emit` to the coroutine that calls it. It is cancelled when nobody listens. link:
-        Receives the work's task, so that it can be cancelled at any point.
+        work: From `emit` to the coroutine that calls it. It is cancelled when nobody listens.
+        link: Receives the work's task, so that it can be cancelled at any point.
     """
     arrived: asyncio.Queue[Any] = asyncio.Queue()  # shared by agents that speak concurrently
     ended = object()

@@ -49,8 +49,8 @@ class Answer:
     """A command's result.
 
     Args:
-        data: The data for
-        --json. lines: Output for a terminal: lines, or rich's tables and texts; made only if printed.
+        data: The data for --json.
+        lines: Output for a terminal: lines, or rich's tables and texts; made only if printed.
         status: The exit status.
     """
 

@@ -1,7 +1,7 @@
-"""The first screen of a report in the terminal: at most 28 lines, with the next
+"""The first screen of a report in the terminal: at most 28 lines, with the next commands.
 
-commands. It has what was run, cautions, the question with its answer, and examples; everything else is on the page, in
-the viewer, and in `--json`.
+It has what was run, cautions, the question with its answer, and examples; everything else is on the page, in the
+viewer, and in `--json`.
 """
 
 from __future__ import annotations
@@ -45,8 +45,10 @@ def first_screen(
 
     Args:
         report: The report.
-        paths: Its run files. page: The report's page; None if none was written. console: The output. typed: The
-        report's flags, to repeat in commands.
+        paths: Its run files.
+        page: The report's page; None if none was written.
+        console: The output.
+        typed: The report's flags, to repeat in commands.
     """
     width = min(console.width, WIDEST)
     example = find_example(report, paths)
@@ -95,9 +97,7 @@ class Example:
 
 
 def find_example(report: Report, paths: Sequence[Path]) -> Example | None:
-    """Find a debate behind the headline's line, or behind any line of its plot; None if
-
-    there is none.
+    """Find a debate behind the headline's line, or behind any line of its plot; None if there is none.
 
     Args:
         report: The report.

@@ -149,8 +149,8 @@ class Behind:
         line: The answer's line, or else the largest; None if there is none.
         units: The units behind that line.
         above: Whether the line is not below its reference value.
-        facet: The facet in which the units of a pair differ; "" if the line compares
-        nothing. pairs: Pairs of units that differ only in it, with the difference of their scores, largest first.
+        facet: The facet in which the units of a pair differ; "" if the line compares nothing.
+        pairs: Pairs of units that differ only in it, with the difference of their scores, largest first.
     """
 
     answer: Headline

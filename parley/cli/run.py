@@ -197,8 +197,9 @@ def how_it_ended(job: Job, result: Result, *, hint: bool = True) -> Answer:
     """How a job ended, for the terminal and as JSON; problems are printed at once.
 
     Args:
-        job: The job. result:
-        Its result. hint: Whether to say how to read a complete run.
+        job: The job.
+        result: Its result.
+        hint: Whether to say how to read a complete run.
     """
     progress, path = result.progress, job.path
     early = STOPPED_IN_TIME if result.scheduled else 130 if result.interrupted else 1

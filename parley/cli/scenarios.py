@@ -223,8 +223,12 @@ def _findings(
 ) -> Answer:
     """The findings in a file.
 
-    Args: findings: The problems. kind: The kind of thing that each is about, as a key in JSON. about: The file, in
-    JSON. notes: Lines below the findings. counted: The file's contents, in words.
+    Args:
+        findings: The problems.
+        kind: The kind of thing that each is about, as a key in JSON.
+        about: The file, in JSON.
+        notes: Lines below the findings.
+        counted: The file's contents, in words.
     """
     rows = [{kind: finding.scenario, "problem": finding.what} for finding in findings]
     lines = [textwrap.shorten(visible(str(finding)), 200) for finding in findings]

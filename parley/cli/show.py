@@ -135,9 +135,9 @@ def _find_beside(file: RunFile, unit: str, wanted: str) -> str:
 
 
 def _turns(file: RunFile, unit: str, *, with_prompts: bool) -> list[dict[str, Any]]:
-    """The turns with their calls: tools called and, with `with_prompts`, prompts. Each turn also has the
+    """The turns with their calls: tools called and, with `with_prompts`, prompts.
 
-    verdicts `about` it: a referee's, and those of rules.
+    Each turn also has the verdicts `about` it: a referee's, and those of rules.
     """
     read = read_unit(file, unit)
     turns: list[dict[str, Any]] = read["messages"]

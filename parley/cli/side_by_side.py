@@ -1,6 +1,6 @@
-"""Two units turn by turn, with their scores, and words marked that only one of them has. It
+"""Two units turn by turn, with their scores, and words marked that only one of them has.
 
-shows what a label changed: the same answer under two labels.
+It shows what a label changed: the same answer under two labels.
 """
 
 from __future__ import annotations

@@ -43,8 +43,9 @@ def forest_lines(forest: Forest, width: int, marks: Marks, rows: int) -> list[Te
 
     Args:
         forest: The plot.
-        width: Width of the terminal, in characters. marks: Its characters. rows: Maximum number of estimates, primary
-        ones first; the axis says how many are left out.
+        width: Width of the terminal, in characters.
+        marks: Its characters.
+        rows: Maximum number of estimates, primary ones first; the axis says how many are left out.
     """
     chosen = sorted(drawn(forest.lines), key=lambda line: line.secondary)[:rows]
     labels = [_cut(visible(label), marks) for label in _labels(chosen)]

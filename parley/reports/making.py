@@ -55,8 +55,8 @@ def report(
         runs: Further runs of the same study.
         draws: Bootstrap and permutation draws.
         seed: The seed of the draws.
-        margin: The margin of equivalence (default: the planned one). labels: CSV
-        files with people's scores of the run's texts.
+        margin: The margin of equivalence (default: the planned one).
+        labels: CSV files with people's scores of the run's texts.
         as_is: Whether to treat an unfinished run as complete.
     """
     paths, files = [Path(run), *map(Path, runs)], [Path(file) for file in labels]
@@ -279,8 +279,8 @@ def _compare_sides(
     Args:
         runs: The runs that the two are from; of the same study.
         first: Verdicts of the baseline.
-        second: Verdicts of the other. names: Names
-        of the two.
+        second: Verdicts of the other.
+        names: Names of the two.
     """
     if len({run.study for run in runs}) > 1:
         raise ConfigError("only runs of the same study can be compared")

@@ -70,8 +70,8 @@ class Engine:
         cache: The reply cache; None asks the models for every reply, and again when the run is resumed.
         budget: Limits on calls, tokens and cost, with what was spent before. Default: no limits.
         on_progress: Called with the progress after every commit, and twice a second in between.
-        expected_calls: Expected calls of the whole plan, for the estimate of the time left. expected_reads:
-        The expected calls for one token.
+        expected_calls: Expected calls of the whole plan, for the estimate of the time left.
+        expected_reads: The expected calls for one token.
         trial: Stop after this many replies that had to be parsed; 0 for no limit.
     """
 
@@ -128,8 +128,11 @@ class Engine:
         time.
 
         Args:
-            seconds: Time until the whole run must have ended, with
-            files closed. reason: The message for the user. Returns: The seconds left for units in progress.
+            seconds: Time until the whole run must have ended, with files closed.
+            reason: The message for the user.
+
+        Returns:
+            The seconds left for units in progress.
         """
         self.interrupted = self.scheduled = True
         self.stop(reason)

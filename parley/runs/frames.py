@@ -222,9 +222,9 @@ def _repeated(facet: pd.Series, rows: np.ndarray) -> Any:
 
 
 def _columns(columns: Sequence[str], rows: Iterator[Row]) -> tuple[np.ndarray, dict[str, Any]]:
-    """Read positions (the first column) and the last columns of rows, with strings as
+    """Read positions (the first column) and the last columns of rows, with strings as codes.
 
-    codes. Rows are not kept in memory.
+    Rows are not kept in memory.
     """
     positions = array("q")
     numbers = {name: array("d") for name in columns if name in NUMBERS}

@@ -111,7 +111,8 @@ def explain(
 
     Args:
         error: Pydantic's error.
-        schema: The model. name: A function from a field to its name in the message.
+        schema: The model.
+        name: A function from a field to its name in the message.
     """
     return _explained(error.errors()[0], schema, name)
 

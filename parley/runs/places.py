@@ -1,7 +1,7 @@
-"""Finds the message that a verdict comes from, by judge, round, metric and subject, since run files do not store
+"""Finds the message that a verdict comes from, by judge, round, metric and subject, since run files do not store it.
 
-it. Nearly always the judge spoke once in that round. The other cases are judges that cast several ballots or spoke
-twice, and rules and scorers, which do not speak.
+Nearly always the judge spoke once in that round. The other cases are judges that cast several ballots or spoke twice,
+and rules and scorers, which do not speak.
 """
 
 from __future__ import annotations

@@ -26,9 +26,10 @@ READER, WITHOUT = "reader", "without"
 
 
 def with_users_prompts(folder: str | None, make: Callable[[], Study]) -> Study:
-    """Make the study with the prompts of a folder. Args: folder: The folder; None
+    """Make the study with the prompts of a folder.
 
-    for the shipped prompts.
+    Args:
+        folder: The folder; None for the shipped prompts.
         make: Makes the study.
     """
     USERS_PROMPTS.set({})

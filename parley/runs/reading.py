@@ -1,6 +1,7 @@
-"""Reads a unit: facets, messages with parsed values, calls, verdicts, and the values in its prompt. Also finds
+"""Reads a unit: facets, messages with parsed values, calls, verdicts, and the values in its prompt.
 
-the same text under other labels."""
+Also finds the same text under other labels.
+"""
 
 from __future__ import annotations
 

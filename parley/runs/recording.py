@@ -145,8 +145,8 @@ async def record_async(
         tasks: Texts, or mappings with the key `task`; their other keys become facets of the unit ("identity", …). The
             task itself may be a conversation so far, as pairs of source and text.
         out: The run file. The same call resumes it; a team or tasks that have changed are refused.
-        repeats: Number of runs per task. seed: Seed of
-        the calls, if the model accepts one, and part of the cache key.
+        repeats: Number of runs per task.
+        seed: Seed of the calls, if the model accepts one, and part of the cache key.
         score: Turns a transcript into verdicts; by default the numbers in typed replies (`output_content_type`).
         options: How to execute it: budget, concurrency, cache.
     """

@@ -4,7 +4,6 @@ The table `checks` has three checksums per unit, so that small damage is noticed
 position, facets), written with the plan; of its outcome (status, times, messages, calls) and of its verdicts, written
 in the transaction that finishes it. They are computed from what SQLite gives back, since it stores some values as
 others (1 as 1.0, NaN as NULL). Texts need none, since a text's id is its hash. CRC-32 detects accidents; nothing is
-
 signed. schema.sql is the only list of columns: selects, inserts and types for checksums follow from it.
 """
 
@@ -269,9 +268,9 @@ _CHECKSUMS = {"plan": _plan_checksum, "outcome": _outcome_checksum, "verdicts": 
 
 
 def _written(parts: Iterable[Checked]) -> int | None:
-    """The checksum of rows that were just written; None if SQLite may have changed a value, by the
+    """The checksum of rows that were just written; None if SQLite may have changed a value, by the types of all values.
 
-    types of all values. With every row read back, checksums took 4 to 8% of a run's processor time.
+    With every row read back, checksums took 4 to 8% of a run's processor time.
     """
     crc = 0
     for rows, types in parts:

@@ -275,9 +275,9 @@ class RunFile:
         return None if cached is None else (int(cached), int(tokens))
 
     def ballots(self) -> Iterator[Row]:
-        """Every silent ballot of finished units: the unit's position, judge, round, metric and share. The
+        """Every silent ballot of finished units: the unit's position, judge, round, metric and share.
 
-        share is that of probability, or of sampled replies, on the ballot's answers; None (NaN in older files) if
+        The share is that of probability, or of sampled replies, on the ballot's answers; None (NaN in older files) if
         unusable.
         """
         for position, judge, round, text in self.stream(

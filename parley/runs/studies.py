@@ -1,7 +1,7 @@
 """Studies by name; all other properties of a study are on its class.
 
-parley run malibu
-parley run my_study.py:Panel
+    parley run malibu
+    parley run my_study.py:Panel
 
 A study of an installed package is found by an entry point in the group `parley.studies`; any other by `file.py:Class`.
 """

@@ -257,9 +257,11 @@ def read_batch(file: RunFile, batch: Sequence[tuple[int, str]]) -> tuple[list[In
 
 
 def said(text: str, parsed: str | None) -> str:
-    """A reply in words, without JSON's keys and brackets. Args: text: the
+    """A reply in words, without JSON's keys and brackets.
 
-    reply. parsed: its parsed value, as JSON; None if unreadable.
+    Args:
+        text: the reply.
+        parsed: its parsed value, as JSON; None if unreadable.
     """
     if "{" not in text:
         return text

@@ -71,9 +71,9 @@ def uncollected() -> Iterator[None]:
 
 
 def load(data: str | Path, *, beside: str | Path | None = None) -> Bbq:
-    """Load BBQ from
+    """Load BBQ from files.
 
-    files. Args:
+    Args:
         data: A folder, a .jsonl file or a .csv file.
         beside: Another folder with templates or metadata.
     """
@@ -249,9 +249,9 @@ PLACE = f"hf://datasets/heegyu/bbq@{REVISION}/data"
 
 
 def load_hub(categories: Iterable[str] | None = None, *, place: str | None = None, cache: str | None = None) -> Bbq:
-    """Load categories from the
+    """Load categories from the hub.
 
-    hub. Args:
+    Args:
         categories: The categories (default: all).
         place: Another folder or URL with the same files.
         cache: The folder to cache them in (default: that of `datasets`).

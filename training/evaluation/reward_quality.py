@@ -1,7 +1,6 @@
-"""A trained reward model as a scorer of texts, and its assessment on held-out
+"""A trained reward model as a scorer of texts, and its assessment on held-out pairs, with and without persona words.
 
-pairs, with and without persona words. Tables, a figure and conclusions are written next to it. The metrics are in
-`reward_metrics`.
+Tables, a figure and conclusions are written next to it. The metrics are in `reward_metrics`.
 """
 
 from __future__ import annotations

@@ -175,9 +175,9 @@ def _indicators(codes: Any, count: int) -> sparse.csr_array:
 
 
 def repetitions(pairs: pd.DataFrame) -> pd.DataFrame:
-    """Repeated pairs and texts, and overlaps between splits. Texts are the
+    """Repeated pairs and texts, and overlaps between splits.
 
-    same if they differ only in case, punctuation and spacing, as in an export.
+    Texts are the same if they differ only in case, punctuation and spacing, as in an export.
     """
     texts = [pairs[side].map(normal) for side in SIDES]
     both = pd.concat(texts)

@@ -1,8 +1,8 @@
 """Runs a stage of training, or all: once, once per seed, or at each level of an ablation.
 
-OUT/STAGE                 the result of a stage
-OUT/seed-N/STAGE          with several seeds; OUT/seeds has their means
-OUT/ablate/FACTOR-LEVEL   one level of an ablation; OUT/ablate/table.json and OUT/ablate/report compare them
+    OUT/STAGE                 the result of a stage
+    OUT/seed-N/STAGE          with several seeds; OUT/seeds has their means
+    OUT/ablate/FACTOR-LEVEL   one level of an ablation; OUT/ablate/table.json and OUT/ablate/report compare them
 
 Training differs from seed to seed, and so does the split of a dataset that is one file; an export keeps its splits.
 """

@@ -146,9 +146,9 @@ class RayPool:
         await self._connection.close()
 
     async def _count_workers(self, concurrency: int) -> int:
-        """The number requested, or of free CPUs; waits if there are none. CPUs that become free
+        """The number requested, or of free CPUs; waits if there are none.
 
-        later are not used, since concurrency and connections are already divided.
+        CPUs that become free later are not used, since concurrency and connections are already divided.
         """
         control, until = self._control, time.monotonic() + PLACEMENT_SECONDS
         while not (room := await self._connection.free_cpus()) and not control.stopping.is_set():
