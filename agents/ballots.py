@@ -292,18 +292,20 @@ async def _sample(
     usage = RequestUsage(
         sum(reply.usage.prompt_tokens for reply in replies), sum(reply.usage.completion_tokens for reply in replies)
     )
-    said = [answer_in(reply, typed=True) for reply in replies]
+    read_texts = [answer_in(reply, typed=True) for reply in replies]
     answers = [
-        read_answer(each.raw, ballot) if reply.whole else None for reply, each in zip(replies, said, strict=True)
+        read_answer(each.raw, ballot) if reply.whole else None for reply, each in zip(replies, read_texts, strict=True)
     ]
     again = [
         place
-        for place, each in enumerate(said)
+        for place, each in enumerate(read_texts)
         if answers[place] is None and not replies[place].refused and not (each.cut and not each.raw.strip())
     ]
     problem = f"it must be one of {ballot.expected}"
     second = await gather_or_cancel(
-        client.create(asked_again(prompt, said[place].raw, problem), extra_create_args=extra, cancellation_token=token)
+        client.create(
+            asked_again(prompt, read_texts[place].raw, problem), extra_create_args=extra, cancellation_token=token
+        )
         for place in again
     )
     pressed = False
@@ -312,12 +314,12 @@ async def _sample(
         usage.completion_tokens += reply.usage.completion_tokens
         each = answer_in(reply, typed=True)
         if reply.whole and (answer := read_answer(each.raw, ballot)) is not None:
-            said[place], answers[place], pressed = each, answer, True
+            read_texts[place], answers[place], pressed = each, answer, True
     readable = [answer for answer in answers if answer is not None]
-    raw = ", ".join(each.raw.strip() for each in said)
+    raw = ", ".join(each.raw.strip() for each in read_texts)
     read = {f"{ballot.metric} {READ}": len(readable) / len(replies)}
     if len(readable) < LEAST_ON_SCALE * len(replies):
-        refused = any(reply.refused for reply in replies) or any(looks_like_refusal(each.raw) for each in said)
+        refused = any(reply.refused for reply in replies) or any(looks_like_refusal(each.raw) for each in read_texts)
         return StructuredReply(None, "refused" if refused else "unparsed", raw, usage, expected=read)
     votes = Counter(readable)
     shares = {answer: votes[answer] / len(readable) for answer in ballot.answers}

@@ -101,10 +101,10 @@ class TeamAgent(BaseChatAgent):
             else:
                 yield item
         assert result is not None, "a team's stream ends with a TaskResult"
-        said = [message for message in result.messages if isinstance(message, BaseChatMessage)]
-        if not said:
+        spoken = [message for message in result.messages if isinstance(message, BaseChatMessage)]
+        if not spoken:
             raise ConfigError(f"the team '{self._team.name}' said nothing ({result.stop_reason})")
-        message = TextMessage(content=said[-1].to_model_text(), source=self.name)
+        message = TextMessage(content=spoken[-1].to_model_text(), source=self.name)
         yield Response(chat_message=message, inner_messages=list(result.messages))
 
     async def on_reset(self, cancellation_token: CancellationToken) -> None:

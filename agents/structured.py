@@ -157,18 +157,18 @@ def answer_in(reply: CreateResult, *, typed: bool = False) -> StructuredReply[An
 
 
 def asked_again(
-    messages: Sequence[LLMMessage], said: str, problem: str, request: str = REPAIR_TEXT
+    messages: Sequence[LLMMessage], reply: str, problem: str, request: str = REPAIR_TEXT
 ) -> list[LLMMessage]:
     """The prompt that requests an unreadable reply once more.
 
     Args:
         messages: The prompt that was answered.
-        said: The answer.
+        reply: The unreadable reply.
         problem: What is wrong with it.
         request: The text of the request, with a placeholder for the problem.
     """
     complaint = UserMessage(content=request.format(problem=problem), source=NARRATOR)
-    return [*messages, AssistantMessage(content=said, source="self"), complaint]
+    return [*messages, AssistantMessage(content=reply, source="self"), complaint]
 
 
 def refused_by_vendor(reply: CreateResult) -> bool:

@@ -31,7 +31,7 @@ from benchmarks.workload import ABOUT, MESSAGES, NAMES, ROUNDS, TASK, median, re
 from parley.agents import Debate, Models
 from parley.agents.models import Reply, Request
 from parley.agents.models.base import Client
-from parley.agents.models.streaming import Arriving
+from parley.agents.models.streaming import Arriving, Streams
 from parley.agents.providers import register
 from parley.judging import Outcome, Unit
 from parley.runs.job import Job
@@ -62,7 +62,7 @@ class Words(Arriving):
         return Reply(finish_reason="stop", content="".join(self._words), usage=USAGE, cached=False)
 
 
-class WordByWord(Client):
+class WordByWord(Streams, Client):
     """Answers immediately, word by word."""
 
     async def send(self, request: Request) -> Reply:

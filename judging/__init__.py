@@ -1,19 +1,8 @@
 """Parley's studies. A study plans units and runs a conversation for each."""
 
 from parley.judging.grid import GridStudy, compared, repeats, varies
-from parley.judging.study import (
-    Accepted,
-    Advanced,
-    Check,
-    Facet,
-    Labelled,
-    Measure,
-    Outcome,
-    Prompt,
-    Study,
-    Unit,
-    Verdict,
-)
+from parley.judging.prompts import Prompt
+from parley.judging.study import Accepted, Advanced, Check, Facet, Labelled, Measure, Outcome, Study, Unit, Verdict
 
 __all__ = [
     "Accepted",

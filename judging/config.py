@@ -18,7 +18,7 @@ from parley.agents import ConfigError, Persona, load_personas
 from parley.base.errors import ScenarioError
 from parley.base.plugins import Registry
 from parley.base.problems import UserFile
-from parley.judging.study import text_of
+from parley.judging.prompts import text_of
 
 C = TypeVar("C", bound=BaseModel)
 M = TypeVar("M")

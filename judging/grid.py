@@ -4,7 +4,7 @@
 class Cell:
     topic: str = varies("text", "{}")
     method: str = varies("varied", "{}")
-    model: str = MODEL
+    model: str = compared()
 
 class Mine(GridStudy):
     Cell = Cell

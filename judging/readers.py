@@ -61,17 +61,17 @@ def lines(text: str, reply_type: type[BaseModel]) -> Mapping[str, Any]:
     numbers: dict[tuple[str, ...], set[str]] = defaultdict(set)
     heading: dict[int, str] = {}
     for line in text.splitlines():
-        said, waiting, named, tokens = dict(heading), "", False, token.findall(line)
+        by_level, waiting, named, tokens = dict(heading), "", False, token.findall(line)
         for number, name in tokens:
             if name:
-                level, said_name = names[name.lower()]
-                said[level], named = said_name, True
+                level, field = names[name.lower()]
+                by_level[level], named = field, True
             waiting = number if number and named else waiting  # not the number of a list, or of a round
-            if waiting and (path := tuple(said[level] for level in sorted(said))) in kinds:
+            if waiting and (path := tuple(by_level[level] for level in sorted(by_level))) in kinds:
                 numbers[path].add(waiting)
                 waiting = ""
         if tokens and not any(number for number, _ in tokens) and len(line.split()) <= HEADING_WORDS:
-            heading = said
+            heading = by_level
     values: dict[str, Any] = {}
     for path, kind in kinds.items():
         value = text.strip() if kind is str else numbers[path].pop() if len(numbers[path]) == 1 else None

@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from parley.base.errors import ConfigError
+from parley.judging.prompts import Prompt
 from parley.judging.rldf.answers import CONTINUE, NEUTRAL
 from parley.judging.rldf.statements import SPLITS, split_topics
-from parley.judging.study import Prompt
 from parley.scenarios import BIASES, load_topics, normal
 from parley.training.config import TrainConfig
 from parley.training.exported import MANIFEST, manifest_of

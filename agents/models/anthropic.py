@@ -56,7 +56,7 @@ from parley.agents.models.http import (
 from parley.agents.models.remote import RemoteClient, SdkOptions
 from parley.agents.models.reply import Reply
 from parley.agents.models.request import ClientOptions, Request, estimate_tokens
-from parley.agents.models.streaming import Arriving
+from parley.agents.models.streaming import Arriving, Streams
 from parley.agents.models.wire import strict_schema, to_chat, to_tools
 from parley.base.errors import BadRequest, ModelError, RateLimited, ServerFault
 
@@ -68,7 +68,7 @@ NOT_SENT = frozenset({"max_tokens", "seed", "logprobs", "effort"})
 TOOL_CHOICES = {"auto": "auto", "required": "any", "none": "none"}
 
 
-class AnthropicClient(RemoteClient):
+class AnthropicClient(Streams, RemoteClient):
     """Client for Claude. Structured replies use `output_config.format`; the SDK's own retries are off."""
 
     OptionsType: ClassVar[type[ClientOptions]] = SdkOptions

@@ -1,6 +1,6 @@
 """The base class of all clients: an AutoGen `ChatCompletionClient` that caches, throttles, retries and records.
 
-A provider implements one method, `send(request)`, and to stream also `events` and `arriving`. Everything around a call
+A provider implements one method, `send(request)`, and to stream also those of `Streams`. Everything around a call
 happens here, streamed or not: the reply cache, the run's budget, the throttle, retries with jittered back-off, and the
 `Call` that is recorded. `traits` has what is known about the model before any call.
 """
@@ -30,7 +30,7 @@ from parley.agents.models.request import (
     request_key,
 )
 from parley.agents.models.session import SESSION, Estimate, Session
-from parley.agents.models.streaming import Arriving, OnText, ReplyStream
+from parley.agents.models.streaming import OnText, ReplyStream, Streams
 from parley.agents.models.throttle import MAX_WAIT_SECONDS, Retries, Throttle, most_connections
 from parley.agents.models.traits import ModelTraits
 from parley.agents.transcripts import Call, PromptMessage, record_call, seed_from, tool_calls_as_text
@@ -101,15 +101,7 @@ class Client(ModelTraits, ChatCompletionClient):
 
     def streams(self, request: Request) -> bool:
         """Whether the reply to this request is streamed if somebody listens; otherwise it is one chunk."""
-        return type(self).events is not Client.events and not request.tools
-
-    def events(self, request: Request) -> AsyncGenerator[Any, None]:
-        """The events of one streamed reply; raises a `ModelError` if there is an error among them."""
-        raise NotImplementedError
-
-    def arriving(self) -> Arriving:
-        """Collects the events of one reply."""
-        raise NotImplementedError
+        return isinstance(self, Streams) and not request.tools
 
     def model_list(self) -> tuple[str, dict[str, str]] | None:
         """Address and headers of the provider's free list of models; None if it has no such list."""
@@ -230,7 +222,7 @@ class Client(ModelTraits, ChatCompletionClient):
         """
         sent, attempt, began = self.for_wire(request), 1, time.perf_counter()
         while True:
-            stream = None if on_text is None else ReplyStream(self.arriving(), on_text, self._key)
+            stream = ReplyStream(self, on_text, self._key) if on_text and isinstance(self, Streams) else None
             try:
                 reply = await self._attempt(sent, prompt, current, stream, attempt)
             except ModelError as error:
@@ -266,7 +258,7 @@ class Client(ModelTraits, ChatCompletionClient):
                 if sender is not None:
                     reply = await sender(self, sent)
                 elif stream is not None:
-                    reply = await stream.receive(self.events(sent))
+                    reply = await stream.receive(sent)
                 else:
                     reply = await self.send(sent)
                 latency = time.perf_counter() - started

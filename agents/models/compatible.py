@@ -30,7 +30,7 @@ from parley.agents.models.http import (
 from parley.agents.models.remote import RemoteClient, RemoteOptions
 from parley.agents.models.reply import Reply, redact
 from parley.agents.models.request import ClientOptions, Effort, Request
-from parley.agents.models.streaming import Arriving
+from parley.agents.models.streaming import Arriving, Streams
 from parley.agents.models.thoughts import join_thoughts, read_parts
 from parley.agents.models.wire import (
     FINISH,
@@ -69,7 +69,7 @@ class OwnServerOptions(ServerOptions):
     max_connections: int = Field(64, ge=1, description="maximum number of concurrent calls")
 
 
-class CompatibleClient(RemoteClient):
+class CompatibleClient(Streams, RemoteClient):
     """Base class of clients for OpenAI-compatible servers; a subclass sets the address and the key's variables."""
 
     OptionsType: ClassVar[type[ClientOptions]] = ServerOptions

@@ -32,11 +32,11 @@ from parley.agents.models.google_messages import (
     retry_after,
     sent_id,
 )
-from parley.agents.models.http import TRANSPORT, said
+from parley.agents.models.http import TRANSPORT, error_ending
 from parley.agents.models.remote import RemoteClient, SdkOptions
 from parley.agents.models.reply import Reply
 from parley.agents.models.request import ClientOptions, Request
-from parley.agents.models.streaming import Arriving
+from parley.agents.models.streaming import Arriving, Streams
 from parley.agents.models.wire import strict_schema, to_chat, to_tools
 from parley.base.errors import BadRequest, ModelError
 
@@ -48,7 +48,7 @@ MAX_OUTPUT = 65_536
 """The longest reply of a Gemini model, in tokens, thinking included."""
 
 
-class GoogleClient(RemoteClient):
+class GoogleClient(Streams, RemoteClient):
     """Client for Gemini. The SDK's retries and timeouts are off; `Client` has its own."""
 
     OptionsType: ClassVar[type[ClientOptions]] = SdkOptions
@@ -193,7 +193,7 @@ class GoogleClient(RemoteClient):
         details = str(error.details)
         return self.refused(
             error.code,
-            said(error.message or error.status or "", self._key),
+            error_ending(error.message or error.status or "", self._key),
             retry_after=retry_after(error, details),
             key_refused="API_KEY_INVALID" in details or "API key not valid" in details,
         )

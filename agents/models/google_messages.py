@@ -8,7 +8,7 @@ import os
 import re
 import ssl
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -180,7 +180,7 @@ class ArrivingChunks(Arriving):
         return self._made(text or (self._why if refused else ""), ending, refused=refused)
 
     def _made(
-        self, content: Any, ending: FinishReasons, said: list[str] | None = None, *, refused: bool = False
+        self, content: Any, ending: FinishReasons, thoughts: Sequence[str] = (), *, refused: bool = False
     ) -> Reply:
         usage = self._usage
         prompt_tokens = (usage.prompt_token_count or 0) + (usage.tool_use_prompt_token_count or 0)
@@ -191,7 +191,7 @@ class ArrivingChunks(Arriving):
             usage=RequestUsage(prompt_tokens, completion_tokens),
             cached=False,
             cached_tokens=valid_cached_count(usage.cached_content_token_count, prompt_tokens),
-            thought=join_thoughts(["".join(self._thoughts), *(said or ())]) or None,
+            thought=join_thoughts(["".join(self._thoughts), *thoughts]) or None,
             thought_tokens=usage.thoughts_token_count,
             refused=refused,
         )

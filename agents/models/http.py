@@ -129,7 +129,7 @@ def not_connected(name: str, url: str, error: BaseException, proxy: str | None) 
     if tls := [cause for cause in causes if isinstance(cause, ssl.SSLError)]:
         cause = tls[-1]  # the text of aiohttp's own, which comes first, repeats the address
         hint = "; write http:// if the server has no TLS" if "WRONG_VERSION_NUMBER" in str(cause) else ""
-        return NotConnected(f"{name}: no encrypted connection to {url}{said(cause, '')}{hint}")
+        return NotConnected(f"{name}: no encrypted connection to {url}{error_ending(cause, '')}{hint}")
     if proxy:  # the server is reached through it, so it is the proxy that cannot be reached
         return NotConnected(f"{name}: no connection to the proxy {URL(proxy).host}: check HTTPS_PROXY and the network")
     if any(isinstance(cause, socket.gaierror) for cause in causes) or "name resolution" in str(error):
@@ -201,10 +201,10 @@ def server_message(raw: bytes, key: str) -> str:
         text = error["message"] if isinstance(error, dict) else str(error)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         text = raw.decode("utf-8", "replace")
-    return said(text, key)
+    return error_ending(text, key)
 
 
-def said(text: object, key: str) -> str:
+def error_ending(text: object, key: str) -> str:
     """A server's words for the end of an error message: one short line, with the key redacted; "" if there are none."""
     line = " ".join(str(text).split())
     line = redact(line.replace(key, "***") if key else line, key)

@@ -38,7 +38,7 @@ from parley.agents.models.catalogue import CatalogueEntry, catalogue, fetch, is_
 from parley.agents.models.compatible import Arrived
 from parley.agents.models.reply import Reply
 from parley.agents.models.request import ClientOptions, Request
-from parley.agents.models.streaming import Arriving
+from parley.agents.models.streaming import Arriving, Streams
 from parley.agents.models.weights import NumberType, converted, copy_path, fastest_type
 from parley.agents.models.wire import (
     READ_TOKENS,
@@ -102,7 +102,7 @@ class LocalOptions(ClientOptions):
     )
 
 
-class LocalClient(Client):
+class LocalClient(Streams, Client):
     """A model in this process, on llama.cpp."""
 
     OptionsType: ClassVar[type[ClientOptions]] = LocalOptions

@@ -11,7 +11,7 @@ from aiohttp.http import HttpProcessingError
 from pydantic import Field
 
 from parley.agents.models.base import Client
-from parley.agents.models.http import NO_CONNECTION, not_connected, said, status_error
+from parley.agents.models.http import NO_CONNECTION, error_ending, not_connected, status_error
 from parley.agents.models.reply import Reply
 from parley.agents.models.request import ClientOptions, Effort, Request
 from parley.base.address import INSECURE, INSECURE_HINT, BaseUrl, from_environment, proxy_for, require_https
@@ -116,4 +116,4 @@ class RemoteClient(Client):
             return self.timed_out()
         if isinstance(error, HttpProcessingError):  # its text quotes what was sent
             return self.unreadable("sent a line that is too long to be an event of a stream")
-        return ServerFault(f"{self.where}{said(str(error) or type(error).__name__, self._key)}")
+        return ServerFault(f"{self.where}{error_ending(str(error) or type(error).__name__, self._key)}")

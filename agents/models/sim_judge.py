@@ -94,7 +94,9 @@ def adopted(statements: Sequence[Statement], follow: float, echo: float, rng: ra
     if first and follow and rng.random() < follow:
         verdict = first[rng.choice(sorted(first))]
         taken |= {path: value for path, value in verdict.values.items() if not _is_words(value)}
-    spoken = [words for said in statements if (words := {p: v for p, v in said.values.items() if _is_words(v)})]
+    spoken = [
+        words for statement in statements if (words := {p: v for p, v in statement.values.items() if _is_words(v)})
+    ]
     if spoken and echo and rng.random() < echo:
         taken |= rng.choice(spoken)
     return taken

@@ -10,7 +10,7 @@ from typing import Any
 from autogen_core.models import RequestUsage
 
 from parley.agents.models.reply import Reply, StreamRedactor
-from parley.agents.models.request import estimate_tokens
+from parley.agents.models.request import Request, estimate_tokens
 from parley.agents.models.thoughts import ThoughtSplitter
 from parley.agents.transcripts import PromptMessage
 
@@ -30,24 +30,36 @@ class Arriving(ABC):
         """The reply so far."""
 
 
+class Streams(ABC):
+    """What a client has besides `send` if it streams replies."""
+
+    @abstractmethod
+    def events(self, request: Request) -> AsyncGenerator[Any, None]:
+        """The events of one streamed reply; raises a `ModelError` if there is an error among them."""
+
+    @abstractmethod
+    def arriving(self) -> Arriving:
+        """Collects the events of one reply."""
+
+
 class ReplyStream:
     """One streamed reply.
 
     Args:
-        arriving: collects the provider's events.
+        client: streams it.
         on_text: gets the answer, without thoughts.
         key: the API key, in case a server echoes it.
     """
 
-    def __init__(self, arriving: Arriving, on_text: OnText, key: str) -> None:
-        self._arriving, self._on_text = arriving, on_text
+    def __init__(self, client: Streams, on_text: OnText, key: str) -> None:
+        self._client, self._arriving, self._on_text = client, client.arriving(), on_text
         self._splitter, self._redactor = ThoughtSplitter(), StreamRedactor(key)
         self.began = False
         """True once any event has arrived."""
 
-    async def receive(self, events: AsyncGenerator[Any, None]) -> Reply:
+    async def receive(self, request: Request) -> Reply:
         """The whole reply, once it has arrived."""
-        async with aclosing(events):
+        async with aclosing(self._client.events(request)) as events:
             async for event in events:
                 self.began = True
                 if text := self._redactor.feed(self._splitter.feed(self._arriving.add(event))):

@@ -22,11 +22,11 @@ from autogen_core.tools import Tool, ToolSchema
 from pydantic import SecretStr
 
 from parley.agents.models.base import Client
-from parley.agents.models.http import retry_seconds, said, status_error
+from parley.agents.models.http import error_ending, retry_seconds, status_error
 from parley.agents.models.openai import traits_of
 from parley.agents.models.reply import Reply, redact
 from parley.agents.models.request import Request
-from parley.agents.models.streaming import Arriving
+from parley.agents.models.streaming import Arriving, Streams
 from parley.agents.models.wire import schema_format
 from parley.base.errors import BadRequest, ConfigError, ModelError, ServerFault
 
@@ -53,7 +53,7 @@ def described(client: ChatCompletionClient) -> tuple[str, dict[str, Any], str]:
     return f"{vendor}/{model or kind}", {"class": kind, **settings}, max(secrets, key=len, default="")
 
 
-class WrappedClient(Client):
+class WrappedClient(Streams, Client):
     """An AutoGen client whose calls are cached, budgeted and recorded.
 
     Args:
@@ -187,7 +187,7 @@ def model_error(error: Exception, name: str, key: str) -> ModelError:
     if isinstance(error, ModelError):
         return error
     kind = type(error).__name__
-    text = said(redact(str(error), key) or kind, "")
+    text = error_ending(redact(str(error), key) or kind, "")
     status = getattr(error, "status_code", None)
     if not isinstance(status, int):
         unreachable = isinstance(error, OSError) or any(part in kind for part in UNREACHABLE)

@@ -17,8 +17,8 @@ from pydantic import BaseModel, BeforeValidator, WithJsonSchema
 
 from parley.agents import Client, Debate, Models, ParseStatus, Persona, Transcript, Turn, free_text
 from parley.agents.models.session import SESSION, session
+from parley.judging import Prompt, Verdict
 from parley.judging.config import NoSettings
-from parley.judging.study import Prompt, Verdict
 from parley.scenarios.bbq import AROUND, LETTERS, BbqRow, Order, match
 
 _LETTER = re.compile(rf"{AROUND}(?:([A-C])|<([A-C])>){AROUND}", re.IGNORECASE)

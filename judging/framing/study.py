@@ -16,10 +16,10 @@ from pydantic import BaseModel, Field
 
 from parley.agents import DEFAULT_MODEL, Debate, Models, Persona, Transcript, Turn, free_text, scale
 from parley.agents.fencing import fence_judged
+from parley.judging import Advanced, Labelled, Measure, Outcome, Prompt, Verdict
 from parley.judging.config import call_options
 from parley.judging.grid import GridStudy, repeats, varies
 from parley.judging.rldf.roles import TopicSample, load_bias
-from parley.judging.study import Advanced, Labelled, Measure, Outcome, Prompt, Verdict
 from parley.scenarios import load_topics, sample, topic_id, topics_digest
 
 FRAMES = ("ours", "model", "rival")

@@ -108,15 +108,15 @@ def unit_repeats(
         spoken: The unit's statements, in order; those without a word are left out.
         elsewhere: Statements of another unit on the same text; without them, chance is NaN.
     """
-    unheard = [said for said in elsewhere or () if said.words and said.round == FIRST]
-    spoken = [said for said in spoken if said.words]
+    unheard = [statement for statement in elsewhere or () if statement.words and statement.round == FIRST]
+    spoken = [statement for statement in spoken if statement.words]
     for place, statement in enumerate(spoken):
-        others = [said for said in spoken if said.round == FIRST and said.judge != statement.judge]
-        earlier = [said for said in spoken[:place] if said.judge == statement.judge]
-        names = {said.judge for said in others}
+        others = [other for other in spoken if other.round == FIRST and other.judge != statement.judge]
+        earlier = [other for other in spoken[:place] if other.judge == statement.judge]
+        names = {other.judge for other in others}
         if not others:
             continue
-        same = [said for said in unheard if said.judge in names]
+        same = [other for other in unheard if other.judge in names]
         chance = repeats(statement, same, earlier) if len(same) == len(others) else math.nan
         yield statement.judge, statement.round, repeats(statement, others, earlier), chance
 
@@ -172,7 +172,7 @@ def excess(units: pd.DataFrame) -> Floats:
 
 def _words(remarks: pd.DataFrame | None) -> pd.DataFrame:
     if remarks is None or remarks.empty:
-        return pd.DataFrame(columns=["model", "phase", "unit", "own", *RATES])
+        return pd.DataFrame(columns=["model", "phase", "unit", "heard_own", *RATES])
     keys = [name for name in ("model", "phase", "unit", "scenario", "identity", "heard") if name in remarks]
     last = remarks["round"].max()
     means = remarks.assign(**dict.fromkeys(RATES, np.nan))
@@ -180,14 +180,14 @@ def _words(remarks: pd.DataFrame | None) -> pd.DataFrame:
         for name, column in zip(names, ("near", "near_chance"), strict=True):
             means[name] = remarks[column].where((remarks["round"] == number) & (last > FIRST))
     units = means.groupby(keys, observed=True, dropna=False)[RATES].mean().reset_index()
-    return units[with_control(units)].assign(own=lambda kept: heard_own(kept))
+    return units[with_control(units)].assign(heard_own=lambda kept: heard_own(kept))
 
 
 def _scores(data: PanelData) -> pd.DataFrame:
     both = before_and_after(data, controls=True)
     both = both[with_control(both) & (both["metric"] != PREFERRED).to_numpy()]
     tables = [_same_scores(part) for _, part in both.groupby(["model", "phase"], observed=True, sort=False)]
-    return pd.concat(tables) if tables else pd.DataFrame(columns=["model", "phase", "unit", "own", *RATES])
+    return pd.concat(tables) if tables else pd.DataFrame(columns=["model", "phase", "unit", "heard_own", *RATES])
 
 
 def _same_scores(verdicts: pd.DataFrame) -> pd.DataFrame:
@@ -205,14 +205,14 @@ def _same_scores(verdicts: pd.DataFrame) -> pd.DataFrame:
     code[np.isnan(scores).any(axis=3)] = np.nan
     lists = partners(same_text(units.assign(metric="")))
     rates: dict[str, Floats] = {}
-    for name, said_by in zip(("blind", "later"), code, strict=True):
-        said, unheard = [], []
+    for name, codes in zip(("blind", "later"), code, strict=True):
+        repeated, by_chance = [], []
         for first in range(len(names)):
             for second in set(range(len(names))) - {first}:
-                said.append(_equal(said_by[:, first], code[0, :, second]))
-                unheard += [np.where(at >= 0, _equal(said_by[:, first], code[0, at, second]), np.nan) for at in lists]
-        rates |= {name: _row_means(said, len(units)), f"{name}_chance": _row_means(unheard, len(units))}
-    return units[["model", "phase", "unit"]].assign(own=heard_own(units), **rates)
+                repeated.append(_equal(codes[:, first], code[0, :, second]))
+                by_chance += [np.where(at >= 0, _equal(codes[:, first], code[0, at, second]), np.nan) for at in lists]
+        rates |= {name: _row_means(repeated, len(units)), f"{name}_chance": _row_means(by_chance, len(units))}
+    return units[["model", "phase", "unit"]].assign(heard_own=heard_own(units), **rates)
 
 
 def _equal(first: Floats, second: Floats) -> Floats:
@@ -229,7 +229,7 @@ def _row_means(columns: Sequence[Floats], rows: int) -> Floats:
 
 
 def _compared(units: pd.DataFrame, blind: bool) -> Line:
-    heard_each_other, echoed = units["own"].to_numpy(dtype=bool), excess(units)
+    heard_each_other, echoed = units["heard_own"].to_numpy(dtype=bool), excess(units)
     finite = np.isfinite(echoed)
     heard, control = echoed[heard_each_other & finite], echoed[~heard_each_other & finite]
     also = {name: float(units.loc[heard_each_other, name].astype(float).mean()) for name in RATES}

@@ -45,12 +45,12 @@ from parley.agents import (
     shuffled,
 )
 from parley.agents.fencing import fence_judged
+from parley.judging import Outcome, Prompt, Verdict
 from parley.judging.ballots import verdicts
 from parley.judging.config import shipped_personas
 from parley.judging.malibu.plan import TALK, MalibuCell, SpeakingOrder
 from parley.judging.malibu.silent import SilentBallots
 from parley.judging.rubric.rubrics import Rubric
-from parley.judging.study import Outcome, Prompt, Verdict
 from parley.scenarios import Scenario
 from parley.scenarios.ballot_texts import ReplyWords
 

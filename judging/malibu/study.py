@@ -21,6 +21,7 @@ from parley.agents.fencing import fence_judged
 from parley.agents.models.registry import reads_silently
 from parley.analysis.stats.results import ALPHA, Contrast, clusters_to_reject
 from parley.base.text import plural
+from parley.judging import Measure, Outcome, Prompt, Unit
 from parley.judging.ballots import about_samples, cast_ballots
 from parley.judging.config import call_options, require_each_once, shipped_personas
 from parley.judging.grid import GridStudy
@@ -39,7 +40,6 @@ from parley.judging.malibu.plan import (
 )
 from parley.judging.malibu.silent import HIGHEST, LOWEST, BallotSettings, SilentBallots, yardstick
 from parley.judging.rubric.rubrics import Rubric, load_rubric
-from parley.judging.study import Measure, Outcome, Prompt, Unit
 from parley.scenarios import Identities, Scenario, Suite, load_suite, select
 from parley.scenarios.ballot_wordings import ENGLISH, load_ballot_wordings
 

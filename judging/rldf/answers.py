@@ -15,9 +15,9 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 from parley.agents import DEFAULT_MODEL, Debate, Models, Persona, simultaneous
+from parley.judging import Advanced, Outcome, Prompt, Verdict
 from parley.judging.config import NameList, call_options, limit_field, require_each_once, shipped_personas
 from parley.judging.grid import GridStudy, compared, varies
-from parley.judging.study import Advanced, Outcome, Prompt, Verdict
 from parley.scenarios import load_topics, topic_id, topics_digest
 
 NEUTRAL = Prompt.load("rldf/neutral")

@@ -147,7 +147,7 @@ class RefereeCheck(GridStudy):
         text = self.text(cell)
         (toxicity,) = await shared_scorer(self.config.model, models).score([text])
         value = None if toxicity.score is None else LOW + toxicity.score * (HIGH - LOW)
-        said = toxicity.why if value is None else f"{toxicity.score:.4f}"
-        turns = Turn("Text", "narrator", 0, text), Turn(self._referee.name, "debater", 0, said)
+        text_of_score = toxicity.why if value is None else f"{toxicity.score:.4f}"
+        turns = Turn("Text", "narrator", 0, text), Turn(self._referee.name, "debater", 0, text_of_score)
         verdict = Verdict.from_turn(turns[1], BIAS, value=value, status="unparsed" if value is None else "ok")
         return Outcome(Transcript(turns, "scored"), (verdict,))

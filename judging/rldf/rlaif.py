@@ -17,10 +17,10 @@ from pydantic import BaseModel, Field
 
 from parley.agents import DEFAULT_MODEL, Debate, Models, ParseStatus, Persona, Transcript, Turn
 from parley.agents.fencing import fence_judged
+from parley.judging import Advanced, Measure, Outcome, Prompt, Verdict
 from parley.judging.config import limit_field
 from parley.judging.grid import GridStudy, varies
 from parley.judging.rldf.answers import ANSWERER, NEUTRAL
-from parley.judging.study import Advanced, Measure, Outcome, Prompt, Verdict
 from parley.scenarios import load_topics, topic_id, topics_digest
 
 LABEL = Prompt.load("rlaif/label", "rldf")

@@ -19,8 +19,9 @@ from pydantic import BaseModel, Field
 
 from parley.agents import ConfigError, Persona
 from parley.agents.personas import ModelName
+from parley.judging import Advanced, Prompt
 from parley.judging.config import limit_field, load
-from parley.judging.study import Advanced, Prompt, text_of
+from parley.judging.prompts import text_of
 from parley.scenarios import BIASES
 
 PERSONA = Prompt.load("rldf/persona")

@@ -35,6 +35,7 @@ from parley.agents import (
 from parley.agents.fencing import fence_judged
 from parley.agents.models.registry import reads_silently
 from parley.agents.providers import provider_of
+from parley.judging import Advanced, Check, Labelled, Measure, Outcome, Prompt, Verdict
 from parley.judging.config import call_options
 from parley.judging.grid import GridStudy, repeats, varies
 from parley.judging.rldf.check import CheckConfig, RefereeCheck
@@ -48,7 +49,6 @@ from parley.judging.rldf.referee import (
 from parley.judging.rldf.roles import PERSONA, TopicSample, load_bias
 from parley.judging.rldf.silent_referee import SCORER, SilentReferee, shared_scorer
 from parley.judging.rldf.statements import statement_verdicts
-from parley.judging.study import Advanced, Check, Labelled, Measure, Outcome, Prompt, Verdict
 from parley.scenarios import BIASES, load_topics, sample, topic_id, topics_digest
 from parley.scenarios.statements import load_statements
 
@@ -303,8 +303,8 @@ class Rldf(GridStudy):
         opening: str | None = self._opening(cell.topic)
         for number in range(1, config.rounds + 1):
             part = await debate.converse(opening)
-            said = [turn._replace(round=number) if turn.role == "narrator" else turn for turn in part.turns]
-            turns += said
+            spoken = [turn._replace(round=number) if turn.role == "narrator" else turn for turn in part.turns]
+            turns += spoken
             statements = part.spoken("debater")
             read = await self._silent.referee(statements, earlier, models)
             verdicts += self._verdicts(cell.topic, Transcript(tuple(turns)), statements)

@@ -17,8 +17,8 @@ from pydantic import BaseModel, Field, create_model
 
 from parley.agents import ConfigError, Turn, scale
 from parley.agents.fencing import fence_judged
+from parley.judging import Prompt, Verdict
 from parley.judging.config import load
-from parley.judging.study import Prompt, Verdict
 
 SHIPPED = ("overall", "four", "three", "bs", "ce", "ls")
 

@@ -19,7 +19,7 @@ from parley.agents import Client, Debate, Models, ParseStatus, Persona, Turn, ga
 from parley.agents.fencing import fence, instruction_kinds
 from parley.agents.search import SearchEngine, quote
 from parley.agents.structured import looks_like_refusal
-from parley.judging.study import Prompt, Verdict
+from parley.judging import Prompt, Verdict
 
 SEARCHER = Prompt("persona/Searcher", Prompt.load("search/searcher").ours)
 SEARCHER_NAME = "Searcher"

@@ -20,10 +20,10 @@ from pydantic import BaseModel, Field, StringConstraints, WithJsonSchema, model_
 
 from parley.agents import DEFAULT_MODEL, ConfigError, Debate, Models, Persona, Transcript, Turn
 from parley.agents.search import make_engine
+from parley.judging import Advanced, Measure, Outcome, Prompt, Verdict
 from parley.judging.config import NameList, call_options, limit_field, require_each_once
 from parley.judging.grid import GridStudy, compared, repeats, varies
 from parley.judging.search import FACTS, SearchAgent
-from parley.judging.study import Advanced, Measure, Outcome, Prompt, Verdict
 from parley.scenarios.squad import SquadQuestion, load, sample
 
 NONE = "none"

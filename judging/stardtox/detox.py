@@ -27,9 +27,9 @@ from parley.agents.transcripts import record_calls
 from parley.base.tasks import blocking
 from parley.judging.config import NO_MEASURE
 from parley.judging.overcorrection import changes, keeps_something
+from parley.judging.prompts import Prompt
 from parley.judging.stardtox.methods import generator_persona
 from parley.judging.stardtox.team import Team, Thresholds, load_team, thresholds_of
-from parley.judging.study import Prompt
 from parley.judging.toxicity import Scorer, find_scorer
 
 TASK = Prompt.load("stardtox/detox_task")
@@ -46,7 +46,7 @@ class Score:
         evaluator: The evaluator's name.
         name: The measure: "toxicity", "fluency".
         value: The score; None if there is none.
-        asked: The coordinator's criterion, such as "< 0.1"; empty if it has none for this score.
+        criterion: The coordinator's criterion, such as "< 0.1"; empty if it has none for this score.
         met: Whether the criterion is met; None without a criterion.
         note: The evaluator's reason, or why there is no score.
     """
@@ -54,7 +54,7 @@ class Score:
     evaluator: str
     name: str
     value: float | None
-    asked: str = ""
+    criterion: str = ""
     met: bool | None = None
     note: str = ""
 
@@ -322,7 +322,7 @@ class _DetoxLoop:
             return f"unchanged, not scored: {', '.join(unscored)}"
         if missed:
             listed = ", ".join(
-                f"{score.name} is neither {score.asked} nor >= {toxic_from[score.name]:g}" for score in missed
+                f"{score.name} is neither {score.criterion} nor >= {toxic_from[score.name]:g}" for score in missed
             )
             return f"unchanged, unclear: {listed}"
         return "unchanged: it meets the scorers' criteria" if judged and (long or not self.as_published) else ""
@@ -350,7 +350,7 @@ class _DetoxLoop:
         value = scores_of(evaluator, assessment)[name] if scored else None
         note = str(assessment.reason) if scored else str(getattr(assessment, "why", assessment))
         met = Criterion.read(rule).met(value) if rule else None
-        return Score(evaluator=evaluator, name=name, value=value, asked=rule.strip(), met=met, note=note)
+        return Score(evaluator=evaluator, name=name, value=value, criterion=rule.strip(), met=met, note=note)
 
 
 def _with_spaces_of(before: str, after: str) -> str:

@@ -16,8 +16,8 @@ from parley.agents import Client, Critique, Models, Persona, SelfDebiasAgent, Tr
 from parley.agents.conversation import Participant
 from parley.agents.fencing import fence_judged
 from parley.judging.config import Methods, NoSettings
+from parley.judging.prompts import Prompt
 from parley.judging.stardtox.team import OUTSIDE, Team
-from parley.judging.study import Prompt
 from parley.scenarios.rtp import RtpRow
 
 GENERATOR = Prompt.load("stardtox/generator")

@@ -18,8 +18,8 @@ from pydantic import BaseModel, Field, create_model, model_validator
 from parley.agents import Assessment, ConfigError, Evaluator, Models, Persona, Transcript, Unscored, free_text, scale
 from parley.agents.evaluation import Criterion, ScoreFunction, scores_of
 from parley.agents.personas import ModelName
+from parley.judging import Prompt, Verdict
 from parley.judging.config import NO_MEASURE, load
-from parley.judging.study import Prompt, Verdict
 from parley.judging.toxicity import Scorer as ToxicityScorer
 from parley.judging.toxicity import find_scorer
 from parley.judging.toxicity.scorer import measured_thresholds

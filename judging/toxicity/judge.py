@@ -19,7 +19,7 @@ from parley.agents.fencing import fence_judged
 from parley.agents.models.sim import refuse_unknown_effects
 from parley.base.redaction import hide_in_error
 from parley.base.tasks import gather_or_cancel
-from parley.judging.study import Prompt
+from parley.judging.prompts import Prompt
 from parley.judging.toxicity.scorer import NO_TEXT, Toxicity, in_pieces, worst
 
 PROMPT = Prompt.load("toxicity/judge")

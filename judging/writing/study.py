@@ -17,9 +17,10 @@ from pydantic import BaseModel, Field
 
 from parley.agents import DEFAULT_MODEL, Debate, Models, Persona, Transcript
 from parley.base.text import plural
+from parley.judging import Advanced, Measure, Outcome, Prompt, Verdict
 from parley.judging.config import call_options, shipped_personas
 from parley.judging.grid import GridStudy, varies
-from parley.judging.study import Advanced, Measure, Outcome, Prompt, Verdict, Written
+from parley.judging.study import Written
 from parley.scenarios import Suite
 
 Check = Callable[[Any], list[str]]

@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import textwrap
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self, TypeVar
@@ -72,9 +73,9 @@ class Command(BaseModel, extra="forbid", frozen=True, validate_by_name=True, all
 
     as_json: bool = Field(False, alias="json", description="print JSON")
 
+    @abstractmethod
     def answer(self) -> Answer:
         """Do the command's work."""
-        raise NotImplementedError
 
     @model_validator(mode="after")
     def _go_together(self) -> Self:

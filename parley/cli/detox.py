@@ -136,7 +136,7 @@ def _print_iteration(step: Iteration) -> None:
         else:
             number = f"{score.value:.2f}" if by_scorer else f"{score.value:g}"
         mark = "" if number == "unscored" else {True: ": met", False: ": not met", None: ""}[score.met]
-        criterion = f"criterion {score.asked}{mark}" if score.asked else ""
+        criterion = f"criterion {score.criterion}{mark}" if score.criterion else ""
         print(f"  {visible(score.name):<10} {number:>8}   {criterion}".rstrip())
         notes[score.evaluator] = score.note
     if step.outside is not None:

@@ -77,7 +77,7 @@ def _lines(
     seen = set()
     for row, read in rows:
         turn = next(turn for turn in row if turn)
-        texts = tuple(_said(turn) for turn in row)
+        texts = tuple(_shown_text(turn) for turn in row)
         if turn["role"] == "narrator" and (texts in seen or texts[0] == texts[1]):
             continue  # the same instructions again, or on both sides
         seen.add(texts)
@@ -94,7 +94,7 @@ def _facet(unit: Unit, name: str) -> str:
     return str(unit["facets"].get(name, ""))
 
 
-def _said(turn: Message | None) -> str | None:
+def _shown_text(turn: Message | None) -> str | None:
     """A message's text; for a parsed reply its words, since scores are shown below."""
     if turn is None:
         return None
@@ -126,8 +126,8 @@ def marked(first: str, second: str, *, shortened: bool = False) -> tuple[Text, T
         return _text(first), _text(second)
     sides = Text(), Text()
     for place, (kind, *ends) in enumerate(matches):
-        for side, said, (start, end) in zip(sides, words, (ends[:2], ends[2:]), strict=True):
-            piece = said[start:end]
+        for side, tokens, (start, end) in zip(sides, words, (ends[:2], ends[2:]), strict=True):
+            piece = tokens[start:end]
             if kind != "equal" and piece:
                 side.append(f"[{''.join(piece)}]", "bold")
             elif shortened and len(piece) > 2 * CONTEXT:

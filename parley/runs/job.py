@@ -25,7 +25,7 @@ from parley.base.home import home, say
 from parley.base.tasks import blocking
 from parley.base.text import plural
 from parley.judging import Check, Study
-from parley.judging.study import USERS_PROMPTS, UsersPrompt
+from parley.judging.prompts import USERS_PROMPTS, UsersPrompt
 from parley.runs.engine import TICK_SECONDS, TRIED, Engine, Result
 from parley.runs.executor import Executor, InProcess
 from parley.runs.opening import PRIVATE_FILES, beside

@@ -24,7 +24,7 @@ from pydantic import ValidationError
 from parley.agents.providers import provider_of
 from parley.base.errors import ConfigError, ParleyError
 from parley.judging import Facet, Labelled, Measure, Study, Unit
-from parley.judging.study import USERS_PROMPTS
+from parley.judging.prompts import USERS_PROMPTS
 from parley.runs.store import RunFile
 
 _WORD = re.compile(r"[^\W_][\w-]*")

@@ -18,8 +18,8 @@ from parley.base.errors import ConfigError, several
 from parley.base.files import new_folder
 from parley.base.problems import near_key
 from parley.judging import Study
+from parley.judging.prompts import USERS_PROMPTS, UsersPrompt
 from parley.judging.readers import READERS
-from parley.judging.study import USERS_PROMPTS, UsersPrompt
 
 _HEAD = re.compile(r"\A\ufeff?#!(.*)\n?")
 READER, WITHOUT = "reader", "without"

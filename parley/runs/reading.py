@@ -77,10 +77,10 @@ def read_words(file: RunFile, unit_id: str, templates: Sequence[str]) -> dict[st
     _, rows = file.rows("SELECT facets FROM units WHERE id = ?", (unit_id,))
     if not rows:
         raise NotFound(f"there is no unit '{unit_id}' in this run")
-    columns, said = file.rows(
+    columns, rows_of_messages = file.rows(
         "SELECT role, speaker, round, text, parsed FROM transcript WHERE unit = ? ORDER BY seq", (unit_id,)
     )
-    messages = [dict(zip(columns, row, strict=True)) for row in said]
+    messages = [dict(zip(columns, row, strict=True)) for row in rows_of_messages]
     for message in messages:
         message["parsed"] = json.loads(message["parsed"]) if message["parsed"] else None
     columns, given = file.rows(

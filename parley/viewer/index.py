@@ -250,13 +250,13 @@ def read_batch(file: RunFile, batch: Sequence[tuple[int, str]]) -> tuple[list[In
         tokens, latency, cost, cached = totals.get(unit, (0, 0.0, 0.0, 0))
         usage = UnitUsage(len(messages[unit]), tokens, finite_or_none(latency), finite_or_none(cost), cached)
         units.append(IndexedUnit(position, figures, answers_given(verdicts[unit], facets[unit], declared), usage))
-        replies = "\n\n".join(said(text, parsed) for *_, text, parsed in spoken)
+        replies = "\n\n".join(reply_words(text, parsed) for *_, text, parsed in spoken)
         prompts = "\n\n".join(text for _, role, _, text, _ in messages[unit] if role == "narrator")
         texts.append((position, replies, prompts))
     return units, texts
 
 
-def said(text: str, parsed: str | None) -> str:
+def reply_words(text: str, parsed: str | None) -> str:
     """A reply in words, without JSON's keys and brackets.
 
     Args:
@@ -295,7 +295,7 @@ def excerpts(
     for unit, seq, speaker, role, text, parsed in rows:
         if unit in excerpt_by_unit or (role == "narrator" and not include_prompts):
             continue
-        text = text if role == "narrator" else said(text, parsed)
+        text = text if role == "narrator" else reply_words(text, parsed)
         folded = text.casefold()
         starts = [start for term in folded_terms if (start := folded.find(term)) >= 0]
         if starts:

@@ -24,7 +24,7 @@ from autogen_core.models import RequestUsage, UserMessage
 
 from parley.agents import Client, model
 from parley.agents.models.compatible import CompatibleClient
-from parley.agents.models.http import not_connected, said
+from parley.agents.models.http import error_ending, not_connected
 from parley.agents.models.reply import Reply, StreamRedactor, redact, redact_reply
 from parley.base.address import proxy_for
 from parley.base.errors import ConfigError, ModelError, ServerFault, Unreachable
@@ -354,7 +354,7 @@ def test_what_custom_headers_say_is_redacted_like_a_key(monkeypatch):
     secret = "tenant-9f3b27c1d0e84a55"
     monkeypatch.setenv("ANTHROPIC_CUSTOM_HEADERS", f"Authorization: Bearer {secret}\nanthropic-beta: some-feature-2025")
     echoed = f"bad header Bearer {secret}, some-feature-2025"
-    assert said(echoed, "") == ": bad header ***, some-feature-2025"
+    assert error_ending(echoed, "") == ": bad header ***, some-feature-2025"
     assert redact(f"you sent {secret}", "") == "you sent ***"
     redactor = StreamRedactor("")
     streamed = "".join(redactor.feed(letter) for letter in echoed) + redactor.flush()

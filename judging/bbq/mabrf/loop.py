@@ -21,12 +21,12 @@ from parley.agents import ParseStatus, Persona, Role, Transcript, Turn, gather_o
 from parley.agents.fencing import fence_judged
 from parley.agents.search import make_engine
 from parley.base.text import plural
+from parley.judging import Prompt, Verdict
 from parley.judging.bbq.mabrf.replies import Judgement, Reasoning, Steps, Terminal, numbered, read_place
 from parley.judging.bbq.method import BbqContext, Solved, Task, answer_verdict
 from parley.judging.config import NO_MEASURE, shipped_personas
 from parley.judging.overcorrection import counted_verdicts
 from parley.judging.search import SearchAgent
-from parley.judging.study import Prompt, Verdict
 
 MARK = "final_bias"
 """A metric that only units of this loop have."""

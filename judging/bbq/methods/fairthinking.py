@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from parley.agents import ConfigError, Debate, load_personas, simultaneous
 from parley.judging.bbq.method import QUESTION, BbqContext, Choice, Solved, Task, read_choice
 from parley.judging.config import shipped_personas
-from parley.judging.study import Prompt
+from parley.judging.prompts import Prompt
 
 JUROR = Prompt.load("bbq/fairthinking_juror")
 DECIDE = Prompt.load("bbq/fairthinking_decide")

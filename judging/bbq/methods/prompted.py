@@ -20,7 +20,7 @@ from parley.judging.bbq.method import (
     answer_verdict,
     read_choice,
 )
-from parley.judging.study import Prompt
+from parley.judging.prompts import Prompt
 
 PROMPT = Prompt.load("bbq/default")
 EXPLAIN = Prompt.load("bbq/self_debias_explain")

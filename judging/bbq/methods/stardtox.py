@@ -13,9 +13,9 @@ from pydantic import BaseModel, Field
 
 from parley.agents import Critique, Evaluator, Persona, Transcript, Turn
 from parley.agents.evaluation import Assessment
+from parley.judging import Prompt, Verdict
 from parley.judging.bbq.method import QUESTION, BbqContext, Choice, Solved, Task, answer_verdict, read_choice, solver
 from parley.judging.bbq.methods.prompted import PROMPT
-from parley.judging.study import Prompt, Verdict
 from parley.scenarios.bbq import LETTERS
 
 JUDGE = Prompt.load("stardtox/support_judge")

@@ -30,7 +30,7 @@ from parley.agents.models.session import Estimate
 from parley.base.errors import ConfigError, ParleyError
 from parley.base.plugins import absolute_path
 from parley.judging import Study, Unit
-from parley.judging.study import USERS_PROMPTS, UsersPrompt
+from parley.judging.prompts import USERS_PROMPTS, UsersPrompt
 from parley.runs.executor import GC_THRESHOLDS, RunStopped, run_unit
 from parley.runs.plan import ingredients, weights_of
 from parley.runs.reading import earlier_run
