@@ -123,8 +123,12 @@ class Server(Loopback):
         choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": {"content": logprobs}}
         return web.json_response({"choices": [choice], "usage": {"prompt_tokens": 100, "completion_tokens": 20}})
 
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/v1"
+
     def model(self, options: str = "retries=0", provider: str = "server", name: str = "judge") -> str:
-        return f"{provider}/{name}?base_url=http://127.0.0.1:{self.port}/v1&{options}"
+        return f"{provider}/{name}?base_url={self.url}&{options}"
 
 
 class Author:

@@ -30,10 +30,15 @@ def tool(*command: str) -> subprocess.CompletedProcess[str]:
 
 
 @cache
+def nodes(path: Path) -> list[ast.AST]:
+    return [*ast.walk(ast.parse(path.read_text("utf-8")))]
+
+
+@cache
 def imports(path: Path) -> set[str]:
     """The modules that a file imports anywhere, and those it names in a string such as "parley.agents.x:Class"."""
     names = set()
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -153,7 +158,7 @@ def test_a_verdict_is_given_in_one_place_and_never_replaced() -> None:
         str(path.relative_to(ROOT))
         for room in ROOMS
         for path in modules(room)
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        for node in nodes(path)
         if isinstance(node, ast.Call) and ast.unparse(node.func) in ("Line", "replace", "dataclasses.replace")
         if any(keyword.arg == "verdict" for keyword in node.keywords)
     ]

@@ -6,17 +6,19 @@ import re
 from pathlib import Path
 from typing import Any
 
-import nbformat
 import pandas as pd
 import pytest
-from IPython.core.interactiveshell import InteractiveShell
-from nbclient import NotebookClient
-from traitlets.config import Config
 
 NOTEBOOKS = sorted((Path(__file__).parents[1] / "notebooks").glob("*.ipynb"))
 KERNEL = "own_team"
 """It runs in a kernel, and the others here, since kernels take seconds to start; the nightly tests run all in one."""
 TIMES = re.compile(r"\d[\d.:]*\s?(?:s|ms|min|seconds|minutes)\b|\d{4}-\d\d-\d\d|0x[0-9a-f]+")
+
+
+def read(path: Path) -> Any:
+    import nbformat  # here, as what else a notebook needs: every worker would import it, and compile it in a new clone
+
+    return nbformat.read(path, as_version=4)
 
 
 def code_cells(notebook: Any) -> list[Any]:
@@ -37,8 +39,11 @@ def test_the_cells_of_a_notebook_run_and_give_the_stored_numbers(
     path: Path, place: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Tables are as wide as in a kernel."""
+    from IPython.core.interactiveshell import InteractiveShell
+    from traitlets.config import Config
+
     shell = InteractiveShell(config=Config({"HistoryManager": {"enabled": False}}), ipython_dir=str(place / "ipython"))
-    for cell in code_cells(nbformat.read(path, as_version=4)):
+    for cell in code_cells(read(path)):
         capfd.readouterr()
         with pd.option_context("display.max_columns", 20):
             shell.run_cell(cell.source).raise_error()
@@ -54,7 +59,9 @@ def test_the_cells_of_a_notebook_run_and_give_the_stored_numbers(
 )
 def test_a_notebook_runs_in_a_kernel_twice(path: Path, place: Path) -> None:
     """A reader runs a cell again: what it has written does not stop it."""
-    notebook, stored = (nbformat.read(path, as_version=4) for _ in range(2))
+    from nbclient import NotebookClient
+
+    notebook, stored = read(path), read(path)
     cells = code_cells(notebook)
     notebook.cells += [cell.copy() for cell in cells]
     NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(place)}}).execute()
@@ -64,7 +71,7 @@ def test_a_notebook_runs_in_a_kernel_twice(path: Path, place: Path) -> None:
 
 def test_notebooks_are_stored_with_small_outputs_that_show_no_machine() -> None:
     for path in NOTEBOOKS:
-        outputs = [cell.outputs for cell in code_cells(nbformat.read(path, as_version=4))]
+        outputs = [cell.outputs for cell in code_cells(read(path))]
         assert all(outputs), f"run {path.name}: python -m docs.run_notebooks"
         assert "error" not in {output.output_type for cell in outputs for output in cell}
         assert path.stat().st_size < 100_000

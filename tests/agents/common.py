@@ -25,6 +25,14 @@ class Opinion(BaseModel):
     score: scale(0, 10)  # type: ignore[valid-type]
 
 
+def openai(server: Any, name: str = "gpt-4o-mini", **settings: Any) -> Any:
+    """AutoGen's own client, asking this server. It is imported here: every worker would take a second for it."""
+    from autogen_ext.models.openai import OpenAIChatCompletionClient
+
+    settings = {"model": name, "base_url": server.url, "api_key": KEY, "max_retries": 0, **settings}
+    return OpenAIChatCompletionClient(**settings)
+
+
 def tool_call(name: str, **arguments: Any) -> list[dict[str, Any]]:
     """A call of a tool, as chat completions have it."""
     return [{"id": "c1", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}]

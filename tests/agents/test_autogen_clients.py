@@ -11,7 +11,6 @@ from autogen_agentchat.agents import AssistantAgent, SocietyOfMindAgent
 from autogen_agentchat.teams import RoundRobinGroupChat, SelectorGroupChat
 from autogen_agentchat.tools import AgentTool
 from autogen_core.models import CreateResult, RequestUsage
-from autogen_ext.models.openai import OpenAIChatCompletionClient
 from autogen_ext.models.replay import ReplayChatCompletionClient
 from pydantic import BaseModel
 
@@ -35,16 +34,12 @@ from parley.agents import (
     structured_reply,
 )
 from parley.agents.guests import wrap_clients
-from tests.agents.common import ADA, ASK, BEN, KEY, TASK, USAGE, chunk
+from tests.agents.common import ADA, ASK, BEN, KEY, TASK, USAGE, chunk, openai
 from tests.vendors.asking import COUNT
 
 
 class Score(BaseModel):
     score: int
-
-
-def openai(server: Any, name: str = "gpt-4o-mini", **settings: Any) -> OpenAIChatCompletionClient:
-    return OpenAIChatCompletionClient(model=name, base_url=server.url, api_key=KEY, max_retries=0, **settings)
 
 
 async def test_everywhere_a_model_is_expected(server):
@@ -140,15 +135,13 @@ async def test_its_errors_are_ours(server, status, kind, text):
 async def test_one_policy_of_retries(server, max_retries, options, requests, monkeypatch):
     for _ in range(30):
         server.sends('{"error": {"message": "busy"}}', 503, {"retry-after-ms": "1"})
-    inner = OpenAIChatCompletionClient(model="gpt-4o-mini", base_url=server.url, api_key=KEY, max_retries=max_retries)
-    client = model(inner, **options)
+    client = model(openai(server, max_retries=max_retries), **options)
     monkeypatch.setattr("parley.agents.models.throttle.backoff", lambda *_: 0.0)
     with pytest.raises(ServerFault):
         await client.create(ASK)
     assert len(server.asked) == requests
-    inner = OpenAIChatCompletionClient(model="gpt-4o-mini", api_key=KEY)
     with pytest.raises(ConfigError, match=r"retries=6 would multiply with the client's own \(2\); .*max_retries=0"):
-        model(inner, retries=6)
+        model(openai(server, max_retries=2), retries=6)
 
 
 async def test_clients_are_found_wherever_they_are(server):
@@ -198,7 +191,7 @@ class Ollama(Other):
 @pytest.mark.parametrize(
     ("make", "sent"),
     [
-        (lambda url: openai(url), {"logprobs": True, "top_logprobs": 20, "max_tokens": 9, "reasoning_effort": "low"}),
+        (openai, {"logprobs": True, "top_logprobs": 20, "max_tokens": 9, "reasoning_effort": "low"}),
         (lambda url: openai(url, "o3-mini"), {"max_completion_tokens": 9 + 16_384, "reasoning_effort": "low"}),
         (lambda url: Other(["Yes.", BLOCKED]), {"max_tokens": 9}),
         (lambda url: Ollama(["Yes.", "No."]), {"num_predict": 9, "seed": 3}),

@@ -20,15 +20,10 @@ from autogen_agentchat.conditions import (
 from autogen_agentchat.messages import ModelClientStreamingChunkEvent, TextMessage, UserInputRequestedEvent
 from autogen_agentchat.teams import RoundRobinGroupChat, SelectorGroupChat, Swarm
 from autogen_core.memory import ListMemory, MemoryContent, MemoryMimeType
-from autogen_ext.models.openai import OpenAIChatCompletionClient
 from autogen_ext.models.replay import ReplayChatCompletionClient
 
 from parley.agents import Critique, Debate, Evaluator, Persona, PersonaAgent, simultaneous
-from tests.agents.common import ADA, BEN, CY, SIM, TASK, USAGE, Opinion, chunk, tool_call
-
-
-def openai(server: Any) -> OpenAIChatCompletionClient:
-    return OpenAIChatCompletionClient(model="gpt-4o-mini", base_url=server.url, api_key="none", max_retries=0)
+from tests.agents.common import ADA, BEN, CY, SIM, TASK, USAGE, Opinion, chunk, openai, tool_call
 
 
 def count(what: str) -> int:

@@ -48,7 +48,8 @@ class Opinion(BaseModel):
 
 @pytest.fixture(scope="module")
 def client():
-    client = model("local/smollm2?max_connections=1&context=512&temperature=0.8&seed=11")
+    # as stored: converting the weights takes eight seconds, and others do that with the tiny model
+    client = model("local/smollm2?max_connections=1&context=512&temperature=0.8&seed=11&weights=stored")
     yield client
     asyncio.run(client.close())
 

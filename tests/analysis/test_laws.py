@@ -13,10 +13,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
-from statsmodels.formula.api import ols
-from statsmodels.stats.anova import anova_lm
-from statsmodels.stats.inter_rater import cohens_kappa
-from statsmodels.stats.power import TTestPower
 
 from parley.analysis.stats.agreement import fleiss_kappa, krippendorff_alpha, weighted_kappa
 from parley.analysis.stats.clustered import bootstrap_mean
@@ -52,6 +48,8 @@ def test_items_of_one_scenario_are_left_out_together_and_an_interval_names_what_
 @pytest.mark.parametrize("weights", ["none", "linear", "quadratic"])
 def test_intervals_of_kappa_are_close_to_statsmodels(weights: Any) -> None:
     """Whose intervals assume a normal estimate; clusters of four items that are independent change them little."""
+    from statsmodels.stats.inter_rater import cohens_kappa
+
     rng = np.random.default_rng(1)
     first = rng.integers(0, 3, 400)
     second = np.where(rng.random(400) < 0.6, first, rng.integers(0, 3, 400))
@@ -203,6 +201,9 @@ def effect_of(frame: pd.DataFrame, tests: int = 1) -> Line:
 
 @pytest.mark.parametrize(("identities", "missing"), [(3, 0), (10, 0), (4, 9)])
 def test_f_is_that_of_the_analysis_of_variance_with_blocks(identities: int, missing: int) -> None:
+    from statsmodels.formula.api import ols
+    from statsmodels.stats.anova import anova_lm
+
     rng = np.random.default_rng(identities + missing)
     frame = panel(rng, 12, identities, 1, effect=0.1)
     frame = frame.drop(index=rng.choice(len(frame), missing, replace=False))
@@ -236,6 +237,8 @@ def test_the_power_is_how_often_the_test_rejects(clusters: int, tests: int, effe
 @pytest.mark.parametrize(("clusters", "effect", "tests"), [(12, 0.9, 1), (20, 0.5, 3), (200, 0.3, 12)])
 def test_the_power_is_statsmodels_at_the_first_step_of_holm(clusters: int, effect: float, tests: int) -> None:
     """statsmodels gives about six digits."""
+    from statsmodels.stats.power import TTestPower
+
     theirs = TTestPower()
     level = {"alpha": 0.05 / tests / 2, "alternative": "larger"}
     assert power_of(clusters, effect, 1.0, tests=tests) == pytest.approx(

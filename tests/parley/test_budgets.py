@@ -56,11 +56,12 @@ def test_a_budget_stops_a_run_whose_server_counts_no_tokens(parley, server, run_
     calls = len(server.asked)
     assert parley(*command, "--budget-cost", "5").status == 1
     assert len(server.asked) == calls, "a run that is resumed knows what was spent"
-    assert parley(*command, "--budget-tokens", "9000").status == 1
-    assert parley(*command).status == 0
-    count, tokens, cost = run_file("a.sqlite").rows(SPENT)[0]
-    assert (count > 0, cost) == (True, pytest.approx(tokens / 1000))
-    assert tokens > 9000
+    if name == "absent":
+        assert parley(*command, "--budget-tokens", "9000").status == 1
+        assert parley(*command).status == 0
+        count, tokens, cost = run_file("a.sqlite").rows(SPENT)[0]
+        assert (count > 0, cost) == (True, pytest.approx(tokens / 1000))
+        assert tokens > 9000
 
 
 @pytest.mark.parametrize("budget", [("--budget-cost", "3"), ("--budget-tokens", "3000")])

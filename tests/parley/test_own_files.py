@@ -19,9 +19,16 @@ from parley.training.folders import StageFolder
 PAIRS = ["--format", "trl", "--to", "mine"]
 
 
+@pytest.fixture(scope="module")
+def debates(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    path = tmp_path_factory.mktemp("debates") / "a.sqlite"
+    run_study("rldf", model="sim/judge", topics=3, out=str(path))
+    return path.read_bytes()
+
+
 @pytest.fixture
-def run(place: Path) -> Path:
-    run_study("rldf", model="sim/judge", topics=3, out="a.sqlite")
+def run(place: Path, debates: bytes) -> Path:
+    (place / "a.sqlite").write_bytes(debates)
     return place / "a.sqlite"
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import socket
+from importlib.util import find_spec
 
 import pytest
 
@@ -15,7 +16,7 @@ from parley.runs.executors.ray_connection import import_ray
 from tests.chaos.ray_cluster import RayCluster
 from tests.panels import RUN_PANEL
 
-pytest.importorskip("ray")
+pytestmark = pytest.mark.skipif(find_spec("ray") is None, reason="needs ray")  # a second to import, in every worker
 RUN = ("--suite", "tiny", "--yardstick", "off", "--quiet", "--repeats", "2", "--seed", "3", "--concurrency", "8")
 UNITS, CALLS = 18, 144
 RAY = ("--executor", "ray", "--workers", "2")

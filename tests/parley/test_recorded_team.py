@@ -12,7 +12,6 @@ from autogen_agentchat.conditions import MaxMessageTermination
 from autogen_agentchat.teams import RoundRobinGroupChat, SelectorGroupChat
 from autogen_core import FunctionCall
 from autogen_core.models import CreateResult, ModelFamily, ModelInfo, RequestUsage
-from autogen_ext.models.openai import OpenAIChatCompletionClient
 from autogen_ext.models.replay import ReplayChatCompletionClient
 from pydantic import BaseModel
 
@@ -20,6 +19,7 @@ from parley import Debate, Options, Persona, record, record_async
 from parley.agents import ConfigError, Critique, PersonaAgent, model
 from parley.judging import Verdict
 from parley.runs import PlanChanged, frames
+from tests.agents.common import openai
 
 SIM = "sim/judge?base=6&noise=0"
 TASKS = ["Should buses be free?", "Should trams be free?"]
@@ -33,11 +33,6 @@ ADA, BEN = Persona("Ada", "You are Ada."), Persona("Ben", "You are Ben.")
 def pair(client: Any = None, **settings: Any) -> RoundRobinGroupChat:
     agents = [AssistantAgent(name, client or model(SIM), system_message=f"You are {name}.") for name in ("Xi", "Yu")]
     return RoundRobinGroupChat([*agents], termination_condition=MaxMessageTermination(4), **settings)
-
-
-def openai(server: Any) -> OpenAIChatCompletionClient:
-    base_url, key = f"http://127.0.0.1:{server.port}/v1", "sk-a-secret-that-must-not-show"
-    return OpenAIChatCompletionClient(model="judge", base_url=base_url, api_key=key, model_info=INFO, max_retries=0)
 
 
 def test_a_team_is_recorded_stopped_by_a_budget_and_resumed(run_file, parley):
@@ -79,7 +74,7 @@ def test_an_agent_is_recorded_twice_and_a_selectors_calls_are_the_teams(run_file
 def test_a_client_of_autogens_is_recorded_too(server, run_file):
     server.answer = lambda nth, body: server.reply(f"Answer {nth}.")
     for cached in (0, 1):
-        result = record(lambda: pair(openai(server)), TASKS, out="team.sqlite")
+        result = record(lambda: pair(openai(server, "judge", model_info=INFO)), TASKS, out="team.sqlite")
         assert (result.complete, result.progress.calls) == (True, 6)
         assert run_file("team.sqlite").rows("SELECT DISTINCT model, cached FROM calls") == [("openai/judge", cached)]
         assert b"sk-a-secret" not in Path("team.sqlite").read_bytes()
@@ -92,7 +87,7 @@ class Opinion(BaseModel):
 
 def test_typed_replies_become_verdicts_facets_are_kept_and_a_score_may_be_ones_own(server):
     def judge():
-        return AssistantAgent("Judge", openai(server), output_content_type=Opinion)
+        return AssistantAgent("Judge", openai(server, "judge", model_info=INFO), output_content_type=Opinion)
 
     tasks = [{"task": f"Score the plan of a {who}.", "identity": who, "scenario": "plan"} for who in ("nurse", "pilot")]
     assert record(judge, tasks, out="team.sqlite").complete

@@ -132,7 +132,6 @@ def run_of(name: str, folder: Path) -> Path:
     more: dict[str, dict[str, Any]] = {
         "quick": {"study": "malibu", "model": JUDGE, "suite": "quick"},
         "staged": {"study": "malibu", "model": JUDGE, "suite": "tiny", "design": "staged"},
-        "talk": {"study": "malibu", "model": JUDGE, "suite": "tiny", "design": "talk"},
         "paper": {"study": "malibu", "model": JUDGE, "suite": "tiny", "design": "paper"},
         "rldf": {"study": "rldf", "model": DEBATE, "design": "paper", "topics": 5, "rounds": 2, "rereferee": 0.5},
         "framing": {"study": "framing", "model": DEBATE, "topics": 6},
@@ -146,7 +145,7 @@ def run_of(name: str, folder: Path) -> Path:
 
 @pytest.fixture(
     scope="module",
-    params=["quick", "staged", "talk", "paper", "rldf", "framing", "squad", "stardtox", "bbq"],
+    params=["quick", "staged", "paper", "rldf", "framing", "squad", "stardtox", "bbq"],
 )
 def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run_of(request.param, tmp_path_factory.mktemp("runs"))
