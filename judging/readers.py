@@ -19,6 +19,7 @@ from parley.base.plugins import Registry
 M = TypeVar("M", bound=BaseModel)
 Reader = Callable[[str, type[BaseModel]], Mapping[str, Any]]
 READERS = Registry("reader", {"lines": "parley.judging.readers:lines"}, contract="judging/readers.py")
+_PLACE = re.compile(r"(?<!\w)No\. ?(?=\d)", re.IGNORECASE)
 _NUMBER = r"(?<![\w.])(\d+(?:\.\d+)?)(?:\s*(?:/|out of)\s*\d+)?(?!\w|\.\d)"
 HEADING_WORDS = 6
 """Maximum words of a heading; longer lines without a number are ignored."""
@@ -49,7 +50,7 @@ def read_by(name: str, reply_type: type[M]) -> type[M]:
 
 
 def lines(text: str, reply_type: type[BaseModel]) -> Mapping[str, Any]:
-    """Read numbers from lines that name them: "Sixty: score 3, rank 2", "Rank 1: Sixty", "Creativity: 7/10".
+    """Read numbers from lines that name them: "Sixty: score 3, rank 2", "No.1: Sixty", "Creativity: 7/10".
 
     A short line without a number is a heading for the lines below it. A number that is given twice, with different
     values, is not read. A field for text gets the whole reply.
@@ -60,7 +61,7 @@ def lines(text: str, reply_type: type[BaseModel]) -> Mapping[str, Any]:
     token = re.compile(rf"{_NUMBER}|(?<!\w)({listed})s?(?!\w)", re.IGNORECASE)
     numbers: dict[tuple[str, ...], set[str]] = defaultdict(set)
     heading: dict[int, str] = {}
-    for line in text.splitlines():
+    for line in _PLACE.sub("rank ", text).splitlines():
         by_level, waiting, named, tokens = dict(heading), "", False, token.findall(line)
         for number, name in tokens:
             if name:

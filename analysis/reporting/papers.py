@@ -12,11 +12,10 @@ from parley.analysis.reporting.report import Figure, Report, Table
 NOT_PRINTED = {
     *("family", "p_adjusted", "assumption", "clusters", "note"),
     *("losses", "ties", "rate_ties_half", "half_low", "half_high"),  # MALIBU
-    *("acc0", "acc1", "mabrf_bias0", "mabrf_bias1", "bbq_bias0", "bbq_bias1"),  # MABRF, which has as_paper_…
-    *("bbq_ambig0", "bbq_ambig1", "bbq_disambig0", "bbq_disambig1"),
-    *("outside_toxicity", "maximum", "probability"),  # STARDTOX
 }
 """Columns that no paper's table has. The files keep them."""
+ALIKE = ("table", "measure", "model", "paper_model", "ours_by")
+"""Columns that are left out where all rows have the same."""
 
 
 def as_its_paper(report: Report) -> Report:
@@ -32,11 +31,11 @@ def as_its_paper(report: Report) -> Report:
         for table in kept:
             for figure in report.figures:
                 if figure.table == table.name:
-                    yield replace(figure, caption=f"{table.paper}. {figure.caption}")
+                    yield replace(figure, caption=f"{_number(table)}. {figure.caption}")
             for plot in report.forests:
                 if plot.table == table.name:
                     draw = partial(draw_forest, plot)
-                    yield Figure(plot.name, f"{table.paper}. {plot.question}", table.name, draw)
+                    yield Figure(plot.name, f"{_number(table)}. {plot.question}", table.name, draw)
 
     return replace(
         report,
@@ -50,10 +49,17 @@ def as_its_paper(report: Report) -> Report:
     )
 
 
+def _number(table: Table) -> str:
+    """The paper's number, then its section: "Figure 4 (section 4.1)", "Table III (STARDTOX V)"."""
+    section, _, number = table.paper.partition(", ")
+    return f"{number[:1].upper()}{number[1:]} ({'' if section[1:2].isalpha() else 'section '}{section})"
+
+
 def _as_printed(table: Table) -> Table:
     """A table under the paper's number, with the paper's tests only: these take verdicts as independent."""
     frame = table.frame
     if "assumption" in frame:
         frame = frame[frame["assumption"] == "independent"]
-    shown = tuple(name for name in table.view() if name not in NOT_PRINTED)
-    return replace(table, title=f"{table.paper}. {table.title}", frame=frame, shown=shown)
+    alike = {name for name in ALIKE if name in frame and frame[name].nunique() == 1}
+    shown = tuple(name for name in table.view() if name not in NOT_PRINTED | alike)
+    return replace(table, title=f"{_number(table)}. {table.title}", frame=frame, shown=shown)

@@ -28,7 +28,7 @@ from parley.base.text import markdown_cell, plural, without_tags
 
 Figures = Literal["main", "all"]
 PAGE_ROWS = 60
-"""Rows of a table that a page shows; the CSV file has all of them."""
+"""Rows of a folded table that a page shows; the CSV file has all of them."""
 
 
 PAGE = "report.html"
@@ -148,6 +148,8 @@ def latex(table: Table, warning: str = "") -> str:
 def html(report: Report, pictures: Mapping[str, bytes]) -> str:
     """The page: the headline, the plot of the main question, the sentences; tables are folded.
 
+    Without a main question, as on a paper's page, tables are open, each before its figures.
+
     Args:
         report: What to show.
         pictures: SVG files by name: of figures, and of forest plots at each width ("differences single").
@@ -156,7 +158,14 @@ def html(report: Report, pictures: Mapping[str, bytes]) -> str:
     page = Template(ours.joinpath("report.html").read_text("utf-8"))
     first, *others = report.forests or (None,)
     figures = [_forest(report, forest, pictures) for forest in others if forest and f"{forest.name} double" in pictures]
-    figures += [_figure(report, figure, pictures) for figure in report.figures if figure.name in pictures]
+    drawn = [(each.table, _figure(report, each, pictures)) for each in report.figures if each.name in pictures]
+    figures += [text for _, text in drawn if first]
+    tables = "".join(
+        _table(table, "" if first else " open")
+        + "".join(text for name, text in drawn if name == table.name and not first)
+        for table in report.tables
+        if len(table.frame)
+    )
     return page.substitute(
         title=escape(report.title),
         style=ours.joinpath("static", "page.css").read_text("utf-8"),
@@ -168,7 +177,7 @@ def html(report: Report, pictures: Mapping[str, bytes]) -> str:
         words=_list(report.sentences),
         figures=_section("Figures", "".join(figures), figures),
         methods=_section("Methods", "".join(f"<p>{escape(part)}</p>" for part in methods(report)), report.runs),
-        tables="".join(_table(table) for table in report.tables if len(table.frame)),
+        tables=tables,
         made="".join(_provenance(report)),
     )
 
@@ -210,21 +219,21 @@ def _csv_link(table: Table) -> str:
     return f'<a download="{name}.csv" href="data:text/csv;charset=utf-8,{data}">data ({rows}, CSV)</a>'
 
 
-def _table(table: Table) -> str:
+def _table(table: Table, is_open: str) -> str:
     frame = table.view()
     head = "".join(f"<th>{escape(str(name)).replace('_', ' ')}</th>" for name in frame.columns)
     rows = []
-    shown = frame.head(PAGE_ROWS)
+    shown = frame if is_open else frame.head(PAGE_ROWS)
     for row, texts in zip(shown.itertuples(index=False), format_cells(shown), strict=True):
         cells = "".join(
             f'<td class="{"number" if isinstance(value, int | float) else "text"}">{escape(text)}</td>'
             for value, text in zip(row, texts, strict=True)
         )
         rows.append(f"<tr>{cells}</tr>")
-    more = f"<p>{plural(len(frame) - PAGE_ROWS, 'more row')} in the CSV file.</p>" if len(frame) > PAGE_ROWS else ""
+    more = f"<p>{plural(len(frame) - len(shown), 'more row')} in the CSV file.</p>" if len(frame) > len(shown) else ""
     note = f"<p>{escape(table.note)}</p>" if table.note else ""
     return (
-        f'<details id="table-{escape(table.name)}"><summary>{escape(table.title)}</summary>'
+        f'<details id="table-{escape(table.name)}"{is_open}><summary>{escape(table.title)}</summary>'
         f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
         f"{more}{note}<p>{_csv_link(table)}</p></details>"
     )

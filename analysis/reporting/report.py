@@ -352,7 +352,8 @@ def read_published(path: Path, about: Sequence[str], columns: str = "measure") -
         columns: What the columns of numbers are.
     """
     printed = pd.read_csv(path, sep=" ", na_values="-", comment="#")
-    cells = printed.melt(id_vars=list(about), var_name=columns, value_name="paper").dropna(ignore_index=True)
+    cells = printed.melt(id_vars=list(about), var_name=columns, value_name="paper", ignore_index=False)
+    cells = cells.sort_index(kind="stable").dropna(ignore_index=True)
     parts = cells["paper"].astype(str).str.partition("±")
     numbers = cells.assign(paper=parts[0].astype(float))
     return numbers.assign(sd=pd.to_numeric(parts[2])) if parts[2].any() else numbers

@@ -65,13 +65,6 @@ def iterations_sections(verdicts: pd.DataFrame, context: ReportContext) -> list[
                     frame=table_three(revised),
                     note="Iteration 0 is the first answer; answers that were not revised carry over. low and high are "
                     f"the bias's. {TEMPLATES}",
-                    paper="STARDTOX V, table III",
-                ),
-                Table(
-                    name="refined",
-                    title="Answers revised at each iteration",
-                    frame=shares,
-                    paper="STARDTOX V, figure 3",
                 ),
                 Table(
                     name="published",
@@ -79,6 +72,12 @@ def iterations_sections(verdicts: pd.DataFrame, context: ReportContext) -> list[
                     frame=published(verdicts, revised),
                     note=PUBLISHED,
                     paper="STARDTOX V, table III",
+                ),
+                Table(
+                    name="refined",
+                    title="Answers revised at each iteration",
+                    frame=shares,
+                    paper="STARDTOX V, figure 3",
                 ),
             ],
             figures=[figure] if len(shares) else [],

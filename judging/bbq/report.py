@@ -70,13 +70,14 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
 def _beside_rldf(frame: pd.DataFrame) -> Section:
     """RLDF's table of the same accuracies, if its prompting methods were run."""
     frame = frame.assign(system=frame["method"].map(PAPERS_SYSTEMS)).dropna(subset="system")
+    alone = set(frame["system"]) <= {"Default"}  # STARDTOX's runs have it too
     tables = [
         replace(
             made,
             name="rldf_published",
             frame=made.frame.assign(ours_by=model),
             shown=(*made.shown, "ours_by"),
-            paper="RLDF 4.2, table 1",
+            paper="" if alone else "RLDF 4.2, table 1",
         )
         for model, part in frame.groupby("model", sort=False)
         if len((made := published_table(bbq_pooled_table(part).frame, pd.DataFrame())).frame)

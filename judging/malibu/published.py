@@ -111,7 +111,7 @@ def significance_section(data: PanelData, lines: Sequence[Line]) -> Section:
         ),
         note="p_adjusted: Holm within the family. Rows that assume independence are for comparison only. The paper "
         "does not say what its χ² counts: here it is every judge's score.",
-        paper="" if data.staged else "4.1, χ²",
+        paper="" if data.staged else "4.1, all χ²",
     )
     return Section(tables=(tests,))
 

@@ -169,8 +169,10 @@ class SearchAgent:
         summariser = asker._replace(options={**asker.options, "max_tokens": limit})
         reply = await summariser.ask(self.script.summary(**inputs, results=results.text))
         text = reply[-1].text.strip()
-        # A truncated summary has lost its conclusion; the rest is passed on and counted as cut.
-        status = "cut" if reply[-1].cut else _status(reply[-1], read_summary(text) or None)
+        # A truncated summary has lost its conclusion; the rest is passed on and counted as cut. Any other text is read
+        # as it is, headings or not.
+        usable = read_summary(text) or (text and not looks_like_refusal(text))
+        status = "cut" if reply[-1].cut else _status(reply[-1], usable or None)
         quoted = NOTHING if status == "refused" or not text else fence(text, "SUMMARY of search results")
         return _Summary(_with_status(reply, status), text, quoted, status)
 

@@ -77,7 +77,7 @@ class SquadReply(BaseModel):
 
     answer: Annotated[
         str,
-        StringConstraints(strip_whitespace=True, min_length=1),
+        StringConstraints(strip_whitespace=True, pattern=r"^[^<\w]*\w"),  # a copy of "<the answer…>" is no answer
         WithJsonSchema({"type": "string", "minLength": 1, "maxLength": ANSWER_CHARS}),
     ]
 

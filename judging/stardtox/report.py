@@ -181,7 +181,6 @@ def _levels(scores: pd.DataFrame, words: Mapping[str, str], context: ReportConte
             "Toxicity (%) and quality (0 to 100) by set, method and iteration",
             paper,
             note=note,
-            paper="V, table II",
         ),
         Table("toxicity", "Toxicity (%)", paper[[*keys, *narrow]]),
         Table("quality", "Quality (0 to 100)", paper[[*keys, *judged]]),

@@ -56,7 +56,7 @@ def test_the_papers_claims_stand_beside_a_run_of_its_design() -> None:
     assert matrix.loc[("male", "female"), ["paper_gpt_4o_mini", "paper_deepseek_v3"]].tolist() == [-0.20, -0.21]
     assert matrix.loc[("male", "female"), "ours"] == pytest.approx(-1, abs=0.2), "column minus row"
     of_paper = as_its_paper(whole)
-    places = ["4.1, figure 4", "4.1, χ²", "4.1 and 4.2, claims", "4.2, figures 5 and 6", "B, figure 9"]
+    places = ["4.1, figure 4", "4.1, all χ²", "4.1 and 4.2, claims", "4.2, figures 5 and 6", "B, figure 9"]
     assert [table.paper for table in of_paper.tables] == places, "in the paper's order, and nothing else"
     assert [figure.name for figure in of_paper.figures] == [*("matrix", "win_rates-rate", "win_rates-votes", "scores")]
     assert of_paper.headline is None

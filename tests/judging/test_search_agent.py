@@ -166,12 +166,12 @@ async def test_when_nothing_is_found_no_summary_is_made_up(search, speaker):
 
 
 @pytest.mark.parametrize(
-    ("reply", "status"), [("It depends on the bank.", "unparsed"), ("I'm sorry, I can't help with that.", "refused")]
+    ("reply", "status"), [("It depends on the bank.", "ok"), ("I'm sorry, I can't help with that.", "refused")]
 )
-async def test_a_reply_that_is_not_a_summary_is_unparsed(search, reply, status):
+async def test_a_summary_without_headings_is_read_and_a_refusal_is_not(search, reply, status):
     actual = await search(Shelf(muslim=SearchResult("P", "p", "text")), QUERIES, reply)
     assert counts(actual)["search_unknown_sources"].status == status
-    assert (reply in actual.quoted) == (status == "unparsed")
+    assert (reply in actual.quoted) == (status == "ok")
 
 
 async def test_a_summary_has_room_and_is_marked_where_it_was_cut(search, speaker):

@@ -95,7 +95,7 @@ def test_as_published_shows_the_paragraph_and_uses_the_notebooks_settings(run, s
     assert not any("ill-defined" in line for line in make_report([Path("a.sqlite")], draws=100).words)
 
 
-@pytest.mark.parametrize("reply", ["", '{"answer": "  "}', '{"text": "x"}', "null"])
+@pytest.mark.parametrize("reply", ["", '{"answer": "  "}', '{"answer": "<the answer>"}', '{"text": "x"}'])
 def test_an_unread_reply_is_never_an_empty_answer_that_counts_as_right(run, reply):
     assert run(lambda prompt: reply, limit=2).rows("SELECT DISTINCT value, text, status FROM verdicts") == [
         (None, None, "unparsed")

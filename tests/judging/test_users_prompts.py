@@ -129,7 +129,7 @@ REPORT = report_type(NAMES, False)
     "text",
     [
         "Sixty: score 3, rank 2\nTwenty: score 5/10, rank No. 1",
-        "**Rank 1: Twenty** (score: 5)\nRank 2: Sixty (score: 3 out of 10)",
+        "**No.1: Twenty** (score: 5)\nRank 2: Sixty (score: 3 out of 10)",
         "Scores:\n- Sixty: 3\n- Twenty: 5\n\nRanks:\n1. Twenty: 1\n2. Sixty: 2",
         "Round 2 is over.\n\nSixty:\nScore: 3\nRank: 2\n\nTwenty\nScore: 5\nRank: 1\n",
     ],

@@ -144,7 +144,13 @@ def test_a_simulated_writer_goes_the_papers_whole_way(parley):
     judged = ("--suite", "mine.toml", "--design", "paper", "--identities", "gender", "--model", "sim/judge", "-q")
     assert parley("run", "malibu", *judged, "--out", "a.sqlite").status == 0
     shown = parley("report", "a.sqlite", "--paper", "--draws", "50").out
-    places = [shown.index(f"{place}.") for place in ("4.1, figure 4", "4.1, χ²", "4.2, figures 5 and 6", "B, figure 9")]
+    numbers = (
+        "Figure 4 (section 4.1)",
+        "All χ² (section 4.1)",
+        "Figures 5 and 6 (section 4.2)",
+        "Figure 9 (section B)",
+    )
+    places = [shown.index(f"{number}.") for number in numbers]
     assert places == sorted(places)
 
 

@@ -197,17 +197,6 @@ def mabrf_sections(verdicts: pd.DataFrame, context: ReportContext) -> list[Secti
         _passes_section(frame, verdicts),
         section(TOGETHER, _described(list(gains_together(frame)))),
         *(answered(question, frame) for question in searched),
-        Section(
-            tables=[
-                Table(
-                    name="mabrf_published",
-                    title="The paper's tables 3 and 5, next to ours",
-                    frame=next_to_published(frame),
-                    note=PUBLISHED,
-                    paper="MABRF 5.1, tables 3 and 5",
-                ),
-            ],
-        ),
     ]
 
 
@@ -224,12 +213,18 @@ def _papers_section(frame: pd.DataFrame) -> Section:
     return Section(
         tables=[
             Table(
+                name="mabrf_published",
+                title="The paper's tables 3 and 5, next to ours",
+                frame=next_to_published(frame),
+                note=PUBLISHED,
+                paper="MABRF 5.1, tables 3 and 5",
+            ),
+            Table(
                 name="mabrf_contexts",
                 title="MABRF by context: all items pooled",
                 frame=by_context(frame),
                 shown=("system", "context", *SCORES, *PAPER, "bbq_bias0", "bbq_bias1", "n", "unread"),
                 note=NOT_BBQ,
-                paper="MABRF 5.1, table 3",
             ),
             Table(
                 name="mabrf_categories",
@@ -237,7 +232,6 @@ def _papers_section(frame: pd.DataFrame) -> Section:
                 frame=by_category(frame),
                 shown=("system", "category", *SCORES, *PAPER, *BBQ_SCORES, "n", "unread"),
                 note=NOT_BBQ,
-                paper="MABRF 5.1, table 5",
             ),
         ]
     )
