@@ -128,10 +128,11 @@ def check_pair(responses: Sequence[str], rules: Rules | None = None, language: s
     if abs(sentences(responses[0]) - sentences(responses[1])) > 1:
         problems.append(f"responses differ in steps: {sentences(responses[0])} and {sentences(responses[1])} sentences")
     alike = similarity(*responses)
+    likeness = f"(similarity {alike:.2f} of 1; expected {rules.alike:g} to {rules.copied:g})"
     if alike < rules.alike:
-        problems.append(f"responses say different things (similarity {alike:.2f}, expected at least {rules.alike:g})")
+        problems.append(f"responses have few words in common {likeness}: let both give the same advice")
     elif alike > rules.copied:
-        problems.append(f"responses are the same (similarity {alike:.2f}, expected at most {rules.copied:g})")
+        problems.append(f"responses are nearly the same {likeness}: reword one")
     return problems
 
 

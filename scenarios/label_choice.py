@@ -129,10 +129,11 @@ class LabelChoice:
         lines += self._uneven(category)
         if facts:
             name = next((side for side in category.split("+") if side not in CATEGORIES), category)
-            gains = {fact: sum(more == {fact} for more in fitting) for fact in set().union(*facts)}
+            gains = {fact: n for fact in set().union(*fitting) if (n := sum(more == {fact} for more in fitting))}
             lines.append(
-                f"{category}: {len(facts)} say more about the author: {_gains(gains)}, all together: +{len(fitting)}; "
-                f'in [allow], write {toml_key(name)} = ["…"] with what no label can contradict'
+                f"{category}: {len(facts)} are left out because they also state a fact about the author, which a label "
+                f'might contradict. If none of yours can, admit them: below [allow], write {toml_key(name)} = ["…"] '
+                f"with these facts ({_gains(gains)}; all: +{len(fitting)})"
             )
         if alike := len(meant) - len(usable) - len(facts) - len(forms):
             lines.append(f"{category}: {alike} would read the same for two labels")

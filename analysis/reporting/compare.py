@@ -13,6 +13,7 @@ module).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 from functools import partial
@@ -23,11 +24,18 @@ import pandas as pd
 
 from parley.analysis.reporting.clusters import BASE, cluster_noun, with_clusters
 from parley.analysis.reporting.forest import Forest, Scale, number_format
-from parley.analysis.reporting.questions import Question, by_cluster, corrected, out_of_reach, section, stated
+from parley.analysis.reporting.questions import (
+    Question,
+    by_cluster,
+    corrected_differences,
+    out_of_reach,
+    section,
+    stated,
+)
 from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext, Section, Table, assemble
 from parley.analysis.reporting.verdicts import cluster_of, final_verdicts, require
 from parley.analysis.stats.paired import mcnemar_p, paired_difference
-from parley.analysis.stats.results import About, Contrast, Line
+from parley.analysis.stats.results import About, Contrast, Line, needed_words
 from parley.base.text import plural
 
 FACETS = ("measure", "category", "identity", "phase", "base", "scenario", "cluster", "cluster_noun")
@@ -71,7 +79,7 @@ def compare(
     both, reworded, alone = _paired(first, second)
     both = both.loc[(~_is_main(both, measures)).sort_values(kind="stable").index].reset_index(drop=True)
     asking = (_gaps, _preferences, _values) if len(both) else ()
-    answers = [corrected(list(lines(both)), family=()) for lines in asking]
+    answers = [list(map(_jointly, corrected_differences(list(lines(both)), family=()))) for lines in asking]
     if not any(answers):
         raise NothingShared(
             "they have no unit in common with readable verdicts on both sides"
@@ -87,7 +95,8 @@ def compare(
             cluster=kind,
             arms="side",
             scale=scale,
-            note=f"{against}, on {shared}. Clusters are {kind}; McNemar's test takes every unit as independent.",
+            note=f"{against}, on {shared}. Intervals hold for all planned lines of the question at once. Clusters are "
+            f"{kind}; McNemar's test takes every unit as independent.",
         )
         for (name, ask, axis, scale), kind in zip(ASKED, kinds, strict=True)
     ]
@@ -107,6 +116,15 @@ def compare(
         Section(tables=[Table("largest", "The units that differ most", _largest(_main(both, measures)))]),
     ]
     return assemble(sections, context, f"{names[1]} compared with {names[0]}")
+
+
+def _jointly(line: Line) -> Line:
+    """The line with the interval that holds for all lines of its question, as its p does; none where it has no ends."""
+    if line.simultaneous:
+        return line.with_result(low=line.simultaneous[0], high=line.simultaneous[1])
+    if line.tests is None or line.tests == 1:
+        return line
+    return line.with_result(low=-math.inf, high=math.inf, note=needed_words(line.tests, line.cluster))
 
 
 def _answered(names: tuple[str, str], question: Question, lines: list[Line]) -> Section:

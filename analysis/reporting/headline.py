@@ -29,8 +29,9 @@ from parley.analysis.stats.results import (
     Line,
     Verdict,
     clusters_to_reject,
+    needed_words,
 )
-from parley.base.text import as_written, p_text, plural
+from parley.base.text import as_written, p_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,9 +135,9 @@ def _too_few(forest: Forest) -> str:
         max((line.clusters or 0 for line in lines), default=0),
         max((line.tests or 0 for line in lines), default=0),
     )
-    if not tests or most >= (needed := clusters_to_reject(ALPHA, tests)):
+    if not tests or most >= clusters_to_reject(ALPHA, tests):
         return ""
-    need = f"{plural(tests, 'test')} {'needs' if tests == 1 else 'need'} {needed}"
+    need = needed_words(tests, lines[0].cluster)
     return f"Too few {lines[0].cluster}s: {need}, and there {'is' if most == 1 else 'are'} {most}."
 
 

@@ -31,7 +31,16 @@ from parley.analysis.stats.mean_test import alike_p, mean_test
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.paired import paired_difference
 from parley.analysis.stats.proportions import cluster_proportion
-from parley.analysis.stats.results import ALPHA, About, Contrast, Estimate, Line, clusters_to_reject, simultaneous
+from parley.analysis.stats.results import (
+    ALPHA,
+    About,
+    Contrast,
+    Estimate,
+    Line,
+    clusters_to_reject,
+    needed_words,
+    simultaneous,
+)
 from parley.base.text import p_text, plural
 
 ALL = "all"
@@ -355,9 +364,9 @@ def out_of_reach(cluster: str, *families: Sequence[Line]) -> Iterator[str]:
     """
     tests = [sum(not math.isnan(line.p) for line in family) for family in families]
     clusters = max((line.clusters or 0 for family in families for line in family), default=0)
-    needed = min((clusters_to_reject(ALPHA, count) for count in tests if count), default=0)
-    if clusters < needed:
-        yield f"With {plural(clusters, cluster)} no difference could be significant: that takes at least {needed}."
+    fewest = min(filter(None, tests), default=0)
+    if fewest and clusters < clusters_to_reject(ALPHA, fewest):
+        yield f"With {plural(clusters, cluster)} no difference could be significant: {needed_words(fewest, cluster)}."
 
 
 Sentence = Callable[[Line, Forest], str]

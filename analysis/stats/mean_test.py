@@ -193,10 +193,12 @@ def _interval(values: Floats, level: float, p: float) -> tuple[float, float]:
     if 2.0 ** -len(values) > tail:
         return -math.inf, math.inf
     low, high = _lower_end(values, tail), -_lower_end(-values, tail)
-    if not varies(np.abs(values)) and varies(values):  # Clopper and Pearson's interval of the share above 0
-        above, size = int((values > 0).sum()), float(np.abs(values[0]))
-        ends = betaincinv(above, len(values) - above + 1, tail), betaincinv(above + 1, len(values) - above, 1 - tail)
-        low, high = (size * (2 * float(end) - 1) for end in ends)
+    size = float(np.abs(values[0]))
+    if size and not varies(np.abs(values)):  # Clopper and Pearson's interval of the share above 0
+        above, below = int((values > 0).sum()), int((values < 0).sum())
+        least = betaincinv(above, below + 1, tail) if above else 0.0
+        most = betaincinv(above + 1, below, 1 - tail) if below else 1.0
+        low, high = size * (2 * float(least) - 1), size * (2 * float(most) - 1)
     if p > 1 - level:  # a shift makes clusters differ that did not, so that fewer are needed than for p
         return min(low, 0.0), max(high, 0.0)
     edge = TOLERANCE * float(np.abs(values).max())

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal, get_args
 
-from parley.base.text import as_written
+from parley.base.text import as_written, plural
 
 Assumption = Literal["independent", "clustered"]
 Verdict = Literal[
@@ -43,6 +43,11 @@ def clusters_to_reject(alpha: float, tests: int = 1) -> int:
         tests: Number of tests in the family.
     """
     return math.ceil(1 - math.log2(alpha / tests) - 1e-9)
+
+
+def needed_words(tests: int, cluster: str) -> str:
+    """Such as "15 tests need at least 10 bases", wherever a plan or a report counts both."""
+    return f"{plural(tests, 'test needs', 'tests need')} at least {plural(clusters_to_reject(ALPHA, tests), cluster)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from pydantic import BaseModel
 from parley.agents import ConfigError, Cue, Models, Persona, seed_from
 from parley.agents.fencing import fence_judged
 from parley.agents.models.registry import reads_silently
-from parley.analysis.stats.results import ALPHA, Contrast, clusters_to_reject
+from parley.analysis.stats.results import ALPHA, Contrast, clusters_to_reject, needed_words
 from parley.base.text import plural
 from parley.judging import Measure, Outcome, Prompt, Unit
 from parley.judging.ballots import about_samples, cast_ballots
@@ -403,11 +403,9 @@ class Malibu(GridStudy):
         tests, clusters, unit = len(plan["primary"] or plan["pairs"]), plan["clusters"]["planned"], "base"
         if isinstance(self.design, WordedDesign) and self.design.silent.wordings_per_category < clusters:
             clusters, unit = self.design.silent.wordings_per_category, "label wording"
-        if tests and clusters < (needed := clusters_to_reject(ALPHA, tests)):
-            yield (
-                f"{plural(clusters, unit)}: no difference can be significant, however large; "
-                f"{plural(tests, 'comparison')} {'needs' if tests == 1 else 'need'} {needed}"
-            )
+        if tests and clusters < clusters_to_reject(ALPHA, tests):
+            few = f"{plural(clusters, unit)}: no difference can be significant, however large"
+            yield f"{few}; {needed_words(tests, unit)}"
 
     async def ask(self, cell: MalibuCell, models: Models) -> Outcome:
         return await self.design.ask(cell, models)

@@ -16,6 +16,7 @@ from parley.analysis.stats.results import (
     SMALL,
     Line,
     clusters_to_reject,
+    needed_words,
 )
 from parley.base.text import as_written, p_text, plural
 from parley.judging.malibu.contrasts import PAIRS, PRIMARY, SCORE, WINS, contrast_of
@@ -42,8 +43,7 @@ def scores_words(planned: Sequence[Line], blocked: Blockers, margin: float) -> s
     if all((line.clusters or 0) < clusters_to_reject(ALPHA, line.tests or 1) for line in tested):
         return (
             f"With {plural(max(line.clusters or 0 for line in tested), unit)} no difference between labels could be "
-            f"shown, whatever its size: the correction for {plural(fewest, 'test')} needs at least "
-            f"{clusters_to_reject(ALPHA, fewest)} {unit}s."
+            f"shown, whatever its size: {needed_words(fewest, unit)}."
         )
     if len(tested) == 1:
         return _only_words(tested[0], quality, margin)
@@ -144,10 +144,8 @@ def tested_words(line: Any, unit: str) -> str:
         unit: The noun for a cluster.
     """
     low, high = sorted(abs(end) for end in (line.low, line.high))
-    kind, span = "simultaneous " * (line.tests > 1), "no spread"  # which gives no interval
-    if low < high:
-        span = f"{kind}95% interval {interval(low, high, '{:.2f}'.format, excluded=line.p_adjusted <= ALPHA)}"
-    ends = f"{span} over" if math.isfinite(high) else "over"
+    kind, span = "simultaneous " * (line.tests > 1), interval(low, high, "{:.2f}".format, excluded=line.shown)
+    ends = f"{kind}95% interval {span} over" if math.isfinite(high) else "over"
     corrected = " after Holm's correction" if line.tests > 1 else ""
     return f"{ends} {plural(line.clusters, unit)}, p {p_text(line.p_adjusted)}{corrected}"
 

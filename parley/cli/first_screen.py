@@ -1,4 +1,4 @@
-"""The first screen of a report in the terminal: at most 28 lines, with the next commands.
+"""The first screen of a report in the terminal: at most 28 lines (unless cautions need more), with the next commands.
 
 It has what was run, cautions, the question with its answer, and examples; everything else is on the page, in the
 viewer, and in `--json`.
@@ -30,17 +30,13 @@ if TYPE_CHECKING:
     from parley.analysis.reporting.report import Report
 
 MOST_LINES = 28
-CAUTION_LINES = 7
-"""Lines of cautions, unless the first one is longer."""
 LEAST_ROWS = 3
 """Minimum lines of the plot, however long the rest is."""
 WIDEST = 110
 """Maximum width, since longer lines are hard to read."""
 
 
-def first_screen(
-    report: Report, paths: Sequence[Path], page: Path | None, console: Console, typed: Sequence[str] = ()
-) -> Iterator[Text]:
+def first_screen(report: Report, paths: Sequence[Path], page: Path | None, console: Console) -> Iterator[Text]:
     """The lines of a report's first screen.
 
     Args:
@@ -48,16 +44,12 @@ def first_screen(
         paths: Its run files.
         page: The report's page; None if none was written.
         console: The output.
-        typed: The report's flags, to repeat in commands.
     """
     width = min(console.width, WIDEST)
     example = find_example(report, paths)
-    newest = newest_runs()[:1] == list(paths)
-    # The newest run need not be named: the lines are shorter, and easier to type.
-    everything = shlex.join(["parley", "report", *([] if newest else map(str, paths)), *typed, "--json"])
     above = [
         *_header(report, width),
-        *_cautions(report.cautions, width, everything),
+        *_cautions(report.cautions, width),
         *_answer(report, width),
     ]
     below = [
@@ -148,17 +140,11 @@ def _wrapped(text: str, width: int, indent: str = "") -> list[str]:
     return textwrap.wrap(visible(text), width, subsequent_indent=indent, break_on_hyphens=False)
 
 
-def _cautions(cautions: Sequence[str], width: int, everything: str) -> Iterator[Text]:
-    """The cautions in order, complete, while there is room; then the number of others and where to read them."""
-    lines: list[str] = []
-    for number, caution in enumerate(cautions):
-        wrapped = _wrapped(caution if caution.startswith(PRACTICE) else f"Caution: {caution}", width, "  ")
-        if lines and len(lines) + len(wrapped) > CAUTION_LINES:
-            lines.append(visible(f"  and {plural(len(cautions) - number, 'more caution')}: {everything}"))
-            break
-        lines += wrapped
-    for line in lines:
-        yield Text(line, style="yellow")
+def _cautions(cautions: Sequence[str], width: int) -> Iterator[Text]:
+    """All cautions, complete, the severest first."""
+    for caution in cautions:
+        words = caution if caution.startswith(PRACTICE) else f"Caution: {caution}"
+        yield from (Text(line, style="yellow") for line in _wrapped(words, width, "  "))
 
 
 def _header(report: Report, width: int) -> Iterator[Text]:

@@ -264,21 +264,3 @@ def split_config(
         {key: value for key, value in values.items() if key in study.model_fields},
         {key: value for key, value in values.items() if key in options.model_fields},
     )
-
-
-def as_flags(config: Mapping[str, Any]) -> list[str]:
-    """Settings as typed flags.
-
-    Args:
-        config: The settings as JSON values.
-    """
-    flags: list[str] = []
-    for key, value in config.items():
-        name = key.replace("_", "-")
-        if isinstance(value, bool):
-            flags.append(f"--{name}" if value else f"--no-{name}")
-        elif isinstance(value, list):
-            flags += [f"--{name}", ",".join(map(str, value))]
-        else:
-            flags += [f"--{name}", str(value)]
-    return flags

@@ -19,7 +19,7 @@ from parley.base.errors import ConfigError
 from parley.base.home import say
 from parley.base.text import visible
 from parley.cli.command import Answer, Command, Terminal
-from parley.cli.flags import Positional, Repeated, as_flags
+from parley.cli.flags import Positional, Repeated
 from parley.cli.shared import need_analysis, newest_run
 from parley.cli.tables import MAX_ROWS, plain_table
 from parley.runs import explain_damage
@@ -29,6 +29,9 @@ from parley.training.exported import MANIFEST, read_export, referee_checks
 if TYPE_CHECKING:
     from parley.analysis.reporting.report import Report as Results
     from parley.analysis.stats.results import Line
+
+CHANGING = {"draws", "seed", "margin", "study", "labels", "as_is"}
+"""Flags with which a report is not the one that the viewer makes."""
 
 
 class Report(Command):
@@ -92,7 +95,7 @@ class Report(Command):
             if self.paper:
                 report = in_papers_order(report)
             page = write_page(report, folder, self.figures) if written else None
-            if page and len(paths) == 1 and not self._typed():
+            if page and len(paths) == 1 and not self.model_fields_set & CHANGING:
                 keep(paths[0], report)
             if self.as_json:
                 return Answer(report.data(), ())
@@ -100,12 +103,7 @@ class Report(Command):
                 return Answer(None, [*dataset_lines(report, most=200), *([f"page: {page}"] if page else [])])
             from parley.cli.first_screen import first_screen  # imported late: it loads AutoGen
 
-            return Answer(None, list(first_screen(report, paths, page, Console(), self._typed())))
-
-    def _typed(self) -> list[str]:
-        """The typed flags that change the report."""
-        typed = self.model_fields_set & {"draws", "seed", "margin", "study", "labels", "as_is"}
-        return as_flags({name: getattr(self, name) for name in self.__class__.model_fields if name in typed})
+            return Answer(None, list(first_screen(report, paths, page, Console())))
 
 
 def report_folder(run: Path, ending: str = "-report") -> Path:
@@ -132,10 +130,9 @@ def print_report(path: Path, study: str) -> None:
 
     report, console = make_report([path], study=study), Terminal()
     page = write_page(report, report_folder(path))
-    typed = as_flags({"study": study} if ":" in study else {})  # a shipped study is known from the run
-    if not typed:
+    if ":" not in study:  # the viewer knows shipped studies only
         keep(path, report)
-    for line in first_screen(report, [path], page, console, typed):
+    for line in first_screen(report, [path], page, console):
         console.print(line, highlight=False, soft_wrap=True)
 
 

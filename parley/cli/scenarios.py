@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from pydantic import Field
 from rich.text import Text
 
-from parley.analysis.stats.results import ALPHA, clusters_to_reject
+from parley.analysis.stats.results import ALPHA, clusters_to_reject, needed_words
 from parley.base.text import plural, visible
 from parley.cli.command import Answer, Command
 from parley.cli.flags import Positional
@@ -45,6 +45,8 @@ from parley.scenarios import (
 )
 from parley.scenarios.ballot_wordings import ENGLISH
 
+SIX_LABELS = 15
+"""Pairs of six labels."""
 SUITES = f"{', '.join(VIEWS)}, english, german, a .toml file or a folder"
 
 
@@ -174,7 +176,7 @@ def _underlined_responses(scenario: Scenario) -> list[Text]:
 class Validate(Command):
     """Check a suite, wordings or identities for problems."""
 
-    epilog: ClassVar = "Exit status: 1 if there are findings, otherwise 0."
+    epilog: ClassVar = "Exit status: 1 if there are problems, otherwise 0."
 
     suite: Positional[str] = Field(description=f"{SUITES}; also a .toml file of wordings or identities")
     wordings: str = Field(ENGLISH, description="the wordings that identities are checked with")
@@ -201,18 +203,25 @@ class Validate(Command):
             }
             notes = [line for category in categories for line in choice.lines(category)]
             labels = plural(sum(map(len, categories.values())), "label")
+            tests = len(list(choice.identities.pairs()))
+            notes.append(f"Each pair of labels within a category is a test: {needed_words(tests, 'base')}.")
             counted = f"{self.suite}: {plural(len(categories), 'category', 'categories')}, {labels}"
             return _findings(check_identities(choice), "label", about, notes, counted)
 
         suite, _ = load_suite(self.suite)
         notes = []
         if not language_of_identity_words(suite):
-            notes.append("words that name an identity: none are listed for this language, or for what the bases probe")
+            notes.append(
+                "Not checked: whether texts name an identity (no list of words fits this language and these bases)."
+            )
         bases = len({scenario.base or scenario.id for scenario in suite.scenario})
-        one, three = (clusters_to_reject(ALPHA, tests) for tests in (1, 3))
-        if bases < three:
-            enough = f"no test can be significant; {one} needed for one," if bases < one else "enough for one test;"
-            notes.append(f"{plural(bases, 'base')}: {enough} {three} for three")
+        tests = int(ALPHA * 2 ** (bases - 1)) if bases < clusters_to_reject(ALPHA, SIX_LABELS) else SIX_LABELS
+        if tests < SIX_LABELS:
+            enough = f"enough for {plural(tests, 'test')}" if tests else f"too few; {needed_words(1, 'base')}"
+            notes.append(
+                f"{plural(bases, 'base')}: {enough}. Each pair of your labels within a category is a test: two labels "
+                f"are 1, six are {SIX_LABELS}, and {needed_words(SIX_LABELS, 'base')}; --dry-run counts those of a run."
+            )
         about = {"suite": suite.name, "scenarios": len(suite.scenario), "bases": len(suite.base)}
         counted = f"{suite.name} {suite.version}: {plural(len(suite.scenario), 'scenario')}"
         return _findings([*check_suite(suite), *check_graded(suite)], "scenario", about, notes, counted)
@@ -221,7 +230,7 @@ class Validate(Command):
 def _findings(
     findings: Sequence[Finding], kind: str, about: dict[str, Any], notes: Sequence[str], counted: str
 ) -> Answer:
-    """The findings in a file.
+    """The problems in a file.
 
     Args:
         findings: The problems.
@@ -232,8 +241,8 @@ def _findings(
     """
     rows = [{kind: finding.scenario, "problem": finding.what} for finding in findings]
     lines = [textwrap.shorten(visible(str(finding)), 200) for finding in findings]
-    end = f"{counted}, {plural(len(findings), 'finding') if findings else 'no problems'}"
-    return Answer({**about, "findings": rows}, [*lines, *notes, end], 1 if findings else 0)
+    end = f"{counted}, {plural(len(findings), 'problem') if findings else 'no problems'}"
+    return Answer({**about, "problems": rows}, [*lines, *notes, end], 1 if findings else 0)
 
 
 VERBS: dict[str, type[Command]] = {"list": List, "show": Show, "validate": Validate}

@@ -84,10 +84,12 @@ def _lines(
         yield Text()
         narrated = turn["role"] == "narrator"
         who = "prompt" if narrated else turn["speaker"]
-        yield _text(f"{who}  (round {turn['round']})", "dim" if narrated else "bold cyan")
+        place = "silent ballot" if turn["expected"] else f"round {turn['round']}"
+        yield _text(f"{who}  ({place})", "dim" if narrated else "bold cyan")
         yield from _texts(texts, shortened=narrated)
         for score in read:
-            yield _columns(*(_text(text, "dim") for text in _score_texts(score)))
+            kind = "expected" if turn["expected"] else ""
+            yield _columns(*(_text(text, "dim") for text in _score_texts(score, kind)))
 
 
 def _facet(unit: Unit, name: str) -> str:
@@ -95,9 +97,14 @@ def _facet(unit: Unit, name: str) -> str:
 
 
 def _shown_text(turn: Message | None) -> str | None:
-    """A message's text; for a parsed reply its words, since scores are shown below."""
+    """A message's text; for a parsed reply its words, since scores are shown below.
+
+    A silent ballot's text is only its likeliest reply, or those that were sampled; its score is the mean of all.
+    """
     if turn is None:
         return None
+    if turn["expected"]:
+        return f"{'replies' if ', ' in turn['text'] else 'likeliest reply'}: {turn['text']}"
     return (in_words(turn["text"], turn["parsed"]) if turn["parsed"] else "") or str(turn["text"])
 
 
@@ -139,8 +146,8 @@ def marked(first: str, second: str, *, shortened: bool = False) -> tuple[Text, T
     return sides
 
 
-def _score_texts(score: Mapping[str, Any]) -> Iterator[str]:
-    name = " ".join(part for part in (score["judge"], score["subject"], score["metric"]) if part)
+def _score_texts(score: Mapping[str, Any], kind: str) -> Iterator[str]:
+    name = " ".join(part for part in (kind, score["judge"], score["subject"], score["metric"]) if part)
     first, second = score["values"]
     difference = "" if None in (first, second) else f"  ({signed(second - first)})"
     for value, after in ((first, ""), (second, difference)):

@@ -13,7 +13,6 @@ from parley.analysis.reporting.forest import Forest, drawn, in_numbers
 from parley.analysis.stats.results import Line
 from parley.base.text import plural, visible
 
-LABEL_WIDTH = 36
 BAR_WIDTHS = 12, 44
 """The narrowest and the widest plot, in characters."""
 
@@ -48,10 +47,11 @@ def forest_lines(forest: Forest, width: int, marks: Marks, rows: int) -> list[Te
         rows: Maximum number of estimates, primary ones first; the axis says how many are left out.
     """
     chosen = sorted(drawn(forest.lines), key=lambda line: line.secondary)[:rows]
-    labels = [_cut(visible(label), marks) for label in _labels(chosen)]
-    numbers = [visible(in_numbers(line, forest)) for line in chosen]
-    before, after = max(map(len, labels)), max(map(len, numbers))
     narrowest, widest = BAR_WIDTHS
+    numbers = [visible(in_numbers(line, forest)) for line in chosen]
+    after = max(map(len, numbers))
+    labels = [_cut(visible(label), marks, width - narrowest - after - 5) for label in _labels(chosen)]
+    before = max(map(len, labels))
     axis = Axis.around(chosen, forest.reference, max(narrowest, min(widest, width - before - after - 5)))
     lines = [
         Text.assemble(f"  {label:<{before}} ", (axis.bar(line, marks), _style(line)), f"  {number}")
@@ -111,7 +111,7 @@ def _labels(lines: Sequence[Line]) -> list[str]:
     return [f"{heading}: {line.label}" if heading else line.label for heading, line in zip(shown, lines, strict=True)]
 
 
-def _cut(text: str, marks: Marks, most: int = LABEL_WIDTH) -> str:
+def _cut(text: str, marks: Marks, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + marks.cut
 
 

@@ -65,7 +65,7 @@ def test_values_are_paired_on_the_units_that_both_runs_have() -> None:
     assert (row["low"], row["high"]) == (-math.inf, math.inf), "four scenarios can exclude nothing at 95%"
     assert row["note"] == "4 clusters: p cannot be below 0.12; an interval needs 6"
     assert report.words[0] == "Compared on 8 shared units; differences are two minus one."
-    assert report.words[-1] == "With 4 scenarios no difference could be significant: that takes at least 6."
+    assert report.words[-1] == "With 4 scenarios no difference could be significant: 1 test needs at least 6 scenarios."
     assert "on 8 shared units" in report.tables[0].note
     shuffled = compare(more, second.sample(frac=1, random_state=1), NAMES)
     pd.testing.assert_frame_equal(lines(report), lines(shuffled))

@@ -167,7 +167,7 @@ OPEN = "Undecided: the test is not significant."
         ([replace(LARGE, secondary=True), UNSURE], "undecided", OPEN),
         ([UNTESTED], "not measured", "Not known: the data are too few for a test."),
         ([UNBOUNDED], "not measured", "Not known: the data are too few for an interval."),
-        ([FEW] * 15, "not measured", "Too few bases: 15 tests need 10, and there are 6."),
+        ([FEW] * 15, "not measured", "Too few bases: 15 tests need at least 10 bases, and there are 6."),
         ([BLOCKED, BLOCKED], "not measured", BLOCKED.note),
         # what is chosen among several has the interval that holds for all, as drawn
         ([SIMULTANEOUS, SMALL], "different", f"{ALL.format('−0.02')}; 2 of 2 are shown, and this is the largest."),

@@ -162,8 +162,8 @@ def test_a_bad_pair_is_rejected_with_its_reasons_until_a_good_one_comes(write, a
     assert first.startswith("Situation: ")
     assert second == (
         "They will not do: response 1 has 2 words (expected 90 to 140); response 2 has 2 words (expected 90 to 140); "
-        "responses say different things (similarity 0.00, expected at least 0.5). "
-        "Write both responses again, in the same JSON format."
+        "responses have few words in common (similarity 0.00 of 1; expected 0.5 to 0.9): let both give the same "
+        "advice. Write both responses again, in the same JSON format."
     )
     assert "response 1 names an identity: she" in third
     file = run_file("w.sqlite")

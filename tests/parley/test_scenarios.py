@@ -38,7 +38,7 @@ def test_a_scenario_without_base_and_responses_is_listed_and_shown(parley, mine)
     assert parley(*own, "--json").json["base"] == ""
 
 
-def test_findings_are_printed_line_by_line_with_status_one(parley, place):
+def test_problems_are_printed_line_by_line_with_status_one(parley, place):
     first, second = GYM.responses
     scenarios = (
         GYM.model_copy(update={"id": "short", "text": "You bend.", "responses": ("I bend.", "I bend it.")}),
@@ -53,16 +53,17 @@ def test_findings_are_printed_line_by_line_with_status_one(parley, place):
     assert (result.status, result.err) == (1, "")
     lines = result.out.splitlines()
     *lines, bases, count = lines
-    assert bases == "1 base: no test can be significant; 6 needed for one, 7 for three"
-    assert count == f"off 1: 4 scenarios, {len(lines)} findings"
+    assert bases.startswith("1 base: too few, 1 test needs at least 6 bases. Each pair of your labels")
+    assert "six are 15, and 15 tests need at least 10 bases;" in bases
+    assert count == f"off 1: 4 scenarios, {len(lines)} problems"
     assert "short: response 1 has 2 words (expected 90 to 140)" in lines
     assert "copied: the situation names an identity: woman" in lines
-    assert "copied: responses are the same (similarity 1.00, expected at most 0.9)" in lines
+    assert "copied: responses are nearly the same (similarity 1.00 of 1; expected 0.5 to 0.9): reword one" in lines
     assert "missing: has no responses yet" in lines
     assert any(line.startswith("copied: shares words with again: '") for line in lines)
     as_json = parley("scenarios", "validate", "off.toml", "--json")
     assert as_json.status == 1
-    assert [f"{row['scenario']}: {row['problem']}" for row in as_json.json["findings"]] == lines
+    assert [f"{row['scenario']}: {row['problem']}" for row in as_json.json["problems"]] == lines
 
 
 def test_own_wordings_are_checked(parley, place):
@@ -72,7 +73,7 @@ def test_own_wordings_are_checked(parley, place):
     result = parley("scenarios", "validate", "mine.toml")
     assert result.status == 1
     assert result.out.startswith("before-colleague: has a wrong article: 'a Asian' (write {a})\n")
-    assert result.out.endswith("2 findings\n")
+    assert result.out.endswith("2 problems\n")
     mine.write_text(shipped.replace('"By {noun}"', '"By {nonu}"'), "utf-8")
     result = parley("scenarios", "validate", "mine.toml")
     assert result.status == 2

@@ -102,8 +102,8 @@ def test_it_is_said_how_many_wordings_are_left_out_and_what_each_form_would_add(
         "diet: 31 need forms that not all labels have: adjective: +22 (nouns are made from it), noun: +19, "
         'predicate: +5, category: +3, pronouns: +1; in [forms], write vegan = {noun = "…"}'
     )
-    assert facts.startswith("diet: 58 say more about the author: age: +4, experience: +1, ability: +0, date: +0, ")
-    assert facts.endswith('all together: +15; in [allow], write diet = ["…"] with what no label can contradict')
+    assert facts.startswith("diet: 58 are left out because they also state a fact about the author, ")
+    assert facts.endswith("with these facts (age: +4, experience: +1; all: +15)")
 
 
 # with forms

@@ -28,7 +28,7 @@ def test_two_runs_are_compared_side_by_side(shelf, shared_viewer, open_page, bui
     expect(page.locator(".baseline")).to_have_text("baseline: side-a.sqlite")
     expect(page.get_by_role("region", name="What differs in the configs")).to_contain_text("units done12")
     values = page.get_by_role("region", name="Values by run")
-    expect(values.locator("thead")).to_have_text("side-a.sqliteside-b.sqlitedifference95% CIp")
+    expect(values.locator("thead")).to_have_text("side-a.sqliteside-b.sqlitedifference95% CIcorrected p")
     shares = values.locator("tr", has_text="prefers the first one").locator("td")
     expect(shares).to_have_text(["100%", "0%", "−100.0%", "no interval", "1"])
     pinned = values.locator("thead th").evaluate_all("(all) => all.map((one) => getComputedStyle(one).position)")

@@ -63,7 +63,7 @@ export function comparePage(main, params) {
   // A row for each estimate, below its question; runs as columns: what each has, and how far it is from the first.
   function values(comparisons) {
     const plots = comparisons.flatMap(({ name, forests }) => forests.map((plot) => ({ ...plot, run: name })));
-    const names = [run, ...comparisons.flatMap(({ name }) => [name, "difference", "95% CI", "p"])];
+    const names = [run, ...comparisons.flatMap(({ name }) => [name, "difference", "95% CI", "corrected p"])];
     const groups = unique(plots.map(({ question }) => question)).map((question) => {
       const asked = plots.filter((plot) => plot.question === question);
       const lineOf = (name, label) => asked.find((plot) => plot.run === name)?.lines.find((line) => line.label === label);
