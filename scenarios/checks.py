@@ -136,13 +136,13 @@ def check_pair(responses: Sequence[str], rules: Rules | None = None, language: s
     return problems
 
 
-def shared_runs(texts: dict[str, str], length: int = SHARED_RUN) -> Iterator[tuple[str, str, str]]:
-    """Pairs of texts with `length` consecutive words in common: both names, and the first such words."""
+def shared_runs(texts: dict[str, str]) -> Iterator[tuple[str, str, str]]:
+    """Pairs of texts with `SHARED_RUN` consecutive words in common: both names, and the first such words."""
     places: dict[tuple[str, ...], dict[str, None]] = defaultdict(dict)
     for name, text in texts.items():
         text_words = words(text)
-        for start in range(len(text_words) - length + 1):
-            places[tuple(text_words[start : start + length])][name] = None
+        for start in range(len(text_words) - SHARED_RUN + 1):
+            places[tuple(text_words[start : start + SHARED_RUN])][name] = None
     reported: set[tuple[str, str]] = set()
     for ngram, names in places.items():
         for pair in combinations(names, 2):

@@ -101,15 +101,14 @@ def several(kind: type[Exception], problems: Iterable[str]) -> Exception:
 
 
 @contextmanager
-def explain_unwritable(target: object, error: type[Exception] = ParleyError, hint: str = "") -> Iterator[None]:
+def explain_unwritable(target: object, error: type[Exception] = ParleyError) -> Iterator[None]:
     """Raise a one-line error that names the target if the block cannot write it.
 
     Args:
         target: The file or folder.
         error: The type of the error.
-        hint: Further text, with its punctuation.
     """
     try:
         yield
     except OSError as problem:
-        raise error(f"{target} cannot be written: {problem.strerror or problem}{hint}") from None
+        raise error(f"{target} cannot be written: {problem.strerror or problem}") from None

@@ -52,16 +52,6 @@ def cell_table(
     return table
 
 
-def number(value: float | None, digits: int = 2) -> str:
-    """A number for a cell; a dash if missing."""
-    return "–" if value is None or math.isnan(value) else f"{value:.{digits}f}"
-
-
-def interval(low: float, high: float, digits: int = 1) -> str:
-    """An interval for a cell; a dash if missing."""
-    return "–" if math.isnan(low) else f"{low:.{digits}f} to {high:.{digits}f}"
-
-
 def plain_table(title: str, frame: pd.DataFrame, most: int = MAX_ROWS) -> Table:
     """A frame as a table, with each interval in one column. Numbers wrap if the terminal is too narrow.
 

@@ -23,7 +23,7 @@ from parley.agents import ConfigError
 from parley.agents.fencing import fenced_texts
 from parley.judging.study import Labelled
 from parley.runs import RunFile, explain_damage
-from parley.runs.reading import read_words, template_fields
+from parley.runs.reading import read_unit, template_fields
 from parley.runs.studies import labelled_of, measures_of
 
 LAST = Labelled("last", ("quality",), "quality: how good is it, from 0 to 10?")
@@ -64,8 +64,7 @@ def label_items(file: RunFile) -> dict[str, LabelItem]:
     """
     plan, items = file.info()["plan"], dict[str, LabelItem]()
     done = [row[0] for row in file.rows("SELECT id FROM units WHERE status = 'done' ORDER BY position")[1]]
-    for unit, fields, (row, metrics, texts) in _scored(file, done):
-        file.check_unit(unit["id"])
+    for unit, fields, (row, metrics, texts) in _scored(file, done, checked=True):
         hide = _hider(unit)
         filled = "\n\n".join(fields[name] for name in TASKS if name in fields)
         task = hide(filled or _opening(unit) if isinstance(row.shown, str) else filled)
@@ -79,11 +78,11 @@ def label_items(file: RunFile) -> dict[str, LabelItem]:
     return items
 
 
-def _scored(file: RunFile, units: Sequence[str]) -> Iterator[tuple[Unit, dict[str, str], Fitting]]:
+def _scored(file: RunFile, units: Sequence[str], *, checked: bool) -> Iterator[tuple[Unit, dict[str, str], Fitting]]:
     """Units with the values in their prompts, and their items."""
     declared, prompts = labelled_of(file.info()), dict(file.rows("SELECT name, text FROM prompts")[1])
     for unit_id in units:
-        unit = read_words(file, unit_id, list(prompts.values()))
+        unit = read_unit(file, unit_id, checked=checked)
         fields = _ballot_fields(unit, prompts) if "prompt/single" in prompts else unit["fields"]
         fields = {name: (fenced_texts(text) or [text])[0] for name, text in fields.items()}
         yield unit, fields, next(_fitting(declared, unit, fields))
@@ -97,7 +96,7 @@ def first_lines(file: RunFile, units: Sequence[str]) -> dict[str, dict[str, str]
         units: Their ids.
     """
     lines: dict[str, dict[str, str]] = {}
-    for unit, fields, (_, _, texts) in _scored(file, units):
+    for unit, fields, (_, _, texts) in _scored(file, units, checked=False):  # a damaged unit must not hide the others
         text, _, speaker = texts[0] if texts else ("", None, "")
         text = fields.get("question", "") if text.lstrip().startswith("{") else text
         line = " ".join(text.split())

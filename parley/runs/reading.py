@@ -39,7 +39,14 @@ class NotFound(ParleyError):
     """A run or unit that does not exist."""
 
 
-def read_unit(file: RunFile, unit_id: str) -> dict[str, Any]:
+def read_unit(file: RunFile, unit_id: str, *, checked: bool = True) -> dict[str, Any]:
+    """A unit with its messages, verdicts, and the values in its prompt.
+
+    Args:
+        file: The run.
+        unit_id: The unit.
+        checked: Whether to compare it with its checksums.
+    """
     columns, rows = file.rows(
         "SELECT id, position, facets, status, error, stop_reason, started_at, finished_at FROM units WHERE id = ?",
         (unit_id,),
@@ -47,7 +54,8 @@ def read_unit(file: RunFile, unit_id: str) -> dict[str, Any]:
     if not rows:
         raise NotFound(f"there is no unit '{unit_id}' in this run")
     unit = dict(zip(columns, rows[0], strict=True))
-    file.check_unit(unit_id)
+    if checked:
+        file.check_unit(unit_id)
     unit["facets"] = parse_facets(unit["facets"])
     unit["messages"] = read_messages(file, unit_id)
     columns, rows = file.rows(
@@ -62,37 +70,6 @@ def read_unit(file: RunFile, unit_id: str) -> dict[str, Any]:
         verdict["seq"] = seq
     unit["fields"] = _prompt_fields(unit["messages"], [row[0] for row in file.rows("SELECT text FROM prompts")[1]])
     return unit
-
-
-def read_words(file: RunFile, unit_id: str, templates: Sequence[str]) -> dict[str, Any]:
-    """The data for people who score a unit: its facets, messages, verdicts, and the values in its prompt.
-
-    Unlike `read_unit`, this does not compare it with its checksums.
-
-    Args:
-        file: The run.
-        unit_id: The unit.
-        templates: The run's prompts.
-    """
-    _, rows = file.rows("SELECT facets FROM units WHERE id = ?", (unit_id,))
-    if not rows:
-        raise NotFound(f"there is no unit '{unit_id}' in this run")
-    columns, rows_of_messages = file.rows(
-        "SELECT role, speaker, round, text, parsed FROM transcript WHERE unit = ? ORDER BY seq", (unit_id,)
-    )
-    messages = [dict(zip(columns, row, strict=True)) for row in rows_of_messages]
-    for message in messages:
-        message["parsed"] = json.loads(message["parsed"]) if message["parsed"] else None
-    columns, given = file.rows(
-        "SELECT role, round, subject, metric, value, text FROM verdicts WHERE unit = ? ORDER BY nth", (unit_id,)
-    )
-    return {
-        "id": unit_id,
-        "facets": parse_facets(rows[0][0]),
-        "messages": messages,
-        "verdicts": [dict(zip(columns, row, strict=True)) for row in given],
-        "fields": _prompt_fields(messages, templates),
-    }
 
 
 def _prompt_fields(messages: Sequence[Mapping[str, Any]], templates: Sequence[str]) -> dict[str, str]:
