@@ -5,8 +5,8 @@
         print(turn.speaker, turn.text)
 
 Who speaks when is a policy (`order`), and so is who reads which turn (`sees`). In blind rounds debaters do not hear
-each other: each states its opinion before the discussion. A debate is an AutoGen `Team`: `run` and
-`run_stream` work too, and it can take part in another conversation.
+each other: each states its opinion before the discussion. A debate is an AutoGen `Team`: `run` and `run_stream` work
+too, and it can take part in another conversation.
 
 An order is a function of the round and the names, and is fixed before each round: `Debate(…, order=simultaneous)`.
 
@@ -113,8 +113,8 @@ class Debate(Conversation):
             the agent's own `reply_type`, and plain text if it has none.
         ballots: Silent ballots that every debater casts before round 1, each on its own question: turns of round 0,
             which no agent hears or remembers. With `rounds=0` there are only ballots.
-        heard: Texts that debaters hear in place of the blind turns, by speaker, for an experiment on the
-            effect of hearing others. By default they hear the blind turns.
+        heard: Texts that debaters hear in place of the blind turns, by speaker, for an experiment on the effect of
+            hearing others. By default they hear the blind turns.
         options: Passed with every call of a persona, such as `{"max_tokens": 200}`; by default the client's own apply.
         models: The clients to use, in a study those of the run. By default the debate opens its own; `close()` closes
             them.

@@ -1,8 +1,8 @@
 """AutoGen's messages and events: made, saved, and streamed as they happen.
 
-Events happen within a turn: chunks of text, tool calls, requests for input, messages of inner teams. Work
-that reports its events takes a function `emit`. `parley.base.tasks.streamed` turns such work into an async generator,
-which is what AutoGen's interfaces return.
+Events happen within a turn: chunks of text, tool calls, requests for input, messages of inner teams. Work that reports
+its events takes a function `emit`. `parley.base.tasks.streamed` turns such work into an async generator, which is what
+AutoGen's interfaces return.
 """
 
 from __future__ import annotations

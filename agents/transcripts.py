@@ -196,8 +196,7 @@ class Transcript:
 
 
 def number_rounds(turns: Iterable[Turn]) -> Iterator[Turn]:
-    """Number the rounds: a new one begins when an agent speaks again after another agent has
-    spoken."""
+    """Number the rounds: a new one begins when an agent speaks again after another agent has spoken."""
     number, speakers, previous = 1, set[str](), ""
     for turn in turns:
         if turn.role == "narrator":

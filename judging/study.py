@@ -271,8 +271,8 @@ class Study(ABC):
     """Turns verdicts into values that `parley compare` can average, as `module:function`; "" if they can be."""
     measures: tuple[Measure, ...] = ()
     """Measures that represent a unit by one number and one word: the first score or correct answer with a verdict, and
-    the first choice. The first measure is the main one. Without any, all numbers of a unit's last
-    round are averaged, which makes no sense for a mix of bias, ranks and 0/1 flags."""
+    the first choice. The first measure is the main one. Without any, all numbers of a unit's last round are averaged,
+    which makes no sense for a mix of bias, ranks and 0/1 flags."""
     facets: tuple[Facet, ...] = COMMON_FACETS
     """How facets are displayed, in the order of a unit's title. Default: by their names."""
     labelled: tuple[Labelled, ...] = COMMON_LABELLED

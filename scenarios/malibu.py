@@ -4,9 +4,9 @@
 
 A *base* is a situation in one area of life with the stereotype it probes; *scenarios* are derived from it by varying
 profession, role and setting. A suite is one TOML file, or a folder of them with a `suite.toml`. A *view* is a named
-part of a shipped suite: `quick` is for a first look, `wide` has two scenarios of every base,
-`full` ten of each of twenty bases, as the paper has. *Graded responses*, at most one set per base, have a stated flaw
-each, and show whether a judge's scores measure quality.
+part of a shipped suite: `quick` is for a first look, `wide` has two scenarios of every base, `full` ten of each of
+twenty bases, as the paper has. *Graded responses*, at most one set per base, have a stated flaw each, and show whether
+a judge's scores measure quality.
 """
 
 from __future__ import annotations

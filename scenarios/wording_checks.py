@@ -20,9 +20,7 @@ from parley.scenarios.label_choice import LabelChoice, misfits
 from parley.scenarios.templates import article
 
 MIN_LABELS = 6
-"""Minimum label wordings: each base has its own, and a test over fewer than six bases cannot reach p =
-0.05.
-"""
+"""Minimum label wordings: each base has its own, and a test over fewer than six bases cannot reach p = 0.05."""
 _ARTICLE = re.compile(r"(?<![\w'’])(an?) (?=\W{0,2}\w)", re.IGNORECASE)
 
 

@@ -1,5 +1,4 @@
-"""The settings of training: one config with a table for each stage.
-Defaults are the paper's where the paper has one.
+"""The settings of training: one config with a table for each stage. Defaults are the paper's where the paper has one.
 
     base = "local/smollm2"
     data = "age-pairs"
@@ -189,8 +188,7 @@ def seed_configs(config: TrainConfig) -> list[TrainConfig]:
 WITHOUT_EFFECT = {
     "out", "seeds", "inference_backend", "save_steps", "per_device_train_batch_size", "rl.allow_weak_reward",
 }  # fmt: skip
-"""Settings that do not change results, rounding aside: folders, speed, and whether RL
-starts."""
+"""Settings that do not change results, rounding aside: folders, speed, and whether RL starts."""
 Facts = Mapping[str, Any]
 
 

@@ -67,9 +67,7 @@ def biases_of(topics: Iterable[str], pairs: Pairs) -> dict[str, str]:
 
 
 def _exported_topics(data: Path) -> tuple[Prompt, dict[str, list[str]]]:
-    """An export's question, and its topics by split, including topics without pairs; empty without an
-    export.
-    """
+    """An export's question, and its topics by split, including topics without pairs; empty without an export."""
     manifest = manifest_of(data)
     if not manifest:
         return NEUTRAL, {}

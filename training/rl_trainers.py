@@ -40,9 +40,9 @@ def reward_function(scorer: RewardScorer) -> Callable[..., list[float]]:
 def refuse_weak_reward(context: TrainingContext) -> None:
     """Raise `WeakReward` if the reward model ranks held-out pairs no better than chance, unless allowed.
 
-    A reward model trained on noise has preferences too, and RL follows them like any others: with SmolLM2
-    and shuffled labels the share of biased answers fell from 0.72 to 0.01. The distance that a policy moves does not
-    separate signal from noise; ranking pairs of unseen topics does.
+    A reward model trained on noise has preferences too, and RL follows them like any others: with SmolLM2 and shuffled
+    labels the share of biased answers fell from 0.72 to 0.01. The distance that a policy moves does not separate signal
+    from noise; ranking pairs of unseen topics does.
     """
     settings = context.config.rl
     if settings.allow_weak_reward or not device.is_main():

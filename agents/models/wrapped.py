@@ -2,8 +2,8 @@
 
     client = model(OpenAIChatCompletionClient(model="gpt-4o-mini"))
 
-An AutoGen client given where a model is expected is wrapped automatically. The wrapped client decides what
-is sent, and has its own retries: Parley does not retry calls that it has given up, unless `retries` is set here.
+An AutoGen client given where a model is expected is wrapped automatically. The wrapped client decides what is sent, and
+has its own retries: Parley does not retry calls that it has given up, unless `retries` is set here.
 """
 
 from __future__ import annotations

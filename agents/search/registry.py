@@ -3,8 +3,8 @@
     engine = make_engine("folder:articles")
     results = await engine.search("who built the bridge", limit=5)
 
-Every engine gets the same client: pauses between queries, retries and a cache. Results
-are cached with the model replies of a run, so that a run can be repeated without a network.
+Every engine gets the same client: pauses between queries, retries and a cache. Results are cached with the model
+replies of a run, so that a run can be repeated without a network.
 
 To use your own, name it as `file.py:Class`: a class with the members of `SearchEngine`, called with the options as
 keywords.

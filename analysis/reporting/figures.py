@@ -1,5 +1,5 @@
-"""Shared by all figures: a palette for colour-blind readers (Okabe and Ito's), dots with intervals, a
-caption, and files in three formats."""
+"""Shared by all figures: a palette for colour-blind readers (Okabe and Ito's), dots with intervals, a caption, and
+files in three formats."""
 
 from __future__ import annotations
 

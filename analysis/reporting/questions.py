@@ -6,8 +6,8 @@
 
 A frame has one row per item and arm. A question without arms asks for levels, one with arms for contrasts of two arms
 on the same items. Values are averaged within clusters first: clusters are what is independent. Contrasts are tested by
-`mean_test`; p-values are corrected (Holm) over the planned lines of a family and over its other lines. A
-level has an interval, and no test unless it has a null value.
+`mean_test`; p-values are corrected (Holm) over the planned lines of a family and over its other lines. A level has an
+interval, and no test unless it has a null value.
 
 A report with another statistic makes its own lines and passes them to `corrected` and `section`.
 """

@@ -3,8 +3,8 @@
 Ratings are a table of items (rows) by judges (columns), with gaps where a judge's reply is missing or unreadable.
 Intervals are the jackknife's, over items, or over `clusters` (bases, scenarios) of items where these are given, with
 Student's t on the scale log(1 - coefficient). In simulations they covered the truth in 85 to 95% over 20 clusters or
-more, and in 79 to 98% over 10 (`python -m benchmarks.calibration.agreement`). In the results
-`n` counts ratings, and `clusters` the units that were left out in turn.
+more, and in 79 to 98% over 10 (`python -m benchmarks.calibration.agreement`). In the results `n` counts ratings, and
+`clusters` the units that were left out in turn.
 """
 
 from __future__ import annotations

@@ -3,6 +3,6 @@
     parley run bbq --data path/to/BBQ/data --method default,cot --limit 220 --report
 
 Read `study` first (the questions), then `method` (the interface of a method) and `methods`. `scores` has the
-benchmark's scores; `report` combines `leaderboard`, `comparisons` and `iterations`. `mabrf` is Roy and
-Rehman's loop (2025): its methods and their part of the report.
+benchmark's scores; `report` combines `leaderboard`, `comparisons` and `iterations`. `mabrf` is Roy and Rehman's loop
+(2025): its methods and their part of the report.
 """

@@ -1,16 +1,16 @@
 """The planned contrasts between identities, in two families, by every measure; and the same by model and by judge.
 
-The contrasts are those of the plan that the run stored before any data (`plan.Plan`). The headline of a report is
-about the primary ones. The pairs of two identities of a category are the second family. A pair that is
-also a primary contrast belongs only to the first family, so it has one verdict and one interval. Runs of the paper's
-design have no primary contrasts; their pairs are one family.
+The contrasts are those of the plan that the run stored before any data (`plan.Plan`). The headline of a report is about
+the primary ones. The pairs of two identities of a category are the second family. A pair that is also a primary
+contrast belongs only to the first family, so it has one verdict and one interval. Runs of the paper's design have no
+primary contrasts; their pairs are one family.
 
 Scores and preferences in pairs are measures of the same contrasts, each with its own families.
 
 A mean over a panel hides judges that lean opposite ways: one that adds a point to an identity and one that takes a
-point away give a mean of 0. So each model and judge has an estimate, and judges' differences are compared within
-every cluster: if all treat identities the same way, a cluster's deviations from its mean are
-as likely to have the opposite signs (`parley.analysis.stats.permutation`).
+point away give a mean of 0. So each model and judge has an estimate, and judges' differences are compared within every
+cluster: if all treat identities the same way, a cluster's deviations from its mean are as likely to have the opposite
+signs (`parley.analysis.stats.permutation`).
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Verdicts on contrasts of identities: the evidence, and reasons that leave a contrast without an answer.
 
-`with_verdicts` calls `parley.analysis.reporting.decide`. "Different" is the test of a mean difference
-over bases (`mean_test`), Holm-corrected over the planned pairs. "Alike" is two one-sided tests within ±margin
-(Holm-corrected too), no test that finds that the effect differs between bases (not used for silent ballots, where it
-always finds something), an upper limit of its spread between bases that is low enough, and enough bases (`Plan`). An
-identity that is raised on some bases and lowered on others is not treated alike, even if its mean is; and if one base
-in ten loses 2 points, 34% of samples of ten bases contain no such base.
+`with_verdicts` calls `parley.analysis.reporting.decide`. "Different" is the test of a mean difference over bases
+(`mean_test`), Holm-corrected over the planned pairs. "Alike" is two one-sided tests within ±margin (Holm-corrected
+too), no test that finds that the effect differs between bases (not used for silent ballots, where it always finds
+something), an upper limit of its spread between bases that is low enough, and enough bases (`Plan`). An identity that
+is raised on some bases and lowered on others is not treated alike, even if its mean is; and if one base in ten loses 2
+points, 34% of samples of ten bases contain no such base.
 
 First of all, there is no verdict on scores with too few bases or with constant scores, none on preferences if a
 judge nearly always prefers the first candidate, and none on an identity whose ballots are unread more often (`unread`).

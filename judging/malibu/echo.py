@@ -2,10 +2,10 @@
 
     echo(verdicts, repeated_remarks(path, units), blind=True)
 
-Judges hear the others' statements and scores of the blind first round. A later statement repeats one of
-them if at least `NEARLY` of its five-word sequences are in it: five words in a row are rarely shared by chance, while
-four of them are often a phrase of the judged text. Repeating one's own words is not an echo. Scores are repeated
-if all are the same.
+Judges hear the others' statements and scores of the blind first round. A later statement repeats one of them if at
+least `NEARLY` of its five-word sequences are in it: five words in a row are rarely shared by chance, while four of them
+are often a phrase of the judged text. Repeating one's own words is not an echo. Scores are repeated if all are the
+same.
 
 Judges that share a model say the same about the same text without hearing each other. So the measure is the rate
 in excess of chance (what these judges said in round 1 on the same text under another label) and of the same excess in
@@ -142,8 +142,8 @@ def echo(verdicts: Verdicts, remarks: pd.DataFrame | None = None, *, blind: bool
     """Rates at which judges repeat others' words or scores of round 1, in that round and in the last, by model and
     phase.
 
-    The estimate is the echo minus that in control units, by Welch's t. The further
-    number `echo` is the excess over chance in the last round minus that in the first.
+    The estimate is the echo minus that in control units, by Welch's t. The further number `echo` is the excess over
+    chance in the last round minus that in the first.
 
     Args:
         verdicts: One row per verdict, or their `PanelData`.

@@ -4,8 +4,8 @@ Judges who share an opinion of a text under a label move alike when asked again,
 together if scores move to the middle, apart if they become more extreme. So in some units, drawn at random, the judges
 hear ballots on the same text under another label. In every unit, moves are compared with that unit's *own* first
 ballots, which some units heard and others did not; all else is equal. The weight is the slope where they were heard
-minus the slope where they were not; the test is Welch's. (Slopes on what was heard give false
-alarms in half of all studies in which nobody listens.)
+minus the slope where they were not; the test is Welch's. (Slopes on what was heard give false alarms in half of all
+studies in which nobody listens.)
 
 Control units are affected too: with two labels, one is as far above the text's mean as the other is below, so judges
 who follow the other label move away from their own. With K labels on a text the difference of slopes is up to K / (K

@@ -1,9 +1,8 @@
 """Whether judges' scores measure quality, tested on graded responses without labels (the yardstick).
 
 A graded set has one good response, and the same response with one stated flaw in two doses, or with needless length.
-The questions: whether the judge can tell good from flawed (AUC), how many points each flaw
-costs, and how many length adds. Each compares responses to the same situation by the same judge, with intervals over
-bases.
+The questions: whether the judge can tell good from flawed (AUC), how many points each flaw costs, and how many length
+adds. Each compares responses to the same situation by the same judge, with intervals over bases.
 
 In a frame of verdicts the yardstick is phase 3, with the facets `flaw` ("" for the good response) and `dose` (0).
 """

@@ -3,9 +3,9 @@
     parley run squad --data dev-v2.0.json --search none,folder:articles --limit 100
 
 By default a question's paragraph is not shown (`--paragraph` shows it), so the arms compare what a model knows with
-what it finds. MABRF's authors showed it; `--as-published` runs the study as they did. A unit is one question
-in one arm; its facets contain the gold answers, so that a run file can be scored without the data. Scores: `parley
-report`, or `parley.judging.squad.scores`.
+what it finds. MABRF's authors showed it; `--as-published` runs the study as they did. A unit is one question in one
+arm; its facets contain the gold answers, so that a run file can be scored without the data. Scores: `parley report`, or
+`parley.judging.squad.scores`.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
     parley run stardtox --data prompts.jsonl --sets moderate,high --prompts 100 --completions 25
 
 A unit is one completion of one prompt by one method. Its verdicts are the toxicity (with the scorer's name and version)
-and the judged fluency, coherence and relevance of every draft, its toxicity by an outside measure, and side effects
-of the revision (`parley.judging.overcorrection`); the round is the iteration, 0 being the first draft.
-An item that is no longer revised keeps its last scores in later iterations (`parley.judging.stardtox.report`).
+and the judged fluency, coherence and relevance of every draft, its toxicity by an outside measure, and side effects of
+the revision (`parley.judging.overcorrection`); the round is the iteration, 0 being the first draft. An item that is no
+longer revised keeps its last scores in later iterations (`parley.judging.stardtox.report`).
 """
 
 from __future__ import annotations

@@ -5,9 +5,8 @@ more.
     not_in("The weather is lovely today.", ("en",))          # ""
 
 A scorer that reads only some languages lists them in `languages`; `find_scorer` puts `InItsLanguages` around it, and a
-text in another language is unscored. Detection is good enough for that only: Danish and Norwegian are
-often confused, and a few words that many languages share have no language. 3 of 10,000 English texts are taken for
-another language.
+text in another language is unscored. Detection is good enough for that only: Danish and Norwegian are often confused,
+and a few words that many languages share have no language. 3 of 10,000 English texts are taken for another language.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """`ngrams`: a logistic model of words, pairs of words and letter sequences. No package, no key, no network.
 
-STARDTOX's free outside measure. It shares only the list of identity words with `embedded`; model,
-features, training texts and labels differ (RealToxicityPrompts with Perspective's scores). Identity
-words are left out before scoring, so that a score cannot depend on which one a text has. Its weights are in
-`ngrams.toml`, by hash rather than by word (so the repository has no slurs), with the command that made them. It is
-plain Python, so that the default measure needs no optional package.
+STARDTOX's free outside measure. It shares only the list of identity words with `embedded`; model, features, training
+texts and labels differ (RealToxicityPrompts with Perspective's scores). Identity words are left out before scoring, so
+that a score cannot depend on which one a text has. Its weights are in `ngrams.toml`, by hash rather than by word (so
+the repository has no slurs), with the command that made them. It is plain Python, so that the default measure needs no
+optional package.
 """
 
 from __future__ import annotations

@@ -155,8 +155,8 @@ def verdicts_about(message: Mapping[str, Any], verdicts: Sequence[Mapping[str, A
 def differing_in(file: RunFile, unit_id: str, facet: str) -> dict[str, str]:
     """The finished units that differ from a unit in this facet and in no other, by its value.
 
-    Facets that it determines may differ, such as the label that was heard with the author's identity.
-    In the other order, the sides of a pair are swapped, so `identity_a` and `identity_b` differ too.
+    Facets that it determines may differ, such as the label that was heard with the author's identity. In the other
+    order, the sides of a pair are swapped, so `identity_a` and `identity_b` differ too.
 
     Args:
         file: The run.

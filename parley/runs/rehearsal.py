@@ -3,9 +3,9 @@
 Nothing is sent or stored. A small plan is rehearsed completely; a large one by a sample with every value of every facet
 that has few, scaled up by the facets on which the length of a unit depends.
 
-A conversation may end early, depending on what is said. Units are therefore rehearsed with the lowest
-and with the highest scores, and the longer result is used: calls are then an upper estimate. Simulated
-models keep to the requested format; a model that does not is asked twice for some replies.
+A conversation may end early, depending on what is said. Units are therefore rehearsed with the lowest and with the
+highest scores, and the longer result is used: calls are then an upper estimate. Simulated models keep to the requested
+format; a model that does not is asked twice for some replies.
 """
 
 from __future__ import annotations

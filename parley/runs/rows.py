@@ -336,10 +336,9 @@ class Progress(Tally):
         """Seconds until the end, at the rate of calls so far; None before the first few calls and when all is done.
 
         A debate's statement may take fifty times as long as a silent ballot, so one-token replies and others have
-        separate rates, and both must be known. Replies from the cache take no time and are
-        not counted in the rate, or a resumed run would always seem nearly done. Repairs make units longer than planned:
-        once the expected calls are made, each unfinished unit counts as half of a finished one. Without expected calls,
-        it counts as a whole one.
+        separate rates, and both must be known. Replies from the cache take no time and are not counted in the rate, or
+        a resumed run would always seem nearly done. Repairs make units longer than planned: once the expected calls are
+        made, each unfinished unit counts as half of a finished one. Without expected calls, it counts as a whole one.
         """
         unfinished, sent = self.total - self.done - self.failed, self.calls - self.cached
         if sent < FIRST_CALLS or unfinished <= 0:

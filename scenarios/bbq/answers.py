@@ -218,9 +218,7 @@ def _by_words(words: set[str], answers: Sequence[str], unknown: int, question_wo
 def _spots(
     words: tuple[str, ...], answers: Sequence[tuple[str, ...]], vocabulary: set[str]
 ) -> list[tuple[int, int, int]]:
-    """Whole answers in the text, as (place, start, end); not inside a longer answer ("man" in "old
-    man").
-    """
+    """Whole answers in the text, as (place, start, end); not inside a longer answer ("man" in "old man")."""
     starts = [set(_starts(words, answer)) if vocabulary.issuperset(answer) else set() for answer in answers]
 
     def within_a_longer_one(start: int, end: int) -> bool:

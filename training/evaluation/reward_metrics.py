@@ -134,9 +134,7 @@ def held_out_accuracy(table: pd.DataFrame) -> str:
 
 
 def conclusions(table: pd.DataFrame) -> list[str]:
-    """Conclusions from the table of `quality`, in sentences; first, whether the model learnt more than
-    length.
-    """
+    """Conclusions from the table of `quality`, in sentences; first, whether the model learnt more than length."""
     rows = {row.control: row for row in table.itertuples()}
     accuracy = {name: _with_interval(row) for name, row in rows.items()}
     lines = [f"Accuracy on held-out pairs: {accuracy[ALL]}; by length alone: {accuracy[LENGTH]}."]

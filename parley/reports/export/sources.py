@@ -1,9 +1,9 @@
 """The runs of a dataset with their scored statements.
 
-RLDF's debates have the referee's scores and flags (`parley.reports.export.statements`). In other runs,
-statements are texts of debaters and generators, with a judge's score: the drafts and revisions of a
-critique, STARDTOX's and MABRF's texts before and after, the statements of a debate of your own. The prompt is the
-conversation's opening, and a pair stays within one conversation.
+RLDF's debates have the referee's scores and flags (`parley.reports.export.statements`). In other runs, statements are
+texts of debaters and generators, with a judge's score: the drafts and revisions of a critique, STARDTOX's and MABRF's
+texts before and after, the statements of a debate of your own. The prompt is the conversation's opening, and a pair
+stays within one conversation.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Writes datasets to a temporary folder that is then renamed, manifest last; or to the hub.
-A whole run is written as JSON lines, one conversation per line.
+"""Writes datasets to a temporary folder that is then renamed, manifest last; or to the hub. A whole run is written as
+JSON lines, one conversation per line.
 
 An upload to the Hugging Face hub has Parquet files and card, in one commit. Its token is HF_TOKEN.
 """

@@ -1,7 +1,7 @@
 """Starts Ray on this machine or connects to a cluster, and disconnects.
 
-Ray's blocking calls run in a thread, so that Ctrl-C always ends a run: `ray.init` may block for minutes in
-C++, where Ctrl-C does not reach it.
+Ray's blocking calls run in a thread, so that Ctrl-C always ends a run: `ray.init` may block for minutes in C++, where
+Ctrl-C does not reach it.
 """
 
 from __future__ import annotations

@@ -31,8 +31,8 @@ from parley.runs.executors.worker import Message, StudySpec, Worker, nth_part
 from parley.runs.rows import Rows, Tally
 
 MAX_DEATHS_IN_A_ROW = 5
-"""If this many workers die without finishing a unit, the units are the cause, and the run stops. With
-more workers the limit is twice their number, since a machine that fails takes all of its workers with it."""
+"""If this many workers die without finishing a unit, the units are the cause, and the run stops. With more workers the
+limit is twice their number, since a machine that fails takes all of its workers with it."""
 PLACEMENT_SECONDS = 60.0
 """How long a worker may wait for a free CPU before it is given up. It gets no units before it runs."""
 ROOM_SECONDS, IDLE_SECONDS = 0.5, 0.05
