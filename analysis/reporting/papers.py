@@ -10,11 +10,11 @@ from parley.analysis.reporting.forest_figure import draw_forest
 from parley.analysis.reporting.report import Figure, Report, Table
 
 NOT_PRINTED = {
-    *("family", "p_adjusted", "assumption", "clusters", "note"),
+    *("family", "p_adjusted", "assumption", "clusters", "note", "table"),
     *("losses", "ties", "rate_ties_half", "half_low", "half_high"),  # MALIBU
 }
 """Columns that no paper's table has. The files keep them."""
-ALIKE = ("table", "measure", "model", "paper_model", "ours_by")
+ALIKE = ("measure", "model", "paper_model", "ours_by")
 """Columns that are left out where all rows have the same."""
 
 

@@ -148,7 +148,7 @@ def latex(table: Table, warning: str = "") -> str:
 def html(report: Report, pictures: Mapping[str, bytes]) -> str:
     """The page: the headline, the plot of the main question, the sentences; tables are folded.
 
-    Without a main question, as on a paper's page, tables are open, each before its figures.
+    On a paper's page tables are open, each before its figures.
 
     Args:
         report: What to show.
@@ -159,13 +159,14 @@ def html(report: Report, pictures: Mapping[str, bytes]) -> str:
     first, *others = report.forests or (None,)
     figures = [_forest(report, forest, pictures) for forest in others if forest and f"{forest.name} double" in pictures]
     drawn = [(each.table, _figure(report, each, pictures)) for each in report.figures if each.name in pictures]
-    figures += [text for _, text in drawn if first]
-    tables = "".join(
-        _table(table, "" if first else " open")
-        + "".join(text for name, text in drawn if name == table.name and not first)
+    of_paper = not report.forests and all(table.paper for table in report.tables)
+    figures += [text for _, text in drawn if not of_paper]
+    listed = "".join(
+        _table(table, " open" * of_paper) + "".join(text for name, text in drawn if of_paper and name == table.name)
         for table in report.tables
         if len(table.frame)
     )
+    tables = f'<section class="tables"><h2>Tables</h2>\n{listed}\n</section>'
     return page.substitute(
         title=escape(report.title),
         style=ours.joinpath("static", "page.css").read_text("utf-8"),
@@ -175,9 +176,9 @@ def html(report: Report, pictures: Mapping[str, bytes]) -> str:
         cautions="".join(f'<p class="caution">{escape(line)}</p>' for line in report.cautions),
         main=_forest(report, first, pictures) if first and f"{first.name} double" in pictures else "",
         words=_list(report.sentences),
-        figures=_section("Figures", "".join(figures), figures),
+        figures=tables if of_paper else _section("Figures", "".join(figures), figures),
         methods=_section("Methods", "".join(f"<p>{escape(part)}</p>" for part in methods(report)), report.runs),
-        tables=tables,
+        tables="" if of_paper else tables,
         made="".join(_provenance(report)),
     )
 

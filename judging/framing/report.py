@@ -52,7 +52,8 @@ LEVELS = Question(
     by=("framing", "model"),
     cluster="topic",
     facets={"framing": ()},
-    note="biases: the number the model gave; named: the number it listed. Unreadable replies are left out.",
+    note="biases: the number the model gave; named: the number it listed. Unreadable replies are left out. The paper "
+    "prints no numbers: by its figure they rise from the first framing to the third.",
     paper="1, figure 1",
 )
 ANY = replace(

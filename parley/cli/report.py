@@ -117,7 +117,9 @@ def in_papers_order(report: Results) -> Results:
 
     of_paper = as_its_paper(report)
     if not of_paper.tables:
-        raise ConfigError("--paper: no table of this report is in a paper; MALIBU's are with --design paper")
+        raise ConfigError(
+            "--paper: no table of this report is in a paper; MALIBU's are with --design paper, RLDF's of bbq"
+        )
     return of_paper
 
 
