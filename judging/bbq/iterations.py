@@ -19,7 +19,7 @@ from parley.analysis.reporting.verdicts import uncategorised
 from parley.analysis.stats.results import Line
 from parley.judging.bbq.comparisons import ACCURACY_CHANGE, changes, readable
 from parley.judging.bbq.leaderboard import MACRO, TEMPLATES, answers, scored, side_by_side
-from parley.judging.bbq.methods.stardtox import REVISED
+from parley.judging.bbq.methods import REVISED
 
 PUBLISHED = (
     "STARDTOX's table III in percent. Theirs: GPT-3.5, 100 rows of each of 11 categories, their own prompts, and how "

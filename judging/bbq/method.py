@@ -1,6 +1,6 @@
 """The interface of methods of answering BBQ, and what they share: the task, the reply, a solver in one or more rounds.
 
-Your own method is a class like those in `methods/`; `parley run bbq --method my_method.py:Mine` runs it.
+Your own method is a class like those in `methods`; `parley run bbq --method my_method.py:Mine` runs it.
 """
 
 from __future__ import annotations
