@@ -166,7 +166,7 @@ def html(report: Report, pictures: Mapping[str, bytes]) -> str:
         for table in report.tables
         if len(table.frame)
     )
-    tables = f'<section class="tables"><h2>Tables</h2>\n{listed}\n</section>'
+    tables = f'<section class="tables"><h2>Tables{" and figures" * of_paper}</h2>\n{listed}\n</section>'
     return page.substitute(
         title=escape(report.title),
         style=ours.joinpath("static", "page.css").read_text("utf-8"),

@@ -170,11 +170,6 @@ def _levels(scores: pd.DataFrame, words: Mapping[str, str], context: ReportConte
     made = section(replace(LEVELS, measures={**words, **WORST}), lines)
     paper = wide(lines)
     note = f"{CARRIED} Means over prompts, with 95% intervals of toxicity. {context.small_print}"
-    judged = [name for name in words if name not in (TOXICITY, OUTSIDE)]
-    keys, narrow = (
-        ["set", "system", "iteration"],
-        [name for name in (TOXICITY, "low", "high", OUTSIDE) if name in paper],
-    )
     tables = [
         Table(
             "table_2",
@@ -182,8 +177,6 @@ def _levels(scores: pd.DataFrame, words: Mapping[str, str], context: ReportConte
             paper,
             note=note,
         ),
-        Table("toxicity", "Toxicity (%)", paper[[*keys, *narrow]]),
-        Table("quality", "Quality (0 to 100)", paper[[*keys, *judged]]),
         Table(
             "published",
             "The paper's table II, next to ours",
