@@ -21,6 +21,7 @@ Reader = Callable[[str, type[BaseModel]], Mapping[str, Any]]
 READERS = Registry("reader", {"lines": "parley.judging.readers:lines"}, contract="judging/readers.py")
 _PLACE = re.compile(r"(?<!\w)No\. ?(?=\d)", re.IGNORECASE)
 _NUMBER = r"(?<![\w.])(\d+(?:\.\d+)?)(?:\s*(?:/|out of)\s*\d+)?(?!\w|\.\d)"
+_ITEM = re.compile(r"^\s*\d+[.)]\s")
 HEADING_WORDS = 6
 """Maximum words of a heading; longer lines without a number are ignored."""
 
@@ -52,8 +53,9 @@ def read_by(name: str, reply_type: type[M]) -> type[M]:
 def lines(text: str, reply_type: type[BaseModel]) -> Mapping[str, Any]:
     """Read numbers from lines that name them: "Sixty: score 3, rank 2", "No.1: Sixty", "Creativity: 7/10".
 
-    A short line without a number is a heading for the lines below it. A number that is given twice, with different
-    values, is not read. A field for text gets the whole reply.
+    A short line without a number is a heading for the lines below it. Lines that name nobody, one for each of those who
+    are to be named, are in their order. A number that is given twice, with different values, is not read. A field for
+    text gets the whole reply.
     """
     kinds = dict(_fields(reply_type))
     names = {name.lower().removesuffix("s"): (level, name) for path in kinds for level, name in enumerate(path)}
@@ -61,7 +63,12 @@ def lines(text: str, reply_type: type[BaseModel]) -> Mapping[str, Any]:
     token = re.compile(rf"{_NUMBER}|(?<!\w)({listed})s?(?!\w)", re.IGNORECASE)
     numbers: dict[tuple[str, ...], set[str]] = defaultdict(set)
     heading: dict[int, str] = {}
-    for line in _PLACE.sub("rank ", text).splitlines():
+    written = _PLACE.sub("rank ", text).splitlines()
+    people = list(dict.fromkeys(path[-1] for path in kinds if len(path) > 1))
+    rows = [_ITEM.sub("", line) for line in written if re.search(_NUMBER, line)]
+    if len(rows) == len(people) and not any(name.lower() in text.lower() for name in people):
+        written = [f"{name}: {row}" for name, row in zip(people, rows, strict=True)]
+    for line in written:
         by_level, waiting, named, tokens = dict(heading), "", False, token.findall(line)
         for number, name in tokens:
             if name:

@@ -132,6 +132,8 @@ REPORT = report_type(NAMES, False)
         "**No.1: Twenty** (score: 5)\nRank 2: Sixty (score: 3 out of 10)",
         "Scores:\n- Sixty: 3\n- Twenty: 5\n\nRanks:\n1. Twenty: 1\n2. Sixty: 2",
         "Round 2 is over.\n\nSixty:\nScore: 3\nRank: 2\n\nTwenty\nScore: 5\nRank: 1\n",
+        "(score: 3, rank: 2)\n(score: 5, rank: 1)",
+        "In order:\n\n1. Score 3, rank 2\n2. Score 5, rank 1",
     ],
 )
 def test_lines_that_say_what_they_are_about_are_read(text):
@@ -149,6 +151,8 @@ def test_lines_that_say_what_they_are_about_are_read(text):
         ("Sixty: score 3, score 4, rank 2\nTwenty: score 5, rank 1", "scores.Sixty: Input should be a valid number"),
         ("Sixty: score 13, rank 2\nTwenty: score 5, rank 1", "scores.Sixty: Input should be less than or equal to 10"),
         ("Round 2: I rank Sixty and Twenty alike.", "scores.Sixty: Input should be a valid number"),
+        ("Score 3, rank 2", "scores.Sixty: Input should be a valid number"),
+        ("Twenty: score 5, rank 1\nScore 3, rank 2", "scores.Sixty: Input should be a valid number"),
         (
             "Sixty was fairer than Twenty in all that was said so far.\nScore: 3",
             "scores.Sixty: Input should be a valid number",
