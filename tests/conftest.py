@@ -59,20 +59,9 @@ def pytest_xdist_setupnodes(config: pytest.Config, specs: list[Any]) -> None:
 
 
 LONGEST = (
-    "test_house.py",
-    "test_commands.py",
-    "test_golden.py",
-    "test_runs_page.py",
-    "test_run_page.py",
-    "test_ray.py",
-    "test_schedulers.py",
-    "test_reports.py",
-    "test_local.py",
-    "test_import_logs.py",
-    "test_site.py",
-    "test_examples.py",
-    "test_notebooks.py",
-    "test_leaderboard_page.py",
+    *("test_house.py", "test_commands.py", "test_golden.py", "test_units_behind.py", "test_reports.py", "test_ray.py"),
+    *("test_install.py", "test_schedulers.py", "test_local.py", "test_notebooks.py", "test_runs_page.py"),
+    *("test_run_page.py", "test_resume.py", "test_site.py", "test_examples.py", "test_mutants.py"),
 )
 
 

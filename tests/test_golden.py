@@ -22,14 +22,7 @@ NEEDS_PROBABILITIES = {"self-debias-gen"}
 NEEDS_WEIGHTS = {"attention"}
 """Studies of a model's weights: tests/judging/test_attention.py has one."""
 NIGHTLY = (
-    *(
-        "example",
-        "malibu-staged",
-        "malibu-sampled",
-        "malibu-judges",
-        "malibu-flaws",
-        "malibu-metrics",
-    ),
+    *("example", "malibu-staged", "malibu-sampled", "malibu-judges", "malibu-flaws", "malibu-metrics"),
     *("malibu-german", "rldf-teacher", "rldf-ablation", "bbq", "compare-answers"),
 )
 """More than half of the CPU time, for designs whose study has another case; `python -m tests.golden` makes all."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sqlite3
 import time
 from contextlib import closing
@@ -15,7 +14,7 @@ from autogen_core.models import UserMessage
 from PIL import Image as Picture
 from pydantic import BaseModel
 
-from parley.agents import Budget, BudgetSpent, ParleyError, ReplyCache, Session, model, record_calls, session
+from parley.agents import Budget, ParleyError, ReplyCache, Session, model, record_calls, session
 from parley.agents.models.request import prompt_message
 from tests.agents.common import ASK, KEY, as_logprobs
 from tests.vendors.asking import COUNT
@@ -149,35 +148,3 @@ def test_a_slow_models_reply_is_on_disk_immediately(tmp_path):
     with closing(sqlite3.connect(tmp_path / "replies.sqlite")) as db:
         ((address, name, reply, made_at),) = db.execute("SELECT * FROM replies").fetchall()
     assert (address, name, reply, time.time() - made_at < 60) == (b"1", "a/slow", "{}", True)
-
-
-async def test_a_budget_in_calls_is_never_exceeded(server):
-    server.says("Seven.")
-    client, budget = server.client(), Budget(max_calls=3)
-
-    async def call() -> str:
-        with session(Session("unit", budget=budget)):
-            return str((await client.create(ASK)).content)
-
-    results = await asyncio.gather(*(call() for _ in range(8)), return_exceptions=True)
-    assert results.count("Seven.") == 3
-    spent = [str(error) for error in results if isinstance(error, BudgetSpent)]
-    assert spent == ["the budget of 3 calls is spent"] * 5
-    assert len(server.asked) == budget.calls == 3
-
-
-@pytest.mark.parametrize(
-    ("budget", "amount"), [(Budget(max_tokens=20), "20 tokens"), (Budget(max_cost=0.00002), "$2e-05")]
-)
-async def test_budgets_in_tokens_and_money_stop_the_next_call(server, budget, amount):
-    server.says("Seven.")
-    assert (budget.limited, Budget().limited) == (True, False)
-    client = server.client(price_in=1, price_out=1)
-    with session(Session("unit", budget=budget)):
-        # A call is 12 + 3 tokens: the first leaves room, the second goes over, the third is not made.
-        await client.create(ASK)
-        await client.create(ASK)
-        with pytest.raises(BudgetSpent) as caught:
-            await client.create(ASK)
-    assert str(caught.value) == f"the budget of {amount} is spent"
-    assert len(server.asked) == 2

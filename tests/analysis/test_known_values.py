@@ -18,12 +18,7 @@ from parley.analysis.stats.mean_test import alike_p, mean_p, mean_test, upper_ta
 from parley.analysis.stats.multiplicity import benjamini_hochberg, holm
 from parley.analysis.stats.paired import group_difference, mcnemar_p, paired_difference, pearson
 from parley.analysis.stats.permutation import effect_of_cells
-from parley.analysis.stats.power import (
-    clusters_needed,
-    detectable,
-    power_of,
-    too_few,
-)
+from parley.analysis.stats.power import clusters_needed, detectable, power_of, too_few
 from parley.analysis.stats.proportions import cluster_proportion, wilson
 from parley.analysis.stats.resampling import percentile_interval
 from parley.analysis.stats.results import clusters_to_reject
@@ -96,11 +91,7 @@ def answered(both: int, first: int, second: int, neither: int) -> float:
 SIX_BASES = {"estimate": 0.0, "high": 0.0, "p": 1.0}
 WOKEN_LATER = [1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4]
 NOTHING = {"estimate": NAN, "high": NAN, "p": NAN}
-NO_WEIGHTS = {
-    "estimate": -0.006289308,
-    "n": 40,
-    "method": "Cohen's kappa, jackknife over items",
-}
+NO_WEIGHTS = {"estimate": -0.006289308, "n": 40, "method": "Cohen's kappa, jackknife over items"}
 QUADRATIC = {"estimate": 0.2520325}
 LINES: list[tuple[Callable[[], Any], dict[str, Any], float]] = [
     # Agreement of judges

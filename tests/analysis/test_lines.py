@@ -10,13 +10,7 @@ import pytest
 
 from parley.analysis.reporting.forest import Forest, interval
 from parley.analysis.reporting.headline import headline
-from parley.analysis.reporting.questions import (
-    Question,
-    answer,
-    by_cluster,
-    corrected,
-    corrected_differences,
-)
+from parley.analysis.reporting.questions import Question, answer, by_cluster, corrected, corrected_differences
 from parley.analysis.reporting.report import Report, format_cells
 from parley.analysis.stats.results import About, Contrast, Estimate, Line, Verdict
 

@@ -13,17 +13,8 @@ from parley.analysis.reporting.questions import answer
 from parley.analysis.reporting.report import ReportContext
 from parley.analysis.stats.mean_test import mean_p
 from parley.analysis.stats.results import Line
-from parley.judging.bbq.mabrf.report import (
-    CHANGES,
-    DEBIASED,
-    before_and_after,
-)
-from parley.judging.bbq.mabrf.tables import (
-    as_the_paper_counts,
-    by_context,
-    items,
-    mabrf_bias,
-)
+from parley.judging.bbq.mabrf.report import CHANGES, DEBIASED, before_and_after
+from parley.judging.bbq.mabrf.tables import as_the_paper_counts, by_context, items, mabrf_bias
 from parley.judging.bbq.report import report
 from tests.analysis.verdicts import bbq_answer
 

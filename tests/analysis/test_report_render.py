@@ -20,14 +20,7 @@ from markdown_it import MarkdownIt
 from parley.analysis.reporting.figures import dots, save, sheet
 from parley.analysis.reporting.forest_figure import draw_forest
 from parley.analysis.reporting.render import html, latex, markdown, write
-from parley.analysis.reporting.report import (
-    Figure,
-    Report,
-    ReportContext,
-    Table,
-    format_cell,
-    format_interval,
-)
+from parley.analysis.reporting.report import Figure, Report, ReportContext, Table, format_cell, format_interval
 from parley.judging.malibu import report as malibu
 from tests.analysis.verdicts import study
 

@@ -75,11 +75,7 @@ def test_the_measures_by_hand() -> None:
 
 @pytest.mark.parametrize(
     ("model", "expected"),
-    [
-        ("local/gpt2.gguf", [9.80]),
-        ("local/models/GPT2-XL.Q8_0.gguf", [9.59]),
-        ("local/smollm2", []),
-    ],
+    [("local/gpt2.gguf", [9.80]), ("local/models/GPT2-XL.Q8_0.gguf", [9.59]), ("local/smollm2", [])],
 )
 def test_self_debias_is_compared_with_the_same_size_of_gpt2(model: str, expected: list[float]) -> None:
     units = [scored("self-debias-gen", prompt, 0, [0.5]) for prompt in "ab"]

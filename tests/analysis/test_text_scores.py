@@ -10,10 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from parley.judging.squad.scores import (
-    Mark,
-    mark,
-)
+from parley.judging.squad.scores import Mark, mark
 
 EXAMPLES = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 

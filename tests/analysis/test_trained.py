@@ -8,7 +8,7 @@ import random
 import pandas as pd
 import pytest
 
-from parley.training.evaluation.metrics import answers_table, bbq_tables, report, rubric_tables
+from parley.training.evaluation.metrics import answers_table, bbq_tables, report
 from parley.training.evaluation.reward_metrics import (
     calibration_error,
     conclusions,
@@ -18,30 +18,6 @@ from parley.training.evaluation.reward_metrics import (
     reliability_figure,
 )
 from tests.analysis.verdicts import bbq_answer
-
-
-def rubric(better: float) -> pd.DataFrame:
-    """Twelve topics, two judges; the trained system's bias is lower by so many points of ten."""
-    rows = []
-    for topic in range(12):
-        for system, shift in (("Default", 0.0), ("RLDF", -better)):
-            for judge in ("A", "B"):
-                value = 6.0 + topic % 3 + shift + (0.5 if judge == "B" else 0.0)
-                rows.append((f"{system}/{topic}", system, f"topic {topic}", judge, "BS", value))
-    return pd.DataFrame(rows, columns=["item", "system", "topic", "judge", "metric", "value"])
-
-
-def test_rubric_scores_are_compared_topic_by_topic() -> None:
-    scores, paired = rubric_tables(rubric(2.0), "Default")
-    means = scores.frame.set_index("system")["mean"]
-    assert means["Default"] == pytest.approx(72.5)  # (6 + 1 + 0.25) · 10
-    assert means["RLDF"] == pytest.approx(52.5)
-    row = paired.frame.iloc[0]
-    assert (row["system"], row["difference"], row["topics"]) == ("RLDF", pytest.approx(-20.0), 12)
-    assert row["p"] < 0.01
-    made = report((scores, paired), "t", (), ("BBQ (evaluate.bbq is not set)",))
-    assert made.words[0].startswith("RLDF: BS −20.0 points (p = ")
-    assert made.words[-1] == "Not measured: BBQ (evaluate.bbq is not set)."
 
 
 def bbq() -> pd.DataFrame:

@@ -16,14 +16,7 @@ from benchmarks.calibration.adversarial import calibrate_adversarially
 from benchmarks.calibration.as_assumed import Setting, calibrate, simulate
 from benchmarks.calibration.cells import cells
 from benchmarks.calibration.judges import Cell
-from benchmarks.calibration.printed import (
-    chi_square_p,
-    ignoring_unread,
-    our_p,
-    over_bases,
-    t_test,
-    within_judges,
-)
+from benchmarks.calibration.printed import chi_square_p, ignoring_unread, our_p, over_bases, t_test, within_judges
 from benchmarks.calibration.silent import NAIVE_BASES
 from parley.analysis.stats.paired import mcnemar_p
 from parley.analysis.stats.permutation import effect_of_cells

@@ -258,7 +258,7 @@ def test_the_commands_of_a_page_run(
                 parse(command.words[1:])
                 continue
             words = ready(command.words[1:], folder.place, folder.runs)
-            same = tuple(re.sub(r"sim/[^?,]+\?base", "sim?base", word) for word in words)
+            same = tuple(sorted(re.sub(r"sim/[^?,]+\?base", "sim?base", word) for word in words))
             if same in DONE and not is_read_later(words, commands[place:]):
                 continue
             DONE.add(same)

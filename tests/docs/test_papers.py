@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,12 @@ from docs.point_by_point import PAPERS, Item, load_models, load_paper, load_prom
 from parley.agents import ConfigError
 from parley.agents.providers import provider_of
 from parley.cli import parse
+
+
+@cache
+def code_of_reports(root: Path) -> str:
+    paths = (path for folder in ("analysis", "judging", "training") for path in (root / folder).rglob("*.py"))
+    return "\n".join(path.read_text("utf-8") for path in paths)
 
 
 def problem(place: str, root: Path) -> str:
@@ -26,8 +33,7 @@ def problem(place: str, root: Path) -> str:
         return ""
     if place.startswith("table "):
         table = re.compile(rf'(?:\bname=|\bTable\(\s*|: )"{re.escape(place.removeprefix("table "))}"')
-        files = (path for folder in ("analysis", "judging", "training") for path in (root / folder).rglob("*.py"))
-        return "" if any(table.search(path.read_text("utf-8")) for path in files) else f"no report has the {place}"
+        return "" if table.search(code_of_reports(root)) else f"no report has the {place}"
     file, _, name = place.partition(":")
     path = root / file
     if not path.exists():

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from docs.giveaways import tell_apart
 from docs.release import NotReady, fit_suite, version_and_changelog
-from parley.base.text import words
 from parley.scenarios import Suite, load_suite
 
 WIDE: Suite = load_suite("wide")[0]
@@ -58,23 +56,6 @@ def test_a_planted_habit_is_found_and_named(habit: Habit, tell: str) -> None:
 def test_what_cannot_be_told_apart_is_at_chance(habit: Habit) -> None:
     result = tell_apart(_with(habit))
     assert (result.told_apart, result.p, result.found) == (60, 1.0, False)
-
-
-def test_the_shortcut_gives_what_fitting_once_per_base_gives() -> None:
-    """Ridge regression by its textbook formula, on the words of the other bases only."""
-    part = WIDE.only(per_base=1, limit=6)
-    pairs = [scenario.responses for scenario in part.scenario]
-    vocabulary = sorted({word for pair in pairs for text in pair for word in words(text)})
-    counted = [[[words(text).count(word) for word in vocabulary] + [len(text)] for text in pair] for pair in pairs]
-    rows = np.array([np.subtract(second, first) for first, second in counted], dtype=float)
-    rows[:, -1] /= np.sqrt(np.mean(rows[:, -1] ** 2))
-    penalty = 0.1 * np.mean((rows**2).sum(axis=1))
-    hits = 0
-    for own in range(len(rows)):
-        others = np.delete(rows, own, axis=0)
-        weights = np.linalg.solve(others.T @ others + penalty * np.eye(rows.shape[1]), others.sum(axis=0))
-        hits += int(rows[own] @ weights > 0)
-    assert tell_apart(part).told_apart == hits
 
 
 def _with(habit: Habit) -> Suite:

@@ -27,15 +27,7 @@ from parley.training.config import TrainConfig
 from parley.training.pairs import read_pairs
 from tests.fuzz import seeds
 from tests.fuzz.checking import Target, encoded
-from tests.fuzz.strategies import (
-    as_csv,
-    as_json,
-    as_jsonl,
-    as_toml,
-    as_yaml,
-    edited_file,
-    edited_text,
-)
+from tests.fuzz.strategies import as_csv, as_json, as_jsonl, as_toml, as_yaml, edited_file, edited_text
 
 _FOLDER = tempfile.TemporaryDirectory(prefix="parley-fuzz-")
 FOLDER = Path(_FOLDER.name)

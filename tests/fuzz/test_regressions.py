@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import time
 from contextlib import closing
@@ -16,8 +15,6 @@ from parley.agents.search.engine import SearchResult
 from parley.agents.search.folder import split_passages
 from parley.agents.structured import parse
 from parley.judging.bbq.mabrf.replies import Judgement, Reasoning, Steps
-from parley.judging.malibu.panel import Ballot
-from parley.judging.rubric.rubrics import load_rubric
 from parley.judging.search import read_list, read_summary, unknown_sources
 from parley.judging.toxicity.judge import Rating
 from parley.judging.toxicity.swaps import Swaps
@@ -28,7 +25,6 @@ from parley.viewer.index import fts_query
 from tests.fuzz import files, replies, verdicts
 from tests.fuzz.checking import HANG_SECONDS, MAX_SECONDS, Rejected, Target, TooSlow, check_target
 from tests.fuzz.replies import ROW, TASK
-from tests.fuzz.strategies import JSON
 
 LENGTH = 300_000
 """Characters. Parsing each of these once took minutes."""
@@ -100,37 +96,8 @@ def test_damage_in_notes_is_reported(tmp_path, damage):
         read(notes)
 
 
-RUBRIC = load_rubric("four")
-REPLY = Ballot(1, RUBRIC, 600).reply_type()
 ANY_TEXT = st.text(st.characters(), max_size=200)
-PROSE = st.text(st.characters(exclude_characters="{}"), max_size=200)
-SCORES = st.fixed_dictionaries({name: st.integers(0, 10) for name in RUBRIC.names})
-SCORE_FORMATS = st.sampled_from(["{}", '"{}"', '"{}/10"', '" {} out of 10 "', "{}.0"])
 SETTINGS = settings(max_examples=60)
-
-
-@SETTINGS
-@given(SCORES, SCORE_FORMATS, PROSE, PROSE, st.booleans())
-def test_scores_are_read_from_the_object_alone(scores, score_format, before, after, fenced):
-    body = "{" + ", ".join(f'"{name}": {score_format.format(score)}' for name, score in scores.items()) + "}"
-    body = f"```json\n{body}\n```" if fenced else body
-    value, problem = parse(body, REPLY)
-    assert (value.model_dump(), problem) == (scores, "")
-    value, _ = parse(before + body + after, REPLY)
-    assert value is None or (value.model_dump() == scores and not after.replace("`", "").strip())
-    value, problem = parse(before, REPLY)
-    assert (value, bool(problem)) == (None, True), "prose without an object is never a score"
-
-
-@SETTINGS
-@given(SCORES, st.sampled_from(RUBRIC.names), JSON)
-def test_a_reply_with_a_wrong_score_is_unparsed(scores, name, wrong):
-    value, _ = parse(json.dumps({**scores, name: wrong}), REPLY)
-    if value is not None:
-        score = value.model_dump()[name]
-        assert 0 <= score <= 10
-        assert not isinstance(wrong, bool | list | dict)
-        assert float(str(wrong).strip().removesuffix("/10")) == score
 
 
 @SETTINGS

@@ -44,10 +44,7 @@ class Labeller:
 
 @pytest.mark.parametrize(
     ("by", "labels", "agreed", "preference"),
-    [
-        ("words", [(3, 0.0), (4, 0.0)], 1.0, 0.0),
-        ("place", [(3, 0.0), (4, 1.0)], 0.0, 0.5),
-    ],
+    [("words", [(3, 0.0), (4, 0.0)], 1.0, 0.0), ("place", [(3, 0.0), (4, 1.0)], 0.0, 0.5)],
 )
 def test_a_pair_has_the_same_label_in_both_orders(server, run_whole, by, labels, agreed, preference):
     Labeller(server, by=by)

@@ -68,23 +68,11 @@ RTP = {"data": "prompts.jsonl", "prompts": 2, "completions": 2, "scorer": "ngram
         ("bbq", {**BBQ, "method": ["mabrf-search"], "settings": ["engine=folder:docs"]}, "398846583a"),
         ("bbq", {**BBQ, "method": ["fairness-prompt", "stardtox", "self-debias-reprompting"]}, "f232a95f20"),
         ("bbq", {**BBQ, "method": ["mabrf"], "settings": ["measure=sim/b"]}, "4a6e1572d0"),
-        (
-            "stardtox",
-            {**RTP, "method": ["stardtox-no-performance", "fairness-prompt"]},
-            "9b1eb636ca",
-        ),
+        ("stardtox", {**RTP, "method": ["stardtox-no-performance", "fairness-prompt"]}, "9b1eb636ca"),
         ("stardtox", {**RTP, "judge": "sim/b", "criteria": ["toxicity < 0.01"], "max_iterations": 2}, "459c650d7d"),
-        (
-            "rubric",
-            {"data": "texts.jsonl", "rubrics": ["four"], "context": "prompt"},
-            "34c727ed66",
-        ),
+        ("rubric", {"data": "texts.jsonl", "rubrics": ["four"], "context": "prompt"}, "34c727ed66"),
         ("rldf", {**RLDF, **TEACH, "topics": 2}, "eabd16906f"),
-        (
-            "rldf",
-            {**JUDGE, "design": "silent", "topics": 2, "rounds": 3, "feedback": False},
-            "0407ffd9a3",
-        ),
+        ("rldf", {**JUDGE, "design": "silent", "topics": 2, "rounds": 3, "feedback": False}, "0407ffd9a3"),
         ("malibu", {**PAPER, "model": "sim/judge", "judges": "demographic"}, "c76a628912"),
     ],
 )

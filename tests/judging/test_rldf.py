@@ -42,10 +42,7 @@ def reports(*rounds: dict[str, Any]) -> Any:
 
 
 def even(score: int) -> dict[str, Any]:
-    return {
-        "scores": {"Sixty": score, "Twenty": score, "Forty": score},
-        "ranks": {"Sixty": 1, "Twenty": 2, "Forty": 3},
-    }
+    return {"scores": {"Sixty": score, "Twenty": score, "Forty": score}, "ranks": {"Sixty": 1, "Twenty": 2, "Forty": 3}}
 
 
 @pytest.fixture

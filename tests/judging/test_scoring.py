@@ -50,8 +50,7 @@ def test_the_papers_four_have_two_guiding_questions_and_the_older_three_ask_for_
 
 
 @pytest.mark.parametrize(
-    ("a", "b", "preferred"),
-    [((7, 7, 7), (7, 7, 6), "A"), ((0, 0, 10), (4, 4, 3), "B"), ((9, 5, 7), (7, 7, 7), "tie")],
+    ("a", "b", "preferred"), [((7, 7, 7), (7, 7, 6), "A"), ((0, 0, 10), (4, 4, 3), "B"), ((9, 5, 7), (7, 7, 7), "tie")]
 )
 def test_who_is_preferred_follows_from_the_sums(server, run_study, a, b, preferred):
     sides = {side: dict(zip(THREE, scores, strict=True)) for side, scores in (("A", a), ("B", b))}

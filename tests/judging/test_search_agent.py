@@ -8,14 +8,7 @@ import pytest
 
 from parley.agents import Models
 from parley.agents.search import SearchResult
-from parley.judging.search import (
-    SearchAgent,
-    SearchEvidence,
-    best_first,
-    read_list,
-    read_summary,
-    unknown_sources,
-)
+from parley.judging.search import SearchAgent, SearchEvidence, best_first, read_list, read_summary, unknown_sources
 from parley.judging.study import Verdict
 
 CONTEXT = "A Muslim man and an atheist man waited at the bank."

@@ -8,7 +8,6 @@ import os
 import re
 
 import pytest
-from aiohttp import web
 from rich.console import Console
 
 from parley.base.removed import REMOVED
@@ -191,18 +190,6 @@ def test_models_shows_which_are_ready(parley, server, monkeypatch):
     assert "sk-not-to-be-shown" not in shown.out + keyed.out
     if ready["hf/smollm2"] != "yes":
         assert "pip install 'parley-autogen[hf]'" in shown.out, "brackets are not markup"
-
-
-def test_a_server_without_log_probabilities_says_what_to_append(parley, server):
-    message = {"role": "assistant", "content": "6"}
-    usage = {"prompt_tokens": 9, "completion_tokens": 1}
-    reply = {"choices": [{"index": 0, "finish_reason": "stop", "message": message}], "usage": usage}
-    server.answer = lambda nth, body: web.json_response(reply)
-    run = ("run", "malibu", "--design", "silent", "--suite", "tiny", "--yardstick", "off", "--phases", "1", "--quiet")
-    (line,) = parley(*run, "--model", server.model()).complaints
-    assert "gives no log-probabilities" in line
-    assert "&silent=false" in line
-    assert parley(*run, "--model", server.model("silent=false")).status == 0
 
 
 def test_the_newest_run_is_read_if_none_is_named(parley, place, finished):

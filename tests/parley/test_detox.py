@@ -98,13 +98,7 @@ def test_from_standard_input(command, monkeypatch):
 
 
 def test_a_text_in_another_language_is_not_revised_even_if_a_judge_is_not_satisfied(command):
-    for flags in (
-        (
-            "--without",
-            "performance",
-        ),
-        ("--criteria", "fluency >= 99"),
-    ):
+    for flags in (("--without", "performance"), ("--criteria", "fluency >= 99")):
         result = command("ναι, ναι", *flags)
         assert result.status == 1
         assert "toxicity   unscored   criterion < 0.1\n" in result.out

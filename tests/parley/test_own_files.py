@@ -193,10 +193,7 @@ def test_training_does_not_remove_what_is_not_its_own(tmp_path):
 
 
 def test_a_merged_model_is_not_written_over_a_folder_of_others(tmp_path):
-    with (
-        pytest.raises(ConfigError),
-        new_folder(tmp_path, lambda path: (path / "merged.json").is_file()),
-    ):
+    with pytest.raises(ConfigError), new_folder(tmp_path, lambda path: (path / "merged.json").is_file()):
         raise AssertionError
 
 

@@ -143,10 +143,7 @@ def run_of(name: str, folder: Path) -> Path:
     return path
 
 
-@pytest.fixture(
-    scope="module",
-    params=["quick", "staged", "paper", "rldf", "framing", "squad", "stardtox", "bbq"],
-)
+@pytest.fixture(scope="module", params=["quick", "staged", "paper", "rldf", "framing", "squad", "stardtox", "bbq"])
 def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run_of(request.param, tmp_path_factory.mktemp("runs"))
 
@@ -190,9 +187,7 @@ def test_every_line_is_computed_from_exactly_the_units_that_it_lists(run: Path) 
     check(run, others=True)
 
 
-def test_unread_replies_about_pairs_are_compared_in_exactly_the_units_that_a_line_lists(
-    tmp_path: Path,
-) -> None:
+def test_unread_replies_about_pairs_are_compared_in_exactly_the_units_that_a_line_lists(tmp_path: Path) -> None:
     path = tmp_path / "run.sqlite"
     more = {"identities": ["black", "asian", "white"], "phases": [2], "yardstick": "off"}
     parley.run("malibu", model=PRESSED, suite="tiny", design="talk", out=str(path), **more)

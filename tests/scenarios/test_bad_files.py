@@ -10,15 +10,7 @@ from typing import Any
 import pytest
 
 from parley.base.errors import ScenarioError
-from parley.scenarios import (
-    LabelChoice,
-    bbq,
-    load_ballot_wordings,
-    load_suite,
-    rtp,
-    select,
-    squad,
-)
+from parley.scenarios import LabelChoice, bbq, load_ballot_wordings, load_suite, rtp, select, squad
 from parley.scenarios.statements import load_statements
 from parley.scenarios.topics import load_topics
 from tests.bbq_rows import bbq_row
@@ -87,10 +79,7 @@ IDENTITIES = [
     ),
     ('[categories]\nfaith = ["none", "some"]', "'none' cannot be a label"),
     ('[categories]\nsex = ["female", "x"]', "'female' cannot be a label: Parley has it already"),
-    (
-        '[categories]\nwit = []\nage = ["old", "female"]',
-        "two labels\nwho.toml: line 3: categories age: 'female'",
-    ),
+    ('[categories]\nwit = []\nage = ["old", "female"]', "two labels\nwho.toml: line 3: categories age: 'female'"),
     ('[categories]\ngender = ["x", "y"]', "line 2: categories gender: there is already a category 'gender'"),
     (DIET + '[forms]\nvegan = {nuon = "x"}', "[forms] 'vegan': no wording of english uses 'nuon' (known: adjective"),
     (DIET + '[forms]\nvegn = {noun = "x"}', "forms vegn: there is no label 'vegn' in [categories]"),
@@ -259,11 +248,7 @@ METADATA = "category,question_index,example_id,target_loc,label_type\nAge,1,0,2,
             "b.toml, line 2: scenario 'bus' id: the id occ",
         ),
         (load_suite, {"suite.toml": HEAD, "z.toml": 'name = "theirs"\n' + BUS}, "'name' belongs in suite.toml"),
-        (
-            bbq.load,
-            {"additional_metadata.csv": "a,b\n1,2\n"},
-            "csv, line 2: expected category, example_id and",
-        ),
+        (bbq.load, {"additional_metadata.csv": "a,b\n1,2\n"}, "csv, line 2: expected category, example_id and"),
         (bbq.load, {"additional_metadata.csv": METADATA}, "csv, line 2: the target of Age 0 is its unknown"),
     ],
 )

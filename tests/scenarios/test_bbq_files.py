@@ -66,7 +66,7 @@ def test_templates_say_the_trait_and_who_is_called_by_name(tmp_path):
     (tmp_path / "new_templates - Race_x_gender.csv").write_text(TEMPLATES)
     beside = load(tmp_path / "rows", beside=tmp_path)
     assert [(item.target, item.names, item.subcategory) for item in beside.rows] == [
-        *((0, True, "Gender-race"), (1, False, "Gender-race"), (None, False, "Gender-race")),
+        *((0, True, "Gender-race"), (1, False, "Gender-race"), (None, False, "Gender-race"))
     ]
     assert (beside.targets, len(beside.sources)) == ({"derived": 2, "none": 1}, 2)
     assert load(tmp_path).rows == beside.rows

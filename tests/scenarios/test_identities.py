@@ -9,13 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.scenarios import (
-    ALL,
-    CATEGORIES,
-    ScenarioError,
-    load_suite,
-    select,
-)
+from parley.scenarios import ALL, CATEGORIES, ScenarioError, load_suite, select
 
 EVERYONE = " ".join(ALL)
 

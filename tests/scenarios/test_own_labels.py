@@ -13,13 +13,7 @@ from pathlib import Path
 import pytest
 import tomli_w
 
-from parley.scenarios import (
-    LabelChoice,
-    LabelWording,
-    check_identities,
-    load_ballot_wordings,
-    select,
-)
+from parley.scenarios import LabelChoice, LabelWording, check_identities, load_ballot_wordings, select
 
 ENGLISH = load_ballot_wordings()
 OWN = {

@@ -167,14 +167,7 @@ OR_NONE = st.one_of(st.just(""), TEXTS)
     stereotype=OR_NONE,
     base=st.one_of(st.just(""), IDS),
 )
-def test_any_suite_comes_back_from_its_toml(
-    tmp_path_factory,
-    texts,
-    pair,
-    about,
-    stereotype,
-    base,
-):
+def test_any_suite_comes_back_from_its_toml(tmp_path_factory, texts, pair, about, stereotype, base):
     bases = (Base(id=base, text=texts[0], stereotype=stereotype, probes=("gender",)),) if base else ()
     rows = tuple(Scenario(id=f"s{n}", base=base, text=text, role=about, responses=pair) for n, text in enumerate(texts))
     before = Suite(schema=1, name=texts[0], version="1", about=about, base=bases, scenario=rows)

@@ -51,6 +51,9 @@ def test_rubric_scores_are_compared_topic_by_topic() -> None:
     assert (test["system"], test["metric"], test["topics"]) == ("RLDF", "BS", 8)
     assert test["difference"] == pytest.approx(-10 * (7 * 2 + 3) / 8), "a lost score raises the first topic's mean"
     assert test["p"] == test["p_adjusted"] == pytest.approx(2 / 2**8)
+    words = report(rubric_tables(frame, "Default"), "t", (), ("BBQ (evaluate.bbq is not set)",)).words
+    assert words[0].startswith("RLDF: BS −21.2 points (p = ")
+    assert words[-1] == "Not measured: BBQ (evaluate.bbq is not set)."
 
 
 def test_three_bias_types_are_drawn_as_in_the_papers_figures_5_and_6() -> None:

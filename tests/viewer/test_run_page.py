@@ -85,11 +85,7 @@ def test_notes_are_stored_beside_the_run_and_tags_are_filters(malibu, shelf, sha
 
 
 def test_a_running_run_is_followed_live(shelf, shared_viewer, open_page, build):
-    path = build.write_run(
-        shelf / "live.sqlite",
-        [build.judged(1)],
-        planned=[build.pair(1, 1), build.pair(2, 0)],
-    )
+    path = build.write_run(shelf / "live.sqlite", [build.judged(1)], planned=[build.pair(1, 1), build.pair(2, 0)])
     page = open_page(shared_viewer + "run?run=live.sqlite&d.status=done")
     expect(page.locator(".count")).to_have_text("1 of 3 units")
     expect(page.locator("h1 .pill")).to_have_text("stopped")

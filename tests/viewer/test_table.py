@@ -66,10 +66,7 @@ def test_scores_are_the_last_rounds_mean_and_missing_ones_sort_last(malibu, ask,
     refused = build.JudgeReply("One", "A", "I would rather not.", "refused")
     path = build.write_run(
         shelf / "missing.sqlite",
-        [
-            build.pair_unit(build.pair(1, 0), [refused]),
-            build.judged(2),
-        ],
+        [build.pair_unit(build.pair(1, 0), [refused]), build.judged(2)],
         planned=[build.pair(0, 0)],
     )
     for query in ("sort=score", "sort=score&desc=1"):
