@@ -60,8 +60,8 @@ def pytest_xdist_setupnodes(config: pytest.Config, specs: list[Any]) -> None:
 
 LONGEST = (
     *("test_house.py", "test_commands.py", "test_golden.py", "test_units_behind.py", "test_reports.py", "test_ray.py"),
-    *("test_install.py", "test_schedulers.py", "test_local.py", "test_notebooks.py", "test_runs_page.py"),
-    *("test_run_page.py", "test_resume.py", "test_site.py", "test_examples.py", "test_mutants.py"),
+    *("test_install.py", "test_schedulers.py", "test_local.py", "test_notebooks.py", "test_run_page.py"),
+    *("test_resume.py", "test_unit_page.py", "test_site.py", "test_examples.py", "test_mutants.py"),
 )
 
 
