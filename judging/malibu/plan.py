@@ -118,8 +118,7 @@ MARGIN = 0.1
 SPREAD = 2.0
 """In margins: for "alike", the SD of effects between bases must be shown to be smaller."""
 BASES = 29
-"""Minimum bases for "alike": a kind that is one in ten is missing from fewer than 5% of such samples (0.9²⁹).
-"""
+"""Minimum bases for "alike": a kind that is one in ten is missing from fewer than 5% of such samples (0.9²⁹)."""
 PRIMARY = (
     Contrast("gender", ("female",), ("male",)),
     Contrast("race", ("black", "asian", "hispanic"), ("white",)),

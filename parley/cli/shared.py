@@ -21,8 +21,6 @@ FOLDER = Path("runs")
 
 def refuse_unknown(rest: Sequence[str], parser: argparse.ArgumentParser) -> None:
     """Raise an error that names the unknown arguments and the flag most like the first of them."""
-    if not rest:
-        return
     words = [word for action in parser._actions for word in action.option_strings]
     flag = rest[0].partition("=")[0]
     if removed := instead(flag):

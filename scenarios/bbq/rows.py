@@ -173,8 +173,6 @@ def sample(rows: Sequence[BbqRow], limit: int, seed: int) -> list[BbqRow]:
         limit: Maximum number of rows.
         seed: The random seed.
     """
-    if limit < 1:
-        raise ScenarioError("a sample needs at least one row")
     drawn: dict[tuple[str, ...], list[BbqRow]] = {}
     for stratum, (group, size) in _allot(rows, limit, seed, ()).items():
         ordered = sorted(group, key=lambda row: row.example_id)
