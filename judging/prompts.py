@@ -1,7 +1,7 @@
 """Prompts as text files, and the user's in their place (`parley run --prompts-from FOLDER`).
 
 ASK = Prompt.load("framing/ask")               # judging/framing/prompts/ask.txt
-ASK(topic="buses")                             # filled in
+ASK(trait="age")                               # filled in
 ASK.reads(Reply)                               # the reply's type, or what the user's reader makes of it
 """
 

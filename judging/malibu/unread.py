@@ -154,8 +154,8 @@ def unread_lines(replies: pd.DataFrame, **changes: Any) -> list[Line]:
     It is an exact count of these replies, without an interval.
 
     Args:
-        replies: One row per reply. changes: Fields that
-        differ from `UNREAD`.
+        replies: One row per reply.
+        changes: Fields that differ from `UNREAD`.
     """
 
     def level(values: pd.Series, clusters: pd.Series) -> Estimate:
