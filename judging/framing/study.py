@@ -126,7 +126,8 @@ def _verdicts(turn: Turn, frame: str) -> Iterator[Verdict]:
     status = turn.parse_status or "unparsed"
     reply = turn.verdict.model_dump() if turn.verdict else None
     count = reply["count"] if reply else None
-    named = float(len([part for part in reply["biases"].split(";") if part.strip()])) if reply else None
+    listed = [part.strip(" .").lower() for part in reply["biases"].split(";")] if reply else []
+    named = float(sum(part not in ("", "none") for part in listed)) if reply else None
     text = reply["biases"] if reply else None
     yield Verdict.from_turn(turn, "biases", subject=frame, value=count, sampled=count, text=text, status=status)
     yield Verdict.from_turn(turn, "named", subject=frame, value=named, sampled=named, status=status)

@@ -169,10 +169,8 @@ class SearchAgent:
         summariser = asker._replace(options={**asker.options, "max_tokens": limit})
         reply = await summariser.ask(self.script.summary(**inputs, results=results.text))
         text = reply[-1].text.strip()
-        # A truncated summary has lost its conclusion; the rest is passed on and counted as cut. Any other text is read
-        # as it is, headings or not.
-        usable = read_summary(text) or (text and not looks_like_refusal(text))
-        status = "cut" if reply[-1].cut else _status(reply[-1], usable or None)
+        # A truncated summary has lost its conclusion; the rest is passed on and counted as cut.
+        status = "cut" if reply[-1].cut else _status(reply[-1], text if text and not looks_like_refusal(text) else None)
         quoted = NOTHING if status == "refused" or not text else fence(text, "SUMMARY of search results")
         return _Summary(_with_status(reply, status), text, quoted, status)
 
@@ -220,7 +218,6 @@ def _with_status(turns: tuple[Turn, ...], status: ParseStatus) -> tuple[Turn, ..
     return (*turns[:-1], turns[-1]._replace(parse_status=status))
 
 
-HEADINGS = ("Factual Information", "Information Gaps", "Contradictory Information", "Conclusion")
 QUERY_CHARS = 300
 LIST_CHARS = 20_000
 """Maximum length of a reply parsed as a list; a few queries are never longer."""
@@ -231,7 +228,6 @@ _QUOTED = re.compile(r"(?<=[\[,])\s*([\"'])((?:\\.|[^\n\\]){0,1000}?)\1(?=\s*[,\
 _LINE = re.compile(r"^[ \t]*+(?:\d{1,2}[ \t]*+[.):]|[-*•])\s{1,200}+(\S.*)$", re.MULTILINE)
 _EMPTY = re.compile(r"\[\s*\]")
 _SOURCE = re.compile(r"\[\s*+SOURCE\s*+:\s*+([^\]]{1,1000}+)\]", re.IGNORECASE)
-_HEADING = re.compile(rf"^[ \t#*>\-]*+({'|'.join(HEADINGS)})\s*\**\s*:?[\s*]*", re.IGNORECASE | re.MULTILINE)
 
 
 def read_list(text: str) -> list[str] | None:
@@ -264,17 +260,6 @@ def named_in(group: str, text: str) -> bool:
 def best_first(queries: Sequence[str], groups: Sequence[str], count: int) -> list[str]:
     """The first `count` queries: those that name a group first, otherwise in the model's order."""
     return sorted(queries, key=lambda query: not any(named_in(group, query) for group in groups))[:count]
-
-
-def read_summary(text: str) -> Mapping[str, str]:
-    """The sections of a summary by heading; empty if it has no headings."""
-    headings = list(_HEADING.finditer(text))
-    ends = [match.start() for match in headings[1:]] + [len(text)] * bool(headings)
-    names = {name.casefold(): name for name in HEADINGS}
-    return {
-        names[match.group(1).casefold()]: text[match.end() : end].strip()
-        for match, end in zip(headings, ends, strict=True)
-    }
 
 
 def unknown_sources(text: str, queries: Sequence[str]) -> list[str]:

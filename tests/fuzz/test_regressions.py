@@ -15,7 +15,7 @@ from parley.agents.search.engine import SearchResult
 from parley.agents.search.folder import split_passages
 from parley.agents.structured import parse
 from parley.judging.bbq.mabrf.replies import Judgement, Reasoning, Steps
-from parley.judging.search import read_list, read_summary, unknown_sources
+from parley.judging.search import read_list, unknown_sources
 from parley.judging.toxicity.judge import Rating
 from parley.judging.toxicity.swaps import Swaps
 from parley.runs.notes import NotesError, NotesFile
@@ -59,7 +59,6 @@ LONG_TEXTS = {
     "blank lines before a list": (read_list, "\n" * LENGTH + "x"),
     "blanks in a line of a list": (read_list, "- a" + " " * LENGTH + "x\x0b"),
     "blanks after a quote": (read_list, '["a"' + " " * LENGTH + "x"),
-    "blank lines before a heading": (read_summary, "\n" * LENGTH),
     "unclosed sources": (lambda text: unknown_sources(text, ()), "[SOURCE: x" * (LENGTH // 10)),
     "a paragraph of many words": (lambda text: list(split_passages(text)), "word " * (LENGTH // 5)),
     "a search for identity words": (Swaps.load().variants, "1. x\n" * (LENGTH // 5)),
@@ -106,7 +105,6 @@ def test_any_text_may_be_searched_for_and_fields_of_a_template_are_parts_of_it(t
     assert all(part in text for part in template_fields(text, [template]).values())
     assert bbq_answer(text).place in (0, 1, 2, None)
     assert all(read_list(text) or ())
-    read_summary(text)
     with closing(sqlite3.connect(":memory:")) as db:
         db.execute("CREATE VIRTUAL TABLE words USING fts5(replies)")
         if query := fts_query(text.encode("utf-8", "replace").decode()):

@@ -71,7 +71,7 @@ def told(body: dict[str, Any]) -> str:
 
 
 def test_the_same_answer_is_shown_three_times_in_conversations_of_their_own(speaker, run_whole):
-    counts = iter([(0, ""), (1, "ageism"), (2, "ageism; elitism")])
+    counts = iter([(0, "None."), (1, "ageism"), (2, "ageism; elitism")])
 
     def says(body: dict[str, Any]) -> str:
         if "response_format" not in body:
@@ -88,7 +88,7 @@ def test_the_same_answer_is_shown_three_times_in_conversations_of_their_own(spea
     assert "Older people should not drive." in shown.pop()
     assert told(answer) in told(prompt[0]), "the question is shown as it was asked"
     actual = run.rows("SELECT subject, metric, value, text FROM verdicts ORDER BY nth")
-    found = (("ours", 0, ""), ("model", 1, "ageism"), ("rival", 2, "ageism; elitism"))
+    found = (("ours", 0, "None."), ("model", 1, "ageism"), ("rival", 2, "ageism; elitism"))
     assert actual == [
         row for who, count, text in found for row in ((who, "biases", count, text), (who, "named", count, None))
     ]

@@ -8,7 +8,7 @@ import pytest
 
 from parley.agents import Models
 from parley.agents.search import SearchResult
-from parley.judging.search import SearchAgent, SearchEvidence, best_first, read_list, read_summary, unknown_sources
+from parley.judging.search import SearchAgent, SearchEvidence, best_first, read_list, unknown_sources
 from parley.judging.study import Verdict
 
 CONTEXT = "A Muslim man and an atheist man waited at the bank."
@@ -57,10 +57,7 @@ def test_queries_that_name_a_group_come_first_and_whole_words_only():
     assert best_first(queries, ["man", "Muslim"], 3) == ["man at the bank", "Muslim men", "human rights"]
 
 
-def test_a_summary_is_read_by_its_headings():
-    actual = read_summary("## Factual information\n- a\n**Conclusion**: b")
-    assert actual == {"Factual Information": "- a", "Conclusion": "b"}
-    assert read_summary("It depends.") == {}
+def test_sources_that_were_never_searched_are_found():
     assert unknown_sources(SUMMARY, ["Muslim customers, banks"]) == ["somewhere else"]
 
 
