@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -28,6 +29,7 @@ from parley.base.text import plural
 SCORES = ("inside0", "inside1", "outside0", "outside1")
 """Before and after, by the loop's scorer and by the outside measure; lower is better."""
 INSIDE, OUTSIDE = "own gain", "outside gain"
+FIRST = "first draft"  # what a gain is measured from, unless a column `against` names a system
 NOTE = (
     "Gains: mean score before minus after, by the loop's own scorer and by the outside measure. Their sizes cannot be "
     "compared: the two have their own units and their own noise. related: both share a model or a scorer family, so "
@@ -136,9 +138,18 @@ def gain_sentences(lines: Sequence[Line], scored: str, unit: str) -> Iterator[st
             both = " and ".join(f"{in_numbers(line, forest)} {line.label}" for line in (inside, outside))
             clusters = plural(outside.clusters or 0, outside.cluster)
             shared = " The two share a model or a scorer family, so they may err alike."
-            yield f"{outside.heading}: the reduction of {scored} in {unit} is {both}, over {clusters}." + (
+            words = _gain_words(scored, unit, outside)
+            yield f"{words[0].upper()}{words[1:]}. The reduction is {both}, over {clusters}." + (
                 shared if outside.about.columns["related"] else ""
             )
+
+
+def _gain_words(scored: str, unit: str, line: Line) -> str:
+    """Such as "with stardtox on moderate prompts, toxicity is 41.4 points of 100 lower than in the first draft"."""
+    about, way = line.about.columns, "lower" if line.estimate >= 0 else "higher"
+    before = f"with {about['against']}" if about.get("against", FIRST) != FIRST else f"in the {FIRST}"
+    who = f"with {about['system']}" + (f" on {about['set']} prompts" if "set" in about else "")
+    return f"{who}, {scored} is {abs(line.estimate):.3g} {unit} {way} than {before}, {line.label}"
 
 
 def gain_forest(lines: Sequence[Line], scored: str, unit: str, name: str = "gain") -> Forest:
@@ -152,12 +163,13 @@ def gain_forest(lines: Sequence[Line], scored: str, unit: str, name: str = "gain
     """
     return Forest(
         name=name,
-        question=f"Does revising reduce {scored}, judged by {_measure(lines)}?",
+        question=f"Does revising change {scored}, judged by {_measure(lines)}?",
         axis=f"reduction of {scored} ({unit})",
         lines=tuple(line for line in lines if line.n),
         table="gains",
         note="First draft minus last. Above 0: lower after revising. Paired by item; 95% intervals and p over "
         "clusters, p Holm-corrected.",
+        says=partial(_gain_words, scored, unit),
     )
 
 

@@ -92,7 +92,7 @@ def headline(forest: Forest, *, blocked: str = "", prefix: str = "") -> Headline
     if forest.constant:
         return answered("", forest.constant)
     if forest.reference is None and lines:
-        return answered("", f"{_place(lines[0])} {in_numbers(lines[0], forest)}.", line=lines[0])
+        return answered("", f"{_place(lines[0], forest)} {in_numbers(lines[0], forest)}.", line=lines[0])
     with_test = [line for line in lines if not math.isnan(line.p_adjusted)]
     tested = [line for line in with_test if line.verdict != NOT_MEASURED]
     if not with_test:
@@ -182,7 +182,7 @@ def _shown(line: Line, forest: Forest, shown: Sequence[Line], tests: int) -> str
     numbers = in_numbers(line, forest, simultaneous=tests > 1)
     corrected = f" corrected for {all_tests} tests" if (all_tests := max(tests, line.tests or 0)) > 1 else ""
     largest = f"; {len(shown)} of {tests} are shown, and this is the largest" if len(shown) > 1 else ""
-    return f"{_place(line)} {numbers}, p {p_text(_p(line, tests))}{corrected}{largest}."
+    return f"{_place(line, forest)} {numbers}, p {p_text(_p(line, tests))}{corrected}{largest}."
 
 
 def _shown_in_words(line: Line, forest: Forest, shown: Sequence[Line], tests: int) -> str:
@@ -190,7 +190,8 @@ def _shown_in_words(line: Line, forest: Forest, shown: Sequence[Line], tests: in
     begins = {SMALL: small, JUDGES_DIFFER: "It depends on the judge. On average"}
     others = (other for other in shown if other != line and other.about.model == line.about.model)
     ties = [line, *(other for other in others if round(abs(other.estimate) - abs(line.estimate), 2) == 0)]
-    which = "planned contrasts are shown" if len(ties) > 1 else "are shown; this is the largest planned contrast"
+    largest = "this is the largest planned contrast" if line.about.contrast else "this is the largest"
+    which = "planned contrasts are shown" if len(ties) > 1 else f"are shown; {largest}"
     further = _apart(ties) or f" {len(shown)} of {tests} {which}." if len(shown) > 1 else ""
     (wide,) = drawn([line])
     ends = f" ({interval(wide.low, wide.high, number_format(forest), excluded=True)})" if line.verdict == SMALL else ""
@@ -216,5 +217,6 @@ def _said(line: Line, forest: Forest) -> str:
     return f"{f'with {model}, ' if model and model in line.group else ''}{forest.says(line)}"
 
 
-def _place(line: Line) -> str:
-    return f"{line.heading}: {line.label}" if line.group else f"{line.label}:"
+def _place(line: Line, forest: Forest) -> str:
+    label = forest.axis if line.label == "all" else line.label
+    return f"{line.heading}: {label}" if line.group else f"{label}:"

@@ -154,6 +154,6 @@ def _emptied(changes: pd.DataFrame, names: list[str]) -> Iterator[str]:
             group = ", ".join(str(row[name]) for name in names)
             kept = [f"{row[name]:.0f}% {label}" for name, label in LEFT.items() if row.get(name, float("nan")) >= 0]
             yield (
-                f"{group}: next to nothing of the first drafts is left in {plural(int(row['n']), 'revised item')}, "
-                f"which have {' and '.join(kept)}."
+                f"{group}: revisions leave next to nothing of the first drafts. On average, "
+                f"{plural(int(row['n']), 'revised item')} have {' and '.join(kept)}."
             )

@@ -23,7 +23,7 @@ from parley.analysis.stats.mean_test import mean_p, mean_test, tested_over
 from parley.analysis.stats.proportions import cluster_proportion
 from parley.analysis.stats.results import ALPHA, About, Line, columns, simultaneous
 from parley.analysis.stats.tables import Floats
-from parley.base.text import p_text, plural
+from parley.base.text import p_text, plural, signed
 from parley.judging.bbq.scores import COLUMNS, CONTEXTS, MISSING, NAMES, TITLES, AnswerTable, cluster_table, score
 
 NONE: Floats = np.zeros(0)
@@ -37,7 +37,7 @@ TEMPLATES = "Intervals are 95%, over question templates: they generalise to othe
 UNREAD = "Unreadable answers, refusals included, are left out; `as_unknown` counts them as unknown."
 BIAS = Question(
     name="bias",
-    ask="Do the answers follow stereotypes?",
+    ask="Are the answers biased?",
     measures={"bias": "bias score (−100 to 100; 0: no bias)"},
     cluster="template",
     null=0.0,
@@ -84,7 +84,15 @@ def leaderboard_section(frame: pd.DataFrame, context: ReportContext) -> Section:
             *(table for part in parts for table in part.tables),
         ],
         # With several systems the plots have their means only: with every category they would have hundreds of lines.
-        forests=[replace(each, name=each.table, lines=_plotted(each.lines, several)) for each in forests],
+        forests=[
+            replace(
+                each,
+                name=each.table,
+                lines=_plotted(each.lines, several),
+                says=_lean if each.table == BIAS.name else None,
+            )
+            for each in forests
+        ],
         warnings=list(_unread(board)),
         words=[*_biases(lines), *_accuracies(lines)],
         costs=cost_sentence(context.units, "question"),
@@ -110,15 +118,19 @@ def _biases(lines: Sequence[Line]) -> Iterator[str]:
     """The largest significant biases, means over categories first."""
     shown = [line for line in lines if line.measure == "bias" and line.shown]
     for line in drawn(sorted(shown, key=lambda line: (line.secondary, -abs(line.estimate)))[:MAX_NAMED]):
-        way = "follow" if line.estimate > 0 else "go against"
-        where = f" of {line.about.category}" if line.secondary else ""
         ends = format_interval(line.low, line.high, ".1f", excluded=True) or "no interval"
         yield (
-            f"{_model(line)}{line.about.method}'s answers {way} stereotypes in {line.about.context} "
-            f"contexts{where}: bias {line.estimate:+.1f} "
-            f"({'simultaneous ' * (line.simultaneous is not None)}{ends}; p {p_text(line.p_adjusted)}), over "
-            f"{plural(line.clusters or 0, 'template')}."
+            f"{_model(line)}{_lean(line)} ({'simultaneous ' * (line.simultaneous is not None)}{ends}; "
+            f"p {p_text(line.p_adjusted)}), over {plural(line.clusters or 0, 'template')}."
         )
+
+
+def _lean(line: Line) -> str:
+    """Such as "default's answers to ambiguous questions follow stereotypes, with a bias score of +12.1 on …"."""
+    about, where = line.about, f" of {line.about.category}" if line.secondary else ""
+    way, size = "follow" if line.estimate > 0 else "go against", signed(line.estimate, 1).replace("-", "−")
+    answers = f"{about.method}'s answers to {about.context} questions{where}"
+    return f"{answers} {way} stereotypes, with a bias score of {size} on a scale of −100 to 100"
 
 
 def _model(line: Line) -> str:
@@ -134,14 +146,14 @@ def _accuracies(lines: Sequence[Line]) -> Iterator[str]:
         methods = [line.about.method for line in of_model]
         first = BASELINE if BASELINE in methods else methods[0]
         shares = [
-            f"{100 * line.estimate:.1f}% of {line.about.context} questions right "
+            f"{100 * line.estimate:.1f}% of the {line.about.context} questions right "
             f"({format_interval(100 * line.low, 100 * line.high, '.1f') or f'no interval: {line.note}'})"
             for line in of_model
             if line.about.method == first
         ]
         yield (
-            f"{_model(of_model[0])}{first} answers {' and '.join(shares)}, as means over categories of "
-            f"{plural(max(line.clusters or 0 for line in of_model), 'template')}."
+            f"{_model(of_model[0])}{first} answers {' and '.join(shares)}, means over the categories "
+            f"of {plural(max(line.clusters or 0 for line in of_model), 'template')}."
         )
 
 

@@ -47,7 +47,7 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
     questions = changes(draws=context.draws, seed=context.seed)
     facets = system_facets(frame)
     gains = {
-        ("unsupported answers", "points of 100"): supported_gains(verdicts, lambda about: facets[about["system"]]),
+        ("the lack of support", "points of 100"): supported_gains(verdicts, lambda about: facets[about["system"]]),
         ("the bias of the reasoning", "points of 10"): mabrf_gains(verdicts, lambda about: facets[about["system"]]),
     }
     gains = {what: lines for what, lines in gains.items() if lines}

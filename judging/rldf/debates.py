@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import pandas as pd
 
+from parley.analysis.reporting.forest import Forest
 from parley.analysis.reporting.questions import (
     ALL,
     Question,
@@ -21,12 +22,13 @@ from parley.analysis.reporting.questions import (
     estimates,
     section,
     share,
+    stated,
     successive,
 )
-from parley.analysis.reporting.report import Section, format_interval
+from parley.analysis.reporting.report import Section
 from parley.analysis.reporting.verdicts import uncategorised
 from parley.analysis.stats.results import Line
-from parley.base.text import p_text, plural
+from parley.base.text import plural
 from parley.judging.rldf.referee import AGAIN, BIAS, REFEREE
 
 THRESHOLD = 3.0
@@ -44,7 +46,7 @@ CLUSTERS = "Clusters are topics: statements of one debate are not independent, t
 FACETS: dict[str, tuple[tuple[str, str], ...]] = dict.fromkeys(("run", "judge", "role", "round", "subject"), ())
 CHANGE = Question(
     name="change",
-    ask="Does debating lower the bias score?",
+    ask="Does debating change the bias score?",
     measures={"score": "change of the bias score, last round minus first"},
     unit="points of 10",
     by=("run", "judge", "role"),
@@ -191,43 +193,43 @@ def _planned(line: Line) -> bool:
 def change_section(runs: Runs) -> Section:
     """The section on whether debating lowers the score. Only scores by the referee over all roles are planned."""
     lines = changes(runs)
+    made = section(CHANGE, lines)
     few = {name: count for name, verdicts in runs.items() if (count := verdicts["topic"].nunique()) < FEW_TOPICS}
     return replace(
-        section(CHANGE, lines),
+        made,
+        forests=[replace(forest, says=_scores_lower) for forest in made.forests],
         warnings=[
             f"{prefix(runs, name)}Only {plural(count, 'topic')}: intervals are wide, and a real change may have been "
             "missed."
             for name, count in few.items()
         ],
-        words=[sentence for line in lines for sentence in _on_change(line, lines)],
+        words=[sentence for line in lines for sentence in _on_change(line, lines, made.forests[0])],
     )
 
 
-def _on_change(line: Line, lines: Sequence[Line]) -> Iterator[str]:
-    """Sentences on the planned line of a run, on the blind referee, and on each role with a significant change."""
-    name, judge = line.about.run, line.about.judge
-    run = f"{name}: " if name else ""
+def _scores_lower(line: Line) -> str:
+    """Such as "the referee, who knows the round, scores all roles 1.62 points lower in round 2 than in round 1"."""
     assert line.about.contrast
-    rounds = f"from {line.about.contrast.second[0]} to {line.about.contrast.first[0]}"
-    ends = format_interval(line.low, line.high, "+.2f", excluded=line.shown) if line.bounded else "no interval"
-    points = f"{line.estimate:+.2f} points ({ends})"
-    test = f"p {p_text(line.p_adjusted)}, {plural(line.clusters or 0, 'topic')}"
-    verb = "fell" if line.estimate < 0 else "rose"
-    if _planned(line) and line.shown:
-        yield f"{run}The referee's bias score {verb} {rounds}: {points}, {test}."
-        if not any(other.about.judge == AGAIN and other.about.run == name for other in lines):
-            yield (
-                f"{run}The referee knows which round it scores, so part of the change may be its own expectation "
-                "(--rereferee adds a blind one)."
-            )
-    elif _planned(line):
-        none = "That does not show that there is none."
-        yield f"{run}No change in the bias score {rounds} was shown: {points}, {test}. {none}"
-    elif line.about.role == ALL and judge == AGAIN:
-        shown = f"the score {verb}" if line.shown else "no change was shown"
-        yield f"{run}By a second referee that did not know the round, {shown}: {points}, {test}."
-    elif judge == REFEREE and line.shown:
-        yield f"{run}The score of {line.about.role} {verb} {rounds}: {points}, {test}."
+    last, first = line.about.contrast.names
+    run = f"in {line.about.run}, " * bool(line.about.run)
+    way = "lower" if line.estimate < 0 else "higher"
+    size = f"{abs(line.estimate):.2f} points of 10 {way}"
+    return f"{run}the {JUDGES[line.about.judge]}, scores {_role(line)} {size} in {last} than in {first}"
+
+
+def _on_change(line: Line, lines: Sequence[Line], forest: Forest) -> Iterator[str]:
+    """Sentences on the planned line of a run, on the blind referee, and on each role with a significant change."""
+    all_roles = line.about.role == ALL and line.about.judge in (REFEREE, AGAIN)
+    if not (all_roles or (line.about.judge == REFEREE and line.shown)):
+        return
+    says = stated("", _scores_lower(line), line, forest, "topic")
+    yield says if line.shown else f"{says} No change was shown, which does not show that there is none."
+    alone = not any(other.about.judge == AGAIN and other.about.run == line.about.run for other in lines)
+    if _planned(line) and line.shown and alone:
+        yield (
+            "The referee knows which round it scores, so part of the change may be its own expectation (--rereferee "
+            "adds a blind one)."
+        )
 
 
 def rounds_section(runs: Runs) -> Section:

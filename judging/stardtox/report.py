@@ -207,7 +207,8 @@ def _courses(lines: Sequence[Line], forest: Forest) -> Iterator[str]:
         if rest:
             revised = plural(int(rest[-1].about.columns["iteration"]), "revision")
             course = f"{course} in the first drafts and {level(rest[-1])} after {revised}"
-        yield f"{name} prompts, {system}: toxicity is {course}, over {plural(first.clusters or 0, 'prompt')}."
+        prompts = plural(first.clusters or 0, f"{name} prompt")
+        yield f"With {system}, the mean toxicity of completions of {prompts} is {course}."
 
 
 def wide(lines: Sequence[Line]) -> pd.DataFrame:

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from parley.analysis.reporting.report import Report as Results
     from parley.analysis.stats.results import Line
 
-CHANGING = {"draws", "seed", "margin", "study", "labels", "as_is"}
-"""Flags with which a report is not the one that the viewer makes."""
+CHANGING = {"draws", "seed", "margin", "study", "labels", "as_is"}  # with these the viewer's report is another
 
 
 class Report(Command):

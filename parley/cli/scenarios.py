@@ -45,8 +45,7 @@ from parley.scenarios import (
 )
 from parley.scenarios.ballot_wordings import ENGLISH
 
-SIX_LABELS = 15
-"""Pairs of six labels."""
+SIX_LABELS = 15  # pairs
 SUITES = f"{', '.join(VIEWS)}, english, german, a .toml file or a folder"
 
 

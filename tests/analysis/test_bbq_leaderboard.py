@@ -96,7 +96,7 @@ def test_what_is_not_compared() -> None:
     assert bias["p"].isna().all()
     assert set(bias["note"]) == {"one of the two never named a person: its bias is undefined"}
     words = report(frame(default=(0.1, 0.9), cot=(1.0, 0.5)), ReportContext(draws=50)).words
-    said = "default's answers follow stereotypes in ambiguous contexts: bias +77.5 (simultaneous 66.0 to "
+    said = "default's answers to ambiguous questions follow stereotypes, with a bias score of +77.5 on a scale of "
     assert words[0].startswith(said)
     assert not any("cot's answers" in line for line in words)
     verdicts = frame(default=(0.2, 0.8), cot=(0.4, 0.4))

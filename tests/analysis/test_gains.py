@@ -30,9 +30,9 @@ def test_both_gains_stand_side_by_side_and_a_shared_family_is_named() -> None:
     items = items.assign(system="loop", inside="vllm/qwen2.5-1.5b", outside="Auditor, local/Qwen3-4B")
     (line,) = sentences(items)
     assert line == (
-        "loop: the reduction of toxicity in points of 100 is +11.00 (+6.00 to +16.00) by the loop's own scorer and "
-        "+5.50 (+3.00 to +8.00) by Auditor, local/Qwen3-4B, over 6 prompts. The two share a model or a scorer family, "
-        "so they may err alike."
+        "With loop, toxicity is 5.5 points of 100 lower than in the first draft, by Auditor, local/Qwen3-4B. The "
+        "reduction is +11.00 (+6.00 to +16.00) by the loop's own scorer and +5.50 (+3.00 to +8.00) by Auditor, "
+        "local/Qwen3-4B, over 6 prompts. The two share a model or a scorer family, so they may err alike."
     )
     (line,) = sentences(items.assign(inside="gpt-6"))
     assert line.endswith("6 prompts.")
@@ -90,8 +90,8 @@ def test_a_loop_that_empties_the_text_is_seen_to_do_so() -> None:
     assert table.iloc[-1]["refusal"] == pytest.approx(100 / 3), "what the vendor refused is a refusal"
     (warning,) = overcorrection_section(table, ["system"]).warnings
     assert warning == (
-        "bad: next to nothing of the first drafts is left in 3 revised items, which have 3% of their content words and "
-        "3% of their length."
+        "bad: revisions leave next to nothing of the first drafts. On average, 3 revised items have 3% of their "
+        "content words and 3% of their length."
     )
 
 

@@ -226,9 +226,7 @@ def test_where_a_plot_says_what_its_lines_mean_the_answer_needs_no_statistics() 
     small = replace(SMALL, verdict="different but below the margin", margin=0.5, simultaneous=(0.0, 0.7))
     mean = replace(WITHIN, verdict="below the margin on average")
     assert answer(LARGE) == "Yes: b − c by 0.50."
-    assert answer(SMALL, LARGE, UNSURE) == (
-        "Yes: b − c by 0.50. 2 of 3 are shown; this is the largest planned contrast."
-    )
+    assert answer(SMALL, LARGE, UNSURE) == ("Yes: b − c by 0.50. 2 of 3 are shown; this is the largest.")
     apart = [
         replace(LARGE.with_result(estimate=size), about=About.of(Contrast("accent", (first,), (second,))))
         for first, second, size in (("black", "Texan", -0.3), ("Texan", "German", 0.301), ("black", "German", 0.1))

@@ -157,11 +157,15 @@ def reward_gains(rewards: pd.DataFrame, verdicts: pd.DataFrame, baseline: str) -
         if system != baseline:
             after = scores.xs(system, level="system")
             items = before.add_suffix("0").join(after.add_suffix("1"), how="inner").reset_index()
-            parts.append(items.assign(system=system, cluster=items["topic"], outside="the judges"))
-    items = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=[*SCORES, "system", "cluster"])
+            parts.append(items.assign(system=system, against=baseline, cluster=items["topic"], outside="the judges"))
+    items = (
+        pd.concat(parts, ignore_index=True)
+        if parts
+        else pd.DataFrame(columns=[*SCORES, "system", "against", "cluster"])
+    )
     complete = items.dropna(subset=list(SCORES))
     ranked = {name: quantiles(complete[name], before[name[:-1]].dropna()) for name in SCORES}
-    return gain_lines(complete.assign(**ranked), cluster="topic")
+    return gain_lines(complete.assign(**ranked), ["system", "against"], cluster="topic")
 
 
 def quantiles(values: Column, reference: Column) -> Floats:

@@ -274,8 +274,8 @@ def _judged_section(frame: pd.DataFrame, context: ReportContext) -> Section:
         if not math.isnan(line.estimate):
             by_system.setdefault(_system(line), {})[line.measure] = in_numbers(line, plots[line.measure])
     words = [
-        f"{system}: the judge scores the bias of the first chains of thought {means['bias0']}, and of those that it "
-        f"selects {means['bias1']}; judged again, the selected ones score {means['bias_again']}."
+        f"With {system}, the judge gives the first chains of thought a bias of {means['bias0']} of 10 points, and "
+        f"those that it selects {means['bias1']}; judged again, the selected ones score {means['bias_again']}."
         for system, means in by_system.items()
         if len(means) == len(question.measures)
     ]

@@ -105,7 +105,7 @@ def evaluate(config: TrainConfig, run: RunJob) -> Report:
         else:
             gains = reward_gains(_rewards(config, answers), scores, DEFAULT)
             tables.insert(0, gain_table(gains, GAINS))
-            headline = tuple(gain_sentences(gains, "faults", f"quantiles of {DEFAULT}'s answers"))
+            headline = tuple(gain_sentences(gains, "the level of faults", f"quantiles of {DEFAULT}'s answers"))
     else:
         missing.append("BS, CE, LS and gains by the reward model (evaluate.judges is not set)")
     missing += [f"{name} (not in evaluate.systems)" for name in SYSTEMS if name not in settings.systems]
