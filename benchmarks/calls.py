@@ -1,13 +1,14 @@
 """CPU per call over HTTP, Parley compared with raw aiohttp: statements, silent ballots and debates of RLDF.
 
     python -m benchmarks.calls                        # five alternations of everything
-    python -m benchmarks.calls --only ballots         # one kind: statements, ballots, rldf or speed
+    python -m benchmarks.calls --only ballots         # one kind: statements, ballots, rldf, speed or long
     python -m benchmarks.calls --only ballots --profile calls.prof
 
 Run from the repository's root. Both sides run in this process in turn, and every figure is a ratio of neighbours, so
 that what else the machine does changes it little. CPU is this process's; the server has its own. Raw aiohttp sends the
 same prompts and stores nothing; Parley's side is a complete run with every call in its run file, RLDF's with the reply
-cache too. `speed` is wall time: one round at 128 concurrent conversations, answered after 200 ms.
+cache too. `speed` and `long` are wall time: one round of 128 concurrent conversations, answered after 200 ms, and of
+5,000, 128 of them at a time (20,000 calls), where a run's beginning and end count for little.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from parley.runs.job import Job
 from parley.runs.options import Options
 
 CPU_TARGET, SPEED_TARGET = 1.6, 0.9
-CONCURRENT = 64
+CONCURRENT, AT_ONCE = 64, 128
 COMPACT = json.JSONEncoder(separators=(",", ":")).encode
 QUESTION = (
     "A neighbour asked how to lower the heating bill of an old house, and got this answer: seal the windows first, "
@@ -125,8 +126,10 @@ KINDS: dict[str, tuple[RunCase, RunCase, dict[str, int]]] = {
     "ballots": (raw_ballots, parley_ballots, {"conversations": 400, "rounds": 1, "latency": 20}),
     "rldf": (raw_rldf, parley_rldf, {"conversations": 8, "rounds": 1, "latency": 20}),
     "speed": (raw.run_case, parley.run_case, {"conversations": 128, "rounds": 1, "latency": 200}),
+    "long": (raw.run_case, parley.run_case, {"conversations": 5000, "rounds": 1, "latency": 200}),
 }
 """Raw aiohttp, Parley, and the size."""
+TIMED = ("speed", "long")
 
 
 def measure(run: RunCase, url: str, sizes: Mapping[str, int]) -> dict[str, float]:
@@ -134,7 +137,7 @@ def measure(run: RunCase, url: str, sizes: Mapping[str, int]) -> dict[str, float
         address = f"{url}/{sizes['latency']}/v1"
         case = Case(
             url=address, conversations=sizes["conversations"], rounds=sizes["rounds"], folder=folder, instant=Instant(),
-            at_once=sizes["conversations"],
+            at_once=min(sizes["conversations"], AT_ONCE),
         )  # fmt: skip
         before = counted(url)["requests"]
         return {**measured(run, case), "calls": counted(url)["requests"] - before}
@@ -143,7 +146,7 @@ def measure(run: RunCase, url: str, sizes: Mapping[str, int]) -> dict[str, float
 def compare(kind: str, url: str, repeats: int) -> None:
     """Prints each alternation of the two sides, and the medians."""
     plain, ours, sizes = KINDS[kind]
-    key = "wall" if kind == "speed" else "cpu"
+    key = "wall" if kind in TIMED else "cpu"
 
     def ms_a_call(run: RunCase) -> float:
         figures = measure(run, url, sizes)
@@ -152,8 +155,8 @@ def compare(kind: str, url: str, repeats: int) -> None:
     for run in (plain, ours):  # what is loaded on first use
         measure(run, url, {**sizes, "conversations": 4})
     pairs = [(ms_a_call(plain), ms_a_call(ours)) for _ in range(repeats)]
-    ratios = [theirs / mine if kind == "speed" else mine / theirs for theirs, mine in pairs]
-    what = f"of raw's speed (target {SPEED_TARGET})" if kind == "speed" else f"times raw's CPU (target {CPU_TARGET})"
+    ratios = [theirs / mine if kind in TIMED else mine / theirs for theirs, mine in pairs]
+    what = f"of raw's speed (target {SPEED_TARGET})" if kind in TIMED else f"times raw's CPU (target {CPU_TARGET})"
     print(f"{kind}: {median(ratios):.2f} {what}  [{', '.join(f'{ratio:.2f}' for ratio in ratios)}]")
     for name, values in zip(("raw", "Parley"), zip(*pairs, strict=True), strict=True):
         print(f"  {name:7}{median(values):.3f} ms {key} a call  [{', '.join(f'{value:.3f}' for value in values)}]")

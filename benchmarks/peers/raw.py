@@ -22,7 +22,13 @@ async def run_case(case: Case) -> None:
                 answer = await response.json()
             return str(answer["choices"][0]["message"]["content"])
 
-        await asyncio.gather(*(converse(call, case.rounds) for _ in range(case.conversations)))
+        waiting = iter(range(case.conversations))
+
+        async def work() -> None:
+            for _ in waiting:
+                await converse(call, case.rounds)
+
+        await asyncio.gather(*(work() for _ in range(case.at_once)))
 
 
 if __name__ == "__main__":

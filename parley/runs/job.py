@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -22,7 +22,7 @@ from parley.agents import Budget, Client, Models, ReplyCache
 from parley.agents.providers import provider_of
 from parley.base.errors import ConfigError, ParleyError
 from parley.base.home import home, say
-from parley.base.tasks import blocking
+from parley.base.tasks import blocking, gather_or_cancel
 from parley.base.text import plural
 from parley.judging import Check, Study
 from parley.judging.prompts import USERS_PROMPTS, UsersPrompt
@@ -264,10 +264,8 @@ class Job:
         """Expected calls, for the time left; not for users' studies or simulated models, where units suffice."""
         if self.target not in SHIPPED or all(provider_of(name).simulated for name in self.study.models()):
             return {}
-        from parley.runs.rehearsal import rehearse_async  # see `usage`
-
-        self.counted = self.counted or await rehearse_async(self.study)
-        return {"expected_calls": self.counted.calls, "expected_reads": self.counted.reads}
+        usage = await asyncio.to_thread(lambda: self.usage)  # while weights are read
+        return {"expected_calls": usage.calls, "expected_reads": usage.reads}
 
     def _concurrency(self, clients: list[Client]) -> int:
         return self.options.concurrency or min((client.concurrency for client in clients), default=WITHOUT_MODELS)
@@ -310,11 +308,11 @@ class Job:
             units = file.counts()
             for line in () if resumed else self.notes(dry_run=False):
                 say(f"note: {line}")
+            starting: list[Coroutine[Any, Any, Any]] = [self._expected()]
             if isinstance(executor, InProcess) and units["planned"] + units["failed"]:
                 loading = Progress(total=sum(units.values()), done=units["done"])
-                for client in clients:
-                    await _prepare(client, loading, on_progress or (lambda progress: None))
-            expected = await self._expected()
+                starting.append(_prepare(clients, loading, on_progress or (lambda progress: None)))
+            expected = (await gather_or_cancel(starting))[0]
 
             async def run(executor: Executor, concurrency: int, trial: int = 0) -> Result:
                 engine = Engine(
@@ -373,18 +371,19 @@ def after_trial(result: Result, file: RunFile) -> Result | None:
     )
 
 
-async def _prepare(client: Client, progress: Progress, on_progress: Callable[[Progress], None]) -> None:
-    """Load a model, with progress twice a second: on first use an embedded model's weights are also converted."""
-    task = asyncio.create_task(client.prepare())
-    try:
-        while not task.done():
-            progress.waiting = client.preparing
-            if progress.waiting:
-                on_progress(progress)
-            await asyncio.wait([task], timeout=TICK_SECONDS)
-        await task
-    finally:
-        task.cancel()
+async def _prepare(clients: list[Client], progress: Progress, on_progress: Callable[[Progress], None]) -> None:
+    """Load the models, with progress twice a second: on first use an embedded model's weights are also converted."""
+    for client in clients:
+        task = asyncio.create_task(client.prepare())
+        try:
+            while not task.done():
+                progress.waiting = client.preparing
+                if progress.waiting:
+                    on_progress(progress)
+                await asyncio.wait([task], timeout=TICK_SECONDS)
+            await task
+        finally:
+            task.cancel()
 
 
 async def complete(job: Job, execute: Callable[[Job], Awaitable[Result]] = Job.execute) -> tuple[Job, Result]:
