@@ -60,7 +60,7 @@ def test_a_model_without_probabilities_is_asked_five_times_and_a_note_says_so(de
     malibu = study(model=["sim/judge?silent=false", "sim/judge?female=0.5"], **settings)
     assert list(malibu.notes(dry_run=False)) == [
         "sim/judge?silent=false gives no log-probabilities: each ballot is the mean of 5 sampled replies",
-        "2 bases: no difference can be significant, however large; 3 comparisons need 7",
+        "2 bases: no difference can be significant, however large; 3 tests need at least 7 bases",
     ]
     once = study(model=["sim/judge?silent=true", "sim/judge?female=0.5"], **settings)
     assert rehearse(malibu).calls - rehearse(once).calls == 4 * ballots
