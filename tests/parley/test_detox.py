@@ -170,7 +170,7 @@ def test_thresholds_of_the_embedded_scorer():
     pytest.importorskip("profanity_check")
     published = package.detox("The weather is lovely today.", model=UNHAPPY, as_published=True)
     assert published.text != "The weather is lovely today."
-    assert published.steps[0].scores[0].asked == "< 0.1"
+    assert published.steps[0].scores[0].criterion == "< 0.1"
     for text in ("Jij bent een idioot en niemand mag je.", "Hij is dom en je bent een klootzak."):
         dutch = package.detox(text, model="sim/m?base=95&noise=0")
         assert (dutch.text, dutch.met, dutch.decisions) == (text, False, ("unchanged, not scored: toxicity",))
