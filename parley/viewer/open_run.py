@@ -26,7 +26,7 @@ from parley.runs.notes import NotesFile
 from parley.runs.reading import parse_facets
 from parley.viewer.figures import UnitFigures, UnitUsage
 from parley.viewer.index import SearchIndex, run_identity
-from parley.viewer.reporter import FAILED, Reporter, cache_key, compute, unit_counts
+from parley.viewer.reporter import FAILED, Reporter, cache_key, compute, early_cautions, unit_counts
 from parley.viewer.run_folder import FileStamp, file_stamp
 
 WAIT_SECONDS = 1.0
@@ -164,7 +164,8 @@ class OpenRun:
         if cached is None or time.time() > cached["at"] + 10 * cached["seconds"]:
             reporter.request(*paths, first=first)
         if cached is None:
-            return {"cautions": [], "pending": True, "progress": reporter.progress(*paths)}
+            with self.file() as file:
+                return {"cautions": early_cautions(file), "pending": True, "progress": reporter.progress(*paths)}
         return {**cached["figures"], "pending": False}
 
     def _shipped(self) -> dict[str, Any] | None:

@@ -49,7 +49,7 @@ def headline(file: RunFile, tell: Callable[[str], None] = lambda stage: None) ->
         file: the run.
         tell: receives progress messages.
     """
-    page: dict[str, Any] = {"cautions": [*cautions(file.info()["models"]), *unfinished_cautions(file.counts())]}
+    page: dict[str, Any] = {"cautions": early_cautions(file)}
     if file.counts()["done"] == 0:
         return {**page, "unavailable": why_nothing_is_done(file)}
     verdicts = file.rows("SELECT count(*) FROM verdicts")[1][0][0]
@@ -67,6 +67,11 @@ def headline(file: RunFile, tell: Callable[[str], None] = lambda stage: None) ->
         return page_of(make_report([file.path]))
     except (ParleyError, ValueError) as error:
         return {**page, "unavailable": str(error)}
+
+
+def early_cautions(file: RunFile) -> list[str]:
+    """What a reader must know before the report is computed."""
+    return [*cautions(file.info()["models"]), *unfinished_cautions(file.counts())]
 
 
 def page_of(report: Report) -> dict[str, Any]:

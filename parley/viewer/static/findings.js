@@ -40,14 +40,14 @@ function shared(lines) {
 }
 
 // What is being computed, and for how long: a large run's report takes a while.
-function waiting({ stage = "", seconds = null, before = 0 } = {}) {
-  const text = seconds !== null ? `Computing the report: ${stage || "starting"} · ${Math.round(seconds)} s` : before > 0 ? `Waiting for ${plural(before, "other report")}` : "Computing the report…";
-  return h("div", {}, h("p", { class: "muted loading" }, text), h("progress", { "aria-label": "computing the report" }), h("p", { class: "muted" }, "You can read the units in the meantime."));
+function waiting(run, { stage = "", seconds = null, before = 0 } = {}) {
+  const text = seconds !== null ? `The findings are being computed: ${stage || "starting"} · ${Math.round(seconds)} s` : before > 0 ? `Waiting for ${plural(before, "other report")}` : "The findings are being computed…";
+  return h("div", {}, h("p", { class: "muted loading" }, text), h("progress", { "aria-label": "computing the findings" }), h("p", { class: "muted" }, link("/run", { run, tab: "units" }, {}, "The units"), " can be read in the meantime."));
 }
 
 function words({ sentences = [], cautions: warnings = [], also = [] }) {
   if (!sentences.length) return "";
-  const meanings = wordsOf([...sentences, ...warnings, ...also.map(({ answer }) => answer)]);
+  const meanings = wordsOf([...sentences, ...warnings.map((line) => line.replace(/\S+\?\S+/g, "")), ...also.map(({ answer }) => answer)]);
   return h("section", { class: "words", "aria-label": "In words" }, h("h2", {}, "In words"), h("ul", {}, sentences.map((line) => h("li", {}, line))),
     meanings.map(([word, meaning]) => h("p", { class: "muted" }, h("b", {}, word), `: ${meaning}`)));
 }
@@ -57,7 +57,7 @@ export async function showFindings(box, run) {
   let found;
   try { found = await get("headline", { run }); } catch (error) { fill(box, errorBox(error)); return false; }
   const { forests = [], sentences = [] } = found;
-  if (found.pending) { fill(box, waiting(found.progress)); return true; }
+  if (found.pending) { fill(box, cautions(found.cautions || []), waiting(run, found.progress)); return true; }
   const plotView = (plot, asked = true) => forestPlot(plot, (line) => unitParams(run, line), { asked });
   // The first plot's answer is the page's headline. What else was tested stands below it; what is exploratory is folded.
   const [main, ...others] = forests;
