@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import torch
+import transformers
 from pydantic import BaseModel, Field
 from tokenizers.decoders import ByteLevel
 from torch.nn.functional import rms_norm
@@ -25,7 +26,6 @@ from torch.nn.functional import rms_norm
 from parley.agents.models.base import Client
 from parley.agents.models.catalogue import catalogue, weights_sha256
 from parley.agents.models.constrained import ConstrainedBatch, Grammars
-from parley.agents.models.lean_transformers import GenerationConfig, LogitsProcessorList
 from parley.agents.models.next_token import next_token_logits, reads_trees
 from parley.agents.models.reply import Reply
 from parley.agents.models.request import ClientOptions, Request
@@ -163,7 +163,7 @@ class HfClient(Client):
             )
             ends = model.generation_config.eos_token_id
             # Some models come with sampling settings, such as a repetition penalty, that the user did not request.
-            model.generation_config = GenerationConfig()
+            model.generation_config = transformers.GenerationConfig()
             self._model = model.eval()
         except (OSError, ValueError, KeyError, ImportError, RuntimeError) as error:
             raise ParleyError(f"{self.name} cannot be loaded ({' '.join(str(error).split())[:200]})") from None
@@ -334,7 +334,7 @@ class HfClient(Client):
                 do_sample=False,  # the sampler makes the sampled token the most likely one
                 eos_token_id=sorted(self._ends),
                 pad_token_id=pad,
-                logits_processor=LogitsProcessorList([sampler]),
+                logits_processor=transformers.LogitsProcessorList([sampler]),
             )
         return self._completions(batch, generated[:, prompt_length:], sampler)
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-
-from parley.agents.models.lean_transformers import AttentionInterface, DynamicCache, DynamicLayer
+from transformers import AttentionInterface, DynamicCache
+from transformers.cache_utils import DynamicLayer
 
 PASS_TOKENS, CPU_PASS_TOKENS = 65_536, 4_096
 """Tokens of a prefix tree: enough to keep a large GPU busy. Where memory is short, the client makes batches smaller."""

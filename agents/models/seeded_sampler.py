@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+import transformers
 
 from parley.agents.models.constrained import ConstrainedBatch
-from parley.agents.models.lean_transformers import LogitsProcessor, TopPLogitsWarper
 
 
-class SeededSampler(LogitsProcessor):  # type: ignore[misc]
+class SeededSampler(transformers.LogitsProcessor):  # type: ignore[misc]
     """Samples by the Gumbel-max trick: noise is added to the logits, and greedy decoding takes the largest sum. The
     noise follows from each call's seed and the position, so a reply does not depend on the rest of its batch.
 
@@ -36,7 +36,7 @@ class SeededSampler(LogitsProcessor):  # type: ignore[misc]
         self.seeds, self.temperatures, self.noted = seeds, temperatures, alternatives
         self.prompt_length, self.constraints = prompt_length, constraints
         self.any_sampled = bool((temperatures > 0).any())
-        self.nucleus = TopPLogitsWarper(top_p) if top_p < 1 else None
+        self.nucleus = transformers.TopPLogitsWarper(top_p) if top_p < 1 else None
         self.steps: list[tuple[Any, Any, Any]] = []
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:

@@ -58,11 +58,10 @@ def load_base(model: str, dtype: str, device: str) -> tuple[Any, Any]:
 
 def load_folder(source: Path | str, dtype: str, device: str) -> tuple[Any, Any]:
     """Load a transformers folder's model, and its tokenizer while the weights are copied to the device."""
-    from parley.agents.models.lean_transformers import AutoModelForCausalLM, AutoTokenizer, held_back
+    from transformers import AutoModelForCausalLM, AutoTokenizer
 
     _silence()
-    # Torch imports its compiler to initialise weights, which are replaced.
-    with ThreadPoolExecutor(1) as pool, held_back():
+    with ThreadPoolExecutor(1) as pool:
         tokenizer = pool.submit(AutoTokenizer.from_pretrained, source)
         return AutoModelForCausalLM.from_pretrained(source, dtype=dtype).to(device), tokenizer.result()
 
