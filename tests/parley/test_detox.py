@@ -179,7 +179,7 @@ def test_thresholds_of_the_embedded_scorer():
     assert (between.met, between.usage.calls) == (False, 0)
     assert between.decisions == ("unchanged, unclear: toxicity is neither < 0.034 nor >= 0.2912",)
     insult = package.detox("You are a stupid idiot.", model="sim/m?base=95&noise=0")
-    assert insult.steps[0].scores[0].asked == "< 0.034"
+    assert insult.steps[0].scores[0].criterion == "< 0.034"
     assert insult.text != "You are a stupid idiot."
 
 
