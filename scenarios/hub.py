@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from parley.base.errors import ScenarioError
+from parley.base.errors import ScenarioError, install
 
 
 def load_lines(file: str, *, data: str, instead: str, cache: str | None = None) -> Any:
@@ -20,8 +20,7 @@ def load_lines(file: str, *, data: str, instead: str, cache: str | None = None) 
         from datasets import load_dataset
     except ModuleNotFoundError:
         raise ScenarioError(
-            f"{data} from the hub needs the package datasets: pip install 'parley-autogen[datasets]', "
-            f"or give {instead} with --data"
+            f"{data} from the hub needs the package datasets: {install('datasets')}, or give {instead} with --data"
         ) from None
     try:
         return load_dataset("json", data_files=file, split="train", cache_dir=cache)

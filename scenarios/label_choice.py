@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from parley.base.errors import ScenarioError
 from parley.base.text import plural
@@ -121,10 +120,11 @@ class LabelChoice:
             possible_forms = {"adjective"} if labels[0] in self.identities.parts else set().union(*forms)
             gains = {form: sum(missing <= _made_from(form) for missing in forms) for form in possible_forms}
             made = any("noun" in missing for missing in forms)
-            remarks = {"adjective": " (nouns are made from it)"} if made else {}
+            (form, most), *others = sorted(gains.items(), key=lambda item: (-item[1], item[0]))
+            remark = " (nouns are made from it)" if made and form == "adjective" else ""
             lines.append(
-                f"{category}: {len(forms)} need forms that not all labels have: {_gains(gains, remarks)}"
-                f"{self._form_hint(category, forms)}"
+                f"{category}: adding `{form}` to every label unlocks {plural(most, 'wording')}{remark}"
+                f"{''.join(f', `{form}` {count}' for form, count in others)}{self._form_hint(category, forms)}"
             )
         lines += self._uneven(category)
         if facts:
@@ -267,7 +267,7 @@ def _made_from(form: str) -> Set[str]:
     return {"adjective", "noun"} if form == "adjective" else {form}
 
 
-def _gains(gains: Mapping[str, int], remarks: Mapping[str, str] = MappingProxyType({})) -> str:
-    """Number of wordings that each form or permission adds by itself, largest first."""
+def _gains(gains: Mapping[str, int]) -> str:
+    """Number of wordings that each permission adds by itself, largest first."""
     most_first = sorted(gains.items(), key=lambda item: (-item[1], item[0]))
-    return ", ".join(f"{key}: +{count}{remarks.get(key, '')}" for key, count in most_first)
+    return ", ".join(f"{key}: +{count}" for key, count in most_first)

@@ -58,7 +58,7 @@ def test_the_error_names_the_missing_extra(
 ) -> None:
     result = bare_results[" ".join(command)]
     assert result["status"] == 2, result
-    assert f"pip install 'parley-autogen[{extra}]'" in result["error"]
+    assert f"pip install '.[{extra}]'" in result["error"]
     assert result["error"].count("\n") == 1, result["error"]
 
 

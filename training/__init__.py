@@ -4,6 +4,6 @@
 
 `config` has the settings, `pairs` and `prompts` read the data, `base_model` loads the model to train; `stages` has the
 stages, on TRL's trainers, and runs them in order; `stage_run` trains one and `folders` stores its result; `evaluation`
-has the metrics. Needs `pip install "parley-autogen[training]"`; `config`, `pairs` and `prompts` can be imported without
+has the metrics. Needs the extra `training`; `config`, `pairs` and `prompts` can be imported without
 it.
 """

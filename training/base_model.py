@@ -12,10 +12,10 @@ from typing import Any
 from parley.agents.models.catalogue import catalogue
 from parley.agents.models.weights import set_special_tokens, transformers_folder
 from parley.agents.providers import provider_of
-from parley.base.errors import ConfigError
+from parley.base.errors import ConfigError, install
 from parley.training.config import TrainConfig
 
-MISSING = "training needs torch, transformers, trl and peft: pip install 'parley-autogen[training]'"
+MISSING = f"training needs torch, transformers, trl and peft: {install('training')}"
 PAD_TOKENS = ("<|endoftext|>", "<pad>", "<|pad|>", "[PAD]", "<|finetune_right_pad_id|>")
 """Common padding tokens that do not end an answer."""
 

@@ -18,7 +18,7 @@ from parley.agents.models.base import Client
 from parley.agents.models.request import split_name
 from parley.agents.providers import PROVIDERS, provider_of
 from parley.base.address import is_loopback
-from parley.base.errors import ConfigError
+from parley.base.errors import ConfigError, install
 
 
 def model(name: str | ChatCompletionClient, /, **options: Any) -> Client:
@@ -55,8 +55,8 @@ def client_class(plain: str) -> type[Client]:
     try:
         client = getattr(import_module(module_name, "parley.agents.models"), class_name, None) if module_name else None
     except ModuleNotFoundError as error:
-        package = f"'parley-autogen[{provider.extra}]'" if provider.extra else error.name
-        raise ConfigError(f"{plain} needs the package '{error.name}': pip install {package}") from None
+        command = install(provider.extra) if provider.extra else f"pip install {error.name}"
+        raise ConfigError(f"{plain} needs the package '{error.name}': {command}") from None
     if isinstance(client, FunctionType):
         from parley.agents.models.wrapped import client_from  # see `as_client`
 

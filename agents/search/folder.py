@@ -21,7 +21,7 @@ from typing import Any, ClassVar, NamedTuple
 from pydantic_core import from_json
 
 from parley.agents.search.engine import SearchResult, read_results
-from parley.base.errors import ConfigError, ParleyError
+from parley.base.errors import ConfigError, ParleyError, install
 from parley.base.files import new_folder
 from parley.base.home import home, set_aside
 
@@ -73,7 +73,7 @@ def _bm25s() -> Any:
     try:
         import bm25s
     except ModuleNotFoundError:
-        raise ConfigError("folder search needs the package 'bm25s': pip install 'parley-autogen[search]'") from None
+        raise ConfigError(f"folder search needs the package 'bm25s': {install('search')}") from None
     return bm25s
 
 

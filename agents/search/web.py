@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 from parley.agents.search.engine import SearchResult
-from parley.base.errors import ConfigError, SearchError
+from parley.base.errors import ConfigError, SearchError, install
 
 TIMEOUT_SECONDS = 20
 
@@ -58,7 +58,7 @@ def _text_engines() -> Any:
     try:
         from ddgs.engines import ENGINES
     except ModuleNotFoundError:
-        raise ConfigError("duckduckgo needs the package 'ddgs': pip install 'parley-autogen[search]'") from None
+        raise ConfigError(f"duckduckgo needs the package 'ddgs': {install('search')}") from None
     return ENGINES["text"]
 
 

@@ -2,7 +2,7 @@
 
     parley run attention --from runs/framing-….sqlite
 
-Only for local weights, a Llama-like model read by transformers (`pip install "parley-autogen[attention]"`), from a
+Only for local weights, a Llama-like model read by transformers (extra `attention`), from a
 .gguf file or a folder. Attention is measured at the last token of the prompt, where the reply begins. The first token
 of a text always gets most of the attention (an "attention sink"), so it is excluded from the shares. Framings have
 different lengths, so each share is given with the share under uniform attention over all other tokens.
@@ -16,9 +16,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from parley.agents import ConfigError
+from parley.base.errors import ConfigError, install
 
-MISSING = "attention needs weights in transformers: pip install 'parley-autogen[attention]'"
+MISSING = f"attention needs weights in transformers: {install('attention')}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

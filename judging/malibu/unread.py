@@ -381,8 +381,8 @@ def _why_aloud(line: Line) -> str:
     what = "the difference in scores" if line.about.phase == 1 else "the lead in preferences"
     low, high = line.also["worst_low"], line.also["worst_high"]
     return (
-        f"No verdict on {line.label}{where}: {_shares(line)} of the replies are unread, and whatever they had said, "
-        f"{what} lies between {low:.2f} and {high:.2f}."
+        f"No verdict on {line.label}{where}: depending on the unread replies ({_shares(line)}), {what} is between "
+        f"{low:.2f} and {high:.2f}."
     )
 
 
@@ -442,7 +442,7 @@ def _bounds_words(line: Line) -> str:
         return "What is left may not be comparable."
     low, high = line.also["worst_low"], line.also["worst_high"]
     return (
-        f"Whatever they had said, {what} lies between {low:.2f} and {high:.2f} ('{first}' minus '{second}'): they "
+        f"Depending on them, {what} is between {low:.2f} and {high:.2f} ('{first}' minus '{second}'): they "
         f"{'cannot' if _sure(line) else 'could'} reverse its sign."
     )
 

@@ -11,7 +11,7 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from typing import Any
 
-from parley.agents import ConfigError
+from parley.base.errors import ConfigError, install
 from parley.judging.toxicity.scorer import Toxicity, in_pieces, worst
 
 MODEL = "unbiased"
@@ -28,7 +28,7 @@ class DetoxifyScorer:
 
     def __init__(self) -> None:
         if find_spec("detoxify") is None:
-            raise ConfigError("the detoxify scorer needs the package detoxify: pip install 'parley-autogen[detoxify]'")
+            raise ConfigError(f"the detoxify scorer needs the package detoxify: {install('detoxify')}")
         self.version = f"{MODEL} {version('detoxify')}"
         self._model: Any = None
         self._lock = asyncio.Lock()

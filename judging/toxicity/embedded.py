@@ -19,7 +19,7 @@ from importlib.util import find_spec
 from statistics import fmean
 from typing import Any
 
-from parley.agents import ConfigError
+from parley.base.errors import ConfigError, install
 from parley.judging.toxicity.languages import NAMES
 from parley.judging.toxicity.scorer import NO_TEXT, Toxicity, in_pieces, worst
 from parley.judging.toxicity.swaps import Swaps
@@ -43,7 +43,7 @@ class Embedded:
 
     def __init__(self) -> None:
         if find_spec("profanity_check") is None:
-            raise ConfigError("the embedded scorer needs alt-profanity-check: pip install 'parley-autogen[toxicity]'")
+            raise ConfigError(f"the embedded scorer needs alt-profanity-check: {install('toxicity')}")
         self._swaps = Swaps.load()
         self.version = f"alt-profanity-check {version('alt-profanity-check')}, swaps {self._swaps.version}"
 

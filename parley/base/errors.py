@@ -11,6 +11,11 @@ from contextlib import contextmanager
 from typing import Any
 
 
+def install(extra: str) -> str:
+    """The command that installs an extra. No package index has Parley, so it is installed from the clone."""
+    return f"pip install '.[{extra}]' in Parley's clone"
+
+
 class ParleyError(Exception):
     """Something the user can fix; the exception's text is the whole message."""
 

@@ -35,7 +35,7 @@ from parley.agents.models.catalogue import catalogue, is_fetched
 from parley.agents.models.http import TooLong, open_session, read_body
 from parley.agents.providers import PROVIDERS, provider_of
 from parley.base.address import without_password
-from parley.base.errors import ConfigError
+from parley.base.errors import ConfigError, install
 from parley.base.text import plural, visible
 from parley.cli.command import Answer, Command
 from parley.cli.flags import Positional
@@ -125,7 +125,7 @@ def _lines(examined: Examination) -> Iterator[str]:
     installed = [name for name, packages in examined.extras.items() if all(package.fits for package in packages)]
     yield _line("extras", ", ".join(f"{name} ({_versions(examined.extras[name][:1])})" for name in installed) or "none")
     if missing := [name for name in examined.extras if name not in installed]:
-        yield _line("", f"not installed: {', '.join(missing)} (pip install '{DISTRIBUTION}[NAME]')")
+        yield _line("", f"not installed: {', '.join(missing)} ({install('NAME')})")
     for what, wanted in (("set", True), ("not set", False)):
         names = [key for key, is_set in examined.keys.items() if is_set is wanted]
         yield _line("keys" if wanted else "", f"{what}: {', '.join(names) or 'none'}")
@@ -181,7 +181,7 @@ async def examine(names: Sequence[str] = (), seconds: float = SECONDS) -> Examin
     named = await asyncio.gather(*(check_model(name, seconds) for name in names))
     problems = [
         *(
-            f"{package.name} {package.version or 'is missing'}: {_install()}"
+            f"{package.name} {package.version or 'is missing'}: pip install . in Parley's clone"
             for package in packages
             if not package.fits
         ),
@@ -199,10 +199,6 @@ async def examine(names: Sequence[str] = (), seconds: float = SECONDS) -> Examin
         proxies={scheme: without_password(address) for scheme, address in getproxies_environment().items()},
         problems=problems,
     )
-
-
-def _install(extra: str = "") -> str:
-    return f"pip install '{DISTRIBUTION}{f'[{extra}]' if extra else ''}'"
 
 
 @cache  # `parley models` asks once per provider
@@ -272,7 +268,7 @@ def _embedded() -> Iterator[Reached]:
 
 def missing_extra(extra: str | None) -> str:
     """The command that installs an extra; empty if it is installed or none is needed."""
-    return _install(extra) if extra and not all(package.version for package in _packages()[1].get(extra, ())) else ""
+    return install(extra) if extra and not all(package.version for package in _packages()[1].get(extra, ())) else ""
 
 
 async def _check_provider(provider: str, seconds: float) -> Reached:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from parley.base.errors import ConfigError, ParleyError
+from parley.base.errors import ConfigError, ParleyError, install
 from parley.base.removed import instead
 from parley.base.text import visible
 from parley.runs import RunFile
@@ -41,7 +41,7 @@ def need_analysis() -> None:
         import pandas  # noqa: F401
         import scipy  # noqa: F401
     except ModuleNotFoundError:
-        raise ConfigError("this command needs the extra 'analysis': pip install 'parley-autogen[analysis]'") from None
+        raise ConfigError(f"this command needs the extra 'analysis': {install('analysis')}") from None
 
 
 def newest_runs() -> list[Path]:

@@ -24,9 +24,7 @@ from parley.runs.reading import parse_facets
 from parley.viewer.export import export_page
 from parley.viewer.open_run import OpenRun
 from parley.viewer.run_folder import RunFolder
-from parley.viewer.server import serve
-
-PORT = 7575
+from parley.viewer.server import PORT, serve
 
 
 class View(Command):
@@ -43,7 +41,9 @@ class View(Command):
     host: str = Field(
         "127.0.0.1", title="ADDRESS", description="address to listen on; any but loopback requires a token"
     )
-    port: int = Field(PORT, ge=0, le=65535, description="port to listen on; 0 picks a free one")
+    port: int | None = Field(
+        None, ge=0, le=65535, description=f"port to listen on (default: {PORT}, or a free one if that is taken)"
+    )
     browser: bool = Field(True, description="do not open a browser")
     export: Path | None = Field(None, title="FILE", description="write one self-contained HTML file instead of serving")
     where: Repeated[list[str]] = Field(
@@ -69,7 +69,7 @@ class View(Command):
         return Answer()
 
 
-async def _serve(path: Path, newest: str | None, host: str, port: int, *, browser: bool) -> None:
+async def _serve(path: Path, newest: str | None, host: str, port: int | None, *, browser: bool) -> None:
     task = asyncio.current_task()
     assert task is not None
     for name in (signal.SIGINT, signal.SIGTERM):

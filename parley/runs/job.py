@@ -20,7 +20,7 @@ from pydantic import BaseModel
 
 from parley.agents import Budget, Client, Models, ReplyCache
 from parley.agents.providers import provider_of
-from parley.base.errors import ConfigError, ParleyError
+from parley.base.errors import ConfigError, ParleyError, install
 from parley.base.home import home, say
 from parley.base.tasks import blocking, gather_or_cancel
 from parley.base.text import plural
@@ -159,7 +159,7 @@ class Job:
                 verdict = load_function(self.first.verdict)(verdicts(self.check.path))
                 passed, sentence = bool(verdict.passed), str(verdict.sentence)
             except ModuleNotFoundError:
-                sentence = f"{self.first.name} needs pandas: pip install 'parley-autogen[analysis]'."
+                sentence = f"{self.first.name} needs pandas: {install('analysis')}."
                 sentence, required = sentence[0].upper() + sentence[1:], bool(required)
         say(sentence)
         if not passed and required is not False:

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from parley import __version__
-from parley.agents import ParleyError
+from parley.base.errors import ParleyError, install
 from parley.base.plugins import child_environment
 from parley.base.text import plural
 from parley.reports import cautions
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from parley.analysis.reporting.report import Report
 
 
-NOT_INSTALLED = "reports need pandas, SciPy and Matplotlib: pip install 'parley-autogen[analysis]'"
+NOT_INSTALLED = f"reports need pandas, SciPy and Matplotlib: {install('analysis')}"
 MAX_VERDICTS = 4_000_000
 """Maximum verdicts; with more, the report takes too long for a page."""
 

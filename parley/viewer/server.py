@@ -4,6 +4,7 @@ other machines."""
 from __future__ import annotations
 
 import asyncio
+import errno
 import hmac
 import ipaddress
 import logging
@@ -41,6 +42,7 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
+PORT = 7575
 SWITCH_INTERVAL_SECONDS = 0.0005
 """Python's switch interval: short, so that indexing in the background does not delay requests."""
 COOKIE = "parley_view"
@@ -179,13 +181,13 @@ def _quiet_logger() -> logging.Logger:
     return logger
 
 
-async def serve(path: Path, host: str, port: int, announce: Callable[[str], None]) -> None:
+async def serve(path: Path, host: str, port: int | None, announce: Callable[[str], None]) -> None:
     """Serve until cancelled.
 
     Args:
         path: a run file, or a folder of them.
         host: the address to listen on; one that is not loopback requires a token, which is part of the printed address.
-        port: the port; 0 takes a free one.
+        port: the port; 0 takes a free one; None takes 7575, or a free one if that is taken.
         announce: called with the viewer's address once it answers.
     """
     token = None if is_loopback(host) else secrets.token_urlsafe(18)
@@ -202,9 +204,12 @@ async def serve(path: Path, host: str, port: int, announce: Callable[[str], None
     sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
     try:
         try:
-            await web.TCPSite(runner, host, port).start()
+            await web.TCPSite(runner, host, PORT if port is None else port).start()
         except OSError as error:
-            raise ConfigError(f"cannot listen on {host}:{port}: {error.strerror or error}; try --port 0") from None
+            if port is None and error.errno == errno.EADDRINUSE:
+                await web.TCPSite(runner, host, 0).start()
+            else:
+                raise ConfigError(f"cannot listen on {host}:{port}: {error.strerror or error}; try --port 0") from None
         actual_port = runner.addresses[0][1]
         name = f"[{host}]" if ":" in host else host
         announce(f"http://{name}:{actual_port}/" + (f"?token={token}" if token else ""))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-WHY = "models on transformers are tested where parley-autogen[hf] is installed"
+WHY = "models on transformers are tested where the extra hf is installed"
 torch = pytest.importorskip("torch", reason=WHY)
 pytest.importorskip("transformers", reason=WHY)
 gguf = pytest.importorskip("gguf", reason=WHY)

@@ -58,7 +58,7 @@ def test_shares_are_compared_within_judge_and_scenario_by_base() -> None:
     assert (line.clusters, line.also["second_share"], line.verdict) == (7, 0, "different")
     (sentence,) = cautions(found)
     assert sentence.startswith(
-        "No verdict on female − male: 25% and 0% of the replies are unread, and whatever they had"
+        "No verdict on female − male: depending on the unread replies (25% and 0%), the difference"
     )
     whole = report(found)
     assert (whole.headline.verdict, whole.headline.answer[:11]) == ("not measured", "No verdict:")

@@ -50,7 +50,7 @@ UNRECORDED = {
 """Keys of printed JSON that say where, when and with what a run was made, not what it found."""
 ENVIRONMENT = {"COLUMNS": "110", "NO_COLOR": "1", "TERM": "dumb", "TZ": "UTC"}
 """Widths and colours of what is printed."""
-HF = {"hf": "pip install 'parley-autogen[hf]'"}
+HF = {"hf": "pip install '.[hf]'"}
 """What is recorded as not installed, though a developer may have it."""
 
 

@@ -189,7 +189,7 @@ def test_models_shows_which_are_ready(parley, server, monkeypatch):
     assert {row["name"]: row["ready"] for row in keyed.json}["openai/gpt-6-luna"] == "yes"
     assert "sk-not-to-be-shown" not in shown.out + keyed.out
     if ready["hf/smollm2"] != "yes":
-        assert "pip install 'parley-autogen[hf]'" in shown.out, "brackets are not markup"
+        assert "pip install '.[hf]'" in shown.out, "brackets are not markup"
 
 
 def test_the_newest_run_is_read_if_none_is_named(parley, place, finished):

@@ -1,6 +1,6 @@
 """A run with Ray, on a cluster and on this machine: the same file, whatever happens, and no key is stored.
 
-Skipped if Ray is not installed (`pip install 'parley-autogen[ray]'`).
+Skipped if Ray is not installed (`pip install '.[ray]'`).
 """
 
 from __future__ import annotations

@@ -93,8 +93,8 @@ def test_it_is_said_how_many_wordings_are_left_out_and_what_each_form_would_add(
     count, forms, facts = choose(tmp_path).about("diet")
     assert count == "diet: 31 of 120 label wordings can be used"
     assert forms == (
-        "diet: 31 need forms that not all labels have: adjective: +22 (nouns are made from it), noun: +19, "
-        'predicate: +5, category: +3, pronouns: +1; in [forms], write vegan = {noun = "…"}'
+        "diet: adding `adjective` to every label unlocks 22 wordings (nouns are made from it), `noun` 19, "
+        '`predicate` 5, `category` 3, `pronouns` 1; in [forms], write vegan = {noun = "…"}'
     )
     assert facts.startswith("diet: 58 are left out because they also state a fact about the author, ")
     assert facts.endswith("with these facts (age: +4, experience: +1; all: +15)")

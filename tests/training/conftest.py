@@ -99,8 +99,8 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def save_tiny(folder: Path, texts: list[str], layers: int = 4) -> Path:
     """A model of half a million parameters with a tokenizer for these texts."""
-    torch = pytest.importorskip("torch", reason="training is tested where parley-autogen[training] is installed")
-    pytest.importorskip("trl", reason="training is tested where parley-autogen[training] is installed")
+    torch = pytest.importorskip("torch", reason="training is tested where the extra training is installed")
+    pytest.importorskip("trl", reason="training is tested where the extra training is installed")
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-WHY = "training is tested where parley-autogen[training] is installed"
+WHY = "training is tested where the extra training is installed"
 torch = pytest.importorskip("torch", reason=WHY)
 pytest.importorskip("trl", reason=WHY)
 

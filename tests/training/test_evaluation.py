@@ -14,7 +14,7 @@ import pytest
 from parley.agents.fencing import fence_judged
 from tests.bbq_rows import bbq_row, write_bbq
 
-WHY = "training is tested where parley-autogen[training] is installed"
+WHY = "training is tested where the extra training is installed"
 torch = pytest.importorskip("torch", reason=WHY)
 pytest.importorskip("trl", reason=WHY)
 

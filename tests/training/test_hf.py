@@ -13,7 +13,7 @@ import pytest
 from autogen_core.models import AssistantMessage, LLMMessage, UserMessage
 from pydantic import BaseModel
 
-WHY = "models on transformers are tested where parley-autogen[training] is installed"
+WHY = "models on transformers are tested where the extra training is installed"
 torch = pytest.importorskip("torch", reason=WHY)
 transformers = pytest.importorskip("transformers", reason=WHY)
 pytest.importorskip("trl", reason=WHY)

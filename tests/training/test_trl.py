@@ -11,7 +11,7 @@ from parley.cli import main
 
 DOCS = Path(__file__).parents[2] / "docs" / "training.md"
 RUN = "run rldf --no-check --topics 12 --rounds 2 --quiet --model sim/debate?base=4&round=-1 --out a.sqlite"
-WHY = "training is tested where parley-autogen[training] is installed"
+WHY = "training is tested where the extra training is installed"
 # TRL's default is bf16, which took five minutes a step on a CPU without it
 ONE_STEP = "max_steps=1, report_to=[], save_strategy='no', use_cpu=True, bf16=False, "
 

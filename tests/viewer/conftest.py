@@ -249,7 +249,7 @@ def chromium() -> Iterator[Any]:
     """The browser, for this folder only: while it is open, its event loop runs in the tests' thread."""
     if CHROMIUM is None:
         pytest.skip("no Chromium on this machine: apt-get install chromium")
-    sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'parley-autogen[dev]'")
+    sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install '.[dev]'")
     sync_api.expect.set_options(timeout=60_000)
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])

@@ -335,7 +335,7 @@ def assert_unharmed(page, *more):
 def test_a_runs_texts_are_never_markup_on_a_page_in_an_export_or_report(
     malibu, shelf, shared_viewer, open_page, tmp_path
 ):
-    expect = pytest.importorskip("playwright.sync_api", reason="pip install 'parley-autogen[dev]'").expect
+    expect = pytest.importorskip("playwright.sync_api", reason="pip install '.[dev]'").expect
     run, target, folder = shelf / "attack.sqlite", tmp_path / "page.html", tmp_path / "report"
     run.write_bytes(malibu.read_bytes())
     attacked = attack(run)

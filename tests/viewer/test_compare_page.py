@@ -10,7 +10,7 @@ from parley.agents import Transcript, Turn
 from parley.judging import Outcome, Unit, Verdict
 from parley.runs import Record
 
-playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'parley-autogen[dev]'")
+playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install '.[dev]'")
 expect = playwright.expect
 
 

@@ -22,7 +22,7 @@ from parley.reports import make_report
 from parley.reports.labels import label_items
 from parley.runs import RunFile
 
-playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'parley-autogen[dev]'")
+playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install '.[dev]'")
 expect = playwright.expect
 ACCESSIBILITY = (Path(__file__).parent / "accessibility.js").read_text("utf-8").split("\n", 1)[1]
 

@@ -13,7 +13,7 @@ from parley.judging import Study
 from parley.runs import RunFile
 from parley.runs.studies import find_study
 
-playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'parley-autogen[dev]'")
+playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install '.[dev]'")
 expect = playwright.expect
 ACCESSIBILITY = (Path(__file__).parent / "accessibility.js").read_text("utf-8").split("\n", 1)[1]
 

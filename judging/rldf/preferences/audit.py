@@ -39,7 +39,7 @@ MISSING = {
     "round": "not checked: the rows have no round_chosen and round_rejected",
     "speaker": "not checked: the rows have no speaker_chosen and speaker_rejected",
     "words of the instructions": "not checked: the instructions are not known",
-    BLIND: "not checked: no referee was asked again",
+    BLIND: "not checked: no blind second referee was run",
 }
 
 

@@ -13,7 +13,7 @@ from parley.analysis.reporting.report import Report, Table
 from parley.analysis.stats.results import Line
 from parley.base.text import p_text, plural
 from parley.judging.rldf.preferences import audit
-from parley.judging.rldf.preferences.audit import TOGETHER, WORDS
+from parley.judging.rldf.preferences.audit import BLIND, TOGETHER, WORDS
 
 WEAK = 0.75
 """Agreement of the blind referee below which there is a warning: one pair in four or more is then doubtful."""
@@ -83,12 +83,12 @@ def sentences(lines: Sequence[Line]) -> list[str]:
     words = [_on_shortcut(line, content) for line in shown]
     if content.n and not content.shown:
         words.append(
-            f"All words of the texts do not clearly predict the choice ({_interval(content)}; p {p_text(content.p)}): "
+            f"The words do not clearly predict the choice ({_interval(content)}; p {p_text(content.p)}): "
             "these pairs do not show that their content can be learnt."
         )
     words += on_blind_referee(blind)
     unchecked = [
-        f"{line.label}: {line.note.partition(': ')[2]}"
+        line.note.partition(": ")[2] if line.label == BLIND else f"{line.label}: {line.note.partition(': ')[2]}"
         for line in lines
         if line.label != TOGETHER and line.note.startswith("not checked")
     ]

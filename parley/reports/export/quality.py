@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from parley.base.errors import install
 from parley.base.text import plural
 from parley.reports.export.pairs import StatementPair
 from parley.reports.export.statements import Statement
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Figures = dict[str, Any]
-NOT_INSTALLED = "Not audited: pip install 'parley-autogen[analysis]', then run `parley report FOLDER`."
+NOT_INSTALLED = f"Not audited: {install('analysis')}, then run `parley report FOLDER`."
 NO_PAIRS = "Not audited: there are no pairs."
 UNCONFIRMED = "The pairs are unconfirmed: no blind second referee was asked"
 ONE_REFEREE = ", so they rest on one referee that knew the round (`parley run rldf --rereferee 1` asks one)"

@@ -213,7 +213,8 @@ def judged(run: Opened, settings: Settings) -> Iterator[Statement]:
             )
     if not any_score:
         metrics = [row[0] for row in run.file.rows("SELECT DISTINCT metric FROM verdicts ORDER BY metric")[1]]
-        raise ConfigError(
-            f"{run.file.path}: no text by a debater or generator has a score '{settings.metric}'; "
-            f"choose another metric with --metric (the run has: {', '.join(metrics) or 'none'})"
-        )
+        if settings.metric in metrics:
+            what = f"the scores '{settings.metric}' name no debater or generator as their subject (docs/autogen.md)"
+        else:
+            what = f"there are no scores '{settings.metric}'; choose another --metric ({', '.join(metrics) or 'none'})"
+        raise ConfigError(f"{run.file.path}: {what}")

@@ -17,7 +17,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from parley.agents import ConfigError, ParleyError
+from parley.base.errors import ConfigError, ParleyError, install
 from parley.base.files import WITH_FORCE, new_folder, refuse
 from parley.base.redaction import HiddenAddresses
 from parley.base.text import without_surrogates
@@ -27,7 +27,7 @@ from parley.reports.export.settings import Settings
 from parley.runs import RunFile, explain_damage
 from parley.training.exported import MANIFEST
 
-MISSING = "this format needs more packages: pip install 'parley-autogen[datasets]'"
+MISSING = f"this format needs more packages: {install('datasets')}"
 
 
 def write_dataset(dataset: Dataset, target: Path, *, force: bool = False, name: str = "") -> Path:

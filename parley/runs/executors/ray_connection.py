@@ -17,7 +17,7 @@ from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
-from parley.base.errors import ConfigError
+from parley.base.errors import ConfigError, install
 from parley.base.plugins import child_environment
 
 T = TypeVar("T")
@@ -40,7 +40,7 @@ def import_ray() -> Any:
     try:
         import ray
     except ModuleNotFoundError:
-        raise ConfigError("--executor ray needs the package 'ray': pip install 'parley-autogen[ray]'") from None
+        raise ConfigError(f"--executor ray needs the package 'ray': {install('ray')}") from None
     return ray
 
 
