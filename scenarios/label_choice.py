@@ -130,10 +130,12 @@ class LabelChoice:
         if facts:
             name = next((side for side in category.split("+") if side not in CATEGORIES), category)
             gains = {fact: n for fact in set().union(*fitting) if (n := sum(more == {fact} for more in fitting))}
+            left = len(facts) - len(fitting)
+            rest = f"; the other {left} also lack a form or would read the same" * (left > 0)
             lines.append(
                 f"{category}: {len(facts)} are left out because they also state a fact about the author, which a label "
                 f'might contradict. If none of yours can, admit them: below [allow], write {toml_key(name)} = ["…"] '
-                f"with these facts ({_gains(gains)}; all: +{len(fitting)})"
+                f"with these facts ({_gains(gains)}; all: +{len(fitting)}{rest})"
             )
         if alike := len(meant) - len(usable) - len(facts) - len(forms):
             lines.append(f"{category}: {alike} would read the same for two labels")

@@ -139,10 +139,10 @@ def generalises_to(verdicts: pd.DataFrame) -> Iterator[str]:
             to += f", asked in {'this one' if questions == 1 else f'these {questions}'} way{'s' * (questions > 1)}"
         yield {
             BASE: f"{to}: each of the {bases} has a label wording of its own, so that the test over bases covers both.",
-            WORDING: f"{to}, but only as far as {worded} can say: {bases} share them, so that the test is over "
-            "wordings and not over bases.",
-            QUESTION: f"{to} and to other ways to ask, but only as far as {phrased} can say: {bases} share them, so "
-            "that the test is over question wordings and not over bases.",
+            WORDING: f"{to}. The sample is {worded}; {bases} share them, so the test is over wordings and not over "
+            "bases.",
+            QUESTION: f"{to} and to other ways to ask. The sample is {phrased}; {bases} share them, so the test is "
+            "over question wordings and not over bases.",
             SET: f"{to}: {bases} share {worded}, so that the test is over sets of bases and wordings that have "
             "nothing in common.",
         }[str(kind)]

@@ -97,7 +97,8 @@ def headline(forest: Forest, *, blocked: str = "", prefix: str = "") -> Headline
     tested = [line for line in with_test if line.verdict != NOT_MEASURED]
     if not with_test:
         return unanswered(
-            _too_few(forest) or f"Not known: the data are too few for {'a test' if lines else 'an interval'}."
+            _too_few(forest)
+            or ("Described, not tested." if lines else "Not known: the data are too few for an interval.")
         )
     if not tested:
         return unanswered(with_test[0].note)
@@ -162,7 +163,7 @@ def _within(verdict: Verdict, lines: Sequence[Line], largest: Line, forest: Fore
     margin = f"{largest.margin:g}{' points' if forest.says else ''}"
     if verdict == ON_AVERAGE:
         which = "the mean difference is" if len(lines) == 1 else "mean differences are"
-        return f"On these {lines[0].cluster or 'cluster'}s, {which} below {margin}."
+        return f"On these {lines[0].cluster or 'cluster'}s, {which} shown to lie within ±{margin}."
     which = "the difference lies" if len(lines) == 1 else f"all {len(lines)} differences lie"
     return f"Alike: {which} within ±{margin}, {but_for(lines)}."
 
@@ -181,7 +182,9 @@ def _unsure(lines: Sequence[Line], largest: Line, forest: Forest) -> str:
 def _shown(line: Line, forest: Forest, shown: Sequence[Line], tests: int) -> str:
     numbers = in_numbers(line, forest, simultaneous=tests > 1)
     corrected = f" corrected for {all_tests} tests" if (all_tests := max(tests, line.tests or 0)) > 1 else ""
-    largest = f"; {len(shown)} of {tests} are shown, and this is the largest" if len(shown) > 1 else ""
+    largest = (
+        f"; {len(shown)} of {tests} differences are significant, and this is the largest" if len(shown) > 1 else ""
+    )
     return f"{_place(line, forest)} {numbers}, p {p_text(_p(line, tests))}{corrected}{largest}."
 
 
@@ -191,7 +194,7 @@ def _shown_in_words(line: Line, forest: Forest, shown: Sequence[Line], tests: in
     others = (other for other in shown if other != line and other.about.model == line.about.model)
     ties = [line, *(other for other in others if round(abs(other.estimate) - abs(line.estimate), 2) == 0)]
     largest = "this is the largest planned contrast" if line.about.contrast else "this is the largest"
-    which = "planned contrasts are shown" if len(ties) > 1 else f"are shown; {largest}"
+    which = "planned contrasts are significant" if len(ties) > 1 else f"differences are significant; {largest}"
     further = _apart(ties) or f" {len(shown)} of {tests} {which}." if len(shown) > 1 else ""
     (wide,) = drawn([line])
     ends = f" ({interval(wide.low, wide.high, number_format(forest), excluded=True)})" if line.verdict == SMALL else ""

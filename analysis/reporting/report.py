@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
+from pandas.api.types import is_float_dtype
 
 from parley.analysis.reporting.decide import is_test, undecided_yet
 from parley.analysis.reporting.forest import Forest, interval
@@ -310,9 +311,17 @@ def format_interval(low: float, high: float, form: str = ".2f", *, excluded: boo
 
 
 def format_cells(frame: pd.DataFrame) -> list[list[str]]:
-    """The rows of a table for reading; the end of an interval that is 0, which the row's test excludes, says so."""
+    """The rows of a table for reading, a paper's numbers with all their decimals.
+
+    The end of an interval that is 0, which the row's test excludes, says so.
+    """
     rows = [[format_cell(value) for value in row] for row in frame.itertuples(index=False)]
     names = list(frame.columns)
+    for place, name in enumerate(names):
+        if str(name).startswith("paper_") and is_float_dtype(frame[name]):
+            digits = max((2, *(len(f"{value:.9g}".partition(".")[2]) for value in frame[name].dropna())))
+            for row, value in zip(rows, frame[name], strict=True):
+                row[place] = "–" if math.isnan(value) else f"{value:.{digits}f}"
     if "p_adjusted" in names:
         for row, values in zip(rows, frame.itertuples(index=False), strict=True):
             for end, words in (("low", "above 0"), ("high", "below 0")):
@@ -338,6 +347,18 @@ def format_cell(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return str(value)
+
+
+def without_run(printed: pd.DataFrame, both: pd.DataFrame, by: str) -> str:
+    """The systems of a paper's table that these runs do not have, as a sentence for the table's note.
+
+    Args:
+        printed: The paper's cells.
+        both: Those with a number of ours.
+        by: The column with the systems.
+    """
+    names = [str(name) for name in dict.fromkeys(printed[by]) if name not in set(both[by])]
+    return f"Only in the paper: {', '.join(names)}. " if names and len(both) else ""
 
 
 def read_published(path: Path, about: Sequence[str], columns: str = "measure") -> pd.DataFrame:

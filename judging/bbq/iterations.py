@@ -13,7 +13,7 @@ import pandas as pd
 from parley.analysis.reporting.gains import Units, gain_lines
 from parley.analysis.reporting.iterations import COUNTED_TWICE, at_each_iteration, refined_figure, shares_refined
 from parley.analysis.reporting.questions import answered, successive
-from parley.analysis.reporting.report import Figure, ReportContext, Section, Table, read_published
+from parley.analysis.reporting.report import Figure, ReportContext, Section, Table, read_published, without_run
 from parley.analysis.reporting.systems import own_units, systems
 from parley.analysis.reporting.verdicts import uncategorised
 from parley.analysis.stats.results import Line
@@ -55,6 +55,7 @@ def iterations_sections(verdicts: pd.DataFrame, context: ReportContext) -> list[
         pairs=successive,
         facets={**ACCURACY_CHANGE.facets, "step": ()},
     )
+    beside, absent = published(verdicts, revised)
     by_step = readable(revised.assign(step="iteration " + revised["iteration"].astype(str)))
     return [
         Section(
@@ -69,8 +70,8 @@ def iterations_sections(verdicts: pd.DataFrame, context: ReportContext) -> list[
                 Table(
                     name="published",
                     title="The paper's table III, next to ours",
-                    frame=published(verdicts, revised),
-                    note=PUBLISHED,
+                    frame=beside,
+                    note=absent + PUBLISHED,
                     paper="STARDTOX V, table III",
                 ),
                 Table(
@@ -117,8 +118,8 @@ def table_three(frame: pd.DataFrame) -> pd.DataFrame:
     return table.sort_values(["system", "context", "iteration"], kind="stable", ignore_index=True)
 
 
-def published(verdicts: pd.DataFrame, revised: pd.DataFrame) -> pd.DataFrame:
-    """The cells of STARDTOX's table III that these runs have.
+def published(verdicts: pd.DataFrame, revised: pd.DataFrame) -> tuple[pd.DataFrame, str]:
+    """The cells of STARDTOX's table III that these runs have, and which methods are only in the paper.
 
     Args:
         verdicts: One row per verdict.
@@ -132,7 +133,8 @@ def published(verdicts: pd.DataFrame, revised: pd.DataFrame) -> pd.DataFrame:
     means = means.assign(accuracy=100 * means["accuracy"])
     values = ["accuracy", "bias"]
     ours = means.melt(id_vars=[*keys[:-1], "model"], value_vars=values, var_name="measure", value_name="ours")
-    return printed.merge(ours, on=keys)
+    both = printed.merge(ours, on=keys)
+    return both, without_run(printed, both, "method")
 
 
 def supported_gains(verdicts: pd.DataFrame, units: Units) -> list[Line]:

@@ -210,9 +210,11 @@ def corrected_effects(lines: Sequence[Line], gaps: Sequence[ScenarioGaps], besid
 
 def _with_simultaneous(line: Line, gaps: ScenarioGaps) -> Line:
     tests = line.tests or 1
-    interval = simultaneous(line, gaps.test(1 - ALPHA / tests))
+    limit = 1.0 if line.measure == WINS else math.inf  # wins minus losses per comparison
+    ends = simultaneous(line, gaps.test(1 - ALPHA / tests))
+    interval = (max(-limit, ends[0]), min(limit, ends[1])) if ends else None
     low, high = interval or (-math.inf, math.inf)
-    pointwise = {"pointwise_low": line.low, "pointwise_high": line.high}
+    pointwise = {"pointwise_low": max(-limit, line.low), "pointwise_high": min(limit, line.high)}
     return replace(
         line.with_result(low=low, high=high),
         simultaneous=interval if tests > 1 else None,

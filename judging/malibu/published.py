@@ -101,19 +101,28 @@ def significance_section(data: PanelData, lines: Sequence[Line]) -> Section:
         data: The verdicts.
         lines: The result of `significance_lines`.
     """
+    frame = table(lines)
+    if not data.staged and len(frame):
+        printed = {claim["category"]: f"< {claim['p_below']:.4f}" for claim in _printed()["chi_square"]}
+        frame["paper_p"] = frame["category"].map(printed).fillna("").where(frame["family"] == CHI_SQUARE, "")
     tests = Table(
         name="tests",
         title="Tests of identity as a whole",
-        frame=table(lines),
+        frame=frame,
         shown=(
-            *(*data.model_column, "family", "category", "metric", "statistic", "df", "p", "p_adjusted"),
+            *(*data.model_column, "family", "category", "metric", "statistic", "df", "p", "paper_p", "p_adjusted"),
             *("estimate", "low", "high", "assumption", "note"),
         ),
         note="p_adjusted: Holm within the family. Rows that assume independence are for comparison only. The paper "
-        "does not say what its χ² counts: here it is every judge's score.",
+        "does not say what its χ² counts: here it is every judge's score. estimate: of χ², Cramér's V. paper_p: as "
+        "printed; for race, of GPT-4o mini only.",
         paper="" if data.staged else "4.1, all χ²",
     )
     return Section(tables=(tests,))
+
+
+def _printed() -> dict[str, Any]:
+    return tomllib.loads(Path(__file__).with_name("published.toml").read_text("utf-8"))
 
 
 def published_section(data: PanelData, rates: Sequence[Line], votes: Sequence[Line], tests: Sequence[Line]) -> Section:
@@ -125,7 +134,7 @@ def published_section(data: PanelData, rates: Sequence[Line], votes: Sequence[Li
         votes: The win rates by votes.
         tests: The tests of identity as a whole, from `significance_lines`.
     """
-    printed = tomllib.loads(Path(__file__).with_name("published.toml").read_text("utf-8"))
+    printed = _printed()
     place, rows = "4.1 and 4.2, claims", []
     if as_the_paper(data, {claim["metric"] for claim in printed["totals"]}):
         means, place = mean_scores(data), "A.3, claims and totals"

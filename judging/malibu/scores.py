@@ -285,7 +285,8 @@ def _asked(data: PanelData, family: str, planned: Sequence[Line], margin: float)
         },
         cluster=unit,
         arms="identity",
-        note=f"First minus second; scores {low:g} to {high:g}. The interval is simultaneous, for all contrasts of a "
+        note=f"First minus second; scores {low:g} to {high:g}. The sign of a silent pair's mean log-odds over both "
+        f"orders decides who wins it. The interval is simultaneous, for all contrasts of a "
         f"model's family. p_adjusted: Holm over the family, times {BESIDE} in families beside the main one. verdict: "
         f"alike needs a mean within ±{margin:g} (p_alike), an upper limit of the SD between {unit}s below "
         f"{data.plan.spread * margin:g} (base_sd_high), and {data.plan.bases} {unit}s.",

@@ -199,9 +199,12 @@ class SilentBallots:
         fitting, bases = " after the answer" if self.settings.labels_after else "", len(self._places)
         for category, labels in self._labels.items():
             if len(labels) < bases:
+                # Fewer than 10 question wordings are taken as fixed (analysis/reporting/clusters.py).
+                few = 10 <= len(self._questions) < len(labels)
+                over, write = (f"{len(self._questions)} question wordings", " of both") if few else ("wordings", "")
                 yield (
                     f"{plural(len(labels), 'label wording')} of {self.wordings.name} for {category}{fitting} repeat "
-                    f"over {bases} bases, so the report tests over wordings; write {bases}"
+                    f"over {bases} bases, so the report tests over {over}; write {bases}{write}"
                 )
 
     def label_wording(self, base: str, category: str) -> LabelWording:

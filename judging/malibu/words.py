@@ -81,7 +81,7 @@ def _only_words(line: Line, quality: str, margin: float) -> str:
         SMALL: f"Below our margin of {margin:g} points: {differ}",
         ALIKE: f"No difference was shown: the labels are alike within ±{margin:g} points, {but_for([line])}.",
         ON_AVERAGE: f"No difference was shown; on these {line.cluster}s, "
-        f"the mean difference is below {margin:g} points.",
+        f"the mean difference is shown to lie within ±{margin:g} points.",
     }
     return says.get(line.verdict, f"The two labels were not shown to differ, nor to be alike; {NOT_FAIR}.")
 
@@ -94,7 +94,7 @@ def _alike_words(lines: Sequence[Line], margin: float) -> str:
         parts.append(f"{len(alike)} {verb} alike within ±{margin:g} points, {but_for(alike)}")
     if means := len(lines) - len(alike):
         small = plural(means, "mean difference is", "mean differences are")
-        parts.append(f"on these {lines[0].cluster}s, {small} below {margin:g} points")
+        parts.append(f"on these {lines[0].cluster}s, {small} shown to lie within ±{margin:g} points")
     return "; ".join(parts)
 
 

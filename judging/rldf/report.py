@@ -6,9 +6,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext, Table, assemble, read_published
+from parley.analysis.reporting.report import (
+    NO_CONTEXT,
+    Report,
+    ReportContext,
+    Table,
+    assemble,
+    read_published,
+    without_run,
+)
 from parley.analysis.reporting.verdicts import require
 from parley.judging.rldf.ablation import ablation_section
 from parley.judging.rldf.debates import THRESHOLD, change_section, rounds_section
@@ -16,10 +25,14 @@ from parley.judging.rldf.second_referee import agreement_section, flags_section,
 
 HERE = Path(__file__).parent
 CELL = ["table", "measure", "system", "part"]
+OVERALL = "overall"
+IN_OVERALL = ("Age", "Disability_status", "Gender_identity", "Nationality", "Physical_appearance")
+"""The categories whose accuracies the paper's `overall` averages, in 16 of 24 rows to the last decimal."""
 NOTE = (
     "Theirs: four models of 6 to 7 billion parameters, trained on GPT-3.5-turbo's debates (T-S) unless the row has "
-    "another teacher or their own (S-R). Accuracy is a share, and table 1's overall leaves Race out; BS, CE and LS are "
-    "points of 100, scored by GPT-3.5-turbo (table 4; 3, 5, 11 and 14 share its numbers), by people (2, 10), or the "
+    "another teacher or their own (S-R). Accuracy is a share, and table 1's overall, theirs and ours, is the mean of "
+    "the five columns without Race; BS, CE and LS are points of 100, scored by GPT-3.5-turbo (table 4; 3, 5, 11 and "
+    "14 share its numbers), by people (2, 10), or the "
     "paper does not say by whom (12, 13). Ours: this base, its debates, judges and topics. A level may differ by any "
     "of these: compare the order of systems, modes or teachers. The printed standard deviations over three runs are in "
     "the files, as paper_sd_…; 27 of 920 are cut in our copy."
@@ -80,11 +93,22 @@ def published_table(pooled: pd.DataFrame, by_bias: pd.DataFrame) -> Table:
         by_bias: Scores by system, metric and bias type, as in the table `rubric_by_bias`; may be empty.
     """
     accuracy = pooled.rename(columns={"category": "part", "accuracy": "ours"}).assign(measure="accuracy")
+    if len(accuracy):
+        accuracy = pd.concat([accuracy[accuracy["part"] != OVERALL], _overall(accuracy)])
     judged = by_bias.rename(columns={"metric": "measure", "bias": "part", "mean": "ours"})
     evaluated = [part for part in (accuracy, judged) if "part" in part]
     if not evaluated:
         return Table("published", "The paper's tables, next to ours", pd.DataFrame(), note=NOTE)
     ours = pd.concat(evaluated)[[*CELL[1:], "ours", "low", "high"]]
-    frame = published().merge(ours, on=CELL[1:])
+    printed = published()
+    frame = printed.merge(ours, on=CELL[1:])
     shown = tuple(name for name in frame if not name.startswith("paper_sd_"))
-    return Table("published", "RLDF's tables, next to ours", frame, shown, NOTE, "4.2, tables 1 to 5 and 10 to 14")
+    note = without_run(printed[printed["table"].isin(frame["table"])], frame, "system") + NOTE
+    return Table("published", "RLDF's tables, next to ours", frame, shown, note, "4.2, tables 1 to 5 and 10 to 14")
+
+
+def _overall(accuracy: pd.DataFrame) -> pd.DataFrame:
+    """Table 1's overall: the mean of its columns without Race, for the systems that have all five."""
+    columns = accuracy[accuracy["part"].isin(IN_OVERALL)]
+    means = columns.groupby("system", sort=False)["ours"].sum(min_count=len(IN_OVERALL)) / len(IN_OVERALL)
+    return means.reset_index().assign(part=OVERALL, measure="accuracy", low=np.nan, high=np.nan)

@@ -156,9 +156,9 @@ def published_table(frame: pd.DataFrame) -> Table:
             rows.append(
                 {"search": arm, "measure": measure, **theirs, "ours_by": model, "ours": ours.mean(), "n": ours.count()}
             )
-    return Table(
-        "published", "MABRF's table 4, next to ours (%)", pd.DataFrame(rows), note=BESIDE, paper="5.2, table 4"
-    )
+    folder = frame["search"].astype(str).str.startswith("folder").any()
+    note = BESIDE + (" This run searched a folder; the paper searched the web." if folder else "")
+    return Table("published", "MABRF's table 4, next to ours (%)", pd.DataFrame(rows), note=note, paper="5.2, table 4")
 
 
 def _unread(frame: pd.DataFrame) -> Iterator[str]:

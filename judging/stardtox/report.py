@@ -48,6 +48,7 @@ from parley.analysis.reporting.report import (
     Table,
     assemble,
     read_published,
+    without_run,
 )
 from parley.analysis.reporting.systems import BASELINE, cost_sentence, costs, system_facets, systems
 from parley.analysis.reporting.verdicts import LOST, require, status_counts, uncategorised
@@ -169,6 +170,7 @@ def _levels(scores: pd.DataFrame, words: Mapping[str, str], context: ReportConte
     lines = levels(scores, words, context)
     made = section(replace(LEVELS, measures={**words, **WORST}), lines)
     paper = wide(lines)
+    beside, absent = published(paper, scores)
     note = f"{CARRIED} Means over prompts, with 95% intervals of toxicity. {context.small_print}"
     tables = [
         Table(
@@ -180,8 +182,8 @@ def _levels(scores: pd.DataFrame, words: Mapping[str, str], context: ReportConte
         Table(
             "published",
             "The paper's table II, next to ours",
-            published(paper, scores),
-            note=PUBLISHED,
+            beside,
+            note=absent + PUBLISHED,
             paper="V, table II",
         ),
     ]
@@ -222,8 +224,10 @@ def wide(lines: Sequence[Line]) -> pd.DataFrame:
     return pd.DataFrame(list(rows.values()))
 
 
-def published(means: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
-    """The cells of the paper's table II for these runs; Self-Debias only for the same size of GPT-2.
+def published(means: pd.DataFrame, scores: pd.DataFrame) -> tuple[pd.DataFrame, str]:
+    """The cells of the paper's table II for these runs, and which methods are only in the paper.
+
+    Self-Debias only for the same size of GPT-2.
 
     Args:
         means: One row per set, system and iteration, from `wide`.
@@ -237,7 +241,8 @@ def published(means: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
     ours = named.melt(id_vars=[*keys[:-1], "model"], value_vars=shown, var_name="measure", value_name="ours")
     both = theirs.rename(columns={"model": "paper_model"}).merge(ours, on=keys)
     sizes = both["model"].str.lower().str.extract(r"(gpt2(?:-(?:medium|large|xl))?)", expand=False)
-    return both[(both["paper_model"] == sizes) | ~both["paper_model"].str.startswith("gpt2")].reset_index(drop=True)
+    both = both[(both["paper_model"] == sizes) | ~both["paper_model"].str.startswith("gpt2")].reset_index(drop=True)
+    return both, without_run(theirs, both, "method")
 
 
 def _gains(scores: pd.DataFrame, plain: pd.DataFrame) -> Section:

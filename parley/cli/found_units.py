@@ -42,12 +42,16 @@ class FoundUnit:
         status: planned, done or failed.
         facets: Its facets, as text.
         score: The score of the study's main measure, as in the viewer; None if there is none.
+        choice: The verdict of a comparison: A, B or tie.
+        margin: By how much the first of two is ahead.
     """
 
     id: str
     status: str
     facets: Mapping[str, str]
     score: float | None
+    choice: str | None = None
+    margin: float | None = None
 
 
 def read_filters(where: Sequence[str]) -> dict[str, list[str]]:
@@ -90,7 +94,7 @@ def find_units(file: RunFile, filters: Mapping[str, Sequence[str]], *, read: boo
             ]
             figures = unit_figures(given, (), measures_of(info), stored)[PANEL]
             if figures.read or not read:
-                units.append(FoundUnit(unit, status, facets, figures.score))
+                units.append(FoundUnit(unit, status, facets, figures.score, figures.choice, figures.margin))
     if not units:
         raise ConfigError(_nothing_found(file, filters, seen))
     return units
@@ -132,7 +136,7 @@ def list_behind(file: RunFile, number: int, where: Sequence[str]) -> Answer:
     answer, line, units, pairs = behind.answer, behind.line, behind.units, behind.pairs
     lines = [Text(visible(answer.text), style="bold")]
     if not answer.line and line:
-        lines.append(Text(visible(f"The largest difference, which is not a finding: {line.heading} {line.label}")))
+        lines.append(Text(visible(f"Largest value (not tested): {f'{line.heading} ' * bool(line.group)}{line.label}")))
     rest = _paired(file, behind.facet, pairs) if pairs else _single(file, units, above=behind.above)
     data = [
         {"difference": difference, "units": [asdict(first), asdict(second)]} for difference, first, second in pairs
@@ -175,8 +179,8 @@ def units_behind(file: RunFile, report: Report, number: int, where: Sequence[str
     forest = report.forests[number - 1]
     answer = report.headline if number == 1 and report.headline else headline(forest)
     line = answer.line or max(
-        (line for line in forest.lines if not line.secondary and math.isfinite(line.estimate)),
-        key=lambda line: abs(line.estimate - (forest.reference or 0)),
+        (line for line in forest.lines if math.isfinite(line.estimate)),
+        key=lambda line: (not line.secondary, abs(line.estimate - (forest.reference or 0))),
         default=None,
     )
     filters = {name: list(values) for name, values in (line.units if line else {}).items()}
@@ -218,9 +222,15 @@ def _paired(file: RunFile, facet: str, pairs: Sequence[tuple[float, FoundUnit, F
 def _single(file: RunFile, units: Sequence[FoundUnit], *, above: bool) -> Iterator[str]:
     ordered = sorted(
         (unit for unit in units if unit.score is not None), key=lambda unit: unit.score or 0.0, reverse=above
-    )
-    yield f"{plural(len(ordered), 'unit')} with a score, the {'highest' if above else 'lowest'} first:"
-    yield from (f"{_number(unit.score):>10}  {unit.id}" for unit in ordered[:MOST_SHOWN])
+    ) or sorted((unit for unit in units if unit.choice), key=lambda unit: -abs(unit.margin or 0))
+    if any(unit.score is not None for unit in ordered):
+        yield f"{plural(len(ordered), 'unit')} with a score, the {'highest' if above else 'lowest'} first:"
+    else:
+        yield f"{plural(len(ordered), 'comparison')}, the clearest first (its verdict, and A minus B):"
+    for unit in ordered[:MOST_SHOWN]:
+        winner = unit.facets.get(f"identity_{(unit.choice or '').lower()}", unit.choice)
+        verdict = f"{winner:>10} {signed(unit.margin or 0):>6}" if unit.score is None else f"{_number(unit.score):>10}"
+        yield f"{verdict}  {unit.id}"
     yield from _more(len(ordered))
     if ordered:
         yield f"{shlex.join(['parley', 'show', str(file.path), ordered[0].id])}  reads the first one"

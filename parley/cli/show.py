@@ -55,7 +55,7 @@ class Show(Command):
     def answer(self) -> Answer:
         path, prefix = _what(self.run, self.unit)
         with explain_damage(path), RunFile.open(path) as file:
-            if self.list:
+            if self.list and not self.where:
                 return _units(file)
             if self.finding or self.where:
                 from parley.cli.found_units import list_behind, list_units  # they load pandas
@@ -190,7 +190,8 @@ def _conversation(
             yield _text(f"{turn['speaker']}  ({place})", "bold cyan")
         for call in turn["calls"]:
             for piece in call.get("prompt", ()):
-                yield _text(f"  | {piece['role']} {piece['source']}: {piece['text']}", "dim")
+                who = {"user": "prompt", "self": "reply"}.get(piece["source"], f"{piece['role']} {piece['source']}")
+                yield _text(f"  | {who}: {piece['text']}", "dim")
             for tool, arguments in call["tools"]:
                 yield _text(f"  calls {tool}({arguments})", "dim")
         if turn["thought"]:

@@ -44,9 +44,15 @@ def forest_lines(forest: Forest, width: int, marks: Marks, rows: int) -> list[Te
         forest: The plot.
         width: Width of the terminal, in characters.
         marks: Its characters.
-        rows: Maximum number of estimates, primary ones first; the axis says how many are left out.
+        rows: Maximum number of estimates, primary ones first; if there are more, significant ones, the largest first.
     """
-    chosen = sorted(drawn(forest.lines), key=lambda line: line.secondary)[:rows]
+    far = forest.reference is not None and len(forest.lines) > rows
+
+    def place(line: Line) -> tuple[bool, bool, float]:
+        distance = abs(line.estimate - (forest.reference or 0)) if far and math.isfinite(line.estimate) else 0.0
+        return line.secondary, far and not line.shown, -distance
+
+    chosen = sorted(drawn(forest.lines), key=place)[:rows]
     narrowest, widest = BAR_WIDTHS
     numbers = [visible(in_numbers(line, forest)) for line in chosen]
     after = max(map(len, numbers))

@@ -177,6 +177,8 @@ def _figures(rows: MeasuredRows, statuses: Sequence[str], *, panel: bool = False
         before, after = (majority(row.text for row in first), choice) if choice else (_mean(first), score)
         changed = before != after if before is not None and after is not None else None
     a, b = (_mean([row for row in scored if row.subject == subject]) for subject in ("A", "B"))
+    if not scored and choice in ("A", "B", "tie") and (share := _mean(chosen)) is not None:
+        a, b = share, 1 - share  # a silent ballot's choice between two has the probability of the first
     return UnitFigures(
         score=score,
         margin=finite_or_none(a - b) if a is not None and b is not None else None,

@@ -30,7 +30,7 @@ from parley.viewer.figures import (
     unit_figures,
 )
 
-FORMAT = 16
+FORMAT = 17
 """Increased with every change of the schema or of a headline's contents; an index of another format is rebuilt."""
 BATCH_SIZE = 400
 # One document per unit, whose rowid is the unit's position in the plan, without a copy of the text: excerpts are read

@@ -129,8 +129,8 @@ def plot(*lines: Line, reference: float | None = 0.0) -> Forest:
 def test_the_largest_line_that_is_shown_is_named_with_its_p_and_how_many_were_tested() -> None:
     found = headline(plot(SMALL, LARGE, UNSURE))
     assert found.text == (
-        "Do they differ? b − c: −0.50 (−0.90 to −0.10), p = 0.01 corrected for 3 tests; 2 of 3 are shown, and this is "
-        "the largest."
+        "Do they differ? b − c: −0.50 (−0.90 to −0.10), p = 0.01 corrected for 3 tests; 2 of 3 differences are "
+        "significant, and this is the largest."
     )
     assert (found.verdict, found.line, found.distance, found.tests, found.shown) == ("different", LARGE, 0.5, 3, 2)
 
@@ -159,12 +159,16 @@ OPEN = "Undecided: the test is not significant."
         # what has no test, no interval or no answer is never named, nor is a secondary line
         *(([other, UNSURE], "undecided", OPEN) for other in (UNTESTED, UNBOUNDED, BLOCKED)),
         ([replace(LARGE, secondary=True), UNSURE], "undecided", OPEN),
-        ([UNTESTED], "not measured", "Not known: the data are too few for a test."),
+        ([UNTESTED], "not measured", "Described, not tested."),
         ([UNBOUNDED], "not measured", "Not known: the data are too few for an interval."),
         ([FEW] * 15, "not measured", "Too few bases: 15 tests need at least 10 bases, and there are 6."),
         ([BLOCKED, BLOCKED], "not measured", BLOCKED.note),
         # what is chosen among several has the interval that holds for all, as drawn
-        ([SIMULTANEOUS, SMALL], "different", f"{ALL.format('−0.02')}; 2 of 2 are shown, and this is the largest."),
+        (
+            [SIMULTANEOUS, SMALL],
+            "different",
+            f"{ALL.format('−0.02')}; 2 of 2 differences are significant, and this is the largest.",
+        ),
         (DRAWN, "different", f"{ALL.format('+2.50')}."),
     ],
 )
@@ -226,18 +230,20 @@ def test_where_a_plot_says_what_its_lines_mean_the_answer_needs_no_statistics() 
     small = replace(SMALL, verdict="different but below the margin", margin=0.5, simultaneous=(0.0, 0.7))
     mean = replace(WITHIN, verdict="below the margin on average")
     assert answer(LARGE) == "Yes: b − c by 0.50."
-    assert answer(SMALL, LARGE, UNSURE) == ("Yes: b − c by 0.50. 2 of 3 are shown; this is the largest.")
+    assert answer(SMALL, LARGE, UNSURE) == (
+        "Yes: b − c by 0.50. 2 of 3 differences are significant; this is the largest."
+    )
     apart = [
         replace(LARGE.with_result(estimate=size), about=About.of(Contrast("accent", (first,), (second,))))
         for first, second, size in (("black", "Texan", -0.3), ("Texan", "German", 0.301), ("black", "German", 0.1))
     ]
     assert answer(*apart) == "Yes: b − c by 0.30. 'Texan' stands apart: it is as far above 'Black'."
-    assert answer(apart[0], apart[1].with_result(estimate=-0.3)).endswith(" 2 of 2 planned contrasts are shown."), (
-        "Texan is between"
-    )
+    assert answer(apart[0], apart[1].with_result(estimate=-0.3)).endswith(
+        " 2 of 2 planned contrasts are significant."
+    ), "Texan is between"
     assert answer(small, UNSURE) == "Below our margin of 0.5 points: a − b by 0.40 (above 0, up to 0.70)."
     assert answer(WITHIN) == ("Alike: the difference lies within ±0.1 points, but for kinds of base rarer than 5%.")
-    assert answer(mean, mean) == "On these bases, mean differences are below 0.1 points."
+    assert answer(mean, mean) == "On these bases, mean differences are shown to lie within ±0.1 points."
     assert answer(UNSURE) == "Undecided: a − c by 0.90, which may be chance."
     assert answer(UNSURE, UNSURE).startswith("Undecided: neither difference is shown. In the largest, a − c by 0.90")
     zero = UNSURE.with_result(estimate=0.001)

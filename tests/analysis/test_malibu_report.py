@@ -117,7 +117,7 @@ def test_only_the_equivalence_test_claims_equivalence() -> None:
     ]
     both = reported(pd.concat([frame, pd.DataFrame(graded)], ignore_index=True))
     assert list(planned(both)["verdict"]) == ["below the margin on average"]
-    assert "; on these scenarios, the mean difference is below 0.1 points." in " ".join(both.words)
+    assert "; on these scenarios, the mean difference is shown to lie within ±0.1 points." in " ".join(both.words)
 
 
 SHOWN = "the candidate in {} place won 100.0% of 48 decided comparisons, whatever its label."

@@ -47,7 +47,7 @@ RTP = {"data": "prompts.jsonl", "prompts": 2, "completions": 2, "scorer": "ngram
         ("malibu", {**PAPER, **TWO, "repeats": 2, "consensus": "chair", "cells": "all"}, "3c1b6294c3"),
         ("malibu", {**PAPER, "rubric": "three", "ties": True, "fence": True, "cells": "one"}, "a5bb007dc4"),
         ("malibu", {**PAPER, "reasons_first": True, "metrics": ["Accuracy"], "controls": False}, "2ee3a34148"),
-        ("malibu", {"suite": "quick", "model": "sim/judge"}, "812b9d5b7d"),
+        ("malibu", {"suite": "quick", "model": "sim/judge"}, "689179a8ae"),
         ("malibu-derive", {"bases": ["law", "fitness"], "count": 3}, "ea823a549a"),
         ("malibu-respond", {"suite": "full", "anew": True, "per_base": 1, "limit": 4}, "6a22bc16f4"),
         ("topics", {"bias": "beauty", "count": 500}, "bf908249df"),

@@ -53,7 +53,7 @@ def test_problems_are_printed_line_by_line_with_status_one(parley, place):
     assert (result.status, result.err) == (1, "")
     lines = result.out.splitlines()
     *lines, bases, count = lines
-    assert bases.startswith("1 base: too few, 1 test needs at least 6 bases. Each pair of your labels")
+    assert bases.startswith("1 base: too few; 1 test needs at least 6 bases. Each pair of your labels")
     assert "six are 15, and 15 tests need at least 10 bases;" in bases
     assert count == f"off 1: 4 scenarios, {len(lines)} problems"
     assert "short: response 1 has 2 words (expected 90 to 140)" in lines
@@ -136,8 +136,8 @@ def test_a_dry_run_counts_the_wordings_and_shows_three(parley, place):
     )
     assert len(re.findall(r"^nurse_age, e\.g\. .*(?:24|62)-year-old", shown, re.MULTILINE)) == 3
     assert (
-        "31 label wordings of english for nurse_age repeat over 60 bases, so the report tests over wordings; write 60"
-        in shown
+        "31 label wordings of english for nurse_age repeat over 60 bases, so the report tests over 30 question "
+        "wordings; write 60 of both" in shown
     )
     assert "e.g. " not in parley("run", "malibu", "--suite", "quick", "--model", "sim/judge", "--dry-run").out
     command = ("run", "malibu", "--suite", "quick", "--identities", "ages.toml", "--model", "sim/judge", "--dry-run")

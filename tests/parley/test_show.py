@@ -55,6 +55,7 @@ def test_show_lists_what_failed(parley, server, run_file):
     as_json = parley("show", "a.sqlite", "--list", "--json").json
     assert [(row["id"], row["status"]) for row in as_json] == listed
     assert "answered 500: down" in parley("show", "a.sqlite", planned[-1]).out
+    assert "has phase=9" in parley("show", "a.sqlite", "--list", "--where", "phase=9").err
 
 
 def test_show_prompts_prints_exactly_what_was_sent(parley, server):

@@ -97,7 +97,9 @@ def test_it_is_said_how_many_wordings_are_left_out_and_what_each_form_would_add(
         '`predicate` 5, `category` 3, `pronouns` 1; in [forms], write vegan = {noun = "…"}'
     )
     assert facts.startswith("diet: 58 are left out because they also state a fact about the author, ")
-    assert facts.endswith("with these facts (age: +4, experience: +1; all: +15)")
+    assert facts.endswith(
+        "with these facts (age: +4, experience: +1; all: +15; the other 43 also lack a form or would read the same)"
+    )
 
 
 # with forms

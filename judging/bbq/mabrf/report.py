@@ -193,9 +193,9 @@ def mabrf_sections(verdicts: pd.DataFrame, context: ReportContext) -> list[Secti
         _judged_section(frame, context),
         answered(FLATTERED, frame),
         section(DEBIASED, _described(answer(DEBIASED, frame))),
-        _relevancy_section(frame, context),
-        _passes_section(frame, verdicts),
         section(TOGETHER, _described(list(gains_together(frame)))),
+        _passes_section(frame, verdicts),
+        _relevancy_section(frame, context),
         *(answered(question, frame) for question in searched),
     ]
 

@@ -9,7 +9,7 @@ import { cautions, errorBox, folded } from "./widgets.js";
 function unitParams(run, { measure, units, compared, estimate, reference }) {
   const facets = Object.entries(units || {});
   if (!facets.length) return null;
-  const params = new URLSearchParams({ run, tab: "units", sort: compared ? "difference" : "score" });
+  const params = new URLSearchParams({ run, tab: "units", sort: compared ? "difference" : units?.phase?.join() === "2" ? "margin" : "score" });
   if (compared) params.set("between", JSON.stringify(compared));
   if (estimate >= (reference ?? 0)) params.set("desc", "1");
   for (const [name, values] of facets) for (const value of values) params.append(/^[fd]\./.test(name) ? name : `f.${name}`, value);
