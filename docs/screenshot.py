@@ -21,7 +21,7 @@ from parley.runs.example import example_runs
 from parley.viewer.server import serve
 
 SIZE = {"width": 1280, "height": 860}
-SETTLED = "!/[Cc]omputing|[Ll]oading|Waiting for|indexed/.test(document.body.innerText)"
+SETTLED = "!/being computed|[Ll]oading|Waiting for|indexed/.test(document.body.innerText)"
 """Whether everything on the page has been computed."""
 TIMEOUT_MS = 120_000
 
