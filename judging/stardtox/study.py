@@ -164,5 +164,7 @@ class StardtoxStudy(GridStudy):
         verdicts = list(self.team.verdicts(transcript))
         written = transcript.spoken("generator")
         drafts = {turn.round: continuation(row.text, turn.text) for turn in written}
-        verdicts += counted_verdicts(drafts, [turn.round for turn in written if turn.parse_status == "refused"])
+        verdicts += counted_verdicts(
+            drafts, written, [turn.round for turn in written if turn.parse_status == "refused"]
+        )
         return Outcome(transcript, tuple(verdicts))

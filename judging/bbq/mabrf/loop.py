@@ -111,7 +111,7 @@ class Loop:
             Verdict.from_turn(coordinator, MARK, value=best.bias, sampled=best.bias, status=best.status)
         )
         if best.steps:
-            self._verdicts += counted_verdicts(chains)
+            self._verdicts += counted_verdicts(chains, (turn for turn in self._turns if turn.role == "generator"))
         if best.steps and self._measured:
             again, last = await gather_or_cancel([self._judge(best.steps, end), self._terminate(best, end)])
             self._turns.append(again)
