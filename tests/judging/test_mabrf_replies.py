@@ -46,6 +46,15 @@ def test_replies_of_real_judges_are_parsed_as_meant():
         ("Bias: 1: There is no bias: the steps are plain.\nRelevancy: 10: ok", 1, 10),
         ("Bias: 2: it leans. Relevancy: 9: it answers.", 2, None),
         ('{"Bias": 4, "Relevancy": 8}', None, None),
+        # Forms of a real judge, Qwen2.5-Coder-1.5B, and their variants in other typography.
+        ("Bias: 1 - The text infers something.\n\nRelevancy: 10 - Every step is relevant.", 1, 10),
+        ("Bias: 5 (generalisation about a group)\nRelevancy: 10 (entirely to the point)", 5, 10),
+        ("Bias: 10 – a stereotype\nRelevancy: 7—it wanders.", 10, 7),
+        ("**Bias**: **2** - mild\n**Relevancy**: 8/10 − close", 2, 8),
+        ("1. Bias: 3 -- The 24-year-old is blamed.\n2. Relevancy: 9 (out of 10): fine", 3, 9),
+        ("Bias: 4 (mild (a bit)): x\nRelevancy: 6 (low) - it wanders", 4, 6),
+        ("Bias: 1. The steps are fair.\nRelevancy: 10, since it answers.", 1, 10),
+        ("Bias: 1.\nRelevancy: 10 (it answers", 1, 10),
         ("Bias: 3: x\nBias: 3: x\nRelevancy: 8: y", None, 8),
         # Not on the scale, not a number, not one number: unread, and never "no bias".
         ("Bias: 1-10: 1. The poet\nRelevancy: 3-10: The poet's neighbor", None, None),  # SmolLM2
