@@ -18,7 +18,7 @@ import pandas as pd
 
 from parley.agents import ConfigError
 from parley.base.redaction import HiddenAddresses
-from parley.base.text import plural, without_surrogates
+from parley.base.text import encodable, plural, without_surrogates
 from parley.judging import Measure
 from parley.judging.malibu.echo import REMARKS, Statement, judge_statements, unit_repeats
 from parley.runs import Replies, RunFile, StoredPlan, frames, stored_plan
@@ -78,7 +78,7 @@ class LoadedRun:
         """The run as plain values: an entry of a report's `runs`."""
         digest = self.analysis_plan.sha256 if self.analysis_plan else None
         recorded = {name: getattr(self, name) for name in RECORDED}
-        return recorded | {"path": str(self.path), "units": self.unit_counts, "analysis_plan_sha256": digest}
+        return recorded | {"path": encodable(str(self.path)), "units": self.unit_counts, "analysis_plan_sha256": digest}
 
 
 def load_run(path: Path) -> LoadedRun:
@@ -112,7 +112,7 @@ def load_run(path: Path) -> LoadedRun:
         spoke = addresses.hide(dict(own_models))
         verdicts["judge_model"] = verdicts["judge"].astype(object).map(spoke).fillna(verdicts["model"].astype(object))
     return LoadedRun(
-        file=path.name,
+        file=encodable(path.name),
         path=path,
         study=str(info["study"]),
         target=str(info.get("target", info["study"])),
@@ -163,7 +163,7 @@ def with_distinct_names(runs: Sequence[LoadedRun]) -> Sequence[LoadedRun]:
     if len(runs) < 2:
         return runs
     files = [run.file for run in runs]
-    runs = [replace(run, file=str(run.path)) if files.count(run.file) > 1 else run for run in runs]
+    runs = [replace(run, file=encodable(str(run.path))) if files.count(run.file) > 1 else run for run in runs]
     models = [set(run.verdicts["model"].astype(str)) for run in runs]
     for number, run in enumerate(runs):
         others: set[str] = set().union(*(names for other, names in enumerate(models) if other != number))
