@@ -23,6 +23,7 @@ from pydantic import ValidationError
 
 from parley.agents.providers import provider_of
 from parley.base.errors import ConfigError, ParleyError
+from parley.base.text import plural
 from parley.judging import Facet, Labelled, Measure, Study, Unit
 from parley.judging.prompts import USERS_PROMPTS
 from parley.runs.store import RunFile
@@ -175,7 +176,12 @@ def _differences(file: RunFile, study: Study, size: Size) -> Iterator[str]:
             change = "is new" if name not in old_prompts else removed
             yield f"prompt {name} {change}"
     if info["plan"] != size.digest and not changed:
-        yield f"the plan has changed (units: {info['units']} in the file, {size.units} requested)"
+        planned = {unit.id for unit in study.plan()}
+        gone = [str(id) for (id,) in file.rows("SELECT id FROM units ORDER BY position")[1] if id not in planned]
+        which = (
+            f"; this version does not plan {plural(len(gone), 'unit')} of the file, first '{gone[0]}'" if gone else ""
+        )
+        yield f"the plan has changed (units: {info['units']} in the file, {size.units} requested{which})"
 
 
 def _brief(value: Any) -> str:
