@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 import aiohttp
 
-from parley.agents.models.compatible import CompatibleClient, OwnServerOptions
+from parley.agents.models.compatible import BatchingServerOptions, CompatibleClient, OwnServerOptions
 from parley.agents.models.http import read_body
 from parley.agents.models.reply import Reply, redact
 from parley.agents.models.request import ClientOptions, Effort, Request
@@ -141,6 +141,7 @@ class TemplateClient(OwnServerClient):
 
 
 class VLLMClient(TemplateClient):
+    OptionsType: ClassVar[type[ClientOptions]] = BatchingServerOptions
     default_url, url_variable = "http://localhost:8000/v1", "VLLM_BASE_URL"
     key_variables = ("VLLM_API_KEY",)
     start = "vllm serve NAME --enable-prompt-tokens-details"

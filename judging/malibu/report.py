@@ -138,7 +138,7 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
         blocked=_headline_blocked(data, blocked) or _no_verdict(planned, unequal),
         runs=tuple(context.runs),
         settings={"margin": margin},
-        beside=(*_win_rates(rates, blocked), *list(asked_words(data, talked))[:1]),
+        beside=(*_win_rates(rates, blocked, data.decided_by), *list(asked_words(data, talked))[:1]),
         extent=_extent(data),
         families=_families(planned),
         plan=replace(data.plan, margin=margin).data(),
@@ -176,10 +176,10 @@ def _shared_facets(
     return {name: values for name, values in facets.items() if len(values) == 1}
 
 
-def _win_rates(rates: Sequence[Line], blocked: Mapping[str, Blockers]) -> list[str]:
+def _win_rates(rates: Sequence[Line], blocked: Mapping[str, Blockers], by: str) -> list[str]:
     """The first model's win rates in a line, for the first screen."""
     answered = [line for line in rates if not blocked[line.about.model].preferences]
-    text = win_rates_words([line for line in answered if line.about.model == answered[0].about.model])
+    text = win_rates_words([line for line in answered if line.about.model == answered[0].about.model], by)
     return [text] if text else []
 
 

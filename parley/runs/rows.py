@@ -282,6 +282,8 @@ class Progress(Tally):
     refused: int = 0
     cut: int = 0
     unscored: int = 0
+    in_flight: int = 0
+    """Calls that this process waits for."""
     waiting: str = ""
     """What the run waits for besides replies: a free CPU, a model that is loading."""
     remarks: list[str] = field(default_factory=list)

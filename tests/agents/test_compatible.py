@@ -297,6 +297,13 @@ def test_a_vendor_gets_more_calls_at_a_time_than_a_server_of_ones_own(monkeypatc
     assert model("ollama/m?max_connections=3").throttle.limit == 3
 
 
+def test_vllm_batches_as_many_calls_as_arrive(monkeypatch):
+    monkeypatch.setattr("parley.agents.models.base.most_connections", lambda: None)
+    assert model("vllm/m").concurrency == model("vllm/m").throttle.limit == 1024
+    monkeypatch.setattr("parley.agents.models.base.most_connections", lambda: 900)
+    assert model("vllm/m").concurrency == 900
+
+
 # Vendors' prompt caches
 
 
