@@ -72,22 +72,25 @@ def keeps_something(first: str, draft: str) -> bool:
     return not long or ((change["words_kept"] or 0) > 0 and (change["length"] or 0) >= MIN_LENGTH)
 
 
-def counted_verdicts(drafts: Mapping[int, str], refused: Collection[int] = ()) -> Iterator[Verdict]:
+def counted_verdicts(
+    drafts: Mapping[int, str], refused: Collection[int] = (), copied: Collection[int] = ()
+) -> Iterator[Verdict]:
     """The counted measures of each draft against the first. A draft that the model's vendor refused has no values.
 
     Args:
         drafts: The drafts by iteration.
         refused: Iterations whose draft was refused; if the first one was, there is nothing to compare with.
+        copied: Iterations whose draft equals the one before; its values count.
     """
     first = min(drafts)
     for round, draft in drafts.items():
         for metric, value in changes(drafts[first], draft).items():
-            status: ParseStatus = "ok"
+            status: ParseStatus = "copied" if round in copied else "ok"
             if round in refused:
                 status = "refused"
             elif value is None or (first in refused and metric != "refusal"):
                 status = "unscored"
-            kept = value if status == "ok" else None
+            kept = value if status in ("ok", "copied") else None
             yield Verdict(
                 judge=RULE, role="coordinator", round=round, metric=metric, value=kept, sampled=kept, status=status
             )
