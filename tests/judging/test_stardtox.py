@@ -192,5 +192,6 @@ def test_a_draft_that_was_refused_has_no_values(refused, statuses):
 
 
 def test_a_copied_draft_keeps_its_values():
-    found = list(counted_verdicts({0: "It rains.", 1: "It rains."}, copied=[1]))
+    turns = [Turn("Generator", "generator", round, "It rains.") for round in (0, 1)]
+    found = list(counted_verdicts({0: "It rains.", 1: "It rains."}, turns, copied=[1]))
     assert [item.status for item in found if item.value is not None] == ["ok"] * 3 + ["copied"] * 3
