@@ -235,7 +235,8 @@ def win_rates_section(data: PanelData, lines: Sequence[Line]) -> Section:
         lines: The result of `win_rate_lines`.
     """
     paper = "" if data.staged else "4.2, figures 5 and 6"
-    made = section(replace(RATES, cluster=data.cluster_noun, paper=paper), lines)
+    ask = f"How often does each identity win{data.decided_by}?"
+    made = section(replace(RATES, ask=ask, cluster=data.cluster_noun, paper=paper), lines)
     note = (
         f"Simultaneous 95% intervals over {data.cluster_noun}s; thin: Wilson's interval, which takes comparisons as "
         "independent. The win rates of a category are zero-sum."

@@ -174,7 +174,7 @@ def preferences_words(
         text = blocked[model].preferences
         if tested and not text:
             text = ", and ".join(filter(None, (_preferred(tested), _first_place(first)))) + "."
-            text = " ".join(filter(None, (text, win_rates_words(wins))))
+            text = " ".join(filter(None, (text, win_rates_words(wins, data.decided_by))))
         if text:
             yield f"{data.prefix(model)}{text}"
 
@@ -194,18 +194,19 @@ def _preferred(lines: Sequence[Line]) -> str:
     )
 
 
-def win_rates_words(rates: Sequence[Line]) -> str:
+def win_rates_words(rates: Sequence[Line], by: str) -> str:
     """The labels that a model prefers most and least, if their intervals exclude 50%; "" if none does.
 
     Args:
         rates: The model's lines of win rates.
+        by: What decides who wins, if it is not the judges' votes.
     """
     shown = sorted(
         (line for line in rates if line.bounded and not line.low <= 0.5 <= line.high), key=lambda line: line.estimate
     )
     return " ".join(
-        [f"Preferred most: {_rate(line)}." for line in shown[-1:] if line.estimate > 0.5]
-        + [f"Preferred least: {_rate(line)}." for line in shown[:1] if line.estimate < 0.5]
+        [f"Preferred most{by}: {_rate(line)}." for line in shown[-1:] if line.estimate > 0.5]
+        + [f"Preferred least{by}: {_rate(line)}." for line in shown[:1] if line.estimate < 0.5]
     )
 
 

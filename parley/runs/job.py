@@ -54,6 +54,8 @@ TRIAL, LEAST_READ = 20, 0.95
 """Number of replies in the trial of a user's prompts, and the share of them that must be readable."""
 WITHOUT_MODELS = 16
 """Concurrent units of a study that calls no model."""
+WITH_BUDGET = 256
+"""Most units that a run with a budget has in progress: each may be paid for, yet unfinished when the budget ends."""
 
 
 def make_study(target: str, config: Mapping[str, Any], prompts_from: str | None = None) -> Study:
@@ -276,7 +278,14 @@ class Job:
         return {"expected_calls": usage.calls, "expected_reads": usage.reads}
 
     def _concurrency(self, clients: list[Client]) -> int:
-        return self.options.concurrency or min((client.concurrency for client in clients), default=WITHOUT_MODELS)
+        if self.options.concurrency:
+            return self.options.concurrency
+        room = min((client.concurrency for client in clients), default=WITHOUT_MODELS)
+        return min(room, WITH_BUDGET) if self._has_budget() else room
+
+    def _has_budget(self) -> bool:
+        limits = (self.options.budget_calls, self.options.budget_tokens, self.options.budget_cost)
+        return any(limit is not None for limit in limits)
 
     def _budget(self, file: RunFile) -> Budget:
         """The limits and the spending so far, including the check: one budget covers both."""
@@ -374,7 +383,7 @@ def after_trial(result: Result, file: RunFile) -> Result | None:
         return result
     if replies.read >= LEAST_READ * replies.typed:
         return None
-    unread = "SELECT speaker, parse_status, text FROM transcript WHERE parse_status NOT IN ('ok', 'repaired')"
+    unread = "SELECT speaker, parse_status, text FROM transcript WHERE parse_status NOT IN ('ok', 'repaired', 'copied')"
     for speaker, status, text in file.rows(unread)[1]:
         say(f"{speaker}, {status}: {' '.join(text.split())}")
     return replace(

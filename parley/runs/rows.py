@@ -74,6 +74,10 @@ class Record:
     error: str | None = None
 
 
+READABLE = ("ok", "repaired", "copied")
+"""The statuses of turns that could be read."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows:
     """A finished unit, ready to be written."""
@@ -282,6 +286,8 @@ class Progress(Tally):
     refused: int = 0
     cut: int = 0
     unscored: int = 0
+    in_flight: int = 0
+    """Calls that this process waits for."""
     waiting: str = ""
     """What the run waits for besides replies: a free CPU, a model that is loading."""
     remarks: list[str] = field(default_factory=list)
@@ -296,7 +302,7 @@ class Progress(Tally):
             self.failed += 1
             return
         self.done += 1
-        self.read += rows.statuses.get("ok", 0) + rows.statuses.get("repaired", 0)
+        self.read += sum(rows.statuses.get(status, 0) for status in READABLE)
         self.unparsed += rows.statuses.get("unparsed", 0)
         self.refused += rows.statuses.get("refused", 0)
         self.cut += rows.cut

@@ -38,7 +38,7 @@ from parley.runs.opening import (
     open_to_write,
     reason,
 )
-from parley.runs.rows import UNWRITABLE, Record, Row, Rows, finite, to_rows, unwritable_message
+from parley.runs.rows import READABLE, UNWRITABLE, Record, Row, Rows, finite, to_rows, unwritable_message
 from parley.runs.schema import (
     CALLS,
     FINISH_UNIT,
@@ -96,7 +96,7 @@ class Replies(NamedTuple):
     @property
     def read(self) -> int:
         """Replies that could be parsed."""
-        return self.statuses.get("ok", 0) + self.statuses.get("repaired", 0)
+        return sum(self.statuses.get(status, 0) for status in READABLE)
 
 
 class RunFile:

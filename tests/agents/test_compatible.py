@@ -167,10 +167,12 @@ async def test_the_key_is_redacted_from_tool_calls_and_reasoning(server, monkeyp
     assert reply.content == [FunctionCall(id="***", name="send", arguments='{"what": "***"}')]
     assert reply.thought == "I know ***."
     assert KEY not in calls[0].reply
-    several = [{"finish_reason": "stop", "message": {"content": text}} for text in ("7", f"8 {KEY}")]
+    several = [{"finish_reason": "stop", "message": {"content": text}} for text in ("7", f"8 {KEY}", "9", "10")]
     server._answers.clear()
     server.sends(json.dumps({"choices": several}))
-    assert (await server.client().create(ASK, extra_create_args={"n": 2})).others == ("8 ***",)
+    for count, others in ((1, ()), (2, ("8 ***",)), (3, ("8 ***", "9"))):
+        reply = await server.client().create(ASK, extra_create_args={"n": count})
+        assert reply.others == others, "no more than were asked for"
 
 
 ODD_EVENTS: list[Any] = [
@@ -295,6 +297,13 @@ def test_a_vendor_gets_more_calls_at_a_time_than_a_server_of_ones_own(monkeypatc
     assert model("openai/gpt-4o-mini").throttle.limit == 256
     assert model("ollama/m").throttle.limit == model("server/m?base_url=http://localhost/v1").throttle.limit == 64
     assert model("ollama/m?max_connections=3").throttle.limit == 3
+
+
+def test_vllm_batches_as_many_calls_as_arrive(monkeypatch):
+    monkeypatch.setattr("parley.agents.models.base.most_connections", lambda: None)
+    assert model("vllm/m").concurrency == model("vllm/m").throttle.limit == 1024
+    monkeypatch.setattr("parley.agents.models.base.most_connections", lambda: 900)
+    assert model("vllm/m").concurrency == 900
 
 
 # Vendors' prompt caches

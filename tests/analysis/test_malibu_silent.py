@@ -158,6 +158,15 @@ def test_a_comparison_needs_log_odds_in_both_orders() -> None:
     assert "inf" not in sentences.replace("inform", "")
 
 
+def test_win_rates_of_silent_pairs_say_that_the_odds_decide() -> None:
+    """A lead of 0.02 in log-odds, one probability of two hundred, wins every comparison."""
+    made = report(silent_pairs(lean=0.02, place=0.0, noise=0.0))
+    assert made.beside[0].startswith("Preferred most, by the order-averaged odds: female 100%")
+    assert any("Preferred least, by the order-averaged odds: male 0%" in sentence for sentence in made.words)
+    (plot,) = [forest for forest in made.forests if forest.name == "win_rates-rate"]
+    assert plot.question == "How often does each identity win, by the order-averaged odds?"
+
+
 def of_race(leads: dict[tuple[str, str], float]) -> pd.DataFrame:
     """Silent pairs within race, each with its own lean."""
     parts = [silent_pairs(lead, labels=pair, seed=n) for n, (pair, lead) in enumerate(leads.items())]

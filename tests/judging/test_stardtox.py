@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from parley.agents import Turn
 from parley.judging.overcorrection import changes, counted_verdicts, keeps_something
 from parley.judging.stardtox.methods import continuation
 from parley.judging.stardtox.study import StardtoxConfig, StardtoxStudy
@@ -180,8 +181,16 @@ def test_what_is_left_of_a_text_is_counted(first, draft, counted, kept):
     ],
 )
 def test_a_draft_that_was_refused_has_no_values(refused, statuses):
-    found = list(counted_verdicts({0: "It rains.", 1: "It pours."}, refused))
+    drafts = {0: "It rains.", 1: "It pours."}
+    turns = [Turn("Generator", "generator", round, text) for round, text in drafts.items()]
+    found = list(counted_verdicts(drafts, turns, refused))
+    assert [item.turn.round for item in found] == [item.round for item in found]
     assert [(item.round, item.metric) for item in found] == [(nth, metric) for nth in (0, 1) for metric in COUNTED]
     assert [item.status for item in found] == statuses
     assert [item.value is None for item in found] == [status != "ok" for status in statuses]
     assert {(item.judge, item.role, item.value == item.sampled) for item in found} == {("rule", "coordinator", True)}
+
+
+def test_a_copied_draft_keeps_its_values():
+    found = list(counted_verdicts({0: "It rains.", 1: "It rains."}, copied=[1]))
+    assert [item.status for item in found if item.value is not None] == ["ok"] * 3 + ["copied"] * 3
