@@ -273,6 +273,54 @@ def test_a_failed_run_gets_its_own_replies_back_and_no_other_run_does(parley, se
     assert calls_of(*command) == CALLS, "a new run does not get the replies of a deleted one"
 
 
+def a_database(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("CREATE TABLE replies (text TEXT)")
+        db.execute("INSERT INTO replies VALUES ('mine')")
+
+
+def a_link(path: Path) -> None:
+    a_database(path.with_name("elsewhere"))
+    path.symlink_to("elsewhere")
+
+
+@pytest.mark.parametrize(
+    ("suffix", "make"),
+    [
+        (".replies", a_database),
+        (".replies", a_link),
+        (".replies", lambda path: path.write_text("my replies")),
+        (".replies-wal", lambda path: path.write_text("my log")),
+        (".replies-shm", lambda path: path.write_text("my memory")),
+    ],
+)
+def test_a_users_file_with_the_name_of_a_private_cache_is_left_alone(suffix, make, parley, place):
+    users = place / f"a.sqlite{suffix}"
+    make(users)
+    before = users.read_bytes()
+    run = (*TINY_PANEL, "--model", "sim/judge", "--out", "a.sqlite")
+    one_line(parley(*run, "--no-cache"), 1, f"a.sqlite{suffix} is not a reply cache of Parley's; move it away")
+    assert users.read_bytes() == before
+    assert parley(*run).status == 0, "with the cache that all runs share it is not needed"
+    assert users.read_bytes() == before
+    assert {path.name for path in place.glob("a.sqlite*")} == {"a.sqlite", users.name}
+
+
+def test_a_private_cache_outlives_a_run_file_that_was_moved_away(parley, start, server, place):
+    """The message says that the replies are in the cache: the same command gets them, and then they go."""
+    server.delay = 0.05
+    command = (*TINY_PANEL, "--no-cache", "--model", server.model(), "--concurrency", "4", "--out", "a.sqlite")
+    process = start(*command)
+    process.wait_for(lambda: kept(place) >= 20)
+    (place / "a.sqlite").rename(place / "moved.sqlite")
+    assert "the replies so far are in the reply cache" in process.end().err
+    stored, asked = kept(place), len(server.asked)
+    server.delay = 0.0
+    assert parley(*command).status == 0
+    assert len(server.asked) - asked <= CALLS - stored, "what was stored was not asked for again"
+    assert [path.name for path in place.glob("a.sqlite*")] == ["a.sqlite"]
+
+
 def test_ctrl_c_twice_abandons_the_units_in_progress_and_loses_no_finished_one(parley, start, server, run_file):
     server.delay = 0.05
     command = (*RUN_PANEL, "--suite", "tiny", "--repeats", "3", "--model", server.model(), "--concurrency", "8")
