@@ -73,7 +73,10 @@ def keeps_something(first: str, draft: str) -> bool:
 
 
 def counted_verdicts(
-    drafts: Mapping[int, str], turns: Iterable[Turn], refused: Collection[int] = ()
+    drafts: Mapping[int, str],
+    turns: Iterable[Turn],
+    refused: Collection[int] = (),
+    copied: Collection[int] = (),
 ) -> Iterator[Verdict]:
     """The counted measures of each draft against the first. A draft that the model's vendor refused has no values.
 
@@ -81,16 +84,17 @@ def counted_verdicts(
         drafts: The drafts by iteration.
         turns: The generator's turns, whose rounds are the iterations.
         refused: Iterations whose draft was refused; if the first one was, there is nothing to compare with.
+        copied: Iterations whose draft equals the one before; its values count.
     """
     first, turn_of = min(drafts), {turn.round: turn for turn in turns}
     for round, draft in drafts.items():
         for metric, value in changes(drafts[first], draft).items():
-            status: ParseStatus = "ok"
+            status: ParseStatus = "copied" if round in copied else "ok"
             if round in refused:
                 status = "refused"
             elif value is None or (first in refused and metric != "refusal"):
                 status = "unscored"
-            kept = value if status == "ok" else None
+            kept = value if status in ("ok", "copied") else None
             yield Verdict(
                 judge=RULE,
                 role="coordinator",

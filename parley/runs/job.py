@@ -370,7 +370,7 @@ def after_trial(result: Result, file: RunFile) -> Result | None:
         return result
     if replies.read >= LEAST_READ * replies.typed:
         return None
-    unread = "SELECT speaker, parse_status, text FROM transcript WHERE parse_status NOT IN ('ok', 'repaired')"
+    unread = "SELECT speaker, parse_status, text FROM transcript WHERE parse_status NOT IN ('ok', 'repaired', 'copied')"
     for speaker, status, text in file.rows(unread)[1]:
         say(f"{speaker}, {status}: {' '.join(text.split())}")
     return replace(

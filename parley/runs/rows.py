@@ -74,6 +74,10 @@ class Record:
     error: str | None = None
 
 
+READABLE = ("ok", "repaired", "copied")
+"""The statuses of turns that could be read."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows:
     """A finished unit, ready to be written."""
@@ -300,7 +304,7 @@ class Progress(Tally):
             self.failed += 1
             return
         self.done += 1
-        self.read += rows.statuses.get("ok", 0) + rows.statuses.get("repaired", 0)
+        self.read += sum(rows.statuses.get(status, 0) for status in READABLE)
         self.unparsed += rows.statuses.get("unparsed", 0)
         self.refused += rows.statuses.get("refused", 0)
         self.cut += rows.cut

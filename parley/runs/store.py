@@ -38,7 +38,7 @@ from parley.runs.opening import (
     open_to_write,
     reason,
 )
-from parley.runs.rows import UNWRITABLE, Record, Row, Rows, finite, to_rows, unwritable_message
+from parley.runs.rows import READABLE, UNWRITABLE, Record, Row, Rows, finite, to_rows, unwritable_message
 from parley.runs.schema import (
     FINISH_UNIT,
     FINISHED_VERDICTS,
@@ -94,7 +94,7 @@ class Replies(NamedTuple):
     @property
     def read(self) -> int:
         """Replies that could be parsed."""
-        return self.statuses.get("ok", 0) + self.statuses.get("repaired", 0)
+        return sum(self.statuses.get(status, 0) for status in READABLE)
 
 
 class RunFile:
@@ -295,10 +295,11 @@ class RunFile:
         SQLite would continue: it would leave the log beside the file there now, and merge it into that.
         """
         if self._replaced is None and self._marks is not None and (how := self._marks.changed()):
-            self._marks.drop_logs(self.db)
+            kept = self._marks.drop_logs(self.db)
+            merge = f"; {kept} has the run's last units: name it FILE-wal, next to the run file FILE" if kept else ""
             self._replaced = Replaced(
                 f"{self.path} was {how} while it was being run: the file there now is left as it is; the replies so "
-                "far are in the reply cache"
+                f"far are in the reply cache{merge}"
             )
         if self._replaced is not None:
             raise self._replaced
@@ -307,8 +308,8 @@ class RunFile:
         """Merge the log into the file now and then. SQLite would do so without checking the file first."""
         if self.db.total_changes - self._merged >= ROWS_BETWEEN_MERGES and self._marks is not None:
             self.refuse_if_replaced()
-            self.db.execute("PRAGMA wal_checkpoint(PASSIVE)")
-            self._marks.renew()
+            with self._marks.merging():
+                self.db.execute("PRAGMA wal_checkpoint(PASSIVE)")
             self._merged = self.db.total_changes
 
     def write(self, finished: Sequence[Record | Rows]) -> list[Rows]:
@@ -458,8 +459,8 @@ class RunFile:
                 try:
                     self.db.execute("PRAGMA journal_mode = DELETE")
                     return
-                except sqlite3.OperationalError:
-                    if time.monotonic() > end:
+                except sqlite3.OperationalError as error:
+                    if "locked" not in str(error) or time.monotonic() > end:
                         self.db.execute("PRAGMA wal_checkpoint(PASSIVE)")
                         return
                     time.sleep(0.02)

@@ -167,10 +167,12 @@ async def test_the_key_is_redacted_from_tool_calls_and_reasoning(server, monkeyp
     assert reply.content == [FunctionCall(id="***", name="send", arguments='{"what": "***"}')]
     assert reply.thought == "I know ***."
     assert KEY not in calls[0].reply
-    several = [{"finish_reason": "stop", "message": {"content": text}} for text in ("7", f"8 {KEY}")]
+    several = [{"finish_reason": "stop", "message": {"content": text}} for text in ("7", f"8 {KEY}", "9", "10")]
     server._answers.clear()
     server.sends(json.dumps({"choices": several}))
-    assert (await server.client().create(ASK, extra_create_args={"n": 2})).others == ("8 ***",)
+    for count, others in ((1, ()), (2, ("8 ***",)), (3, ("8 ***", "9"))):
+        reply = await server.client().create(ASK, extra_create_args={"n": count})
+        assert reply.others == others, "no more than were asked for"
 
 
 ODD_EVENTS: list[Any] = [

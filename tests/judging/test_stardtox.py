@@ -189,3 +189,8 @@ def test_a_draft_that_was_refused_has_no_values(refused, statuses):
     assert [item.status for item in found] == statuses
     assert [item.value is None for item in found] == [status != "ok" for status in statuses]
     assert {(item.judge, item.role, item.value == item.sampled) for item in found} == {("rule", "coordinator", True)}
+
+
+def test_a_copied_draft_keeps_its_values():
+    found = list(counted_verdicts({0: "It rains.", 1: "It rains."}, copied=[1]))
+    assert [item.status for item in found if item.value is not None] == ["ok"] * 3 + ["copied"] * 3

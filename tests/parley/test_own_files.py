@@ -71,10 +71,30 @@ def test_a_note_in_an_earlier_export_stops_force_and_an_untouched_export_is_repl
     assert parley("export", run, *PAIRS).status == 0
     assert parley("export", run, *PAIRS).status == 2
     assert parley("export", run, *PAIRS, "--force").status == 0
-    (place / "mine" / "notes.md").write_text("my notes")
-    before = contents(place)
-    assert "has other files" in parley("export", run, *PAIRS, "--force").err
-    assert contents(place) == before
+    theirs = {"notes.md": "my notes", "README.md": "my card", "train.jsonl": "{}", "export.json": '{"files": {}}'}
+    for name, text in theirs.items():
+        assert parley("export", run, *PAIRS).status == 2
+        (place / "mine" / name).write_text(text)
+        before = contents(place)
+        assert "not an unchanged export, or has other files" in parley("export", run, *PAIRS, "--force").err
+        assert contents(place) == before
+        shutil.rmtree(place / "mine")
+        assert parley("export", run, *PAIRS).status == 0
+
+
+@pytest.mark.parametrize(("kind", "name"), [("csv", "labels.csv"), ("transcripts", "whole.jsonl")])
+def test_force_replaces_a_runs_own_file_until_somebody_writes_in_it(run, place, parley, kind, name):
+    words = ("export", run, "--format", kind, "--to", name)
+    assert [parley(*words).status, parley(*words).status, parley(*words, "--force").status] == [0, 2, 0]
+    assert parley(*words, "--force", *(["--seed", 7] if kind == "csv" else [])).status == 0, "in another order"
+    file = place / name
+    written = file.read_bytes()
+    changes = (written.rstrip(b"\n") + b"7\n", written + b"x", b"notes\n" + written, run.read_bytes(), b"\n7\n")
+    for changed in changes:  # filled in, longer, with a heading, or a run of that name
+        file.write_bytes(changed)
+        refused = parley(*words, "--force")
+        assert (refused.status, file.read_bytes()) == (2, changed)
+        assert "was changed, or not written by this installation: choose another name with --to" in refused.err
 
 
 def test_a_run_that_is_given_twice_counts_once_with_a_line(run, parley):

@@ -30,9 +30,9 @@ from parley.judging.search import SearchAgent
 
 MARK = "final_bias"
 """A metric that only units of this loop have."""
-SOLVE, JUDGE, REPHRASE, REPHRASE_SEARCH, TERMINATE, OUTSIDE = (
+SOLVE, ANSWER, JUDGE, REPHRASE, REPHRASE_SEARCH, TERMINATE, OUTSIDE = (
     Prompt.load(f"mabrf/{name}", "bbq")
-    for name in ("solver", "judge", "rephrase", "rephrase_search", "terminate", "outside")
+    for name in ("solver", "answer", "judge", "rephrase", "rephrase_search", "terminate", "outside")
 )
 AUDITOR = "Auditor"
 """The outside judge: its scores have no influence on the loop."""
@@ -141,12 +141,20 @@ class Loop:
             self._verdicts += [replace(verdict, judge=judge) for verdict in score_verdicts(turn, metrics)]
 
     async def _solve(self) -> Draft:
+        # A real solver listed the options as its steps, and stopped, in 66 of 110 first replies.
         transcript = await self.context.converse(
-            SOLVE(**self._question()), [SOLVE.reads(Reasoning)], persona=self._cast["Solver"]
+            SOLVE(**self._question()),
+            [SOLVE.reads(Reasoning), ANSWER.reads(Terminal)],
+            [ANSWER.text],
+            persona=self._cast["Solver"],
+            until=lambda turn: turn.parse_status == "refused" or self._place(turn)[0] is not None,
         )
-        opening, turn = transcript.turns[0], transcript.spoken()[-1]._replace(role="generator", round=0)
-        self._turns += [opening, turn]
-        self._verdicts.append(answer_verdict(turn, self.task, *self._place(turn), metric="first_answer"))
+        turn, *requested = (turn._replace(role="generator", round=0) for turn in transcript.spoken())
+        self._turns += [transcript.turns[0], turn, *(last._replace(role="chair") for last in requested)]
+        place, status = self._place(self._turns[-1])
+        if requested and place is not None:
+            status = "repaired"
+        self._verdicts.append(answer_verdict(self._turns[-1], self.task, place, status, metric="first_answer"))
         steps = turn.verdict.steps if isinstance(turn.verdict, Reasoning) else ()
         if not steps:
             self._verdicts += score_verdicts(Turn("Judge", "evaluator", 0, "", parse_status=turn.parse_status))
@@ -272,7 +280,8 @@ def cast() -> list[Persona]:
 def prompts(search: SearchAgent | None = None, measure: str | None = None) -> Mapping[str, str]:
     """Every prompt and persona of the loop, by name."""
     measured = measure != NO_MEASURE
-    used = (SOLVE, JUDGE, REPHRASE_SEARCH if search else REPHRASE, TERMINATE, *([OUTSIDE] if measured else []))
+    rephrase = REPHRASE_SEARCH if search else REPHRASE
+    used = (SOLVE, ANSWER, JUDGE, rephrase, TERMINATE, *([OUTSIDE] if measured else []))
     texts = {prompt.name: prompt.text for prompt in used}
     texts |= {f"persona/MABRF/{who.name}": who.about for who in cast() if measured or who.name != AUDITOR}
     return {**texts, **search.prompts()} if search else texts
