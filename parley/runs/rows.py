@@ -11,7 +11,7 @@ import math
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -152,7 +152,8 @@ def to_rows(record: Record) -> Rows:
             for nth, call in enumerate(turn.calls):
                 calls.append(_call_row(name, seq, nth, call, add_text, add_piece))
                 tally.count(call)
-        verdicts.extend(_verdict_row(name, nth, verdict) for nth, verdict in enumerate(outcome.verdicts))
+        turns = outcome.transcript.turns
+        verdicts.extend(_verdict_row(name, nth, verdict, turns) for nth, verdict in enumerate(outcome.verdicts))
     return Rows(
         id=name,
         unit=unit,
@@ -217,7 +218,7 @@ def _call_row(
     )
 
 
-def _verdict_row(unit: str, nth: int, verdict: Verdict) -> Row:
+def _verdict_row(unit: str, nth: int, verdict: Verdict, turns: Sequence[Turn]) -> Row:
     lost = isinstance(verdict.value, float) and not math.isfinite(verdict.value)  # checks of other types come later
     return (
         unit,
@@ -231,6 +232,7 @@ def _verdict_row(unit: str, nth: int, verdict: Verdict) -> Row:
         verdict.sampled,
         None if verdict.text is None else encodable(verdict.text),
         "unparsed" if lost else verdict.status,
+        turns.index(verdict.turn) if verdict.turn in turns else None,
     )
 
 

@@ -40,13 +40,11 @@ from parley.runs.opening import (
 )
 from parley.runs.rows import READABLE, UNWRITABLE, Record, Row, Rows, finite, to_rows, unwritable_message
 from parley.runs.schema import (
-    CALLS,
     FINISH_UNIT,
     FINISHED_VERDICTS,
+    INSERT,
     LONGEST_INFO,
-    MESSAGES,
     VERDICT_CHECKS,
-    VERDICTS,
     add_checks,
     check_run,
     checked_verdicts,
@@ -337,12 +335,12 @@ class RunFile:
         try:
             db.execute("BEGIN IMMEDIATE")
             db.executemany("INSERT OR IGNORE INTO texts (text, id) VALUES (?, ?)", texts.items())
-            db.executemany(MESSAGES.insert, (row for rows in units for row in rows.messages))
-            db.executemany(CALLS.insert, (row for rows in units for row in rows.calls))
-            db.executemany(VERDICTS.insert, (row for rows in units for row in rows.verdicts))
+            db.executemany(INSERT["messages"], (row for rows in units for row in rows.messages))
+            db.executemany(INSERT["calls"], (row for rows in units for row in rows.calls))
+            db.executemany(INSERT["verdicts"], (row for rows in units for row in rows.verdicts))
             db.executemany(FINISH_UNIT, (rows.unit for rows in units))
-            done = [rows for rows in units if not rows.failed]  # failed units are run again, and need no checksums
-            add_checks(db, done)
+            # Failed units are run again, and need no checksums.
+            add_checks(db, [rows.id for rows in units if not rows.failed])
             db.execute("COMMIT")
             self._merge_often()
         except (sqlite3.Error, *UNWRITABLE) as error:
