@@ -163,7 +163,7 @@ def to_rows(record: Record) -> Rows:
         texts=texts,
         tally=tally,
         statuses=dict(statuses),
-        cut=sum(turn.cut for turn in outcome.transcript.turns) if outcome is not None else 0,
+        cut=sum(_is_cut(turn) for turn in outcome.transcript.turns) if outcome is not None else 0,
         error=error,
     )
 
@@ -176,6 +176,11 @@ def text_id(text: str) -> int:
     """A text's id: 63 bits of its hash, so that it fits SQLite's signed integers."""
     digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") >> 1
+
+
+def _is_cut(turn: Turn) -> bool:
+    """Whether a turn lost its end to the token limit. A draft's length may be part of the protocol."""
+    return turn.cut and (turn.role != "generator" or turn.parse_status not in (None, "copied"))
 
 
 def _message_row(unit: str, seq: int, turn: Turn, add_text: AddText) -> Row:
