@@ -24,9 +24,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from parley.analysis.reporting.forest import Forest
-from parley.analysis.reporting.questions import Question, corrected, section, stated
-from parley.analysis.reporting.report import ReportContext, Section
+from parley.analysis.effects import Question, corrected
+from parley.analysis.page.report import ReportContext, Section, section
+from parley.analysis.say import Forest, stated
 from parley.analysis.stats.results import Estimate, Line
 from parley.analysis.stats.tables import Floats, factorize, row_codes, unique_rows
 from parley.judging.ballots import PREFERRED

@@ -26,8 +26,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from parley.analysis.reporting.questions import ALL, Question, corrected, section, stated
-from parley.analysis.reporting.report import ReportContext, Section
+from parley.analysis.effects import ALL, Question, corrected
+from parley.analysis.page.report import ReportContext, Section, section
+from parley.analysis.say import stated
 from parley.analysis.stats.paired import group_difference
 from parley.analysis.stats.results import About, Estimate, Line
 from parley.analysis.stats.tables import Floats, Ints, factorize, row_codes
