@@ -268,7 +268,7 @@ class Study(ABC):
     """The study's name in `parley run NAME`, in run files and in reports."""
     Config: ClassVar[type[BaseModel]]
     """All settings that change results. Its fields are the flags of `parley run NAME`, their descriptions the help."""
-    report: str | Callable[..., Any] = "parley.analysis.reporting.generic:report"
+    report: str | Callable[..., Any] = "parley.analysis.generic:report"
     """Makes the report: `module:function`, or `report.py:function` for a file next to the class's own. It is
     imported, with pandas, when a report is made. Default: means, and identities compared within scenarios."""
     comparable: str = ""

@@ -10,7 +10,7 @@ from typing import Any
 
 from parley.agents import LEAST_ON_SCALE
 from parley.agents.providers import provider_of
-from parley.analysis.reporting.known_order import CHANCE, auc_words
+from parley.analysis.known_order import CHANCE, auc_words
 from parley.analysis.stats.results import Estimate
 from parley.base.text import plural
 from parley.runs import Replies

@@ -10,10 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from parley.analysis.reporting import questions
-from parley.analysis.reporting.papers import as_its_paper
-from parley.analysis.reporting.render import html, markdown
-from parley.analysis.reporting.report import Report, ReportContext
+from parley.analysis.page.papers import as_its_paper
+from parley.analysis.page.render import html, markdown
+from parley.analysis.page.report import Report, ReportContext
 from parley.base.text import as_written
 from parley.judging.malibu import report as malibu
 from parley.judging.malibu.decisions import _ties
@@ -188,9 +187,7 @@ def test_neither_the_order_of_scenarios_nor_their_reductions_change_a_number() -
         pd.testing.assert_frame_equal(table(frame), table(malibu.PanelData(frame)))
         pd.testing.assert_frame_equal(table(frame), table(turned))
     assert win_rate_lines(malibu.PanelData(frame)) == win_rate_lines(malibu.PanelData(turned))
-    pd.testing.assert_frame_equal(
-        *(questions.table(position_lines(malibu.PanelData(rows))) for rows in (frame, turned))
-    )
+    pd.testing.assert_frame_equal(*(table(position_lines(malibu.PanelData(rows))) for rows in (frame, turned)))
     tests = (reported(rows).table("tests") for rows in (frame, turned))
     pd.testing.assert_frame_equal(*tests)
 
