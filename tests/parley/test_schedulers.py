@@ -51,7 +51,18 @@ def test_units_that_can_finish_do_and_the_run_is_resumed(parley, start, server, 
     status, said, stopped = ENDS[name]
     server.holds_from = 100
     file = run_file("a.sqlite")
-    command = (*RUN, "--model", server.model(), "--no-cache", "--out", file.path, "--grace", "300", "--concurrency", "4")
+    command = (
+        *RUN,
+        "--model",
+        server.model(),
+        "--no-cache",
+        "--out",
+        file.path,
+        "--grace",
+        "300",
+        "--concurrency",
+        "4",
+    )
     process = start(*command)
     process.wait_for(lambda: file.starts() == 1 and file.count() > 0 and len(server.asked) > 100)
     process.process.signal(getattr(signal, name))
