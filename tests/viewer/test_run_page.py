@@ -352,9 +352,9 @@ def test_the_switcher_goes_to_pages_runs_and_units(shared_viewer, open_page):
     page.keyboard.press("Control+k")
     page.keyboard.type("conf")
     page.keyboard.press("Enter")
-    setting = page.locator(".config div", has=page.locator("dt", has_text="speaking_order"))
-    described = MalibuConfig.model_fields["speaking_order"].description
-    expect(setting.locator("dd")).to_have_text(f"fixed{described}")
+    setting = page.locator(".config div", has=page.locator("dt", has_text="consensus"))
+    described = MalibuConfig.model_fields["consensus"].description
+    expect(setting.locator("dd")).to_have_text(f"mean{described}")
     page.locator(".prompt-text summary").first.click()
     page.keyboard.press("Control+k")
     page.keyboard.type("p2 female-male")
