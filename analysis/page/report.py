@@ -43,9 +43,6 @@ class ReportContext:
         seed: Seed of all draws.
         margin: The difference that still counts as none; None: the study's own.
         plans: The analysis plans that the runs stored, without those that were changed since.
-        blind: Whether no judge heard another in round 1; None if it is not known.
-        remarks: Reads which statements repeat another judge's (`parley.reports.loading.repeated_remarks`). This takes a
-            while, so only a report that needs them calls it. None: they are not known.
         cautions: What every reader must know about the models.
         model_cautions: Those of `cautions` that say what is known of the models as judges, by model. A report that
             measures the same leaves them out.
@@ -58,8 +55,6 @@ class ReportContext:
     seed: int = 0
     margin: float | None = None
     plans: Sequence[Mapping[str, Any]] = ()
-    blind: bool | None = None
-    remarks: Callable[[], pd.DataFrame] | None = None
     cautions: Sequence[str] = ()
     model_cautions: Mapping[str, str] = field(default_factory=dict)
     runs: Sequence[Mapping[str, Any]] = ()

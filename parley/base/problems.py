@@ -18,7 +18,7 @@ from typing import Any, TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 
 from parley.base.errors import ScenarioError, several
-from parley.base.toml import Lines, Location, read_toml, toml_key
+from parley.base.toml import Lines, Location, read_text, read_toml, toml_key
 
 MAX_PROBLEMS = 20
 """Further problems are only counted: a file of another kind has one in every line."""
@@ -53,7 +53,7 @@ class UserFile:
             kind: What it should be, for messages: "suite".
         """
         table = read_toml(path, kind)
-        return cls(str(path), table, Lines({str(path): path.read_text("utf-8-sig")}))
+        return cls(str(path), table, Lines({str(path): read_text(path)}))
 
     def validate(self, model: type[M]) -> M | None:
         """Validate the contents as a model; None if invalid, with the problems added.

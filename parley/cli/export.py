@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
+from hashlib import file_digest
 from pathlib import Path
 from typing import Literal
 
 from pydantic import Field
 
 from parley.base.errors import ConfigError, explain_unwritable
-from parley.base.files import WITH_FORCE, new_file, refuse
+from parley.base.files import WITH_FORCE, new_path, refuse
+from parley.base.home import home
 from parley.base.text import plural
 from parley.cli.command import Answer, Command
 from parley.cli.flags import Positional
@@ -25,6 +28,8 @@ from parley.reports.export.settings import Format, Settings
 from parley.reports.export.write import manifest
 from parley.reports.labels import labels_csv
 
+CHANGED = " and was changed, or not written by this installation: choose another name with --to"
+
 
 class Export(Settings, Command):
     """Make a dataset from runs, or write any run as JSON lines."""
@@ -36,7 +41,7 @@ class Export(Settings, Command):
         description="where to write: a folder (default: <run>-<format>); with csv or transcripts, a folder or a "
         "file (default: the current folder); with hub, owner/name",
     )
-    force: bool = Field(False, description="overwrite an earlier export")
+    force: bool = Field(False, description="overwrite an earlier export that nobody has changed")
     public: bool = Field(False, description="with hub: make the dataset public (default: private)")
     format: Literal[Format, "csv", "transcripts"] = Field(  # type: ignore[assignment]
         "trl",
@@ -73,12 +78,29 @@ class Export(Settings, Command):
         if target.suffix != suffix:
             target /= f"{run.stem}{suffix}"
         refuse(target, lambda path: self.force, WITH_FORCE)
+        refuse(target, _is_unchanged, CHANGED)
         texts = [labels_csv(run, self.seed)] if self.format == "csv" else to_transcripts(run)
         with explain_unwritable(target):
             target.parent.mkdir(parents=True, exist_ok=True)
-        with new_file(target, lambda path: self.force and path.is_file() and not path.samefile(run)) as file:
-            file.writelines(texts)
+        with new_path(target, lambda path: self.force and _is_unchanged(path)) as part:
+            with part.open("w", encoding="utf-8", newline="\n") as file:
+                file.writelines(texts)
+            with suppress(OSError):  # without a record, --force does not overwrite the file
+                record = _record(part)
+                record.parent.mkdir(parents=True, exist_ok=True)
+                record.touch()
         return Answer({"to": target}, [f"written to {target}"])
+
+
+def _is_unchanged(target: Path) -> bool:
+    """Whether Parley wrote the file and nobody has changed it since, as by filling in labels."""
+    return target.is_file() and _record(target).exists()
+
+
+def _record(file: Path) -> Path:
+    """The record that Parley wrote these contents: a file for spreadsheets, or with a unit per line, holds no hash."""
+    with file.open("rb") as contents:
+        return home() / "exports" / file_digest(contents, "sha256").hexdigest()
 
 
 def _lines(dataset: Dataset) -> Iterator[str]:

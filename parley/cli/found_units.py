@@ -90,7 +90,7 @@ def find_units(file: RunFile, filters: Mapping[str, Sequence[str]], *, read: boo
         if all(any(facets.get(facet) in filters[name] for facet in names) for name, names in meant.items()):
             given = [
                 VerdictRow(judge, role, round, subject, value, words, metric)
-                for _, _, judge, role, round, subject, metric, value, _, words, _ in verdicts.get(position, ())
+                for _, _, judge, role, round, subject, metric, value, _, words, *_ in verdicts.get(position, ())
             ]
             figures = unit_figures(given, (), measures_of(info), stored)[PANEL]
             if figures.read or not read:

@@ -45,7 +45,7 @@ def newest_runs() -> list[Path]:
     """The run files of the folder `runs`, newest first."""
     from parley.viewer.run_folder import RunFolder  # `parley run` does without the viewer
 
-    return [FOLDER / name for name in RunFolder(FOLDER).names()] if FOLDER.is_dir() else []
+    return [*RunFolder(FOLDER).paths().values()] if FOLDER.is_dir() else []
 
 
 def newest_run() -> Path:

@@ -164,7 +164,11 @@ class Engine:
         try:
             self.file.note(kind, detail)
         except RunFileError as error:
-            self.stop(str(error))
+            self._stop_unwritten(error)
+
+    def _stop_unwritten(self, error: RunFileError) -> None:
+        self.stop(str(error))
+        self._replaced = error if isinstance(error, Replaced) else self._replaced
 
     async def run(self) -> Result:
         """Run all units that are not done, or as many as a budget or Ctrl-C allows."""
@@ -196,14 +200,14 @@ class Engine:
             self._flush()
             if self.cache is not None:
                 self.cache.commit()
-        if self._replaced:
-            raise self._replaced
         if self._stop_reason:
             self.note("stopped", stored_error(self.study, self._stop_reason))
         else:
             self.note("ended", "every unit was run")
         if (abandoned := self.progress.abandoned())[0]:
             self.note("abandoned", json.dumps(abandoned))
+        if self._replaced:
+            raise self._replaced
         return Result(
             self.progress,
             self._stop_reason,
@@ -271,8 +275,7 @@ class Engine:
         try:
             written = self.file.write(finished)
         except RunFileError as error:
-            self.stop(str(error))
-            self._replaced = error if isinstance(error, Replaced) else self._replaced
+            self._stop_unwritten(error)
             return
         if not written:
             return

@@ -22,8 +22,8 @@ import sqlite3
 import stat
 import sys
 import tempfile
-from collections.abc import Collection
-from contextlib import closing, suppress
+from collections.abc import Collection, Iterator
+from contextlib import closing, contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 from shlex import quote
@@ -298,13 +298,25 @@ class FileMarks:
         self._run = run
         logs = (Path(f"{run.resolve()}{suffix}") for suffix in ("-wal", "-shm"))
         self._logs = {log: log.stat() for log in logs if log.exists()}
+        self._half_merged = False
         # One handle until the end: when a process closes any handle on a file, it loses SQLite's locks on that file.
         self._file = run.open("rb", buffering=0)
         self.renew()
 
     def renew(self) -> None:
-        """Accept the file there now as ours: the log has just been merged into it."""
+        """Accept the file there now as ours."""
         self._state, self._sample = os.fstat(self._file.fileno()), self._read_sample()
+
+    @contextmanager
+    def merging(self) -> Iterator[None]:
+        """Inside, the log is merged into the file. A full disk ends that half-way: what was written is still ours, and
+        only the log has the units whole."""
+        self._sample, self._half_merged = None, True
+        try:
+            yield
+            self._half_merged = False
+        finally:
+            self.renew()
 
     def changed(self) -> str:
         """What happened to the file, as a participle; "" if it is unchanged."""
@@ -312,41 +324,54 @@ class FileMarks:
             now = os.stat(self._run)
         except (FileNotFoundError, NotADirectoryError):
             return "removed"
+        except OSError:  # a disk that fails says nothing about the file
+            return ""
         if not os.path.samestat(now, self._state):
             return "replaced"
         if (now.st_size, now.st_mtime_ns) != (self._state.st_size, self._state.st_mtime_ns):
             if now.st_size < self._state.st_size:
                 return "truncated"
-            if self._sample != self._read_sample():
+            if None not in (self._sample, sample := self._read_sample()) and self._sample != sample:
                 return "overwritten"
             self._state = now  # only its time was set
         return ""
 
-    def _read_sample(self) -> int:
-        """A checksum of the file's length and of pages spread over it. Only a merge changes them."""
-        size = self._file.seek(0, os.SEEK_END)
-        crc = size
-        for at in range(0, size, max(4096, size // SAMPLED_PAGES)):
-            self._file.seek(at)
-            crc = crc32(self._file.read(4096), crc)
-        return crc
+    def _read_sample(self) -> int | None:
+        """A checksum of the file's length and of pages spread over it; None if they cannot be read. Only a merge
+        changes them."""
+        with suppress(OSError):
+            size = self._file.seek(0, os.SEEK_END)
+            crc = size
+            for at in range(0, size, max(4096, size // SAMPLED_PAGES)):
+                self._file.seek(at)
+                crc = crc32(self._file.read(4096), crc)
+            return crc
+        return None
 
-    def drop_logs(self, db: sqlite3.Connection) -> None:
+    def drop_logs(self, db: sqlite3.Connection) -> Path | None:
         """Close the connection, and leave no log of ours beside the file there now.
 
-        A file that was moved away is still ours and gets the log's contents. A file that was overwritten in place
-        would get them from SQLite when the last connection is closed, unless the log is empty.
+        A file that was moved away is still ours and gets the log's contents. If a merge fails half-way, the log is kept
+        under another name, which is returned. A file that was overwritten in place would get its contents from SQLite
+        when the last connection is closed, unless the log is empty.
         """
-        with suppress(OSError, sqlite3.Error):
-            if self.changed() in ("removed", "replaced"):
-                db.execute("PRAGMA wal_checkpoint(PASSIVE)")
+        kept, keep, moved = None, self._half_merged, self.changed() in ("removed", "replaced")
+        with suppress(sqlite3.Error):
+            if moved:
+                with self.merging():
+                    db.execute("PRAGMA wal_checkpoint(PASSIVE)")
         for log, state in self._logs.items():
             with suppress(OSError):
-                if os.path.samestat(log.stat(), state):
-                    if log.name.endswith("-wal"):
-                        os.truncate(log, 0)
-                    log.unlink()
+                if not os.path.samestat(log.stat(), state):
+                    continue
+                if log.name.endswith("-wal") and moved and (keep or self._half_merged):
+                    kept = log.replace(f"{log}.kept")
+                    continue
+                if log.name.endswith("-wal"):
+                    os.truncate(log, 0)
+                log.unlink()
         self.close(db)
+        return kept
 
     def close(self, db: sqlite3.Connection) -> None:
         """Close the connection, then the handle."""
@@ -423,6 +448,8 @@ def reason(error: Exception) -> str:
         return "the file or its folder is read-only"
     if "locked" in text:
         return "another process is writing to it"
+    if "disk i/o" in text:  # what SQLite calls a quota, too
+        return "the disk is full, over its quota or broken (disk I/O error)"
     return str(getattr(error, "strerror", None) or error)
 
 
@@ -437,7 +464,8 @@ def describe_open_error(path: Path, error: Exception) -> str:
         return f"{path} {MORE_THAN_ITS_SIZE}"
     if "too big" in text:
         return f"{path} is damaged: it has a longer text than Parley writes"
-    if any(sign in text for sign in ("malformed", "no such", "disk I/O", "decode", "unsupported file format")):
+    truncated = "READ" in str(getattr(error, "sqlite_errorname", ""))  # other I/O errors are the disk's
+    if truncated or any(sign in text for sign in ("malformed", "no such", "decode", "unsupported file format")):
         recovery = f"sqlite3 {quote(str(path))} .recover | sqlite3 NEW copies what can be read"
         return f"{path} is damaged or truncated ({text}); {recovery}"
     return f"{path} cannot be opened: {reason(error)}"

@@ -14,7 +14,7 @@ import json
 import os
 import sqlite3
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -38,15 +38,13 @@ from parley.runs.opening import (
     open_to_write,
     reason,
 )
-from parley.runs.rows import UNWRITABLE, Record, Row, Rows, finite, to_rows, unwritable_message
+from parley.runs.rows import READABLE, UNWRITABLE, Record, Row, Rows, finite, to_rows, unwritable_message
 from parley.runs.schema import (
-    CALLS,
     FINISH_UNIT,
     FINISHED_VERDICTS,
+    INSERT,
     LONGEST_INFO,
-    MESSAGES,
     VERDICT_CHECKS,
-    VERDICTS,
     add_checks,
     check_run,
     checked_verdicts,
@@ -80,7 +78,11 @@ class Replies(NamedTuple):
     statuses: Mapping[str, int]
     """Replies by parse status; "" if no type was requested."""
     cut: int
-    """Replies that reached their token limit."""
+    """Replies that reached their token limit, without drafts."""
+    drafts: int
+    """Texts that a critique loop's generator wrote. A protocol may limit their length, so a cut is no fault."""
+    cut_drafts: int
+    """Drafts that reached their token limit."""
     whole_texts: int
     """Replies that needed no parsing and were not cut off."""
 
@@ -96,7 +98,7 @@ class Replies(NamedTuple):
     @property
     def read(self) -> int:
         """Replies that could be parsed."""
-        return self.statuses.get("ok", 0) + self.statuses.get("repaired", 0)
+        return sum(self.statuses.get(status, 0) for status in READABLE)
 
 
 class RunFile:
@@ -240,16 +242,24 @@ class RunFile:
     def replies(self) -> Replies:
         """Parse statuses of the replies of finished units."""
         rows = self._rows(
-            "SELECT coalesce(m.parse_status, ''), count(*), coalesce(sum(m.cut), 0), "
-            "sum(m.parse_status IS NULL AND NOT coalesce(m.cut, 0)) "
-            "FROM messages m JOIN units u ON u.id = m.unit "
-            "WHERE u.status = 'done' AND m.role NOT IN ('narrator', 'coordinator') GROUP BY 1"
+            "SELECT coalesce(m.parse_status, ''), "
+            "m.role = 'generator' AND coalesce(m.parse_status, 'copied') = 'copied', "
+            "coalesce(m.cut, 0), count(*) FROM messages m JOIN units u ON u.id = m.unit "
+            "WHERE u.status = 'done' AND m.role NOT IN ('narrator', 'coordinator') GROUP BY 1, 2, 3"
         )
-        statuses, cut, whole = {}, 0, 0
-        for status, count, cut_here, whole_here in rows:
-            statuses[status] = count
-            cut, whole = cut + cut_here, whole + whole_here
-        return Replies(statuses, cut, whole)
+        statuses, numbers = Counter[str](), Counter[tuple[bool, bool]]()
+        whole = 0
+        for status, draft, cut, count in rows:
+            statuses[status] += count
+            numbers[bool(draft), bool(cut)] += count
+            whole += 0 if status or cut else count
+        return Replies(
+            statuses=dict(statuses),
+            cut=numbers[False, True],
+            drafts=numbers[True, False] + numbers[True, True],
+            cut_drafts=numbers[True, True],
+            whole_texts=whole,
+        )
 
     def lost_verdicts(self) -> dict[str, int]:
         """The parse statuses of all verdicts, if none of them could be read; else empty.
@@ -297,10 +307,11 @@ class RunFile:
         SQLite would continue: it would leave the log beside the file there now, and merge it into that.
         """
         if self._replaced is None and self._marks is not None and (how := self._marks.changed()):
-            self._marks.drop_logs(self.db)
+            kept = self._marks.drop_logs(self.db)
+            merge = f"; {kept} has the run's last units: name it FILE-wal, next to the run file FILE" if kept else ""
             self._replaced = Replaced(
                 f"{self.path} was {how} while it was being run: the file there now is left as it is; the replies so "
-                "far are in the reply cache"
+                f"far are in the reply cache{merge}"
             )
         if self._replaced is not None:
             raise self._replaced
@@ -309,8 +320,8 @@ class RunFile:
         """Merge the log into the file now and then. SQLite would do so without checking the file first."""
         if self.db.total_changes - self._merged >= ROWS_BETWEEN_MERGES and self._marks is not None:
             self.refuse_if_replaced()
-            self.db.execute("PRAGMA wal_checkpoint(PASSIVE)")
-            self._marks.renew()
+            with self._marks.merging():
+                self.db.execute("PRAGMA wal_checkpoint(PASSIVE)")
             self._merged = self.db.total_changes
 
     def write(self, finished: Sequence[Record | Rows]) -> list[Rows]:
@@ -336,12 +347,12 @@ class RunFile:
         try:
             db.execute("BEGIN IMMEDIATE")
             db.executemany("INSERT OR IGNORE INTO texts (text, id) VALUES (?, ?)", texts.items())
-            db.executemany(MESSAGES.insert, (row for rows in units for row in rows.messages))
-            db.executemany(CALLS.insert, (row for rows in units for row in rows.calls))
-            db.executemany(VERDICTS.insert, (row for rows in units for row in rows.verdicts))
+            db.executemany(INSERT["messages"], (row for rows in units for row in rows.messages))
+            db.executemany(INSERT["calls"], (row for rows in units for row in rows.calls))
+            db.executemany(INSERT["verdicts"], (row for rows in units for row in rows.verdicts))
             db.executemany(FINISH_UNIT, (rows.unit for rows in units))
-            done = [rows for rows in units if not rows.failed]  # failed units are run again, and need no checksums
-            add_checks(db, done)
+            # Failed units are run again, and need no checksums.
+            add_checks(db, [rows.id for rows in units if not rows.failed])
             db.execute("COMMIT")
             self._merge_often()
         except (sqlite3.Error, *UNWRITABLE) as error:
@@ -460,8 +471,8 @@ class RunFile:
                 try:
                     self.db.execute("PRAGMA journal_mode = DELETE")
                     return
-                except sqlite3.OperationalError:
-                    if time.monotonic() > end:
+                except sqlite3.OperationalError as error:
+                    if "locked" not in str(error) or time.monotonic() > end:
                         self.db.execute("PRAGMA wal_checkpoint(PASSIVE)")
                         return
                     time.sleep(0.02)

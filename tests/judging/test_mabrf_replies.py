@@ -133,7 +133,7 @@ def test_a_chain_of_thought_and_its_answer(reply, steps, answer):
     actual, problem = Reasoning.read(reply)
     assert actual is not None
     assert (actual.steps, actual.answer) == (steps, answer)
-    assert bool(problem) == (not steps or answer is None)
+    assert bool(problem) == (not steps), "an answer alone is requested by the loop"
 
 
 def test_a_rephrasing_has_numbers_or_is_none():

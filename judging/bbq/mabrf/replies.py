@@ -122,7 +122,7 @@ class Steps(TextReply):
 
 
 class Reasoning(TextReply):
-    """A chain of thought and its answer, the words after "Answer:"."""
+    """A chain of thought and its answer, the words after "Answer:"; the loop requests an answer that is missing."""
 
     steps: tuple[str, ...] = ()
     answer: str | None = None
@@ -132,9 +132,7 @@ class Reasoning(TextReply):
         before = _before_answer(text)
         plain = () if looks_like_refusal(text) else tuple(line.strip(" \t-*•>") for line in before.splitlines())
         steps = _steps(before) or tuple(line for line in plain if re.search(r"\w", line))
-        answer = _answer(text)
-        missing = [*(["numbered steps"] if not steps else []), *([f"one line {ANSWER_LINE}"] if not answer else [])]
-        return cls(steps=steps, answer=answer), f"it lacks {' and '.join(missing)}" if missing else ""
+        return cls(steps=steps, answer=_answer(text)), "" if steps else "it lacks numbered steps"
 
 
 class Terminal(TextReply):

@@ -60,6 +60,8 @@ def items(verdicts: pd.DataFrame) -> pd.DataFrame:
         ("relevancy1", looped, "final_relevancy"),
     ):
         frame[name] = source[source["metric"] == name_of_metric].set_index("unit")["value"].reindex(frame.index)
+    late = opening[(opening["metric"] == "first_answer") & (opening["status"].astype(str) == "repaired")]
+    frame["late"] = frame["unit"].isin(late["unit"])
     outside = looped[looped["metric"] == "outside_bias"].set_index("unit")["judge"]
     frame["outside"] = outside.astype(object).reindex(frame.index).fillna("")
     passes = looped[looped["metric"] == "accepted"].groupby("unit")["value"]

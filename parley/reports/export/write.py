@@ -10,7 +10,8 @@ import json
 import math
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -36,10 +37,10 @@ def write_dataset(dataset: Dataset, target: Path, *, force: bool = False, name: 
     Args:
         dataset: The dataset.
         target: The folder, which must not exist.
-        force: Whether to overwrite an earlier export; other folders are never overwritten.
+        force: Whether to overwrite an earlier export that nobody has changed.
         name: The name in the card's example: owner/name on the hub (default: the folder).
     """
-    refuse(target, is_export, " and is not an export, or has other files: choose another folder with --to")
+    refuse(target, is_export, " and is not an unchanged export, or has other files: choose another folder with --to")
     refuse(target, lambda path: force, WITH_FORCE)
     tables = dataset.tables()
     writers = {"parquet": _parquet, "hub": _parquet, "datasets": _datasets}
@@ -48,21 +49,32 @@ def write_dataset(dataset: Dataset, target: Path, *, force: bool = False, name: 
         for table, splits in tables.items():
             write(folder / table, splits)
         (folder / "README.md").write_text(card(dataset, tables, name or target.name), "utf-8")
-        facts = manifest(dataset, tables) | {"files": [*_files(folder), MANIFEST]}
+        facts = manifest(dataset, tables) | {"files": _files(folder)}
+        facts["hash"] = _hash(facts)
         (folder / MANIFEST).write_text(json.dumps(facts, indent=2, allow_nan=False, ensure_ascii=False), "utf-8")
     return target
 
 
 def is_export(folder: Path) -> bool:
-    """Whether a folder is an earlier export without other files."""
+    """Whether a folder is an earlier export, in which nobody has changed or added a file."""
     try:
-        return set(_files(folder)) <= set(json.loads((folder / MANIFEST).read_text("utf-8"))["files"])
-    except (OSError, ValueError, KeyError, TypeError):
+        facts = json.loads((folder / MANIFEST).read_text("utf-8"))
+        return bool(facts.pop("hash") == _hash(facts) and _files(folder).items() <= facts["files"].items())
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return False
 
 
-def _files(folder: Path) -> list[str]:
-    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir())
+def _files(folder: Path) -> dict[str, str]:
+    """The hashes of a dataset's files by name, without the manifest."""
+    return {
+        path.relative_to(folder).as_posix(): sha256(path.read_bytes() if path.is_file() else b"").hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if not path.is_dir() and path != folder / MANIFEST
+    }
+
+
+def _hash(facts: Mapping[str, Any]) -> str:
+    return sha256(json.dumps(facts).encode()).hexdigest()
 
 
 def dataset(*runs: str | Path, **settings: Any) -> Any:
