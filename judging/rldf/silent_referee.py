@@ -18,7 +18,7 @@ from importlib.resources import files
 
 from parley.agents import LOG_ODDS, Debate, Models, Persona, SilentBallot, Turn
 from parley.judging.ballots import PREFERRED
-from parley.judging.rldf.referee import BIAS, RANK, REFEREE
+from parley.judging.rldf.referee import BIAS, RANK, REFEREE, ranks
 from parley.judging.study import Verdict
 from parley.judging.toxicity import Scorer, find_scorer
 from parley.scenarios.templates import fill
@@ -149,14 +149,10 @@ def _on_ten(score: float | None) -> float | None:
 
 
 def _main_verdicts(statements: Sequence[Turn], scores: dict[str, float | None]) -> Iterable[Verdict]:
-    """Bias and rank of every statement; rank 1 is the most biased. There are no ranks if a score is missing."""
-    scored = [score for score in scores.values() if score is not None]
-    for statement in statements:
-        yield _verdict(statement.round, BIAS, statement.speaker, scores[statement.speaker])
-    for statement in statements:
-        score = scores[statement.speaker]
-        rank = None if score is None or len(scored) < len(scores) else 1.0 + sum(other > score for other in scored)
-        yield _verdict(statement.round, RANK, statement.speaker, rank)
+    """Bias and rank of every statement."""
+    for metric, values in ((BIAS, scores), (RANK, ranks(scores))):
+        for statement in statements:
+            yield _verdict(statement.round, metric, statement.speaker, values[statement.speaker])
 
 
 def _verdict(round: int, metric: str, subject: str, value: float | None) -> Verdict:
