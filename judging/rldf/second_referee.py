@@ -14,7 +14,7 @@ from parley.analysis.page.report import Section, section
 from parley.analysis.stats.agreement import krippendorff_alpha, weighted_kappa
 from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.results import About, Line
-from parley.analysis.verdicts import LOST, uncategorised
+from parley.analysis.verdicts import uncategorised
 from parley.base.text import plural
 from parley.judging.rldf.debates import (
     CLUSTERS,
