@@ -226,7 +226,7 @@ def sentence(question: Question, line: Line, forest: Forest) -> str:
         named.append(line.label.removeprefix(f"{line.measure}, "))
     if (part := line.about.columns.get(question.each, ALL)) != ALL:
         named.append(part)
-    says = filter(None, (question.measures[line.measure], "is", size, question.unit))
+    says = filter(None, (question.estimand(line.measure).words, "is", size, question.unit))
     return stated(", ".join(named), " ".join(says), line, forest, question.cluster)
 
 
