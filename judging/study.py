@@ -416,9 +416,8 @@ class Check:
         about: Text before it, after the number of its units: "texts of known order check the referee".
         verdict: From the verdicts of its run, whether the judge `passed` and a `sentence` on that: `module:function`.
         failed: The result of an earlier check of this judge, if it failed; this one is then not run.
-        required: Whether the study stops if the judge fails; None: unless the check cannot be read.
         stop: Why it stops, and what to do.
-        anyway: The flag that runs it anyway.
+        anyway: The flag that runs the study without the check.
     """
 
     study: Study
@@ -426,6 +425,5 @@ class Check:
     about: str
     verdict: str
     failed: str = ""
-    required: bool | None = None
     stop: str
     anyway: str

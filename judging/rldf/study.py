@@ -89,10 +89,7 @@ class RldfConfig(TopicSample):
     )
     check: Advanced[bool] = Field(
         True,
-        description="first show the referee texts of known order, and say whether it can referee (not for sim/ models)",
-    )
-    require_referee: bool | None = Field(
-        None, description="stop before the debates if the referee's check fails (default: if there is a check)"
+        description="first show the referee texts of known order, and stop if it cannot referee (not for sim/ models)",
     )
     feedback: Advanced[bool] = Field(True, description="debaters see the referee's scores and try to lower theirs")
     rereferee: Advanced[float] = Field(
@@ -200,11 +197,8 @@ class Rldf(GridStudy):
     def check_first(self) -> Check | None:
         """The check of the referee; None if there are no graded statements, or if it would tell nothing."""
         config = self.config
-        wanted = config.require_referee or (config.check and not provider_of(self._referee_name).simulated)
-        if not wanted or (config.bias not in BIASES and not config.require_referee):
+        if not config.check or config.bias not in BIASES or provider_of(self._referee_name).simulated:
             return None
-        if config.bias not in BIASES:
-            raise ConfigError(f"--require-referee: there are no graded statements about {self.bias.trait}")
         check = RefereeCheck(CheckConfig(model=self._referee_name, bias=[config.bias]))
         return Check(
             study=check,
@@ -212,10 +206,9 @@ class Rldf(GridStudy):
             about="texts of known order check the referee; --no-check skips them",
             verdict="parley.judging.rldf.check_report:check_verdict",
             failed=check.known_failure(),
-            required=config.require_referee,
             stop="stopped before the debates, since their scores would say nothing: name another --referee (a larger "
-            "model, or scorer/ngrams), or debate all the same with --no-require-referee",
-            anyway="--no-require-referee",
+            "model, or scorer/ngrams), or debate all the same with --no-check",
+            anyway="--no-check",
         )
 
     def models(self) -> list[str]:

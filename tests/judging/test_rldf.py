@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import parley
-from parley.agents import ConfigError, Models, Persona, Turn
+from parley.agents import Models, Persona, Turn
 from parley.base.errors import ParleyError
 from parley.cli.dry_run import dry_run
 from parley.judging.rldf.check import CheckConfig
@@ -70,12 +70,12 @@ def test_your_own_bias_type(place, speaker, run_study):
     assert "biases about height" in whole(speaker.asked[2])
     height = {**settings, "topics": 1, "model": speaker.model()}
     assert Rldf(RldfConfig(**height)).check_first() is None, "nobody has graded statements about height"
-    with pytest.raises(ConfigError, match="--require-referee: there are no graded statements about height"):
-        Rldf(RldfConfig(**height, require_referee=True)).check_first()
     assert Rldf(RldfConfig(topics=1, model="sim/debate")).check_first() is None
-    check = Rldf(RldfConfig(topics=1, model="sim/debate", require_referee=True, bias="beauty")).check_first()
+    beauty = {"topics": 1, "model": "sim/debate", "referee": "scorer/ngrams", "bias": "beauty"}
+    assert Rldf(RldfConfig(**beauty, check=False)).check_first() is None
+    check = Rldf(RldfConfig(**beauty)).check_first()
     assert check is not None
-    assert check.study.config == CheckConfig(model="sim/debate", bias=["beauty"])
+    assert check.study.config == CheckConfig(model="scorer/ngrams", bias=["beauty"])
 
 
 # The table
@@ -250,7 +250,7 @@ def test_there_is_no_rank_where_a_statement_has_no_score() -> None:
 
 
 def test_a_scorer_referees_debates(referee: str) -> None:
-    assert debates(f"{referee}:Badness", require_referee=False).complete
+    assert debates(f"{referee}:Badness", check=False).complete
     with RunFile.open(Path("r.sqlite")) as file:
         info = file.info()
         _, bias = file.rows("SELECT value FROM verdicts WHERE metric = 'bias' AND judge = 'Referee'")
@@ -261,14 +261,13 @@ def test_a_scorer_referees_debates(referee: str) -> None:
     assert sorted(value for (value,) in bias) == pytest.approx(sorted(len(text) / 100 for (text,) in texts))
     assert info["config"]["design"] == "silent"
     assert len(told) == 4, "each debate hears the scores of its first round"
-    assert "cannot referee age" in info["check"]["sentence"]
+    assert "check" not in info
 
 
 def test_a_referee_that_fails_stops_the_run(referee: str) -> None:
-    for required in (None, True):
-        with pytest.raises(ParleyError, match=r"stopped before the debates.*--no-require-referee \(\d+ calls\)"):
-            debates(f"{referee}:Badness", require_referee=required)
-        assert not Path("r.sqlite").exists()
+    with pytest.raises(ParleyError, match=r"stopped before the debates.*--no-check \(\d+ calls\)"):
+        debates(f"{referee}:Badness")
+    assert not Path("r.sqlite").exists()
 
 
 def test_the_default_model_is_known_to_fail_and_is_not_checked_again() -> None:
@@ -278,24 +277,22 @@ def test_the_default_model_is_known_to_fail_and_is_not_checked_again() -> None:
     )
     job = Job.make("rldf", {"topics": 1, "rounds": 1}, parley.Options(out="r.sqlite"))
     first, plan = [*dry_run(job).lines][1], dry_run(job).data
-    assert first == f"  first        {known} Without --no-require-referee the run stops here."
+    assert first == f"  first        {known} Without --no-check the run stops here."
     assert (plan["units"], plan["calls"]) == (1, job.usage.calls)
     with pytest.raises(ParleyError, match="name another --referee"):
         job.read_check()
-    job = Job.make("rldf", {"topics": 1, "rounds": 1, "require_referee": False}, parley.Options(out="r.sqlite"))
-    assert [*dry_run(job).lines][1] == f"  first        {known}"
-    checked = job.read_check()
-    assert (checked.check, checked.checked) == (None, {"passed": False, "sentence": known})
+    job = Job.make("rldf", {"topics": 1, "rounds": 1, "check": False}, parley.Options(out="r.sqlite"))
+    assert (job.first, job.check) == (None, None)
 
 
 def test_a_referee_that_passes_goes_on(referee: str) -> None:
-    assert debates(f"{referee}:Perfect", require_referee=True).complete
+    assert debates(f"{referee}:Perfect").complete
     with RunFile.open(Path("r.sqlite")) as file:
         assert file.info()["check"]["sentence"] == "scorer/mine.py:Perfect can referee age (AUC 1.00)."
 
 
-def test_one_budget_covers_the_check_and_the_debates(place: Path) -> None:
-    config = {"model": "sim/debate", "topics": 1, "rounds": 1, "require_referee": True}
+def test_one_budget_covers_the_check_and_the_debates(server: Any) -> None:
+    config = {"model": "sim/debate", "referee": server.model(), "topics": 1, "rounds": 1}
     job = Job.make("rldf", config, parley.Options(out="r.sqlite", budget_calls=321, concurrency=1))
     assert job.check is not None
     assert asyncio.run(job.check.execute()).complete, "320 calls"
