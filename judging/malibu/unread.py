@@ -168,7 +168,7 @@ def unread_lines(replies: pd.DataFrame, **changes: Any) -> list[Line]:
         by_status = rows["status"].value_counts()
         on_scale = {ON_SCALE: float(rows[ON_SCALE].mean())} if ON_SCALE in rows else {}
         counts = {status: int(by_status.get(status, 0)) for status in STATUSES if status != "unscored"}
-        whole = changes.get("each", "") not in about.columns
+        whole = about.columns.get(changes.get("each", ""), ALL) == ALL
         return {"also": counts | on_scale, "name": UNREAD.name if whole else ""}
 
     return answer(replace(UNREAD, level=level, further=further, **changes), replies) if len(replies) else []
