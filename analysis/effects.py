@@ -27,7 +27,7 @@ from parley.analysis.decide import concluded
 from parley.analysis.stats.clustered import bootstrap_mean, cluster_mean
 from parley.analysis.stats.mean_test import alike_p, mean_test
 from parley.analysis.stats.multiplicity import holm
-from parley.analysis.stats.paired import paired_difference
+from parley.analysis.stats.paired import DECIMALS
 from parley.analysis.stats.proportions import cluster_proportion
 from parley.analysis.stats.resampling import DRAWS
 from parley.analysis.stats.results import ALPHA, About, Contrast, Estimate, Line, simultaneous
@@ -68,7 +68,19 @@ def share(values: pd.Series, clusters: pd.Series) -> Estimate:
 
 def mean_difference(rows: pd.DataFrame, measure: str, cluster: str) -> Estimate:
     """The mean over clusters of first minus second."""
-    return paired_difference(rows[measure], rows[f"{measure}_second"], rows[cluster])
+    differences = rows[measure].astype(float) - rows[f"{measure}_second"].astype(float)
+    return replace(mean_test(gaps(differences, rows[cluster])), n=int(differences.notna().sum()))
+
+
+def gaps(differences: pd.Series, clusters: pd.Series) -> pd.Series:
+    """The mean difference of every cluster, by its name.
+
+    Args:
+        differences: First minus second on the same item; missing ones are left out.
+        clusters: The cluster of each.
+    """
+    # Floating-point noise of 1e-16 on every cluster would be a significant difference, and breaks ties.
+    return differences.round(DECIMALS).groupby(clusters, observed=True).mean().dropna().round(DECIMALS)
 
 
 def bootstrapped(draws: int = DRAWS, seed: int = 0, *, by_row: bool = False) -> Level:
@@ -268,19 +280,16 @@ def _estimated(
     if not question.arms and question.null is None:
         level = question.level(values, clusters)
         return level, {}, by_cluster(values, clusters, level.estimate)
-    if not question.arms:
-        rows = rows.assign(**{f"{measure}_second": question.null})
-    result = question.contrast(rows, measure, question.cluster)
+    second = rows[f"{measure}_second"] if question.arms else pd.Series(question.null, rows.index, dtype=float)
+    differences = values.astype(float) - second.astype(float)
+    result = question.contrast(rows.assign(**{f"{measure}_second": second}), measure, question.cluster)
     if question.null:
-        result = replace(
-            result, **{name: getattr(result, name) + question.null for name in ("estimate", "low", "high")}
-        )
-    second = rows[f"{measure}_second"]
+        ends = {name: getattr(result, name) + question.null for name in ("estimate", "low", "high")}
+        result = replace(result, **ends)
     also = {name: make(values, second) for name, (of_measure, make) in question.also.items() if of_measure == measure}
     if not math.isnan(question.margin):
-        also["p_alike"] = alike_p((values - second).groupby(clusters).mean(), question.margin)
-    differences = values if not question.arms else values.astype(float) - second.astype(float)
-    return result, also, by_cluster(differences, clusters, result.estimate)
+        also["p_alike"] = alike_p(gaps(differences, clusters), question.margin)
+    return result, also, by_cluster(differences if question.arms else values, clusters, result.estimate)
 
 
 def by_cluster(values: pd.Series, clusters: pd.Series, estimate: float) -> dict[str, float]:

@@ -28,7 +28,7 @@ from parley.judging.bbq.scores import COLUMNS, CONTEXTS, MISSING, NAMES, TITLES,
 
 NONE: Floats = np.zeros(0)
 ROW = ("category", "example_id", "repeat")
-FACETS = ("category", "condition", "scenario", "method")
+REQUIRED = ("category", "condition", "scenario", "method")
 MACRO, MICRO = "macro mean", "micro mean"
 OVERALL = "overall"
 MAX_NAMED = 3
@@ -159,9 +159,9 @@ def _accuracies(lines: Sequence[Line]) -> Iterator[str]:
 
 def answers(verdicts: pd.DataFrame) -> pd.DataFrame:
     """One row per final answer, with its system: the method, and the model if there are several."""
-    require(verdicts, texts=FACETS, numbers=("label", "target", "unknown"))
+    require(verdicts, texts=REQUIRED, numbers=("label", "target", "unknown"))
     frame = verdicts[verdicts["metric"].astype(str) == "answer"].copy()
-    for name in FACETS:
+    for name in REQUIRED:
         frame[name] = frame[name].astype(str)
     frame["prediction"] = frame["value"].fillna(MISSING).astype(int)
     frame["system"] = systems(frame)

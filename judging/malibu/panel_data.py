@@ -31,7 +31,7 @@ from parley.analysis.stats.tables import Ints
 from parley.analysis.verdicts import final_verdicts
 from parley.base.text import plural
 from parley.judging.ballots import PREFERRED, SAMPLED_TEXT
-from parley.judging.malibu.plan import BLIND, GRADED, PRIMARY, TALK, Plan, executed
+from parley.judging.malibu.plan import BLIND, GRADED, PRIMARY_CONTRASTS, TALK, Plan, executed
 from parley.judging.malibu.score_table import (
     ALL,
     NOT_SCORES,
@@ -353,7 +353,7 @@ class PanelData:
         for model in self.models:
             for category, first, second in (*self.pairs(model), *self.compared_pairs(model)):
                 pairs.setdefault(frozenset((first, second)), Contrast(category, (first,), (second,)))
-        return executed(self.plans, Plan.of(pairs.values(), primary=PRIMARY if self.staged else ()))
+        return executed(self.plans, Plan.of(pairs.values(), primary=PRIMARY_CONTRASTS if self.staged else ()))
 
     def _planned_pairs(self, model: str) -> list[tuple[str, str, str]]:
         scores = self.labelled_scores

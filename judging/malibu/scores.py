@@ -49,7 +49,7 @@ EFFECT = (
 )
 """The columns of a contrast on pages."""
 TABLES = {PRIMARY: "primary", PAIRS: "differences"}
-ASKED = {
+PLOTS_ASK = {
     (PRIMARY, SCORE): "Does the author's label change the score ({} to {})?",
     (PAIRS, SCORE): "Which identities differ, by pairs?",
     (PRIMARY, WINS): "Which identity is preferred in pairs?",
@@ -281,14 +281,14 @@ def _question(data: PanelData, family: str, planned: Sequence[Line], margin: flo
     before, after = ("Simultaneous ", ", p Holm-corrected") if several else ("", "")
     note = f"{before}95% intervals: {tested_over(unit)}{after}."
     score = Estimand(
-        words=data.difference, ask=ASKED[main, SCORE].format(f"{low:g}", f"{high:g}"), note=note, says=in_points
+        words=data.difference, ask=PLOTS_ASK[main, SCORE].format(f"{low:g}", f"{high:g}"), note=note, says=in_points
     )
     return Question(
         name=TABLES[family],
         ask=f"{'Primary contrasts' if family == PRIMARY else 'Pairs'} of identities on the same answers",
         measures={
             SCORE: score,
-            WINS: Estimand(words="wins minus losses per comparison", ask=ASKED[main, WINS], note=note),
+            WINS: Estimand(words="wins minus losses per comparison", ask=PLOTS_ASK[main, WINS], note=note),
         },
         cluster=unit,
         arms="identity",

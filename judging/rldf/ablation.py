@@ -20,9 +20,9 @@ from parley.analysis.stats.results import About, Line
 from parley.base.text import plural
 from parley.judging.rldf.debates import (
     CLUSTERS,
-    FACETS,
     JUDGES,
     SHARES,
+    STORED_AS,
     scores,
     statements,
     undecided_changes,
@@ -43,7 +43,7 @@ AGAINST = Question(
     item=("topic", "subject"),
     cluster="topic",
     family=(),
-    facets=FACETS | {"setting": ()},
+    facets=STORED_AS | {"setting": ()},
     note=f"{SHARED} The first referee's lines are planned; the blind one's are a second family.",
 )
 LEVELS = Question(

@@ -34,7 +34,7 @@ JUDGES = {
     SAME_DEBATES: "first referee, on the blind one's debates",
 }
 CLUSTERS = "Clusters are topics: statements of one debate are not independent, topics are."
-FACETS: dict[str, tuple[tuple[str, str], ...]] = dict.fromkeys(("run", "judge", "role", "round", "subject"), ())
+STORED_AS: dict[str, tuple[tuple[str, str], ...]] = dict.fromkeys(("run", "judge", "role", "round", "subject"), ())
 
 
 def heading(about: About) -> tuple[str, ...]:
@@ -84,7 +84,7 @@ CHANGE = Question(
     pairs=successive,
     item=("unit",),
     cluster="topic",
-    facets=FACETS,
+    facets=STORED_AS,
     note="Clusters are topics; below 0 the score fell. All roles by the first referee are planned; all other lines are "
     "a second family.",
     further=_of_change,
@@ -96,7 +96,7 @@ ROUNDS = Question(
     unit="points of 10",
     by=("run", "judge", "role", "round"),
     cluster="topic",
-    facets=FACETS,
+    facets=STORED_AS,
     note=CLUSTERS,
     further=_of_round,
     stated=False,

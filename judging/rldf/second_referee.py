@@ -19,8 +19,8 @@ from parley.analysis.verdicts import LOST, uncategorised
 from parley.base.text import plural
 from parley.judging.rldf.debates import (
     CLUSTERS,
-    FACETS,
     JUDGES,
+    STORED_AS,
     THRESHOLD,
     Runs,
     of_one,
@@ -56,7 +56,7 @@ RANKINGS = Question(
     cluster="topic",
     level=share,
     scale="share",
-    facets=FACETS,
+    facets=STORED_AS,
     note=f"Statements with equal scores may be ranked either way. {CLUSTERS}",
     stated=False,
 )
@@ -88,7 +88,7 @@ FLAGS = Question(
     cluster="topic",
     level=share,
     scale="share",
-    facets=FACETS,
+    facets=STORED_AS,
     note=CLUSTERS,
     further=_of_rule,
     plotted=_broken,
