@@ -1,7 +1,7 @@
 """RLDF's measures of whether debating lowers bias: bias by round and role, from a frame of verdicts.
 
 A frame has one row per verdict: the unit's facets (bias, topic, mode, …) and judge, role, round, subject (the
-speaker), metric (`bias`, `rank`, `discordant`, `role_break`, `leak`, `refused`, `cut`), value, status. Statements of
+speaker), metric (`bias`, `rank`, `role_break`, `leak`, `refused`, `cut`), value, status. Statements of
 one debate answer each other, and debates on one topic are similar: every interval is over topics.
 """
 
@@ -223,4 +223,9 @@ def _on_change(line: Line, lines: Sequence[Line], forest: Forest) -> Iterator[st
 def rounds_section(runs: Runs) -> Section:
     """The section on the bias of each round."""
     means, shares = by_round(runs)
-    return joined([section(ROUNDS, means), section(SHARES, shares)])
+    warnings = []
+    for name, verdicts in runs.items():
+        first = scores(verdicts)["value"]
+        if unread := int(first.isna().sum()):
+            warnings.append(f"{prefix(runs, name)}{unread:,} of {plural(len(first), 'score')} could not be read.")
+    return joined([section(ROUNDS, means), section(SHARES, shares), Section(warnings=warnings)])

@@ -1,5 +1,5 @@
-"""Checks a debate's referee: compares its rankings with its scores, and both with a second, blind referee; counts
-statements that break the rules."""
+"""Checks a debate's referee: compares its scores with a second, blind referee's; counts statements that break the
+rules."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ from parley.analysis.page.report import Section, section
 from parley.analysis.stats.agreement import krippendorff_alpha, weighted_kappa
 from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.results import About, Line
-from parley.analysis.verdicts import LOST, uncategorised
+from parley.analysis.verdicts import uncategorised
 from parley.base.text import plural
 from parley.judging.rldf.debates import (
     CLUSTERS,
-    JUDGES,
     STORED_AS,
     THRESHOLD,
     Runs,
@@ -48,18 +47,6 @@ def _broken(lines: Sequence[Line]) -> list[Line]:
     return [line for line in lines if line.measure in broken]
 
 
-RANKINGS = Question(
-    name="rankings",
-    ask="Do the referee's rankings follow from its scores?",
-    measures={"consistent": "rankings that follow from the scores"},
-    by=("run", "judge"),
-    cluster="topic",
-    level=share,
-    scale="share",
-    facets=STORED_AS,
-    note=f"Statements with equal scores may be ranked either way. {CLUSTERS}",
-    stated=False,
-)
 AGREEMENT = Question(
     name="refereed_again",
     ask="Does a second, blind referee agree?",
@@ -94,45 +81,6 @@ FLAGS = Question(
     plotted=_broken,
     stated=False,
 )
-
-
-def rankings_section(runs: Runs) -> Section:
-    """The section on whether the referee's rankings follow from its scores."""
-    lines, warnings = rankings(runs), []
-    for line in lines:
-        reports, unreadable, no_ranking, contradicted = (int(count) for count in line.also.values())
-        run = prefix(runs, line.about.run)
-        if line.about.judge == REFEREE and unreadable:
-            warnings.append(f"{run}{unreadable:,} of {plural(reports, 'referee report')} could not be read.")
-        if line.about.judge == REFEREE and contradicted:
-            rankings_read = plural(reports - unreadable - no_ranking, "ranking")
-            warnings.append(f"{run}{contradicted:,} of {rankings_read} contradict the referee's own scores.")
-    return replace(section(RANKINGS, lines), warnings=warnings)
-
-
-def rankings(runs: Runs) -> list[Line]:
-    """The share of rankings that follow from the scores, and the number of reports without one."""
-    frame = of_runs(runs, ["discordant"])
-    if frame.empty:
-        return []
-    value = frame["value"].where(~frame["status"].isin(LOST))
-    frame = frame.assign(consistent=(value == 0).astype(float).where(value.notna()), value=value)
-
-    def further(about: About, measure: str, reports: pd.DataFrame) -> dict[str, Any]:
-        lost, without = int(reports["status"].isin(LOST).sum()), int(reports["value"].isna().sum())
-        return {
-            "label": JUDGES[about.judge],
-            "group": tuple(filter(None, [about.run])),
-            "units": units_of(about.judge),
-            "also": {
-                "reports": len(reports),
-                "unreadable": lost,
-                "no_ranking": without - lost,
-                "contradicted": int((reports["value"] > 0).sum()),
-            },
-        }
-
-    return answer(of_one(replace(RANKINGS, further=further), runs), frame)
 
 
 def agreement_section(runs: Runs) -> Section:
