@@ -17,12 +17,12 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from parley.analysis.reporting.known_order import right as order_right
-from parley.analysis.reporting.known_order import scored, shares
-from parley.analysis.reporting.questions import Question, corrected, section
-from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext, Section, assemble
-from parley.analysis.reporting.verdicts import require, uncategorised
+from parley.analysis.effects import Question, corrected
+from parley.analysis.known_order import right as order_right
+from parley.analysis.known_order import scored, shares
+from parley.analysis.page.report import NO_CONTEXT, Report, ReportContext, Section, assemble, section
 from parley.analysis.stats.results import About, Line
+from parley.analysis.verdicts import require, uncategorised
 from parley.judging.rldf.referee import BIAS
 
 USEFUL = 0.7
@@ -55,6 +55,7 @@ RIGHT = Question(
     null=0.5,
     scale="share",
     note=f"Ties count as half. Corrected over types. A referee needs {USEFUL} with both questions.",
+    stated=False,
 )
 
 
@@ -165,5 +166,4 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
         warnings=[check.sentence for check in checks if not check.passed],
         words=[check.sentence for check in checks if check.passed],
     )
-    table = replace(section(RIGHT, lines), words=())
-    return assemble([sentences, table], context, "Can the referee referee?", useful=USEFUL)
+    return assemble([sentences, section(RIGHT, lines)], context, "Can the referee referee?", useful=USEFUL)

@@ -1,25 +1,25 @@
-"""Checks a debate's referee: compares its rankings with its scores, and both with a second, blind referee; counts
-statements that break the rules."""
+"""Checks a debate's referee: compares its scores with a second, blind referee's; counts statements that break the
+rules."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pandas as pd
 
-from parley.analysis.reporting.questions import ALL, Question, answer, section, share
-from parley.analysis.reporting.report import Section
-from parley.analysis.reporting.verdicts import LOST, uncategorised
+from parley.analysis.effects import ALL, Question, answer, share
+from parley.analysis.page.report import Section, section
 from parley.analysis.stats.agreement import krippendorff_alpha, weighted_kappa
 from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.results import About, Line
+from parley.analysis.verdicts import uncategorised
 from parley.base.text import plural
 from parley.judging.rldf.debates import (
     CLUSTERS,
-    FACETS,
-    JUDGES,
+    STORED_AS,
     THRESHOLD,
     Runs,
     of_one,
@@ -31,17 +31,22 @@ from parley.judging.rldf.referee import AGAIN, BIAS, REFEREE
 
 WEAK_AGREEMENT, WEAK_CORRELATION = 0.75, 0.5
 """There is a warning if a blind referee is below either value."""
-RANKINGS = Question(
-    name="rankings",
-    ask="Do the referee's rankings follow from its scores?",
-    measures={"consistent": "rankings that follow from the scores"},
-    by=("run", "judge"),
-    cluster="topic",
-    level=share,
-    scale="share",
-    facets=FACETS,
-    note=f"Statements with equal scores may be ranked either way. {CLUSTERS}",
-)
+
+
+def _of_rule(about: About, measure: str, rows: pd.DataFrame) -> dict[str, Any]:
+    return {
+        "label": about.role,
+        "group": tuple(filter(None, [about.run])),
+        "also": {"count": int(rows[measure].sum())},
+    }
+
+
+def _broken(lines: Sequence[Line]) -> list[Line]:
+    """The lines of rules that were broken."""
+    broken = {line.measure for line in lines if line.estimate}
+    return [line for line in lines if line.measure in broken]
+
+
 AGREEMENT = Question(
     name="refereed_again",
     ask="Does a second, blind referee agree?",
@@ -53,6 +58,7 @@ AGREEMENT = Question(
     },
     cluster="topic",
     note=CLUSTERS,
+    stated=False,
 )
 FLAGS = Question(
     name="flags",
@@ -69,53 +75,12 @@ FLAGS = Question(
     cluster="topic",
     level=share,
     scale="share",
-    facets=FACETS,
+    facets=STORED_AS,
     note=CLUSTERS,
+    further=_of_rule,
+    plotted=_broken,
+    stated=False,
 )
-
-
-def rankings_section(runs: Runs) -> Section:
-    """The section on whether the referee's rankings follow from its scores."""
-    lines, warnings = rankings(runs), []
-    for line in lines:
-        reports, unreadable, no_ranking, contradicted = (int(count) for count in line.also.values())
-        run = prefix(runs, line.about.run)
-        if line.about.judge == REFEREE and unreadable:
-            warnings.append(f"{run}{unreadable:,} of {plural(reports, 'referee report')} could not be read.")
-        if line.about.judge == REFEREE and contradicted:
-            rankings_read = plural(reports - unreadable - no_ranking, "ranking")
-            warnings.append(f"{run}{contradicted:,} of {rankings_read} contradict the referee's own scores.")
-    return replace(section(RANKINGS, lines), warnings=warnings, words=())
-
-
-def rankings(runs: Runs) -> list[Line]:
-    """The share of rankings that follow from the scores, and the number of reports without one."""
-    frame = of_runs(runs, ["discordant"])
-    if frame.empty:
-        return []
-    value = frame["value"].where(~frame["status"].isin(LOST))
-    frame = frame.assign(consistent=(value == 0).astype(float).where(value.notna()), value=value)
-    lines = []
-    for line in answer(of_one(RANKINGS, runs), frame):
-        reports = frame[(frame["judge"] == line.about.judge) & (frame["run"] == (line.about.run or frame["run"]))]
-        lost = int(reports["status"].isin(LOST).sum())
-        counts = {
-            "reports": len(reports),
-            "unreadable": lost,
-            "no_ranking": int(reports["value"].isna().sum()) - lost,
-            "contradicted": int((reports["value"] > 0).sum()),
-        }
-        judge = line.about.judge
-        lines.append(
-            replace(
-                line,
-                label=JUDGES[judge],
-                group=(line.about.run,) if line.about.run else (),
-                units=units_of(judge),
-                also=counts,
-            )
-        )
-    return lines
 
 
 def agreement_section(runs: Runs) -> Section:
@@ -127,7 +92,7 @@ def agreement_section(runs: Runs) -> Section:
         for line in refereed_again(both)
     ]
     warnings = [f"{prefix(runs, name)}{warning}" for name, both in by_run.items() for warning in _on_agreement(both)]
-    return replace(section(AGREEMENT, lines), warnings=warnings, words=())
+    return replace(section(AGREEMENT, lines), warnings=warnings)
 
 
 def both_scores(verdicts: pd.DataFrame) -> pd.DataFrame:
@@ -157,8 +122,8 @@ def refereed_again(both: pd.DataFrame) -> list[Line]:
         cluster_mean(both[AGAIN] - both[REFEREE], topics),
     )
     return [
-        Line(result=coefficient, measure=measure, label=words, units=units_of(AGAIN))
-        for (measure, words), coefficient in zip(AGREEMENT.measures.items(), coefficients, strict=True)
+        Line(result=coefficient, measure=measure, label=AGREEMENT.estimand(measure).words, units=units_of(AGAIN))
+        for measure, coefficient in zip(AGREEMENT.measures, coefficients, strict=True)
     ]
 
 
@@ -185,15 +150,4 @@ def flags_section(runs: Runs) -> Section:
         return Section()
     flagged = flagged.assign(**{name: flagged["value"].where(flagged["metric"] == name) for name in FLAGS.measures})
     frame = pd.concat([flagged.assign(role=ALL), flagged.assign(role=flagged["subject"])])
-    counts, only = frame.groupby(["run", "role"])[list(FLAGS.measures)].sum(), next(iter(runs))
-    lines = [
-        replace(
-            line,
-            label=line.about.role,
-            group=(line.about.run,) if line.about.run else (),
-            also={"count": int(counts.loc[(line.about.run or only, line.about.role), line.measure])},
-        )
-        for line in answer(of_one(FLAGS, runs), frame)
-    ]
-    made = section(FLAGS, lines)
-    return replace(made, words=(), forests=[plot for plot in made.forests if any(line.estimate for line in plot.lines)])
+    return section(FLAGS, answer(of_one(FLAGS, runs), frame))

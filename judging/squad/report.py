@@ -9,18 +9,18 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from parley.analysis.reporting.questions import Question, answered, bootstrapped
-from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext, Section, Table, assemble
-from parley.analysis.reporting.systems import cost_sentence, costs
-from parley.analysis.reporting.verdicts import LOST, MissingColumns, require, status_counts, uncategorised
+from parley.analysis.effects import Question, bootstrapped
+from parley.analysis.page.report import NO_CONTEXT, Report, ReportContext, Section, Table, answered, assemble
 from parley.analysis.stats.paired import mcnemar_p
 from parley.analysis.stats.resampling import words_on_draws
+from parley.analysis.systems import cost_sentence, costs
+from parley.analysis.verdicts import LOST, MissingColumns, require, status_counts, uncategorised
 from parley.base.text import plural
 from parley.judging.squad.scores import mark
 
 MEASURES = {"f1": "F1", "exact": "exact match"}
 UNREAD_WRONG = {f"{name}_unread_wrong": f"{words}, unread counted as wrong" for name, words in MEASURES.items()}
-FACETS = {"search": (("search", "arm"),), "question": (("answerable", "answerable_facet"),)}
+STORED_AS = {"search": (("search", "arm"),), "question": (("answerable", "answerable_facet"),)}
 SEARCH = Question(
     name="between_arms",
     ask="Does search change the score?",
@@ -30,7 +30,7 @@ SEARCH = Question(
     item=("question_id", "repeat"),
     cluster="paragraph",
     each="question",
-    facets=FACETS,
+    facets=STORED_AS,
     also={"p_mcnemar": ("exact", lambda first, second: mcnemar_p(first / 100, second / 100))},
     note="On the questions that both arms answered readably. McNemar's test: exact matches, of independent questions.",
 )
@@ -42,7 +42,7 @@ LEVEL = Question(
     by=("model", "search"),
     cluster="paragraph",
     each="question",
-    facets=FACETS,
+    facets=STORED_AS,
     note="Questions on one paragraph are not independent. Unreadable answers are left out.",
 )
 CLOSED_BOOK = (
@@ -76,7 +76,9 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
     readings = status_counts(frame, ("model", "search", "question"))
     unread = bool(readings[list(LOST)].to_numpy().any())
     level = replace(
-        LEVEL, measures=MEASURES | (UNREAD_WRONG if unread else {}), level=bootstrapped(context, by_row=True)
+        LEVEL,
+        measures=MEASURES | (UNREAD_WRONG if unread else {}),
+        level=bootstrapped(context.draws, context.seed, by_row=True),
     )
     closed = (frame["paragraph_shown"].astype(float) == 0).any()
     units = context.units

@@ -11,7 +11,7 @@ import math
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -152,7 +152,8 @@ def to_rows(record: Record) -> Rows:
             for nth, call in enumerate(turn.calls):
                 calls.append(_call_row(name, seq, nth, call, add_text, add_piece))
                 tally.count(call)
-        verdicts.extend(_verdict_row(name, nth, verdict) for nth, verdict in enumerate(outcome.verdicts))
+        turns = outcome.transcript.turns
+        verdicts.extend(_verdict_row(name, nth, verdict, turns) for nth, verdict in enumerate(outcome.verdicts))
     return Rows(
         id=name,
         unit=unit,
@@ -162,7 +163,7 @@ def to_rows(record: Record) -> Rows:
         texts=texts,
         tally=tally,
         statuses=dict(statuses),
-        cut=sum(turn.cut for turn in outcome.transcript.turns) if outcome is not None else 0,
+        cut=sum(_is_cut(turn) for turn in outcome.transcript.turns) if outcome is not None else 0,
         error=error,
     )
 
@@ -175,6 +176,11 @@ def text_id(text: str) -> int:
     """A text's id: 63 bits of its hash, so that it fits SQLite's signed integers."""
     digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") >> 1
+
+
+def _is_cut(turn: Turn) -> bool:
+    """Whether a turn lost its end to the token limit. A draft's length may be part of the protocol."""
+    return turn.cut and (turn.role != "generator" or turn.parse_status not in (None, "copied"))
 
 
 def _message_row(unit: str, seq: int, turn: Turn, add_text: AddText) -> Row:
@@ -217,7 +223,7 @@ def _call_row(
     )
 
 
-def _verdict_row(unit: str, nth: int, verdict: Verdict) -> Row:
+def _verdict_row(unit: str, nth: int, verdict: Verdict, turns: Sequence[Turn]) -> Row:
     lost = isinstance(verdict.value, float) and not math.isfinite(verdict.value)  # checks of other types come later
     return (
         unit,
@@ -231,6 +237,7 @@ def _verdict_row(unit: str, nth: int, verdict: Verdict) -> Row:
         verdict.sampled,
         None if verdict.text is None else encodable(verdict.text),
         "unparsed" if lost else verdict.status,
+        turns.index(verdict.turn) if verdict.turn in turns else None,
     )
 
 

@@ -31,6 +31,7 @@ from parley.agents import (
 )
 from parley.agents.fencing import fence_judged
 from tests.agents.common import ADA, BEN, CY, SIM, TASK, Opinion
+from tests.servers import until
 
 WRITER = Persona("Writer", "You write.")
 CRITIC = Persona("Critic", "You look for bias.")
@@ -256,7 +257,7 @@ async def test_it_is_the_turn_of_a_debate_of_one(reply_type):
     assert untimed(await ask(ADA, TASK, reply_type, model=SIM, options=options)) == untimed(turn)
 
 
-async def test_a_token_cancels_it(until):
+async def test_a_token_cancels_it():
     slow, token = model(f"{SIM}?latency=60"), CancellationToken()
     asked = asyncio.ensure_future(ask(ADA, TASK, model=slow, cancellation_token=token))
     await until(lambda: slow.throttle.under_way)

@@ -96,6 +96,19 @@ def test_an_unbiased_chain_goes_straight_to_the_end(cast, run_study):
     assert cast.prompts("Terminating")[0].endswith("1. Old people forget.\n2. He is old.")
 
 
+def test_a_rephrasing_with_the_same_steps_is_judged_but_counted_as_copied(cast, run_study):
+    cast.rephrases = lambda nth: "1. Old people forget.\n2.  He is old." if nth < 2 else f"1. Draft {nth}.\n2. So."
+    run = run_study([score(7), score(6), score(1)])
+    assert verdicts(run, "accepted") == [(1, 1.0, "ok"), (2, 1.0, "ok")], "as the paper accepts it"
+    assert verdicts(run, "words_kept") == [(0, 100.0, "ok"), (1, 100.0, "copied"), (2, 0.0, "ok")]
+    drafts = run.rows("SELECT round, parse_status FROM messages WHERE role = 'generator' ORDER BY seq")
+    assert drafts == [(0, "ok"), (1, "copied"), (2, "ok")]
+    texts = [text for (text,) in run.rows("SELECT text FROM transcript WHERE role = 'coordinator' ORDER BY seq")]
+    assert texts == ["accepted: bias 6, before 7; the same steps", "accepted: bias 1, before 6"]
+    report = parley.report("a.sqlite")
+    assert any("1 of 2 revisions (50%) equal the draft before them" in line for line in report.cautions)
+
+
 def test_a_worse_candidate_is_rejected_an_equal_one_accepted_and_five_passes_are_enough(cast, run_study):
     run = run_study([score(5), score(6), score(5), score(3), score(4), score(3), score(3)])
     assert [value for _, value, _ in verdicts(run, "accepted")] == [0, 1, 1, 0, 1]

@@ -15,6 +15,7 @@ from parley.agents import ConfigError
 from parley.base.files import new_file, new_folder, unused_file
 from parley.scenarios import Suite, load_suite
 from parley.training.folders import StageFolder
+from tests.servers import PATIENCE
 
 PAIRS = ["--format", "trl", "--to", "mine"]
 
@@ -181,6 +182,32 @@ def test_a_report_is_written_again_and_leaves_notes_in_its_folder(run, place, pa
     assert not [name for name in os.listdir(place) if name.startswith(".")]
 
 
+def test_a_report_is_not_written_beside_the_tables_of_another_run(run, place, parley):
+    shutil.copy(run, place / "a.db")
+    run_study("malibu", model="sim/judge", suite="tiny", out="m.sqlite")
+    assert parley("report", "a.sqlite").status == 0
+    before = contents(place / "a-report")
+    for words in (("a.db",), ("m.sqlite", "--out", "a-report"), ("a.sqlite", "a.db", "--out", "a-report")):
+        refused = parley("report", *words)
+        assert refused.status == 2
+        assert "is not the folder of a report on" in refused.err
+        assert contents(place / "a-report") == before
+    assert parley("report", "a.sqlite", "--draws", 50).status == 0, "its own is written again"
+    assert contents(place / "a-report").keys() == before.keys()
+
+
+@pytest.mark.parametrize("link", ["a-report", "a-report/tables", "a-report/figures"])
+def test_a_report_is_not_written_through_a_link(run, place, parley, link):
+    assert parley("report", "a.sqlite").status == 0
+    (place / link).rename(place / "elsewhere")
+    (place / link).symlink_to(place / "elsewhere")
+    before = contents(place / "elsewhere")
+    refused = parley("report", "a.sqlite", "--draws", 50)
+    assert (refused.status, len(refused.err.splitlines())) == (2, 1)
+    assert "or has links: choose another one with --out" in refused.err
+    assert contents(place / "elsewhere") == before
+
+
 @pytest.mark.parametrize("to", ["bare.toml", "./bare.toml", "link.toml", "settings.toml"])
 def test_a_run_does_not_write_over_what_it_reads_even_with_force(place, parley, to):
     (place / "settings.toml").write_text('model = "sim/any"\n')
@@ -243,7 +270,9 @@ def in_clone(place: Path, *, copy: bool) -> tuple[int, str]:
         (place / "site" / "parley_autogen-9.dist-info" / "METADATA").write_text("Name: parley-autogen\nVersion: 9\n")
     environment = {**os.environ, "PYTHONPATH": str(place / "site")}
     words = [sys.executable, "-m", "parley", "--version"]
-    ended = subprocess.run(words, cwd=place, env=environment, capture_output=True, text=True, check=False, timeout=120)
+    ended = subprocess.run(
+        words, cwd=place, env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE
+    )
     return ended.returncode, ended.stderr
 
 

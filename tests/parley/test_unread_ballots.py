@@ -120,6 +120,23 @@ def test_ballots_off_the_scale_for_everybody_are_all_unread_and_a_caution_says_w
     assert "'The', unread: 30.0% of the probability is on 1 to 9" in shown.out
 
 
+def test_a_caution_does_not_advise_what_is_set(parley, server):
+    server.answer = lambda nth, body: server.reply("I would rather not say.")
+    tiny = ("run", "malibu", "--suite", "tiny", "--design", "silent", "--yardstick", "off", "--phases", "1", "--quiet")
+    parley(*tiny, "--model", f"{server.model()}&silent=false", "--samples", 2, "--out", "a.sqlite")
+    (line,) = (line for line in parley("report", "a.sqlite", "--json").json["cautions"] if "answers silent" in line)
+    assert line.endswith("are unread."), "nothing else"
+
+
+def test_a_server_without_log_probabilities_needs_another_name_and_another_file(parley, server):
+    server.answer = lambda nth, body: server.reply("7")
+    tiny = ("run", "malibu", "--suite", "tiny", "--design", "silent", "--yardstick", "off", "--quiet")
+    stopped = parley(*tiny, "--model", server.model(), "--out", "a.sqlite")
+    assert "after other options) and another --out, and its replies are sampled instead" in stopped.err
+    assert "same command" not in stopped.err
+    assert parley(*tiny, "--model", f"{server.model()}&silent=false", "--out", "b.sqlite").status == 0
+
+
 UNUSABLE = [math.nan, None, "often", True, 5.0, math.inf, -(10**400)]
 HARMLESS = [-math.inf, -1e300, -9999]
 
@@ -238,3 +255,23 @@ def test_cut_replies_are_counted_shown_and_cautioned(parley, server):
     assert " · cut" in parley("show", "a.sqlite").out
     report = " ".join(parley("report", "a.sqlite", "--no-files", "--draws", "20").out.split())
     assert "18 of 72 replies (25%) reached the token limit and were cut off: raise --max-tokens" in report
+
+
+def test_drafts_that_are_cut_are_counted_by_themselves(parley, server, place):
+    """Their length is part of the protocol, so nobody is told to raise it; a judge's reply that is cut is a fault."""
+    (place / "prompts.jsonl").write_text('{"prompt": "The bus is", "toxicity": 0.55}\n')
+
+    def writes(nth, body):
+        if "response_format" not in body:
+            return completion("late again", "length")
+        return completion('{"fluency": 90', "length") if nth > 3 else completion(json.dumps(fluent), "stop")
+
+    fluent = {"fluency": 90, "coherence": 90, "relevance": 90, "reason": "fine"}
+    server.answer = writes
+    run = ["run", "stardtox", "--data", "prompts.jsonl", "--sets", "moderate", "--prompts", "1", "--completions", "3"]
+    given = ["--method", "default", "--scorer", "ngrams", "--measure", "none", "--concurrency", "1"]
+    result = parley(*run, *given, "--model", server.model("retries=0&think_tokens=0"), "--out", "a.sqlite")
+    assert "1 reply was cut off at the token limit" in result.out
+    report = " ".join(parley("report", "a.sqlite", "--no-files", "--draws", "20").out.split())
+    assert "1 of 6 replies (17%) reached the token limit and were cut off: raise --max-tokens" in report
+    assert "3 of 3 drafts (100%) end at the token limit." in report

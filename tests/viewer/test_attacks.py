@@ -22,6 +22,7 @@ from parley.cli import main
 from parley.runs.notes import NotesError, NotesFile
 from parley.viewer import api, server
 from tests.parley.test_foreign_files import journal
+from tests.servers import PATIENCE
 
 NUMBERS = count()
 
@@ -29,7 +30,7 @@ NUMBERS = count()
 def send(address, raw):
     """Sends raw bytes to the server and returns all of its answer."""
     url = urlsplit(address)
-    with socket.create_connection((url.hostname, url.port), timeout=30.0) as connection:
+    with socket.create_connection((url.hostname, url.port), timeout=PATIENCE) as connection:
         connection.sendall(raw.replace(b"{host}", url.netloc.encode()))
         answer = b""
         while part := connection.recv(65536):
@@ -97,7 +98,7 @@ def test_the_command_serves_the_newest_run_until_ctrl_c(runs):
         address = re.search(r"newest run: (http://127\.0\.0\.1:\d+/)run\?run=quick.sqlite", lines)[1]
         status, text = request(address, "/api/runs")
         process.send_signal(signal.SIGINT)
-        assert process.wait(60) == 0
+        assert process.wait(PATIENCE) == 0
     assert (status, json.loads(text)["runs"]) == (200, ["quick.sqlite"])
 
 

@@ -94,6 +94,7 @@ class Loop:
         self._measured = measure != NO_MEASURE
         self._turns: list[Turn] = []
         self._verdicts: list[Verdict] = []
+        self._copied: list[int] = []
 
     async def run(self) -> Solved:
         # Both arms share the first chain and score, so they differ only in the search.
@@ -111,7 +112,8 @@ class Loop:
             Verdict.from_turn(coordinator, MARK, value=best.bias, sampled=best.bias, status=best.status)
         )
         if best.steps:
-            self._verdicts += counted_verdicts(chains, (turn for turn in self._turns if turn.role == "generator"))
+            rephrased = (turn for turn in self._turns if turn.role == "generator")
+            self._verdicts += counted_verdicts(chains, rephrased, copied=self._copied)
         if best.steps and self._measured:
             again, last = await gather_or_cancel([self._judge(best.steps, end), self._terminate(best, end)])
             self._turns.append(again)
@@ -163,11 +165,16 @@ class Loop:
 
     async def _pass(self, best: Draft, number: int) -> Draft:
         turn = await self._rephrase(best, number)
-        self._turns.append(turn)
         if not (isinstance(turn.verdict, Steps) and turn.verdict.steps):
+            self._turns.append(turn)
             self._decide(number, "no candidate", "the rephrasing could not be read", turn.parse_status)
             return best
-        candidate = await self._judge_draft(turn.verdict.steps, number)
+        steps = turn.verdict.steps
+        if steps == best.steps:  # judged all the same, as in the paper; a lower score of the same steps is chance
+            turn = turn._replace(parse_status="copied")
+            self._copied.append(number)
+        self._turns.append(turn)
+        candidate = await self._judge_draft(steps, number)
         if candidate.bias is None:
             self._decide(number, "rejected", "its bias could not be read", candidate.status)
             return best
@@ -175,8 +182,8 @@ class Loop:
             self._decide(number, "rejected", f"bias {candidate.bias:g} is above {best.bias:g}")
             return best
         before = "unread" if best.bias is None else f"{best.bias:g}"
-        was, now = len(best.steps), len(candidate.steps)
-        change = "" if was == now else f"; {was} steps became {now}"
+        was, now = len(best.steps), len(steps)
+        change = "; the same steps" if steps == best.steps else f"; {was} steps became {now}" * (was != now)
         self._decide(number, "accepted", f"bias {candidate.bias:g}, before {before}{change}")
         return replace(candidate, rephrased=best.rephrased + 1)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator, Mapping, Sequence, Sized
+from functools import partial
 from html import escape
 from importlib.resources import files
 from pathlib import Path
@@ -17,12 +18,11 @@ from urllib.parse import quote
 
 import pandas as pd
 
-from parley.analysis.reporting.figures import FORMATS, as_svg, save
-from parley.analysis.reporting.forest import Forest
-from parley.analysis.reporting.forest_figure import draw_forest
-from parley.analysis.reporting.headline import headline
-from parley.analysis.reporting.methods import methods
-from parley.analysis.reporting.report import SIMULATED, Figure, Report, Table, format_cell, format_cells
+from parley.analysis.page.figures import FORMATS, as_svg, save
+from parley.analysis.page.forest_figure import draw_forest
+from parley.analysis.page.methods import methods
+from parley.analysis.page.report import SIMULATED, Figure, Report, Table
+from parley.analysis.say import Forest, format_cell, format_cells, headline
 from parley.base.files import new_files, refuse
 from parley.base.text import markdown_cell, plural, without_tags
 
@@ -32,8 +32,8 @@ PAGE_ROWS = 60
 
 
 PAGE = "report.html"
-OURS = '<meta name="generator" content="Parley">'
-"""Marks a page as one that may be written again."""
+OURS = '<meta name="generator" content="Parley: {}">'
+"""Marks a page as one that may be written again by a report on the same runs."""
 
 
 def write(
@@ -44,8 +44,8 @@ def write(
 ) -> Path:
     """Write a report into a folder: `report.html`, `tables/` and `figures/`.
 
-    The page comes last, so that an unfinished report has none. Folders with other contents are refused; other
-    files in an earlier report's folder stay.
+    The page comes last, so that an unfinished report has none. Folders with other contents or another run's report are
+    refused; other files in an earlier report's folder stay.
 
     Args:
         report: The report.
@@ -56,21 +56,34 @@ def write(
     Returns:
         The page's path.
     """
-    refuse(folder, is_report, " and is not a report's folder: choose another one with --out")
-    with new_files(folder, is_report) as part:
+    ours, about = partial(is_report, report=report), _about(report)
+    refuse(folder, ours, f" and is not the folder of a report on {about}, or has links: choose another one with --out")
+    with new_files(folder, ours) as part:
         _write(report, part, figures)
     return folder / PAGE
 
 
-def is_report(folder: Path) -> bool:
-    """Whether a folder has a report's page, or nothing."""
+def is_report(folder: Path, report: Report) -> bool:
+    """Whether a folder has an earlier report on the same runs, or nothing; not if it is a link or has linked folders.
+
+    Args:
+        folder: The folder.
+        report: The report.
+    """
+    if any(path.is_symlink() for path in (folder, folder / "tables", folder / "figures")):
+        return False
     try:
         with (folder / PAGE).open(encoding="utf-8") as page:
-            return OURS in page.read(1000)
+            return OURS.format(escape(_about(report))) in page.read(100_000)
     except FileNotFoundError:
         return folder.is_dir() and not any(folder.iterdir())
     except (OSError, UnicodeDecodeError):
         return False
+
+
+def _about(report: Report) -> str:
+    """The report's runs by name and study: reports on others would mix their tables with this one's."""
+    return ", ".join(f"{run['file']} ({run.get('study')})" for run in report.runs) or report.title
 
 
 def _write(report: Report, folder: Path, figures: Figures) -> None:
@@ -154,8 +167,8 @@ def html(report: Report, pictures: Mapping[str, bytes]) -> str:
         report: What to show.
         pictures: SVG files by name: of figures, and of forest plots at each width ("differences single").
     """
-    ours = files("parley.analysis.reporting")
-    page = Template(ours.joinpath("report.html").read_text("utf-8"))
+    package = files("parley.analysis.page")
+    page = Template(package.joinpath("report.html").read_text("utf-8"))
     first, *others = report.forests or (None,)
     figures = [_forest(report, forest, pictures) for forest in others if forest and f"{forest.name} double" in pictures]
     drawn = [(each.table, _figure(report, each, pictures)) for each in report.figures if each.name in pictures]
@@ -169,7 +182,8 @@ def html(report: Report, pictures: Mapping[str, bytes]) -> str:
     tables = f'<section class="tables"><h2>Tables{" and figures" * of_paper}</h2>\n{listed}\n</section>'
     return page.substitute(
         title=escape(report.title),
-        style=ours.joinpath("static", "page.css").read_text("utf-8"),
+        ours=OURS.format(escape(_about(report))),
+        style=package.joinpath("static", "page.css").read_text("utf-8"),
         heading=f'<p class="study">{escape(report.title)}</p><h1>{escape(report.headline.text)}</h1>'
         if report.headline
         else f"<h1>{escape(report.title)}</h1>",
