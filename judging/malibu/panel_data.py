@@ -104,8 +104,11 @@ class PanelData:
 
     def read_silently(self, model: str) -> bool:
         """Whether a model's results come from silent ballots."""
-        rounds = self.verdicts.loc[self.verdicts["model"] == model, "round"]
-        return self.staged and bool((rounds == 0).all())
+        return self.staged and model not in self._models_that_spoke
+
+    @cached_property
+    def _models_that_spoke(self) -> set[str]:
+        return {*self.verdicts.loc[self.verdicts["round"] != 0, "model"].astype(str).unique()}
 
     @cached_property
     def talk(self) -> pd.DataFrame:
@@ -122,6 +125,9 @@ class PanelData:
 
     def scale(self, model: str | None = None) -> tuple[float, float]:
         """The lowest and the highest score of a model's scale; for None, of all models together."""
+        return self.shared(f"scale of {model}", lambda: self._scale(model))
+
+    def _scale(self, model: str | None) -> tuple[float, float]:
         verdicts = self.verdicts if model is None else self.verdicts[self.verdicts["model"] == model]
         named = values_in_order(verdicts, "scale") if "scale" in verdicts else []
         ends = [scale_ends(name) for name in named] or [POINTS]

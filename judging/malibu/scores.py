@@ -15,7 +15,7 @@ import pandas as pd
 from parley.analysis.reporting.figures import LINE, caption, colours, dots, legend_beside, plain_text, sheet
 from parley.analysis.reporting.questions import Question, section, table
 from parley.analysis.reporting.report import Figure, ReportContext, Section, Table
-from parley.analysis.stats.clustered import cluster_mean
+from parley.analysis.stats.clustered import mean_of_clusters
 from parley.analysis.stats.mean_test import tested_over
 from parley.analysis.stats.multiplicity import benjamini_hochberg
 from parley.analysis.stats.results import Contrast, Line, columns
@@ -73,14 +73,18 @@ def mean_scores(verdicts: Verdicts) -> pd.DataFrame:
 
 def _means(data: PanelData, scores: pd.DataFrame) -> pd.DataFrame:
     names = ["model", "category", "identity"]
-    rows: list[dict[str, Any]] = []
-    for keys, group in scores.groupby(names, sort=False, observed=True):
-        about = dict(zip(names, map(str, keys), strict=True))
-        about["identity"] = about["identity"] or NO_LABEL
-        for metric, part in by_metric(group):
-            mean = cluster_mean(part["value"], part["cluster"], scale=data.scale(about["model"]))
-            rows.append(about | {"metric": metric} | columns(mean, "mean", "n", "clusters"))
-    return pd.DataFrame(rows, columns=[*names, "metric", "mean", "low", "high", "n", "clusters"])
+    by_label: dict[Any, list[dict[str, Any]]] = {}
+    for metric, part in by_metric(scores):
+        clusters = part.groupby([*names, "cluster"], sort=False, observed=True)["value"].agg(["mean", "count"])
+        for keys, of_label in clusters.groupby(level=names, sort=False, observed=True):
+            about = dict(zip(names, map(str, keys), strict=True)) | {"metric": metric}
+            n, scale = int(of_label["count"].sum()), data.scale(about["model"])
+            mean = mean_of_clusters(of_label["mean"].dropna(), n, scale)
+            by_label.setdefault(keys, []).append(about | columns(mean, "mean", "n", "clusters"))
+    # All metrics together, then each of several.
+    rows = [row for of_label in by_label.values() for row in of_label[: None if len(of_label) > 2 else 1]]
+    means = pd.DataFrame(rows, columns=[*names, "metric", "mean", "low", "high", "n", "clusters"])
+    return means.replace({"identity": {"": NO_LABEL}})
 
 
 def differences(verdicts: Verdicts, *, margin: float = MARGIN) -> pd.DataFrame:
@@ -116,8 +120,7 @@ def all_pairs(data: PanelData, planned: Sequence[Line]) -> list[Line]:
 
 def as_the_paper(data: PanelData, metrics: Set[str] = PAPERS_METRICS) -> bool:
     """Whether scores are as in the paper: from 0 to 10, by its four metrics (or the appendix's), in its design."""
-    metrics_here = set(data.final_scores["metric"].astype(str))
-    return not data.staged and data.scale() == POINTS and metrics_here == metrics
+    return not data.staged and data.scale() == POINTS and {*values_in_order(data.final_scores, "metric")} == metrics
 
 
 def figure_4(data: PanelData, lines: Sequence[Line]) -> pd.DataFrame:
