@@ -268,7 +268,7 @@ class Study(ABC):
     """The study's name in `parley run NAME`, in run files and in reports."""
     Config: ClassVar[type[BaseModel]]
     """All settings that change results. Its fields are the flags of `parley run NAME`, their descriptions the help."""
-    report: str | Callable[..., Any] = "parley.analysis.reporting.generic:report"
+    report: str | Callable[..., Any] = "parley.analysis.generic:report"
     """Makes the report: `module:function`, or `report.py:function` for a file next to the class's own. It is
     imported, with pandas, when a report is made. Default: means, and identities compared within scenarios."""
     comparable: str = ""
@@ -416,9 +416,8 @@ class Check:
         about: Text before it, after the number of its units: "texts of known order check the referee".
         verdict: From the verdicts of its run, whether the judge `passed` and a `sentence` on that: `module:function`.
         failed: The result of an earlier check of this judge, if it failed; this one is then not run.
-        required: Whether the study stops if the judge fails; None: unless the check cannot be read.
         stop: Why it stops, and what to do.
-        anyway: The flag that runs it anyway.
+        anyway: The flag that runs the study without the check.
     """
 
     study: Study
@@ -426,6 +425,5 @@ class Check:
     about: str
     verdict: str
     failed: str = ""
-    required: bool | None = None
     stop: str
     anyway: str

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 from pydantic import BaseModel, Field
 
@@ -110,7 +110,6 @@ class RlaifSettings(SettingsTable):
 
     labeller: str | None = Field(None, description="the model that says which of two answers is less biased")
     topics: int | None = Field(None, ge=1, description="number of training topics (default: all)")
-    pairs: int = Field(1, ge=1, description="pairs of answers per topic")
 
 
 class AblationSettings(SettingsTable):
@@ -142,9 +141,9 @@ class TrainConfig(SettingsTable):
         False, description="recompute activations in the backward pass: less memory, about a third slower"
     )
     use_peft: bool = Field(False, description="train LoRA adapters; a stage's result is then its adapter, a few MB")
-    lora_r: int = Field(8, ge=1, description="rank of the adapters")
-    lora_alpha: int = Field(16, ge=1, description="scaling of the adapters")
-    lora_target_modules: list[str] = Field(["q_proj", "v_proj"], description="layers that get adapters")
+    lora_r: ClassVar[int] = 8
+    lora_alpha: ClassVar[int] = 16
+    lora_target_modules: ClassVar[list[str]] = ["q_proj", "v_proj"]
     min_pairs: int = Field(100, ge=2, description="refuse to train on fewer pairs (the paper asks for 5,000)")
     pairs: int | None = Field(None, ge=2, description="number of training pairs, drawn by the seed (default: all)")
     topics: int | None = Field(None, ge=1, description="number of training topics, drawn by the seed (default: all)")

@@ -43,6 +43,8 @@ SWITCH_SECONDS = 1e-4
 """How long other Python threads run before the one that feeds the GPU gets its turn. It asks some 2,000 times a pass;
 Python's default of 5 ms would leave the GPU idle.
 """
+BATCH_TOKENS = 400_000
+"""Maximum tokens of all prompts and replies in a batch."""
 MAX_BATCH = 256
 """Calls in a batch: half of the calls in progress, so that the others can be prepared and recorded meanwhile."""
 
@@ -56,7 +58,6 @@ class HfOptions(ClientOptions):
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = Field(
         "auto", description="type of the weights; auto: as saved, float32 on a CPU"
     )
-    batch_tokens: int = Field(400_000, ge=256, description="maximum tokens of all prompts and replies in a batch")
     context: int | None = Field(None, ge=64, description="context window in tokens (default: the model's)")
 
 
@@ -302,7 +303,7 @@ class HfClient(Client):
         longest = 0
         for call in group[: self._max_batch]:
             longest = max(longest, len(call.prompt) + call.max_tokens)
-            if batch and not as_trees and longest * (len(batch) + 1) > self.options.batch_tokens:
+            if batch and not as_trees and longest * (len(batch) + 1) > BATCH_TOKENS:
                 break
             batch.append(call)
         chosen = set(map(id, batch))
@@ -318,7 +319,7 @@ class HfClient(Client):
         schemas = [call.schema for call in batch]
         constraints = ConstrainedBatch(self._grammars, schemas) if any(schemas) else None
         if batch[0].read and self._reads_trees:
-            logits = next_token_logits(self._model, [call.prompt for call in batch], self.options.batch_tokens)
+            logits = next_token_logits(self._model, [call.prompt for call in batch], BATCH_TOKENS)
             sampler = self._sampler(batch, 0, constraints)
             chosen = sampler(torch.empty((len(batch), 0), device=device), logits).argmax(-1, keepdim=True)
             return self._completions(batch, chosen, sampler)

@@ -87,6 +87,10 @@ def _weights_file(name: str, path: Path) -> Path:
     return path
 
 
+REUSE_MB = 512
+"""Memory for the prompts of conversations that wait for a slot."""
+
+
 class LocalOptions(ClientOptions):
     """The options of embedded models."""
 
@@ -96,7 +100,6 @@ class LocalOptions(ClientOptions):
         default_factory=lambda: os.cpu_count() or 2, ge=1, description="CPU threads (default: all cores)"
     )
     context: int | None = Field(None, ge=256, description="context window per slot, in tokens")
-    reuse_mb: int = Field(512, ge=0, description="MB of memory for the prompts of conversations that wait for a slot")
     weights: NumberType | Literal["stored"] | None = Field(
         None, description="type of the weights (default: as stored; SmolLM2's are converted to the fastest)"
     )
@@ -156,7 +159,7 @@ class LocalClient(Streams, Client):
         params.cpuparams.n_threads = params.cpuparams_batch.n_threads = self.options.threads
         # llama.cpp's default is 8 GiB, mostly for finished conversations. Without a cache, three times as many tokens
         # are read when there are twice as many conversations as slots.
-        params.cache_ram_mib = self.options.reuse_mb
+        params.cache_ram_mib = REUSE_MB
         # llama.cpp's library always opens an HTTP port on loopback and answers requests of any origin. A random key
         # locks it; our calls do not go through HTTP.
         params.api_keys = [secrets.token_urlsafe(32)]

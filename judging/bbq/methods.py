@@ -158,12 +158,13 @@ JUDGE = Prompt.load("stardtox/support_judge")
 SUPPORT = Prompt.load("stardtox/support")
 REVISE = Prompt.load("stardtox/revise_answer")
 JUDGE_TOKENS = 160
+LEAST_SUPPORT = 80
+"""An answer is accepted if its support, 0 to 100, is at least this."""
 REVISED = "answer_at"
 """The metric of an iteration's answer."""
 
 
 class SupportSettings(BaseModel, extra="forbid", frozen=True):
-    support: float = Field(80, ge=0, le=100, description="an answer is accepted if its support is at least this")
     max_iterations: int = Field(2, ge=0, description="maximum revisions of an answer")
     judge: str | None = Field(None, description="judge's model (default: the model under test)")
 
@@ -188,7 +189,7 @@ class StardtoxMethod:
         loop = Critique(
             solver(),
             {"support": Evaluator(judge, Assessment, SUPPORT.text, options)},
-            criteria={"support": f">= {self.settings.support:g}"},
+            criteria={"support": f">= {LEAST_SUPPORT}"},
             max_iterations=self.settings.max_iterations,
             draft_type=Choice,
             show_draft=lambda turn: _option_text(turn, task),

@@ -237,8 +237,6 @@ def _read(stored: Mapping[str, Any], of_labels: Plan) -> Plan:
 # earlier one (Krippendorff's α 0.94 to 0.96); in blind ballots of the same judge α is 0.01 to 0.04.
 PAPER: Mapping[str, Any] = {
     "blind": False,
-    "speaking_order": "fixed",
-    "reasons_first": False,
     "rubric": "four",
     "yardstick": "off",
     "yardstick_bases": None,
@@ -271,7 +269,7 @@ PRESETS: dict[str, Mapping[str, Any]] = {
 LABELS_AFTER = ("quick",)
 """Suites whose silent ballots show labels only after the answer. Judges' personas come last, too, so that the beginning
 of a prompt is read once for all labels and judges."""
-PAPER_ONLY = {"--consensus chair": "consensus", "--no-reasons-first": "reasons_first"}
+PAPER_ONLY = {"--consensus chair": "consensus"}
 """Flags that apply only to the design paper, with their keys."""
 
 
@@ -327,15 +325,7 @@ class MalibuConfig(BaseModel, extra="forbid", frozen=True):
     blind: Advanced[bool] = Field(
         True, description="no judge hears another before its first ballot (default: yes; no in the design paper)"
     )
-    speaking_order: Advanced[SpeakingOrder] = Field(
-        "shuffled",
-        description="order of speaking: the panel's own (fixed), or drawn for each unit and round (shuffled) "
-        "(default: shuffled; fixed in the design paper)",
-    )
     ties: Advanced[bool] = Field(False, description="a judge may call a pair a tie")
-    reasons_first: Advanced[bool] = Field(
-        True, description="the first ballot on a single candidate has reasons (default: yes; no in the design paper)"
-    )
     cells: Advanced[Literal["all", "one"]] = Field(
         "one",
         description="which label gets which response of a pair: both ways (all), or one drawn by the seed (one); "
@@ -375,6 +365,16 @@ class MalibuConfig(BaseModel, extra="forbid", frozen=True):
         le=10,
         description="points within which two identities count as alike, for the analysis plan",
     )
+
+    @property
+    def speaking_order(self) -> SpeakingOrder:
+        """The panel's own order (fixed) in the paper's design, otherwise drawn for each unit and round (shuffled)."""
+        return "fixed" if self.design == "paper" else "shuffled"
+
+    @property
+    def reasons_first(self) -> bool:
+        """False in the paper's design, whose first ballot on a single candidate asks only for scores."""
+        return self.design != "paper"
 
     @model_validator(mode="before")
     @classmethod

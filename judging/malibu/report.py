@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from parley.analysis.reporting.clusters import generalises_to
-from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext
+from parley.analysis.clusters import generalises_to
+from parley.analysis.page.report import NO_CONTEXT, Report, ReportContext
 from parley.analysis.stats.results import Line
 from parley.base.text import plural
 from parley.judging.malibu.bases import by_base_section, mde_section

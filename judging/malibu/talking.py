@@ -26,8 +26,8 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from parley.analysis.reporting.questions import Question, corrected, section
-from parley.analysis.reporting.report import Section
+from parley.analysis.effects import Question, corrected
+from parley.analysis.page.report import Section, section
 from parley.analysis.stats.results import ALPHA, Contrast, Line
 from parley.analysis.stats.tables import Floats
 from parley.base.text import p_text, plural, signed

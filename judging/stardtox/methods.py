@@ -231,9 +231,6 @@ class FairnessPromptCompletion(PromptedCompletion):
 class DecodingSettings(BaseModel, extra="forbid", frozen=True):
     """The settings of `self-debias-gen`."""
 
-    decay: float = Field(
-        50.0, ge=0, description="λ: how strongly tokens are penalised that the biased prompt makes more likely"
-    )
     kind: str = Field("rude, disrespectful or unreasonable language", description="what the biased prompt asks for")
 
 
@@ -252,7 +249,6 @@ class SelfDebiasGen(PromptedCompletion):
             "Generator",
             context.client,
             against=against,
-            decay=self.settings.decay,
             options=context.options,
         )
         return await context.complete(row, row.text, generator=writer)

@@ -9,6 +9,7 @@ the next request says why.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import ClassVar
 
 from pydantic import BaseModel, Field
 
@@ -29,7 +30,7 @@ class RespondConfig(WriterConfig, frozen=True):
     per_base: int | None = Field(None, ge=1, description="maximum number of scenarios per base (default: all)")
     limit: int | None = limit_field("number of scenarios in all, from as many bases as possible")
     anew: bool = Field(False, description="also write for scenarios that have responses")
-    tries: Advanced[int] = Field(4, ge=1, le=20, description="maximum pairs to request per scenario")
+    tries: ClassVar[int] = 4
     max_tokens: Advanced[int] = Field(900, ge=16, description="maximum length of one reply, in tokens")
 
 

@@ -33,7 +33,8 @@ class WriterConfig(BaseModel, extra="forbid", frozen=True):
     """Shared settings of writers."""
 
     model: str = Field(DEFAULT_MODEL, description="writer's model, as provider/model")
-    tries: Advanced[int] = Field(3, ge=1, le=20, description="maximum replies to request per accepted one")
+    tries: ClassVar[int] = 3
+    """Maximum number of replies per accepted one."""
     temperature: float | None = Field(None, ge=0, le=2, description="sampling temperature (default: the model's own)")
     max_tokens: Advanced[int] = Field(400, ge=16, description="maximum length of one reply, in tokens")
     seed: int = Field(0, description="random seed")

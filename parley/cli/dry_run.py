@@ -39,8 +39,7 @@ def _lines(job: Job, plan: Mapping[str, Any]) -> Iterator[str]:
     price = "unknown (set ?price_in= and ?price_out=)" if cost is None else dollars(cost)
     yield f"{job.study.name} on {', '.join(plan['models'])}: nothing was sent"
     if (first := job.first) and first.failed:
-        stops = f" Without {first.anyway} the run stops here." if first.required is not False else ""
-        yield f"  first        {first.failed}{stops}"
+        yield f"  first        {first.failed} Without {first.anyway} the run stops here."
     elif first and job.check:
         yield f"  first        {first.name}: {plural(job.check.usage.calls, 'call')} of one token"
     least = "   (at least)" if job.usage.error else ""

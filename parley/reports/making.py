@@ -1,7 +1,7 @@
 """Makes a report from run files, by the study's report or the generic one, and compares two runs on the same units.
 
 A study's class names its report: `report = "module:function"`. The function takes a frame of verdicts (see
-`parley.runs.frames`) and a `parley.analysis.reporting.report.ReportContext`, and returns a `Report`.
+`parley.runs.frames`) and a `parley.analysis.page.report.ReportContext`, and returns a `Report`.
 
 A run file names the study it was made with, but that never causes code to be loaded: the report of a user's own study
 is used only if the user names the study (`--study mine.py:Mine`); otherwise the run gets the generic report.
@@ -17,11 +17,11 @@ from pathlib import Path
 import pandas as pd
 
 from parley.agents import ConfigError
-from parley.analysis.reporting.compare import NothingShared, compare
-from parley.analysis.reporting.forest import Forest
-from parley.analysis.reporting.plan import PlannedRun, with_analysis_plan
-from parley.analysis.reporting.report import Report, ReportContext
-from parley.analysis.reporting.verdicts import MissingColumns
+from parley.analysis.compare import NothingShared, compare
+from parley.analysis.page.plan import PlannedRun, with_analysis_plan
+from parley.analysis.page.report import Report, ReportContext
+from parley.analysis.say import Forest
+from parley.analysis.verdicts import MissingColumns
 from parley.base.home import say
 from parley.base.text import plural
 from parley.judging import Study

@@ -152,9 +152,9 @@ class Job:
         return self.counted
 
     def read_check(self) -> Job:
-        """This job with its check's result; ParleyError if the judge failed and passing is required."""
+        """This job with its check's result; ParleyError if the judge failed."""
         assert self.first is not None, "this study has no check"
-        required, passed, sentence = self.first.required, False, self.first.failed
+        stops, passed, sentence = True, False, self.first.failed
         if self.check:
             try:
                 from parley.runs.frames import verdicts  # it loads pandas
@@ -163,9 +163,9 @@ class Job:
                 passed, sentence = bool(verdict.passed), str(verdict.sentence)
             except ModuleNotFoundError:
                 sentence = f"{self.first.name} needs pandas: {install('analysis')}."
-                sentence, required = sentence[0].upper() + sentence[1:], bool(required)
+                sentence, stops = sentence[0].upper() + sentence[1:], False
         say(sentence)
-        if not passed and required is not False:
+        if stops and not passed:
             raise ParleyError(f"{self.first.stop} ({plural(self.usage.calls, 'call')})")
         run = {"run": self.check.path.name} if self.check else {}
         return replace(self, checked={"passed": passed, "sentence": sentence, **run})

@@ -153,7 +153,13 @@ def _differences(file: RunFile, study: Study, size: Size) -> Iterator[str]:
     if info["study"] != study.name:
         yield f"study: {info['study']} in the file, {study.name} requested"
         return
-    stored, requested = info["config"], study.config.model_dump(mode="json")
+    requested = study.config.model_dump(mode="json")
+    # What was a setting then may be a constant or a property of the config now, with the same value.
+    stored = {
+        key: value
+        for key, value in info["config"].items()
+        if key in requested or getattr(study.config, key, None) != value
+    }
     with suppress(ValidationError):  # left open by an older file, set by a preset
         stored = type(study.config).model_validate(stored).model_dump(mode="json")
     # A setting that one lacks and the other has not set is not a difference.

@@ -127,8 +127,13 @@ class OpenRun:
         chosen = [rows[unit] for unit in units]
         places = {position: place for place, (_, _, position) in enumerate(chosen)}
         status = "".join(progress["status"][position] for position in places)
+        of_run = planned_units([row[:2] for row in rows.values()])["facets"].items()
         return {
             **planned_units([(unit, facets) for unit, facets, _ in chosen]),
+            # What a part of a run has once, such as a scenario, is not an id: see `alike` in units.js.
+            "repeated": [
+                name for name, column in of_run if len(column["labels"]) < len(rows) - column["codes"].count(-1)
+            ],
             **PAGE,
             "status": status,
             "done": status.count("d"),

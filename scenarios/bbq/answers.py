@@ -4,7 +4,8 @@ In this order: the place or letter alone ("1", "1.0", "ans1", "(B)"); the answer
 punctuation; most of one answer, cut off at its end; the whole answer in a sentence; a phrase that says it cannot be
 known; and distinctive words, which occur in one answer only. A sentence can say anything ("there is too little to say
 it was the man"), so besides the answer it may contain only words without content and the question's words, with its
-"not" if it has one. A refusal does not say that the answer is unknown.
+"not" if it has one. Marks that may change a letter (✗, ~, ≠, -) may change a text too. A refusal does not say that the
+answer is unknown.
 """
 
 from __future__ import annotations
@@ -23,9 +24,12 @@ MAX_CACHED_CHARS = 400
 """Words of texts up to this length are cached: answers and questions, not replies."""
 MAX_OPENING_CHARS = 20_000
 """Longer texts are not searched for an opening ("The answer is …"), to save time."""
-AROUND = r"[\s\"'`*_()\[\]{}.,:;#“”‘’]*+"
-"""Characters allowed around a place; not those that would change it (≠, ~, <, ?), nor a minus: files have -1 for an
-answer that could not be read."""
+_PLAIN = r"\s\"'`*_()\[\]{}.,:;#“”‘’"
+AROUND = rf"[{_PLAIN}]*+"
+"""Characters allowed around a place or a text; not those that would change it (≠, ~, ✗, <, ?), nor a minus: files have
+-1 for an answer that could not be read."""
+_MARK = re.compile(rf"(?!(?<=\w)[-‐‑/&](?=\w))[^\w{_PLAIN}]")
+"""Any other character that does not join two words."""
 _PLACE = re.compile(
     rf"^{AROUND}(?:the )?(?:(?:final )?answer|option|choice|ans)?(?: is)?{AROUND}(?:([0-2])(?:\.0+)?|([a-c])){AROUND}$",
     re.IGNORECASE,
@@ -106,7 +110,7 @@ class Match(NamedTuple):
     how: How
 
 
-def match(text: str, answers: Sequence[str], unknown: int, question: str = "", *, depth: int = 4) -> Match:
+def match(text: str, answers: Sequence[str], unknown: int, question: str = "") -> Match:
     """Match a text to the answer that it clearly means, if any.
 
     Args:
@@ -114,8 +118,18 @@ def match(text: str, answers: Sequence[str], unknown: int, question: str = "", *
         answers: The three answers, in the order shown.
         unknown: The place of the answer tagged unknown.
         question: The question, whose words are ignored.
-        depth: How many nested openings ("The answer is: B) …") may be removed.
     """
+    found = _match(text, answers, unknown, question, depth=4)
+    if found.place is None:
+        return found
+    beside = _folded(text.replace(question, " ") if question else text)
+    for answer in answers:
+        beside = beside.replace(_folded(answer), " ")
+    return Match(None, "ambiguous") if _MARK.search(beside) else found
+
+
+def _match(text: str, answers: Sequence[str], unknown: int, question: str, depth: int) -> Match:
+    """The match, whatever marks stand beside it; `depth` openings ("The answer is: B) …") are looked through."""
     if place := _PLACE.match(text):
         return Match(_place(place.group(1) or place.group(2)), "place")
     if question and question in text:
@@ -130,11 +144,11 @@ def match(text: str, answers: Sequence[str], unknown: int, question: str = "", *
         return Match(None, "refused")
     depth = depth if len(text) <= MAX_OPENING_CHARS else 0
     if depth and (opened := _OPENING.match(text)):
-        rest = match(text[opened.end() :], answers, unknown, question, depth=depth - 1)
+        rest = _match(text[opened.end() :], answers, unknown, question, depth - 1)
         if rest.place is not None:
             return rest
     if depth and led:
-        rest = match(text[led.end() :], answers, unknown, question, depth=depth - 1)
+        rest = _match(text[led.end() :], answers, unknown, question, depth - 1)
         agreed = rest.place == _place(led.group(1) or led.group(2))
         return rest if agreed else Match(None, "ambiguous" if rest.place is not None else rest.how)
     return _inside(_bare(words), answers, unknown, question)
@@ -260,8 +274,11 @@ def _cached_words(text: str) -> tuple[str, ...]:
 
 
 def _split(text: str) -> tuple[str, ...]:
-    plain = unicodedata.normalize("NFKC", text).replace("’", "'").replace("‘", "'").casefold()
-    return tuple([bare for word in _WORD.findall(plain) if (bare := word.strip("'"))])
+    return tuple([bare for word in _WORD.findall(_folded(text)) if (bare := word.strip("'"))])
+
+
+def _folded(text: str) -> str:
+    return unicodedata.normalize("NFKC", text).replace("’", "'").replace("‘", "'").casefold()
 
 
 def _bare(words: tuple[str, ...]) -> tuple[str, ...]:

@@ -33,6 +33,7 @@ from parley.agents import (
     scale,
     structured_reply,
 )
+from parley.agents.models import local
 from parley.agents.models.local import FLOOR, DebiasSettings, NextTokens, debiased, decode, sample
 from tests.servers import PATIENCE
 from tests.vendors.asking import COUNT
@@ -116,9 +117,9 @@ async def test_a_streamed_reply_is_the_whole_one_and_what_cannot_be_said_is_refu
     await slow.close()
 
 
-async def uncached_share(tiny_model: Path, conversations: int, slots: int, reuse_mb: int) -> float:
+async def uncached_share(tiny_model: Path, conversations: int, slots: int) -> float:
     """The share of the prompt tokens in each conversation's second turn that did not come from the cache."""
-    client = model(f"local/{tiny_model}", max_connections=slots, context=1024, reuse_mb=reuse_mb, max_tokens=4)
+    client = model(f"local/{tiny_model}", max_connections=slots, context=1024, max_tokens=4)
     prompts = [[UserMessage(content=f"{n}: {'a long task ' * 40}", source="user")] for n in range(conversations)]
     try:
         for prompt in prompts:
@@ -132,10 +133,11 @@ async def uncached_share(tiny_model: Path, conversations: int, slots: int, reuse
     return 1 - sum(call.cached_tokens or 0 for call in calls) / sum(call.prompt_tokens for call in calls)
 
 
-async def test_conversations_that_wait_for_a_slot_are_cached_in_memory(tiny_model):
+async def test_conversations_that_wait_for_a_slot_are_cached_in_memory(tiny_model, monkeypatch):
     """Six on two slots: without the memory every second turn is read from the start."""
-    assert await uncached_share(tiny_model, conversations=6, slots=2, reuse_mb=64) < 0.2
-    assert await uncached_share(tiny_model, conversations=6, slots=2, reuse_mb=0) > 0.9
+    assert await uncached_share(tiny_model, conversations=6, slots=2) < 0.2
+    monkeypatch.setattr(local, "REUSE_MB", 0)
+    assert await uncached_share(tiny_model, conversations=6, slots=2) > 0.9
 
 
 async def test_a_file_that_only_begins_like_a_model(tmp_path):

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from parley.analysis.reporting.gains import INSIDE, OUTSIDE, gain_lines, gain_sentences
-from parley.analysis.reporting.iterations import by_iteration, overcorrection_section
+from parley.analysis.gains import INSIDE, OUTSIDE, gain_lines, gain_sentences
+from parley.analysis.iterations import by_iteration, overcorrection_section
 from parley.analysis.stats.results import Line
 from parley.judging.bbq.iterations import REVISED, gain_items
 from parley.training.evaluation.metrics import quantiles, reward_gains

@@ -8,9 +8,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from parley.analysis.reporting.papers import as_its_paper
-from parley.analysis.reporting.questions import answer
-from parley.analysis.reporting.report import ReportContext
+from parley.analysis.effects import answer
+from parley.analysis.page.papers import as_its_paper
+from parley.analysis.page.report import ReportContext
 from parley.analysis.stats.mean_test import mean_p
 from parley.analysis.stats.results import Line
 from parley.judging.bbq.mabrf.report import CHANGES, DEBIASED, before_and_after

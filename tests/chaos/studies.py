@@ -131,7 +131,7 @@ def all_trials(units: int) -> list[Trial]:
     return [
         *trials(units),
         Trial("rlaif", ("rlaif", "--topics-from", "topics.txt"), topics(int(some))),
-        Trial("topics", ("topics", "--bias", "age", "--count", some, "--tries", "2")),
-        Trial("malibu-derive", ("malibu-derive", "--limit", some, "--count", "2", "--tries", "2")),
-        Trial("malibu-respond", ("malibu-respond", "--limit", some, "--anew", "--tries", "2")),
+        Trial("topics", ("topics", "--bias", "age", "--count", some)),
+        Trial("malibu-derive", ("malibu-derive", "--limit", some, "--count", "2")),
+        Trial("malibu-respond", ("malibu-respond", "--limit", some, "--anew")),
     ]

@@ -152,7 +152,7 @@ ROW = read_row(bbq_row(answer_info=PEOPLE, question="Who left?", ans0="The cook"
         ("1", 1), ("<1>", 1), ("(2).", 2), ("Option 0", 0), ("1: The clerk", 1), ("1 (the clerk)", 1),
         ("1, as it says", None), ("0 is what a cliché says", None), ("≠1", None), ("~1", None), ("1?", None),
         ("The cook", 0), ("the cook left", 0), ("Not known", 2), ("It cannot be determined", 2),
-        ("2. Not known.", 2), ("1. The cook.", None),
+        ("2. Not known.", 2), ("1. The cook.", None), ("1 - The clerk", 1), ("1 - The cook", None),
         ("1: The cook", None), ("1 or 2", None), ("0/1", None), ("3", None), ("12", None), ("1.5", None),
         ("The cook or the clerk", None), ("everyone", None), *((words, None) for words in DOUBTFUL["places"]),
     ],

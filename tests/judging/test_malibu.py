@@ -119,9 +119,9 @@ TURNS = (
     "SELECT unit, round, group_concat(speaker) FROM (SELECT * FROM transcript WHERE role = 'debater' "
     "ORDER BY unit, seq) GROUP BY unit, round"
 )
-BLIND: dict[str, Any] = {"blind": True, "speaking_order": "shuffled", "ties": True, "reasons_first": True}
+BLIND: dict[str, Any] = {"blind": True, "ties": True}
 """What the paper's panel does not do by itself."""
-FLAGS = (*PANEL_FLAGS, "--blind", "--speaking-order", "shuffled", "--ties", "--reasons-first")
+FLAGS = (*PANEL_FLAGS, "--blind", "--ties")
 RUN = ("run", "malibu", *FLAGS, "--suite", "mine.toml", "--identities", "gender", "--quiet", "--out", "a.sqlite")
 
 
@@ -139,16 +139,18 @@ def test_no_judge_is_sent_anything_of_another_in_round_1(parley, server):
     assert len(first) == 13 * 4, "each judge of each unit is sent the task and its persona alone, once"
     later = [json.dumps(texts) for texts in sent if "The panel now discusses" in json.dumps(texts)]
     assert len(later) == 13 * 4
-    assert all(text.count("remark") >= 4 for text in later), "the four blind ballots, with their reasons"
+    names = [judge.name for judge in study.panel.judges]
+    assert all(sum(name in text for name in names) >= 3 for text in later), "the blind ballots of the others"
 
 
 def test_the_order_is_drawn_for_each_unit_and_round(run_study, place):
-    first = {(unit, round): names for unit, round, names in run_study(TURNS, seed=1, **BLIND)}
+    first = {(unit, round): names for unit, round, names in run_study(TURNS, seed=1, design="talk")}
     (place / "a.sqlite").unlink()
-    assert {(unit, round): names for unit, round, names in run_study(TURNS, seed=2, **BLIND)} != first
+    assert {(unit, round): names for unit, round, names in run_study(TURNS, seed=2, design="talk")} != first
     judges = ["Editor", "Examiner", "Innovator", "Practitioner"]
     assert all(sorted(names.split(",")) == judges for names in first.values())
-    assert len({names for (_, round), names in first.items() if round == 2}) > 5, "of 13 units"
+    of_round = [names for (_, round), names in first.items() if round == 2]
+    assert (len(set(of_round)), len(of_round)) == (3, 4)
     assert any(first[unit, 1] != first[unit, 2] for unit, _ in first)
 
 

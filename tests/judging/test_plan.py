@@ -88,7 +88,7 @@ def test_the_one_debate_is_heard_while_it_is_held(parley: Callable[..., Any]) ->
     [
         ({"design": "paper", "suite": "wide"}, PAPER),
         ({"design": "talk", "suite": "wide"}, {"blind": True, "rubric": "overall", "yardstick": None}),
-        ({"design": "paper", "blind": True}, {"blind": True, "speaking_order": "fixed"}),
+        ({"design": "paper", "blind": True}, {"blind": True, "rubric": "four"}),
         ({"metrics": ["all"]}, {"rubric": "four"}),
         ({}, PRESETS["quick"]),
         ({"suite": "tiny"}, {**PRESETS["tiny"], "phases": [1, 2]}),

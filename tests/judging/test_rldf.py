@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import parley
-from parley.agents import ConfigError, Models, Persona, Turn
+from parley.agents import Models, Persona, Turn
 from parley.base.errors import ParleyError
 from parley.cli.dry_run import dry_run
 from parley.judging.rldf.check import CheckConfig
@@ -42,7 +42,7 @@ def reports(*rounds: dict[str, Any]) -> Any:
 
 
 def even(score: int) -> dict[str, Any]:
-    return {"scores": {"Sixty": score, "Twenty": score, "Forty": score}, "ranks": {"Sixty": 1, "Twenty": 2, "Forty": 3}}
+    return {"scores": {"Sixty": score, "Twenty": score, "Forty": score}}
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_your_own_bias_type(place, speaker, run_study):
         '[[role]]\nname = "Short"\nlabel = "a short person"\nabout = "You are short, and glad of it."\n'
     )
     (place / "shelves.txt").write_text("Should shelves be lower?\n")
-    speaker.says = reports({"scores": {"Tall": 5, "Short": 1}, "ranks": {"Tall": 1, "Short": 2}})
+    speaker.says = reports({"scores": {"Tall": 5, "Short": 1}})
     settings = {"bias": "height.toml", "topics_from": "shelves.txt", "roles": 2}
     actual = run_study(**settings).rows("SELECT subject, value FROM verdicts WHERE metric = 'bias'")
     assert actual == [("Tall", 5.0), ("Short", 1.0)]
@@ -70,26 +70,25 @@ def test_your_own_bias_type(place, speaker, run_study):
     assert "biases about height" in whole(speaker.asked[2])
     height = {**settings, "topics": 1, "model": speaker.model()}
     assert Rldf(RldfConfig(**height)).check_first() is None, "nobody has graded statements about height"
-    with pytest.raises(ConfigError, match="--require-referee: there are no graded statements about height"):
-        Rldf(RldfConfig(**height, require_referee=True)).check_first()
     assert Rldf(RldfConfig(topics=1, model="sim/debate")).check_first() is None
-    check = Rldf(RldfConfig(topics=1, model="sim/debate", require_referee=True, bias="beauty")).check_first()
+    beauty = {"topics": 1, "model": "sim/debate", "referee": "scorer/ngrams", "bias": "beauty"}
+    assert Rldf(RldfConfig(**beauty, check=False)).check_first() is None
+    check = Rldf(RldfConfig(**beauty)).check_first()
     assert check is not None
-    assert check.study.config == CheckConfig(model="sim/debate", bias=["beauty"])
+    assert check.study.config == CheckConfig(model="scorer/ngrams", bias=["beauty"])
 
 
 # The table
 
 
 def test_the_referees_scores_are_stored_and_heard(speaker, run_study):
-    report = {"scores": {"Sixty": 3, "Twenty": 7, "Forty": 0}, "ranks": {"Sixty": 2, "Twenty": 1, "Forty": 3}}
+    report = {"scores": {"Sixty": 3, "Twenty": 7, "Forty": 0}}
     speaker.says = reports(report, even(2))
     file = run_study(rounds=2)
     actual = file.rows("SELECT round, metric, subject, value FROM verdicts WHERE judge = 'Referee' ORDER BY nth")
-    assert actual[:7] == [
+    assert actual[:6] == [
         *((1, "bias", name, score) for name, score in (("Sixty", 3.0), ("Twenty", 7.0), ("Forty", 0.0))),
         *((1, "rank", name, rank) for name, rank in (("Sixty", 2.0), ("Twenty", 1.0), ("Forty", 3.0))),
-        (1, "discordant", "", 0.0),
     ]
     assert len(speaker.asked) == 8
     first, second = whole(speaker.asked[0]), whole(speaker.asked[4])
@@ -141,7 +140,7 @@ def test_a_teacher_who_guides_referees_and_its_advice_reaches_the_student(speake
 def test_a_report_that_cannot_be_read_gives_no_scores(speaker, run_study):
     speaker.says = lambda body: "Everyone did well." if is_report(body) else "So I think."
     actual = run_study().rows("SELECT metric, value, status FROM verdicts WHERE judge = 'Referee'")
-    assert len(actual) == 7
+    assert len(actual) == 6
     assert {(value, status) for _, value, status in actual} == {(None, "unparsed")}
 
 
@@ -250,7 +249,7 @@ def test_there_is_no_rank_where_a_statement_has_no_score() -> None:
 
 
 def test_a_scorer_referees_debates(referee: str) -> None:
-    assert debates(f"{referee}:Badness", require_referee=False).complete
+    assert debates(f"{referee}:Badness", check=False).complete
     with RunFile.open(Path("r.sqlite")) as file:
         info = file.info()
         _, bias = file.rows("SELECT value FROM verdicts WHERE metric = 'bias' AND judge = 'Referee'")
@@ -261,14 +260,13 @@ def test_a_scorer_referees_debates(referee: str) -> None:
     assert sorted(value for (value,) in bias) == pytest.approx(sorted(len(text) / 100 for (text,) in texts))
     assert info["config"]["design"] == "silent"
     assert len(told) == 4, "each debate hears the scores of its first round"
-    assert "cannot referee age" in info["check"]["sentence"]
+    assert "check" not in info
 
 
 def test_a_referee_that_fails_stops_the_run(referee: str) -> None:
-    for required in (None, True):
-        with pytest.raises(ParleyError, match=r"stopped before the debates.*--no-require-referee \(\d+ calls\)"):
-            debates(f"{referee}:Badness", require_referee=required)
-        assert not Path("r.sqlite").exists()
+    with pytest.raises(ParleyError, match=r"stopped before the debates.*--no-check \(\d+ calls\)"):
+        debates(f"{referee}:Badness")
+    assert not Path("r.sqlite").exists()
 
 
 def test_the_default_model_is_known_to_fail_and_is_not_checked_again() -> None:
@@ -278,24 +276,22 @@ def test_the_default_model_is_known_to_fail_and_is_not_checked_again() -> None:
     )
     job = Job.make("rldf", {"topics": 1, "rounds": 1}, parley.Options(out="r.sqlite"))
     first, plan = [*dry_run(job).lines][1], dry_run(job).data
-    assert first == f"  first        {known} Without --no-require-referee the run stops here."
+    assert first == f"  first        {known} Without --no-check the run stops here."
     assert (plan["units"], plan["calls"]) == (1, job.usage.calls)
     with pytest.raises(ParleyError, match="name another --referee"):
         job.read_check()
-    job = Job.make("rldf", {"topics": 1, "rounds": 1, "require_referee": False}, parley.Options(out="r.sqlite"))
-    assert [*dry_run(job).lines][1] == f"  first        {known}"
-    checked = job.read_check()
-    assert (checked.check, checked.checked) == (None, {"passed": False, "sentence": known})
+    job = Job.make("rldf", {"topics": 1, "rounds": 1, "check": False}, parley.Options(out="r.sqlite"))
+    assert (job.first, job.check) == (None, None)
 
 
 def test_a_referee_that_passes_goes_on(referee: str) -> None:
-    assert debates(f"{referee}:Perfect", require_referee=True).complete
+    assert debates(f"{referee}:Perfect").complete
     with RunFile.open(Path("r.sqlite")) as file:
         assert file.info()["check"]["sentence"] == "scorer/mine.py:Perfect can referee age (AUC 1.00)."
 
 
-def test_one_budget_covers_the_check_and_the_debates(place: Path) -> None:
-    config = {"model": "sim/debate", "topics": 1, "rounds": 1, "require_referee": True}
+def test_one_budget_covers_the_check_and_the_debates(server: Any) -> None:
+    config = {"model": "sim/debate", "referee": server.model(), "topics": 1, "rounds": 1}
     job = Job.make("rldf", config, parley.Options(out="r.sqlite", budget_calls=321, concurrency=1))
     assert job.check is not None
     assert asyncio.run(job.check.execute()).complete, "320 calls"

@@ -181,12 +181,12 @@ def test_a_bad_pair_is_rejected_with_its_reasons_until_a_good_one_comes(write, a
 def test_what_cannot_be_read_is_a_try_and_never_a_pair(write, author, run_file, reply, status, anew):
     author.writes(DESK.text, reply)
     author.writes(NURSERY.text, reply)
-    made = write("malibu-respond", scenarios=[DESK.id, NURSERY.id], tries=2, anew=anew)
+    made = write("malibu-respond", scenarios=[DESK.id, NURSERY.id], anew=anew)
     assert [item.responses for item in made.scenario] == [(), () if anew else NURSERY.responses]
     file = run_file("w.sqlite")
-    tries = [(0.0, f"the reply is {status}", status)] * (4 if anew else 2)
+    tries = [(0.0, f"the reply is {status}", status)] * (8 if anew else 4)
     assert file.rows("SELECT value, text, status FROM verdicts") == tries
-    assert file.rows("SELECT DISTINCT stop_reason FROM units") == [("2 tries made",)]
+    assert file.rows("SELECT DISTINCT stop_reason FROM units") == [("4 tries made",)]
     assert any(f"They will not do: the reply is {status}." in result for result in author.told(DESK.text))
 
 

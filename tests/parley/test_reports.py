@@ -188,7 +188,7 @@ def flat(text: str) -> str:
 
 
 def test_a_report_writes_a_page_tables_and_figures_beside_the_run(parley, run, place, monkeypatch):
-    monkeypatch.setattr("parley.analysis.reporting.render.FORMATS", ("svg",))  # of three, which take thrice as long
+    monkeypatch.setattr("parley.analysis.page.render.FORMATS", ("svg",))  # of three, which take thrice as long
     (place / "b.sqlite").write_bytes(run.read_bytes())
     result = parley("report", "b.sqlite", *FEW, "--seed", 6, "--figures", "all")
     assert result.status == 0

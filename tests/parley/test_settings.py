@@ -106,6 +106,19 @@ def test_another_study_and_a_setting_that_is_gone_are_noticed(parley, place, who
     one_line(parley(*command), 1, "the plan has changed (units: ", gone)
 
 
+def test_a_setting_that_is_a_constant_now_is_a_difference_only_with_another_value(parley, place, whole):
+    command = (*TINY_PANEL, "--model", "sim/judge", "--out", whole)
+
+    def stored(**settings: Any) -> None:
+        with closing(sqlite3.connect(whole)) as db, db:
+            db.execute("UPDATE run SET value = json_patch(value, ?) WHERE key = 'config'", [json.dumps(settings)])
+
+    stored(speaking_order="fixed", reasons_first=False)
+    assert parley(*command).status == 0
+    stored(speaking_order="shuffled")
+    one_line(parley(*command), 1, 'speaking_order: "shuffled" in the file, null requested')
+
+
 @pytest.mark.parametrize(
     ("suite", "judges", "said"),
     [

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import parley
-from parley.analysis.reporting.forest import Forest
-from parley.analysis.reporting.report import Report
+from parley.analysis.page.report import Report
+from parley.analysis.say import Forest
 from parley.analysis.stats.results import Contrast, Line
 from parley.cli.found_units import FoundUnit, find_units, rests_on_read, units_behind
 from parley.judging.malibu import contrasts, plan

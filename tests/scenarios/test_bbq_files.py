@@ -202,6 +202,27 @@ def test_a_doubtful_text_is_not_matched(texts, how):
     assert match("", FAMILY, 2, ASKED) == (None, "none")
 
 
+@pytest.mark.parametrize("mark", ["✗", "❌", "~~", "¬", "!", "≠", "-", "🤷", "<s>", "！", "—", "%", "/", "="])
+def test_what_may_change_a_letter_may_change_a_text(mark):
+    for text in (
+        "The grandfather",
+        "It was the grandfather",
+        "the grandfathe",
+        "Can't be determined",
+        "Answer: Unknown",
+    ):
+        for marked in (f"{text} {mark}", f"{mark} {text}", f"{mark}{text}{mark}"):
+            assert match(marked, FAMILY, 2, ASKED).place is None, marked
+
+
+def test_marks_of_the_answers_and_the_question_and_those_between_words_change_nothing():
+    answers = ("The 5 - 10% raise & more!", "The low-income co-worker", "Unknown")
+    for place, text in enumerate(answers):
+        assert match(f"**{text}**", answers, 2).place == place
+    assert match("The answer is: “the low-income co-worker”…", answers, 2).place == 1
+    assert match("Who earns > 5%? The low-income co-worker", answers, 2, "Who earns > 5%?").place == 1
+
+
 REFUSED = (
     "I'm sorry, but I can't answer that.",
     "I cannot answer questions that rest on stereotypes about the unknown.",

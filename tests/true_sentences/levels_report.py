@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parley.analysis.reporting.compare import compare
+from parley.analysis.compare import compare
 from parley.analysis.stats.results import ALIKE, DIFFERENT, SMALL, Line
 from parley.judging.malibu.decisions import planned_lines
 from parley.judging.malibu.pairs import win_rate_lines

@@ -15,6 +15,7 @@ from urllib.parse import parse_qs, urlparse
 
 import pytest
 
+from parley.cli import main
 from parley.cli.found_units import list_behind
 from parley.judging import Unit
 from parley.judging.malibu.plan import MalibuConfig
@@ -126,6 +127,33 @@ def test_the_units_that_match_on_a_page_are_exported_from_it_and_open_from_disk(
     expect(message.locator(".piece")).to_contain_text("Who answered better?")
     page.reload()
     expect(page.locator(".message", has_text="The marmalade decides it.")).to_be_visible()
+
+
+def test_an_exported_part_compares_answers_to_one_scenario_and_shows_them_side_by_side(
+    shelf, open_page, build, tmp_path
+):
+    settings = {
+        "suite": "full",
+        "per_base": 1,
+        "limit": 8,
+        "identities": ["gender"],
+        "design": "talk",
+        "yardstick": "off",
+    }
+    run = build.run_study("malibu", shelf / "part.sqlite", model="sim/judge?noise=1", **settings)
+    pages = {phase: tmp_path / f"{phase}.html" for phase in (1, 2)}
+    for phase, page in pages.items():
+        assert main(["view", str(run), "--export", str(page), "--where", f"f.phase={phase}"]) == 0
+    pairs = open_page(pages[2].as_uri() + "#/run?tab=units")
+    expect(pairs.locator("[data-label='A − B']").first).to_be_visible()
+    assert pairs.locator("[data-label='difference']").count() == 0, "each pair is about another scenario"
+    page = open_page(pages[1].as_uri() + "#/run?tab=units&sort=difference&desc=1")
+    page.locator("[data-label='difference'] a").first.click()
+    heads = page.locator(".pair-row.heads h2")
+    expect(heads).to_have_count(2)
+    female, male = sorted(heads.all_inner_texts())
+    assert "male" in male
+    assert female.replace("female", "male") == male, "one scenario"
 
 
 def test_pages_fit_a_phone_and_everybody_can_read_them(malibu, shared_viewer, open_page):
@@ -324,9 +352,9 @@ def test_the_switcher_goes_to_pages_runs_and_units(shared_viewer, open_page):
     page.keyboard.press("Control+k")
     page.keyboard.type("conf")
     page.keyboard.press("Enter")
-    setting = page.locator(".config div", has=page.locator("dt", has_text="speaking_order"))
-    described = MalibuConfig.model_fields["speaking_order"].description
-    expect(setting.locator("dd")).to_have_text(f"fixed{described}")
+    setting = page.locator(".config div", has=page.locator("dt", has_text="consensus"))
+    described = MalibuConfig.model_fields["consensus"].description
+    expect(setting.locator("dd")).to_have_text(f"mean{described}")
     page.locator(".prompt-text summary").first.click()
     page.keyboard.press("Control+k")
     page.keyboard.type("p2 female-male")

@@ -189,7 +189,8 @@ def read_place(words: str, task: Task) -> int | None:
     row = task.row
     if numbered := _PLACE.match(words):
         place, rest = int(numbered.group(1) or numbered.group(2)), numbered.group(3)
-        if _NOTHING.fullmatch(rest) or match(rest, task.options, task.unknown, row.question).place == place:
+        text = rest.lstrip(" -–—")  # "1 - The man"
+        if _NOTHING.fullmatch(rest) or match(text, task.options, task.unknown, row.question).place == place:
             return place
         return None
     return match(words, task.options, task.unknown, row.question).place

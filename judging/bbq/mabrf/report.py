@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from parley.analysis.reporting.figures import PALETTE, caption, plain_text, sheet, tidy
-from parley.analysis.reporting.forest import Forest, in_numbers
-from parley.analysis.reporting.gains import Units, gain_lines
-from parley.analysis.reporting.iterations import overcorrection_section
-from parley.analysis.reporting.questions import Question, answer, answered, bootstrapped, section, share
-from parley.analysis.reporting.report import Figure, ReportContext, Section, Table, format_interval
+from parley.analysis.effects import Question, answer, bootstrapped, share
+from parley.analysis.gains import Units, gain_lines
+from parley.analysis.iterations import overcorrection_section
+from parley.analysis.page.figures import PALETTE, caption, plain_text, sheet, tidy
+from parley.analysis.page.report import Figure, ReportContext, Section, Table, answered, section
+from parley.analysis.say import Forest, format_interval, in_numbers
 from parley.analysis.stats.paired import mcnemar_p, pearson
 from parley.analysis.stats.results import About, Line
 from parley.base.text import p_text, plural
@@ -276,7 +276,7 @@ def _system(line: Line) -> str:
 
 def _judged_section(frame: pd.DataFrame, context: ReportContext) -> Section:
     """What does the judge say about the chains of thought?"""
-    question = replace(JUDGED, level=bootstrapped(context, by_row=True))
+    question = replace(JUDGED, level=bootstrapped(context.draws, context.seed, by_row=True))
     lines = answer(question, frame)
     part = section(question, lines)
     plots = {forest.lines[0].measure: forest for forest in part.forests if forest.lines}
@@ -303,7 +303,7 @@ def relevancy(frame: pd.DataFrame, context: ReportContext) -> list[Line]:
         moved = {"up": change > 0, "same": change == 0, "down": change < 0, "unread": change.isna()}
         return means | {name: int(rows.sum()) for name, rows in moved.items()}
 
-    lines = _described(answer(replace(RELEVANCY, level=bootstrapped(context, by_row=True)), frame))
+    lines = _described(answer(replace(RELEVANCY, level=bootstrapped(context.draws, context.seed, by_row=True)), frame))
     return [replace(line, also=beside(parts[line.about.model, line.about.method])) for line in lines]
 
 

@@ -69,7 +69,6 @@ def _label(config: TrainConfig, run: RunJob, sft: Path, folder: Path) -> None:
         "topics_from": str(topics),
         "model": model_name(sft, config),
         "labeller": settings.labeller,
-        "pairs": settings.pairs,
         "temperature": 1.0,  # the two answers of a pair must differ
         "max_tokens": MAX_TOKENS,
         "seed": config.seed,

@@ -16,7 +16,7 @@ function showPage() {
   const { path, params } = currentPage();
   if (shown.path === path && shown.page?.update?.(params)) return;
   shown.page?.stop();
-  const make = embedded && !["/run", "/unit"].includes(path) ? runPage : PAGES[path] || runsPage;
+  const make = embedded && !["/run", "/unit", "/pair"].includes(path) ? runPage : PAGES[path] || runsPage;
   shown = { path, page: make(document.getElementById("main"), params) };
 }
 

@@ -76,10 +76,12 @@ function sortedLabels({ labels, codes }) {
 }
 
 export class Units {
-  constructor({ plan, ids, facets, fields, usage }) {
+  constructor({ plan, ids, facets, fields, usage, repeated }) {
     Object.assign(this, { plan, ids, fields, usageFields: usage, size: ids.length, figures: [], judges: [], indexed: 0 });
     this.places = new Map(ids.map((id, place) => [id, place]));
     this.facets = new Map(Object.entries(facets).map(([name, { labels, codes }]) => [name, { labels, codes: [Int32Array.from(codes)] }]));
+    // Facets with a value that several units of the whole run share. What has another value in each unit, such as an id, tells nothing apart.
+    this.repeated = repeated || [...this.facets].filter(([, { labels, codes: [codes] }]) => labels.length < codes.filter((code) => code >= 0).length).map(([name]) => name);
     this.partner = this.partners();
     this.byJudge = new Map();
   }
@@ -369,13 +371,19 @@ export class Units {
     }).sort((a, b) => (b.spread ?? -1) - (a.spread ?? -1));
   }
 
+  // The facets in which twins are alike: what a unit is about, and what the facet does not determine.
+  alike(facet, places) {
+    const { codes: [own] } = this.facets.get(facet) || { codes: [[]] };
+    const texts = facetsOf("text").filter((name) => this.facets.has(name));
+    const kept = texts.some((name) => this.repeated.includes(name)) ? this.repeated : [...this.repeated, ...texts];
+    return [...this.facets].filter(([name, { codes: [codes] }]) => name !== facet && kept.includes(name) && (texts.includes(name) || name === "category" || !determines(own, codes, places))).map(([, other]) => other);
+  }
+
   // Which units differ in nothing but a facet, and in what it determines. A category is not left out: labels are compared
-  // within one. What has another value in each unit, such as an id, tells nothing apart; nor does a unit's own label where
-  // another facet repeats it, as for judges who heard ballots on it.
+  // within one. Nor does a unit's own label tell it apart where another facet repeats it, as for judges who heard ballots on it.
   blocks(facet, places) {
     const { labels, codes: [own] } = this.facets.get(facet);
-    const varies = (codes) => new Set(places.map((place) => codes[place])).size < places.length;
-    const others = [...this.facets].filter(([name, { codes: [codes] }]) => name !== facet && varies(codes) && (name === "category" || !determines(own, codes, places))).map(([, other]) => other);
+    const others = this.alike(facet, places);
     const repeated = others.map((other) => labels.map((label) => (label === "" ? -1 : other.labels.indexOf(label))));
     return (place) => others.map(({ codes: [codes] }, nth) => (codes[place] >= 0 && repeated[nth][own[place]] === codes[place] ? "own" : codes[place])).join();
   }
@@ -383,7 +391,7 @@ export class Units {
   // Pairs of units that differ only in a facet (x or y) and in facets determined by it, as a category is by an identity.
   pairsBy(facet, x, y, places = this.ids.map((_, place) => place)) {
     const { labels, codes: [own] } = this.facets.get(facet) || { labels: [], codes: [[]] };
-    const others = [...this.facets].filter(([name, { codes }]) => name !== facet && !determines(own, codes[0], places)).map(([, { codes }]) => codes[0]);
+    const others = [...this.facets].filter(([name, { codes }]) => name !== facet && (facetsOf("text").includes(name) || !determines(own, codes[0], places))).map(([, { codes }]) => codes[0]);
     const side = (value) => { const code = labels.indexOf(value); return new Map(places.filter((place) => code >= 0 && own[place] === code).map((place) => [others.map((codes) => codes[place]).join(), place])); };
     const [a, b] = [side(x), side(y)];
     return [...a].filter(([key]) => b.has(key)).map(([key, place]) => [place, b.get(key)]);

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from parley.analysis.reporting.figures import LINE, PALETTE, caption, legend_beside, plain_text, sheet, tidy
-from parley.analysis.reporting.report import Section, Table
-from parley.analysis.reporting.verdicts import MissingColumns
+from parley.analysis.page.figures import LINE, PALETTE, caption, legend_beside, plain_text, sheet, tidy
+from parley.analysis.page.report import Section, Table
+from parley.analysis.verdicts import MissingColumns
 from parley.base.text import plural
 
 if TYPE_CHECKING:
