@@ -171,7 +171,7 @@ def _beyond_noise(units: pd.DataFrame) -> Floats:
     # Two orders × two repeats: without an order effect these four are exchangeable, so that sign flips are exact.
     whole = whole[(size == 4) & (orders == 2)]
     by_kind = [
-        nested_means(couples["flipped"].to_numpy(dtype=float), couples[["cluster", "scenario"]])[0]
+        nested_means(couples.set_index(["cluster", "scenario"])["flipped"].astype(float))
         for couples in (flips(whole), changes(whole, "order", "block"))
     ]
     return as_floats(by_kind[0] - by_kind[1])

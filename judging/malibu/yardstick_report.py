@@ -115,8 +115,7 @@ def graded_gaps(verdicts: pd.DataFrame) -> pd.DataFrame:
 
 def by_base(gaps: pd.DataFrame) -> pd.DataFrame:
     """Mean differences by base: over the metrics, then over the judges."""
-    means = nested_means(gaps.to_numpy(dtype=float), gaps.index.to_frame(index=False))
-    return pd.DataFrame(means.to_numpy(dtype=float), means.index.get_level_values(0), gaps.columns).dropna(how="all")
+    return nested_means(gaps).dropna(how="all")
 
 
 def readings(graded: pd.DataFrame) -> Iterator[Reading]:
