@@ -187,14 +187,14 @@ class PanelData:
 
     def _common_facets(self, phase: tuple[str, ...], unlabelled: bool | None, aloud: bool) -> Units:
         rows = (self.debates if aloud else self).verdicts
-        rows = rows[rows["phase"].astype(str).isin(phase)]
+        rows = rows[rows["phase"] == int(phase[0])]
         if unlabelled is not None:
             rows = rows[(rows["identity"] == "") == unlabelled]
         facets: dict[str, tuple[str, ...]] = {}
         if self.staged and self.all_verdicts["stage"].nunique() > 1:
-            facets["stage"] = tuple(rows["stage"].astype(str).unique()) if "stage" in rows else (TALK,)
+            facets["stage"] = tuple(values_in_order(rows, "stage")) if "stage" in rows else (TALK,)
         if self.all_verdicts["control"].nunique() > 1:
-            facets["control"] = tuple(rows["control"].astype(str).unique())
+            facets["control"] = tuple(values_in_order(rows, "control"))
         return {name: values for name, values in facets.items() if len(values) == 1}
 
     def shared(self, name: str, make: Callable[[], T]) -> T:
