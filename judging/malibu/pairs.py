@@ -140,7 +140,7 @@ def position_lines(data: PanelData) -> list[Line]:
             FIRST: proportion(decided["choice"] == "A", decided["cluster"]),
             SWAPPED: proportion(flips(group)["flipped"], flips(group)["cluster"]),
             AGAIN: proportion(again["flipped"], again["cluster"]),
-            ORDER: Line(result=replace(added, note=added.note if len(again) else NO_BASELINE), reference=0.0),
+            ORDER: Line.of(replace(added, note=added.note if len(again) else NO_BASELINE), reference=0.0),
         }
         for measure, line in by_measure.items():
             line = replace(

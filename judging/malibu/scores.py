@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from parley.analysis.effects import Estimand, Question
+from parley.analysis.effects import Estimand, Question, of_model
 from parley.analysis.page.figures import LINE, caption, colours, dots, legend_beside, plain_text, sheet
 from parley.analysis.page.report import Figure, ReportContext, Section, Table, as_frame, section
 from parley.analysis.stats.clustered import mean_of_clusters
@@ -113,7 +113,7 @@ def all_pairs(data: PanelData, planned: Sequence[Line]) -> list[Line]:
     """
     lines: list[Line] = []
     for model in data.models:
-        pairs = [line for line in pairs_of(planned) if line.about.model == model]
+        pairs = of_model(pairs_of(planned), model)
         pairs = [replace(line, about=line.about.plus(metric=ALL, within=True)) for line in pairs]
         lines += [*pairs, *(chain(_unplanned(data, model), _by_metric(data, model)) if data.pairs(model) else ())]
     return lines
@@ -140,9 +140,7 @@ def figure_4(data: PanelData, lines: Sequence[Line]) -> pd.DataFrame:
     for line in lines:
         first, second = map(labels.index, contrast_of(line).names)
         result = (
-            line
-            if first < second
-            else line.with_result(estimate=0 - line.estimate, low=0 - line.high, high=0 - line.low)
+            line if first < second else replace(line, estimate=0 - line.estimate, low=0 - line.high, high=0 - line.low)
         )
         about = {"model": line.about.model, "column": labels[min(first, second)], "row": labels[max(first, second)]}
         further = {"planned": line.about.columns["within"], "shown": line.shown}
@@ -161,7 +159,7 @@ def _unplanned(data: PanelData, model: str) -> list[Line]:
         name for name in values_in_order(data.labelled_scores, "identity") if name in data.table(model).identities
     ]
     pairs = [("", *pair) for pair in combinations(labels, 2) if frozenset(pair) not in planned]
-    lines = [line.with_result(p=math.nan) for line in _scored(data, model, pairs, ALL)]
+    lines = [replace(line, p=math.nan) for line in _scored(data, model, pairs, ALL)]
     # Categories with their own label wordings share no cell, so there is nothing to estimate.
     return [line for line in lines if line.clusters or not data.staged]
 
@@ -258,7 +256,7 @@ def contrasts_sections(
     words = (
         f"{data.prefix(model)}{text}"
         for model in data.models
-        if (text := scores_words([line for line in planned if line.about.model == model], blocked[model], margin))
+        if (text := scores_words(of_model(planned, model), blocked[model], margin))
     )
     return [
         primary,

@@ -170,7 +170,7 @@ def costs(read: Sequence[Reading]) -> list[Line]:
             measure, test = ("length", mean_test(-column)) if flaw == LENGTH else ("cost", mean_test(column))
             name = f"cost.{flaw}-{dose}" if flaw != LENGTH else LENGTH if dose == SEVERE else f"{LENGTH}-{dose}"
             subject = _subject(read, measure, NAMES[flaw, dose], name, **about, flaw=flaw, dose=dose)
-            lines.append(Line(result=_with_enough(test), reference=0.0, **subject))
+            lines.append(Line.of(_with_enough(test), reference=0.0, **subject))
     return corrected(lines, COSTS.family)
 
 
