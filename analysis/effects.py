@@ -220,8 +220,8 @@ def estimates(question: Question, frame: pd.DataFrame) -> list[Line]:
                         "also": {**also, **further.get("also", {})},
                     }
                     lines.append(
-                        Line(
-                            result=result,
+                        Line.of(
+                            result,
                             values=values,
                             about=subject,
                             measure=measure,
@@ -245,6 +245,11 @@ def _with_simultaneous(line: Line) -> Line:
     differences = [value - line.reference for value in line.values.values()]
     interval = simultaneous(line, mean_test(differences, 1 - ALPHA / line.tests))
     return replace(line, simultaneous=interval and (interval[0] + line.reference, interval[1] + line.reference))
+
+
+def of_model(lines: Iterable[Line], model: str) -> list[Line]:
+    """The lines about a model."""
+    return [line for line in lines if line.about.model == model]
 
 
 def heading(about: Mapping[str, str]) -> tuple[str, ...]:

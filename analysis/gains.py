@@ -86,8 +86,8 @@ def gain_lines(
             gain = as_floats(complete[f"{who}0"]) - as_floats(complete[f"{who}1"])
             test = paired_difference(gain, 0 * gain, complete["cluster"])
             lines.append(
-                Line(
-                    result=test,
+                Line.of(
+                    test,
                     values=by_cluster(pd.Series(gain, complete.index), complete["cluster"], test.estimate),
                     measure=measure,
                     label=label,

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import pandas as pd
@@ -78,7 +78,7 @@ class Forest:
 def drawn(lines: Iterable[Line]) -> tuple[Line, ...]:
     """The lines with the intervals that plots and sentences give: where one holds for all planned lines, that one."""
     return tuple(
-        line.with_result(low=line.simultaneous[0], high=line.simultaneous[1]) if line.simultaneous else line
+        replace(line, low=line.simultaneous[0], high=line.simultaneous[1]) if line.simultaneous else line
         for line in lines
     )
 

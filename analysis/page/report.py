@@ -295,7 +295,7 @@ def section(question: Question, lines: Sequence[Line], say: Sentence | None = No
         say: Puts a line in words; None: default words.
     """
     tested = question.reference is not None
-    methods = "; ".join(dict.fromkeys(line.result.method for line in lines if line.result.method))
+    methods = "; ".join(dict.fromkeys(line.method for line in lines if line.method))
     note = f"95% intervals: {methods}{', p Holm-corrected' if tested else ''}. " * bool(methods)
     note = (note + question.note).strip()
     if any(line.simultaneous not in (None, (line.low, line.high)) for line in lines):

@@ -223,7 +223,8 @@ def scored(frame: pd.DataFrame, *, tested: bool = True) -> list[Line]:
                 leanings.append(leans.get((context, category), NONE) if line.measure == "bias" else NONE)
                 lines.append(
                     replace(
-                        line.with_result(p=mean_p(leanings[-1])),
+                        line,
+                        p=mean_p(leanings[-1]),
                         about=about,
                         **_subject(about, several, {"condition": (context,), **rows_of.get(category, {})}),
                         also={**line.also, **lost},

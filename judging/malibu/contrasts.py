@@ -79,8 +79,8 @@ def contrast_line(
     sides = {"identity": (*contrast.first, *contrast.second)}
     if phase == 2 and not beside_others:
         sides = {"identity": contrast.first, "other": contrast.second}
-    return Line(
-        result=result,
+    return Line.of(
+        result,
         about=About.of(contrast, **columns),
         label=f"{contrast.label}{label}",
         group=tuple(filter(None, (contrast.category, *data.headed_by(model)))),
@@ -235,7 +235,9 @@ def _with_simultaneous(line: Line, gaps: ScenarioGaps) -> Line:
     low, high = interval or (-math.inf, math.inf)
     pointwise = {"pointwise_low": max(-limit, line.low), "pointwise_high": min(limit, line.high)}
     return replace(
-        line.with_result(low=low, high=high),
+        line,
+        low=low,
+        high=high,
         simultaneous=interval if tests > 1 else None,
         also={**pointwise, **line.also},
     )

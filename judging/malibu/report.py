@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from parley.analysis.clusters import generalises_to
+from parley.analysis.effects import of_model
 from parley.analysis.page.report import NO_CONTEXT, Report, ReportContext
 from parley.analysis.stats.results import Line
 from parley.base.text import plural
@@ -130,8 +131,8 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
 def _win_rates(rates: Sequence[Line], blocked: Mapping[str, Blockers], by: str) -> list[str]:
     """The first model's win rates in a line, for the first screen."""
     answered = [line for line in rates if not blocked[line.about.model].preferences]
-    text = win_rates_words([line for line in answered if line.about.model == answered[0].about.model], by)
-    return [text] if text else []
+    texts = (win_rates_words(of_model(answered, line.about.model), by) for line in answered[:1])
+    return [text for text in texts if text]
 
 
 def _extent(data: PanelData) -> str:
@@ -178,19 +179,15 @@ def _with_base_defined(words: Sequence[str], cautions: Sequence[str]) -> tuple[s
 
 def _who_can_judge(data: PanelData, yardstick: Lines) -> dict[str, str]:
     """By model, whether its judges can judge."""
-    by_model = {
-        model: {name: [line for line in lines if line.about.model == model] for name, lines in yardstick.items()}
-        for model in data.models
-    }
+    by_model = {model: {name: of_model(lines, model) for name, lines in yardstick.items()} for model in data.models}
     return {model: f"{data.prefix(model)}{can_judge(lines)}" for model, lines in by_model.items()}
 
 
 def _judges_differ(data: PanelData, judged: Sequence[Line], blocked: Mapping[str, Blockers]) -> Iterator[str]:
     for model in data.models:
         if not blocked[model].scores:
-            of_model = [line for line in judged if line.about.model == model]
-            yield from (f"{data.prefix(model)}{text}" for text in judges_differ(of_model))
-    yield from judges_differ(line for line in judged if line.about.model == ALL_MODELS)
+            yield from (f"{data.prefix(model)}{text}" for text in judges_differ(of_model(judged, model)))
+    yield from judges_differ(of_model(judged, ALL_MODELS))
 
 
 def _generalises(data: PanelData, blocked: Mapping[str, Blockers]) -> Iterator[str]:

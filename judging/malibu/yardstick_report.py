@@ -115,8 +115,7 @@ def graded_gaps(verdicts: pd.DataFrame) -> pd.DataFrame:
 
 def by_base(gaps: pd.DataFrame) -> pd.DataFrame:
     """Mean differences by base: over the metrics, then over the judges."""
-    means = nested_means(gaps.to_numpy(dtype=float), gaps.index.to_frame(index=False))
-    return pd.DataFrame(means.to_numpy(dtype=float), means.index.get_level_values(0), gaps.columns).dropna(how="all")
+    return nested_means(gaps).dropna(how="all")
 
 
 def readings(graded: pd.DataFrame) -> Iterator[Reading]:
@@ -171,7 +170,7 @@ def costs(read: Sequence[Reading]) -> list[Line]:
             measure, test = ("length", mean_test(-column)) if flaw == LENGTH else ("cost", mean_test(column))
             name = f"cost.{flaw}-{dose}" if flaw != LENGTH else LENGTH if dose == SEVERE else f"{LENGTH}-{dose}"
             subject = _subject(read, measure, NAMES[flaw, dose], name, **about, flaw=flaw, dose=dose)
-            lines.append(Line(result=_with_enough(test), reference=0.0, **subject))
+            lines.append(Line.of(_with_enough(test), reference=0.0, **subject))
     return corrected(lines, COSTS.family)
 
 

@@ -55,11 +55,8 @@ def test_a_contrast_is_tested_over_clusters_all_items_first_then_each_kind() -> 
 
 def test_a_family_is_a_model_and_planned_lines_are_corrected_apart() -> None:
     lines = corrected(
-        [
-            Line(result=Estimate(p=p), about=About.of(model=model))
-            for p, model in ((0.01, "a"), (0.04, "a"), (0.04, "b"))
-        ]
-        + [Line(result=Estimate(p=p), about=About.of(model="a"), secondary=True) for p in (0.01, 0.02, 0.03)]
+        [Line.of(Estimate(p=p), about=About.of(model=model)) for p, model in ((0.01, "a"), (0.04, "a"), (0.04, "b"))]
+        + [Line.of(Estimate(p=p), about=About.of(model="a"), secondary=True) for p in (0.01, 0.02, 0.03)]
     )
     # Holm by hand: 2 · 0.01 and 0.04; 0.04 alone; 3 · 0.01, 2 · 0.02, and 0.03, which may not fall below 0.04.
     assert [line.p_adjusted for line in lines] == pytest.approx([0.02, 0.04, 0.04, 0.03, 0.04, 0.04])
@@ -69,7 +66,7 @@ def test_a_family_is_a_model_and_planned_lines_are_corrected_apart() -> None:
 def test_planned_lines_have_intervals_that_hold_for_all_of_their_family() -> None:
     """Six texts, all signs alike: p = 2 / 64, shown alone, and not where two others are planned too."""
     values = {str(n): 1.0 + n for n in range(6)}
-    one, *others = (Line(result=Estimate(p=p), values=values, reference=0.0) for p in (2 / 64, 0.5, 0.5))
+    one, *others = (Line.of(Estimate(p=p), values=values, reference=0.0) for p in (2 / 64, 0.5, 0.5))
     together = corrected_differences([one, *others], ())
     assert together[0].verdict == "undecided"
     assert together[0].simultaneous is None, "six texts cannot exclude anything at 1 - 0.05 / 3"
@@ -79,7 +76,7 @@ def test_planned_lines_have_intervals_that_hold_for_all_of_their_family() -> Non
         (1, "undecided"),
         (1, "undecided"),
     ]
-    many = [replace(one.with_result(p=0.001), values={str(n): 1.0 + n % 3 for n in range(20)})] * 2
+    many = [replace(replace(one, p=0.001), values={str(n): 1.0 + n % 3 for n in range(20)})] * 2
     wide, _ = corrected_differences(many, ())
     assert wide.simultaneous
     with pytest.raises(AssertionError, match="is different already"):
@@ -113,7 +110,7 @@ def test_the_values_of_clusters_average_to_the_estimate_also_where_rows_count_eq
 
 
 def line(label: str, estimate: float, low: float, high: float, p: float, verdict: Conclusion) -> Line:
-    return Line(result=Estimate(estimate=estimate, low=low, high=high), label=label, p_adjusted=p, verdict=verdict)
+    return Line.of(Estimate(estimate=estimate, low=low, high=high), label=label, p_adjusted=p, verdict=verdict)
 
 
 SMALL = line("a − b", 0.4, 0.1, 0.7, 0.04, "different")
@@ -134,12 +131,12 @@ def test_the_largest_line_that_is_shown_is_named_with_its_p_and_how_many_were_te
     assert (found.verdict, found.line, found.distance, found.tests, found.shown) == ("different", LARGE, 0.5, 3, 2)
 
 
-WITHIN = replace(UNSURE.with_result(clusters=60), verdict="alike", margin=0.1, cluster="base")  # 0.95⁶⁰ = 0.05
-UNTESTED, UNBOUNDED = replace(LARGE, p_adjusted=math.nan), LARGE.with_result(low=math.nan, high=math.nan)
-FEW = replace(UNBOUNDED, p_adjusted=math.nan, cluster="base", tests=15).with_result(clusters=6)
-BLOCKED = replace(LARGE, verdict="not measured", reason="No verdict: the first place wins 95%.")
+WITHIN = replace(replace(UNSURE, clusters=60), verdict="alike", margin=0.1, cluster="base")  # 0.95⁶⁰ = 0.05
+UNTESTED, UNBOUNDED = replace(LARGE, p_adjusted=math.nan), replace(LARGE, low=math.nan, high=math.nan)
+FEW = replace(UNBOUNDED, p_adjusted=math.nan, cluster="base", tests=15, clusters=6)
+BLOCKED = replace(LARGE, verdict="not measured", note="No verdict: the first place wins 95%.")
 SIMULTANEOUS = replace(LARGE, simultaneous=(-1.0, -0.02))
-DRAWN = [replace(line.with_result(low=math.nan, high=math.nan), simultaneous=(-1.0, 2.5)) for line in (UNSURE, LARGE)]
+DRAWN = [replace(replace(line, low=math.nan, high=math.nan), simultaneous=(-1.0, 2.5)) for line in (UNSURE, LARGE)]
 ALL = "b − c: −0.50 (simultaneous 95% interval −1.00 to {}), p = 0.01 corrected for 2 tests"
 ALONE = "a − b: +0.40 (+0.10 to +0.70), p = 0.04 corrected for 2 tests."
 OPEN = "Undecided: the test is not significant."
@@ -233,23 +230,21 @@ def test_where_a_plot_says_what_its_lines_mean_the_answer_needs_no_statistics() 
         "Yes: b − c by 0.50. 2 of 3 differences are significant; this is the largest."
     )
     apart = [
-        replace(LARGE.with_result(estimate=size), about=About.of(Contrast("accent", (first,), (second,))))
+        replace(replace(LARGE, estimate=size), about=About.of(Contrast("accent", (first,), (second,))))
         for first, second, size in (("black", "Texan", -0.3), ("Texan", "German", 0.301), ("black", "German", 0.1))
     ]
     assert answer(*apart) == "Yes: b − c by 0.30. 'Texan' stands apart: it is as far above 'Black'."
-    assert answer(apart[0], apart[1].with_result(estimate=-0.3)).endswith(
-        " 2 of 2 planned contrasts are significant."
-    ), "Texan is between"
+    assert answer(apart[0], replace(apart[1], estimate=-0.3)).endswith(" 2 of 2 planned contrasts are significant."), (
+        "Texan is between"
+    )
     assert answer(small, UNSURE) == "Below our margin of 0.5 points: a − b by 0.40 (above 0, up to 0.70)."
     assert answer(WITHIN) == ("Alike: the difference lies within ±0.1 points, but for kinds of base rarer than 5%.")
     assert answer(mean, mean) == "On these bases, mean differences are shown to lie within ±0.1 points."
     assert answer(UNSURE) == "Undecided: a − c by 0.90, which may be chance."
     assert answer(UNSURE, UNSURE).startswith("Undecided: neither difference is shown. In the largest, a − c by 0.90")
-    zero = UNSURE.with_result(estimate=0.001)
+    zero = replace(UNSURE, estimate=0.001)
     assert answer(zero, zero).endswith("a − c by 0.00, but the data do not rule out a difference of 2.10 points.")
-    assert answer(zero.with_result(low=-0.002, high=0.004)).endswith(
-        "and any difference is smaller than these decimals."
-    )
+    assert answer(replace(zero, low=-0.002, high=0.004)).endswith("and any difference is smaller than these decimals.")
     assert answer(replace(UNSURE, verdict="judges differ")).startswith("It depends on the judge. On average a − c by")
     of_model = replace(LARGE, group=("race", "m"), about=About.of(model="m"))
     assert answer(of_model) == "Yes: with m, b − c by 0.50."
