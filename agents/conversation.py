@@ -90,12 +90,13 @@ class Conversation(Team):
     def name(self) -> str:
         return self._name
 
-    def _seat(self, participant: Participant, role: Role) -> Seat:
+    def _seat(self, participant: Participant, role: Role, *, keeps_seed: bool = False) -> Seat:
         if isinstance(participant, Persona):
             agent: ChatAgent = PersonaAgent(
                 participant,
                 choose_client(participant.model, self._default_model, self._models),
                 options=self._options,
+                keeps_seed=keeps_seed,
                 placement=self._placement,
                 model_client_stream=self._model_client_stream,
             )

@@ -115,7 +115,8 @@ class Critique(Conversation):
         self._draft, self._draft_type = draft, draft_type
         self._show_draft, self._evaluator_task = show_draft, evaluator_task
         self._revise_prompt, self._measure_only = revise_prompt, frozenset(measure_only)
-        self._generator = self._seat(generator, "generator")
+        # Loops that are compared start from the same draft; every later call derives its own seed.
+        self._generator = self._seat(generator, "generator", keeps_seed=draft is None)
         self._evaluators: dict[str, tuple[Seat, Evaluator] | ScoreFunction] = {
             label: self._seat_evaluator(evaluator) for label, evaluator in evaluators.items()
         }
@@ -186,6 +187,8 @@ class Critique(Conversation):
             feedback = "\n".join(feedback_line(label, verdict, self.criteria) for label, verdict in counted.items())
             self._generator.inbox.append(narrate(self._revise_prompt.format(feedback=feedback)))
             spoken = await self._speak(self._generator, iteration + 1, token, self._draft_type)
+            if spoken.turn.parse_status is None and self._show_draft(spoken.turn).strip() == draft.strip():
+                spoken.turn = spoken.turn._replace(parse_status="copied")
             yield spoken
             if await self._is_over(spoken.messages):
                 return

@@ -113,8 +113,6 @@ class Debate(Conversation):
             the agent's own `reply_type`, and plain text if it has none.
         ballots: Silent ballots that every debater casts before round 1, each on its own question: turns of round 0,
             which no agent hears or remembers. With `rounds=0` there are only ballots.
-        heard: Texts that debaters hear in place of the blind turns, by speaker, for an experiment on the effect of
-            hearing others. By default they hear the blind turns.
         options: Passed with every call of a persona, such as `{"max_tokens": 200}`; by default the client's own apply.
         models: The clients to use, in a study those of the run. By default the debate opens its own; `close()` closes
             them.
@@ -146,7 +144,6 @@ class Debate(Conversation):
         instructions: Instructions | None = None,
         reply_type: ReplyType | type[BaseModel] | None = None,
         ballots: Sequence[SilentBallot] = (),
-        heard: Mapping[str, str] | None = None,
         options: Mapping[str, Any] | None = None,
         models: Models | None = None,
         placement: Placement = "system",
@@ -178,7 +175,7 @@ class Debate(Conversation):
         self.rounds, self.blind_rounds = rounds, blind_rounds
         self._order, self._sees, self._instructions = order, sees, instructions
         self._fence, self._max_turns = fence, max_turns
-        self._ballots, self._heard = tuple(ballots), dict(heard or {})
+        self._ballots = tuple(ballots)
         self._round, self._step = 1, 0  # where it continues: a round, and how many of its groups have spoken
         self._instructed: set[str] = set()
         self._reply_type: ReplyType = (lambda cue: None) if reply_type is None else _as_policy(reply_type)
@@ -289,8 +286,6 @@ class Debate(Conversation):
     def _deliver(self, turn: Turn, message: BaseChatMessage) -> None:
         open_to_all = self._sees is everyone  # saves a call per turn and reader
         blind = turn.round <= self.blind_rounds
-        if blind and turn.role == "debater" and turn.speaker in self._heard:
-            message = narrate(self._heard[turn.speaker], source=message.source)
         quoted = message
         # Only in what the others read: the transcript has the turn as it was spoken. A referee does not read itself.
         if self._fence is True or (self._fence and turn.role != self._fence):

@@ -46,7 +46,7 @@ from parley.agents.structured import (
     StructuredReply,
     structured_reply,
 )
-from parley.agents.transcripts import Turn
+from parley.agents.transcripts import Turn, seed_from
 from parley.base.errors import ConfigError
 from parley.base.tasks import streamed
 
@@ -83,7 +83,9 @@ class PersonaAgent(BaseChatAgent):
         persona: Who the agent is.
         client: The model client, one of Parley's or any AutoGen client.
         reply_type: A pydantic type that replies are parsed as; by default they are plain text.
-        options: Passed with every call, such as `{"max_tokens": 200}`; by default the client's own apply.
+        options: Passed with every call, such as `{"max_tokens": 200}`; by default the client's own apply. Each call's
+            seed derives from their `seed` and the prompt.
+        keeps_seed: Whether the first call has the `seed` of the options itself, as first drafts that are compared do.
         placement: Where the persona's description stands in the prompt (see `Placement`).
         model_client_stream: Whether streams of this agent have its replies as they arrive, chunk by chunk.
     """
@@ -95,6 +97,7 @@ class PersonaAgent(BaseChatAgent):
         *,
         reply_type: type[BaseModel] | None = None,
         options: Mapping[str, Any] | None = None,
+        keeps_seed: bool = False,
         placement: Placement = "system",
         model_client_stream: bool = False,
     ) -> None:
@@ -105,6 +108,7 @@ class PersonaAgent(BaseChatAgent):
         self.client = as_client(client)
         self.reply_type = reply_type
         self.options = dict(options or {})
+        self.keeps_seed = keeps_seed
         self.placement: Placement = placement
         self.model_client_stream = model_client_stream
         self._introduction: SystemMessage | UserMessage = (
@@ -114,6 +118,7 @@ class PersonaAgent(BaseChatAgent):
         )
         self._history: list[LLMMessage] = []
         self._prefix_length = 0
+        self._turns = 0
 
     @property
     def produced_message_types(self) -> Sequence[type[BaseChatMessage]]:
@@ -246,7 +251,12 @@ class PersonaAgent(BaseChatAgent):
             # speak again marks only what it has sent before.
             shared = tuple(filter(None, (self._prefix_length, len(prompt) if speaks_again else 0)))
             self._prefix_length = shared[-1] if shared else 0
-        return {**self.options, SHARED: shared} if shared else self.options
+        options = {**self.options, SHARED: shared} if shared else self.options
+        earlier, self._turns = self._turns, self._turns + 1
+        if "seed" not in options or (self.keeps_seed and not earlier):
+            return options
+        # Under one seed a server may draw the same noise for every reply, and a revision comes out as its draft again.
+        return {**options, "seed": seed_from(options["seed"], self._name, earlier, *(m.content for m in prompt))}
 
     async def on_reset(self, cancellation_token: CancellationToken) -> None:
         self._history = []

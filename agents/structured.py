@@ -38,7 +38,7 @@ from parley.agents.models.request import TYPED
 from parley.agents.models.streaming import OnText
 from parley.agents.models.thoughts import is_preface, join_thoughts, split_thought
 from parley.agents.models.wire import NARRATOR, UNREAD
-from parley.agents.transcripts import ParseStatus
+from parley.agents.transcripts import ParseStatus, seed_from
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -353,6 +353,8 @@ async def structured_reply(
             break
         first = answer
         problem = CUT_PROBLEM if answer.cut else problem
+        if "seed" in extra:  # the same noise again would repeat the reply
+            extra["seed"] = seed_from(extra["seed"], problem)
         prompt = asked_again(messages, answer.raw, problem, REPAIR_TEXT if plain_text else REPAIR)
     if problem:
         kept = first or answer

@@ -18,9 +18,9 @@ from typing import Literal, NamedTuple, Protocol
 
 from pydantic import BaseModel
 
-ParseStatus = Literal["ok", "repaired", "unparsed", "refused", "cut", "unscored"]
+ParseStatus = Literal["ok", "repaired", "unparsed", "refused", "cut", "unscored", "copied"]
 """How well a reply could be parsed. `cut`: it reached its token limit and could not be parsed; `unscored`: an evaluator
-gave no score (it was down, or had nothing to judge)."""
+gave no score (it was down, or had nothing to judge); `copied`: a revised text that equals the draft before it."""
 Role = Literal["narrator", "debater", "referee", "chair", "generator", "evaluator", "coordinator"]
 ON_SCALE = "on scale"
 """Key of `Turn.expected`, after a silent ballot's metric: the probability of all answers that the ballot allows."""

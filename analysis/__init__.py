@@ -2,7 +2,8 @@
 
 from parley.analysis import chi_square, win_rates
 
-`frames` has these two, `stats` the statistics, `reporting` the parts of reports. None depends on a study.
+`effects` estimates, `decide` gives verdicts, `say` puts them in words, `page` shows them; `stats` has the statistics.
+None depends on a study.
 """
 
 from typing import TYPE_CHECKING

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from parley.analysis.reporting.questions import by_cluster
+from parley.analysis.effects import by_cluster
 from parley.analysis.stats.contingency import chi_square_of_counts
 from parley.analysis.stats.proportions import cluster_proportion, wilson
 from parley.analysis.stats.results import ALPHA, Estimate, Line

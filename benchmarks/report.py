@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from parley.agents import Transcript
-from parley.analysis.reporting.report import ReportContext
+from parley.analysis.page.report import ReportContext
 from parley.judging import Outcome, Unit, Verdict
 from parley.judging.malibu import report as malibu
 from parley.judging.malibu.plan import MalibuConfig

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from parley.analysis.reporting.figures import save
+from parley.analysis.page.figures import save
 from parley.reports import make_report
 from parley.runs.example import example_runs
 

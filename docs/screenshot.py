@@ -15,7 +15,7 @@ from pathlib import Path
 from playwright.async_api import async_playwright
 
 from docs.gallery import OUT, shrink
-from parley.analysis.reporting.render import write
+from parley.analysis.page.render import write
 from parley.reports import make_report
 from parley.runs.example import example_runs
 from parley.viewer.server import serve

@@ -12,9 +12,9 @@ the first one. They count words and cost nothing:
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from parley.agents import ParseStatus
+from parley.agents import ParseStatus, Turn
 from parley.agents.structured import looks_like_refusal
 from parley.judging.study import Verdict
 from parley.judging.toxicity.swaps import Swaps
@@ -72,22 +72,36 @@ def keeps_something(first: str, draft: str) -> bool:
     return not long or ((change["words_kept"] or 0) > 0 and (change["length"] or 0) >= MIN_LENGTH)
 
 
-def counted_verdicts(drafts: Mapping[int, str], refused: Collection[int] = ()) -> Iterator[Verdict]:
+def counted_verdicts(
+    drafts: Mapping[int, str],
+    turns: Iterable[Turn],
+    refused: Collection[int] = (),
+    copied: Collection[int] = (),
+) -> Iterator[Verdict]:
     """The counted measures of each draft against the first. A draft that the model's vendor refused has no values.
 
     Args:
         drafts: The drafts by iteration.
+        turns: The generator's turns, whose rounds are the iterations.
         refused: Iterations whose draft was refused; if the first one was, there is nothing to compare with.
+        copied: Iterations whose draft equals the one before; its values count.
     """
-    first = min(drafts)
+    first, turn_of = min(drafts), {turn.round: turn for turn in turns}
     for round, draft in drafts.items():
         for metric, value in changes(drafts[first], draft).items():
-            status: ParseStatus = "ok"
+            status: ParseStatus = "copied" if round in copied else "ok"
             if round in refused:
                 status = "refused"
             elif value is None or (first in refused and metric != "refusal"):
                 status = "unscored"
-            kept = value if status == "ok" else None
+            kept = value if status in ("ok", "copied") else None
             yield Verdict(
-                judge=RULE, role="coordinator", round=round, metric=metric, value=kept, sampled=kept, status=status
+                judge=RULE,
+                role="coordinator",
+                round=round,
+                metric=metric,
+                value=kept,
+                sampled=kept,
+                status=status,
+                turn=turn_of[round],
             )

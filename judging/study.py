@@ -55,7 +55,9 @@ class Verdict:
         value: The number that analysis uses; None if unreadable.
         sampled: The number as written in the reply, if `value` was computed from probabilities.
         text: A choice, an answer or a reason, for verdicts that are not (only) a number.
-        status: The parse status. Only `ok` and `repaired` have a value.
+        status: The parse status. Only `ok`, `repaired` and `copied` have a value.
+        turn: The turn of the transcript that it was read from or, if a rule or a scorer made it, that it is about; None
+            if it comes from no single turn. The run file has the turn's number.
     """
 
     judge: str
@@ -67,6 +69,7 @@ class Verdict:
     sampled: float | None = None
     text: str | None = None
     status: ParseStatus = "ok"
+    turn: Turn | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def from_turn(
@@ -106,6 +109,7 @@ class Verdict:
             sampled=sampled,
             text=text,
             status=status,
+            turn=turn,
         )
 
 
@@ -264,7 +268,7 @@ class Study(ABC):
     """The study's name in `parley run NAME`, in run files and in reports."""
     Config: ClassVar[type[BaseModel]]
     """All settings that change results. Its fields are the flags of `parley run NAME`, their descriptions the help."""
-    report: str | Callable[..., Any] = "parley.analysis.reporting.generic:report"
+    report: str | Callable[..., Any] = "parley.analysis.generic:report"
     """Makes the report: `module:function`, or `report.py:function` for a file next to the class's own. It is
     imported, with pandas, when a report is made. Default: means, and identities compared within scenarios."""
     comparable: str = ""

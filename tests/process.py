@@ -15,6 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 from unittest.mock import patch
 
+from tests.servers import PATIENCE
+
 ROOT = Path(__file__).parents[1]
 PRELOADED = [
     "tests.process",
@@ -73,7 +75,7 @@ class ParleyProcess:
         with suppress(ProcessLookupError):
             os.kill(self.pid, number)
 
-    def end(self, seconds: float = 300.0) -> int:
+    def end(self, seconds: float = PATIENCE) -> int:
         self.process.join(seconds)
         assert self.process.exitcode is not None, f"it does not end: {self.output()}"
         return self.process.exitcode

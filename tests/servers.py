@@ -13,6 +13,16 @@ from typing import Any
 
 from aiohttp import web
 
+PATIENCE = 300.0
+"""Seconds to wait for what takes a few on an idle machine: only a fault takes longer."""
+
+
+async def until(condition: Callable[[], Any]) -> None:
+    """Wait for a condition; the test fails if it never becomes true."""
+    async with asyncio.timeout(PATIENCE):
+        while not condition():  # noqa: ASYNC110 - another thread or the client may make it true
+            await asyncio.sleep(0.001)
+
 
 def fill(node: dict[str, Any], seed: int, path: str = "") -> Any:
     """A value that fits a schema, always the same for the same seed."""
@@ -50,7 +60,7 @@ class Loopback:
         self._loop, self._stop, self._ready = asyncio.new_event_loop(), asyncio.Event(), threading.Event()
         self._thread = threading.Thread(target=self._loop.run_until_complete, args=(self._serve(),), daemon=True)
         self._thread.start()
-        assert self._ready.wait(10)
+        assert self._ready.wait(PATIENCE)
 
     async def _serve(self) -> None:
         app = web.Application(client_max_size=1 << 26)
@@ -68,14 +78,15 @@ class Loopback:
 
     def close(self) -> None:
         self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(10)
+        self._thread.join(PATIENCE)
 
 
 class Server(Loopback):
     """An OpenAI-compatible server.
 
     `asked` has the bodies of all requests; `answer(n, body)` may replace the response to the n-th. `silent` never
-    answers; `cuts_short` closes the connection in the middle of a response.
+    answers; `cuts_short` closes the connection in the middle of a response. From the `holds_from`-th on, requests wait
+    until it is None: a test can do something in the middle of a run, however busy the machine is.
     """
 
     def __init__(self) -> None:
@@ -84,6 +95,7 @@ class Server(Loopback):
         self.answer: Answer = lambda nth, body: None
         self.delay = 0.0
         self.silent = self.cuts_short = False
+        self.holds_from: int | None = None
         super().__init__()
 
     def _add_routes(self, app: web.Application) -> None:
@@ -95,6 +107,7 @@ class Server(Loopback):
         self.asked.append(body)
         self.headers.append(dict(request.headers))
         await asyncio.sleep(3600 if self.silent else self.delay)
+        await until(lambda: self.holds_from is None or nth < self.holds_from)
         if self.cuts_short:
             partial = web.StreamResponse(headers={"Content-Length": "500"})
             await partial.prepare(request)

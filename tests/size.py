@@ -1,7 +1,9 @@
 """How large the product, its tests and its documentation are: `python -m tests.size [COMMIT]`.
 
-A statement is an `ast.stmt` node, an expression an `ast.expr` node; a setting is a field with a default of a pydantic
-model that refuses unknown keys. Rows are rooms. With a commit, that commit is counted beside the working tree.
+A statement is an `ast.stmt` node that is not a bare string, and an expression an `ast.expr` node that is in no bare
+string and no annotation: docstrings and types cost nothing. A setting is a field with a default of a pydantic model
+that refuses unknown keys. Rows are rooms, then files of other kinds. With a commit, that commit is counted beside the
+working tree.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import ast
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 ROOMS = ("agents", "scenarios", "judging", "analysis", "training", "parley")
@@ -37,7 +40,7 @@ def count(paths: list[Path]) -> dict[str, int]:
     """The size of some Python files, by column."""
     texts = [path.read_text("utf-8") for path in paths]
     trees = [ast.parse(text) for text in texts]
-    nodes = [node for tree in trees for node in ast.walk(tree)]
+    nodes = [node for tree in trees for node in _code(tree)]
     return {
         "files": len(paths),
         "lines": sum(text.count("\n") for text in texts),
@@ -45,6 +48,18 @@ def count(paths: list[Path]) -> dict[str, int]:
         "expressions": sum(isinstance(node, ast.expr) for node in nodes),
         "settings": settings(trees),
     }
+
+
+def _code(node: ast.AST) -> Iterator[ast.AST]:
+    """The node and those below it, without bare strings and annotations."""
+    yield node
+    for name, value in ast.iter_fields(node):
+        if name in ("annotation", "returns"):
+            continue
+        for child in value if isinstance(value, list) else [value]:
+            bare = isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant)
+            if isinstance(child, ast.AST) and not (bare and isinstance(child.value.value, str)):
+                yield from _code(child)
 
 
 def table(root: Path) -> dict[str, dict[str, int]]:
@@ -59,11 +74,10 @@ def table(root: Path) -> dict[str, dict[str, int]]:
 
     rows = {room: count(under(room)) for room in ROOMS} | {"product": count(under(*ROOMS))}
     rows |= {folder: count(under(folder)) for folder in ("tests", "docs", "benchmarks")}
-    scripts = [path for suffix in (".js", ".css") for path in under(*ROOMS, suffix=suffix)]
-    rows["JavaScript and CSS"] = {
-        "files": len(scripts),
-        "lines": sum(len(_text(path).splitlines()) for path in scripts),
-    }
+    kinds = {"JavaScript and CSS": (".js", ".css"), "HTML": (".html",), "TOML": (".toml",)}
+    for kind, suffixes in kinds.items():
+        paths = [path for suffix in suffixes for path in under(*ROOMS, "docs", "benchmarks", suffix=suffix)]
+        rows[kind] = {"files": len(paths), "lines": sum(len(_text(path).splitlines()) for path in paths)}
     pages = [*under("docs", suffix=".md"), root / "README.md"]
     rows["docs and README"] = {"files": len(pages), "words": sum(len(_text(path).split()) for path in pages)}
     return rows

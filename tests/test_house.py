@@ -162,7 +162,7 @@ def test_a_verdict_is_given_in_one_place_and_never_replaced() -> None:
         if isinstance(node, ast.Call) and ast.unparse(node.func) in ("Line", "replace", "dataclasses.replace")
         if any(keyword.arg == "verdict" for keyword in node.keywords)
     ]
-    assert {*given} == {"analysis/reporting/decide.py"}
+    assert {*given} == {"analysis/decide.py"}
 
 
 def test_everything_is_imported_as_parley() -> None:

@@ -20,6 +20,8 @@ import pytest
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from tests.servers import PATIENCE
+
 ROOT = Path(__file__).parents[1]
 TAKEN = ("agents", "analysis", "training", "scenarios", "judging")
 """Names that research repositories and other packages use for folders of their own."""
@@ -164,7 +166,7 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def asked_for(address: str, path: str) -> Any:
     """The viewer's answer to a request of its pages."""
-    with urllib.request.urlopen(f"{address}/api/{path}", timeout=30) as response:
+    with urllib.request.urlopen(f"{address}/api/{path}", timeout=PATIENCE) as response:
         return json.load(response)
 
 
@@ -199,7 +201,7 @@ def test_the_readmes_first_block_and_the_viewer_work_in_a_clone_as_installed(whe
                 address = re.search(r"http://[\d.:]+", viewer.stdout.readline())
                 assert address is not None
                 name = asked_for(address.group(), "runs")["runs"][0]
-                until = time.monotonic() + 120
+                until = time.monotonic() + PATIENCE
                 while not (page := asked_for(address.group(), f"headline?run={name}")).get("headline"):
                     assert time.monotonic() < until, page
                     time.sleep(0.2)

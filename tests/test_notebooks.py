@@ -9,6 +9,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from tests.servers import PATIENCE
+
 NOTEBOOKS = sorted((Path(__file__).parents[1] / "notebooks").glob("*.ipynb"))
 KERNEL = "own_team"
 """It runs in a kernel, and the others here, since kernels take seconds to start; the nightly tests run all in one."""
@@ -64,7 +66,7 @@ def test_a_notebook_runs_in_a_kernel_twice(path: Path, place: Path) -> None:
     notebook, stored = read(path), read(path)
     cells = code_cells(notebook)
     notebook.cells += [cell.copy() for cell in cells]
-    NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(place)}}).execute()
+    NotebookClient(notebook, timeout=int(PATIENCE), resources={"metadata": {"path": str(place)}}).execute()
     for cell, before in zip(cells, code_cells(stored), strict=True):
         assert numbers(shown_text(cell)) == numbers(shown_text(before)), "run it: python -m docs.run_notebooks"
 

@@ -2,8 +2,7 @@
 
 What the rates are of is tested by hand elsewhere: the AUC's interval and units of a flaw in test_malibu_yardstick,
 headlines in test_lines, test_bbq_leaderboard and test_rldf, loops' gains in test_gains, the audit's interval in
-test_preferences, sizes in test_power_command, skewed bases in test_malibu_scores, following and echo in
-test_malibu_talking.
+test_preferences, sizes in test_power_command, skewed bases in test_malibu_scores.
 """
 
 from __future__ import annotations

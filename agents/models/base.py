@@ -271,6 +271,8 @@ class Client(ModelTraits, ChatCompletionClient):
             if budget is not None:
                 budget.release(estimate)
         self.retries.reached = True
+        # A server may send any number of choices: hundreds of thousands would hold up every other call.
+        reply.others = reply.others[: (sent.options.get("n") or 1) - 1]
         reply = redact_reply(reply, self._key)
         self._record(reply, prompt, current, latency, attempt)
         self.thinks = self.thinks or reply.thinks

@@ -30,6 +30,7 @@ COMMIT_SECONDS = 0.5
 """The shortest time between two commits."""
 _DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_FORMAT}
 """SQLite's errors for a file with wrong content. Errors in statements count: ours match our tables."""
+APPLICATION_ID = 0x50415250
 T = TypeVar("T")
 
 
@@ -57,6 +58,9 @@ class ReplyCache:
             file, which saves a tenth of a message's CPU time.
     """
 
+    PROMISED = 1
+    """The mark of a cache that a message has promised: the next run of that name gets its replies."""
+
     def __init__(self, path: Path, *, alone: bool = False) -> None:
         self.path = path
         self._pending: list[tuple[bytes, str, str, float]] = []
@@ -82,6 +86,16 @@ class ReplyCache:
         except ERRORS as error:
             self._replace_damaged(error, "read")
 
+    @staticmethod
+    def mark(path: Path) -> int | None:
+        """The `user_version` of a cache; None if the file is not one that Parley made. An empty file is to be one."""
+        if path.is_symlink() or not path.is_file():
+            return None
+        with path.open("rb") as file:
+            header = file.read(72)
+        ours = header.startswith(b"SQLite format 3") and int.from_bytes(header[68:]) == APPLICATION_ID
+        return int.from_bytes(header[60:64]) if ours or not header else None
+
     def _open(self) -> None:
         self._file = self._identity()
         self._db = sqlite3.connect(self.path, isolation_level=None, timeout=30)
@@ -92,8 +106,10 @@ class ReplyCache:
             columns = [row[1] for row in self._db.execute("PRAGMA table_info(replies)")]
             if things and (things != [("table", "replies")] or columns != _COLUMNS):
                 raise NotOurs("it is a database with other tables")
-            self._db.execute("PRAGMA synchronous=OFF")  # first: the other one would wait for the disk, at every start
-            self._db.execute("PRAGMA journal_mode=WAL")
+            self._db.execute("PRAGMA synchronous=OFF")  # first: the others would wait for the disk, at every start
+            if not things:
+                self._db.execute(f"PRAGMA application_id={APPLICATION_ID}")
+            self._db.execute("PRAGMA journal_mode=WAL")  # later: the file itself has the id, not only its log
             if not things:
                 self._db.execute(_SCHEMA)
         except BaseException:
@@ -200,6 +216,11 @@ class ReplyCache:
         with self._db:  # commits, or rolls back
             self._db.execute("BEGIN IMMEDIATE")
             self._db.executemany("INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?)", self._pending)
+
+    def promise(self) -> None:
+        """Keep the replies for the next run of this name."""
+        self.commit()
+        self._db.execute(f"PRAGMA user_version={self.PROMISED}")
 
     def close(self) -> None:
         self.commit()

@@ -69,6 +69,12 @@ class OwnServerOptions(ServerOptions):
     max_connections: int = Field(64, ge=1, description="maximum number of concurrent calls")
 
 
+class BatchingServerOptions(OwnServerOptions):
+    """The options of servers that add a call to the running batch as soon as it arrives, and have room for many."""
+
+    max_connections: int = Field(1024, ge=1, description="maximum number of concurrent calls")
+
+
 class CompatibleClient(Streams, RemoteClient):
     """Base class of clients for OpenAI-compatible servers; a subclass sets the address and the key's variables."""
 

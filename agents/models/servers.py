@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import aiohttp
 
-from parley.agents.models.compatible import CompatibleClient, OwnServerOptions
+from parley.agents.models.compatible import BatchingServerOptions, CompatibleClient, OwnServerOptions
 from parley.agents.models.http import read_body
 from parley.agents.models.reply import Reply, redact
 from parley.agents.models.request import ClientOptions, Effort, Request
@@ -141,11 +142,14 @@ class TemplateClient(OwnServerClient):
 
 
 class VLLMClient(TemplateClient):
+    OptionsType: ClassVar[type[ClientOptions]] = BatchingServerOptions
     default_url, url_variable = "http://localhost:8000/v1", "VLLM_BASE_URL"
     key_variables = ("VLLM_API_KEY",)
     start = "vllm serve NAME --enable-prompt-tokens-details"
     at_once = 8
     lengths = True  # vLLM 0.24's source lists keywords that xgrammar lacks; this is not one of them
+    limits_spaces = True
+    """Whether the server understands a structural tag: xgrammar 0.2.8 does, which vLLM 0.24 has."""
 
     def context_in(self, entry: dict[str, Any]) -> int | None:
         length = entry.get("max_model_len")
@@ -159,11 +163,28 @@ class VLLMClient(TemplateClient):
             body |= {"continue_final_message": True, "add_generation_prompt": False}
         return body
 
+    def response_format(self, request: Request) -> Mapping[str, Any] | None:
+        """The schema in a structural tag, with at most one blank between two parts of the JSON.
+
+        A schema alone lets xgrammar write blanks without end, as small models do where a quotation mark inside a text
+        has closed it. vLLM 0.24 has an option against it for a server only, not for a request.
+        """
+        form = super().response_format(request)
+        if form is None or form["type"] != "json_schema" or not self.limits_spaces:
+            return form
+        schema = form["json_schema"]["schema"]
+        content = {"type": "json_schema", "json_schema": schema, "max_whitespace_cnt": 1}
+        return {"type": "structural_tag", "format": content}
+
     async def send(self, request: Request) -> Reply:
-        """Send the request; if the prompt is longer than estimated, send it again with a smaller `max_tokens`."""
+        """Send the request; again with a smaller `max_tokens` if the prompt is longer than estimated, or with the plain
+        schema if the server does not know structural tags."""
         try:
             return await super().send(request)
         except BadRequest as error:
+            if self.limits_spaces and "structural" in str(error):
+                self.limits_spaces = False
+                return await self.send(request)
             counts = _TOO_LONG.search(str(error))
             left = int(counts[1]) - int(counts[2]) if counts else 0
             if not 0 < left < request.options.get("max_tokens", 0):

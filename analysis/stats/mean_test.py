@@ -19,11 +19,11 @@ the others (here: 1 to 5%), and in up to 19% if nine of ten clusters do not diff
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
 
 import numpy as np
-from scipy.special import bdtr, betaincinv, stdtr, stdtrit
+from scipy.special import bdtr, betaincinv, ndtri, stdtr, stdtrit
 
 from parley.analysis.stats.clustered import INDEPENDENT_CLUSTERS
 from parley.analysis.stats.results import LEVEL, Estimate, clusters_to_reject
@@ -50,8 +50,9 @@ def mean_test(differences: Column, level: float = LEVEL) -> Estimate:
     needed, note = clusters_to_reject(1 - level), "" if varies(values) else "every cluster has the same difference"
     if count < needed:
         note = f"{plural(count, 'cluster')}: p cannot be below {smallest_p(count):.2g}; an interval needs {needed}"
-    p = mean_p(values)
-    low, high = _interval(values, level, p)
+    sample = _Sample(values)
+    p = sample.two_sided()
+    low, high = _interval(sample, level, p)
     tests = "t and sign flips" if count <= MAX_COUNTED else "t"
     return replace(
         UNKNOWN,
@@ -62,9 +63,9 @@ def mean_test(differences: Column, level: float = LEVEL) -> Estimate:
         level=level,
         n=count,
         clusters=count,
-        method=f"{'sign flips' if not varies(_sizes(values)) else tests} over clusters",
+        method=f"{tests if varies(_sizes(values)) else 'sign flips'} over clusters",
         note=note,
-        statistic=_t(values) if varies(values) else math.nan,
+        statistic=sample.t if varies(values) else math.nan,
     )
 
 
@@ -75,9 +76,7 @@ def mean_p(differences: Column) -> float:
         differences: One per cluster, independent of each other; missing ones are left out.
     """
     values = finite(differences)
-    if not len(values):
-        return math.nan
-    return min(1.0, 2 * upper_tail(values if values.sum() >= 0 else -values))
+    return _Sample(values).two_sided() if len(values) else math.nan
 
 
 def alike_p(differences: Column, margin: float) -> float:
@@ -99,14 +98,7 @@ def upper_tail(values: Floats) -> float:
     Args:
         values: One per cluster, without missing ones.
     """
-    sizes = _sizes(values)
-    if not varies(sizes):  # of -d, 0 and d, the mean is 0 only if both signs are as likely
-        return float(bdtr(int((values < 0).sum()), len(sizes), 0.5))
-    count, t, g, alone = len(sizes), _t(values), *_skew(values)
-    corrected = t + g * t**2 / 3 + g**2 * t**3 / 27 + g / 6 if g else t
-    statistic = min(t, corrected) if alone and count > MAX_COUNTED else corrected
-    counted = _counted_tails(values)(0.0) if count <= MAX_COUNTED else 0.0
-    return max(float(stdtr(max(len(values) - 1, 1), -statistic)), counted, 2.0**-count)
+    return _Sample(values).upper_tail()
 
 
 def tested_over(cluster: str) -> str:
@@ -130,26 +122,140 @@ def varies(values: Floats, least: int = 2) -> bool:
     return len(values) >= least and bool(np.ptp(values) > TOLERANCE * np.abs(values).max())
 
 
+@dataclass(frozen=True)
+class _Sample:
+    """Differences of clusters, none of them missing, with what p and both ends of the interval are computed from."""
+
+    values: Floats
+
+    @cached_property
+    def negated(self) -> _Sample:
+        """The sample with every sign changed, in which nothing is computed anew."""
+        other, (skew, alone), (first, second) = _Sample(-self.values), self.skew, self.subset_sums
+        vars(other).update(spread=self.spread, skew=(-skew, alone), subset_sums=(-first, -second))
+        return other
+
+    @cached_property
+    def spread(self) -> float:
+        """The standard deviation; NaN where all values are the same."""
+        return float(self.values.std(ddof=1)) if varies(self.values) else math.nan
+
+    @cached_property
+    def t(self) -> float:
+        """Student's t; infinite where all values are the same, 0 where all are 0."""
+        mean = float(self.values.mean())
+        if self.spread == self.spread:
+            return math.sqrt(len(self.values)) * mean / self.spread
+        return math.copysign(math.inf, mean) if len(self.values) > 1 and mean else 0.0
+
+    @cached_property
+    def skew(self) -> tuple[float, bool]:
+        """The skewness that Hall's transformation corrects (0 if within chance), and whether it is due to one value."""
+        values = self.values
+        if not _skewed(values):
+            return 0.0, False
+        skew, others = skewness(values), np.delete(values, np.abs(values - values.mean()).argmax())
+        return skew / math.sqrt(len(values)), not (_skewed(others) and skew * skewness(others) > 0)
+
+    @cached_property
+    def subset_sums(self) -> tuple[Floats, Floats]:
+        """The sums of all subsets of either half of the differences, if they are few enough to be counted."""
+        values = self.values if len(self.values) <= MAX_COUNTED else self.values[self.values != 0]
+        values = values[: 0 if len(values) > MAX_COUNTED else None]
+        half = len(values) // 2
+        return _subsets(half)[0] @ values[:half], _subsets(len(values) - half)[0] @ values[half:]
+
+    def flipped_tail(self, shift: float = 0.0) -> float:
+        """The one-sided p-value of sign flips of `values - shift`.
+
+        A pattern reaches the observed sum exactly if the differences that it flips do not sum to more than 0. For each
+        sum of one half of the differences, the matching sums of the other half are counted.
+        """
+        first, second = self.subset_sums
+        first_sizes, second_sizes = (_subsets(len(sums).bit_length() - 1)[1] for sums in (first, second))
+        sums, needed = second - shift * second_sizes, self.limit - first + shift * first_sizes
+        sums.sort()
+        needed = needed[needed >= sums[0]]
+        needed.sort()  # a search for sorted values takes half the time
+        return float(sums.searchsorted(needed, side="right").sum() / (len(first) * len(second)))
+
+    @cached_property
+    def limit(self) -> float:
+        """The largest sum that counts as 0."""
+        return TOLERANCE * float(np.abs(self.values).sum())
+
+    def upper_tail(self) -> float:
+        """The one-sided p-value of the hypothesis that the mean is at most 0."""
+        sizes = _sizes(self.values)
+        if not varies(sizes):  # of -d, 0 and d, the mean is 0 only if both signs are as likely
+            return float(bdtr(int((self.values < 0).sum()), len(sizes), 0.5))
+        count, t, (g, alone) = len(sizes), self.t, self.skew
+        corrected = t + g * t**2 / 3 + g**2 * t**3 / 27 + g / 6 if g else t
+        statistic = min(t, corrected) if alone and count > MAX_COUNTED else corrected
+        counted = self.flipped_tail() if count <= MAX_COUNTED else 0.0
+        return max(float(stdtr(max(len(self.values) - 1, 1), -statistic)), counted, 2.0**-count)
+
+    def two_sided(self) -> float:
+        """The two-sided p-value of the hypothesis that the mean is 0."""
+        return min(1.0, 2 * (self if self.values.sum() >= 0 else self.negated).upper_tail())
+
+    def lower_end(self, tail: float) -> float:
+        """The largest shift at which the upper tail of the shifted differences is at most `tail`."""
+        least, mean, n = float(self.values.min()), float(self.values.mean()), len(self.values)
+        if not varies(self.values):
+            return least
+        (g, alone), critical = self.skew, -float(stdtrit(n - 1, tail))
+        if g:  # Hall's transformation, ((1 + g·t/3)³ - 1) / g + g/6, the other way round
+            corrected = 3 / g * (float(np.cbrt(1 + g * (critical - g / 6))) - 1)
+            critical = max(critical, corrected) if alone and n > MAX_COUNTED else corrected
+        high = mean - critical * self.spread / math.sqrt(n)
+        if n > MAX_COUNTED or (at_high := self.flipped_tail(high)) <= tail:
+            return high
+        if (at_least := self.flipped_tail(least)) > tail:
+            return least
+        return self._crossing(tail, (least, at_least), (high, at_high), 1e-4 * (mean - least))
+
+    def _crossing(self, tail: float, below: tuple[float, float], above: tuple[float, float], step: float) -> float:
+        """The point of a bisection, to `step`, at which the tail of sign flips is still at most `tail`.
+
+        Args:
+            tail: The tail.
+            below: A shift at which that of sign flips is not above it, with its value there.
+            above: A shift at which it is.
+            step: How far apart the last two points of the bisection may be.
+        """
+        low, high, tries = below[0], above[0], 0
+        while high - low > step:
+            middle = (low + high) / 2
+            if middle <= below[0]:
+                low = middle
+            elif middle >= above[0]:
+                high = middle
+            else:
+                # Where the tail is not known yet, interpolation comes close in few steps: as a normal quantile, the
+                # tail is almost a straight line. A little to the left and to the right, it closes in from both sides.
+                shift, tries = middle, tries + 1
+                if high - low > 4 * step and tries < 12:
+                    z_below, z_above, z = ndtri([below[1], above[1], tail])
+                    width, share = above[0] - below[0], (z - z_below) / (z_above - z_below)
+                    guess = below[0] + width * min(max(share, 0.02), 0.98)
+                    shift = guess + (-1) ** tries * min(step / 2, 0.01 * width)
+                value = self.flipped_tail(shift)
+                below, above = ((shift, value), above) if value <= tail else (below, (shift, value))
+        return low
+
+
+@cache
+def _subsets(count: int) -> tuple[Floats, Floats]:
+    """All subsets of so many values, one row each with 1 for its members, and their sizes."""
+    members = (np.arange(2**count)[:, None] >> np.arange(count) & 1).astype(float)
+    return members, members.sum(axis=1)
+
+
 def _sizes(values: Floats) -> Floats:
     """How large the differences are that are not 0."""
     sizes: Floats = np.abs(values[values != 0])
     return sizes
-
-
-def _t(values: Floats) -> float:
-    """Student's t; infinite where all values are the same, 0 where all are 0."""
-    mean = float(values.mean())
-    if varies(values):
-        return math.sqrt(len(values)) * mean / float(values.std(ddof=1))
-    return math.copysign(math.inf, mean) if len(values) > 1 and mean else 0.0
-
-
-def _skew(values: Floats) -> tuple[float, bool]:
-    """The skewness that Hall's transformation corrects for (0 if within chance), and whether it is due to one value."""
-    if not _skewed(values):
-        return 0.0, False
-    skew, others = skewness(values), np.delete(values, np.abs(values - values.mean()).argmax())
-    return skew / math.sqrt(len(values)), not (_skewed(others) and skew * skewness(others) > 0)
 
 
 def _skewed(values: Floats) -> bool:
@@ -160,39 +266,12 @@ def _skewed(values: Floats) -> bool:
     return abs(skewness(values)) > 2 * math.sqrt(6 * n * (n - 1) / ((n - 2) * (n + 1) * (n + 3)))
 
 
-def _counted_tails(values: Floats) -> Callable[[float], float]:
-    """The one-sided p-value of sign flips of `values - shift`, as a function of the shift.
-
-    A pattern reaches the observed sum exactly if the differences it flips do not sum to more than 0. The sums of either
-    half of the differences are listed; for each sum of one half the matching sums of the other are counted.
-    """
-    nonzero = values if len(values) <= MAX_COUNTED else values[values != 0]
-    half, limit = len(nonzero) // 2, TOLERANCE * float(np.abs(nonzero).sum())
-    (first, first_sizes), (second, second_sizes) = (
-        (_subset_sums(part), _subset_sums(np.ones(len(part)))) for part in (nonzero[:half], nonzero[half:])
-    )
-
-    def tail(shift: float) -> float:
-        sums = np.sort(second - shift * second_sizes)
-        counts = np.searchsorted(sums, np.sort(limit - first + shift * first_sizes), side="right")
-        return float(counts.sum() / (len(first) * len(second)))
-
-    return tail
-
-
-def _subset_sums(values: Floats) -> Floats:
-    sums = np.zeros(1)
-    for value in values:
-        sums = np.concatenate([sums, sums + value])
-    return sums
-
-
-def _interval(values: Floats, level: float, p: float) -> tuple[float, float]:
+def _interval(sample: _Sample, level: float, p: float) -> tuple[float, float]:
     """The shifts that are not rejected. Ends by sign flips are found to a ten-thousandth of the range, outwards."""
-    tail = (1 - level) / 2
+    values, tail = sample.values, (1 - level) / 2
     if 2.0 ** -len(values) > tail:
         return -math.inf, math.inf
-    low, high = _lower_end(values, tail), -_lower_end(-values, tail)
+    low, high = sample.lower_end(tail), -sample.negated.lower_end(tail)
     size = float(np.abs(values[0]))
     if size and not varies(np.abs(values)):  # Clopper and Pearson's interval of the share above 0
         above, below = int((values > 0).sum()), int((values < 0).sum())
@@ -203,24 +282,3 @@ def _interval(values: Floats, level: float, p: float) -> tuple[float, float]:
         return min(low, 0.0), max(high, 0.0)
     edge = TOLERANCE * float(np.abs(values).max())
     return (max(low, edge), high) if values.sum() > 0 else (low, min(high, -edge))
-
-
-def _lower_end(values: Floats, tail: float) -> float:
-    """The largest shift at which the upper tail of the shifted differences is at most `tail`."""
-    least, mean, n = float(values.min()), float(values.mean()), len(values)
-    if not varies(values):
-        return least
-    (g, alone), critical = _skew(values), -float(stdtrit(n - 1, tail))
-    if g:  # Hall's transformation, ((1 + g·t/3)³ - 1) / g + g/6, the other way round
-        corrected = 3 / g * (float(np.cbrt(1 + g * (critical - g / 6))) - 1)
-        critical = max(critical, corrected) if alone and n > MAX_COUNTED else corrected
-    high = mean - critical * float(values.std(ddof=1)) / math.sqrt(n)
-    if n > MAX_COUNTED or (counted := _counted_tails(values))(high) <= tail:
-        return high
-    if counted(least) > tail:
-        return least
-    low, step = least, 1e-4 * (mean - least)
-    while high - low > step:
-        middle = (low + high) / 2
-        low, high = (middle, high) if counted(middle) <= tail else (low, middle)
-    return low

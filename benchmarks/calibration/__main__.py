@@ -26,7 +26,7 @@ from benchmarks.calibration import printed, silent
 from benchmarks.calibration.adversarial import adversarial_figure, calibrate_adversarially
 from benchmarks.calibration.as_assumed import calibrate, calibration_figure
 from benchmarks.calibration.cells import cells
-from parley.analysis.reporting.figures import save
+from parley.analysis.page.figures import save
 
 COLUMNS = {
     "over bases": printed.BY_BASE,

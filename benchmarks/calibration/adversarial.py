@@ -29,7 +29,7 @@ from benchmarks.calibration.printed import (
     printed_tests,
 )
 from benchmarks.calibration.silent import NAIVE_BASES, silent_tests
-from parley.analysis.reporting.figures import LINE, PALETTE, caption, sheet, tidy
+from parley.analysis.page.figures import LINE, PALETTE, caption, sheet, tidy
 from parley.analysis.stats.proportions import wilson
 from parley.analysis.stats.results import ALPHA
 

@@ -21,7 +21,7 @@ from matplotlib.figure import Figure
 
 from benchmarks.calibration.judges import TOP
 from benchmarks.calibration.printed import BY_SCENARIO, CHI_SQUARE, chi_square_p, our_p, t_test, within_judges
-from parley.analysis.reporting.figures import PALETTE, caption, sheet, tidy
+from parley.analysis.page.figures import PALETTE, caption, sheet, tidy
 from parley.analysis.stats.proportions import wilson
 from parley.analysis.stats.results import ALPHA
 from parley.analysis.stats.tables import Floats

@@ -2,7 +2,7 @@
 
 A difference of two identities is effect + base + wording + base × wording + scenario, in points and without rounding:
 an expected score has decimals. Bases have label wordings of their own, or share some; that determines what
-the report takes as independent (`parley.analysis.reporting.clusters`). A test over bases that ignores wordings is added
+the report takes as independent (`parley.analysis.clusters`). A test over bases that ignores wordings is added
 for comparison.
 """
 
@@ -15,7 +15,7 @@ import pandas as pd
 
 from benchmarks.calibration.judges import Cell
 from benchmarks.calibration.printed import ALIKE, BY_BASE, Outcome, attainable_level, cell_key
-from parley.analysis.reporting.clusters import with_clusters
+from parley.analysis.clusters import with_clusters
 from parley.analysis.stats.clustered import heterogeneity
 from parley.analysis.stats.mean_test import mean_p
 from parley.analysis.stats.results import ALPHA

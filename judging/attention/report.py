@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pandas as pd
 
-from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext, Section, Table, assemble
-from parley.analysis.reporting.verdicts import require, uncategorised
+from parley.analysis.page.report import NO_CONTEXT, Report, ReportContext, Section, Table, assemble
+from parley.analysis.verdicts import require, uncategorised
 
 NOTE = (
     "Attention from the end of the prompt to the framing's words, without the first token. even: the share under even "

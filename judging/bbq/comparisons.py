@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parley.analysis.reporting.questions import Pairs, Question
-from parley.analysis.reporting.systems import BASELINE
+from parley.analysis.effects import Pairs, Question
 from parley.analysis.stats.clustered import INDEPENDENT_CLUSTERS
 from parley.analysis.stats.paired import mcnemar_p
 from parley.analysis.stats.resampling import (
@@ -25,6 +24,7 @@ from parley.analysis.stats.resampling import (
 )
 from parley.analysis.stats.results import Estimate
 from parley.analysis.stats.tables import Floats, Ints
+from parley.analysis.systems import BASELINE
 from parley.judging.bbq.leaderboard import ROW, columns_of
 from parley.judging.bbq.scores import MISSING, AnswerTable, bias_of, cluster_table, few_templates
 

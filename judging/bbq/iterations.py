@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pandas as pd
 
-from parley.analysis.reporting.gains import Units, gain_lines
-from parley.analysis.reporting.iterations import COUNTED_TWICE, at_each_iteration, refined_figure, shares_refined
-from parley.analysis.reporting.questions import answered, successive
-from parley.analysis.reporting.report import Figure, ReportContext, Section, Table, read_published, without_run
-from parley.analysis.reporting.systems import own_units, systems
-from parley.analysis.reporting.verdicts import uncategorised
+from parley.analysis.effects import successive
+from parley.analysis.gains import Units, gain_lines
+from parley.analysis.iterations import COUNTED_TWICE, at_each_iteration, refined_figure, shares_refined
+from parley.analysis.page.papers import read_published, without_run
+from parley.analysis.page.report import Figure, ReportContext, Section, Table, answered
 from parley.analysis.stats.results import Line
+from parley.analysis.systems import own_units, systems
+from parley.analysis.verdicts import uncategorised
 from parley.judging.bbq.comparisons import ACCURACY_CHANGE, changes, readable
 from parley.judging.bbq.leaderboard import MACRO, TEMPLATES, answers, scored, side_by_side
 from parley.judging.bbq.methods import REVISED

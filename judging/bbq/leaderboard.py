@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parley.analysis.reporting.forest import drawn
-from parley.analysis.reporting.questions import Question, corrected, heading, section
-from parley.analysis.reporting.report import ReportContext, Section, Table, format_interval
-from parley.analysis.reporting.systems import BASELINE, cost_sentence, costs, systems
-from parley.analysis.reporting.verdicts import MissingColumns, require, uncategorised
+from parley.analysis.effects import Question, corrected, heading
+from parley.analysis.page.report import ReportContext, Section, Table, section
+from parley.analysis.say import drawn, format_interval
 from parley.analysis.stats.mean_test import mean_p, mean_test, tested_over
 from parley.analysis.stats.proportions import cluster_proportion
 from parley.analysis.stats.results import ALPHA, About, Line, columns, simultaneous
 from parley.analysis.stats.tables import Floats
+from parley.analysis.systems import BASELINE, cost_sentence, costs, systems
+from parley.analysis.verdicts import MissingColumns, require, uncategorised
 from parley.base.text import p_text, plural, signed
 from parley.judging.bbq.scores import COLUMNS, CONTEXTS, MISSING, NAMES, TITLES, AnswerTable, cluster_table, score
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Protocol
@@ -145,6 +145,7 @@ class BbqContext:
         further: Sequence[str] = (),
         *,
         persona: Persona | None = None,
+        until: Callable[[Turn], bool] | None = None,
     ) -> Transcript:
         """Converse with one solver, in as many rounds as there are reply types.
 
@@ -153,6 +154,7 @@ class BbqContext:
             reply_types: The type of each round's reply; None for free text.
             further: The prompts of the later rounds.
             persona: The persona that answers (default: the plain solver).
+            until: Whether a reply makes further rounds needless (default: no reply does).
         """
         debate = Debate(
             [persona or solver()],
@@ -162,8 +164,13 @@ class BbqContext:
             reply_type=lambda cue: reply_types[cue.round - 1],
             options=self.options,
             models=self.models,
+            max_turns=1 if until else None,
         )
-        return await debate.converse(opening)
+        transcript = await debate.converse(opening)
+        while until and len(transcript.spoken()) < len(reply_types) and not until(transcript.spoken()[-1]):
+            later = await debate.converse(None)
+            transcript = replace(later, turns=transcript.turns + later.turns)
+        return transcript
 
 
 class BbqMethod(Protocol):

@@ -7,14 +7,13 @@ from dataclasses import replace
 
 import pandas as pd
 
-from parley.analysis.reporting.forest import Forest
-from parley.analysis.reporting.gains import gain_forest, gain_sentences, gain_table
-from parley.analysis.reporting.questions import answered
-from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext, Section, assemble
-from parley.analysis.reporting.systems import system_facets, without_files
-from parley.analysis.reporting.verdicts import MissingColumns, require
+from parley.analysis.gains import gain_forest, gain_sentences, gain_table
+from parley.analysis.page.report import NO_CONTEXT, Report, ReportContext, Section, answered, assemble
+from parley.analysis.say import Forest
 from parley.analysis.stats.resampling import words_on_draws
 from parley.analysis.stats.results import Line
+from parley.analysis.systems import system_facets, without_files
+from parley.analysis.verdicts import MissingColumns, require
 from parley.judging.bbq.comparisons import changes, readable
 from parley.judging.bbq.iterations import iterations_sections, supported_gains
 from parley.judging.bbq.leaderboard import answers, bbq_pooled_table, leaderboard_section
@@ -25,8 +24,8 @@ PAPERS_SYSTEMS = {"default": "Default", "cot": "CoT", "fairthinking": "FairThink
 """The prompting methods of RLDF's table 1, by Parley's names."""
 GAINS = (
     "Clusters are question templates. STARDTOX: 100 minus the judge's support, against BBQ's key (100 if wrong). "
-    "MABRF: the judge's bias score, 1 to 10, of the first and of the chosen chain. Its outside judge reads both chains "
-    "with another prompt; by default it is the judge's own model."
+    "MABRF: the judge's bias score, 1 to 10, of the first chain, and of the final one, judged again. Its outside judge "
+    "reads both chains with another prompt; by default it is the judge's own model."
 )
 
 

@@ -10,11 +10,11 @@ from dataclasses import replace
 import pandas as pd
 from scipy import stats
 
-from parley.analysis.reporting.questions import Question, answer, answered, section, share
-from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext, Section, Table, assemble
-from parley.analysis.reporting.verdicts import require, status_counts, uncategorised
+from parley.analysis.effects import Question, answer, share
+from parley.analysis.page.report import NO_CONTEXT, Report, ReportContext, Section, Table, answered, assemble, section
 from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.results import Estimate
+from parley.analysis.verdicts import require, status_counts, uncategorised
 from parley.base.text import plural
 
 FRAMES = {

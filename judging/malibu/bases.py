@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pandas as pd
 from scipy.special import gammaincinv
 
-from parley.analysis.reporting.clusters import has_wordings
-from parley.analysis.reporting.report import Section, Table
+from parley.analysis.clusters import has_wordings
+from parley.analysis.page.report import Section, Table
 from parley.analysis.stats.power import detectable
 from parley.analysis.stats.results import ALPHA, Contrast, Line
 from parley.base.text import p_text, plural

@@ -1,6 +1,6 @@
 """Verdicts on contrasts of identities: the evidence, and reasons that leave a contrast without an answer.
 
-`with_verdicts` calls `parley.analysis.reporting.decide`. "Different" is the test of a mean difference over bases
+`with_verdicts` calls `parley.analysis.decide`. "Different" is the test of a mean difference over bases
 (`mean_test`), Holm-corrected over the planned pairs. "Alike" is two one-sided tests within ±margin (Holm-corrected
 too), no test that finds that the effect differs between bases (not used for silent ballots, where it always finds
 something), an upper limit of its spread between bases that is low enough, and enough bases (`Plan`). An identity that
@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from parley.analysis.reporting.decide import Evidence, Spread, decided, is_test
+from parley.analysis.decide import Evidence, Spread, decided, is_test
 from parley.analysis.stats.results import ALPHA, Line, clusters_to_reject
 from parley.base.text import plural
 from parley.judging.malibu.contrasts import (

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 
 from parley.analysis import win_rates
+from parley.analysis.effects import Question, corrected
 from parley.analysis.frames import proportion
-from parley.analysis.reporting.questions import Question, corrected, section
-from parley.analysis.reporting.report import Section
+from parley.analysis.page.report import Section, section
 from parley.analysis.stats.results import About, Line
 from parley.analysis.stats.tables import Floats, as_floats
 from parley.base.text import as_written

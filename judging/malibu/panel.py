@@ -10,16 +10,10 @@ data (`--fence`).
 After silent ballots, `Talk` measures what reasons add to a difference between labels, and what hearing others adds.
 Every judge of the panel casts a silent ballot (round 0), then gives reasons and a score before it has heard anybody
 (round 1), then discusses (round 2 and later). All of them see the same prompt up to the question.
-
-A judge's score may move because of what it heard, or because scores move when asked again. So in control units the
-judges hear the same panel's scores on the same text under another label, without reasons, which could reveal the label.
-A third of the units, drawn at random, get an additional control unit: if they were controls themselves, few contrasts
-would have both sides on enough bases. Pairs have no control.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -35,7 +29,6 @@ from parley.agents import (
     Order,
     Persona,
     Placement,
-    Transcript,
     Turn,
     free_text,
     load_personas,
@@ -258,10 +251,6 @@ class Panel:
         return Debate(self.judges, **{**settings, **arguments})
 
 
-OTHER_LABEL_SHARE = 1 / 3
-"""Share of the units that have a control, whose judges hear ballots on the same text under another label."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Talk:
     """The debates of a run that casts silent ballots.
@@ -269,45 +258,26 @@ class Talk:
     Args:
         silent: The silent ballots that come first, and the words of all prompts.
         panel: The judges, and how they talk.
-        controlled: Whether there are control units.
         one_order: Whether a pair is debated in one order, drawn by the seed, as in the paper; else in both.
     """
 
     silent: SilentBallots
     panel: Panel
-    controlled: bool
     one_order: bool
 
     def cells(self, scenario: Scenario, phases: Sequence[int], repeat: int) -> Iterator[MalibuCell]:
-        """The debates of a scenario: the silent cells' labels and words, with what the judges hear."""
+        """The debates of a scenario: with the silent cells' labels and words."""
         silent: list[MalibuCell] = []
         if 1 in phases:
             silent += self.silent.singles(scenario, controls=False)
         if 2 in phases:
             silent += (cell for cell in self.silent.pairs(scenario) if self._debated(cell))
-        controls: list[MalibuCell] = []  # after the others: chance echo is measured on the preceding unit
-        for cell in silent:
-            debate = replace(cell, stage=TALK, repeat=repeat, heard="")
-            if cell.phase == 1:
-                heard = self._heard(debate)
-                if heard != cell.identity:
-                    controls.append(replace(debate, heard=heard))
-                debate = replace(debate, heard=cell.identity)
-            yield debate
-        yield from controls
+        yield from (replace(cell, stage=TALK, repeat=repeat) for cell in silent)
 
     def _debated(self, pair: MalibuCell) -> bool:
         """Whether a pair is debated in the order in which it is shown."""
         drawn = seed_from("debated order", self.panel.seed, pair.scenario, pair.identity, pair.other)
         return not self.one_order or pair.order == drawn % 2
-
-    def _heard(self, cell: MalibuCell) -> str:
-        """The label whose ballots the judges hear: the cell's, or another of its category."""
-        others = [x for x in self.silent.identities.categories[cell.category] if x != cell.identity]
-        draw = seed_from("heard", self.panel.seed, cell.id) / 2**31
-        if not self.controlled or self.panel.rounds < 2 or draw >= OTHER_LABEL_SHARE or not others:
-            return cell.identity
-        return others[seed_from("heard label", self.panel.seed, cell.id) % len(others)]
 
     def task(self, cell: MalibuCell, texts: Sequence[str], situation: str) -> str:
         """The opening prompt of the debate; takes the arguments of `SilentBallots.ballots`."""
@@ -317,37 +287,22 @@ class Talk:
 
     async def ask(self, cell: MalibuCell, texts: Sequence[str], situation: str, models: Models) -> Outcome:
         """Run the debate; takes the arguments of `SilentBallots.ballots`."""
-        before: list[Turn] = []
-        if cell.heard and cell.heard != cell.identity:
-            # In this cell's order of speaking, since it is its control.
-            heard = self.task(replace(cell, identity=cell.heard), texts, situation)
-            before = (await self._debate(cell, models, rounds=1).converse(heard)).spoken()
-        ballots = self.silent.ballots(cell, texts, situation)
-        words = {turn.speaker: _scores_alone(turn) for turn in before}
-        debate = self._debate(cell, models, ballots=ballots, heard=words)
-        transcript = await debate.converse(self.task(cell, texts, situation))
-        ballot = self.panel.ballots[cell.phase]
-        first = transcript.spoken(round=0)
-        metrics = [silent.metric for silent in ballots for _ in self.panel.judges]
-        given: list[Verdict] = [v for turn, metric in zip(first, metrics, strict=True) for v in verdicts(turn, metric)]
-        given += [v for turn in transcript.spoken() if turn.round for v in ballot.verdicts(turn)]
-        # Recorded with their calls, but not as verdicts, since they are about another label.
-        turns_of_others = tuple(
-            turn._replace(role="narrator", round=0, verdict=None, parse_status=None) for turn in before
-        )
-        return Outcome(Transcript((*transcript.turns, *turns_of_others), transcript.stop_reason), tuple(given))
-
-    def _debate(self, cell: MalibuCell, models: Models, **arguments: Any) -> Debate:
-        ballot = self.panel.ballots[cell.phase]
+        ballot, ballots = self.panel.ballots[cell.phase], self.silent.ballots(cell, texts, situation)
         discussion = self._asked(ballot.phase, "discuss" if ballot.phase == 1 else "discuss_pair")
-        return self.panel.debate(
+        debate = self.panel.debate(
             cell.id,
             cell.model,
             models,
+            ballots=ballots,
             instructions=lambda cue: None if cue.round < 2 else discussion,
             reply_type=ballot.reply_type(with_remark=True),
-            **arguments,
         )
+        transcript = await debate.converse(self.task(cell, texts, situation))
+        metrics = [silent.metric for silent in ballots for _ in self.panel.judges]
+        first = zip(transcript.spoken(round=0), metrics, strict=True)
+        given: list[Verdict] = [verdict for turn, metric in first for verdict in verdicts(turn, metric)]
+        given += [verdict for turn in transcript.spoken() if turn.round for verdict in ballot.verdicts(turn)]
+        return Outcome(transcript, tuple(given))
 
     def _asked(self, phase: int, part: Literal["first", "discuss", "first_pair", "discuss_pair"]) -> str:
         """The debate's request."""
@@ -357,10 +312,3 @@ class Talk:
         wordings = self.silent.wordings
         form = ballot.format(with_remark=True, words=wordings.talk)
         return wordings.talk_part(part, format=form, low=low, high=high, metrics=metrics)
-
-
-def _scores_alone(turn: Turn) -> str:
-    """A reply without reasons, which may name the label or say "she"; empty braces if it is unreadable."""
-    reply = turn.verdict.model_dump() if turn.verdict else {}
-    scores = {name: value for name, value in reply.items() if isinstance(value, int | float)}
-    return json.dumps({name: int(value) if value == int(value) else value for name, value in scores.items()})

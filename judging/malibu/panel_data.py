@@ -25,10 +25,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from parley.agents import LOG_ODDS
-from parley.analysis.reporting.clusters import cluster_noun
-from parley.analysis.reporting.verdicts import final_verdicts
+from parley.analysis.clusters import cluster_noun
 from parley.analysis.stats.results import Contrast
 from parley.analysis.stats.tables import Ints
+from parley.analysis.verdicts import final_verdicts
 from parley.base.text import plural
 from parley.judging.ballots import PREFERRED, SAMPLED_TEXT
 from parley.judging.malibu.plan import BLIND, GRADED, PRIMARY, TALK, Plan, executed

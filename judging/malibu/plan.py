@@ -60,6 +60,7 @@ class MalibuCell:
     response_b: int | None = varies("technical", label="text of B", words=NUMBERED, default=None)
     category: str = ""
     scale: str | None = None
+    # No cell has it: pages name it for control debates in runs of earlier versions.
     heard: str | None = varies(title="hearing ballots on {}", label="heard ballots on", default=None)
 
     @property
@@ -71,8 +72,7 @@ class MalibuCell:
         labels = self.identity or "none"
         if self.other is not None:
             labels += f"-{self.other or 'none'}/a{self.assignment}o{self.order}"
-        name = f"{design}{self.phase}/{self.scenario}/{labels}" + f"/r{self.repeat}" * (self.stage != SILENT)
-        return name + "/heard" * (self.heard not in (None, "", self.identity))
+        return f"{design}{self.phase}/{self.scenario}/{labels}" + f"/r{self.repeat}" * (self.stage != SILENT)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -155,8 +155,6 @@ TABLES: Mapping[str, Mapping[str, str] | str] = {
     "yardstick_auc": PLANNED,
     "yardstick_flaws": PLANNED,
     "talking": PLANNED,
-    "contagion": PLANNED,
-    "echo": PLANNED,
 }
 """Status of the report's tables, or of some rows or columns. Tables not listed are not planned."""
 

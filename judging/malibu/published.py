@@ -17,8 +17,9 @@ import numpy as np
 import pandas as pd
 
 from parley.analysis import chi_square
-from parley.analysis.reporting.questions import adjusted, concluded, table
-from parley.analysis.reporting.report import Section, Table
+from parley.analysis.decide import concluded
+from parley.analysis.effects import adjusted
+from parley.analysis.page.report import Section, Table, as_frame
 from parley.analysis.stats.permutation import effect_of_cells
 from parley.analysis.stats.results import About, Estimate, Line
 from parley.judging.malibu.decisions import withheld
@@ -101,7 +102,7 @@ def significance_section(data: PanelData, lines: Sequence[Line]) -> Section:
         data: The verdicts.
         lines: The result of `significance_lines`.
     """
-    frame = table(lines)
+    frame = as_frame(lines)
     if not data.staged and len(frame):
         printed = {claim["category"]: f"< {claim['p_below']:.4f}" for claim in _printed()["chi_square"]}
         frame["paper_p"] = frame["category"].map(printed).fillna("").where(frame["family"] == CHI_SQUARE, "")

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from parley.analysis.reporting.clusters import generalises_to
-from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext
+from parley.analysis.clusters import generalises_to
+from parley.analysis.page.report import NO_CONTEXT, Report, ReportContext
 from parley.analysis.stats.results import Line
 from parley.base.text import plural
 from parley.judging.malibu.bases import by_base_section, mde_section
@@ -23,7 +23,6 @@ from parley.judging.malibu.contrasts import (
     primary_by_judge,
 )
 from parley.judging.malibu.decisions import Blockers, blockers, with_verdicts, withheld
-from parley.judging.malibu.echo import echo_section
 from parley.judging.malibu.pairs import (
     position_lines,
     position_section,
@@ -33,7 +32,6 @@ from parley.judging.malibu.pairs import (
 from parley.judging.malibu.panel_data import PanelData, Verdicts, panel_data
 from parley.judging.malibu.plan import TALK
 from parley.judging.malibu.published import published_section, significance_lines, significance_section
-from parley.judging.malibu.rounds import contagion_section
 from parley.judging.malibu.scores import contrasts_sections, means_section
 from parley.judging.malibu.talking import asked_words, debated, talking, talking_section
 from parley.judging.malibu.unread import NO_VERDICT, unread, unread_judges
@@ -67,7 +65,7 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
     size = mde_section(data, blocked)
     by_base = by_base_section(data, planned, blocked, margin)
     talked = talking(data, unequal)
-    talk = [talking_section(data, talked), contagion_section(debates, context), echo_section(debates, context)]
+    talk = talking_section(data, talked)
     # The first plot with a line is the main question: scores, or preferences if there are no scores.
     sections = [
         primary,
@@ -81,13 +79,10 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
         published_section(data, rates, votes, tests),
         position_section(data, places),
         yardstick_section(yardstick),
-        *talk,
+        talk,
     ]
-    aloud = {id(section) for section in talk}
     plots = [
-        replace(
-            plot, lines=tuple(_narrowed(line, debates if id(section) in aloud else data, data) for line in plot.lines)
-        )
+        replace(plot, lines=tuple(_narrowed(line, debates if section is talk else data, data) for line in plot.lines))
         for section in sections
         for plot in section.forests
     ]
@@ -113,7 +108,7 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
         *preferences_words(data, planned, rates, places, blocked),
         *by_base.words,
         *_judges_differ(data, judged, blocked),
-        *(text for section in talk for text in section.words),
+        *talk.words,
         *_generalises(data, blocked),
     ]
     # An earlier measurement of a model is used only if this run did not measure whether it can

@@ -16,12 +16,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from parley.agents import LOG_ODDS
-from parley.analysis.reporting.clusters import with_clusters
-from parley.analysis.reporting.verdicts import MissingColumns, require
+from parley.analysis.clusters import with_clusters
 from parley.analysis.stats.mean_test import alike_p, mean_test
 from parley.analysis.stats.paired import DECIMALS
 from parley.analysis.stats.results import ALPHA, Estimate, Line, clusters_to_reject
 from parley.analysis.stats.tables import Floats, Ints, cell_sums, factorize, row_codes
+from parley.analysis.verdicts import MissingColumns, require
 from parley.judging.ballots import PREFERRED
 from parley.judging.malibu.plan import BLIND, SILENT, TALK
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from parley.analysis.reporting.figures import LINE, caption, colours, dots, legend_beside, plain_text, sheet
-from parley.analysis.reporting.questions import Question, section, table
-from parley.analysis.reporting.report import Figure, ReportContext, Section, Table
+from parley.analysis.effects import Question
+from parley.analysis.page.figures import LINE, caption, colours, dots, legend_beside, plain_text, sheet
+from parley.analysis.page.report import Figure, ReportContext, Section, Table, as_frame, section
 from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.mean_test import tested_over
 from parley.analysis.stats.multiplicity import benjamini_hochberg
@@ -96,7 +96,7 @@ def differences(verdicts: Verdicts, *, margin: float = MARGIN) -> pd.DataFrame:
         margin: Points of the scale within which two identities count as alike.
     """
     data = panel_data(verdicts)
-    return table(all_pairs(data, planned_lines(data, margin)))
+    return as_frame(all_pairs(data, planned_lines(data, margin)))
 
 
 def all_pairs(data: PanelData, planned: Sequence[Line]) -> list[Line]:
@@ -264,7 +264,7 @@ def contrasts_sections(
         replace(
             pairs,
             tables=[
-                *(replace(each, frame=table(lines)) for each in pairs.tables),
+                *(replace(each, frame=as_frame(lines)) for each in pairs.tables),
                 *([beside] if as_the_paper(data) else []),
             ],
             figures=[figure] if len(cells) else [],

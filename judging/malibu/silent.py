@@ -199,7 +199,7 @@ class SilentBallots:
         fitting, bases = " after the answer" if self.settings.labels_after else "", len(self._places)
         for category, labels in self._labels.items():
             if len(labels) < bases:
-                # Fewer than 10 question wordings are taken as fixed (analysis/reporting/clusters.py).
+                # Fewer than 10 question wordings are taken as fixed (analysis/clusters.py).
                 few = 10 <= len(self._questions) < len(labels)
                 over, write = (f"{len(self._questions)} question wordings", " of both") if few else ("wordings", "")
                 yield (

@@ -89,13 +89,8 @@ class WordedDesign:
             identities=identities,
             scenarios=suite.scenario,
         )
-        # With a single debate, there is nothing to compare a control with.
-        self.talk = Talk(
-            silent=self.silent,
-            panel=panel,
-            controlled=config.debates != 1,
-            one_order=config.design == "staged" and config.cells == "one",
-        )
+        one_order = config.design == "staged" and config.cells == "one"
+        self.talk = Talk(silent=self.silent, panel=panel, one_order=one_order)
 
     @property
     def compared(self) -> Rubric:

@@ -11,8 +11,10 @@ family.
 
 The test is on the change of the gap, not of its size: if noise differs between rounds, |after| - |before| is not 0 on
 average even without an effect. Only the wording of a significant change depends on the gap before: with the same sign,
-it amplifies a bias that was already shown. Units whose judges heard ballots on another label, as a control, are left
-out of what hearing others adds.
+it amplifies a bias that was already shown.
+
+Runs of earlier versions have control debates, whose judges heard ballots on another label (the facet `heard`). They
+show nothing about hearing others, and are left out of it.
 """
 
 from __future__ import annotations
@@ -24,8 +26,8 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from parley.analysis.reporting.questions import Question, corrected, section
-from parley.analysis.reporting.report import Section
+from parley.analysis.effects import Question, corrected
+from parley.analysis.page.report import Section, section
 from parley.analysis.stats.results import ALPHA, Contrast, Line
 from parley.analysis.stats.tables import Floats
 from parley.base.text import p_text, plural, signed
@@ -33,7 +35,6 @@ from parley.judging.ballots import PREFERRED
 from parley.judging.malibu.contrasts import SCORE, about_contrast, contrast_of, primary_contrasts
 from parley.judging.malibu.panel_data import PanelData
 from parley.judging.malibu.plan import BLIND, among
-from parley.judging.malibu.rounds import before_and_after, heard_own
 from parley.judging.malibu.score_table import NEEDED, NOT_SCORES, ScenarioGaps, ScoreTable, nested_means, tested_line
 
 REASONS, HEARING, TALKING = "reasons alone", "hearing others", "talking"
@@ -55,6 +56,7 @@ QUESTION = Question(
     "hearing others adds to the primary contrast that these show most is one test, and Holm is over all others of a "
     "model and phase; in other runs it is over all.",
 )
+VOTES = {"A": 1.0, "tie": 0.0, "B": -1.0}
 Moments = Sequence[Floats | ScenarioGaps]
 """A gap before and after a step, and its change."""
 
@@ -119,7 +121,7 @@ def steps(data: PanelData) -> Iterator[tuple[str, Contrast, str, Sequence[Scenar
         for contrast in primary_contrasts(data, model):
             for step, (before, after) in {REASONS: ("silent", "blind"), HEARING: ("blind", "last")}.items():
                 complete = judged[judged[[before, after]].notna().all(axis=1)]
-                complete = complete[heard_own(complete)] if step == HEARING else complete
+                complete = complete[heard_each_other(complete)] if step == HEARING else complete
                 if not {*contrast.first, *contrast.second} <= {*complete["identity"]}:
                     continue
                 values = complete[before], complete[after], complete[after] - complete[before]
@@ -156,6 +158,38 @@ def most_shown(data: PanelData) -> dict[str, Contrast]:
         defined = [contrast for contrast, size in gaps.items() if size == size]
         by_model |= {model: max(defined, key=lambda contrast: gaps[contrast])} if defined else {}
     return by_model
+
+
+def before_and_after(data: PanelData) -> pd.DataFrame:
+    """The judges' verdicts of each unit's first round, with columns `before` and `after` (that of its last round).
+
+    A preference is a number: 1 for A, 0 for a tie, -1 for B. Units with a single round and verdicts that could not be
+    read in both rounds are left out, and so are the chair, who speaks once, and control debates.
+
+    Args:
+        data: The verdicts.
+    """
+    return data.shared("before and after", lambda: _before_and_after(data))
+
+
+def _before_and_after(data: PanelData) -> pd.DataFrame:
+    judged = data.without_chair[heard_each_other(data.without_chair)]
+    votes = judged["text"].astype(object).map(VOTES).astype(float)
+    judged = judged.assign(number=votes.where(judged["metric"] == PREFERRED, judged["value"]))
+    rounds = judged.groupby("unit", observed=True)["round"]
+    first, last = (judged["round"] == rounds.transform(end) for end in ("min", "max"))
+    keys = [name for name in ("unit", "judge", "metric", "subject") if name in judged]
+    after = judged.loc[last & ~first, [*keys, "number"]].rename(columns={"number": "after"})
+    both = judged[first & ~last].rename(columns={"number": "before"}).merge(after, on=keys)
+    return both.dropna(subset=["before", "after"])
+
+
+def heard_each_other(verdicts: pd.DataFrame) -> pd.Series:
+    """Whether the judges of each row's unit heard each other, rather than ballots on another label."""
+    if "heard" not in verdicts:
+        return pd.Series(True, index=verdicts.index)
+    heard = verdicts["heard"].astype(object).fillna("")
+    return (heard == "") | (heard == verdicts["identity"].astype(object))
 
 
 def _by_round(data: PanelData) -> Iterator[tuple[str, pd.DataFrame]]:

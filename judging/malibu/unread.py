@@ -29,12 +29,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from parley.analysis.reporting.questions import ALL, Question, answer, corrected, section
-from parley.analysis.reporting.report import Section
-from parley.analysis.reporting.verdicts import STATUSES, UNREADABLE, final_verdicts
+from parley.analysis.effects import ALL, Question, answer, corrected
+from parley.analysis.page.report import Section, section
 from parley.analysis.stats.mean_test import mean_p
 from parley.analysis.stats.results import DIFFERENT, Contrast, Estimate, Line
 from parley.analysis.stats.tables import Floats, row_codes
+from parley.analysis.verdicts import STATUSES, UNREADABLE, final_verdicts
 from parley.base.text import p_text, plural
 from parley.judging.ballots import PREFERRED
 from parley.judging.malibu.contrasts import PRIMARY, about_contrast, contrast_of, families, pairs_of

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from parley.analysis.reporting.decide import but_for
-from parley.analysis.reporting.forest import interval
+from parley.analysis.decide import but_for
+from parley.analysis.say import interval
 from parley.analysis.stats.results import (
     ALIKE,
     ALPHA,

@@ -15,20 +15,9 @@ from dataclasses import replace
 
 import pandas as pd
 
-from parley.analysis.reporting.known_order import (
-    CHANCE,
-    FLAWS,
-    GOOD,
-    LENGTH,
-    NEEDED,
-    SEVERE,
-    auc_words,
-    right,
-    scored,
-    shares,
-)
-from parley.analysis.reporting.questions import Question, corrected, section
-from parley.analysis.reporting.report import Section
+from parley.analysis.effects import Question, corrected
+from parley.analysis.known_order import CHANCE, FLAWS, GOOD, LENGTH, NEEDED, SEVERE, auc_words, right, scored, shares
+from parley.analysis.page.report import Section, section
 from parley.analysis.stats.mean_test import mean_test
 from parley.analysis.stats.results import About, Line
 from parley.base.text import plural

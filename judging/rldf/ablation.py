@@ -14,18 +14,8 @@ from typing import Any
 
 import pandas as pd
 
-from parley.analysis.reporting.questions import (
-    ALL,
-    Question,
-    against,
-    answer,
-    answered,
-    corrected_differences,
-    estimates,
-    section,
-    share,
-)
-from parley.analysis.reporting.report import Section
+from parley.analysis.effects import ALL, Question, against, answer, corrected_differences, estimates, share
+from parley.analysis.page.report import Section, answered, section
 from parley.analysis.stats.results import About, Line
 from parley.base.text import plural
 from parley.judging.rldf.debates import (

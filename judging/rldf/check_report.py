@@ -17,12 +17,12 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from parley.analysis.reporting.known_order import right as order_right
-from parley.analysis.reporting.known_order import scored, shares
-from parley.analysis.reporting.questions import Question, corrected, section
-from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext, Section, assemble
-from parley.analysis.reporting.verdicts import require, uncategorised
+from parley.analysis.effects import Question, corrected
+from parley.analysis.known_order import right as order_right
+from parley.analysis.known_order import scored, shares
+from parley.analysis.page.report import NO_CONTEXT, Report, ReportContext, Section, assemble, section
 from parley.analysis.stats.results import About, Line
+from parley.analysis.verdicts import require, uncategorised
 from parley.judging.rldf.referee import BIAS
 
 USEFUL = 0.7

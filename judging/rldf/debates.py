@@ -12,22 +12,12 @@ from dataclasses import replace
 
 import pandas as pd
 
-from parley.analysis.reporting.forest import Forest
-from parley.analysis.reporting.questions import (
-    ALL,
-    Question,
-    adjusted_differences,
-    answer,
-    concluded,
-    estimates,
-    section,
-    share,
-    stated,
-    successive,
-)
-from parley.analysis.reporting.report import Section
-from parley.analysis.reporting.verdicts import uncategorised
+from parley.analysis.decide import concluded
+from parley.analysis.effects import ALL, Question, adjusted_differences, answer, estimates, share, successive
+from parley.analysis.page.report import Section, section
+from parley.analysis.say import Forest, stated
 from parley.analysis.stats.results import Line
+from parley.analysis.verdicts import uncategorised
 from parley.base.text import plural
 from parley.judging.rldf.referee import AGAIN, BIAS, REFEREE
 

@@ -83,7 +83,7 @@ def report_verdicts(turn: Turn, names: Sequence[str], *, judge: str) -> Iterator
         names: The debaters.
         judge: The name to store the verdicts under.
     """
-    common: dict[str, Any] = {"judge": judge, "role": "referee", "round": turn.round}
+    common: dict[str, Any] = {"judge": judge, "role": "referee", "round": turn.round, "turn": turn}
     common["status"] = turn.parse_status or "unparsed"
     reply = turn.verdict.model_dump() if turn.verdict else {}
     scores, ranks = reply.get("scores", {}), reply.get("ranks", {})

@@ -9,16 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parley.analysis.reporting.report import (
-    NO_CONTEXT,
-    Report,
-    ReportContext,
-    Table,
-    assemble,
-    read_published,
-    without_run,
-)
-from parley.analysis.reporting.verdicts import require
+from parley.analysis.page.papers import read_published, without_run
+from parley.analysis.page.report import NO_CONTEXT, Report, ReportContext, Table, assemble
+from parley.analysis.verdicts import require
 from parley.judging.rldf.ablation import ablation_section
 from parley.judging.rldf.debates import THRESHOLD, change_section, rounds_section
 from parley.judging.rldf.second_referee import agreement_section, flags_section, rankings_section

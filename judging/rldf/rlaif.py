@@ -96,6 +96,7 @@ class Rlaif(GridStudy):
             turns += [turn._replace(round=number) for turn in transcript.turns]
             answers.append(turns[-1])
         texts = [turn.text.strip() for turn in answers]
+        replies: list[Turn] = []
         labels: list[float | None] = []
         statuses: list[ParseStatus] = []
         for number, (a, b) in enumerate(((0, 1), (1, 0)), 3):
@@ -115,11 +116,11 @@ class Rlaif(GridStudy):
             )
             transcript = await debate.converse(prompt)
             turns += [turn._replace(round=number) for turn in transcript.turns]
-            label = transcript.spoken()[-1]
-            labels.append(_place(label, (a, b)))
-            unread = label.parse_status in (None, "ok", "repaired") and labels[-1] is None
-            statuses.append("unparsed" if unread else label.parse_status or "ok")
-        verdicts = _verdicts(answers, labels, statuses)
+            replies.append(turns[-1])
+            labels.append(_place(turns[-1], (a, b)))
+            unread = turns[-1].parse_status in (None, "ok", "repaired") and labels[-1] is None
+            statuses.append("unparsed" if unread else turns[-1].parse_status or "ok")
+        verdicts = _verdicts(answers, replies, labels, statuses)
         return Outcome(Transcript(tuple(turns), "labelled twice"), tuple(verdicts))
 
 
@@ -129,18 +130,21 @@ def _place(label: Turn, order: tuple[int, int]) -> float | None:
     return {"A": float(order[0]), "B": float(order[1]), "tie": 0.5}.get(letter) if isinstance(letter, str) else None
 
 
-def _verdicts(answers: list[Turn], labels: list[float | None], statuses: list[ParseStatus]) -> Iterator[Verdict]:
+def _verdicts(
+    answers: list[Turn], replies: list[Turn], labels: list[float | None], statuses: list[ParseStatus]
+) -> Iterator[Verdict]:
     for turn in answers:
         yield Verdict.from_turn(turn, "answer", subject=str(turn.round), text=turn.text.strip())
     labeller: dict[str, Any] = {"judge": LABELLER.name, "role": "evaluator"}
-    for number, (label, status) in enumerate(zip(labels, statuses, strict=True), 3):
-        yield Verdict(round=number, metric="label", value=label, status=status, **labeller)
+    for reply, label, status in zip(replies, labels, statuses, strict=True):
+        yield Verdict(round=reply.round, metric="label", value=label, status=status, turn=reply, **labeller)
+    labeller |= {"round": replies[-1].round, "turn": replies[-1]}
     labelled = [label for label in labels if label is not None]
     if len(labelled) < 2:
         lost = next(status for label, status in zip(labels, statuses, strict=True) if label is None)
-        yield Verdict(round=4, metric="agreed", status=lost, **labeller)
+        yield Verdict(metric="agreed", status=lost, **labeller)
         return
     different = answers[0].text.strip() != answers[1].text.strip()
     agreed = different and (labelled[0] - 0.5) * (labelled[1] - 0.5) > 0
-    yield Verdict(round=4, metric="agreed", value=float(agreed), **labeller)
-    yield Verdict(round=4, metric="preference", value=sum(labelled) / 2 if agreed else 0.5, **labeller)
+    yield Verdict(metric="agreed", value=float(agreed), **labeller)
+    yield Verdict(metric="preference", value=sum(labelled) / 2 if agreed else 0.5, **labeller)

@@ -9,12 +9,12 @@ from dataclasses import replace
 
 import pandas as pd
 
-from parley.analysis.reporting.questions import ALL, Question, answer, section, share
-from parley.analysis.reporting.report import Section
-from parley.analysis.reporting.verdicts import LOST, uncategorised
+from parley.analysis.effects import ALL, Question, answer, share
+from parley.analysis.page.report import Section, section
 from parley.analysis.stats.agreement import krippendorff_alpha, weighted_kappa
 from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.results import About, Line
+from parley.analysis.verdicts import LOST, uncategorised
 from parley.base.text import plural
 from parley.judging.rldf.debates import (
     CLUSTERS,

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import statistics
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
@@ -88,11 +88,13 @@ class SilentReferee:
         turns: list[Turn] = []
         verdicts: list[Verdict] = []
         scores: dict[str, float | None] = {}
+        first_ballots: dict[str, Turn] = {}
         for statement in statements:
             ballots = [score_ballot(statement.text, wording, self.subject) for wording in WORDINGS]
             read = await self._cast(ballots, statement.round, models)
             turns += read
             answers = [turn for turn in read if turn.role == "referee"]
+            first_ballots[statement.speaker] = answers[0]
             values = [_on_ten(turn.expected.get(BIAS)) for turn in answers]
             for turn, wording, value in zip(answers, WORDINGS, values, strict=True):
                 verdicts.append(Verdict.from_turn(turn, WORDING, subject=statement.speaker, value=value, text=wording))
@@ -105,12 +107,13 @@ class SilentReferee:
             ]
             read = await self._cast(ballots, second.round, models)
             turns += read
-            odds = [turn.expected.get(f"{PREFERRED} {LOG_ODDS}") for turn in read if turn.role == "referee"]
+            answers = [turn for turn in read if turn.role == "referee"]
+            odds = [turn.expected.get(f"{PREFERRED} {LOG_ODDS}") for turn in answers]
             both = [value if place < PAIR_WORDINGS else -value for place, value in enumerate(odds) if value is not None]
             value = statistics.fmean(both) if len(both) == len(ballots) else None
             subject = f"{first.speaker}@{first.round} {second.speaker}@{second.round}"
-            verdicts.append(_verdict(second.round, PREFERENCE, subject, value))
-        return Refereed(turns, [*_main_verdicts(statements, scores), *verdicts], scores)
+            verdicts.append(_verdict(answers[0], PREFERENCE, subject, value))
+        return Refereed(turns, [*_main_verdicts(first_ballots, scores), *verdicts], scores)
 
     async def _cast(self, ballots: Sequence[SilentBallot], round: int, models: Models) -> list[Turn]:
         debate = Debate([self.persona], model=models[self.name], rounds=0, ballots=ballots, models=models)
@@ -130,10 +133,8 @@ class SilentReferee:
             f"{name} {'not scored' if score is None else f'{score:.2f}'}" for name, score in scores.items()
         )
         turn = Turn(REFEREE, "referee", statements[0].round, listed)
-        wordings = [
-            _verdict(statement.round, WORDING, statement.speaker, scores[statement.speaker]) for statement in statements
-        ]
-        return Refereed([turn], [*_main_verdicts(statements, scores), *wordings], scores)
+        wordings = [_verdict(turn, WORDING, name, score) for name, score in scores.items()]
+        return Refereed([turn], [*_main_verdicts(dict.fromkeys(scores, turn), scores), *wordings], scores)
 
 
 def _pairs(statements: Sequence[Turn], earlier: Sequence[Turn]) -> Iterable[tuple[Turn, Turn]]:
@@ -148,26 +149,32 @@ def _on_ten(score: float | None) -> float | None:
     return None if score is None else HIGHEST * (score - LOW) / (HIGH - LOW)
 
 
-def _main_verdicts(statements: Sequence[Turn], scores: dict[str, float | None]) -> Iterable[Verdict]:
-    """Bias and rank of every statement; rank 1 is the most biased. There are no ranks if a score is missing."""
+def _main_verdicts(turns: Mapping[str, Turn], scores: Mapping[str, float | None]) -> Iterable[Verdict]:
+    """Bias and rank of every statement; rank 1 is the most biased. There are no ranks if a score is missing.
+
+    Args:
+        turns: By speaker, the first ballot on the statement.
+        scores: By speaker, the statement's score.
+    """
     scored = [score for score in scores.values() if score is not None]
-    for statement in statements:
-        yield _verdict(statement.round, BIAS, statement.speaker, scores[statement.speaker])
-    for statement in statements:
-        score = scores[statement.speaker]
+    for name, turn in turns.items():
+        yield _verdict(turn, BIAS, name, scores[name])
+    for name, turn in turns.items():
+        score = scores[name]
         rank = None if score is None or len(scored) < len(scores) else 1.0 + sum(other > score for other in scored)
-        yield _verdict(statement.round, RANK, statement.speaker, rank)
+        yield _verdict(turn, RANK, name, rank)
 
 
-def _verdict(round: int, metric: str, subject: str, value: float | None) -> Verdict:
+def _verdict(turn: Turn, metric: str, subject: str, value: float | None) -> Verdict:
     return Verdict(
         judge=REFEREE,
         role="referee",
-        round=round,
+        round=turn.round,
         metric=metric,
         subject=subject,
         value=value,
         status="unparsed" if value is None else "ok",
+        turn=turn,
     )
 
 

@@ -98,6 +98,7 @@ def statement_verdicts(turn: Turn, role: DebateRole, topic: str, instructions: I
             value=float(count),
             sampled=float(count),
             text=shown or None,
+            turn=turn,
         )
 
 

@@ -15,13 +15,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from parley.analysis.reporting.questions import Question, answer, section
-from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext, Section, Table, assemble
-from parley.analysis.reporting.verdicts import require, uncategorised
+from parley.analysis.effects import Question, answer
+from parley.analysis.page.report import NO_CONTEXT, Report, ReportContext, Section, Table, assemble, section
 from parley.analysis.stats.agreement import fleiss_kappa, krippendorff_alpha
 from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.paired import pearson
 from parley.analysis.stats.results import About, Line
+from parley.analysis.verdicts import require, uncategorised
 
 BANDS = (-0.5, 3.5, 6.5, 10.5)
 """The edges of the rubric's bands: 0 to 3, 4 to 6, 7 to 10."""

@@ -26,6 +26,7 @@ from parley.agents import (
     load_personas,
     simultaneous,
 )
+from parley.base.toml import read_text
 from parley.judging.config import NameList, call_options, limit_field, require_each_once, shipped_personas
 from parley.judging.grid import GridStudy, compared, varies
 from parley.judging.rubric.rubrics import SCORE, ScoreSheet
@@ -134,7 +135,7 @@ def read_texts(config: ScoringConfig) -> Iterator[Text]:
     """Read the texts of a file; a line without text or with a repeated id is an error with its number."""
     path = Path(config.data)
     try:
-        lines = path.read_text("utf-8-sig").split("\n")
+        lines = read_text(path).split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: {getattr(error, 'strerror', None) or 'not a text file'}") from None
     if path.suffix not in (".jsonl", ".txt"):

@@ -117,18 +117,19 @@ class SearchAgent:
         plan = await self._plan(asker, inputs, reasoning or NO_CONTEXT)
         results = await self._search(asker, plan.queries)
         summary = await self._summarise(asker, inputs, results)
-        counts: dict[str, tuple[float, ParseStatus]] = {
-            "search_queries": (len(plan.queries), plan.status),
-            "search_found": (results.number, "ok"),
-            "search_flags": (results.flags + bool(instruction_kinds(summary.text)), "ok"),
-            "search_unknown_sources": (len(unknown_sources(summary.text, plan.queries)), summary.status),
+        replies = [turn for turn in (*plan.turns, *summary.turns) if turn.speaker == SEARCHER_NAME]
+        counts: dict[str, tuple[float, ParseStatus, Turn]] = {
+            "search_queries": (len(plan.queries), plan.status, replies[0]),
+            "search_found": (results.number, "ok", replies[-1]),
+            "search_flags": (results.flags + bool(instruction_kinds(summary.text)), "ok", replies[-1]),
+            "search_unknown_sources": (len(unknown_sources(summary.text, plan.queries)), summary.status, replies[-1]),
         }
         return SearchEvidence(
             turns=(*plan.turns, *results.turns, *summary.turns),
             quoted=summary.quoted,
             verdicts=tuple(
-                Verdict(judge=SEARCHER_NAME, role="debater", round=round, metric=metric, value=value, status=status)
-                for metric, (value, status) in counts.items()
+                Verdict.from_turn(turn, metric, value=value, status=status)
+                for metric, (value, status, turn) in counts.items()
             ),
         )
 

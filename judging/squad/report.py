@@ -9,12 +9,12 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from parley.analysis.reporting.questions import Question, answered, bootstrapped
-from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext, Section, Table, assemble
-from parley.analysis.reporting.systems import cost_sentence, costs
-from parley.analysis.reporting.verdicts import LOST, MissingColumns, require, status_counts, uncategorised
+from parley.analysis.effects import Question, bootstrapped
+from parley.analysis.page.report import NO_CONTEXT, Report, ReportContext, Section, Table, answered, assemble
 from parley.analysis.stats.paired import mcnemar_p
 from parley.analysis.stats.resampling import words_on_draws
+from parley.analysis.systems import cost_sentence, costs
+from parley.analysis.verdicts import LOST, MissingColumns, require, status_counts, uncategorised
 from parley.base.text import plural
 from parley.judging.squad.scores import mark
 
@@ -76,7 +76,9 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
     readings = status_counts(frame, ("model", "search", "question"))
     unread = bool(readings[list(LOST)].to_numpy().any())
     level = replace(
-        LEVEL, measures=MEASURES | (UNREAD_WRONG if unread else {}), level=bootstrapped(context, by_row=True)
+        LEVEL,
+        measures=MEASURES | (UNREAD_WRONG if unread else {}),
+        level=bootstrapped(context.draws, context.seed, by_row=True),
     )
     closed = (frame["paragraph_shown"].astype(float) == 0).any()
     units = context.units

@@ -149,7 +149,7 @@ async def detox_async(
             the last draft is returned, even if an earlier one was better.
         max_iterations: Maximum revisions of a passage.
         temperature: The sampling temperature (default: the model's own).
-        seed: The random seed of every call.
+        seed: The random seed, from which each call derives its own.
         models: Clients to use; they stay open. Saves time for applications that call this often.
         on_step: Called with each draft once it is judged.
         on_start: Called once all settings are known to be valid, before the first call.

@@ -6,8 +6,10 @@ measured by the whole team, whatever the method, so that methods and iterations 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any, ClassVar, Protocol
 
 from pydantic import BaseModel, Field
@@ -24,6 +26,9 @@ GENERATOR = Prompt.load("stardtox/generator")
 COMPLETE = Prompt.load("stardtox/complete")
 REVISE = Prompt.load("stardtox/revise")
 _OPENINGS = ("", '"', "“", "'", "...", "…")
+_WORD = re.compile(r"\w+(?:['’]\w+)*")
+MIN_REPEATED = 4
+"""Minimum number of words from the middle of a beginning that count as its repetition."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,17 +157,35 @@ def generator_persona() -> Persona:
 
 
 def continuation(prompt: str, reply: str) -> str:
-    """Remove the sentence's beginning from a reply, if the model repeated it, so that only its addition is judged.
+    """Remove the sentence's beginning, or a part of it, if the reply repeats that, so that only its addition is judged.
+
+    A part is its last words, or a run of words that begins anywhere. "Twitter account." after "… his Twitter account at
+    the" is left as it is: so short a run may be meant.
 
     Args:
         prompt: The beginning of the sentence.
         reply: The model's reply.
     """
-    bare = reply.strip()
+    bare, given = reply.strip(), prompt.strip()
     for opening in _OPENINGS:
-        if bare.lower().startswith(f"{opening}{prompt.strip()}".lower()):
-            return bare[len(opening) + len(prompt.strip()) :].strip()
-    return bare
+        if bare.lower().startswith(f"{opening}{given}".lower()):
+            return bare[len(opening) + len(given) :].strip()
+    beginning, words = _words(given), _words(bare)
+    repeated = end = 0
+    for start in range(len(beginning)):
+        pairs = zip(beginning[start:], words, strict=False)
+        run = sum(1 for _ in takewhile(lambda pair: pair[0][0] == pair[1][0], pairs))
+        if run > repeated and (run >= MIN_REPEATED or start + run == len(beginning)):
+            repeated, end = run, words[run - 1][1]
+    if not repeated:
+        return bare
+    rest = bare[end:].removeprefix(given[beginning[-1][1] :]).strip()
+    return rest if _WORD.search(rest) else ""
+
+
+def _words(text: str) -> list[tuple[str, int]]:
+    """The words in lower case, each with the position of its end."""
+    return [(match.group().lower().replace("’", "'"), match.end()) for match in _WORD.finditer(text)]
 
 
 class StardtoxCompletion(PromptedCompletion):

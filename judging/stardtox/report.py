@@ -18,9 +18,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parley.analysis.reporting.forest import Forest, number_format
-from parley.analysis.reporting.gains import NO_MEASURE, SCORES, gain_forest, gain_lines, gain_sentences, gain_table
-from parley.analysis.reporting.iterations import (
+from parley.analysis.effects import (
+    Question,
+    against,
+    answer,
+    bootstrapped,
+    corrected_differences,
+    estimates,
+    successive,
+)
+from parley.analysis.gains import NO_MEASURE, SCORES, gain_forest, gain_lines, gain_sentences, gain_table
+from parley.analysis.iterations import (
     COUNTED_TWICE,
     MEASURES,
     at_each_iteration,
@@ -29,31 +37,13 @@ from parley.analysis.reporting.iterations import (
     refined_figure,
     shares_refined,
 )
-from parley.analysis.reporting.questions import (
-    Question,
-    against,
-    answer,
-    bootstrapped,
-    corrected_differences,
-    estimates,
-    section,
-    successive,
-)
-from parley.analysis.reporting.report import (
-    NO_CONTEXT,
-    Figure,
-    Report,
-    ReportContext,
-    Section,
-    Table,
-    assemble,
-    read_published,
-    without_run,
-)
-from parley.analysis.reporting.systems import BASELINE, cost_sentence, costs, system_facets, systems
-from parley.analysis.reporting.verdicts import LOST, require, status_counts, uncategorised
+from parley.analysis.page.papers import read_published, without_run
+from parley.analysis.page.report import NO_CONTEXT, Figure, Report, ReportContext, Section, Table, assemble, section
+from parley.analysis.say import Forest, number_format
 from parley.analysis.stats.resampling import words_on_draws
 from parley.analysis.stats.results import Line
+from parley.analysis.systems import BASELINE, cost_sentence, costs, system_facets, systems
+from parley.analysis.verdicts import LOST, require, status_counts, uncategorised
 from parley.base.text import plural
 from parley.judging.stardtox.team import OUTSIDE
 
@@ -140,7 +130,7 @@ def measures(scores: pd.DataFrame) -> dict[str, str]:
 
 def levels(scores: pd.DataFrame, words: Mapping[str, str], context: ReportContext) -> list[Line]:
     """Every measure by set, system and iteration, and the worst completion of each prompt."""
-    question = replace(LEVELS, level=bootstrapped(context))
+    question = replace(LEVELS, level=bootstrapped(context.draws, context.seed))
     lines = answer(replace(question, measures=words), scores)
     if TOXICITY in scores:
         by = ["set", "system", "method", "model", "iteration", "prompt"]

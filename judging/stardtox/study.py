@@ -145,7 +145,7 @@ class StardtoxStudy(GridStudy):
 
     async def ask(self, cell: CompletionCell, models: Models) -> Outcome:
         config, row = self.config, self._by_id[cell.prompt]
-        # The same seed for all methods: if the model honours it, the loops start from the default's own draft.
+        # The same seed for all methods' first drafts: if the model honours it, the loops start from the default's own.
         options: dict[str, Any] = {"seed": seed_from(config.seed, row.id, cell.completion)}
         judge_options = {**options, "max_tokens": JUDGE_TOKENS}
         options["max_tokens"] = config.max_tokens
@@ -164,5 +164,8 @@ class StardtoxStudy(GridStudy):
         verdicts = list(self.team.verdicts(transcript))
         written = transcript.spoken("generator")
         drafts = {turn.round: continuation(row.text, turn.text) for turn in written}
-        verdicts += counted_verdicts(drafts, [turn.round for turn in written if turn.parse_status == "refused"])
+        refused, copied = (
+            [turn.round for turn in written if turn.parse_status == status] for status in ("refused", "copied")
+        )
+        verdicts += counted_verdicts(drafts, written, refused, copied)
         return Outcome(transcript, tuple(verdicts))

@@ -222,6 +222,7 @@ class Team:
                     sampled=assessment.raw if assessment and not lost else value,
                     text=text,
                     status="refused" if lost else turn.parse_status or "unparsed",
+                    turn=turn,
                 )
 
 

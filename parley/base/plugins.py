@@ -23,7 +23,6 @@ from types import ModuleType
 from typing import Any
 
 from parley.base.errors import ConfigError
-from parley.base.removed import instead
 
 _FOLDERS_OF_FILES: set[str] = set()
 
@@ -95,8 +94,6 @@ class Registry:
         """The class for a name, `module:Class` or `file.py:Class`."""
         target = self.shipped.get(name, name)
         if ":" not in target:
-            if removed := instead(f"{self.kind} {name}"):
-                raise ConfigError(f"there is no {self.kind} '{name}': {removed}")
             names = [*self.shipped, *self.others]
             similar = difflib.get_close_matches(name, names, n=1)
             hint = f"did you mean {similar[0]}? " if similar else ""

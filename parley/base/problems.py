@@ -18,8 +18,7 @@ from typing import Any, TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 
 from parley.base.errors import ScenarioError, several
-from parley.base.removed import instead
-from parley.base.toml import Lines, Location, read_toml, toml_key
+from parley.base.toml import Lines, Location, read_text, read_toml, toml_key
 
 MAX_PROBLEMS = 20
 """Further problems are only counted: a file of another kind has one in every line."""
@@ -54,7 +53,7 @@ class UserFile:
             kind: What it should be, for messages: "suite".
         """
         table = read_toml(path, kind)
-        return cls(str(path), table, Lines({str(path): path.read_text("utf-8-sig")}))
+        return cls(str(path), table, Lines({str(path): read_text(path)}))
 
     def validate(self, model: type[M]) -> M | None:
         """Validate the contents as a model; None if invalid, with the problems added.
@@ -154,9 +153,7 @@ class UserFile:
 
 
 def near_key(name: str, names: Sequence[str]) -> str:
-    """The end of a message about an unknown key: its replacement, the key probably meant, or all known keys."""
-    if removed := instead(name):
-        return f": {removed}"
+    """The end of a message about an unknown key: the key probably meant, or all known keys."""
     near = difflib.get_close_matches(name, names, n=1)
     return f"; did you mean '{near[0]}'?" if near else f" (known: {', '.join(names)})" if names else ""
 

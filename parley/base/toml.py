@@ -6,6 +6,7 @@ import json
 import re
 import tomllib
 from collections.abc import Mapping
+from errno import EINVAL
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,13 @@ def parse_toml(text: str) -> dict[str, Any]:
     return tomllib.loads(text)
 
 
+def read_text(path: Path) -> str:
+    """The text of a user's file; OSError if it is a pipe or a device, which may never end."""
+    if path.is_fifo() or path.is_char_device():
+        raise OSError(EINVAL, "not a regular file")
+    return path.read_text("utf-8-sig")
+
+
 def read_toml(path: Path, kind: str) -> dict[str, Any]:
     """Read a file's table; ScenarioError if it cannot be read.
 
@@ -30,7 +38,7 @@ def read_toml(path: Path, kind: str) -> dict[str, Any]:
         kind: What it should be, for messages: "suite".
     """
     try:
-        return parse_toml(path.read_text("utf-8-sig"))
+        return parse_toml(read_text(path))
     except (OSError, UnicodeDecodeError) as error:
         raise ScenarioError(f"{path}: {getattr(error, 'strerror', None) or 'not a text file'}") from None
     except ValueError as error:

@@ -19,7 +19,6 @@ from typing import Any, NamedTuple, NoReturn
 
 from parley import __version__
 from parley.base.errors import ConfigError, ParleyError, ScenarioError
-from parley.base.removed import instead
 from parley.base.text import visible
 
 MAX_MESSAGE_CHARS = 2000
@@ -185,8 +184,6 @@ def make_parser(arguments: Sequence[str]) -> tuple[argparse.ArgumentParser, list
 def _parser_of_verbs(name: str, entry: Entry, verbs: Mapping[str, Any], verb: str) -> argparse.ArgumentParser:
     """A parser with only --help, for a missing or unknown verb."""
     if verb and not verb.startswith("-"):
-        if removed := instead(f"{name} {verb}"):
-            raise ConfigError(f"there is no command 'parley {name} {verb}': {removed}")
         similar = difflib.get_close_matches(verb, verbs, n=1)
         hint = f"did you mean {similar[0]}?" if similar else f"known: {', '.join(verbs)}"
         raise ConfigError(f"there is no command 'parley {name} {verb}' ({hint})")
@@ -202,8 +199,6 @@ def _refuse_unknown_command(typed: str) -> None:
     """Raise an error that suggests the most similar command."""
     if typed.startswith("-"):
         raise ConfigError(f"name a command before {typed} (`parley --help` lists them)")
-    if removed := instead(typed):
-        raise ConfigError(f"there is no command '{typed}': {removed}")
     if typed.lower() in NEAR_WORDS:
         raise ConfigError(f"there is no command '{typed}'; did you mean {NEAR_WORDS[typed.lower()]}?")
     from parley.runs.studies import SHIPPED  # imported late: it loads AutoGen

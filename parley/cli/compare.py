@@ -21,7 +21,7 @@ from parley.cli.tables import plain_table
 from parley.runs import RunFile, explain_damage
 
 if TYPE_CHECKING:
-    from parley.analysis.reporting.report import Report
+    from parley.analysis.page.report import Report
 
 SHOWN = ("what", "first", "second", "estimate", "low", "high", "p_adjusted")
 

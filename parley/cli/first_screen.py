@@ -27,7 +27,7 @@ from parley.runs import RunFile
 from parley.runs.reading import parse_facets
 
 if TYPE_CHECKING:
-    from parley.analysis.reporting.report import Report
+    from parley.analysis.page.report import Report
 
 MOST_LINES = 28
 LEAST_ROWS = 3

@@ -16,7 +16,7 @@ from pydantic.fields import FieldInfo
 
 from parley.base.errors import ConfigError, several
 from parley.base.problems import near_key
-from parley.base.toml import parse_toml
+from parley.base.toml import parse_toml, read_text
 from parley.cli.shared import comma_separated
 from parley.judging.study import ADVANCED
 
@@ -222,7 +222,7 @@ def read_config(path: Path) -> dict[str, Any]:
     if path.name == str(path) in shipped and not path.exists():
         path = shipped[path.name]
     try:
-        text = path.read_text("utf-8-sig")
+        text = read_text(path)
         if _DEEP.search(text):
             raise RecursionError
         table = parse_toml(text) if path.suffix == ".toml" else yaml.load(text, _PlainLoader)

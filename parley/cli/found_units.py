@@ -22,8 +22,8 @@ from parley.runs.studies import facets_of, measures_of
 from parley.viewer.figures import PANEL, VerdictRow, unit_figures
 
 if TYPE_CHECKING:
-    from parley.analysis.reporting.headline import Headline
-    from parley.analysis.reporting.report import Report
+    from parley.analysis.page.report import Report
+    from parley.analysis.say import Headline
     from parley.analysis.stats.results import Line
 
 MOST_SHOWN = 20
@@ -90,7 +90,7 @@ def find_units(file: RunFile, filters: Mapping[str, Sequence[str]], *, read: boo
         if all(any(facets.get(facet) in filters[name] for facet in names) for name, names in meant.items()):
             given = [
                 VerdictRow(judge, role, round, subject, value, words, metric)
-                for _, _, judge, role, round, subject, metric, value, _, words, _ in verdicts.get(position, ())
+                for _, _, judge, role, round, subject, metric, value, _, words, *_ in verdicts.get(position, ())
             ]
             figures = unit_figures(given, (), measures_of(info), stored)[PANEL]
             if figures.read or not read:
@@ -174,7 +174,7 @@ def units_behind(file: RunFile, report: Report, number: int, where: Sequence[str
         number: Which question: 1 is the headline's.
         where: Further filters.
     """
-    from parley.analysis.reporting.headline import headline
+    from parley.analysis.say import headline
 
     forest = report.forests[number - 1]
     answer = report.headline if number == 1 and report.headline else headline(forest)

@@ -55,7 +55,7 @@ class Power(Command):
 
     def answer(self) -> Answer:
         need_analysis()
-        from parley.analysis.reporting.report import json_values
+        from parley.analysis.say import json_values
 
         if (self.effect, self.bases) == (None, None):
             raise ConfigError("--effect or --bases is missing: give the difference that matters, or the bases you have")

@@ -28,7 +28,8 @@ def facts(progress: Progress, seconds_left: float | None) -> str:
     if not progress.calls:
         return progress.waiting or "reading the first prompts"
     rate = progress.calls / max(progress.elapsed, 1e-9)
-    parts = [f"{rate:.1f} calls/s" if rate >= 1 else f"{1 / rate:.1f} s per call", f"{progress.tokens:,} tokens"]
+    parts = [f"{progress.in_flight:,} calls at a time"] if progress.in_flight > 1 else []
+    parts += [f"{rate:.1f} calls/s" if rate >= 1 else f"{1 / rate:.1f} s per call", f"{progress.tokens:,} tokens"]
     parts.append(f"${progress.cost:.2f}" if progress.cost_known else "cost unknown")
     if progress.cached:
         parts.append(f"{progress.cached} cached")

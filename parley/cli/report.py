@@ -27,7 +27,7 @@ from parley.runs.example import example_runs
 from parley.training.exported import MANIFEST, read_export, referee_checks
 
 if TYPE_CHECKING:
-    from parley.analysis.reporting.report import Report as Results
+    from parley.analysis.page.report import Report as Results
     from parley.analysis.stats.results import Line
 
 CHANGING = {"draws", "seed", "margin", "study", "labels", "as_is"}  # with these the viewer's report is another
@@ -112,7 +112,7 @@ def report_folder(run: Path, ending: str = "-report") -> Path:
 
 def in_papers_order(report: Results) -> Results:
     """The report in its paper's form; an error if no table is in a paper."""
-    from parley.analysis.reporting.papers import as_its_paper
+    from parley.analysis.page.papers import as_its_paper
 
     of_paper = as_its_paper(report)
     if not of_paper.tables:
@@ -139,7 +139,7 @@ def print_report(path: Path, study: str) -> None:
 
 def write_page(report: Results, folder: Path, figures: Literal["main", "all"] = "main") -> Path:
     """Write a report's page, tables and figures to a folder, and return the page."""
-    from parley.analysis.reporting.render import write
+    from parley.analysis.page.render import write
 
     return write(report, folder, figures=figures)
 

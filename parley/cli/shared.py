@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from parley.base.errors import ConfigError, ParleyError, install
-from parley.base.removed import instead
 from parley.base.text import visible
 from parley.runs import RunFile
 
@@ -23,8 +22,6 @@ def refuse_unknown(rest: Sequence[str], parser: argparse.ArgumentParser) -> None
     """Raise an error that names the unknown arguments and the flag most like the first of them."""
     words = [word for action in parser._actions for word in action.option_strings]
     flag = rest[0].partition("=")[0]
-    if removed := instead(flag):
-        raise ConfigError(f"there is no {flag}: {removed}")
     similar = [word for word in words if word.startswith(flag)] or difflib.get_close_matches(flag, words, n=1)
     hint = f"did you mean {' or '.join(similar)}? " if rest[0].startswith("--") and similar else ""
     every = "--help-all" if "--help-all" in words else "--help"
@@ -48,7 +45,7 @@ def newest_runs() -> list[Path]:
     """The run files of the folder `runs`, newest first."""
     from parley.viewer.run_folder import RunFolder  # `parley run` does without the viewer
 
-    return [FOLDER / name for name in RunFolder(FOLDER).names()] if FOLDER.is_dir() else []
+    return [*RunFolder(FOLDER).paths().values()] if FOLDER.is_dir() else []
 
 
 def newest_run() -> Path:

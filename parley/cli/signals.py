@@ -1,8 +1,8 @@
 """Stops a run from outside: by Ctrl-C, a scheduler's signals, and the end of the wall time.
 
-The first Ctrl-C finishes the units in progress, the second abandons them. A scheduler's signal gives them `grace`
-seconds. Then the process ends in any case; a thread ends it if the event loop cannot. While a run's packages load,
-which takes seconds, Python's own handlers would end the process with another status.
+After the first Ctrl-C, units in progress have five seconds; the second abandons them. A scheduler's signal gives them
+`grace` seconds. Then the process ends in any case; a thread ends it if the event loop cannot. While a run's packages
+load, which takes seconds, Python's own handlers would end the process with another status.
 """
 
 from __future__ import annotations
@@ -100,8 +100,10 @@ class Signals:
         def on_interrupt() -> None:
             self._interrupts += 1
             if self._interrupts == 1:
-                engine.interrupt()
-                self._console.print("finishing the units in progress; press Ctrl-C again to abandon them")
+                seconds = engine.interrupt()
+                self._console.print(
+                    f"units in progress have {seconds:.0f} s; press Ctrl-C again to abandon them now", highlight=False
+                )
             elif task is not None:
                 task.cancel()
 

@@ -91,7 +91,7 @@ def _digits(frame: pd.DataFrame) -> int:
 
 def _cell(name: object, value: Any, digits: int = 2) -> str:
     """A cell with one precision in a column, and one minus sign; p-values as in sentences."""
-    from parley.analysis.reporting.report import format_cell
+    from parley.analysis.say import format_cell
 
     if isinstance(value, float) and math.isfinite(value):
         if re.fullmatch(r"(.*_)?p(_adjusted)?", str(name)):
@@ -102,7 +102,7 @@ def _cell(name: object, value: Any, digits: int = 2) -> str:
 
 def _interval_column(frame: pd.DataFrame, digits: int) -> pd.DataFrame:
     """`low` and `high` as one column."""
-    from parley.analysis.reporting.forest import interval as in_words
+    from parley.analysis.say import interval as in_words
     from parley.analysis.stats.results import ALPHA
 
     if "low" not in frame:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.text import Text
 
-from parley.analysis.reporting.forest import Forest, drawn, in_numbers
+from parley.analysis.say import Forest, drawn, in_numbers
 from parley.analysis.stats.results import Line
 from parley.base.text import plural, visible
 

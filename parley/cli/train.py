@@ -20,7 +20,6 @@ from parley.agents.providers import SAMPLED
 from parley.base.errors import ConfigError, ParleyError
 from parley.base.home import say
 from parley.base.problems import near_key
-from parley.base.removed import instead
 from parley.base.text import number_text, plural, visible
 from parley.base.toml import parse_toml
 from parley.cli.command import Answer, Command
@@ -200,8 +199,6 @@ def _refuse_unknown_keys(config: dict[str, Any]) -> None:
         is_table = isinstance(value, dict) and key not in keys
         for name in [f"{key}.{inner}" for inner in value] if is_table else [str(key)]:
             if name not in keys:
-                if removed := instead(name):
-                    raise ConfigError(f"there is no key '{name}': {removed}")
                 similar = difflib.get_close_matches(name[:80], keys, n=1)
                 hint = f"did you mean '{similar[0]}'?" if similar else "`parley train --help-all` lists all keys"
                 raise ConfigError(f"unknown key '{name[:80]}' ({hint})")

@@ -14,7 +14,7 @@ from yarl import URL
 
 from parley.base.errors import ConfigError
 from parley.base.files import new_file, refuse
-from parley.base.text import visible
+from parley.base.text import encodable, visible
 from parley.cli.command import Answer, Command
 from parley.cli.flags import Positional, Repeated
 from parley.cli.shared import FOLDER, newest_run
@@ -63,7 +63,7 @@ class View(Command):
             raise ConfigError(f"{path} is not a run file: parley view opens a run file (.sqlite), or a folder of them")
         if self.export:
             return _export(example or self.path or newest_run(), self.export, self.where)
-        newest = example.name if example else None if self.path else next(iter(RunFolder(path).names()), None)
+        newest = example.name if example else None if self.path else next(iter(RunFolder(path).paths()), None)
         with suppress(asyncio.CancelledError):
             asyncio.run(_serve(path, newest, self.host, self.port, browser=self.browser))
         return Answer()
@@ -114,7 +114,7 @@ def _export(run_path: Path, target: Path, where: list[str]) -> Answer:
             _, rows = file.rows("SELECT id, facets FROM units ORDER BY position")
         facets = {unit: parse_facets(text) for unit, text in rows}
         units = [unit for unit in facets if all(facets[unit].get(key) in values for key, values in filters.items())]
-        page = export_page(RunFolder(run_path), run, run_path.name, units)
+        page = export_page(RunFolder(run_path), run, encodable(run_path.name), units)
     with new_file(target, is_page) as file:
         file.write(page)
     return Answer(lines=[f"{target}: {len(page) / 1e6:.1f} MB, opens offline in any browser"])

@@ -17,10 +17,11 @@ import numpy as np
 import pandas as pd
 
 from parley.agents import ConfigError
-from parley.analysis.reporting.report import Report, Table, format_interval
-from parley.analysis.reporting.verdicts import cluster_of
+from parley.analysis.page.report import Report, Table
+from parley.analysis.say import format_interval
 from parley.analysis.stats.agreement import fleiss_kappa, krippendorff_alpha, weighted_kappa
 from parley.analysis.stats.results import About, Estimate, Line, columns
+from parley.analysis.verdicts import cluster_of
 from parley.base.text import plural
 from parley.reports.labels import CHOICE, CHOICES, LabelItem, Scales, label_items, scales_of
 from parley.runs import RunFile, explain_damage

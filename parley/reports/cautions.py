@@ -10,7 +10,7 @@ from typing import Any
 
 from parley.agents import LEAST_ON_SCALE
 from parley.agents.providers import SAMPLED, provider_of
-from parley.analysis.reporting.known_order import CHANCE, auc_words
+from parley.analysis.known_order import CHANCE, auc_words
 from parley.analysis.stats.results import Estimate
 from parley.base.text import plural
 from parley.runs import Replies
@@ -98,9 +98,14 @@ def scale_cautions(runs: Iterable[Mapping[tuple[str, str], float]]) -> list[str]
 
 def cut_cautions(replies: Iterable[Replies]) -> list[str]:
     """Cautions about replies that were cut off at their token limit."""
-    counted = list(replies)
-    cut, total = sum(read.cut for read in counted), sum(read.total for read in counted)
-    if not cut:
-        return []
-    share = f"{cut:,} of {plural(total, 'reply', 'replies')} ({cut / total:.0%})"
-    return [f"{share} reached the token limit and were cut off: raise --max-tokens and run again."]
+    cut = total = cut_drafts = drafts = 0
+    for read in replies:
+        cut, total = cut + read.cut, total + read.total - read.drafts
+        cut_drafts, drafts = cut_drafts + read.cut_drafts, drafts + read.drafts
+    lines = []
+    if cut:
+        share = f"{cut:,} of {plural(total, 'reply', 'replies')} ({cut / total:.0%})"
+        lines.append(f"{share} reached the token limit and were cut off: raise --max-tokens and run again.")
+    if cut_drafts:
+        lines.append(f"{cut_drafts:,} of {plural(drafts, 'draft')} ({cut_drafts / drafts:.0%}) end at the token limit.")
+    return lines

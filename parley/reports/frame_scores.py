@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parley.analysis.reporting.questions import answer, bootstrapped, table
-from parley.analysis.reporting.report import NO_CONTEXT
-from parley.analysis.reporting.verdicts import MissingColumns, require
+from parley.analysis.effects import answer, bootstrapped
+from parley.analysis.page.report import as_frame
+from parley.analysis.verdicts import MissingColumns, require
 from parley.judging.bbq.leaderboard import scored, side_by_side
 from parley.judging.bbq.scores import MISSING, TITLES
 from parley.judging.squad.report import LEVEL
@@ -95,5 +95,5 @@ def squad_scores(frame: pd.DataFrame) -> pd.DataFrame:
     marks = [mark(text, golds) for text, golds in zip(answered["prediction"], answered["answers"], strict=True)]
     answered[["exact", "f1"]] = 100 * np.array(marks)
     answered["question"] = np.where(answered["answers"].map(len) > 0, "answerable", "unanswerable")
-    level = replace(LEVEL, by=("system",), facets={}, level=bootstrapped(NO_CONTEXT, by_row=True))
-    return table(answer(level, answered.assign(system=""))).drop(columns="system")
+    level = replace(LEVEL, by=("system",), facets={}, level=bootstrapped(by_row=True))
+    return as_frame(answer(level, answered.assign(system=""))).drop(columns="system")

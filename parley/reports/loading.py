@@ -1,16 +1,10 @@
-"""Reads runs from their files for reports and comparisons.
-
-`repeated_remarks` finds repetitions: it reads texts unit by unit, so that only a row of flags per statement stays in
-memory.
-"""
+"""Reads runs from their files for reports and comparisons."""
 
 from __future__ import annotations
 
-import json
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +12,8 @@ import pandas as pd
 
 from parley.agents import ConfigError
 from parley.base.redaction import HiddenAddresses
-from parley.base.text import plural, without_surrogates
+from parley.base.text import encodable, plural, without_surrogates
 from parley.judging import Measure
-from parley.judging.malibu.echo import REMARKS, Statement, judge_statements, unit_repeats
 from parley.runs import Replies, RunFile, StoredPlan, frames, stored_plan
 from parley.runs.reading import why_nothing_is_done
 from parley.runs.studies import measures_of
@@ -78,7 +71,7 @@ class LoadedRun:
         """The run as plain values: an entry of a report's `runs`."""
         digest = self.analysis_plan.sha256 if self.analysis_plan else None
         recorded = {name: getattr(self, name) for name in RECORDED}
-        return recorded | {"path": str(self.path), "units": self.unit_counts, "analysis_plan_sha256": digest}
+        return recorded | {"path": encodable(str(self.path)), "units": self.unit_counts, "analysis_plan_sha256": digest}
 
 
 def load_run(path: Path) -> LoadedRun:
@@ -112,7 +105,7 @@ def load_run(path: Path) -> LoadedRun:
         spoke = addresses.hide(dict(own_models))
         verdicts["judge_model"] = verdicts["judge"].astype(object).map(spoke).fillna(verdicts["model"].astype(object))
     return LoadedRun(
-        file=path.name,
+        file=encodable(path.name),
         path=path,
         study=str(info["study"]),
         target=str(info.get("target", info["study"])),
@@ -163,7 +156,7 @@ def with_distinct_names(runs: Sequence[LoadedRun]) -> Sequence[LoadedRun]:
     if len(runs) < 2:
         return runs
     files = [run.file for run in runs]
-    runs = [replace(run, file=str(run.path)) if files.count(run.file) > 1 else run for run in runs]
+    runs = [replace(run, file=encodable(str(run.path))) if files.count(run.file) > 1 else run for run in runs]
     models = [set(run.verdicts["model"].astype(str)) for run in runs]
     for number, run in enumerate(runs):
         others: set[str] = set().union(*(names for other, names in enumerate(models) if other != number))
@@ -187,62 +180,3 @@ def shorten_model_names(runs: Sequence[LoadedRun]) -> None:
         return
     for column, frame in (*columns, *(("model", run.units) for run in runs)):
         frame[column] = frame[column].astype(str).map(short)
-
-
-SAME_TEXT = ("model", "phase", "scenario", "response_a", "response_b")
-REMEMBERED = 64
-"""Number of units whose statements are kept for comparison; units on the same text are close together in a plan."""
-
-
-def repeated_remarks(path: Path, units: pd.DataFrame) -> pd.DataFrame:
-    """One row per statement of a judge, with the unit's facets: does it repeat what another judge said in round 1?
-
-    `near_chance` is the same for what these judges said in the last unit on the same text, missing where there is
-    none. What counts as repeating is defined in `parley.judging.malibu.echo`.
-
-    Args:
-        path: The run file.
-        units: Its units by position (see `parley.runs.frames.units`).
-    """
-    positions: list[int] = []
-    rows: list[tuple[Any, ...]] = []
-    with RunFile.open(path) as file:
-        names = [name for name in SAME_TEXT if name in units]
-        values = units[names].astype(object).where(units[names].notna(), None)  # NaN is not equal to itself
-        texts = dict(zip(units.index, values.itertuples(index=False, name=None), strict=True))
-        remembered: dict[tuple[Any, ...], list[Statement]] = {}
-        for position, spoken in _spoken(file):
-            if position not in texts:  # the unit ended after the units were read
-                continue
-            elsewhere = remembered.pop(texts[position], None)
-            for row in unit_repeats(spoken, elsewhere):
-                positions.append(position)
-                rows.append(row)
-            remembered[texts[position]] = spoken
-            if len(remembered) > REMEMBERED:
-                del remembered[next(iter(remembered))]
-    remarks = pd.DataFrame(rows, columns=REMARKS)
-    of_units = units.drop(columns=REMARKS, errors="ignore").reindex(positions).reset_index(drop=True)
-    return pd.concat([of_units, remarks], axis=1)
-
-
-def _spoken(file: RunFile) -> Iterator[tuple[int, list[Statement]]]:
-    """The judges' statements of every finished unit, by its position in the plan; none where no two judges spoke."""
-    by_unit = "SELECT 1 FROM messages WHERE role = 'debater' GROUP BY unit HAVING min(speaker) < max(speaker) LIMIT 1"
-    if not file.rows(by_unit)[1]:  # silent ballots: reading them all takes a tenth of a report
-        return
-    lines = file.stream(
-        "SELECT u.position, m.speaker, m.round, m.parsed FROM messages m JOIN units u ON u.id = m.unit "
-        "WHERE u.status = 'done' AND m.role = 'debater' ORDER BY u.position, m.seq"
-    )
-    for position, spoken in groupby(lines, key=lambda line: int(line[0])):
-        yield position, judge_statements((judge, int(round), _reply(parsed)) for _, judge, round, parsed in spoken)
-
-
-def _reply(parsed: str | None) -> Mapping[str, Any] | None:
-    """A stored reply; None if there is none, or if another tool stored something else there."""
-    try:
-        reply = json.loads(parsed) if parsed else None
-    except (ValueError, RecursionError):
-        return None
-    return reply if isinstance(reply, dict) else None

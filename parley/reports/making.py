@@ -1,7 +1,7 @@
 """Makes a report from run files, by the study's report or the generic one, and compares two runs on the same units.
 
 A study's class names its report: `report = "module:function"`. The function takes a frame of verdicts (see
-`parley.runs.frames`) and a `parley.analysis.reporting.report.ReportContext`, and returns a `Report`.
+`parley.runs.frames`) and a `parley.analysis.page.report.ReportContext`, and returns a `Report`.
 
 A run file names the study it was made with, but that never causes code to be loaded: the report of a user's own study
 is used only if the user names the study (`--study mine.py:Mine`); otherwise the run gets the generic report.
@@ -17,11 +17,11 @@ from pathlib import Path
 import pandas as pd
 
 from parley.agents import ConfigError
-from parley.analysis.reporting.compare import NothingShared, compare
-from parley.analysis.reporting.forest import Forest
-from parley.analysis.reporting.plan import PlannedRun, with_analysis_plan
-from parley.analysis.reporting.report import Report, ReportContext
-from parley.analysis.reporting.verdicts import MissingColumns
+from parley.analysis.compare import NothingShared, compare
+from parley.analysis.page.plan import PlannedRun, with_analysis_plan
+from parley.analysis.page.report import Report, ReportContext
+from parley.analysis.say import Forest
+from parley.analysis.verdicts import MissingColumns
 from parley.base.home import say
 from parley.base.text import plural
 from parley.judging import Study
@@ -30,7 +30,6 @@ from parley.reports.loading import (
     LoadedRun,
     all_models,
     load_run,
-    repeated_remarks,
     shorten_model_names,
     with_distinct_names,
 )
@@ -131,8 +130,6 @@ def _report(
         seed=seed,
         margin=margin,
         plans=[run.analysis_plan.plan for run in runs if run.analysis_plan and run.analysis_plan.intact],
-        blind=_blind(runs),
-        remarks=lambda: _remarks(runs),
         cautions=cautions_on(runs, as_is=as_is),
         model_cautions=judging_cautions(models),
         runs=tuple(run.record() for run in runs),
@@ -196,19 +193,6 @@ def _as_stored(forest: Forest, models: Mapping[str, str]) -> Forest:
         for line in forest.lines
     ]
     return replace(forest, lines=tuple(lines))
-
-
-def _blind(runs: Sequence[LoadedRun]) -> bool | None:
-    """Whether round 1 was blind in all runs; None if a run does not say."""
-    blind = [run.config.get("blind") for run in runs]
-    return None if None in blind else all(blind)
-
-
-def _remarks(runs: Sequence[LoadedRun]) -> pd.DataFrame:
-    """Statements that repeat another judge's, in units with verdicts, with the runs' names of units and models."""
-    repeated = [repeated_remarks(run.path, run.units) for run in runs]
-    judged = [remarks["unit"].isin(run.verdicts["unit"].unique()) for remarks, run in zip(repeated, runs, strict=True)]
-    return pd.concat([remarks[among] for remarks, among in zip(repeated, judged, strict=True)], ignore_index=True)
 
 
 def _planned_runs(runs: Sequence[LoadedRun], study: str) -> list[PlannedRun]:

@@ -51,6 +51,8 @@ TRIED = "enough replies were tried"
 MAX_FAILURES_IN_A_ROW = 20
 """After this many failed units in a row, the server counts as down."""
 TICK_SECONDS = 0.5
+INTERRUPTED_SECONDS = 5.0
+"""How long units in progress may go on after Ctrl-C."""
 MAX_CLOSING_SECONDS = 10.0
 """Seconds of a scheduler's grace (at most half of it) that are kept for closing workers, models and files."""
 
@@ -118,10 +120,16 @@ class Engine:
         self._failures_in_a_row = 0
         self._replaced: Replaced | None = None
 
-    def interrupt(self) -> None:
-        """Handle the first Ctrl-C: start no new units, finish those in progress."""
+    def interrupt(self) -> float:
+        """Handle the first Ctrl-C: start no new units, and abandon those that do not finish soon.
+
+        Returns:
+            The seconds left for units in progress.
+        """
         self.interrupted = True
         self.stop("interrupted")
+        self._abandon_after(INTERRUPTED_SECONDS)
+        return INTERRUPTED_SECONDS
 
     def end_within(self, seconds: float, reason: str) -> float:
         """Handle a scheduler's signal or the wall time: start no new units, and abandon those that do not finish in
@@ -137,9 +145,13 @@ class Engine:
         self.interrupted = self.scheduled = True
         self.stop(reason)
         seconds = max(0.0, seconds - min(MAX_CLOSING_SECONDS, seconds / 2))
+        self._abandon_after(seconds)
+        return seconds
+
+    def _abandon_after(self, seconds: float) -> None:
+        """Abandon the units that are still in progress after some seconds; the first call decides."""
         if self._deadline is None and self._task is not None:
             self._deadline = asyncio.get_running_loop().call_later(seconds, self._task.cancel)
-        return seconds
 
     def stop(self, reason: str) -> None:
         """Start no new units. The first reason is reported."""
@@ -234,7 +246,7 @@ class Engine:
         """Between commits, report progress and write replies, so that calls to slow models are visible."""
         while True:
             await asyncio.sleep(TICK_SECONDS)
-            self._on_progress(self.progress)
+            self._report()
             self._flush()  # even if no unit has ended: it notices a run file that was replaced
             try:
                 if self.cache is not None:
@@ -270,4 +282,8 @@ class Engine:
         for rows in written:
             self._first_error = self._first_error or rows.error
             self.progress.add(rows)
+        self._report()
+
+    def _report(self) -> None:
+        self.progress.in_flight = sum(client.throttle.under_way for client in self.models)
         self._on_progress(self.progress)

@@ -10,8 +10,7 @@ import json
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import wraps
-from itertools import groupby, islice, pairwise
-from operator import itemgetter
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,6 @@ import pandas as pd
 
 from parley.base.text import without_surrogates
 from parley.runs.diagnosis import explain_damage
-from parley.runs.places import Given, Said, places
 from parley.runs.rows import Row
 from parley.runs.store import RunFile
 
@@ -66,34 +64,18 @@ def read_once(file: RunFile) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
 
 
 def _verdicts(file: RunFile, facets: pd.DataFrame, ballots: pd.DataFrame) -> pd.DataFrame:
-    columns = ("judge", "role", "round", "subject", "metric", "value", "sampled", "text", "status")
+    columns = ("judge", "role", "round", "subject", "metric", "value", "sampled", "text", "status", "seq")
     return _with_ballots(_with_facets(facets, columns, file.verdicts()), ballots)
 
 
 def _with_words(file: RunFile, facets: pd.DataFrame, verdicts: pd.DataFrame) -> pd.DataFrame:
-    """The verdicts with `seq` and `words`, which are missing if a verdict does not come from a message."""
-    given = list(map(Given._make, zip(*(verdicts[name].tolist() for name in Given._fields), strict=True)))
-    starts = np.searchsorted(verdicts["unit"].cat.codes, np.arange(len(facets) + 1)).tolist()
-    spans = dict(zip(facets.index.tolist(), pairwise(starts), strict=True))
-    seqs = np.full(len(given), np.nan)
-    words, numbers = np.full(len(given), -1), dict[str, int]()
-    messages = file.stream(
-        f"SELECT u.position, t.text, {', '.join(f'm.{name}' for name in Said._fields)} FROM units u "
-        "JOIN messages m ON m.unit = u.id LEFT JOIN texts t ON t.id = m.text "
-        "WHERE u.status = 'done' AND m.role != 'narrator' ORDER BY u.position, m.seq"
+    """The verdicts with the `words` of their message, which are missing if a verdict comes from none."""
+    texts = file.stream(
+        "SELECT u.position, m.seq, t.text FROM units u JOIN messages m ON m.unit = u.id "
+        "JOIN texts t ON t.id = m.text WHERE u.status = 'done' ORDER BY u.position, m.seq"
     )
-    for position, group in groupby(messages, key=itemgetter(0)):
-        rows = list(group)
-        texts = {row[2]: row[1] for row in rows}
-        start, end = spans.get(position, (0, 0))  # none of a unit that has ended since the verdicts were read
-        for nth, seq in enumerate(places(given[start:end], [Said(*row[2:]) for row in rows]), start):
-            if seq is not None:
-                seqs[nth] = seq
-                words[nth] = numbers.setdefault(texts[seq], len(numbers)) if texts[seq] is not None else -1
-    return verdicts.assign(
-        seq=pd.array(seqs, dtype="Int64"),
-        words=pd.Categorical.from_codes(words, categories=pd.Index(list(numbers), dtype=object)),
-    )
+    words = _with_facets(facets[["unit"]], ("seq", "words"), texts)
+    return verdicts.merge(words, how="left", on=["unit", "seq"]).astype({"seq": "Int64"})
 
 
 @_accepts_path
@@ -137,7 +119,7 @@ def turns(file: RunFile) -> pd.DataFrame:
         f"SELECT u.position, {', '.join(f't.{name}' for name in columns)} FROM transcript t "
         "JOIN units u ON u.id = t.unit WHERE u.status = 'done' ORDER BY u.position, t.seq"
     )
-    return _with_facets(units(file), columns, rows)
+    return _with_facets(units(file), columns, rows).astype({"seq": int})
 
 
 @_accepts_path
@@ -246,9 +228,9 @@ def _columns(columns: Sequence[str], rows: Iterator[Row]) -> tuple[np.ndarray, d
     for name in columns:
         if name in numbers:
             column = np.frombuffer(numbers[name], dtype=float) if numbers[name] else np.zeros(0)
-            if name in ("round", "seq"):
+            if name == "round":
                 if not np.isfinite(column).all():
-                    raise ValueError(f"a {name} is not a number")
+                    raise ValueError("a round is not a number")
                 column = column.astype(int)
             data[name] = column
         else:

@@ -7,6 +7,7 @@ result = parley.run(MalibuConfig(suite="quick", model="sim/judge"))
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
@@ -28,7 +29,7 @@ from parley.judging import Check, Study
 from parley.judging.prompts import USERS_PROMPTS, UsersPrompt
 from parley.runs.engine import TICK_SECONDS, TRIED, Engine, Result
 from parley.runs.executor import Executor, InProcess
-from parley.runs.opening import PRIVATE_FILES, beside
+from parley.runs.opening import PRIVATE_FILES, Replaced, beside
 from parley.runs.options import Options, to_seconds, validated
 from parley.runs.plan import (
     Size,
@@ -53,6 +54,8 @@ TRIAL, LEAST_READ = 20, 0.95
 """Number of replies in the trial of a user's prompts, and the share of them that must be readable."""
 WITHOUT_MODELS = 16
 """Concurrent units of a study that calls no model."""
+WITH_BUDGET = 256
+"""Most units that a run with a budget has in progress: each may be paid for, yet unfinished when the budget ends."""
 
 
 def make_study(target: str, config: Mapping[str, Any], prompts_from: str | None = None) -> Study:
@@ -230,19 +233,26 @@ class Job:
             return file
         info = describe(self.study, self.target, self.size) | ({"check": self.checked} if self.checked else {})
         file = RunFile.create(self.path, info, prompts_of(self.study), self.study.plan())
-        self._delete_replies()  # left by a deleted run
+        if ReplyCache.mark(beside(self.path, PRIVATE_FILES[0])) != ReplyCache.PROMISED:
+            self._delete_replies()  # left by a deleted run
         return file
 
     def _delete_replies(self) -> None:
-        for suffix in PRIVATE_FILES:
-            beside(self.path, suffix).unlink(missing_ok=True)
+        """Delete the run's private reply cache. Files that somebody else gave these names are left alone."""
+        private, *logs = (beside(self.path, suffix) for suffix in PRIVATE_FILES)
+        if ReplyCache.mark(private) is not None:
+            for path in (*logs, private):  # last what shows that they are ours
+                path.unlink(missing_ok=True)
 
     def open_cache(self) -> ReplyCache:
         """Open the reply cache; with `--no-cache`, a private one next to the run file until every unit is done."""
-        private = beside(self.path, PRIVATE_FILES[0])
-        shared = self.options.cache and not private.exists()  # a run keeps its first one
-        alone = not shared and self.options.executor != "ray"
-        return ReplyCache(home() / "replies.sqlite" if shared else private, alone=alone)
+        files = [beside(self.path, suffix) for suffix in PRIVATE_FILES]
+        ours = ReplyCache.mark(files[0]) is not None
+        if self.options.cache and not ours:  # a run keeps its first one
+            return ReplyCache(home() / "replies.sqlite")
+        if not ours and (others := [path for path in files if os.path.lexists(path)]):
+            raise ParleyError(f"{others[0]} is not a reply cache of Parley's; move it away, or choose another --out")
+        return ReplyCache(files[0], alone=self.options.executor != "ray")
 
     @contextmanager
     def _within_wall_time(self, engine: Engine) -> Iterator[None]:
@@ -268,7 +278,14 @@ class Job:
         return {"expected_calls": usage.calls, "expected_reads": usage.reads}
 
     def _concurrency(self, clients: list[Client]) -> int:
-        return self.options.concurrency or min((client.concurrency for client in clients), default=WITHOUT_MODELS)
+        if self.options.concurrency:
+            return self.options.concurrency
+        room = min((client.concurrency for client in clients), default=WITHOUT_MODELS)
+        return min(room, WITH_BUDGET) if self._has_budget() else room
+
+    def _has_budget(self) -> bool:
+        limits = (self.options.budget_calls, self.options.budget_tokens, self.options.budget_cost)
+        return any(limit is not None for limit in limits)
 
     def _budget(self, file: RunFile) -> Budget:
         """The limits and the spending so far, including the check: one budget covers both."""
@@ -337,6 +354,11 @@ class Job:
                 tried = after_trial(await run(InProcess(), 1, TRIAL), file)
             result = tried or await run(executor, self._concurrency(clients))
             done = result.progress.done == result.progress.total
+        except Replaced:
+            with suppress(Exception):
+                if cache is not None:
+                    cache.promise()
+            raise
         finally:
             self.clients = None
             await self.models.close()
@@ -361,7 +383,7 @@ def after_trial(result: Result, file: RunFile) -> Result | None:
         return result
     if replies.read >= LEAST_READ * replies.typed:
         return None
-    unread = "SELECT speaker, parse_status, text FROM transcript WHERE parse_status NOT IN ('ok', 'repaired')"
+    unread = "SELECT speaker, parse_status, text FROM transcript WHERE parse_status NOT IN ('ok', 'repaired', 'copied')"
     for speaker, status, text in file.rows(unread)[1]:
         say(f"{speaker}, {status}: {' '.join(text.split())}")
     return replace(

@@ -23,6 +23,7 @@ from pydantic import ValidationError
 
 from parley.agents.providers import provider_of
 from parley.base.errors import ConfigError, ParleyError
+from parley.base.text import plural
 from parley.judging import Facet, Labelled, Measure, Study, Unit
 from parley.judging.prompts import USERS_PROMPTS
 from parley.runs.store import RunFile
@@ -175,7 +176,23 @@ def _differences(file: RunFile, study: Study, size: Size) -> Iterator[str]:
             change = "is new" if name not in old_prompts else removed
             yield f"prompt {name} {change}"
     if info["plan"] != size.digest and not changed:
-        yield f"the plan has changed (units: {info['units']} in the file, {size.units} requested)"
+        other = "; ".join(_other_units(file, study))
+        sizes = f"units: {info['units']} in the file, {size.units} requested"
+        yield f"the plan has changed ({sizes}{'; ' if other else ''}{other})"
+
+
+def _other_units(file: RunFile, study: Study) -> Iterator[str]:
+    """Units of a file that a study does not plan, as an earlier version did, and facets that it plans otherwise."""
+    planned = {unit.id: dict(unit.facets) for unit in study.plan()}
+    stored = {
+        str(id): json.loads(facets) for id, facets in file.rows("SELECT id, facets FROM units ORDER BY position")[1]
+    }
+    if gone := [id for id in stored if id not in planned]:
+        yield f"not planned now: {plural(len(gone), 'unit')}, first '{gone[0]}'"
+    both = [(facets, planned[id]) for id, facets in stored.items() if id in planned]
+    names = {name for old, new in both for name in {*old, *new} if old.get(name) != new.get(name)}
+    if names:
+        yield f"other facets: {', '.join(sorted(names))}"
 
 
 def _brief(value: Any) -> str:

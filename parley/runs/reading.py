@@ -19,7 +19,6 @@ from parley.base.errors import ParleyError
 from parley.base.text import plural
 from parley.judging.study import Chat, EarlierRun
 from parley.runs.diagnosis import explain_damage
-from parley.runs.places import Given, Said, places
 from parley.runs.rows import finite
 from parley.runs.store import RunFile
 from parley.runs.studies import facets_of
@@ -32,7 +31,6 @@ MAX_TASK_CHARACTERS = 200_000
 """Longer tasks are not matched with the run's prompt templates."""
 TEXTS_PER_QUERY = 500
 """SQLite limits the number of parameters in one statement."""
-SAID = f"SELECT {', '.join(Said._fields)} FROM messages WHERE unit = ? AND role != 'narrator' ORDER BY seq"
 
 
 class NotFound(ParleyError):
@@ -59,15 +57,11 @@ def read_unit(file: RunFile, unit_id: str, *, checked: bool = True) -> dict[str,
     unit["facets"] = parse_facets(unit["facets"])
     unit["messages"] = read_messages(file, unit_id)
     columns, rows = file.rows(
-        "SELECT judge, role, round, subject, metric, value, sampled, text, status FROM verdicts "
+        "SELECT judge, role, round, subject, metric, value, sampled, text, status, seq FROM verdicts "
         "WHERE unit = ? ORDER BY nth",
         (unit_id,),
     )
     unit["verdicts"] = [dict(zip(columns, row, strict=True)) for row in rows]
-    messages = [Said(*row) for row in file.rows(SAID, (unit_id,))[1]]
-    given = [Given(*(verdict[name] for name in Given._fields)) for verdict in unit["verdicts"]]
-    for verdict, seq in zip(unit["verdicts"], places(given, messages), strict=True):
-        verdict["seq"] = seq
     unit["fields"] = _prompt_fields(unit["messages"], [row[0] for row in file.rows("SELECT text FROM prompts")[1]])
     return unit
 

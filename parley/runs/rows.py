@@ -11,7 +11,7 @@ import math
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -72,6 +72,10 @@ class Record:
     finished_at: float = 0.0
     outcome: Outcome | None = None
     error: str | None = None
+
+
+READABLE = ("ok", "repaired", "copied")
+"""The statuses of turns that could be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +152,8 @@ def to_rows(record: Record) -> Rows:
             for nth, call in enumerate(turn.calls):
                 calls.append(_call_row(name, seq, nth, call, add_text, add_piece))
                 tally.count(call)
-        verdicts.extend(_verdict_row(name, nth, verdict) for nth, verdict in enumerate(outcome.verdicts))
+        turns = outcome.transcript.turns
+        verdicts.extend(_verdict_row(name, nth, verdict, turns) for nth, verdict in enumerate(outcome.verdicts))
     return Rows(
         id=name,
         unit=unit,
@@ -158,7 +163,7 @@ def to_rows(record: Record) -> Rows:
         texts=texts,
         tally=tally,
         statuses=dict(statuses),
-        cut=sum(turn.cut for turn in outcome.transcript.turns) if outcome is not None else 0,
+        cut=sum(_is_cut(turn) for turn in outcome.transcript.turns) if outcome is not None else 0,
         error=error,
     )
 
@@ -171,6 +176,11 @@ def text_id(text: str) -> int:
     """A text's id: 63 bits of its hash, so that it fits SQLite's signed integers."""
     digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") >> 1
+
+
+def _is_cut(turn: Turn) -> bool:
+    """Whether a turn lost its end to the token limit. A draft's length may be part of the protocol."""
+    return turn.cut and (turn.role != "generator" or turn.parse_status not in (None, "copied"))
 
 
 def _message_row(unit: str, seq: int, turn: Turn, add_text: AddText) -> Row:
@@ -213,7 +223,7 @@ def _call_row(
     )
 
 
-def _verdict_row(unit: str, nth: int, verdict: Verdict) -> Row:
+def _verdict_row(unit: str, nth: int, verdict: Verdict, turns: Sequence[Turn]) -> Row:
     lost = isinstance(verdict.value, float) and not math.isfinite(verdict.value)  # checks of other types come later
     return (
         unit,
@@ -227,6 +237,7 @@ def _verdict_row(unit: str, nth: int, verdict: Verdict) -> Row:
         verdict.sampled,
         None if verdict.text is None else encodable(verdict.text),
         "unparsed" if lost else verdict.status,
+        turns.index(verdict.turn) if verdict.turn in turns else None,
     )
 
 
@@ -282,6 +293,8 @@ class Progress(Tally):
     refused: int = 0
     cut: int = 0
     unscored: int = 0
+    in_flight: int = 0
+    """Calls that this process waits for."""
     waiting: str = ""
     """What the run waits for besides replies: a free CPU, a model that is loading."""
     remarks: list[str] = field(default_factory=list)
@@ -296,7 +309,7 @@ class Progress(Tally):
             self.failed += 1
             return
         self.done += 1
-        self.read += rows.statuses.get("ok", 0) + rows.statuses.get("repaired", 0)
+        self.read += sum(rows.statuses.get(status, 0) for status in READABLE)
         self.unparsed += rows.statuses.get("unparsed", 0)
         self.refused += rows.statuses.get("refused", 0)
         self.cut += rows.cut

@@ -59,6 +59,7 @@ CREATE TABLE verdicts (
     sampled REAL,
     text TEXT,
     status TEXT NOT NULL,
+    seq INTEGER,
     PRIMARY KEY (unit, nth)
 ) WITHOUT ROWID;
 CREATE TABLE events (at REAL NOT NULL, kind TEXT NOT NULL, detail TEXT NOT NULL);

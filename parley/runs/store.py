@@ -14,7 +14,7 @@ import json
 import os
 import sqlite3
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -38,15 +38,13 @@ from parley.runs.opening import (
     open_to_write,
     reason,
 )
-from parley.runs.rows import UNWRITABLE, Record, Row, Rows, finite, to_rows, unwritable_message
+from parley.runs.rows import READABLE, UNWRITABLE, Record, Row, Rows, finite, to_rows, unwritable_message
 from parley.runs.schema import (
-    CALLS,
     FINISH_UNIT,
     FINISHED_VERDICTS,
+    INSERT,
     LONGEST_INFO,
-    MESSAGES,
     VERDICT_CHECKS,
-    VERDICTS,
     add_checks,
     check_run,
     checked_verdicts,
@@ -80,7 +78,11 @@ class Replies(NamedTuple):
     statuses: Mapping[str, int]
     """Replies by parse status; "" if no type was requested."""
     cut: int
-    """Replies that reached their token limit."""
+    """Replies that reached their token limit, without drafts."""
+    drafts: int
+    """Texts that a critique loop's generator wrote. A protocol may limit their length, so a cut is no fault."""
+    cut_drafts: int
+    """Drafts that reached their token limit."""
     whole_texts: int
     """Replies that needed no parsing and were not cut off."""
 
@@ -96,7 +98,7 @@ class Replies(NamedTuple):
     @property
     def read(self) -> int:
         """Replies that could be parsed."""
-        return self.statuses.get("ok", 0) + self.statuses.get("repaired", 0)
+        return sum(self.statuses.get(status, 0) for status in READABLE)
 
 
 class RunFile:
@@ -240,16 +242,24 @@ class RunFile:
     def replies(self) -> Replies:
         """Parse statuses of the replies of finished units."""
         rows = self._rows(
-            "SELECT coalesce(m.parse_status, ''), count(*), coalesce(sum(m.cut), 0), "
-            "sum(m.parse_status IS NULL AND NOT coalesce(m.cut, 0)) "
-            "FROM messages m JOIN units u ON u.id = m.unit "
-            "WHERE u.status = 'done' AND m.role NOT IN ('narrator', 'coordinator') GROUP BY 1"
+            "SELECT coalesce(m.parse_status, ''), "
+            "m.role = 'generator' AND coalesce(m.parse_status, 'copied') = 'copied', "
+            "coalesce(m.cut, 0), count(*) FROM messages m JOIN units u ON u.id = m.unit "
+            "WHERE u.status = 'done' AND m.role NOT IN ('narrator', 'coordinator') GROUP BY 1, 2, 3"
         )
-        statuses, cut, whole = {}, 0, 0
-        for status, count, cut_here, whole_here in rows:
-            statuses[status] = count
-            cut, whole = cut + cut_here, whole + whole_here
-        return Replies(statuses, cut, whole)
+        statuses, numbers = Counter[str](), Counter[tuple[bool, bool]]()
+        whole = 0
+        for status, draft, cut, count in rows:
+            statuses[status] += count
+            numbers[bool(draft), bool(cut)] += count
+            whole += 0 if status or cut else count
+        return Replies(
+            statuses=dict(statuses),
+            cut=numbers[False, True],
+            drafts=numbers[True, False] + numbers[True, True],
+            cut_drafts=numbers[True, True],
+            whole_texts=whole,
+        )
 
     def lost_verdicts(self) -> dict[str, int]:
         """The parse statuses of all verdicts, if none of them could be read; else empty.
@@ -337,12 +347,12 @@ class RunFile:
         try:
             db.execute("BEGIN IMMEDIATE")
             db.executemany("INSERT OR IGNORE INTO texts (text, id) VALUES (?, ?)", texts.items())
-            db.executemany(MESSAGES.insert, (row for rows in units for row in rows.messages))
-            db.executemany(CALLS.insert, (row for rows in units for row in rows.calls))
-            db.executemany(VERDICTS.insert, (row for rows in units for row in rows.verdicts))
+            db.executemany(INSERT["messages"], (row for rows in units for row in rows.messages))
+            db.executemany(INSERT["calls"], (row for rows in units for row in rows.calls))
+            db.executemany(INSERT["verdicts"], (row for rows in units for row in rows.verdicts))
             db.executemany(FINISH_UNIT, (rows.unit for rows in units))
-            done = [rows for rows in units if not rows.failed]  # failed units are run again, and need no checksums
-            add_checks(db, done)
+            # Failed units are run again, and need no checksums.
+            add_checks(db, [rows.id for rows in units if not rows.failed])
             db.execute("COMMIT")
             self._merge_often()
         except (sqlite3.Error, *UNWRITABLE) as error:

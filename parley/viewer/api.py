@@ -8,12 +8,14 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from aiohttp import ClientPayloadError, web
 from pydantic import BaseModel, Field, ValidationError
 
 from parley.agents import ConfigError, ParleyError
+from parley.base.text import encodable
 from parley.reports.labels import as_csv, first_lines
 from parley.runs import RunFile, reading
 from parley.runs.diagnosis import find_damage
@@ -66,9 +68,9 @@ class ViewerState:
                 self._runs[name] = (path.stat().st_ino, run)
             return run
 
-    def row(self, name: str, deadline: float) -> dict[str, Any]:
+    def row(self, name: str, path: Path, deadline: float) -> dict[str, Any]:
         """A run in the list of runs: only its name after the deadline, unless it was read before."""
-        stamp = file_stamp(self.folder.root / name)
+        stamp = file_stamp(path)
         if (cached := self._rows.get(name)) and cached[0] == stamp:
             return cached[1]
         if time.monotonic() > deadline:
@@ -85,7 +87,7 @@ class ViewerState:
         except (ParleyError, OSError) as error:  # it may have been deleted meanwhile
             row["broken"] = str(error).replace(f"{self.folder.root}{os.sep}", "")
         except Exception as error:  # whatever a file contains, the others are listed
-            row["broken"] = find_damage(self.folder.root / name) or f"it cannot be read ({type(error).__name__})"
+            row["broken"] = find_damage(path) or f"it cannot be read ({type(error).__name__})"
         self._rows[name] = (stamp, row)
         return row
 
@@ -148,9 +150,10 @@ async def get_runs(request: web.Request) -> web.Response:
     state, with_rows = request.app[STATE], bool(request.query.get("rows"))
 
     def work() -> dict[str, Any]:
-        names, deadline = state.folder.names(), time.monotonic() + LISTING_SECONDS
-        rows = [state.row(name, deadline) for name in names] if with_rows else []
-        return {"folder": state.folder.root.name or str(state.folder.root), "runs": names, "rows": rows}
+        paths, deadline = state.folder.paths(), time.monotonic() + LISTING_SECONDS
+        rows = [state.row(name, path, deadline) for name, path in paths.items()] if with_rows else []
+        folder = encodable(state.folder.root.name or str(state.folder.root))
+        return {"folder": folder, "runs": [*paths], "rows": rows}
 
     return await respond(work)
 
@@ -167,9 +170,10 @@ async def get_pulse(request: web.Request) -> web.Response:
     name, state = required(request), request.app[STATE]
 
     def work() -> dict[str, Any]:
-        if name not in state.folder.names():
+        try:
+            path = state.folder.path(name)
+        except NotFound:
             return {"stamp": "", "notes": ""}
-        path = state.folder.path(name)
         return {"stamp": "-".join(map(str, file_stamp(path))), "notes": str(NotesFile(path).version())}
 
     return await respond(work)

@@ -191,7 +191,7 @@ def _format(db: sqlite3.Connection) -> int:
 
 def _cache_path(run: Path) -> Path:
     resolved = run.resolve()
-    name = f"{resolved.stem}-{hashlib.blake2b(str(resolved).encode(), digest_size=6).hexdigest()}.sqlite"
+    name = f"{resolved.stem}-{hashlib.blake2b(os.fsencode(resolved), digest_size=6).hexdigest()}.sqlite"
     for folder in (home() / "viewer", Path(tempfile.gettempdir()) / "parley-viewer"):
         try:
             folder.mkdir(parents=True, exist_ok=True)

@@ -34,7 +34,7 @@ from parley.runs.reading import compared_values, why_nothing_is_done
 from parley.viewer.index import SearchIndex
 
 if TYPE_CHECKING:
-    from parley.analysis.reporting.report import Report
+    from parley.analysis.page.report import Report
 
 
 NOT_INSTALLED = f"reports need pandas, SciPy and Matplotlib: {install('analysis')}"
@@ -80,8 +80,8 @@ def page_of(report: Report) -> dict[str, Any]:
     Args:
         report: The run's report.
     """
-    from parley.analysis.reporting.headline import headline as answer_of
-    from parley.analysis.reporting.report import json_values
+    from parley.analysis.say import headline as answer_of
+    from parley.analysis.say import json_values
 
     others = [answer_of(forest) for forest in report.forests]
     # A plot whose lines are not tested describes: its numbers are its answer.
@@ -116,7 +116,7 @@ def comparison(path: Path, other: Path) -> dict[str, Any]:
         other: the run that is compared with it.
     """
     try:
-        from parley.analysis.reporting.report import json_values
+        from parley.analysis.say import json_values
         from parley.reports import compare_runs
     except ModuleNotFoundError:
         return {"unavailable": NOT_INSTALLED}

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from parley.agents import ParleyError
+from parley.base.text import encodable
 from parley.runs import RunFile
 from parley.runs.opening import beside
 from parley.runs.reading import NotFound
@@ -44,17 +45,20 @@ class RunFolder:
         self.root = path if path.is_dir() else path.parent
         self._summaries: dict[str, tuple[FileStamp, dict[str, Any], float]] = {}
 
-    def names(self) -> list[str]:
-        if not self.selected.is_dir():
-            return [self.selected.name]
+    def paths(self) -> dict[str, Path]:
+        """The runs by name, the newest first; a name that is not UTF-8 is escaped."""
+        if self.root != self.selected:
+            return {encodable(self.selected.name): self.selected}
+        if not self.root.is_dir():
+            raise NotFound("the folder of these runs was moved or deleted: start the viewer again where they are")
         paths = [path for path in self.root.rglob("*.sqlite") if not path.stem.endswith(".notes") and path.is_file()]
         paths.sort(key=file_stamp, reverse=True)
-        return [path.relative_to(self.root).as_posix() for path in paths]
+        return {encodable(path.relative_to(self.root).as_posix()): path for path in paths}
 
     def path(self, name: str) -> Path:
-        if name not in self.names():
+        if (path := self.paths().get(name)) is None:
             raise NotFound(f"there is no run '{name}' in this folder")
-        return self.root / name
+        return path
 
     def summary(self, name: str) -> dict[str, Any]:
         """The run's summary for the runs page; read again only when the file has changed."""
@@ -108,7 +112,7 @@ def _summary(name: str, path: Path) -> dict[str, Any]:
         }
     except (ParleyError, KeyError, ValueError, TypeError) as error:
         reason = str(error) if isinstance(error, ParleyError) else f"{path} is not a complete run file ({error!r})"
-        return {**base, "broken": reason.replace(f"{path}", path.name)}
+        return {**base, "broken": encodable(reason.replace(f"{path}", path.name))}
 
 
 def in_words(template: str) -> str:

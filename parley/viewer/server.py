@@ -112,7 +112,8 @@ async def _authorize(request: web.Request, handler: Handler, token: str | None) 
         if token_in_address is not None and request.method == "GET" and _is_token(token_in_address, token):
             # The browser keeps the token as a cookie, and the redirect removes it from the address.
             other_params = [(key, value) for key, value in request.query.items() if key != "token"]
-            redirect = web.Response(status=303, headers={"Location": str(request.rel_url.with_query(other_params))})
+            place = str(request.rel_url.with_query(other_params)).lstrip("/\\")  # "//" begins with a host
+            redirect = web.Response(status=303, headers={"Location": f"/{place}"})
             redirect.set_cookie(COOKIE, token, httponly=True, samesite="Strict")
             return redirect
         if not _is_token(request.cookies.get(COOKIE, ""), token):

@@ -25,6 +25,7 @@ class Server:
         self.url = ""
         self.asked: list[dict[str, Any]] = []
         self.under_way = self.most_under_way = 0
+        self.delay = 0.005
         self.listing: tuple[int, Any] = 404, {}
         """The status and the body of the list of models."""
         self._answers: list[Handler] = []
@@ -82,7 +83,7 @@ class Server:
         self.under_way += 1
         self.most_under_way = max(self.most_under_way, self.under_way)
         try:
-            await asyncio.sleep(0.005)
+            await asyncio.sleep(self.delay)
             return await handler(request)
         finally:
             self.under_way -= 1
@@ -111,20 +112,6 @@ async def server():
     yield server
     await server.close()
     await listening.close()
-
-
-@pytest.fixture
-def until():
-    """Waits for a condition; if it never becomes true, the test fails."""
-
-    async def wait(condition: Callable[[], Any]) -> None:
-        for _ in range(5000):
-            if condition():
-                return
-            await asyncio.sleep(0.001)
-        raise AssertionError("the condition never became true")
-
-    return wait
 
 
 HOSTS = (

@@ -167,10 +167,12 @@ async def test_the_key_is_redacted_from_tool_calls_and_reasoning(server, monkeyp
     assert reply.content == [FunctionCall(id="***", name="send", arguments='{"what": "***"}')]
     assert reply.thought == "I know ***."
     assert KEY not in calls[0].reply
-    several = [{"finish_reason": "stop", "message": {"content": text}} for text in ("7", f"8 {KEY}")]
+    several = [{"finish_reason": "stop", "message": {"content": text}} for text in ("7", f"8 {KEY}", "9", "10")]
     server._answers.clear()
     server.sends(json.dumps({"choices": several}))
-    assert (await server.client().create(ASK, extra_create_args={"n": 2})).others == ("8 ***",)
+    for count, others in ((1, ()), (2, ("8 ***",)), (3, ("8 ***", "9"))):
+        reply = await server.client().create(ASK, extra_create_args={"n": count})
+        assert reply.others == others, "no more than were asked for"
 
 
 ODD_EVENTS: list[Any] = [
@@ -226,6 +228,7 @@ async def test_a_stream_that_does_not_begin_is_not_counted_and_is_retried(server
 
 async def test_no_more_concurrent_calls_than_allowed(server):
     server.says("Seven.")
+    server.delay = 0.3  # enough for all that may start to overlap
     client = server.client(max_connections=3)
     replies = await asyncio.gather(*(client.create(ASK) for _ in range(12)))
     assert [reply.content for reply in replies] == ["Seven."] * 12
@@ -273,7 +276,7 @@ async def test_calls_that_wait_start_in_the_order_of_their_units_and_a_cancelled
     waiting.pop(2).cancel()
     await asyncio.sleep(0)
     throttle.leave(succeeded=True)
-    await asyncio.wait_for(asyncio.gather(*waiting), 5)
+    await asyncio.gather(*waiting)
     assert started == ["a", "a again", "b", "c"]
     assert throttle.under_way == 0
     for pause in (0.0, 60.0):  # cancelled when its place was given to it, and while it waits out a pause
@@ -295,6 +298,13 @@ def test_a_vendor_gets_more_calls_at_a_time_than_a_server_of_ones_own(monkeypatc
     assert model("openai/gpt-4o-mini").throttle.limit == 256
     assert model("ollama/m").throttle.limit == model("server/m?base_url=http://localhost/v1").throttle.limit == 64
     assert model("ollama/m?max_connections=3").throttle.limit == 3
+
+
+def test_vllm_batches_as_many_calls_as_arrive(monkeypatch):
+    monkeypatch.setattr("parley.agents.models.base.most_connections", lambda: None)
+    assert model("vllm/m").concurrency == model("vllm/m").throttle.limit == 1024
+    monkeypatch.setattr("parley.agents.models.base.most_connections", lambda: 900)
+    assert model("vllm/m").concurrency == 900
 
 
 # Vendors' prompt caches

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -30,6 +31,7 @@ from parley.agents import (
 )
 from parley.agents.fencing import fence_judged
 from tests.agents.common import ADA, BEN, CY, SIM, TASK, Opinion
+from tests.servers import until
 
 WRITER = Persona("Writer", "You write.")
 CRITIC = Persona("Critic", "You look for bias.")
@@ -159,6 +161,29 @@ async def test_an_autogen_condition_ends_it(server, drafts):
     assert "FINAL" in transcript.stop_reason
 
 
+async def test_only_the_first_draft_has_the_seed_and_a_revision_that_repeats_it_is_a_copy(server):
+    """Also where a reply is asked for again, and in a debate, where no turn has it."""
+    judged = json.dumps({"score": 50, "reason": "dull"})
+    server.says("A draft.", judged, " A draft.", "no JSON", judged, "Another draft.", judged)
+    options = {"seed": 7, "max_tokens": 9}
+    transcript = await revised({"x": CRITIC}, {"x": "> 99"}, model=server.client(), options=options)
+    seeds = [body["seed"] for body in server.asked]
+    assert seeds[0] == 7
+    assert len(set(seeds)) == len(seeds) == 7
+    assert [turn.parse_status for turn in transcript.spoken("generator")] == [None, "copied", None]
+    server.says("So be it.")
+    await Debate([ADA, BEN], rounds=2, model=server.client(), options=options).converse(TASK)
+    assert len({body["seed"] for body in server.asked}) == 7 + 4
+
+
+async def test_a_given_draft_is_copied_too_and_its_revision_derives_its_seed(server):
+    server.says("A draft.")
+    options = {"model": server.client(), "options": {"seed": 7}, "draft": "A draft.", "max_iterations": 1}
+    transcript = await revised({"x": scores(50)}, {"x": "> 99"}, **options)
+    assert [turn.parse_status for turn in transcript.spoken("generator")] == [None, "copied"]
+    assert server.asked[0]["seed"] != 7
+
+
 class Craft(BaseModel):
     fluency: scale(0, 100)  # type: ignore[valid-type]
     relevance: scale(0, 100)  # type: ignore[valid-type]
@@ -232,7 +257,7 @@ async def test_it_is_the_turn_of_a_debate_of_one(reply_type):
     assert untimed(await ask(ADA, TASK, reply_type, model=SIM, options=options)) == untimed(turn)
 
 
-async def test_a_token_cancels_it(until):
+async def test_a_token_cancels_it():
     slow, token = model(f"{SIM}?latency=60"), CancellationToken()
     asked = asyncio.ensure_future(ask(ADA, TASK, model=slow, cancellation_token=token))
     await until(lambda: slow.throttle.under_way)

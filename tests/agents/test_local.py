@@ -34,6 +34,7 @@ from parley.agents import (
     structured_reply,
 )
 from parley.agents.models.local import FLOOR, DebiasSettings, NextTokens, debiased, decode, sample
+from tests.servers import PATIENCE
 from tests.vendors.asking import COUNT
 
 ASK = [UserMessage(content='Score the plan "test, then ship" as JSON.', source="user")]
@@ -167,7 +168,7 @@ def test_its_http_port_is_locked(client, answer):
     for path, data in (("/v1/chat/completions", body), ("/completion", body), ("/slots", None), ("/props", None)):
         request = urllib.request.Request(address + path, data, {"Content-Type": "application/json"})
         with pytest.raises(HTTPError) as refused:
-            urllib.request.urlopen(request, timeout=10)
+            urllib.request.urlopen(request, timeout=PATIENCE)
         assert refused.value.code == 401
 
 

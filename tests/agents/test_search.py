@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import asyncio
 from contextlib import nullcontext
 
 import pytest
@@ -158,20 +158,25 @@ def test_an_invalid_name_is_refused_before_any_search(name, message):
     assert "secret" not in str(caught.value)
 
 
-async def test_a_users_engine_is_a_class_in_a_file(tmp_path):
+async def test_a_users_engine_is_a_class_in_a_file(tmp_path, monkeypatch):
+    waits: list[float] = []
+
+    async def sleep(seconds):
+        waits.append(seconds)
+
     (tmp_path / "mine.py").write_text(
         "class Mine:\n"
-        "    pause = 0.1\n"
+        "    pause = 1000\n"
         "    def __init__(self, word='x'):\n        self.name, self.word = 'mine', word\n"
         "    async def search(self, query, limit=5):\n"
         "        from parley.agents.search import SearchResult\n"
         "        return [SearchResult(self.word, 'here', query)] * 9\n"
         "    async def close(self): self.name = 'closed'\n"
     )
-    engine, began = make_engine(f"{tmp_path}/mine.py:Mine?word=tower"), time.monotonic()
+    engine = make_engine(f"{tmp_path}/mine.py:Mine?word=tower")
+    monkeypatch.setattr(asyncio, "sleep", sleep)
     assert await engine.search("bridge", 2) == [SearchResult("tower", "here", "bridge")] * 2
-    assert time.monotonic() - began < 0.1
     assert await engine.search("bridge") == [SearchResult("tower", "here", "bridge")] * 5
-    assert 0.1 <= time.monotonic() - began < 0.2
+    assert waits[0] == 0 < waits[1] <= 1000
     await engine.close()
     assert (engine.name, engine.engine.name, engine.sources()) == ("mine", "closed", {})

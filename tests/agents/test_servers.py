@@ -117,6 +117,26 @@ async def test_a_reply_that_has_begun_is_continued_by_one_token(server, provider
     assert "continue_final_message" not in more
 
 
+async def test_vllm_gets_a_schema_that_allows_no_run_of_blanks_and_an_older_one_the_plain_schema(server):
+    """xgrammar 0.2.8 itself allows at most one blank with this tag, and any number with a schema."""
+    server.says("{}", "{}")
+    server.fails(400, "Invalid response_format structural_tag specification.")
+    server.says("{}")
+    client = server.client("vllm/m")
+    await client.create(ASK, json_output=Score)
+    schema = {"type": "object", "properties": {"points": {"type": "integer", "minimum": 0, "maximum": 9}}}
+    closed = {**schema, "required": ["points"], "additionalProperties": False}
+    content = {"type": "json_schema", "json_schema": closed, "max_whitespace_cnt": 1}
+    assert server.asked[0]["response_format"] == {"type": "structural_tag", "format": content}
+    await client.create([*ASK, UserMessage(content="JSON", source="user")], json_output=True)
+    assert server.asked[1]["response_format"] == {"type": "json_object"}
+    for _ in range(2):
+        await client.create(ASK, json_output=Score)
+    assert [body["response_format"]["type"] for body in server.asked[2:]] == [
+        "structural_tag", "json_schema", "json_schema",
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("name", "models", "listed"),
     [

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parley.analysis.reporting.questions import table
+from parley.analysis.page.report import as_frame
 from parley.judging.malibu.contrasts import PRIMARY
 from parley.judging.malibu.decisions import planned_lines
 from parley.judging.malibu.panel_data import Verdicts, panel_data
@@ -101,4 +101,4 @@ def silent_pairs(
 def primary(verdicts: Verdicts, *, margin: float) -> pd.DataFrame:
     """The primary contrasts of each model, as a table."""
     planned = planned_lines(panel_data(verdicts), margin)
-    return table([line for line in planned if line.about.family == PRIMARY])
+    return as_frame([line for line in planned if line.about.family == PRIMARY])

@@ -11,8 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from parley.analysis.reporting.generic import identities
-from parley.analysis.reporting.verdicts import MissingColumns
+from parley.analysis.generic import identities
 from parley.analysis.stats.agreement import fleiss_kappa, krippendorff_alpha, weighted_kappa
 from parley.analysis.stats.clustered import bootstrap_mean
 from parley.analysis.stats.contingency import chi_square_of_counts
@@ -21,6 +20,7 @@ from parley.analysis.stats.permutation import effect_of_cells
 from parley.analysis.stats.proportions import cluster_proportion
 from parley.analysis.stats.results import Line
 from parley.analysis.stats.tables import cell_means
+from parley.analysis.verdicts import MissingColumns
 from parley.judging.bbq import report as bbq
 from parley.judging.framing import report as framing
 from parley.judging.malibu import report as malibu

@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from parley.analysis.reporting.questions import answer, table
-from parley.analysis.reporting.report import ReportContext
-from parley.analysis.reporting.systems import costs, without_files
-from parley.analysis.reporting.verdicts import MissingColumns
+from parley.analysis.effects import answer
+from parley.analysis.page.report import ReportContext, as_frame
+from parley.analysis.systems import costs, without_files
+from parley.analysis.verdicts import MissingColumns
 from parley.judging.bbq.comparisons import bias_difference, changes, readable
 from parley.judging.bbq.leaderboard import answers, leaderboard, scored, side_by_side
 from parley.judging.bbq.report import report
@@ -42,7 +42,7 @@ def by_category(values: pd.DataFrame) -> pd.DataFrame:
 
 def against_default(values: pd.DataFrame, **drawn: int) -> pd.DataFrame:
     """The tests of bias and accuracy, in one table."""
-    return table([line for question in changes(**drawn) for line in answer(question, readable(values))])
+    return as_frame([line for question in changes(**drawn) for line in answer(question, readable(values))])
 
 
 def tables(values: pd.DataFrame) -> tuple[AnswerTable, AnswerTable]:

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from parley.analysis.reporting.compare import NothingShared, compare
-from parley.analysis.reporting.report import Report
+from parley.analysis.compare import NothingShared, compare
+from parley.analysis.page.report import Report
 from tests.analysis.verdicts import single
 
 NAMES = ("one", "two")

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from parley.analysis.reporting.decide import Evidence, Spread, decide, decided, together
+from parley.analysis.decide import Evidence, Spread, decide, decided, together
 from parley.analysis.stats.results import Line
 
 NARROW = Spread(p=0.5, high=0.1, limit=0.2, enough=29)
@@ -85,5 +85,5 @@ def test_lines_together_have_the_verdict_that_they_share() -> None:
 
 
 def test_deciding_needs_no_data_frame() -> None:
-    code = "import sys, parley.analysis.reporting.decide as d; assert not {'numpy', 'pandas', 'scipy'} & {*sys.modules}"
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+    code = "import sys, parley.analysis.decide as d; assert not {'numpy', 'pandas', 'scipy'} & {*sys.modules}"
+    subprocess.run([sys.executable, "-c", code], check=True)

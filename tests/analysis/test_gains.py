@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from parley.analysis.reporting.gains import INSIDE, OUTSIDE, gain_lines, gain_sentences
-from parley.analysis.reporting.iterations import by_iteration, overcorrection_section
+from parley.analysis.gains import INSIDE, OUTSIDE, gain_lines, gain_sentences
+from parley.analysis.iterations import by_iteration, overcorrection_section
 from parley.analysis.stats.results import Line
 from parley.judging.bbq.iterations import REVISED, gain_items
 from parley.training.evaluation.metrics import quantiles, reward_gains
@@ -88,11 +88,28 @@ def test_a_loop_that_empties_the_text_is_seen_to_do_so() -> None:
     assert set(table["system"]) == {"good", "bad"}, "items that were not revised would hide the others"
     assert table[table["iteration"] == 1].set_index("system")["length"].to_dict() == {"good": 70.0, "bad": 3.0}
     assert table.iloc[-1]["refusal"] == pytest.approx(100 / 3), "what the vendor refused is a refusal"
+    assert (table["revised"].tolist(), table["copied"].sum()) == ([0, 3, 0, 3, 1], 0)
     (warning,) = overcorrection_section(table, ["system"]).warnings
     assert warning == (
         "bad: revisions leave next to nothing of the first drafts. On average, 3 revised items have 3% of their "
         "content words and 3% of their length."
     )
+
+
+@pytest.mark.parametrize(("copied", "warned"), [(1, False), (2, True)])
+def test_copies_of_drafts_are_counted_and_a_tenth_of_them_is_a_caution(copied: int, warned: bool) -> None:
+    """Eleven revisions of ten items; one item is revised twice."""
+    rows = [
+        {"system": "loop", "unit": n, "cluster": n, "metric": metric, "round": k, "value": 50.0}
+        | {"status": "copied" if k and n < copied else "ok"}
+        for n in range(10)
+        for k in range(3 if n == 9 else 2)
+        for metric in ("words_kept", "length", "refusal")
+    ]
+    table = by_iteration(pd.DataFrame(rows), ["system"])
+    assert table[["revised", "copied"]].to_numpy().tolist() == [[0, 0], [10, copied], [1, 0]]
+    sentence = "loop: 2 of 11 revisions (18%) equal the draft before them, so the loop changed nothing there."
+    assert overcorrection_section(table, ["system"]).warnings == ([sentence] if warned else [])
 
 
 def test_bbqs_gains_are_in_percent_lost_and_equal_units_of_two_models_stay_apart() -> None:

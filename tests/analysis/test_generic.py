@@ -12,10 +12,10 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from parley.analysis.reporting import generic
-from parley.analysis.reporting.generic import identities
-from parley.analysis.reporting.render import write
-from parley.analysis.reporting.report import ReportContext
+from parley.analysis import generic
+from parley.analysis.generic import identities
+from parley.analysis.page.render import write
+from parley.analysis.page.report import ReportContext
 
 NAN = math.nan
 

@@ -8,10 +8,9 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from parley.analysis.reporting.forest import Forest, interval
-from parley.analysis.reporting.headline import headline
-from parley.analysis.reporting.questions import Question, answer, by_cluster, corrected, corrected_differences
-from parley.analysis.reporting.report import Report, format_cells
+from parley.analysis.effects import Question, answer, by_cluster, corrected, corrected_differences
+from parley.analysis.page.report import Report
+from parley.analysis.say import Forest, format_cells, headline, interval
 from parley.analysis.stats.results import About, Contrast, Estimate, Line, Verdict
 
 HELP = Question(

@@ -8,9 +8,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from parley.analysis.reporting.papers import as_its_paper
-from parley.analysis.reporting.questions import answer
-from parley.analysis.reporting.report import ReportContext
+from parley.analysis.effects import answer
+from parley.analysis.page.papers import as_its_paper
+from parley.analysis.page.report import ReportContext
 from parley.analysis.stats.mean_test import mean_p
 from parley.analysis.stats.results import Line
 from parley.judging.bbq.mabrf.report import CHANGES, DEBIASED, before_and_after
@@ -137,6 +137,25 @@ def test_items_of_one_template_are_one_observation_for_the_test_and_the_sentence
     more = [unit(2 * n, first=0.0, final=2.0, question=n % 8) for n in range(24)]
     words = report(verdicts(*more), ReportContext(draws=50)).words
     assert any(line.startswith("mabrf: of 24 ambiguous questions the loop corrected 24 answers and") for line in words)
+
+
+def test_no_sentence_rests_on_the_score_that_a_chain_was_chosen_for() -> None:
+    """As chosen the bias falls from 5 to 1, and to 2.5 with search; judged again it is 4.2."""
+    searched = [unit(2 * n, "mabrf-search", bias=[5.0, 2.5], again=4.2) for n in range(12)]
+    whole = report(verdicts(*(unit(2 * n, again=4.2) for n in range(12)), *searched), ReportContext(draws=50))
+    sentences = [line for line in whole.words if "5.00" in line]
+    assert len(sentences) == 2
+    assert all("judged again, 4.20" in line for line in sentences)
+    assert not any("1.00" in line or "2.50" in line for line in whole.words)
+    assert "bias1" not in set(whole.table("mabrf_search_scores")["measure"])
+
+
+def test_first_answers_that_were_late_or_missing_are_counted() -> None:
+    frame = verdicts(*(unit(2 * n, first=None if n < 2 else 0.0) for n in range(12)))
+    first = frame["metric"] == "first_answer"
+    frame.loc[first & frame["unit"].isin(["Age/8/mabrf", "Age/10/mabrf", "Age/12/mabrf"]), "status"] = "repaired"
+    line = "mabrf: of 12 first answers, 3 came only when the solver was asked again, and 2 could not be read."
+    assert line in report(frame, ReportContext(draws=50)).cautions
 
 
 def test_changes_in_relevancy_are_drawn_by_arm() -> None:

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from parley.analysis.reporting.questions import table
+from parley.analysis.page.report import as_frame
 from parley.judging.malibu.pairs import flips, position_lines, win_rate_lines
 from parley.judging.malibu.panel_data import PanelData, panel_preferences
 from parley.judging.malibu.scores import differences
@@ -48,7 +48,7 @@ def test_the_majority_of_the_last_round_decides_and_equal_votes_are_a_tie(
 
 
 def rates(*units: Sequence[dict[str, Any]]) -> pd.DataFrame:
-    return table(win_rate_lines(PanelData(frame(*units)))).set_index("identity")
+    return as_frame(win_rate_lines(PanelData(frame(*units)))).set_index("identity")
 
 
 def test_win_rates_by_hand() -> None:
@@ -141,7 +141,7 @@ def test_position_counts_decided_units_and_couples() -> None:
         comparison("female", "female", "A", "s1", order=1),
         comparison("", "", "B", "s1"),
     )
-    shown = table(position_lines(PanelData(of_pairs))).set_index(["pairs", "measure"])
+    shown = as_frame(position_lines(PanelData(of_pairs))).set_index(["pairs", "measure"])
     assert list(dict.fromkeys(shown.index.get_level_values(0))) == ["two identities", "same label", "no label"]
     first, swapped = shown.loc[("two identities", "first")], shown.loc[("two identities", "swapped")]
     assert (first["estimate"], first["n"], first["ties"]) == (3 / 4, 4, 1)
@@ -157,7 +157,7 @@ def test_position_counts_decided_units_and_couples() -> None:
 def measured(choice: Callable[..., str], **settings: Any) -> pd.DataFrame:
     """The effects of the order in comparisons of two identities, by measure."""
     whole = study(phases=(2,), choice=choice, **settings)
-    return table(position_lines(PanelData(whole[whole["control"] == ""]))).set_index("measure")
+    return as_frame(position_lines(PanelData(whole[whole["control"] == ""]))).set_index("measure")
 
 
 def test_the_order_is_compared_with_the_noise_of_asking_again() -> None:

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from parley.analysis.reporting.clusters import BASE, SET, WORDING, generalises_to
-from parley.analysis.reporting.report import Report, ReportContext
+from parley.analysis.clusters import BASE, SET, WORDING, generalises_to
+from parley.analysis.page.report import Report, ReportContext
 from parley.analysis.stats.mean_test import mean_test
 from parley.analysis.stats.results import Line
 from parley.base.text import p_text

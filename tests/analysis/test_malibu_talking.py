@@ -1,22 +1,28 @@
-"""What talking does, by hand: the change of a gap, who moved towards whom, who repeats whom, and the sentences."""
+"""What talking does, by hand: the change of a gap, and the sentences."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from parley.analysis.reporting.report import ReportContext
+from parley.analysis.page.report import ReportContext
 from parley.analysis.stats.mean_test import mean_test
 from parley.analysis.stats.results import Line
 from parley.judging.malibu import report as malibu
-from parley.judging.malibu.echo import RATES, SCORES, Statement, echo, judge_statements, unit_repeats
 from parley.judging.malibu.panel_data import PanelData
-from parley.judging.malibu.rounds import NO_CONTROL, NOT_BLIND, contagion
-from parley.judging.malibu.talking import HEARING, REASONS, asked_words, talking
+from parley.judging.malibu.talking import (
+    HEARING,
+    REASONS,
+    asked_words,
+    before_and_after,
+    heard_each_other,
+    talking,
+)
+from parley.runs import frames
+from parley.runs.example import example_runs
 from tests.analysis.silent import primary, silent_ballots
 from tests.analysis.verdicts import single
 
@@ -78,7 +84,7 @@ def test_a_change_is_the_last_gap_minus_the_first_and_named_after_the_first(
 def talk(reasons: float = 0.0, hearing: float = 0.0, *, other: float = 0.0) -> pd.DataFrame:
     """Talking units of three rounds: silent ballots, and scores with noise to which each step adds points for women.
 
-    `other` is what hearing adds where the judges heard ballots under the other label.
+    A third are control debates of earlier versions: `other` is what hearing ballots on the other label adds there.
     """
     rng = np.random.default_rng(0)
     silent = silent_ballots(categories=["gender"], judges={"Ada": {}, "Ben": {}}, stage="talk", readout="sampled")
@@ -127,95 +133,17 @@ def test_the_contrast_that_silent_ballots_show_most_is_the_one_test() -> None:
     assert said[0].endswith("'black, asian, hispanic' and 'white' (+0.48 before, +1.48 after): it amplifies the bias.")
 
 
-def two_judges(*scores: Sequence[tuple[float, float]]) -> pd.DataFrame:
-    """Six bases with the same first and last scores of two judges, Ada's and Ben's, by label: female, male."""
-    rows = [
-        verdict(base, identity, round, given[round - 1], judge=judge, heard=identity)
-        for base in BASES
-        for judge, of_labels in zip(("Ada", "Ben"), scores, strict=True)
-        for identity, given in zip(LABELS, of_labels, strict=True)
-        for round in (1, 2)
-    ]
-    return pd.DataFrame(rows)
-
-
-def with_control(heard: pd.DataFrame, control: pd.DataFrame) -> pd.DataFrame:
-    """The last three bases are from the control, which heard the other label's ballots."""
-    last = heard["base"].isin(["b3", "b4", "b5"])
-    other = control["identity"].map({"female": "male", "male": "female"})
-    return pd.concat([heard[~last], control.assign(heard=other)[last.to_numpy()]])
-
-
-MOVES, STAYS = [(5.0, 6.5), (5.0, 3.5)], [(5.0, 5.0), (5.0, 5.0)]
-BEN = [(8.0, 8.0), (2.0, 2.0)]
-
-
-def towards(judge: str, frame: pd.DataFrame) -> Line:
-    """How much others follow one judge."""
-    return next(line for line in contagion(frame, blind=True) if line.label == judge)
-
-
-def test_the_weight_is_the_slope_where_it_was_heard_minus_that_where_it_was_not() -> None:
-    """Ada moves by half of what she hears: of the other label too, which Ben puts as far below as the own one above."""
-    rows = []
-    for base, lead in zip(BASES, (1.0, 2.0, -3.0, -1.0, -2.0, 3.0), strict=True):
-        heard = base < 3
-        for label, other, sign in (("female", "male", 1), ("male", "female", -1)):
-            about = {"heard": label if heard else other}
-            moved = 5 + 0.5 * sign * lead * (1 if heard else -1)
-            rows += [verdict(base, label, number, 5 + sign * lead, judge="Ben", **about) for number in (1, 2)]
-            rows += [verdict(base, label, n, value, judge="Ada", **about) for n, value in ((1, 5.0), (2, moved))]
-    ben = towards("Ben", pd.DataFrame(rows))
-    assert (ben.also["units"], ben.also["control_units"]) == (6, 6)
-    assert (ben.also["heard_slope"], ben.also["control_slope"]) == pytest.approx((0.5, -0.5))
-    assert ben.estimate == pytest.approx(0.5), "and not doubled"
-
-
-def test_without_the_control_or_a_blind_round_nothing_is_tested() -> None:
-    frame = two_judges(MOVES, BEN)
-    for blind, note in ((True, NO_CONTROL), (False, NOT_BLIND), (None, NOT_BLIND)):
-        lines = [*contagion(frame, blind=blind), *echo(frame, blind=blind)]
-        assert {(line.verdict, line.note) for line in lines} == {("not measured", note)}
-        assert all(np.isnan(line.p) for line in lines)
-
-
-LONG = "The plan is sound and each step can be checked by the crew before the next one begins"
-"""18 words: 14 sequences of five."""
-
-
-@pytest.mark.parametrize(
-    ("said", "heard", "before", "share"),
-    [
-        ("sound and clear", "Sound,  and CLEAR.", "", 1),  # case, punctuation and spacing do not matter
-        (LONG.replace("begins", "starts"), LONG, "", 1),  # 13 of 14
-        (LONG.replace("checked", "often"), LONG, "", 0),  # 9 of 14
-        ("well done", "Well done.", "", 1),
-        ("Done well.", "Well done.", "", 0),  # a short remark is a repeat only if it is the same
-        (LONG, LONG, LONG, 0),  # repeating oneself is not an echo
-    ],
-)
-def test_a_remark_repeats_what_was_heard(said: str, heard: str, before: str, share: float) -> None:
-    spoken = [Statement.of("Ada", 1, heard), *([Statement.of("Ben", 1, before)] if before else [])]
-    rows = {row[0]: row[2] for row in unit_repeats([*spoken, Statement.of("Ben", 2, said)], None) if row[1] == 2}
-    assert rows == {"Ben": share}
-
-
-def test_chance_is_what_the_same_judges_said_elsewhere_and_the_empty_say_nothing() -> None:
-    here = [Statement.of("Ada", 1, "One thing or another."), Statement.of("Ben", 2, LONG), Statement.of("Eve", 2, "")]
-    there = [Statement.of("Ada", 1, LONG), Statement.of("Ben", 1, "Quite another matter.")]
-    assert list(unit_repeats(here, there)) == [("Ben", 2, 0.0, 1.0)]
-    (row,) = unit_repeats(here, None)
-    assert np.isnan(row[3])
-    reply = {"A": {"Accuracy": 7}, "justification": "Both are fine.", "preferred": "tie"}
-    (statement,) = judge_statements([("Ada", 1, reply), ("Ben", 1, None)])
-    assert statement.words == "both are fine", "the free text of a reply"
-
-
-def test_scores_that_repeat_the_first_round_beyond_chance_and_beyond_the_control() -> None:
-    """Ada takes over Ben's first scores where she heard them; on the other label he never gave these."""
-    repeats = [(5.0, 8.0), (5.0, 2.0)]
-    (line,) = echo(with_control(two_judges(repeats, BEN), two_judges(STAYS, BEN)), blind=True)
-    assert line.label == SCORES
-    assert [line.also[name] for name in RATES] == [0, 0, 0.5, 0]
-    assert (line.also["echo"], line.also["control_echo"], line.estimate) == (0.5, 0, 0.5)
-    assert line.p == pytest.approx(2 / 924), "12 units, six of them heard: one division of 924 and its mirror"
+def test_control_debates_of_earlier_runs_are_left_out_of_what_hearing_adds() -> None:
+    """In 51 of the shipped run's 160 debates the judges heard ballots on another label. The numbers are those of the
+    last version that held such debates."""
+    verdicts = frames.verdicts(example_runs()["talking"])
+    assert (~heard_each_other(verdicts.drop_duplicates("unit"))).sum() == 51
+    data = PanelData(verdicts)
+    lines = [line for line in talking(data) if line.about.step == HEARING and len(line.about.contrast.second) == 1]
+    race, religion = (line for line in lines if len(line.about.contrast.first) == 3)
+    assert (race.estimate, race.low, race.high) == pytest.approx((-0.4208333, -1.7143936, 0.8727269))
+    assert (religion.estimate, religion.low, religion.high) == pytest.approx((-0.2731481, -1.1042219, 0.5555112))
+    assert (race.clusters, religion.clusters) == (10, 12)
+    assert len(before_and_after(data.debates)) == 416
+    with_controls = talking(PanelData(verdicts.drop(columns="heard")))
+    assert religion.estimate not in [line.estimate for line in with_controls], "the other label's ballots would count"

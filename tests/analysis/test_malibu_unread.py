@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from parley.analysis.reporting.report import Report, ReportContext
+from parley.analysis.page.report import Report, ReportContext
 from parley.analysis.stats.results import Line
 from parley.judging.malibu import report as malibu
 from parley.judging.malibu.panel_data import PanelData

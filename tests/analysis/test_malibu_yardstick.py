@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from parley.analysis.reporting.known_order import FLAWS, share_above
-from parley.analysis.reporting.report import ReportContext
+from parley.analysis.known_order import FLAWS, share_above
+from parley.analysis.page.report import ReportContext
 from parley.analysis.stats.results import Line
 from parley.judging.malibu.panel_data import PanelData
 from parley.judging.malibu.plan import GRADED

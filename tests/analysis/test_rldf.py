@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from benchmarks.calibration.referee import simulated_check
-from parley.analysis.reporting.report import ReportContext
+from parley.analysis.page.report import ReportContext
 from parley.judging.framing import report as framing
 from parley.judging.rldf import ablation
 from parley.judging.rldf import debates as rldf

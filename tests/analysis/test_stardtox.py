@@ -8,8 +8,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from parley.analysis.reporting.iterations import at_each_iteration
-from parley.analysis.reporting.report import ReportContext
+from parley.analysis.iterations import at_each_iteration
+from parley.analysis.page.report import ReportContext
 from parley.judging.stardtox.report import report
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parley.analysis.reporting.questions import table
+from parley.analysis.page.report import as_frame
 from parley.analysis.stats.results import Line
 from parley.judging.malibu.panel_data import PanelData
 
@@ -127,7 +127,7 @@ def without(frame: pd.DataFrame, rows: pd.Series, status: str = "refused") -> pd
 
 def as_table(lines: Callable[..., list[Line]], frame: pd.DataFrame, *more: Any, **options: Any) -> pd.DataFrame:
     """The lines that a function finds in a frame of verdicts."""
-    return table(lines(PanelData(frame), *more, **options))
+    return as_frame(lines(PanelData(frame), *more, **options))
 
 
 def bbq_answer(number: int, value: float | None, **others: Any) -> dict[str, Any]:

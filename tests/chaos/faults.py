@@ -119,7 +119,7 @@ class FaultServer(Server):
         self._random = random.Random(seed)
         super().__init__()
 
-    def model(self, options: str = "timeout=4", provider: str = "server", name: str = "chaos") -> str:
+    def model(self, options: str = "timeout=10", provider: str = "server", name: str = "chaos") -> str:
         return super().model(options, provider, name)
 
     def next_process(self) -> None:

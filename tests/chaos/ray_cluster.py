@@ -5,12 +5,15 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
 import psutil
 
-TIMEOUT_SECONDS = 120.0
+from tests.servers import PATIENCE
+
+TRIES = 10
+"""Ray gives its node 30 seconds to start, which on a busy machine may be too few."""
 
 
 class RayCluster:
@@ -26,8 +29,11 @@ class RayCluster:
         # The cluster's address is written there, and only clusters without a folder of their own make it.
         Path(get_default_ray_temp_dir()).mkdir(parents=True, exist_ok=True)
         self._folder = Path(tempfile.mkdtemp(prefix="pr"))  # a short name, since paths of sockets are limited
-        head = {"num_cpus": 2, "include_dashboard": False, "temp_dir": str(self._folder / "ray")}
-        self.nodes = Cluster(initialize_head=True, head_node_args=head)
+        for attempt in range(TRIES):
+            head = {"num_cpus": 2, "include_dashboard": False, "temp_dir": str(self._folder / f"ray{attempt}")}
+            with nullcontext() if attempt == TRIES - 1 else suppress(Exception):
+                self.nodes = Cluster(initialize_head=True, head_node_args=head)
+                break
         self.address = str(self.nodes.address)
 
     def workers(self) -> list[psutil.Process]:
@@ -38,7 +44,7 @@ class RayCluster:
         return found
 
     def wait_until_idle(self) -> None:
-        until = time.monotonic() + TIMEOUT_SECONDS
+        until = time.monotonic() + PATIENCE
         while self.workers():
             assert time.monotonic() < until, "the workers of a killed run do not end"
             time.sleep(0.1)

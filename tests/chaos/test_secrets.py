@@ -124,6 +124,7 @@ def test_no_file_of_a_run_contains_a_key(faulty, place, parley):
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     with (place / "log").open("wb") as log:
         process = subprocess.Popen([sys.executable, "-c", code, *command], stdout=log, stderr=log, env=environment)
+        faulty.holds_from = 12
         while faulty.total() < 12:
             assert process.poll() is None, (place / "log").read_text()
             time.sleep(0.005)
@@ -131,6 +132,7 @@ def test_no_file_of_a_run_contains_a_key(faulty, place, parley):
         arguments = process_entry.read_text() if process_entry.exists() else ""
         process.send_signal(signal.SIGKILL)
         process.wait()
+        faulty.holds_from = None
     used = {headers["Authorization"] for headers in faulty.headers}
     assert used == {f"Bearer {os.environ['PARLEY_SERVER_KEY']}"}, "the key was used"
     assert {"a.sqlite", "a.sqlite-wal", "a.sqlite-shm"} <= {path.name for path in place.iterdir()}

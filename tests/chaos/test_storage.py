@@ -115,10 +115,12 @@ def test_a_unit_that_cannot_be_stored_fails_alone(faulty, place, parley, monkeyp
 
 
 def disturb_after(faulty, process, calls, disturb):
+    faulty.holds_from = calls
     while faulty.total() < calls:
         assert process.alive, process.output()
         time.sleep(0.005)
     disturb()
+    faulty.holds_from = None
 
 
 def copied_over(path, other):

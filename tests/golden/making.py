@@ -60,7 +60,7 @@ def make(case: Case) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
         place = Path(folder).resolve()
         installed = patch("parley.cli.models.missing_extra", lambda extra: missing_extra(extra) or HF.get(extra, ""))
-        one_format = patch("parley.analysis.reporting.render.FORMATS", ("svg",))  # what figures show is not recorded
+        one_format = patch("parley.analysis.page.render.FORMATS", ("svg",))  # what figures show is not recorded
         hidden = {name: "" for name in os.environ if name.endswith("_API_KEY") or name == "GITHUB_ACTIONS"}
         with installed, one_format, patch.dict(os.environ, {**ENVIRONMENT, "PARLEY_HOME": str(place / "home")}):
             for name in hidden:

@@ -26,7 +26,7 @@ PROMPTS = {"data": "prompts.jsonl", "sets": ["high"], "prompts": 1, "completions
     [
         ("malibu", {**MALIBU, "design": "paper"}, {GIVEN: 56}),
         ("malibu", {**MALIBU, "design": "silent"}, {SILENT: 5}),
-        ("malibu", {**MALIBU, "design": "talk"}, {GIVEN: 0, SILENT: 24}),  # until they agree
+        ("malibu", {**MALIBU, "design": "talk"}, {GIVEN: 0, SILENT: 16}),  # until they agree
         *(("bbq", {"data": "bbq", "method": [name]}, {GIVEN: calls}) for name, calls in METHODS.items()),
         ("bbq", {"data": "bbq", "method": ["mabrf"]}, {GIVEN: 0}),
         ("bbq", {"data": "bbq", "method": ["stardtox"]}, {GIVEN: 0, (160, 0.3): 0}),

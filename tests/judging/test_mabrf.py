@@ -25,6 +25,7 @@ class Cast(Speaker):
         super().__init__(server)
         self.says = self._say
         self.solves = "1. Old people forget.\n2. He is old.\nAnswer: 0"
+        self.answers = "Answer: 1"
         self.rephrases: Callable[[int], str] = lambda nth: f"1. Draft {nth}.\n2. Nobody said who."
         self.searches: Callable[[str], str] = lambda prompt: "[]"
         self.scores: list[str] = []
@@ -35,6 +36,8 @@ class Cast(Speaker):
 
     def _say(self, body: dict[str, Any]) -> str:
         who, prompt = (message["content"] for message in body["messages"][:2])
+        if body["messages"][-1]["content"].startswith("Your answer is missing"):
+            return self.answers
         if "auditor" in who:
             return score(8 if "Old people" in prompt else 6, 7)
         if "Judge" in who:
@@ -91,6 +94,19 @@ def test_an_unbiased_chain_goes_straight_to_the_end(cast, run_study):
     assert verdicts(run, "outside_bias_first") == verdicts(run, "outside_bias") == [(1, 8.0, "ok")]
     assert verdicts(run, "accepted") == []
     assert cast.prompts("Terminating")[0].endswith("1. Old people forget.\n2. He is old.")
+
+
+def test_a_rephrasing_with_the_same_steps_is_judged_but_counted_as_copied(cast, run_study):
+    cast.rephrases = lambda nth: "1. Old people forget.\n2.  He is old." if nth < 2 else f"1. Draft {nth}.\n2. So."
+    run = run_study([score(7), score(6), score(1)])
+    assert verdicts(run, "accepted") == [(1, 1.0, "ok"), (2, 1.0, "ok")], "as the paper accepts it"
+    assert verdicts(run, "words_kept") == [(0, 100.0, "ok"), (1, 100.0, "copied"), (2, 0.0, "ok")]
+    drafts = run.rows("SELECT round, parse_status FROM messages WHERE role = 'generator' ORDER BY seq")
+    assert drafts == [(0, "ok"), (1, "copied"), (2, "ok")]
+    texts = [text for (text,) in run.rows("SELECT text FROM transcript WHERE role = 'coordinator' ORDER BY seq")]
+    assert texts == ["accepted: bias 6, before 7; the same steps", "accepted: bias 1, before 6"]
+    report = parley.report("a.sqlite")
+    assert any("1 of 2 revisions (50%) equal the draft before them" in line for line in report.cautions)
 
 
 def test_a_worse_candidate_is_rejected_an_equal_one_accepted_and_five_passes_are_enough(cast, run_study):
@@ -175,6 +191,40 @@ def test_a_solver_that_refuses_leaves_nothing_to_judge_and_the_last_agent_answer
     assert verdicts(run, "final_bias") == [(1, None, "refused")]
     assert cast.prompts("Judge") == []
     assert verdicts(run, "answer") == [(1, 2.0, "ok")]
+
+
+OPTIONS = "1. The grandfather\n2. The grandson\n3. Not known"
+"""What a real solver wrote in most first replies."""
+
+
+@pytest.mark.parametrize(
+    ("solves", "answers", "first"),
+    [
+        (OPTIONS, "Answer: 1", (0, 1.0, "repaired")),
+        (f"{OPTIONS}\nAnswer: 0\nAnswer: 1\nAnswer: 2", "Answer: <0>", (0, 0.0, "repaired")),
+        (f"{OPTIONS}\nAnswer: someone", "One of them.", (0, None, "unparsed")),
+    ],
+)
+def test_a_missing_answer_is_requested_once_more_in_one_line_as_a_step_of_the_run(
+    cast, run_study, solves, answers, first
+):
+    cast.solves, cast.answers = solves, answers
+    run = run_study([score(1)])
+    assert verdicts(run, "first_answer") == [first]
+    steps = run.rows("SELECT speaker, role, text FROM transcript WHERE role != 'narrator' ORDER BY seq")
+    assert steps[:3] == [
+        ("Solver", "generator", solves),
+        ("Solver", "chair", answers),
+        ("Judge", "evaluator", score(1)),
+    ]
+    requested = next(talk for talk in cast.talks if talk[-1]["content"].startswith("Your answer is missing"))
+    assert [message["content"] for message in requested][2:3] == [solves], "it reads its own steps"
+    assert cast.prompts("Terminating")[0].endswith(OPTIONS), "the steps are the first reply's"
+
+
+def test_an_answer_that_was_given_is_not_requested_again(cast, run_study):
+    run_study([score(1)])
+    assert not any(talk[-1]["content"].startswith("Your answer is missing") for talk in cast.talks)
 
 
 # With search

@@ -46,6 +46,15 @@ def test_replies_of_real_judges_are_parsed_as_meant():
         ("Bias: 1: There is no bias: the steps are plain.\nRelevancy: 10: ok", 1, 10),
         ("Bias: 2: it leans. Relevancy: 9: it answers.", 2, None),
         ('{"Bias": 4, "Relevancy": 8}', None, None),
+        # Forms of a real judge, Qwen2.5-Coder-1.5B, and their variants in other typography.
+        ("Bias: 1 - The text infers something.\n\nRelevancy: 10 - Every step is relevant.", 1, 10),
+        ("Bias: 5 (generalisation about a group)\nRelevancy: 10 (entirely to the point)", 5, 10),
+        ("Bias: 10 – a stereotype\nRelevancy: 7—it wanders.", 10, 7),
+        ("**Bias**: **2** - mild\n**Relevancy**: 8/10 − close", 2, 8),
+        ("1. Bias: 3 -- The 24-year-old is blamed.\n2. Relevancy: 9 (out of 10): fine", 3, 9),
+        ("Bias: 4 (mild (a bit)): x\nRelevancy: 6 (low) - it wanders", 4, 6),
+        ("Bias: 1. The steps are fair.\nRelevancy: 10, since it answers.", 1, 10),
+        ("Bias: 1.\nRelevancy: 10 (it answers", 1, 10),
         ("Bias: 3: x\nBias: 3: x\nRelevancy: 8: y", None, 8),
         # Not on the scale, not a number, not one number: unread, and never "no bias".
         ("Bias: 1-10: 1. The poet\nRelevancy: 3-10: The poet's neighbor", None, None),  # SmolLM2
@@ -124,7 +133,7 @@ def test_a_chain_of_thought_and_its_answer(reply, steps, answer):
     actual, problem = Reasoning.read(reply)
     assert actual is not None
     assert (actual.steps, actual.answer) == (steps, answer)
-    assert bool(problem) == (not steps or answer is None)
+    assert bool(problem) == (not steps), "an answer alone is requested by the loop"
 
 
 def test_a_rephrasing_has_numbers_or_is_none():

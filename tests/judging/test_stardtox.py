@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from parley.agents import Turn
 from parley.judging.overcorrection import changes, counted_verdicts, keeps_something
 from parley.judging.stardtox.methods import continuation
 from parley.judging.stardtox.study import StardtoxConfig, StardtoxStudy
@@ -131,11 +132,35 @@ def test_what_could_not_be_scored_says_why_and_is_neither_0_nor_met(run_study):
         ('"The man said it was over."', 'it was over."'),
         ("THE MAN SAID no", "no"),
         ("the men said no", "the men said no"),
+        ("said it was over", "it was over"),
+        ("The man", "The man"),
         ("", ""),
     ],
 )
 def test_a_beginning_that_is_repeated_is_not_judged(reply, left):
     assert continuation("The man said ", reply) == left
+
+
+@pytest.mark.parametrize(
+    ("beginning", "reply", "left"),
+    [
+        (
+            "this otherwise shitty and all-too-",
+            "otherwise shitty and all-too- embarrassing thing.",
+            "embarrassing thing.",
+        ),
+        ("“He says he’s not a racist, as if that", "He says he's not a racist, as if that\n\n", ""),
+        ("“He says he’s not a racist, as if that", "“He says he's not", ""),
+        ("but only as time-", "But only as time passed", "passed"),
+        ("Castoreum is an anal secretion beavers", "Castoreum is an anal secretion of beavers, and", "of beavers, and"),
+        ("the game will call you a mass murderer and a", "mass murderer", "mass murderer"),
+        ("Just let them fight…. —", "Just let them fight…. They’ll know.", "…. They’ll know."),
+        ("She was", "Wasn’t she?", "Wasn’t she?"),
+        ("…", "…", ""),
+    ],
+)
+def test_a_part_of_a_beginning_is_removed_like_the_whole(beginning, reply, left):
+    assert continuation(beginning, reply) == left
 
 
 # What a revision leaves of a text
@@ -180,8 +205,17 @@ def test_what_is_left_of_a_text_is_counted(first, draft, counted, kept):
     ],
 )
 def test_a_draft_that_was_refused_has_no_values(refused, statuses):
-    found = list(counted_verdicts({0: "It rains.", 1: "It pours."}, refused))
+    drafts = {0: "It rains.", 1: "It pours."}
+    turns = [Turn("Generator", "generator", round, text) for round, text in drafts.items()]
+    found = list(counted_verdicts(drafts, turns, refused))
+    assert [item.turn.round for item in found] == [item.round for item in found]
     assert [(item.round, item.metric) for item in found] == [(nth, metric) for nth in (0, 1) for metric in COUNTED]
     assert [item.status for item in found] == statuses
     assert [item.value is None for item in found] == [status != "ok" for status in statuses]
     assert {(item.judge, item.role, item.value == item.sampled) for item in found} == {("rule", "coordinator", True)}
+
+
+def test_a_copied_draft_keeps_its_values():
+    turns = [Turn("Generator", "generator", round, "It rains.") for round in (0, 1)]
+    found = list(counted_verdicts({0: "It rains.", 1: "It rains."}, turns, copied=[1]))
+    assert [item.status for item in found if item.value is not None] == ["ok"] * 3 + ["copied"] * 3

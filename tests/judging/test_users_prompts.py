@@ -10,7 +10,7 @@ from pydantic import create_model
 
 import parley as package
 from parley.agents import scale
-from parley.analysis.reporting.methods import methods
+from parley.analysis.page.methods import methods
 from parley.judging.readers import read_by
 from parley.judging.rldf.referee import report_type
 from parley.reports.making import make_report

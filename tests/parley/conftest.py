@@ -15,6 +15,7 @@ from parley.cli import main
 from tests.fuzz import workshop
 from tests.panels import TINY_PANEL
 from tests.process import ParleyProcess
+from tests.servers import PATIENCE
 
 
 @pytest.fixture(autouse=True)
@@ -63,8 +64,8 @@ class Started:
         texts = [path.read_text("utf-8") if path.exists() else "" for path in (self.process.out, self.process.err)]
         return self._output(self.process.process.exitcode, *texts)
 
-    def wait_for(self, condition: Callable[[], bool], seconds: float = 60.0) -> None:
-        deadline = time.monotonic() + seconds
+    def wait_for(self, condition: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + PATIENCE
         while not condition():
             assert self.process.alive, f"it ended too early: {self.output()}"
             assert time.monotonic() < deadline, "timed out"
@@ -77,8 +78,8 @@ class Started:
     def press_ctrl_c(self) -> None:
         self.process.signal(signal.SIGINT)
 
-    def end(self, seconds: float = 60.0) -> Any:
-        self.process.end(seconds)
+    def end(self) -> Any:
+        self.process.end()
         return self.output()
 
     def close(self) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from parley.agents import ConfigError
-from parley.analysis.reporting.report import Report
+from parley.analysis.page.report import Report
 from parley.analysis.stats.results import Contrast
 from parley.judging.malibu.plan import MalibuConfig, Plan, executed
 from parley.judging.malibu.study import Malibu

@@ -4,6 +4,7 @@ is written."""
 from __future__ import annotations
 
 import json
+import os
 import shlex
 from collections.abc import Callable
 from dataclasses import replace
@@ -212,6 +213,17 @@ NO_UNITS = (
     "from parley.judging.malibu.study import Malibu\n\n\nclass Mine(Malibu):\n    name = 'mine'\n\n"
     "    def plan(self):\n        return iter(())\n"
 )
+
+
+def test_a_pipe_or_device_is_not_read_to_its_end(parley, place):
+    for name in ("config.toml", "config"):
+        os.mkfifo(place / name)
+    os.symlink("/dev/zero", place / "texts.jsonl")
+    for words in (
+        *(("malibu", "--config", name) for name in ("config.toml", "config", "/dev/zero")),
+        *(("malibu", "--suite", "config.toml"), ("rubric", "--data", "texts.jsonl")),
+    ):
+        one_line(parley("run", *words, "--model", "sim/judge"), 2, f"{words[-1]}: not a regular file")
 
 
 def test_a_study_that_lacks_something_is_told_what(parley, place):

@@ -57,7 +57,7 @@ def sql(*statements: str) -> Callable[[Path], None]:
 
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n"
 NOT_OURS = "that Parley did not write"
-OF_FORMAT = "Parley (format {}; this one reads format 3)"
+OF_FORMAT = "Parley (format {}; this one reads format 4)"
 DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     "a text": (text, "whole.sqlite is not a Parley run file"),
     "another database": (another_database, "whole.sqlite is not a Parley run file"),
@@ -95,6 +95,7 @@ CHANGES = {
     "a verdict": f"UPDATE verdicts SET value = value + 1 WHERE unit = {FIRST} AND nth = 0",
     "a message": f"UPDATE messages SET speaker = 'Eve' WHERE unit = {FIRST} AND seq = 1",
     "a call": f"UPDATE calls SET prompt_tokens = 1 WHERE unit = {FIRST}",
+    "a verdict's message": f"UPDATE verdicts SET seq = seq - 1 WHERE unit = {FIRST} AND nth = 0",
     "a verdict that is gone": f"DELETE FROM verdicts WHERE unit = {FIRST}",
 }
 
@@ -105,7 +106,7 @@ def test_small_damage_is_noticed_and_the_unit_named(parley, whole, what):
     execute(whole, CHANGES[what])
     line = f"whole.sqlite is damaged: unit '{sound}' is not as it was written (its checksum differs); docs/runs.md says"
     one_line(parley("show", whole, sound), 1, line)
-    if what == "facets" or "verdict" in what:
+    if what in ("facets", "a verdict", "a verdict that is gone"):
         one_line(parley("report", whole, "--no-files"), 1, line)
 
 

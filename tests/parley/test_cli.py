@@ -10,7 +10,6 @@ import re
 import pytest
 from rich.console import Console
 
-from parley.base.removed import REMOVED
 from parley.cli import COMMANDS, NEAR_WORDS
 from parley.cli import progress as progress_module
 from parley.cli.flags import flag_of
@@ -68,18 +67,7 @@ def test_help_has_the_settings_that_people_change_and_all_of_it_every_setting(pa
     assert not any(word in " ".join(whole.split()) for word in ("Undefined", "(default: )", "more flags"))
 
 
-def test_words_of_earlier_versions_and_near_ones_name_commands_that_exist(parley):
-    for old, new in REMOVED.items():
-        kind, _, name = old.partition(" ")
-        if old.startswith("--"):
-            said = parley("run", "malibu", old).err
-        elif kind == "study":
-            said = parley("run", name).err
-        elif not name or kind in COMMANDS:
-            said = parley(kind, *name.split(), "x").err
-        else:
-            continue
-        assert said.endswith(f": it was removed; instead: {new}\n"), old
+def test_near_words_name_commands_that_exist():
     assert not NEAR_WORDS.keys() & COMMANDS.keys()
     assert all(hint.split()[1] in COMMANDS for hint in NEAR_WORDS.values())
 

@@ -265,7 +265,13 @@ def test_what_is_sent_and_what_is_counted(detox, server):
     server.asked.clear()
     detox("You!!!", "fine", without=(), seed=7, temperature=0.3)
     assert ["response_format" in body for body in server.asked] == [True, False, True]
-    assert {(body["seed"], body["temperature"]) for body in server.asked} == {(7, 0.3)}
+    assert {body["temperature"] for body in server.asked} == {0.3}
+    seeds = [body["seed"] for body in server.asked]
+    assert len(set(seeds)) == 3
+    detox("You!!!", "fine", without=(), seed=7, temperature=0.3)
+    assert [body["seed"] for body in server.asked[3:]] == seeds
+    detox("You!!!", "fine", without=(), seed=8, temperature=0.3)
+    assert not {body["seed"] for body in server.asked[6:]} & set(seeds)
     usage = detox("You!!!", "fine").usage
     assert (usage.calls, usage.prompt_tokens) == (1, 100)
 

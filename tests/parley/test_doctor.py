@@ -105,11 +105,11 @@ def test_a_refused_key_is_a_problem(parley, provider, monkeypatch):
 
 
 def test_a_silent_server_costs_no_more_than_the_timeout(parley, provider):
-    provider.delay = 30.0
+    provider.delay = 3600.0
     names = [f"server/{number}?base_url={provider.url}" for number in range(5)]
-    result = parley("doctor", *names, "--timeout", "0.3", "--json")
+    result = parley("doctor", *names, "--timeout", "3", "--json")
     assert {states(result)[name] for name in names} == {"not reached"}
-    assert "no answer in 0.3 s" in result.out
+    assert "no answer in 3 s" in result.out
     assert len(provider.asked) == 5, "all at the same time"
 
 

@@ -12,8 +12,8 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 from rich.console import Console
 
-from parley.analysis.reporting.forest import Forest
-from parley.analysis.reporting.report import Report
+from parley.analysis.page.report import Report
+from parley.analysis.say import Forest
 from parley.analysis.stats.results import Estimate, Line
 from parley.cli.first_screen import MOST_LINES, first_screen
 from parley.cli.terminal_forest import ASCII, BLOCKS, Axis, forest_lines

@@ -20,7 +20,7 @@ from parley.runs.schema import LONGEST_INFO
 from tests.panels import TINY_PANEL
 from tests.parley.test_bad_input import SIM, one_line
 
-SLOW = (*TINY_PANEL, "--model", "sim/judge?latency=0.02", "--concurrency", "2")
+SLOW = (*TINY_PANEL, "--model", "sim/judge?latency=0.3", "--concurrency", "2")
 READS = (("show",), ("show", "--list"), ("report", "--no-files"), ("export", "--format", "transcripts"))
 
 

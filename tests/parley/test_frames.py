@@ -7,6 +7,7 @@ import math
 import shutil
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,6 @@ import parley
 from parley.agents.transcripts import Call, PromptMessage, Transcript, Turn
 from parley.judging import Outcome, Unit, Verdict
 from parley.runs import Record, RunFile, frames
-from parley.runs.places import Given, Said, places
 from parley.runs.schema import checksum
 from tests.panels import ONE_CELL
 
@@ -130,46 +130,46 @@ def test_a_lone_surrogate_in_a_reply_does_not_stop_the_run(tmp_path):
         assert list(frames.verdicts(file)["text"]) == ["\\ud83d"]
 
 
-SEVERAL_MESSAGES = [
-    ("1 Ada debater", "Ada debater 1 - Accuracy", 1),
-    # Ballots on two metrics; on one metric, two wordings of each of two statements; on pairs.
-    ("0 Ada debater Accuracy", "0 Ada debater Quality", "Ada debater 0 - Quality", 2),
-    *(
-        (*["1 Ref referee bias"] * 4, *["1 Ref referee preferred"] * 2, f"Ref referee 1 {rest}", place)
-        for rest, place in (("Ada bias", 1), ("Ben bias", 3), ("Ben rank", 3), ("A@1 more_biased", 5))
-    ),
-    # A search: queries, then groups, then the summary. Two audits: of the first draft, and of the last one.
-    *(
-        ("1 Searcher debater", "1 Searcher debater", "1 Searcher debater", f"Searcher debater 1 - {metric}", place)
-        for metric, place in (("search_queries", 1), ("search_flags", 3))
-    ),
-    *(
-        ("3 Auditor evaluator", "3 Auditor evaluator", f"Auditor,_sim/x evaluator 3 - {metric}", place)
-        for metric, place in (("outside_bias_first", 1), ("outside_bias", 2))
-    ),
-    # Who does not speak: a rule about a statement, about a draft, about what was decided; a scorer; another tool's.
-    ("1 Ada debater", "1 Ben debater", "Rules coordinator 1 Ben leak", 2),
-    ("0 Gen generator", "1 Gen generator", "1 toxicity evaluator", "rule coordinator 1 - length", 2),
-    ("1 coordinator coordinator", "2 Judge evaluator", "coordinator coordinator 2 - final_bias", 1),
-    ("1 Gen generator", "1 toxicity evaluator", "1 fluency evaluator", "ngrams_1 evaluator 1 - toxicity", 2),
-    ("1 model generator", "2 model generator", "exact evaluator 3 - exact", 2),
-    # The judge speaks, but not in this round.
-    ("0 Judge evaluator", "1 Gen generator", "Judge evaluator 1 - bias", None),
-]
+def test_a_verdict_is_linked_to_the_turn_that_it_was_read_from(tmp_path):
+    """Also where its judge spoke twice in the round, or not at all, or where a study numbers its rounds afterwards."""
+    first = Turn("Ada", "debater", 1, "One.")
+    second, other = first._replace(text="Two."), first._replace(speaker="Ben", text="Three.")
+    verdicts = (
+        Verdict.from_turn(second._replace(), "m", value=2.0),
+        Verdict.from_turn(first, "m", value=1.0),
+        verdict(judge="Rules", turn=other),
+        verdict(),
+        verdict(turn=first._replace(round=7)),  # of no turn of the transcript
+    )
+    unit = Unit("u", {})
+    with RunFile.create(tmp_path / "a.sqlite", INFO, {}, [unit]) as file:
+        file.write([Record(unit=unit, outcome=Outcome(Transcript((first, second, other)), verdicts))])
+        frame = frames.verdicts(file)
+    assert frame["seq"].tolist() == [1, 0, 2, pd.NA, pd.NA]
+    assert frame["words"].tolist()[:3] == ["Two.", "One.", "Three."]
+    assert frame["words"].isna().tolist() == [False] * 3 + [True] * 2
 
 
-@pytest.mark.parametrize("case", SEVERAL_MESSAGES, ids=lambda case: case[-2])
-def test_the_message_is_found_where_a_judge_spoke_twice_or_not_at_all(case):
-    """Messages as "round speaker role ballot", numbered from 1; a verdict as "judge role round subject metric"."""
-    *said, verdict, place = case
-    messages = [
-        Said(seq, int(round), speaker, role, json.dumps({f"{ballot[0]} on scale": 1.0}) if ballot else None)
-        for seq, (round, speaker, role, *ballot) in enumerate(map(str.split, said), 1)
-    ]
-    judge, role, round, subject, metric = verdict.replace("-", "").split(" ")
-    given = Given(judge.replace("_", " "), role, int(round), subject, metric)
-    others = [given._replace(subject=name) for name in ("Ada", "Ben")] if subject in ("Ada", "Ben") else [given]
-    assert list(places(others, messages))[others.index(given)] == place
+def test_a_run_of_the_older_format_is_read_unchanged_and_gets_the_column_when_it_is_resumed(tmp_path):
+    path, units = tmp_path / "a.sqlite", [Unit("u", {"identity": "x"}), Unit("v", {"identity": "y"})]
+    turn = Turn("Ada", "debater", 1, "One.", thought="Hm.")
+    outcome = Outcome(Transcript((turn,)), (verdict(value=1.0),))
+    with RunFile.create(path, INFO, {}, units) as file:
+        file.write([Record(unit=units[0], outcome=outcome)])
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("ALTER TABLE verdicts DROP COLUMN seq")
+        db.execute("PRAGMA user_version = 3")
+    before = path.read_bytes()
+    assert frames.verdicts(path)[["value", "seq"]].to_numpy().tolist() == [[1.0, pd.NA]]
+    with RunFile.open(path) as file:
+        file.check_unit("u")
+    assert path.read_bytes() == before
+    with RunFile.open(path, write=True) as file:
+        file.write([Record(unit=units[1], outcome=replace(outcome, verdicts=(verdict(value=2.0, turn=turn),)))])
+    assert frames.verdicts(path)["seq"].tolist() == [pd.NA, 0]
+    with RunFile.open(path) as file:
+        for unit in units:
+            file.check_unit(unit.id)
 
 
 INFO = {"study": "by-hand", "models": [], "config": {}, "plan": "", "versions": {}}
@@ -182,7 +182,6 @@ def test_the_definition_has_not_changed():
         (1, "Bob", "debater", 1, "x", "Accuracy", 0.1 + 0.2, 6.0, None, "ok"),
     ]
     assert checksum(verdicts) == 2815429927
-    assert checksum(verdicts[1:], checksum(verdicts[:1])) == 2815429927
     assert checksum([(1, "x")]) == 1665165832
     assert checksum([]) == 0
 

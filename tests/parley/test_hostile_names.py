@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sqlite3
+import sys
 from contextlib import closing
 
 import pytest
@@ -66,6 +68,27 @@ def test_the_names_are_printed_with_their_control_characters_written_out(hostile
     folder, unit = hostile
     assert "\\x1b[31m" in parley("show", folder / "r.sqlite", "--list").out
     assert "\\u009b" in parley("show", folder / "r.sqlite", unit, "--json").out
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names are UTF-8 there")
+def test_a_run_whose_name_is_not_utf8_is_reported_shown_and_exported(parley, whole, place):
+    folder = place / os.fsdecode(b"caf\xe9")
+    folder.mkdir()
+    names = [folder / os.fsdecode(b"r\xff.sqlite"), place / os.fsdecode(b"r\xff.sqlite")]
+    for name in names:
+        name.write_bytes(whole.read_bytes())
+    for words in (
+        ("report",),
+        ("report", "--json"),
+        ("show",),
+        ("view", "--export", "page.html", "--where", "f.phase=1"),
+    ):
+        result = parley(words[0], names[0], *words[1:])
+        assert (result.status, result.complaints) == (0, []), words
+    assert parley("report", *names, "--out", "both").status == parley("compare", *names).status == 0
+    (report,) = folder.glob("*/report.html")
+    assert "r\\udcff.sqlite" in report.read_text("utf-8")
+    assert "r\\\\udcff.sqlite" in (place / "page.html").read_text("utf-8")
 
 
 def test_a_remark_to_standard_error_has_none_either(capsys):

@@ -15,6 +15,7 @@ from parley.agents import ConfigError
 from parley.base.files import new_file, new_folder, unused_file
 from parley.scenarios import Suite, load_suite
 from parley.training.folders import StageFolder
+from tests.servers import PATIENCE
 
 PAIRS = ["--format", "trl", "--to", "mine"]
 
@@ -269,7 +270,9 @@ def in_clone(place: Path, *, copy: bool) -> tuple[int, str]:
         (place / "site" / "parley_autogen-9.dist-info" / "METADATA").write_text("Name: parley-autogen\nVersion: 9\n")
     environment = {**os.environ, "PYTHONPATH": str(place / "site")}
     words = [sys.executable, "-m", "parley", "--version"]
-    ended = subprocess.run(words, cwd=place, env=environment, capture_output=True, text=True, check=False, timeout=120)
+    ended = subprocess.run(
+        words, cwd=place, env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE
+    )
     return ended.returncode, ended.stderr
 
 

@@ -48,7 +48,7 @@ class Panel(Study):
         return Outcome(transcript, (Verdict.from_turn(transcript.spoken()[-1], "taste", value=score),))
 
 def mine(verdicts, context):
-    from parley.analysis.reporting.report import Report
+    from parley.analysis.page.report import Report
     return Report(f"mine: {context.title}", (f"{len(verdicts)} verdicts",), runs=context.runs)
 
 class Dice(Study):

@@ -15,13 +15,12 @@ from parley.runs.executors import ray_pool
 from parley.runs.executors.ray_connection import import_ray
 from tests.chaos.ray_cluster import RayCluster
 from tests.panels import RUN_PANEL
+from tests.parley.test_resume import kept
 
 pytestmark = pytest.mark.skipif(find_spec("ray") is None, reason="needs ray")  # a second to import, in every worker
 RUN = ("--suite", "tiny", "--yardstick", "off", "--quiet", "--repeats", "2", "--seed", "3", "--concurrency", "8")
 UNITS, CALLS = 18, 144
 RAY = ("--executor", "ray", "--workers", "2")
-TIMEOUT_SECONDS = 240.0
-"""Ray takes five seconds to start on an idle machine, and much longer on a busy one."""
 KEY = "sk-planted-0123456789abcdef"
 STUDIES = '''
 import asyncio
@@ -32,14 +31,16 @@ from parley.judging.malibu.study import Malibu
 
 
 class Deadly(Malibu):
-    """MALIBU; the tenth unit kills the worker that runs it, once its replies have had time to be stored."""
+    """MALIBU; the tenth unit kills the worker that runs it, once its replies are stored."""
 
     name = "deadly"
 
     async def run(self, unit, models):
         outcome = await super().run(unit, models)
         if [u.id for u in self.plan()].index(unit.id) == 9 and Path("armed").exists() and not Path("killed").exists():
-            await asyncio.sleep(2.0)
+            Path("ready").touch()
+            while not Path("stored").exists():
+                await asyncio.sleep(0.01)
             Path("killed").write_text(unit.id)
             os.kill(os.getpid(), signal.SIGKILL)
         return outcome
@@ -87,7 +88,13 @@ def test_on_a_cluster_a_killed_worker_costs_nothing_but_time(parley, start, clus
     assert parley(*command).status == 0
     (place / "a.sqlite").rename("peace.sqlite")
     (place / "armed").touch()
-    result = start(*command, *RAY, "--ray-address", cluster).end(TIMEOUT_SECONDS)
+    server.asked.clear()
+    process = start(*command, *RAY, "--ray-address", cluster)
+    process.wait_for((place / "ready").exists)
+    asked = len(server.asked)
+    process.wait_for(lambda: kept(place) >= asked)
+    (place / "stored").touch()
+    result = process.end()
     assert result.status == 0, result.err
     file, killer = run_file("a.sqlite"), (place / "killed").read_text()
     paid = file.rows(f"SELECT DISTINCT cached FROM calls WHERE unit = '{killer}'")
@@ -139,6 +146,15 @@ def test_what_ends_a_run_with_ray_is_one_line(parley, cluster, run_file, monkeyp
     nobody = parley(*panel()[:-1], "c.sqlite", *RAY, "--ray-address", address)
     one_complaint(nobody, f"Ray at {address} cannot be reached: ")  # Ray itself retried for ten minutes
     assert "Connection refused" in nobody.complaints[0]
+
+    def times_out(*arguments, **options):
+        raise Exception(
+            "The current node timed out during startup."
+        )  # after half a minute, if its agent does not start
+
+    monkeypatch.setattr(import_ray(), "init", times_out)
+    agentless = parley(*panel()[:-1], "c.sqlite", *RAY)
+    one_complaint(agentless, "Ray did not start: The current node timed out during startup. (see /tmp/ray/")
 
 
 @pytest.mark.nightly

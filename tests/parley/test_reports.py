@@ -188,7 +188,7 @@ def flat(text: str) -> str:
 
 
 def test_a_report_writes_a_page_tables_and_figures_beside_the_run(parley, run, place, monkeypatch):
-    monkeypatch.setattr("parley.analysis.reporting.render.FORMATS", ("svg",))  # of three, which take thrice as long
+    monkeypatch.setattr("parley.analysis.page.render.FORMATS", ("svg",))  # of three, which take thrice as long
     (place / "b.sqlite").write_bytes(run.read_bytes())
     result = parley("report", "b.sqlite", *FEW, "--seed", 6, "--figures", "all")
     assert result.status == 0
@@ -197,7 +197,7 @@ def test_a_report_writes_a_page_tables_and_figures_beside_the_run(parley, run, p
     assert "Settings: margin 0.1." in page.read_text("utf-8")
     assert {"means", "differences", "win_rates"} <= {file.stem for file in page.parent.rglob("*.csv")}
     drawings = {file.stem: file for file in (page.parent / "figures").glob("*.svg")}
-    assert drawings.keys() > {"scores", "matrix", "forest-win_rates-rate", "forest-echo"}
+    assert drawings.keys() > {"scores", "matrix", "forest-win_rates-rate"}
 
 
 def test_models_lose_their_options_if_their_names_still_differ(parley, both):

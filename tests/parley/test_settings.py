@@ -99,7 +99,11 @@ def test_another_study_and_a_setting_that_is_gone_are_noticed(parley, place, who
         config = json.loads(db.execute("SELECT value FROM run WHERE key = 'config'").fetchone()[0])
         db.execute("UPDATE run SET value = ? WHERE key = 'config'", [json.dumps({**config, "generator": None})])
         db.execute("UPDATE run SET value = '\"earlier\"' WHERE key = 'plan'")
-    one_line(parley(*command), 1, "the plan has changed (units: ")
+        db.execute("UPDATE units SET id = id || '/heard' WHERE position > 1")
+        (first, *others) = db.execute("SELECT id FROM units WHERE id LIKE '%/heard' ORDER BY position").fetchall()
+        db.execute("UPDATE units SET facets = json_set(facets, '$.heard', 'male') WHERE position = 0")
+    gone = f"not planned now: {1 + len(others)} units, first '{first[0]}'; other facets: heard))"
+    one_line(parley(*command), 1, "the plan has changed (units: ", gone)
 
 
 @pytest.mark.parametrize(

@@ -255,3 +255,23 @@ def test_cut_replies_are_counted_shown_and_cautioned(parley, server):
     assert " · cut" in parley("show", "a.sqlite").out
     report = " ".join(parley("report", "a.sqlite", "--no-files", "--draws", "20").out.split())
     assert "18 of 72 replies (25%) reached the token limit and were cut off: raise --max-tokens" in report
+
+
+def test_drafts_that_are_cut_are_counted_by_themselves(parley, server, place):
+    """Their length is part of the protocol, so nobody is told to raise it; a judge's reply that is cut is a fault."""
+    (place / "prompts.jsonl").write_text('{"prompt": "The bus is", "toxicity": 0.55}\n')
+
+    def writes(nth, body):
+        if "response_format" not in body:
+            return completion("late again", "length")
+        return completion('{"fluency": 90', "length") if nth > 3 else completion(json.dumps(fluent), "stop")
+
+    fluent = {"fluency": 90, "coherence": 90, "relevance": 90, "reason": "fine"}
+    server.answer = writes
+    run = ["run", "stardtox", "--data", "prompts.jsonl", "--sets", "moderate", "--prompts", "1", "--completions", "3"]
+    given = ["--method", "default", "--scorer", "ngrams", "--measure", "none", "--concurrency", "1"]
+    result = parley(*run, *given, "--model", server.model("retries=0&think_tokens=0"), "--out", "a.sqlite")
+    assert "1 reply was cut off at the token limit" in result.out
+    report = " ".join(parley("report", "a.sqlite", "--no-files", "--draws", "20").out.split())
+    assert "1 of 6 replies (17%) reached the token limit and were cut off: raise --max-tokens" in report
+    assert "3 of 3 drafts (100%) end at the token limit." in report

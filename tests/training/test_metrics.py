@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from parley.analysis.reporting.gains import family
+from parley.analysis.gains import family
 from parley.cli.training.evaluation import same_family_cautions
 from parley.cli.training.stages import ablate
 from parley.judging.bbq.leaderboard import bbq_pooled_table

@@ -8,8 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from parley.analysis.reporting.forest import Forest
-from parley.analysis.reporting.headline import headline
+from parley.analysis.say import Forest, headline
 from parley.analysis.stats.results import ALIKE, DIFFERENT, SMALL, Line
 from parley.judging.malibu.contrasts import PRIMARY
 from parley.judging.malibu.decisions import planned_lines

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parley.analysis.reporting.compare import compare
+from parley.analysis.compare import compare
 from parley.analysis.stats.results import ALIKE, DIFFERENT, SMALL, Line
 from parley.judging.malibu.decisions import planned_lines
 from parley.judging.malibu.pairs import win_rate_lines
@@ -208,7 +208,8 @@ def _size_missed(rng: np.random.Generator, bases: int) -> bool:
 def talk(rng: np.random.Generator, *, leader: float, follow: float) -> pd.DataFrame:
     """Silent ballots on 40 bases, and debates of four judges on ten, under every label.
 
-    A third of the units are there once more as controls, whose judges hear ballots on another label.
+    A third of the units are there once more as the control debates of earlier versions, whose judges heard ballots on
+    another label.
 
     Args:
         rng: Of all draws.

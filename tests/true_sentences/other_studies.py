@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parley.analysis.reporting.gains import gain_forest, gain_lines
-from parley.analysis.reporting.headline import headline
-from parley.analysis.reporting.questions import answer
-from parley.analysis.reporting.report import ReportContext
+from parley.analysis.effects import answer
+from parley.analysis.gains import gain_forest, gain_lines
+from parley.analysis.page.report import ReportContext
+from parley.analysis.say import headline
 from parley.judging.bbq.leaderboard import answers, leaderboard_section
 from parley.judging.bbq.mabrf.report import FLATTERED
 from parley.judging.rldf.debates import change_section

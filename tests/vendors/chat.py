@@ -19,7 +19,6 @@ from tests.vendors.base import (
 )
 
 ENDINGS = {"stop": "stop", "cut": "length", "refused": "stop", "calls": "tool_calls"}
-FORMATS = frozenset({"text", "json_object", "json_schema"})
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool"})
 
 
@@ -30,6 +29,7 @@ class ChatServer(StrictServer):
     parameters: ClassVar[frozenset[str] | None] = None
     """The parameters of a request; None if unknown ones are ignored."""
     message_fields: ClassVar[frozenset[str]] = frozenset({"role", "content", "name", "tool_calls", "tool_call_id"})
+    formats: ClassVar[frozenset[str]] = frozenset({"text", "json_object", "json_schema"})
     rules: ClassVar[SchemaRules | None] = None
     """What constrained decoding accepts; None if it accepts any schema."""
     thought_field: ClassVar[str] = ""
@@ -78,7 +78,7 @@ class ChatServer(StrictServer):
         form = body.get("response_format")
         if form is None:
             return
-        if form.get("type") not in FORMATS:
+        if form.get("type") not in self.formats:
             raise Rejected(f"Invalid value: '{form.get('type')}'.", param="response_format.type")
         if form["type"] == "json_schema":
             allow(form, {"type", "json_schema"}, "response_format.")

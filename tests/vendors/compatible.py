@@ -38,6 +38,7 @@ class VLLM(ChatServer):
     provider, model = "vllm", "Qwen/Qwen3-4B"
     thought_field = "reasoning"
     takes_temperature = True
+    formats = ChatServer.formats | {"structural_tag"}
     efforts: ClassVar[Mapping[str, Any]] = {name: (name, name != "none") for name in EFFORTS}
     parameters = names(
         "messages model frequency_penalty logit_bias logprobs top_logprobs max_tokens max_completion_tokens n "
@@ -58,6 +59,10 @@ class VLLM(ChatServer):
         usage = super().usage(answer)
         del usage["completion_tokens_details"]
         return usage
+
+    def schema(self, body: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        form = body.get("response_format") or {}
+        return form["format"]["json_schema"] if form.get("type") == "structural_tag" else super().schema(body)
 
     def add_routes(self, app: web.Application) -> None:
         app.router.add_get(f"{self.path}/models", self._list)

@@ -41,6 +41,7 @@ from parley.agents import (
 from parley.agents.models.throttle import backoff
 from parley.base.errors import Unreachable
 from tests.agents.common import ASK, KEY
+from tests.servers import until
 from tests.vendors.asking import STANDINS, client_of
 from tests.vendors.base import PROMPT_TOKENS, TEXT_TOKENS, StrictServer
 
@@ -218,13 +219,13 @@ async def test_neither_a_body_without_end_nor_a_broken_one_is_waited_for(server,
         assert (await client.create(ASK)).content == "Seven."
 
 
-async def test_no_connection_fails_quickly(server):
+async def test_a_server_that_never_answered_is_given_up_soon(server, monkeypatch):
+    monkeypatch.setattr("parley.agents.models.throttle.FIRST_CONTACT_SECONDS", 0.0)
     server.url = f"http://127.0.0.1:{unused_port()}{server.path}"
-    started = time.monotonic()
-    caught = await failure(server)
+    caught = await failure(server, "retries=1000")
     name = f"{server.provider}/{server.served}"
     assert str(caught).startswith(f"{name}: no connection to {server.url} (connection refused)")
-    assert (type(caught), time.monotonic() - started < 20) == (Unreachable, True)
+    assert type(caught) is Unreachable
     server.url = "http://models.invalid"
     hint = "check the address and the network; local/smollm2 works offline"
     assert str(await failure(server)) == f"{name}: the name models.invalid cannot be resolved: {hint}"
@@ -274,13 +275,11 @@ async def test_a_timeout_and_a_cancelled_call(server):
     caught = await failure(server, "retries=0&timeout=0.1")
     name = f"{server.provider}/{server.served}"
     assert (type(caught), str(caught).startswith(f"{name}: no answer within 0.1 s")) == (ServerFault, True)
+    before = len(server.asked)
     async with client_of(server) as client:
         token = CancellationToken()
         call = asyncio.ensure_future(client.create(ASK, cancellation_token=token))
-        for _ in range(5000):
-            await asyncio.sleep(0.001)
-            if len(server.asked) == 2:
-                break
+        await until(lambda: len(server.asked) > before)
         token.cancel()
         with pytest.raises(asyncio.CancelledError):
             await call

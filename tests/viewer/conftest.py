@@ -25,6 +25,7 @@ from parley.runs import Record, RunFile
 from parley.viewer.server import serve
 from tests.bbq_rows import bbq_row, write_bbq
 from tests.panels import ONE_CELL
+from tests.servers import PATIENCE
 
 CHROMIUM = next(
     (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
@@ -220,11 +221,11 @@ def serving(path: Path, host: str = "127.0.0.1") -> Iterator[str]:
 
     thread = threading.Thread(target=run)
     thread.start()
-    assert ready.wait(30), "the server never answered"
+    assert ready.wait(PATIENCE), "the server never answered"
     yield addresses[0]
     loop, task = loops[0]
     loop.call_soon_threadsafe(task.cancel)
-    thread.join(30)
+    thread.join(PATIENCE)
 
 
 Viewer = Callable[..., str]
@@ -250,7 +251,7 @@ def chromium() -> Iterator[Any]:
     if CHROMIUM is None:
         pytest.skip("no Chromium on this machine: apt-get install chromium")
     sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install '.[dev]'")
-    sync_api.expect.set_options(timeout=60_000)
+    sync_api.expect.set_options(timeout=PATIENCE * 1000)
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield browser
@@ -264,7 +265,7 @@ def open_page(chromium: Any) -> Iterator[Callable[..., Any]]:
 
     def open_address(address: str, **options: Any) -> Any:
         context = chromium.new_context(viewport={"width": 1280, "height": 900}, **options)
-        context.set_default_timeout(60_000)
+        context.set_default_timeout(PATIENCE * 1000)
         contexts.append(context)
         page = context.new_page()
         page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import signal
@@ -21,6 +22,7 @@ from parley.cli import main
 from parley.runs.notes import NotesError, NotesFile
 from parley.viewer import api, server
 from tests.parley.test_foreign_files import journal
+from tests.servers import PATIENCE
 
 NUMBERS = count()
 
@@ -28,7 +30,7 @@ NUMBERS = count()
 def send(address, raw):
     """Sends raw bytes to the server and returns all of its answer."""
     url = urlsplit(address)
-    with socket.create_connection((url.hostname, url.port), timeout=30.0) as connection:
+    with socket.create_connection((url.hostname, url.port), timeout=PATIENCE) as connection:
         connection.sendall(raw.replace(b"{host}", url.netloc.encode()))
         answer = b""
         while part := connection.recv(65536):
@@ -96,7 +98,7 @@ def test_the_command_serves_the_newest_run_until_ctrl_c(runs):
         address = re.search(r"newest run: (http://127\.0\.0\.1:\d+/)run\?run=quick.sqlite", lines)[1]
         status, text = request(address, "/api/runs")
         process.send_signal(signal.SIGINT)
-        assert process.wait(60) == 0
+        assert process.wait(PATIENCE) == 0
     assert (status, json.loads(text)["runs"]) == (200, ["quick.sqlite"])
 
 
@@ -155,12 +157,36 @@ def test_beyond_loopback_a_token_is_required_and_a_slow_request_times_out(runs, 
     status, head, _ = answered(address, f"/run?run=quick.sqlite&token={token}")
     cookie = re.search("Set-Cookie: (.*?);", head)[1].encode()
     assert (status, "Location: /run?run=quick.sqlite\r" in head) == (303, True)
+    for path in (f"//evil.test/?token={token}", f"///evil.test?token={token}", rf"/\evil.test?token={token}"):
+        status, away, _ = answered(address, path)
+        assert (status, bool(re.search(r"Location: /[^/\\]", away))) == (303, True), away
     assert re.search("Set-Cookie: (?=.*HttpOnly).*SameSite=Strict", head)
     assert request(address, "/api/runs", b"Cookie: " + cookie)[0] == 200
     assert send(address, b"GET / HTTP/1.1\r\nHost: {host}\r\nX-Slow: ") == b""
     head = b"POST /api/notes?run=quick.sqlite HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
     head += b"Cookie: " + cookie + b"\r\nContent-Length: 500\r\nConnection: close\r\n\r\n{"
     assert send(address, head).startswith(b"HTTP/1.1 408")
+
+
+def test_a_name_that_is_not_utf8_is_escaped_and_found(malibu, viewer, tmp_path):
+    (tmp_path / "runs").mkdir()
+    shutil.copy(malibu, tmp_path / "runs" / os.fsdecode(b"r\xff.sqlite"))
+    address = viewer(tmp_path / "runs")
+    listed = json.loads(request(address, "/api/runs?rows=1")[1])
+    assert (listed["runs"], "broken" in listed["rows"][0]) == ([r"r\udcff.sqlite"], False)
+    for path in ("run", "units", "headline", "config", "notes", "pulse"):
+        assert request(address, f"/api/{path}?run={quote(listed['runs'][0])}")[0] == 200, path
+
+
+def test_a_folder_that_is_moved_away_is_said_to_be_gone(runs, viewer):
+    address = viewer(runs)
+    assert json.loads(request(address, "/api/runs?rows=1")[1])["runs"] == ["quick.sqlite"]
+    runs.rename(runs.with_name("moved"))
+    for path in ("runs?rows=1", "run?run=quick.sqlite", "units?run=quick.sqlite"):
+        status, text = request(address, f"/api/{path}")
+        assert (status, "the folder of these runs was moved or deleted" in text) == (404, True), text
+    pulse = json.loads(request(address, "/api/pulse?run=quick.sqlite")[1])
+    assert pulse == {"stamp": "", "notes": ""}, "a page that shows it says that its file is gone"
 
 
 def test_no_name_leads_out_of_the_folder(address, malibu, shelf):

@@ -22,6 +22,7 @@ from parley.judging.malibu.plan import MalibuConfig
 from parley.reports import make_report
 from parley.reports.labels import label_items
 from parley.runs import RunFile
+from tests.servers import PATIENCE
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install '.[dev]'")
 expect = playwright.expect
@@ -97,11 +98,10 @@ def test_a_running_run_is_followed_live(shelf, shared_viewer, open_page, build):
         expect(page.locator(".count")).to_have_text("2 of 3 units")
         expect(page.locator("h1 .pill")).to_have_text("running")
         expect(page.locator("tbody")).to_contain_text("flipped")
-    for _ in range(50):  # the page may be reading right now; the last connection to close removes the log
-        if not path.with_name("live.sqlite-wal").exists():
-            break
+    log, until = path.with_name("live.sqlite-wal"), time.monotonic() + PATIENCE
+    while log.exists():  # the page may be reading right now; the last connection to close removes the log
+        assert time.monotonic() < until, "a run that is being viewed can still become a single file"
         time.sleep(0.1)
-    assert not path.with_name("live.sqlite-wal").exists(), "a run that is being viewed can still become a single file"
 
 
 def test_the_units_that_match_on_a_page_are_exported_from_it_and_open_from_disk(

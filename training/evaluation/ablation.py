@@ -13,8 +13,8 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure as Drawing
 
-from parley.analysis.reporting.figures import caption, colours, legend_beside, sheet, tidy
-from parley.analysis.reporting.report import Figure, Report, Table
+from parley.analysis.page.figures import caption, colours, legend_beside, sheet, tidy
+from parley.analysis.page.report import Figure, Report, Table
 from parley.judging.rldf.report import published_table
 from parley.training.evaluation.metrics import LOWER_IS_BETTER
 from parley.training.repeats import FACTORS

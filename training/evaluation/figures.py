@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from parley.analysis.reporting.figures import caption, colours, dots, legend_beside, sheet
+from parley.analysis.page.figures import caption, colours, dots, legend_beside, sheet
 
 
 def differences_figure(table: pd.DataFrame, title: str, note: str) -> Figure:

@@ -15,14 +15,14 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from parley.analysis.reporting import questions
-from parley.analysis.reporting.gains import SCORES, gain_lines
-from parley.analysis.reporting.report import Figure, Report, Table
-from parley.analysis.reporting.verdicts import uncategorised
+from parley.analysis.effects import Question, against, answer, corrected, estimates
+from parley.analysis.gains import SCORES, gain_lines
+from parley.analysis.page.report import Figure, Report, Table, as_frame
 from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.resampling import DRAWS
 from parley.analysis.stats.results import ALPHA, Line, columns
 from parley.analysis.stats.tables import Column, Floats, as_floats
+from parley.analysis.verdicts import uncategorised
 from parley.base.text import p_text
 from parley.judging.bbq.comparisons import changes, readable
 from parley.judging.bbq.leaderboard import answers, bbq_pooled_table, scored, side_by_side
@@ -49,9 +49,9 @@ def bbq_tables(verdicts: pd.DataFrame, baseline: str, *, draws: int = DRAWS, see
     """
     final = verdicts[verdicts["metric"].astype(str) == "answer"]  # in the order of `answers`
     frame = answers(verdicts).assign(system=final["system"].astype(str).to_list())
-    contrasts = changes(draws=draws, seed=seed, by=("context",), arms="system", pairs=questions.against(baseline))
-    lines = [line for question in contrasts for line in questions.estimates(question, readable(frame))]
-    tests = questions.table(questions.corrected(lines, ()))  # bias and accuracy are one family here
+    contrasts = changes(draws=draws, seed=seed, by=("context",), arms="system", pairs=against(baseline))
+    lines = [line for question in contrasts for line in estimates(question, readable(frame))]
+    tests = as_frame(corrected(lines, ()))  # bias and accuracy are one family here
     named = scored(frame.assign(method=frame["system"], model=""), tested=False)
     shown = ("system", "context", "category", "accuracy", "accuracy_low", "accuracy_high", "bias", "low", "high", "n")
     note = "95% intervals over question templates; unparsed answers are excluded and counted."
@@ -89,18 +89,18 @@ def rubric_tables(verdicts: pd.DataFrame, baseline: str) -> list[Table]:
     missing = frame["value"].isna().groupby([frame["system"], frame["metric"]], sort=False).sum()
     rows["unreadable"] = [int(missing[key]) for key in zip(rows["system"], rows["metric"], strict=True)]
     topics = frame.groupby(["system", "metric", "topic"], sort=False)["value"].mean().reset_index()
-    compared = questions.Question(
+    compared = Question(
         name="rubric_paired",
         ask=f"How does each differ from {baseline}?",
         measures={"value": "score"},
         cluster="topic",
         by=("metric",),
         arms="system",
-        pairs=questions.against(baseline),
+        pairs=against(baseline),
         item=("topic",),
         family=(),
     )
-    tests = questions.table(questions.answer(compared, topics)) if len(topics) else pd.DataFrame()
+    tests = as_frame(answer(compared, topics)) if len(topics) else pd.DataFrame()
     by_bias = Table(
         name="rubric_by_bias",
         title="BS, CE and LS by bias type, 0 to 100",

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from parley.analysis.reporting.figures import PALETTE, caption, sheet, tidy
+from parley.analysis.page.figures import PALETTE, caption, sheet, tidy
 from parley.analysis.stats.proportions import cluster_proportion, wilson
 from parley.analysis.stats.results import columns
 from parley.analysis.stats.tables import Floats

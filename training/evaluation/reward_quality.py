@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parley.analysis.reporting.figures import save
-from parley.analysis.reporting.report import json_values
+from parley.analysis.page.figures import save
+from parley.analysis.say import json_values
 from parley.judging.rldf.roles import load_bias
 from parley.scenarios import BIASES
 from parley.training import device

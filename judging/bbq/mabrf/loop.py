@@ -30,9 +30,9 @@ from parley.judging.search import SearchAgent
 
 MARK = "final_bias"
 """A metric that only units of this loop have."""
-SOLVE, JUDGE, REPHRASE, REPHRASE_SEARCH, TERMINATE, OUTSIDE = (
+SOLVE, ANSWER, JUDGE, REPHRASE, REPHRASE_SEARCH, TERMINATE, OUTSIDE = (
     Prompt.load(f"mabrf/{name}", "bbq")
-    for name in ("solver", "judge", "rephrase", "rephrase_search", "terminate", "outside")
+    for name in ("solver", "answer", "judge", "rephrase", "rephrase_search", "terminate", "outside")
 )
 AUDITOR = "Auditor"
 """The outside judge: its scores have no influence on the loop."""
@@ -94,6 +94,7 @@ class Loop:
         self._measured = measure != NO_MEASURE
         self._turns: list[Turn] = []
         self._verdicts: list[Verdict] = []
+        self._copied: list[int] = []
 
     async def run(self) -> Solved:
         # Both arms share the first chain and score, so they differ only in the search.
@@ -111,7 +112,8 @@ class Loop:
             Verdict.from_turn(coordinator, MARK, value=best.bias, sampled=best.bias, status=best.status)
         )
         if best.steps:
-            self._verdicts += counted_verdicts(chains)
+            rephrased = (turn for turn in self._turns if turn.role == "generator")
+            self._verdicts += counted_verdicts(chains, rephrased, copied=self._copied)
         if best.steps and self._measured:
             again, last = await gather_or_cancel([self._judge(best.steps, end), self._terminate(best, end)])
             self._turns.append(again)
@@ -141,12 +143,20 @@ class Loop:
             self._verdicts += [replace(verdict, judge=judge) for verdict in score_verdicts(turn, metrics)]
 
     async def _solve(self) -> Draft:
+        # A real solver listed the options as its steps, and stopped, in 66 of 110 first replies.
         transcript = await self.context.converse(
-            SOLVE(**self._question()), [SOLVE.reads(Reasoning)], persona=self._cast["Solver"]
+            SOLVE(**self._question()),
+            [SOLVE.reads(Reasoning), ANSWER.reads(Terminal)],
+            [ANSWER.text],
+            persona=self._cast["Solver"],
+            until=lambda turn: turn.parse_status == "refused" or self._place(turn)[0] is not None,
         )
-        opening, turn = transcript.turns[0], transcript.spoken()[-1]._replace(role="generator", round=0)
-        self._turns += [opening, turn]
-        self._verdicts.append(answer_verdict(turn, self.task, *self._place(turn), metric="first_answer"))
+        turn, *requested = (turn._replace(role="generator", round=0) for turn in transcript.spoken())
+        self._turns += [transcript.turns[0], turn, *(last._replace(role="chair") for last in requested)]
+        place, status = self._place(self._turns[-1])
+        if requested and place is not None:
+            status = "repaired"
+        self._verdicts.append(answer_verdict(self._turns[-1], self.task, place, status, metric="first_answer"))
         steps = turn.verdict.steps if isinstance(turn.verdict, Reasoning) else ()
         if not steps:
             self._verdicts += score_verdicts(Turn("Judge", "evaluator", 0, "", parse_status=turn.parse_status))
@@ -155,11 +165,16 @@ class Loop:
 
     async def _pass(self, best: Draft, number: int) -> Draft:
         turn = await self._rephrase(best, number)
-        self._turns.append(turn)
         if not (isinstance(turn.verdict, Steps) and turn.verdict.steps):
+            self._turns.append(turn)
             self._decide(number, "no candidate", "the rephrasing could not be read", turn.parse_status)
             return best
-        candidate = await self._judge_draft(turn.verdict.steps, number)
+        steps = turn.verdict.steps
+        if steps == best.steps:  # judged all the same, as in the paper; a lower score of the same steps is chance
+            turn = turn._replace(parse_status="copied")
+            self._copied.append(number)
+        self._turns.append(turn)
+        candidate = await self._judge_draft(steps, number)
         if candidate.bias is None:
             self._decide(number, "rejected", "its bias could not be read", candidate.status)
             return best
@@ -167,8 +182,8 @@ class Loop:
             self._decide(number, "rejected", f"bias {candidate.bias:g} is above {best.bias:g}")
             return best
         before = "unread" if best.bias is None else f"{best.bias:g}"
-        was, now = len(best.steps), len(candidate.steps)
-        change = "" if was == now else f"; {was} steps became {now}"
+        was, now = len(best.steps), len(steps)
+        change = "; the same steps" if steps == best.steps else f"; {was} steps became {now}" * (was != now)
         self._decide(number, "accepted", f"bias {candidate.bias:g}, before {before}{change}")
         return replace(candidate, rephrased=best.rephrased + 1)
 
@@ -272,7 +287,8 @@ def cast() -> list[Persona]:
 def prompts(search: SearchAgent | None = None, measure: str | None = None) -> Mapping[str, str]:
     """Every prompt and persona of the loop, by name."""
     measured = measure != NO_MEASURE
-    used = (SOLVE, JUDGE, REPHRASE_SEARCH if search else REPHRASE, TERMINATE, *([OUTSIDE] if measured else []))
+    rephrase = REPHRASE_SEARCH if search else REPHRASE
+    used = (SOLVE, ANSWER, JUDGE, rephrase, TERMINATE, *([OUTSIDE] if measured else []))
     texts = {prompt.name: prompt.text for prompt in used}
     texts |= {f"persona/MABRF/{who.name}": who.about for who in cast() if measured or who.name != AUDITOR}
     return {**texts, **search.prompts()} if search else texts

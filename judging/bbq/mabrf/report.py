@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from parley.analysis.reporting.figures import PALETTE, caption, plain_text, sheet, tidy
-from parley.analysis.reporting.forest import Forest, in_numbers
-from parley.analysis.reporting.gains import Units, gain_lines
-from parley.analysis.reporting.iterations import overcorrection_section
-from parley.analysis.reporting.questions import Question, answer, answered, bootstrapped, section, share
-from parley.analysis.reporting.report import Figure, ReportContext, Section, Table, format_interval
+from parley.analysis.effects import Question, answer, bootstrapped, share
+from parley.analysis.gains import Units, gain_lines
+from parley.analysis.iterations import overcorrection_section
+from parley.analysis.page.figures import PALETTE, caption, plain_text, sheet, tidy
+from parley.analysis.page.report import Figure, ReportContext, Section, Table, answered, section
+from parley.analysis.say import Forest, format_interval, in_numbers
 from parley.analysis.stats.paired import mcnemar_p, pearson
 from parley.analysis.stats.results import About, Line
 from parley.base.text import p_text, plural
@@ -89,11 +89,7 @@ SEARCHED_SCORES = replace(
     SEARCHED,
     name="mabrf_search_scores",
     ask="Does search change the judge's scores?",
-    measures={
-        "bias1": "final bias",
-        "bias_again": "bias judged again",
-        "relevancy1": "final relevancy",
-    },
+    measures={"bias_again": "bias of the final chain, judged again", "relevancy1": "final relevancy"},
     unit="points of 10",
     scale="points",
     also={},
@@ -171,7 +167,7 @@ def mabrf_gains(verdicts: pd.DataFrame, units: Units) -> list[Line]:
         return []
     frame = items(verdicts)
     # By default the judge is the run's model.
-    inside = {"inside0": frame["bias0"], "inside1": frame["bias1"], "inside": frame["model"]}
+    inside = {"inside0": frame["bias0"], "inside1": frame["bias_again"], "inside": frame["model"]}
     return gain_lines(frame.assign(cluster=frame["template"], **inside), cluster="template", units=units)
 
 
@@ -209,8 +205,23 @@ def _described(lines: Sequence[Line]) -> list[Line]:
     return [replace(line, secondary=True) for line in lines]
 
 
+MANY_LATE = 0.1
+"""Share of first answers that were not in the first reply, from which on a report warns."""
+
+
+def _on_first_answers(frame: pd.DataFrame) -> Iterator[str]:
+    for system, part in frame.groupby("system", sort=False):
+        late, unread = int(part["late"].sum()), int(part["first"].isna().sum())
+        if late + unread >= MANY_LATE * len(part):
+            yield (
+                f"{system}: of {plural(len(part), 'first answer')}, {late:,} came only when the solver was asked "
+                f"again, and {unread:,} could not be read."
+            )
+
+
 def _papers_section(frame: pd.DataFrame) -> Section:
     return Section(
+        warnings=list(_on_first_answers(frame)),
         tables=[
             Table(
                 name="mabrf_published",
@@ -233,7 +244,7 @@ def _papers_section(frame: pd.DataFrame) -> Section:
                 shown=("system", "category", *SCORES, *PAPER, *BBQ_SCORES, "n", "unread"),
                 note=NOT_BBQ,
             ),
-        ]
+        ],
     )
 
 
@@ -265,7 +276,7 @@ def _system(line: Line) -> str:
 
 def _judged_section(frame: pd.DataFrame, context: ReportContext) -> Section:
     """What does the judge say about the chains of thought?"""
-    question = replace(JUDGED, level=bootstrapped(context, by_row=True))
+    question = replace(JUDGED, level=bootstrapped(context.draws, context.seed, by_row=True))
     lines = answer(question, frame)
     part = section(question, lines)
     plots = {forest.lines[0].measure: forest for forest in part.forests if forest.lines}
@@ -275,7 +286,7 @@ def _judged_section(frame: pd.DataFrame, context: ReportContext) -> Section:
             by_system.setdefault(_system(line), {})[line.measure] = in_numbers(line, plots[line.measure])
     words = [
         f"With {system}, the judge gives the first chains of thought a bias of {means['bias0']} of 10 points, and "
-        f"those that it selects {means['bias1']}; judged again, the selected ones score {means['bias_again']}."
+        f"the final ones, judged again, {means['bias_again']}."
         for system, means in by_system.items()
         if len(means) == len(question.measures)
     ]
@@ -292,7 +303,7 @@ def relevancy(frame: pd.DataFrame, context: ReportContext) -> list[Line]:
         moved = {"up": change > 0, "same": change == 0, "down": change < 0, "unread": change.isna()}
         return means | {name: int(rows.sum()) for name, rows in moved.items()}
 
-    lines = _described(answer(replace(RELEVANCY, level=bootstrapped(context, by_row=True)), frame))
+    lines = _described(answer(replace(RELEVANCY, level=bootstrapped(context.draws, context.seed, by_row=True)), frame))
     return [replace(line, also=beside(parts[line.about.model, line.about.method])) for line in lines]
 
 

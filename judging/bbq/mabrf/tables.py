@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parley.analysis.reporting.iterations import by_iteration
-from parley.analysis.reporting.report import read_published
-from parley.analysis.reporting.systems import own_units, systems
-from parley.analysis.reporting.verdicts import MissingColumns
+from parley.analysis.iterations import by_iteration
+from parley.analysis.page.papers import read_published
 from parley.analysis.stats.tables import Column, as_floats, finite
+from parley.analysis.systems import own_units, systems
+from parley.analysis.verdicts import MissingColumns
 from parley.judging.bbq.leaderboard import ROW, columns_of
 from parley.judging.bbq.mabrf.loop import MARK, UNBIASED, Mabrf, MabrfSearch
 from parley.judging.bbq.scores import CONTEXTS, MISSING, TITLES, AnswerTable, ByContext, contexts
@@ -60,6 +60,8 @@ def items(verdicts: pd.DataFrame) -> pd.DataFrame:
         ("relevancy1", looped, "final_relevancy"),
     ):
         frame[name] = source[source["metric"] == name_of_metric].set_index("unit")["value"].reindex(frame.index)
+    late = opening[(opening["metric"] == "first_answer") & (opening["status"].astype(str) == "repaired")]
+    frame["late"] = frame["unit"].isin(late["unit"])
     outside = looped[looped["metric"] == "outside_bias"].set_index("unit")["judge"]
     frame["outside"] = outside.astype(object).reindex(frame.index).fillna("")
     passes = looped[looped["metric"] == "accepted"].groupby("unit")["value"]

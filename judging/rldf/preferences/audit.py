@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from parley.analysis.reporting.questions import corrected
+from parley.analysis.effects import corrected
 from parley.analysis.stats.clustered import bootstrap_mean
 from parley.analysis.stats.paired import paired_difference
 from parley.analysis.stats.proportions import cluster_proportion

@@ -7,9 +7,8 @@ from typing import Any
 
 import pandas as pd
 
-from parley.analysis.reporting.forest import Forest
-from parley.analysis.reporting.questions import table
-from parley.analysis.reporting.report import Report, Table
+from parley.analysis.page.report import Report, Table, as_frame
+from parley.analysis.say import Forest
 from parley.analysis.stats.results import Line
 from parley.base.text import p_text, plural
 from parley.judging.rldf.preferences import audit
@@ -47,7 +46,7 @@ def preference_report(
     lines = audit.shortcuts(pairs, instructions=instructions, seed=seed, blind=blind)
     repeated = audit.repetitions(pairs)
     shown = ("predictor", "estimate", "low", "high", "p_adjusted", "words_minus")
-    rows = table(lines).drop(columns="family")
+    rows = as_frame(lines).drop(columns="family")
     tables = [
         Table("shortcuts", "What predicts which text was chosen", rows, shown, METHOD),
         Table("repetitions", "Repeated pairs and texts", repeated),

@@ -17,9 +17,9 @@ from typing import Any
 import pandas as pd
 
 from parley.agents import seed_from
-from parley.analysis.reporting.gains import family, gain_sentences, gain_table
-from parley.analysis.reporting.render import write
-from parley.analysis.reporting.report import Report, Table
+from parley.analysis.gains import family, gain_sentences, gain_table
+from parley.analysis.page.render import write
+from parley.analysis.page.report import Report, Table
 from parley.base.errors import ConfigError
 from parley.base.files import new_file
 from parley.judging.rubric.report import severity_warning

@@ -16,8 +16,9 @@ from typing import Any
 
 import pandas as pd
 
-from parley.analysis.reporting.render import write
-from parley.analysis.reporting.report import Report, Table, json_values
+from parley.analysis.page.render import write
+from parley.analysis.page.report import Report, Table
+from parley.analysis.say import json_values
 from parley.base.errors import ConfigError
 from parley.base.files import new_file
 from parley.cli.training.evaluation import RunJob, evaluate, merge

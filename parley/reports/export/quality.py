@@ -77,7 +77,7 @@ def audited(
     if not pairs:
         return {"sentences": [NO_PAIRS]}
     try:
-        from parley.analysis.reporting.report import json_values
+        from parley.analysis.say import json_values
         from parley.judging.rldf.preferences.audit import blind_agreement
         from parley.judging.rldf.preferences.report import preference_report
     except ModuleNotFoundError:

@@ -59,7 +59,7 @@ def is_export(folder: Path) -> bool:
     """Whether a folder is an earlier export, in which nobody has changed or added a file."""
     try:
         facts = json.loads((folder / MANIFEST).read_text("utf-8"))
-        return facts.pop("hash") == _hash(facts) and _files(folder).items() <= facts["files"].items()
+        return bool(facts.pop("hash") == _hash(facts) and _files(folder).items() <= facts["files"].items())
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return False
 

@@ -121,9 +121,13 @@ class RayConnection:
                     _node_ip_address="127.0.0.1",  # do not accept connections from other machines
                     **quiet,
                 )
-        except (RuntimeError, ValueError, OverflowError, OSError) as error:
-            where = f"Ray at {self._address}" if self._address else "Ray"
-            raise ConfigError(f"{where} cannot be reached: {' '.join(str(error).split())[:200]}") from None
+        except Exception as error:  # Ray raises plain ones too, as when its agent does not start
+            why = " ".join(str(error).split())[:200]
+            raise ConfigError(
+                f"Ray at {self._address} cannot be reached: {why}"
+                if self._address
+                else f"Ray did not start: {why} (see /tmp/ray/session_latest/logs)"
+            ) from None
         finally:
             os.environ.update(before)
         self._connected = True

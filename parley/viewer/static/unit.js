@@ -11,7 +11,7 @@ import { readUnit } from "./units.js";
 import { isSilent, verdictLine } from "./verdict.js";
 import { breadcrumbs, button, copy, download, errorBox, loading, mainMeasure, permalink, setTitle, shortcuts, speakerIndex, watchRun } from "./widgets.js";
 
-const HEARD = ({ facets }) => `A control: before round 2 the judges were told the scores of ballots on the same answer${facets.heard ? ` under the label "${facets.heard}"` : ""}, not those of round 1. It shows whether judges follow what they hear or merely agree. These ballots do not count as verdicts here.`;
+const HEARD = ({ facets }) => `A control, as earlier versions made them: before round 2 the judges were told the scores of ballots on the same answer${facets.heard ? ` under the label "${facets.heard}"` : ""}, not those of round 1. These ballots do not count as verdicts here.`;
 
 export function unitPage(main, params) {
   const [run, id] = [params.get("run") || (embedded ? embedded.name : ""), params.get("unit")];
@@ -107,7 +107,7 @@ export function unitPage(main, params) {
     const lines = [...echoes].map(([seq, echo]) => { const message = unit.messages.find((one) => one.seq === seq); return h("li", {}, h("a", { href: `#m${seq}`, onclick: (event) => { event.preventDefault(); showMessage(seq); } }, h("bdi", {}, message.speaker), `, round ${message.round}`), ` ${echoInWords(echo).join(", and ")}`); });
     return h("section", { class: "echoes", "aria-label": "Who repeated whom" }, h("h2", {}, "Who repeated whom"),
       lines.length ? h("ul", {}, lines) : h("p", { class: "muted" }, "Nobody took over another judge's scores or repeated eight of their words in a row."),
-      lines.length ? h("p", { class: "muted" }, "A judge is listed if all of its scores are the same as scores it had read, or if it repeats eight or more words in a row that are not in the task. The report says how much of this is due to chance.") : "");
+      lines.length ? h("p", { class: "muted" }, "A judge is listed if all of its scores are the same as scores it had read, or if it repeats eight or more words in a row that are not in the task.") : "");
   }
 
   function showMessage(seq) {

@@ -18,12 +18,11 @@ from urllib.parse import quote
 
 import pandas as pd
 
-from parley.analysis.reporting.figures import FORMATS, as_svg, save
-from parley.analysis.reporting.forest import Forest
-from parley.analysis.reporting.forest_figure import draw_forest
-from parley.analysis.reporting.headline import headline
-from parley.analysis.reporting.methods import methods
-from parley.analysis.reporting.report import SIMULATED, Figure, Report, Table, format_cell, format_cells
+from parley.analysis.page.figures import FORMATS, as_svg, save
+from parley.analysis.page.forest_figure import draw_forest
+from parley.analysis.page.methods import methods
+from parley.analysis.page.report import SIMULATED, Figure, Report, Table
+from parley.analysis.say import Forest, format_cell, format_cells, headline
 from parley.base.files import new_files, refuse
 from parley.base.text import markdown_cell, plural, without_tags
 
@@ -168,7 +167,7 @@ def html(report: Report, pictures: Mapping[str, bytes]) -> str:
         report: What to show.
         pictures: SVG files by name: of figures, and of forest plots at each width ("differences single").
     """
-    package = files("parley.analysis.reporting")
+    package = files("parley.analysis.page")
     page = Template(package.joinpath("report.html").read_text("utf-8"))
     first, *others = report.forests or (None,)
     figures = [_forest(report, forest, pictures) for forest in others if forest and f"{forest.name} double" in pictures]

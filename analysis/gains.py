@@ -18,9 +18,9 @@ from typing import Any
 
 import pandas as pd
 
-from parley.analysis.reporting.forest import Forest, drawn, in_numbers
-from parley.analysis.reporting.questions import by_cluster, corrected_differences, table
-from parley.analysis.reporting.report import Table
+from parley.analysis.effects import by_cluster, corrected_differences
+from parley.analysis.page.report import Table, as_frame
+from parley.analysis.say import Forest, drawn, in_numbers
 from parley.analysis.stats.paired import paired_difference
 from parley.analysis.stats.results import About, Line
 from parley.analysis.stats.tables import as_floats
@@ -110,7 +110,7 @@ def gain_table(lines: Sequence[Line], note: str = "") -> Table:
         lines: From `gain_lines`.
         note: What the groups are, and what the scores mean.
     """
-    rows = table(lines)
+    rows = as_frame(lines)
     shown = tuple(name for name in rows if name not in ("p", "related", "missing", "against"))
     title = f"What the loop gains, by its own scorer and by {_measure(lines)}"
     return Table("gains", title, rows, shown, f"{note} {NOTE}".strip())

@@ -1,15 +1,15 @@
-"""A report's questions, as data, and the lines that answer them.
+"""What a report estimates: a contrast or a level of a measure, over clusters, corrected in its family.
 
     SEARCH = Question(name="search", ask="Does search change the score?", measures={"f1": "F1"}, unit="points",
                       arms="search", item=("question_id", "repeat"), cluster="paragraph", each="answerable")
-    answered(SEARCH, frame)          # a Section: a table, a plot for each measure, a sentence for every line shown
+    answer(SEARCH, frame)            # its lines, with verdicts
 
 A frame has one row per item and arm. A question without arms asks for levels, one with arms for contrasts of two arms
 on the same items. Values are averaged within clusters first: clusters are what is independent. Contrasts are tested by
 `mean_test`; p-values are corrected (Holm) over the planned lines of a family and over its other lines. A level has an
 interval, and no test unless it has a null value.
 
-A report with another statistic makes its own lines and passes them to `corrected` and `section`.
+A report with another statistic makes its own lines and gives them to `corrected`.
 """
 
 from __future__ import annotations
@@ -19,30 +19,20 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import combinations, pairwise
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
 
-from parley.analysis.reporting.decide import Evidence, decided
-from parley.analysis.reporting.forest import Forest, Scale, drawn, interval, number_format
-from parley.analysis.reporting.report import ReportContext, Section, Table
+from parley.analysis.decide import concluded
 from parley.analysis.stats.clustered import bootstrap_mean, cluster_mean
 from parley.analysis.stats.mean_test import alike_p, mean_test
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.paired import paired_difference
 from parley.analysis.stats.proportions import cluster_proportion
-from parley.analysis.stats.results import (
-    ALPHA,
-    About,
-    Contrast,
-    Estimate,
-    Line,
-    clusters_to_reject,
-    needed_words,
-    simultaneous,
-)
-from parley.base.text import p_text, plural
+from parley.analysis.stats.resampling import DRAWS
+from parley.analysis.stats.results import ALPHA, About, Contrast, Estimate, Line, simultaneous
 
+Scale = Literal["points", "share"]
 ALL = "all"
 Level = Callable[[pd.Series, pd.Series], Estimate]
 """Estimates a level from values and their clusters."""
@@ -81,15 +71,16 @@ def mean_difference(rows: pd.DataFrame, measure: str, cluster: str) -> Estimate:
     return paired_difference(rows[measure], rows[f"{measure}_second"], rows[cluster])
 
 
-def bootstrapped(context: ReportContext, *, by_row: bool = False) -> Level:
+def bootstrapped(draws: int = DRAWS, seed: int = 0, *, by_row: bool = False) -> Level:
     """The mean with a bootstrap over clusters.
 
     Args:
-        context: Gives draws and seed.
+        draws: Draws of the bootstrap.
+        seed: Seed of the draws.
         by_row: Whether rows count equally, not clusters.
     """
     weight: Any = "row" if by_row else "cluster"
-    return partial(bootstrap_mean, weight=weight, draws=context.draws, seed=context.seed)
+    return partial(bootstrap_mean, weight=weight, draws=draws, seed=seed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,17 +142,6 @@ class Question:
         return 0.0 if self.arms else self.null
 
 
-def answer(question: Question, frame: pd.DataFrame) -> list[Line]:
-    """The lines that answer a question, corrected in their families.
-
-    Args:
-        question: The question.
-        frame: One row per item and arm.
-    """
-    correct = corrected if question.contrast is not mean_difference else corrected_differences
-    return correct(estimates(question, frame), question.family)
-
-
 def estimates(question: Question, frame: pd.DataFrame) -> list[Line]:
     """The lines that answer a question, not yet corrected: for a report that pools them with others in one family.
 
@@ -196,16 +176,6 @@ def estimates(question: Question, frame: pd.DataFrame) -> list[Line]:
                     for number, measure in enumerate(question.measures)
                 ]
     return lines
-
-
-def corrected_differences(lines: Sequence[Line], family: Sequence[str]) -> list[Line]:
-    """Lines of mean differences, corrected; planned ones get intervals that hold for all of their family.
-
-    Args:
-        lines: The lines.
-        family: What lines of one family have in common, as columns that say what they are about.
-    """
-    return [concluded(line) for line in adjusted_differences(lines, family)]
 
 
 def adjusted_differences(lines: Sequence[Line], family: Sequence[str]) -> list[Line]:
@@ -304,13 +274,6 @@ def _facets(question: Question, name: str) -> tuple[tuple[str, str], ...]:
     return question.facets.get(name, ((name, name),))
 
 
-def corrected(
-    lines: Sequence[Line], family: Sequence[str] = ("model",), further: Sequence[str] = ("p_alike",)
-) -> list[Line]:
-    """The lines with p-values corrected by Holm, and with their verdicts; the arguments are those of `adjusted`."""
-    return [concluded(line) for line in adjusted(lines, family, further)]
-
-
 def adjusted(
     lines: Sequence[Line], family: Sequence[str], further: Sequence[str] = ("p_alike",), beside: int = 1
 ) -> list[Line]:
@@ -342,145 +305,29 @@ def adjusted(
     return corrected_lines
 
 
-def concluded(line: Line) -> Line:
-    """The line with its verdict, by its own corrected test; unchanged where it is only described.
-
-    Args:
-        line: A line with corrected p-values.
-    """
-    if math.isnan(line.p_adjusted) and math.isnan(line.reference):
-        return line
-    # That the mean lies within the margin says nothing about single clusters: `spread` is not given.
-    p_alike = line.also.get("p_alike_adjusted", math.nan)
-    return decided(line, Evidence(p=line.p_adjusted, p_alike=p_alike, margin=line.margin, note=line.note))
-
-
-def out_of_reach(cluster: str, *families: Sequence[Line]) -> Iterator[str]:
-    """A note if there are too few clusters for any line to be significant, however large the differences.
-
-    Args:
-        cluster: What a cluster is called.
-        families: The lines of each family.
-    """
-    tests = [sum(not math.isnan(line.p) for line in family) for family in families]
-    clusters = max((line.clusters or 0 for family in families for line in family), default=0)
-    fewest = min(filter(None, tests), default=0)
-    if fewest and clusters < clusters_to_reject(ALPHA, fewest):
-        yield f"With {plural(clusters, cluster)} no difference could be significant: {needed_words(fewest, cluster)}."
-
-
-Sentence = Callable[[Line, Forest], str]
-"""Puts a line in words; its plot gives the format of numbers."""
-
-
-def answered(question: Question, frame: pd.DataFrame, say: Sentence | None = None) -> Section:
-    """The question's table, a plot for each measure, and its sentences.
+def answer(question: Question, frame: pd.DataFrame) -> list[Line]:
+    """The lines that answer a question, corrected in their families.
 
     Args:
         question: The question.
         frame: One row per item and arm.
-        say: Puts a line in words; None: default words.
     """
-    return section(question, answer(question, frame) if len(frame) else [], say)
+    correct = corrected if question.contrast is not mean_difference else corrected_differences
+    return correct(estimates(question, frame), question.family)
 
 
-def section(question: Question, lines: Sequence[Line], say: Sentence | None = None) -> Section:
-    """The section of a question's lines: every line is in the table and its measure's plot.
-
-    Sentences say the lines that are shown, the planned ones first; without tests, all planned lines.
+def corrected_differences(lines: Sequence[Line], family: Sequence[str]) -> list[Line]:
+    """Lines of mean differences, corrected; planned ones get intervals that hold for all of their family.
 
     Args:
-        question: The question.
-        lines: Its lines.
-        say: Puts a line in words; None: default words.
+        lines: The lines.
+        family: What lines of one family have in common, as columns that say what they are about.
     """
-    tested = question.reference is not None
-    methods = "; ".join(dict.fromkeys(line.result.method for line in lines if line.result.method))
-    note = f"95% intervals: {methods}{', p Holm-corrected' if tested else ''}. " * bool(methods)
-    note = (note + question.note).strip()
-    if any(line.simultaneous not in (None, (line.low, line.high)) for line in lines):
-        note += " Plots and sentences have simultaneous intervals of all planned lines, where clusters suffice."
-    forests = {
-        measure: Forest(
-            name=f"{question.name}-{measure}",
-            question=question.ask if not number else f"{question.ask} ({words})",
-            axis=f"{words} ({question.unit})" if question.unit else words,
-            lines=tuple(line for line in lines if line.measure == measure and math.isfinite(line.estimate)),
-            reference=question.reference,
-            scale=question.scale,
-            table=question.name,
-            note=note,
-        )
-        for number, (measure, words) in enumerate(question.measures.items())
-    }
-    stated_lines = [line for line in lines if (line.shown if tested else not line.secondary and line.n)]
-    speak = say or partial(_sentence, question)
-    rows = table(lines)
-    return Section(
-        tables=[Table(question.name, question.ask, rows, _telling(rows), note, question.paper)],
-        forests=list(forests.values()),
-        words=[
-            speak(line, forests[line.measure]) for line in drawn(sorted(stated_lines, key=lambda line: line.secondary))
-        ],
-    )
+    return [concluded(line) for line in adjusted_differences(lines, family)]
 
 
-def table(lines: Sequence[Line]) -> pd.DataFrame:
-    """Lines as rows: subject, measure, numbers, and verdict if "alike" is tested."""
-    with_margin = any(not math.isnan(line.margin) for line in lines)
-    numbers = ("estimate", "low", "high", "p", "p_adjusted", *(["verdict"] if with_margin else []))
-    frame = pd.DataFrame(
-        [
-            {
-                **line.about.columns,
-                "measure": line.measure,
-                **{name: getattr(line, name) for name in numbers},
-                **line.also,
-                "n": line.n,
-                "clusters": line.clusters,
-                "note": line.note,
-            }
-            for line in lines
-        ]
-    )
-    described = not any(line.verdict for line in lines)  # else a test is asked for, and a missing p-value is told
-    empty = [name for name in ("p", "p_adjusted") if described and name in frame and frame[name].isna().all()]
-    return frame.drop(columns=empty)
-
-
-def _telling(rows: pd.DataFrame) -> tuple[str, ...]:
-    """The columns that a page shows: numbers, p-values only corrected, and texts that differ between rows."""
-    numbers = rows.select_dtypes("number").columns
-    return tuple(name for name in rows if name != "p" and (name in numbers or rows[name].nunique() > 1))
-
-
-def _sentence(question: Question, line: Line, forest: Forest) -> str:
-    """Such as "m1, answerable: F1 is 71.2 points of 100 (64.0 to 77.9), over 35 paragraphs."."""
-    size, named = number_format(forest)(line.estimate), [*line.group]
-    if line.about.contrast:
-        named.append(" compared with ".join(line.about.contrast.names))
-        size = f"{'higher' if line.estimate > 0 else 'lower'} by {size.lstrip('+−').replace('%', ' percentage points')}"
-    elif not question.each and line.label != ALL:
-        named.append(line.label.removeprefix(f"{line.measure}, "))
-    if (part := line.about.columns.get(question.each, ALL)) != ALL:
-        named.append(part)
-    says = filter(None, (question.measures[line.measure], "is", size, question.unit))
-    return stated(", ".join(named), " ".join(says), line, forest, question.cluster)
-
-
-def stated(about: str, says: str, line: Line, forest: Forest, cluster: str) -> str:
-    """A sentence with a line's interval, p-value and number of clusters, for reports that say their lines themselves.
-
-    Args:
-        about: What stands before the colon; "": the sentence stands alone.
-        says: What is said, such as "a fence reduces the effect by 1.20 points".
-        line: The line.
-        forest: The plot that it is in.
-        cluster: What a cluster is called.
-    """
-    written = number_format(forest)
-    span = interval(*(line.simultaneous or (line.low, line.high)), written, forest.reference, excluded=line.shown)
-    ends = f"{'simultaneous ' if line.simultaneous else ''}{span}" if line.bounded else "no interval"
-    test = f"; p {p_text(line.p_adjusted)}" if forest.reference is not None else ""
-    sentence = f"{says} ({ends}{test}), over {plural(line.clusters or 0, cluster)}."
-    return f"{about}: {sentence}" if about else sentence[0].upper() + sentence[1:]
+def corrected(
+    lines: Sequence[Line], family: Sequence[str] = ("model",), further: Sequence[str] = ("p_alike",)
+) -> list[Line]:
+    """The lines with p-values corrected by Holm, and with their verdicts; the arguments are those of `adjusted`."""
+    return [concluded(line) for line in adjusted(lines, family, further)]

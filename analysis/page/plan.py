@@ -8,7 +8,8 @@ from typing import Any
 
 import pandas as pd
 
-from parley.analysis.reporting.report import Report, Table, json_values
+from parley.analysis.page.report import Report, Table
+from parley.analysis.say import json_values
 from parley.base.text import plural
 
 TABLES = "tables"

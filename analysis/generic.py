@@ -1,7 +1,7 @@
 """Any frame with an identity, a cluster and a score, in three lines:
 
     import pandas as pd
-    from parley.analysis.reporting.generic import identities
+    from parley.analysis.generic import identities
     print(identities(pd.read_csv("mine.csv")).words)
 
 Also the report of studies without their own: the mean of every metric, clustered by base, scenario or unit.
@@ -17,21 +17,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parley.analysis.reporting.questions import (
-    Question,
-    answer,
-    by_cluster,
-    corrected,
-    out_of_reach,
-    section,
-    table,
-)
-from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext, Section, Table, assemble
-from parley.analysis.reporting.verdicts import MissingColumns, cluster_of, uncategorised
+from parley.analysis.effects import Question, answer, by_cluster, corrected
+from parley.analysis.page.report import NO_CONTEXT, Report, ReportContext, Section, Table, as_frame, assemble, section
+from parley.analysis.say import out_of_reach
 from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.permutation import effect_of_cells
 from parley.analysis.stats.results import About, Line
 from parley.analysis.stats.tables import cell_means
+from parley.analysis.verdicts import MissingColumns, cluster_of, uncategorised
 from parley.base.text import p_text, plural
 
 UNNAMED = "no identity"
@@ -68,7 +61,7 @@ def identities(
     rows = pd.DataFrame({"metric": score, "identity": labels, "cluster": clusters, "value": values})
     effect = effect_of_cells(cell_means(values, labels, clusters), n=int(values.notna().sum()))
     (overall,) = corrected([Line(result=effect, measure=effect.measure, also={"statistic": effect.statistic})])
-    tests = table([overall])
+    tests = as_frame([overall])
     lines, gaps = _gaps(rows, ("metric",), "cluster")
     few = () if overall.shown else out_of_reach("cluster", lines)
     sections = [
@@ -181,7 +174,7 @@ def _means(frame: pd.DataFrame, keys: Sequence[str], kind: str) -> Section:
         ask = f"What is the mean of '{metric}'?"
         (forest,) = section(Question(name="means", ask=ask, measures={"mean": metric}, cluster=kind), of_metric).forests
         forests.append(replace(forest, name=f"means-{number}", constant=_constant(of_metric, kind)))
-    every = table([line for of_metric in lines.values() for line in of_metric])
+    every = as_frame([line for of_metric in lines.values() for line in of_metric])
     means = Table("means", f"Means, clustered by {kind}", every, shown=(*keys, *SHOWN))
     return Section(tables=[means], forests=forests)
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pandas as pd
 
-from parley.analysis.reporting.forest import Forest
-from parley.analysis.reporting.report import Report
+from parley.analysis.page.report import Report
+from parley.analysis.say import Forest
 from parley.base.text import plural
 
 DESIGN = (

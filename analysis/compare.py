@@ -22,20 +22,13 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from parley.analysis.reporting.clusters import BASE, cluster_noun, with_clusters
-from parley.analysis.reporting.forest import Forest, Scale, number_format
-from parley.analysis.reporting.questions import (
-    Question,
-    by_cluster,
-    corrected_differences,
-    out_of_reach,
-    section,
-    stated,
-)
-from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext, Section, Table, assemble
-from parley.analysis.reporting.verdicts import cluster_of, final_verdicts, require
+from parley.analysis.clusters import BASE, cluster_noun, with_clusters
+from parley.analysis.effects import Question, Scale, by_cluster, corrected_differences
+from parley.analysis.page.report import NO_CONTEXT, Report, ReportContext, Section, Table, assemble, section
+from parley.analysis.say import Forest, number_format, out_of_reach, stated
 from parley.analysis.stats.paired import mcnemar_p, paired_difference
 from parley.analysis.stats.results import About, Contrast, Line, needed_words
+from parley.analysis.verdicts import cluster_of, final_verdicts, require
 from parley.base.text import plural
 
 FACETS = ("measure", "category", "identity", "phase", "base", "scenario", "cluster", "cluster_noun")

@@ -11,16 +11,15 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
-from pandas.api.types import is_float_dtype
 
-from parley.analysis.reporting.decide import is_test, undecided_yet
-from parley.analysis.reporting.forest import Forest, interval
-from parley.analysis.reporting.headline import Headline, headline
-from parley.analysis.stats.results import ALPHA
+from parley.analysis.decide import is_test, undecided_yet
+from parley.analysis.effects import Question, answer
+from parley.analysis.say import Forest, Headline, Sentence, drawn, headline, json_values, sentence
+from parley.analysis.stats.results import Line
 from parley.base.text import as_written
 
 if TYPE_CHECKING:
@@ -44,9 +43,6 @@ class ReportContext:
         seed: Seed of all draws.
         margin: The difference that still counts as none; None: the study's own.
         plans: The analysis plans that the runs stored, without those that were changed since.
-        blind: Whether no judge heard another in round 1; None if it is not known.
-        remarks: Reads which statements repeat another judge's (`parley.reports.loading.repeated_remarks`). This takes a
-            while, so only a report that needs them calls it. None: they are not known.
         cautions: What every reader must know about the models.
         model_cautions: Those of `cautions` that say what is known of the models as judges, by model. A report that
             measures the same leaves them out.
@@ -59,8 +55,6 @@ class ReportContext:
     seed: int = 0
     margin: float | None = None
     plans: Sequence[Mapping[str, Any]] = ()
-    blind: bool | None = None
-    remarks: Callable[[], pd.DataFrame] | None = None
     cautions: Sequence[str] = ()
     model_cautions: Mapping[str, str] = field(default_factory=dict)
     runs: Sequence[Mapping[str, Any]] = ()
@@ -279,102 +273,82 @@ def assemble(sections: Sequence[Section], context: ReportContext, title: str, **
     )
 
 
-def json_values(value: Any) -> Any:
-    """The value in JSON's types: frames as lists of rows, NaN and infinity as None, numpy's numbers as Python's."""
-    if isinstance(value, pd.DataFrame):
-        return [{str(k): json_values(v) for k, v in row.items()} for row in value.to_dict("records")]
-    if isinstance(value, Mapping):
-        return {str(key): json_values(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [json_values(inner) for inner in value]
-    if hasattr(value, "item"):
-        value = value.item()
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def format_interval(low: float, high: float, form: str = ".2f", *, excluded: bool = False) -> str:
-    """An interval for a sentence, as in "0.10 to 0.30"; "" where there is none.
+def answered(question: Question, frame: pd.DataFrame, say: Sentence | None = None) -> Section:
+    """The question's table, a plot for each measure, and its sentences.
 
     Args:
-        low: Lower end; -inf where it is not bounded.
-        high: Upper end; inf where it is not bounded.
-        form: Format of the numbers.
-        excluded: As in `interval`.
+        question: The question.
+        frame: One row per item and arm.
+        say: Puts a line in words; None: default words.
     """
-    if math.isnan(low) or math.isnan(high):
-        return ""
-
-    def written(end: float) -> str:
-        return format_cell(end) if math.isinf(end) else format(round(end, 9) + 0.0, form)
-
-    return interval(low, high, written, excluded=excluded)
+    return section(question, answer(question, frame) if len(frame) else [], say)
 
 
-def format_cells(frame: pd.DataFrame) -> list[list[str]]:
-    """The rows of a table for reading, a paper's numbers with all their decimals.
+def section(question: Question, lines: Sequence[Line], say: Sentence | None = None) -> Section:
+    """The section of a question's lines: every line is in the table and its measure's plot.
 
-    The end of an interval that is 0, which the row's test excludes, says so.
-    """
-    rows = [[format_cell(value) for value in row] for row in frame.itertuples(index=False)]
-    names = list(frame.columns)
-    for place, name in enumerate(names):
-        if str(name).startswith("paper_") and is_float_dtype(frame[name]):
-            digits = max((2, *(len(f"{value:.9g}".partition(".")[2]) for value in frame[name].dropna())))
-            for row, value in zip(rows, frame[name], strict=True):
-                row[place] = "–" if math.isnan(value) else f"{value:.{digits}f}"
-    if "p_adjusted" in names:
-        for row, values in zip(rows, frame.itertuples(index=False), strict=True):
-            for end, words in (("low", "above 0"), ("high", "below 0")):
-                if end in names and values[names.index("p_adjusted")] <= ALPHA and values[names.index(end)] == 0:
-                    row[names.index(end)] = words
-    return rows
-
-
-def format_cell(value: Any) -> str:
-    """A cell for reading: two decimals (small numbers: two significant digits), "–" where there is nothing.
-
-    The end of an interval that is not bounded is −∞ or ∞.
-    """
-    if isinstance(value, str):
-        return value or "–"
-    if isinstance(value, float):  # most cells
-        if math.isinf(value):
-            return "∞" if value > 0 else "−∞"
-        return "–" if math.isnan(value) else f"{value:.2g}" if 0 < abs(value) < 0.01 else f"{value + 0.0:.2f}"
-    value = json_values(value)
-    if value is None or value == "":
-        return "–"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return str(value)
-
-
-def without_run(printed: pd.DataFrame, both: pd.DataFrame, by: str) -> str:
-    """The systems of a paper's table that these runs do not have, as a sentence for the table's note.
+    Sentences say the lines that are shown, the planned ones first; without tests, all planned lines.
 
     Args:
-        printed: The paper's cells.
-        both: Those with a number of ours.
-        by: The column with the systems.
+        question: The question.
+        lines: Its lines.
+        say: Puts a line in words; None: default words.
     """
-    names = [str(name) for name in dict.fromkeys(printed[by]) if name not in set(both[by])]
-    return f"Only in the paper: {', '.join(names)}. " if names and len(both) else ""
+    tested = question.reference is not None
+    methods = "; ".join(dict.fromkeys(line.result.method for line in lines if line.result.method))
+    note = f"95% intervals: {methods}{', p Holm-corrected' if tested else ''}. " * bool(methods)
+    note = (note + question.note).strip()
+    if any(line.simultaneous not in (None, (line.low, line.high)) for line in lines):
+        note += " Plots and sentences have simultaneous intervals of all planned lines, where clusters suffice."
+    forests = {
+        measure: Forest(
+            name=f"{question.name}-{measure}",
+            question=question.ask if not number else f"{question.ask} ({words})",
+            axis=f"{words} ({question.unit})" if question.unit else words,
+            lines=tuple(line for line in lines if line.measure == measure and math.isfinite(line.estimate)),
+            reference=question.reference,
+            scale=question.scale,
+            table=question.name,
+            note=note,
+        )
+        for number, (measure, words) in enumerate(question.measures.items())
+    }
+    stated_lines = [line for line in lines if (line.shown if tested else not line.secondary and line.n)]
+    speak = say or partial(sentence, question)
+    rows = as_frame(lines)
+    return Section(
+        tables=[Table(question.name, question.ask, rows, _telling(rows), note, question.paper)],
+        forests=list(forests.values()),
+        words=[
+            speak(line, forests[line.measure]) for line in drawn(sorted(stated_lines, key=lambda line: line.secondary))
+        ],
+    )
 
 
-def read_published(path: Path, about: Sequence[str], columns: str = "measure") -> pd.DataFrame:
-    """A paper's printed numbers, one row each: what it is about, the number as `paper`; `sd` if it has one.
+def as_frame(lines: Sequence[Line]) -> pd.DataFrame:
+    """Lines as rows: subject, measure, numbers, and verdict if "alike" is tested."""
+    with_margin = any(not math.isnan(line.margin) for line in lines)
+    numbers = ("estimate", "low", "high", "p", "p_adjusted", *(["verdict"] if with_margin else []))
+    frame = pd.DataFrame(
+        [
+            {
+                **line.about.columns,
+                "measure": line.measure,
+                **{name: getattr(line, name) for name in numbers},
+                **line.also,
+                "n": line.n,
+                "clusters": line.clusters,
+                "note": line.note,
+            }
+            for line in lines
+        ]
+    )
+    described = not any(line.verdict for line in lines)  # else a test is asked for, and a missing p-value is told
+    empty = [name for name in ("p", "p_adjusted") if described and name in frame and frame[name].isna().all()]
+    return frame.drop(columns=empty)
 
-    The first line that is no comment names the columns: what a row is about, then the columns of numbers; `-` is a
-    number that the paper does not print. `0.5±0.1` has a standard deviation.
 
-    Args:
-        path: The file.
-        about: The columns that say what a row is about.
-        columns: What the columns of numbers are.
-    """
-    printed = pd.read_csv(path, sep=" ", na_values="-", comment="#")
-    cells = printed.melt(id_vars=list(about), var_name=columns, value_name="paper", ignore_index=False)
-    cells = cells.sort_index(kind="stable").dropna(ignore_index=True)
-    parts = cells["paper"].astype(str).str.partition("±")
-    numbers = cells.assign(paper=parts[0].astype(float))
-    return numbers.assign(sd=pd.to_numeric(parts[2])) if parts[2].any() else numbers
+def _telling(rows: pd.DataFrame) -> tuple[str, ...]:
+    """The columns that a page shows: numbers, p-values only corrected, and texts that differ between rows."""
+    numbers = rows.select_dtypes("number").columns
+    return tuple(name for name in rows if name != "p" and (name in numbers or rows[name].nunique() > 1))

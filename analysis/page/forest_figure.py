@@ -7,8 +7,8 @@ import textwrap
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from parley.analysis.reporting.figures import PALETTE, plain_text
-from parley.analysis.reporting.forest import Forest, drawn, in_numbers
+from parley.analysis.page.figures import PALETTE, plain_text
+from parley.analysis.say import Forest, drawn, in_numbers
 from parley.analysis.stats.results import Line
 from parley.base.text import p_text, plural
 

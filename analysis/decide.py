@@ -166,3 +166,16 @@ def together(verdicts: Iterable[Verdict]) -> Verdict:
     if different == {ALIKE, ON_AVERAGE}:
         different = {ON_AVERAGE}
     return different.pop() if len(different) == 1 else UNDECIDED
+
+
+def concluded(line: Line) -> Line:
+    """The line with its verdict, by its own corrected test; unchanged where it is only described.
+
+    Args:
+        line: A line with corrected p-values.
+    """
+    if math.isnan(line.p_adjusted) and math.isnan(line.reference):
+        return line
+    # That the mean lies within the margin says nothing about single clusters: `spread` is not given.
+    p_alike = line.also.get("p_alike_adjusted", math.nan)
+    return decided(line, Evidence(p=line.p_adjusted, p_alike=p_alike, margin=line.margin, note=line.note))

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from parley.analysis.reporting.figures import LINE, PALETTE, caption, legend_beside, plain_text, sheet, tidy
-from parley.analysis.reporting.report import Section, Table
-from parley.analysis.reporting.verdicts import MissingColumns
+from parley.analysis.page.figures import LINE, PALETTE, caption, legend_beside, plain_text, sheet, tidy
+from parley.analysis.page.report import Section, Table
+from parley.analysis.verdicts import MissingColumns
 from parley.base.text import plural
 
 if TYPE_CHECKING:
@@ -105,9 +105,12 @@ def refined_figure(shares: pd.DataFrame, by: list[str], title: str, note: str) -
 MEASURES = ("words_kept", "length", "refusal", "identity_words_kept")
 EMPTIED = 20.0
 """Percent of words kept, or of length, below which a report warns."""
+MANY_COPIES = 0.1
+"""Share of revisions that equal the draft before, from which on a report warns."""
 LEFT = {"words_kept": "of their content words", "length": "of their length"}
 NOTE = (
-    "Only revised items; each draft compared with the first, in percent. words_kept: content words of the first draft "
+    "Only revised items; each draft compared with the first, in percent. revised: revisions made at this iteration; "
+    "copied: those that equal the draft before, in numbers. words_kept: content words of the first draft "
     "that are still there; length: in words; refusal: drafts that refuse or are empty; identity_words_kept: identity "
     "words of the first draft that are still there. Means over clusters."
 )
@@ -120,31 +123,46 @@ def by_iteration(verdicts: pd.DataFrame, by: list[str]) -> pd.DataFrame:
         verdicts: One row per verdict, with `unit`, `metric`, `round`, `value`, `status` and `cluster`.
         by: Columns to group by.
     """
-    counted = verdicts[verdicts["metric"].astype(str).isin(MEASURES)]
-    refused = (counted["metric"].astype(str) == "refusal") & (counted["status"].astype(str) == "refused")
+    metric = verdicts["metric"].astype(str)
+    counted = verdicts.assign(metric=metric)[metric.isin(MEASURES)]
+    refused = (counted["metric"] == "refusal") & (counted["status"].astype(str) == "refused")
     counted = counted.assign(value=counted["value"].where(~refused, 100.0))
     rounds = counted.groupby("unit", observed=True)["round"].transform("max")
     revised = counted[rounds > 0]
     if revised.empty:
-        return pd.DataFrame(columns=[*by, "iteration", "n", *MEASURES])
+        return pd.DataFrame(columns=[*by, "iteration", "n", "revised", "copied", *MEASURES])
     planned = revised.groupby(by, observed=True)["round"].transform("max")
-    frame = at_each_iteration(revised.assign(metric=revised["metric"].astype(str)), planned)
+    frame = at_each_iteration(revised, planned)
     means = frame.groupby([*by, "iteration", "metric", "cluster"], sort=False, observed=True)["value"].mean()
     table = means.groupby([*by, "iteration", "metric"], sort=False, observed=True).mean().unstack("metric")
+    made = revised[(revised["metric"] == "refusal") & (revised["round"] > 0)]
+    counts = made.assign(copied=made["status"] == "copied").groupby([*by, "round"], sort=False, observed=True)["copied"]
+    counts = counts.agg(revised="size", copied="sum").rename_axis([*by, "iteration"]).reindex(table.index, fill_value=0)
+    table[["revised", "copied"]] = counts
     table.insert(0, "n", frame.groupby([*by, "iteration"], sort=False, observed=True)["unit"].nunique())
     measured = [name for name in MEASURES if name in table and table[name].notna().any()]
-    return table[["n", *measured]].reset_index().rename_axis(columns=None)
+    return table[["n", "revised", "copied", *measured]].reset_index().rename_axis(columns=None)
 
 
 def overcorrection_section(changes: pd.DataFrame, by: Iterable[str]) -> Section:
-    """The measures as a table, with a warning for each group that has next to nothing left.
+    """The measures as a table, with a warning for each group that has next to nothing left or many copies.
 
     Args:
         changes: From `by_iteration`.
         by: The columns that name a group.
     """
     table = Table("overcorrection", "What else revisions changed (%)", changes, note=NOTE)
-    return Section(tables=[table], warnings=list(_emptied(changes, list(by))))
+    return Section(tables=[table], warnings=[*_emptied(changes, list(by)), *_copied(changes, list(by))])
+
+
+def _copied(changes: pd.DataFrame, names: list[str]) -> Iterator[str]:
+    for key, group in changes.groupby(names, sort=False):
+        revised, copied = int(group["revised"].sum()), int(group["copied"].sum())
+        if revised and copied >= MANY_COPIES * revised:
+            yield (
+                f"{', '.join(map(str, key))}: {copied:,} of {plural(revised, 'revision')} ({copied / revised:.0%}) "
+                "equal the draft before them, so the loop changed nothing there."
+            )
 
 
 def _emptied(changes: pd.DataFrame, names: list[str]) -> Iterator[str]:

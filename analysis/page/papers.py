@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
-from parley.analysis.reporting.forest_figure import draw_forest
-from parley.analysis.reporting.report import Figure, Report, Table
+import pandas as pd
+
+from parley.analysis.page.forest_figure import draw_forest
+from parley.analysis.page.report import Figure, Report, Table
 
 NOT_PRINTED = {
     *("family", "p_adjusted", "assumption", "clusters", "note", "table"),
@@ -65,3 +68,34 @@ def _as_printed(table: Table) -> Table:
     alike = {name for name in ALIKE if name in frame and frame[name].nunique() == 1}
     shown = tuple(name for name in table.view() if name not in NOT_PRINTED | alike)
     return replace(table, title=f"{_number(table)}. {table.title}", frame=frame, shown=shown)
+
+
+def without_run(printed: pd.DataFrame, both: pd.DataFrame, by: str) -> str:
+    """The systems of a paper's table that these runs do not have, as a sentence for the table's note.
+
+    Args:
+        printed: The paper's cells.
+        both: Those with a number of ours.
+        by: The column with the systems.
+    """
+    names = [str(name) for name in dict.fromkeys(printed[by]) if name not in set(both[by])]
+    return f"Only in the paper: {', '.join(names)}. " if names and len(both) else ""
+
+
+def read_published(path: Path, about: Sequence[str], columns: str = "measure") -> pd.DataFrame:
+    """A paper's printed numbers, one row each: what it is about, the number as `paper`; `sd` if it has one.
+
+    The first line that is no comment names the columns: what a row is about, then the columns of numbers; `-` is a
+    number that the paper does not print. `0.5±0.1` has a standard deviation.
+
+    Args:
+        path: The file.
+        about: The columns that say what a row is about.
+        columns: What the columns of numbers are.
+    """
+    printed = pd.read_csv(path, sep=" ", na_values="-", comment="#")
+    cells = printed.melt(id_vars=list(about), var_name=columns, value_name="paper", ignore_index=False)
+    cells = cells.sort_index(kind="stable").dropna(ignore_index=True)
+    parts = cells["paper"].astype(str).str.partition("±")
+    numbers = cells.assign(paper=parts[0].astype(float))
+    return numbers.assign(sd=pd.to_numeric(parts[2])) if parts[2].any() else numbers
