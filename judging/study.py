@@ -27,6 +27,10 @@ ADVANCED = object()
 Advanced = Annotated[T, ADVANCED]
 """Marks a config field that few people change: `Advanced[int]`. `parley run STUDY --help` leaves its flag out,
 and `--help-all` shows it."""
+APART = object()
+Apart = Annotated[T, APART]
+"""Marks a config field that a report states elsewhere, and not among the settings of the design: the judged models, the
+seed, the margin. All others belong to the design."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ from parley.agents import (
 from parley.agents.fencing import fence_judged
 from parley.agents.models.registry import reads_silently
 from parley.agents.providers import provider_of
-from parley.judging import Advanced, Check, Labelled, Measure, Outcome, Prompt, Verdict
+from parley.judging import Advanced, Apart, Check, Labelled, Measure, Outcome, Prompt, Verdict
 from parley.judging.config import call_options
 from parley.judging.grid import GridStudy, repeats, varies
 from parley.judging.rldf.check import CheckConfig, RefereeCheck
@@ -106,7 +106,7 @@ class RldfConfig(TopicSample):
     )
     temperature: float | None = Field(None, ge=0, le=2, description="sampling temperature (default: the model's own)")
     max_tokens: Advanced[int] = Field(400, ge=16, description="maximum length of one reply, in tokens")
-    seed: int = Field(0, description="random seed")
+    seed: Apart[int] = Field(0, description="random seed")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field
 
 from parley.agents import DEFAULT_MODEL, Debate, Models, Persona, Transcript
 from parley.base.text import plural
-from parley.judging import Advanced, Measure, Outcome, Prompt, Verdict
+from parley.judging import Advanced, Apart, Measure, Outcome, Prompt, Verdict
 from parley.judging.config import call_options, shipped_personas
 from parley.judging.grid import GridStudy, varies
 from parley.judging.study import Written
@@ -32,12 +32,12 @@ FIRST, AGAIN, MORE = "", "_again", "_more"
 class WriterConfig(BaseModel, extra="forbid", frozen=True):
     """Shared settings of writers."""
 
-    model: str = Field(DEFAULT_MODEL, description="writer's model, as provider/model")
+    model: Apart[str] = Field(DEFAULT_MODEL, description="writer's model, as provider/model")
     tries: ClassVar[int] = 3
     """Maximum number of replies per accepted one."""
     temperature: float | None = Field(None, ge=0, le=2, description="sampling temperature (default: the model's own)")
     max_tokens: Advanced[int] = Field(400, ge=16, description="maximum length of one reply, in tokens")
-    seed: int = Field(0, description="random seed")
+    seed: Apart[int] = Field(0, description="random seed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
