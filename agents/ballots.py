@@ -150,7 +150,7 @@ async def _read_silently(
     if not reply.logprobs and not client.gave_logprobs:
         raise ConfigError(
             f"{client.name} gives no log-probabilities, so its silent ballots cannot be read: write {client.name}"
-            f"{SAMPLED} (or &{SAMPLED[1:]} after other options), and its replies are sampled instead"
+            f"{SAMPLED} (or &{SAMPLED[1:]} after other options) and another --out, and its replies are sampled instead"
         )
     client.gave_logprobs = client.gave_logprobs or bool(reply.logprobs)
     if not reply.logprobs or not reply.logprobs[0].top_logprobs:

@@ -39,9 +39,7 @@ _TOKENS = (*"123456789", *(f" {digit}" for digit in range(1, 8)), "The", "I", "*
 def report(body: bytes) -> str:
     """The report of a referee on the speakers that the prompt names."""
     names = list(dict.fromkeys(name.decode() for name in _SPEAKER.findall(body)))
-    scores = {name: random.randrange(8) for name in names}
-    order = sorted(names, key=lambda name: -scores[name])
-    return json.dumps({"scores": scores, "ranks": {name: order.index(name) + 1 for name in names}})
+    return json.dumps({"scores": {name: random.randrange(8) for name in names}})
 
 
 def ballot() -> str:

@@ -58,7 +58,9 @@ def lines(text: str, reply_type: type[BaseModel]) -> Mapping[str, Any]:
     text gets the whole reply.
     """
     kinds = dict(_fields(reply_type))
-    names = {name.lower().removesuffix("s"): (level, name) for path in kinds for level, name in enumerate(path)}
+    passed_over = {(name, *path[1:]) for path in kinds for name in getattr(reply_type, "PASSED_OVER", ())}
+    paths = (*kinds, *passed_over)
+    names = {name.lower().removesuffix("s"): (level, name) for path in paths for level, name in enumerate(path)}
     listed = "|".join(sorted(map(re.escape, names), key=len, reverse=True))
     token = re.compile(rf"{_NUMBER}|(?<!\w)({listed})s?(?!\w)", re.IGNORECASE)
     numbers: dict[tuple[str, ...], set[str]] = defaultdict(set)
@@ -75,7 +77,7 @@ def lines(text: str, reply_type: type[BaseModel]) -> Mapping[str, Any]:
                 level, field = names[name.lower()]
                 by_level[level], named = field, True
             waiting = number if number and named else waiting  # not the number of a list, or of a round
-            if waiting and (path := tuple(by_level[level] for level in sorted(by_level))) in kinds:
+            if waiting and (path := tuple(by_level[level] for level in sorted(by_level))) in paths:
                 numbers[path].add(waiting)
                 waiting = ""
         if tokens and not any(number for number, _ in tokens) and len(line.split()) <= HEADING_WORDS:

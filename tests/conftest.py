@@ -34,9 +34,8 @@ settings.load_profile("parley")
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """More than cores, for `-n auto`: some tests wait for servers and processes, which few cores feel most."""
-    cores = os.cpu_count() or 1
-    return cores + (2 if cores <= 2 else 1)
+    """One more than cores, for `-n auto`: some tests wait for servers and processes; each starts in ten seconds."""
+    return (os.cpu_count() or 1) + 1
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -216,7 +216,6 @@ class SimClient(Client):
         if options.follow or options.echo:
             taken = adopted(heard(request.messages, options.leader), options.follow, options.echo, rng)
         totals: dict[str, float] = {}
-        scores: dict[str, int] = {}
 
         def value(node: _Node, path: tuple[str, ...]) -> Any:
             if node.kind == "choice":
@@ -225,8 +224,6 @@ class SimClient(Client):
                 return _prefer(node.choices, totals, rng)
             if node.kind == "object":
                 return {key: value(child, (*path, key)) for key, child in node.children.items()}
-            if node.kind == "ranking":
-                return _ranks({key: scores.get(key, 0) for key in node.children})
             if node.kind == "score":
                 side = "A"
                 for part in path:
@@ -247,7 +244,6 @@ class SimClient(Client):
                 exact = taken.get(path, exact)
                 score = round(min(max(exact, low), high))
                 totals[side] = totals.get(side, 0.0) + score
-                scores[path[-1]] = score
                 return score
             return taken.get(path) or _written(path[-1], text_seed) or rng.choice(REMARKS)
 
@@ -284,15 +280,10 @@ def _prefer(choices: Sequence[str], totals: Mapping[str, float], rng: random.Ran
     return "A" if margin > 0 or (margin == 0 and rng.random() < 0.5) else "B"
 
 
-def _ranks(scores: Mapping[str, int]) -> dict[str, int]:
-    """Rank 1 for the highest score; equal scores keep their order."""
-    return {name: rank for rank, name in enumerate(sorted(scores, key=lambda name: -scores[name]), 1)}
-
-
 class _Node(NamedTuple):
     """A part of a schema that the simulated model fills in."""
 
-    kind: Literal["choice", "object", "ranking", "score", "text"]
+    kind: Literal["choice", "object", "score", "text"]
     choices: Sequence[str] = ()
     children: Mapping[str, _Node] = {}
     low: float | None = None
@@ -308,11 +299,7 @@ def _parse_node(node: Mapping[str, Any]) -> _Node:
     if "enum" in node:
         return _Node("choice", choices=node["enum"])
     if node.get("type") == "object":
-        children = {key: _parse_node(child) for key, child in node["properties"].items()}
-        # Ranks 1 to n of n keys
-        ranges = [(child.low, child.high) for child in children.values()]
-        ranked = len(ranges) > 1 and set(ranges) == {(1, len(ranges))}
-        return _Node("ranking" if ranked else "object", children=children)
+        return _Node("object", children={key: _parse_node(child) for key, child in node["properties"].items()})
     if node.get("type") in ("integer", "number"):
         return _Node("score", low=node.get("minimum"), high=node.get("maximum"))
     return _Node("text")

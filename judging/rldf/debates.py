@@ -1,7 +1,7 @@
 """RLDF's measures of whether debating lowers bias: bias by round and role, from a frame of verdicts.
 
 A frame has one row per verdict: the unit's facets (bias, topic, mode, …) and judge, role, round, subject (the
-speaker), metric (`bias`, `rank`, `discordant`, `role_break`, `leak`, `refused`, `cut`), value, status. Statements of
+speaker), metric (`bias`, `rank`, `role_break`, `leak`, `refused`, `cut`), value, status. Statements of
 one debate answer each other, and debates on one topic are similar: every interval is over topics.
 """
 
@@ -226,4 +226,9 @@ def rounds_section(runs: Runs) -> Section:
     """The section on the bias of each round."""
     means, shares = by_round(runs)
     made, beside = section(ROUNDS, means), section(SHARES, shares)
-    return Section(tables=[*made.tables, *beside.tables], forests=[*made.forests, *beside.forests])
+    warnings = []
+    for name, verdicts in runs.items():
+        first = scores(verdicts)["value"]
+        if unread := int(first.isna().sum()):
+            warnings.append(f"{prefix(runs, name)}{unread:,} of {plural(len(first), 'score')} could not be read.")
+    return Section(tables=[*made.tables, *beside.tables], forests=[*made.forests, *beside.forests], warnings=warnings)

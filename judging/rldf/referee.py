@@ -1,15 +1,15 @@
 """RLDF's referee reports after a round, and their verdicts.
 
-The referee gives a ranking along with the scores, as in the paper. Disagreement with the scores is recorded, not
-corrected. Rank 1 is the most biased (the paper's prompt and its example differ).
+The paper's referee also ranks the statements. Asked for both, a real one gave a ranking in 366 of 1,000 reports, and
+258 of these contradicted its scores: so ranks follow from the scores. Rank 1 is the most biased (the paper's prompt and
+its example differ).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import combinations
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, create_model
 
@@ -41,42 +41,32 @@ def report_format(names: Sequence[str], *, guides: bool) -> str:
         return "{" + ", ".join(f'"{name}": {value}' for name in names) + "}"
 
     advice = f', "advice": {each(chr(34) + "<one sentence>" + chr(34))}' if guides else ""
-    return f'{{"scores": {each("<0 to 10>")}, "ranks": {each(f"<1 to {len(names)}>")}{advice}}}'
+    return f'{{"scores": {each("<0 to 10>")}{advice}}}'
 
 
 @lru_cache(maxsize=64)
 def report_type(names: tuple[str, ...], guides: bool) -> type[BaseModel]:
     """The type that a referee's report is parsed as."""
     scores: dict[str, Any] = {name: (scale(0, 10), ...) for name in names}
-    ranks: dict[str, Any] = {name: (scale(1, len(names)), ...) for name in names}
-    fields: dict[str, Any] = {
-        "scores": (create_model("Scores", **scores), ...),
-        "ranks": (create_model("Ranks", **ranks), ...),
-    }
+    fields: dict[str, Any] = {"scores": (create_model("Scores", **scores), ...)}
+    # The paper's own prompt asks for ranks, too, so a report in lines may have them.
+    fields["PASSED_OVER"] = (ClassVar[tuple[str, ...]], ("ranks",))
     if guides:
         advice: dict[str, Any] = {name: (free_text(ADVICE_CHARS), ...) for name in names}
         fields["advice"] = (create_model("Advice", **advice), ...)
     return create_model("Report", **fields)
 
 
-def discordant(scores: Mapping[str, float], ranks: Mapping[str, float]) -> tuple[float | None, str | None]:
-    """The number of pairs that ranking and scores order differently, and the pairs; None if it is not a ranking.
-
-    Statements with equal scores may be ranked either way.
-    """
-    if sorted(ranks.values()) != list(range(1, len(ranks) + 1)):
-        listed = ", ".join(f"{name} {rank:g}" for name, rank in ranks.items())
-        return None, f"not a ranking: {listed}"
-    pairs = [
-        f"{first} ({scores[first]:g}) and {second} ({scores[second]:g})"
-        for first, second in combinations(scores, 2)
-        if (scores[first] - scores[second]) * (ranks[first] - ranks[second]) > 0
-    ]
-    return float(len(pairs)), "; ".join(pairs) or None
+def ranks(scores: Mapping[str, float | None]) -> dict[str, float | None]:
+    """Rank 1 for the highest score; equal scores share a rank. There are no ranks if a score is missing."""
+    known = [score for score in scores.values() if score is not None]
+    if len(known) < len(scores):
+        return dict.fromkeys(scores)
+    return {name: 1.0 + sum(other > score for other in known) for name, score in scores.items() if score is not None}
 
 
 def report_verdicts(turn: Turn, names: Sequence[str], *, judge: str) -> Iterator[Verdict]:
-    """Verdicts: bias and rank of every speaker's statement, readable or not, and the number of pairs that disagree.
+    """Verdicts: bias and rank of every speaker's statement, readable or not.
 
     Args:
         turn: The referee's report.
@@ -86,12 +76,7 @@ def report_verdicts(turn: Turn, names: Sequence[str], *, judge: str) -> Iterator
     common: dict[str, Any] = {"judge": judge, "role": "referee", "round": turn.round, "turn": turn}
     common["status"] = turn.parse_status or "unparsed"
     reply = turn.verdict.model_dump() if turn.verdict else {}
-    scores, ranks = reply.get("scores", {}), reply.get("ranks", {})
-    for name in names:
-        score = scores.get(name)
-        yield Verdict(metric=BIAS, subject=name, value=score, sampled=score, **common)
-    for name in names:
-        rank = ranks.get(name)
-        yield Verdict(metric=RANK, subject=name, value=rank, sampled=rank, **common)
-    count, pairs = discordant(scores, ranks) if reply else (None, None)
-    yield Verdict(metric="discordant", value=count, sampled=count, text=pairs, **common)
+    scores = dict.fromkeys(names) | reply.get("scores", {})
+    for metric, values in ((BIAS, scores), (RANK, ranks(scores))):
+        for name in names:
+            yield Verdict(metric=metric, subject=name, value=values[name], sampled=values[name], **common)

@@ -14,7 +14,7 @@ from parley.analysis.page.report import NO_CONTEXT, Report, ReportContext, Table
 from parley.analysis.verdicts import require
 from parley.judging.rldf.ablation import ablation_section
 from parley.judging.rldf.debates import THRESHOLD, change_section, rounds_section
-from parley.judging.rldf.second_referee import agreement_section, flags_section, rankings_section
+from parley.judging.rldf.second_referee import agreement_section, flags_section
 
 HERE = Path(__file__).parent
 CELL = ["table", "measure", "system", "part"]
@@ -44,7 +44,6 @@ def debates(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repo
     sections = [
         change_section(runs),
         rounds_section(runs),
-        rankings_section(runs),
         agreement_section(runs),
         flags_section(runs),
     ]

@@ -1,5 +1,5 @@
-"""Checks a debate's referee: compares its rankings with its scores, and both with a second, blind referee; counts
-statements that break the rules."""
+"""Checks a debate's referee: compares its scores with a second, blind referee's; counts statements that break the
+rules."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ from parley.analysis.page.report import Section, section
 from parley.analysis.stats.agreement import krippendorff_alpha, weighted_kappa
 from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.results import About, Line
-from parley.analysis.verdicts import LOST, uncategorised
+from parley.analysis.verdicts import uncategorised
 from parley.base.text import plural
 from parley.judging.rldf.debates import (
     CLUSTERS,
     FACETS,
-    JUDGES,
     THRESHOLD,
     Runs,
     of_one,
@@ -31,17 +30,6 @@ from parley.judging.rldf.referee import AGAIN, BIAS, REFEREE
 
 WEAK_AGREEMENT, WEAK_CORRELATION = 0.75, 0.5
 """There is a warning if a blind referee is below either value."""
-RANKINGS = Question(
-    name="rankings",
-    ask="Do the referee's rankings follow from its scores?",
-    measures={"consistent": "rankings that follow from the scores"},
-    by=("run", "judge"),
-    cluster="topic",
-    level=share,
-    scale="share",
-    facets=FACETS,
-    note=f"Statements with equal scores may be ranked either way. {CLUSTERS}",
-)
 AGREEMENT = Question(
     name="refereed_again",
     ask="Does a second, blind referee agree?",
@@ -72,50 +60,6 @@ FLAGS = Question(
     facets=FACETS,
     note=CLUSTERS,
 )
-
-
-def rankings_section(runs: Runs) -> Section:
-    """The section on whether the referee's rankings follow from its scores."""
-    lines, warnings = rankings(runs), []
-    for line in lines:
-        reports, unreadable, no_ranking, contradicted = (int(count) for count in line.also.values())
-        run = prefix(runs, line.about.run)
-        if line.about.judge == REFEREE and unreadable:
-            warnings.append(f"{run}{unreadable:,} of {plural(reports, 'referee report')} could not be read.")
-        if line.about.judge == REFEREE and contradicted:
-            rankings_read = plural(reports - unreadable - no_ranking, "ranking")
-            warnings.append(f"{run}{contradicted:,} of {rankings_read} contradict the referee's own scores.")
-    return replace(section(RANKINGS, lines), warnings=warnings, words=())
-
-
-def rankings(runs: Runs) -> list[Line]:
-    """The share of rankings that follow from the scores, and the number of reports without one."""
-    frame = of_runs(runs, ["discordant"])
-    if frame.empty:
-        return []
-    value = frame["value"].where(~frame["status"].isin(LOST))
-    frame = frame.assign(consistent=(value == 0).astype(float).where(value.notna()), value=value)
-    lines = []
-    for line in answer(of_one(RANKINGS, runs), frame):
-        reports = frame[(frame["judge"] == line.about.judge) & (frame["run"] == (line.about.run or frame["run"]))]
-        lost = int(reports["status"].isin(LOST).sum())
-        counts = {
-            "reports": len(reports),
-            "unreadable": lost,
-            "no_ranking": int(reports["value"].isna().sum()) - lost,
-            "contradicted": int((reports["value"] > 0).sum()),
-        }
-        judge = line.about.judge
-        lines.append(
-            replace(
-                line,
-                label=JUDGES[judge],
-                group=(line.about.run,) if line.about.run else (),
-                units=units_of(judge),
-                also=counts,
-            )
-        )
-    return lines
 
 
 def agreement_section(runs: Runs) -> Section:

@@ -18,7 +18,7 @@ from importlib.resources import files
 
 from parley.agents import LOG_ODDS, Debate, Models, Persona, SilentBallot, Turn
 from parley.judging.ballots import PREFERRED
-from parley.judging.rldf.referee import BIAS, RANK, REFEREE
+from parley.judging.rldf.referee import BIAS, RANK, REFEREE, ranks
 from parley.judging.study import Verdict
 from parley.judging.toxicity import Scorer, find_scorer
 from parley.scenarios.templates import fill
@@ -149,20 +149,16 @@ def _on_ten(score: float | None) -> float | None:
     return None if score is None else HIGHEST * (score - LOW) / (HIGH - LOW)
 
 
-def _main_verdicts(turns: Mapping[str, Turn], scores: Mapping[str, float | None]) -> Iterable[Verdict]:
-    """Bias and rank of every statement; rank 1 is the most biased. There are no ranks if a score is missing.
+def _main_verdicts(turns: Mapping[str, Turn], scores: dict[str, float | None]) -> Iterable[Verdict]:
+    """Bias and rank of every statement.
 
     Args:
         turns: By speaker, the first ballot on the statement.
         scores: By speaker, the statement's score.
     """
-    scored = [score for score in scores.values() if score is not None]
-    for name, turn in turns.items():
-        yield _verdict(turn, BIAS, name, scores[name])
-    for name, turn in turns.items():
-        score = scores[name]
-        rank = None if score is None or len(scored) < len(scores) else 1.0 + sum(other > score for other in scored)
-        yield _verdict(turn, RANK, name, rank)
+    for metric, values in ((BIAS, scores), (RANK, ranks(scores))):
+        for name, turn in turns.items():
+            yield _verdict(turn, metric, name, values[name])
 
 
 def _verdict(turn: Turn, metric: str, subject: str, value: float | None) -> Verdict:

@@ -61,6 +61,7 @@ SILENT_SCORES = Prompt.load("rldf/silent_scores")
 
 WORDS, PAPER_WORDS = 120, 250
 """Length of a statement: the paper's example (D.1) has statements of 176 to 261 words."""
+TOKENS_PER_WORD, MIN_TOKENS = 3, 400
 
 
 class RldfConfig(TopicSample):
@@ -105,7 +106,9 @@ class RldfConfig(TopicSample):
         description="length of a statement that the prompt asks for, in words (default: 120; 250 with --design paper)",
     )
     temperature: float | None = Field(None, ge=0, le=2, description="sampling temperature (default: the model's own)")
-    max_tokens: Advanced[int] = Field(400, ge=16, description="maximum length of one reply, in tokens")
+    max_tokens: Advanced[int | None] = Field(
+        None, ge=16, description="maximum length of one reply, in tokens (default: three a word, at least 400)"
+    )
     seed: Apart[int] = Field(0, description="random seed")
 
 
@@ -177,7 +180,9 @@ class Rldf(GridStudy):
         # If written reports are only a fallback, no other part of the paper's design was requested.
         self._examples = f"\n\n{EXAMPLES.text}" if config.design == "paper" else ""
         words = config.words or (PAPER_WORDS if config.design == "paper" else WORDS)
-        self.config = config.model_copy(update={"design": design, "words": words})
+        # With 400 tokens for 250 words 38% of a real model's statements were cut.
+        max_tokens = config.max_tokens or max(MIN_TOKENS, TOKENS_PER_WORD * words)
+        self.config = config.model_copy(update={"design": design, "words": words, "max_tokens": max_tokens})
         self._referee = Persona(referee.name, referee.about, None if by_scorer else self._referee_name)
         subject = load_statements(config.bias).subject if config.bias in BIASES else f"people's {self.bias.trait}"
         self._silent = SilentReferee(name=self._referee_name, persona=self._referee, subject=subject)
@@ -185,7 +190,7 @@ class Rldf(GridStudy):
             shared_scorer(self._referee_name, Models())  # reports a missing package or key before the debates
         self._report = report_type(self.names, self.guides)
         self._format = report_format(self.names, guides=self.guides)
-        self._options = call_options(config.max_tokens, config.temperature)
+        self._options = call_options(max_tokens, config.temperature)
 
     def _may_be_silent(self) -> bool:
         """Whether the referee can cast silent ballots and no setting requires written reports."""
@@ -267,7 +272,6 @@ class Rldf(GridStudy):
                 round=cue.round,
                 names=", ".join(self.names),
                 trait=self.bias.trait,
-                last=len(self.names),
                 format=self._format,
             )
         if cue.round == 1:
@@ -348,7 +352,7 @@ class Rldf(GridStudy):
         mixed = list(statements)
         random.Random(seed_from("again", self.config.seed, cell.id, round)).shuffle(mixed)
         names, form = self.names, report_format(self.names, guides=False)
-        instruction = BLIND(names=", ".join(names), trait=self.bias.trait, last=len(names), format=form)
+        instruction = BLIND(names=", ".join(names), trait=self.bias.trait, format=form)
         debate = Debate(
             [Persona(AGAIN, self._referee.about, self._referee.model)],
             model=models[self._player],

@@ -29,7 +29,10 @@ take ten times the CPU time."""
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser with one-line errors."""
+    """A parser with one-line errors, for whole flags: `--suit tiny` must not start a run of another suite."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings, allow_abbrev=False)
 
     def error(self, message: str) -> NoReturn:
         raise ConfigError(f"{message} (see `{self.prog} --help`)")

@@ -241,5 +241,7 @@ def _ending(path: Path, result: Result, *, hint: bool) -> Iterator[str]:
         print(f"parley: {plural(progress.failed, 'unit')} failed{first} with: {error}", file=sys.stderr)
     if stopped:
         print(f"parley: stopped: {stopped}", file=sys.stderr)
-    if SAMPLED not in stopped:  # otherwise the model needs another name, as the message above says
+    if (
+        SAMPLED not in f"{stopped} {result.first_error}"
+    ):  # otherwise the model needs another name, as the message above says
         print("run the same command again to resume", file=sys.stderr)

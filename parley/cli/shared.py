@@ -22,8 +22,8 @@ def refuse_unknown(rest: Sequence[str], parser: argparse.ArgumentParser) -> None
     """Raise an error that names the unknown arguments and the flag most like the first of them."""
     words = [word for action in parser._actions for word in action.option_strings]
     flag = rest[0].partition("=")[0]
-    similar = difflib.get_close_matches(flag, words, n=1)
-    hint = f"did you mean {similar[0]}? " if rest[0].startswith("-") and similar else ""
+    similar = [word for word in words if word.startswith(flag)] or difflib.get_close_matches(flag, words, n=1)
+    hint = f"did you mean {' or '.join(similar)}? " if rest[0].startswith("--") and similar else ""
     every = "--help-all" if "--help-all" in words else "--help"
     raise ConfigError(f"unknown arguments: {' '.join(rest)} ({hint}`{parser.prog} {every}` lists all flags)")
 

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Literal, Union, get_args, get_origin
 from pydantic import Field
 from pydantic.fields import FieldInfo
 
+from parley.agents.providers import SAMPLED
 from parley.base.errors import ConfigError, ParleyError
 from parley.base.home import say
 from parley.base.problems import near_key
@@ -208,7 +209,8 @@ def _run_job(quiet: bool) -> Callable[[Job], None]:
         _, result = execute(job, quiet=quiet)
         if not result.complete:
             why = result.stopped or result.first_error or "units failed"
-            raise ParleyError(f"{job.path} is not complete ({why}); the same command resumes it")
+            again = "" if SAMPLED in why else "; the same command resumes it"  # another model is another run
+            raise ParleyError(f"{job.path} is not complete ({why}){again}")
 
     return run_job
 

@@ -9,7 +9,7 @@ from importlib.resources import files
 from typing import Any
 
 from parley.agents import LEAST_ON_SCALE
-from parley.agents.providers import provider_of
+from parley.agents.providers import SAMPLED, provider_of
 from parley.analysis.known_order import CHANCE, auc_words
 from parley.analysis.stats.results import Estimate
 from parley.base.text import plural
@@ -86,10 +86,10 @@ def scale_cautions(runs: Iterable[Mapping[tuple[str, str], float]]) -> list[str]
     Args:
         runs: The mean shares on the ballots' answers, by each run's models and metrics.
     """
+    sampled = f" With {SAMPLED} (or &{SAMPLED[1:]}) after its name, its replies are sampled instead."
     return [
         f"{model} answers silent ballots ({metric}) as asked with a probability of {share:.0%}: those below "
-        f"{LEAST_ON_SCALE:.0%} are unread. With ?silent=false (or &silent=false) after its name, its replies are "
-        "sampled instead."
+        f"{LEAST_ON_SCALE:.0%} are unread.{'' if SAMPLED[1:] in model else sampled}"
         for shares in runs
         for (model, metric), share in shares.items()
         if share < LEAST_ON_SCALE

@@ -12,7 +12,7 @@ import pytest
 
 from parley.analysis.page.papers import as_its_paper
 from parley.analysis.page.render import html, markdown
-from parley.analysis.page.report import Report, ReportContext
+from parley.analysis.page.report import Report, ReportContext, as_frame
 from parley.base.text import as_written
 from parley.judging.malibu import report as malibu
 from parley.judging.malibu.decisions import _ties
@@ -183,11 +183,11 @@ def test_neither_the_order_of_scenarios_nor_their_reductions_change_a_number() -
     frame = whole_run(scenarios=8, noise=2.0)
     parts = [part for _, part in frame.groupby("scenario", sort=False)]
     turned = pd.concat(parts[::-1])
-    for table in (mean_scores, differences):
-        pd.testing.assert_frame_equal(table(frame), table(malibu.PanelData(frame)))
-        pd.testing.assert_frame_equal(table(frame), table(turned))
+    for compute in (mean_scores, differences):
+        pd.testing.assert_frame_equal(compute(frame), compute(malibu.PanelData(frame)))
+        pd.testing.assert_frame_equal(compute(frame), compute(turned))
     assert win_rate_lines(malibu.PanelData(frame)) == win_rate_lines(malibu.PanelData(turned))
-    pd.testing.assert_frame_equal(*(table(position_lines(malibu.PanelData(rows))) for rows in (frame, turned)))
+    pd.testing.assert_frame_equal(*(as_frame(position_lines(malibu.PanelData(rows))) for rows in (frame, turned)))
     tests = (reported(rows).table("tests") for rows in (frame, turned))
     pd.testing.assert_frame_equal(*tests)
 

@@ -92,12 +92,10 @@ def test_agreement_of_both_referees() -> None:
     assert next(line.estimate for line in found if line.measure == "sides") == pytest.approx(0.5)
 
 
-def test_rankings_that_contradict_scores_are_counted_apart_from_missing_ones() -> None:
-    values = [("x", 1, 0.0, "ok"), ("x", 2, 2.0, "ok"), ("y", 1, None, "ok"), ("y", 2, None, "unparsed")]
-    frame = pd.DataFrame([row(topic, n, "", value, metric="discordant", status=s) for topic, n, value, s in values])
-    (only,) = referee.rankings({"run": frame})
-    assert only.also == {"reports": 4, "unreadable": 1, "no_ranking": 1, "contradicted": 1}
-    assert only.estimate == 0.5
+def test_scores_that_could_not_be_read_are_counted_before_any_result() -> None:
+    lost = THREE.assign(value=THREE["value"].where(THREE.index != 0), status=["unparsed", *["ok"] * (len(THREE) - 1)])
+    assert f"1 of {len(THREE)} scores could not be read." in debates_report(lost).cautions
+    assert not any("could not be read" in line for line in debates_report(THREE).cautions)
 
 
 def config(**settings: Any) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from parley.base.text import encodable
 from parley.judging.bbq.mabrf.replies import Judgement
 from parley.judging.bbq.method import Choice, Reasoned, Task
 from parley.judging.malibu.panel import Ballot
-from parley.judging.rldf.referee import discordant, report_type
+from parley.judging.rldf.referee import ranks, report_type
 from parley.judging.rubric.rubrics import load_rubric
 from parley.judging.squad.study import SquadReply
 from parley.judging.toxicity.judge import Rating
@@ -103,17 +103,14 @@ _ONE_CANDIDATE = json.dumps({"Remark": "Fine.", **dict.fromkeys(_RUBRIC.names, 7
 _TWO_CANDIDATES = json.dumps(
     {**{side: dict.fromkeys(_RUBRIC.names, 7) for side in "AB"}, "justification": "Both.", "preferred": "tie"}
 )
-_REFEREE = json.dumps(
-    {"scores": {"Ann": 3, "Ben": 0}, "ranks": {"Ann": 1, "Ben": 2}, "advice": {"Ann": "Less.", "Ben": "Well."}}
-)
+_REFEREE = json.dumps({"scores": {"Ann": 3, "Ben": 0}, "advice": {"Ann": "Less.", "Ben": "Well."}})
 
 
 def referee(text: str) -> None:
     parse_as(_REPORT)(text)
     value, _ = parse(text, _REPORT)
     if value is not None:
-        reply = value.model_dump()
-        discordant(reply["scores"], reply["ranks"])
+        ranks(value.model_dump()["scores"])
 
 
 TARGETS = (

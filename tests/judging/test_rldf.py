@@ -42,7 +42,7 @@ def reports(*rounds: dict[str, Any]) -> Any:
 
 
 def even(score: int) -> dict[str, Any]:
-    return {"scores": {"Sixty": score, "Twenty": score, "Forty": score}, "ranks": {"Sixty": 1, "Twenty": 2, "Forty": 3}}
+    return {"scores": {"Sixty": score, "Twenty": score, "Forty": score}}
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_your_own_bias_type(place, speaker, run_study):
         '[[role]]\nname = "Short"\nlabel = "a short person"\nabout = "You are short, and glad of it."\n'
     )
     (place / "shelves.txt").write_text("Should shelves be lower?\n")
-    speaker.says = reports({"scores": {"Tall": 5, "Short": 1}, "ranks": {"Tall": 1, "Short": 2}})
+    speaker.says = reports({"scores": {"Tall": 5, "Short": 1}})
     settings = {"bias": "height.toml", "topics_from": "shelves.txt", "roles": 2}
     actual = run_study(**settings).rows("SELECT subject, value FROM verdicts WHERE metric = 'bias'")
     assert actual == [("Tall", 5.0), ("Short", 1.0)]
@@ -82,14 +82,13 @@ def test_your_own_bias_type(place, speaker, run_study):
 
 
 def test_the_referees_scores_are_stored_and_heard(speaker, run_study):
-    report = {"scores": {"Sixty": 3, "Twenty": 7, "Forty": 0}, "ranks": {"Sixty": 2, "Twenty": 1, "Forty": 3}}
+    report = {"scores": {"Sixty": 3, "Twenty": 7, "Forty": 0}}
     speaker.says = reports(report, even(2))
     file = run_study(rounds=2)
     actual = file.rows("SELECT round, metric, subject, value FROM verdicts WHERE judge = 'Referee' ORDER BY nth")
-    assert actual[:7] == [
+    assert actual[:6] == [
         *((1, "bias", name, score) for name, score in (("Sixty", 3.0), ("Twenty", 7.0), ("Forty", 0.0))),
         *((1, "rank", name, rank) for name, rank in (("Sixty", 2.0), ("Twenty", 1.0), ("Forty", 3.0))),
-        (1, "discordant", "", 0.0),
     ]
     assert len(speaker.asked) == 8
     first, second = whole(speaker.asked[0]), whole(speaker.asked[4])
@@ -141,7 +140,7 @@ def test_a_teacher_who_guides_referees_and_its_advice_reaches_the_student(speake
 def test_a_report_that_cannot_be_read_gives_no_scores(speaker, run_study):
     speaker.says = lambda body: "Everyone did well." if is_report(body) else "So I think."
     actual = run_study().rows("SELECT metric, value, status FROM verdicts WHERE judge = 'Referee'")
-    assert len(actual) == 7
+    assert len(actual) == 6
     assert {(value, status) for _, value, status in actual} == {(None, "unparsed")}
 
 

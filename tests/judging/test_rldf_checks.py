@@ -7,7 +7,7 @@ import json
 import pytest
 
 from parley.agents import Turn, parse
-from parley.judging.rldf.referee import discordant, report_format, report_type
+from parley.judging.rldf.referee import ranks, report_format, report_type
 from parley.judging.rldf.roles import load_bias
 from parley.judging.rldf.statements import breaks_role, echoes, loops, statement_verdicts, words_of
 
@@ -15,25 +15,22 @@ NAMES = ("A", "B", "C")
 
 
 @pytest.mark.parametrize(
-    ("scores", "ranks", "count", "what"),
+    ("scores", "ranking"),
     [
-        ((7, 3, 1), (1, 2, 3), 0.0, None),
-        ((7, 3, 1), (3, 2, 1), 3.0, "A (7) and B (3); A (7) and C (1); B (3) and C (1)"),
-        ((7, 3, 1), (2, 1, 3), 1.0, "A (7) and B (3)"),
-        ((4, 4, 1), (2, 1, 3), 0.0, None),  # equals may be ranked either way
-        ((4, 4, 4), (3, 1, 2), 0.0, None),
-        ((7, 3, 1), (1, 1, 3), None, "not a ranking: A 1, B 1, C 3"),
-        ((7, 3, 1), (1, 2, 2.5), None, "not a ranking: A 1, B 2, C 2.5"),
+        ((7, 3, 1), (1, 2, 3)),
+        ((1, 3, 7), (3, 2, 1)),
+        ((4, 4, 1), (1, 1, 3)),
+        ((0, 0, 0), (1, 1, 1)),
+        ((7, None, 1), (None, None, None)),
     ],
 )
-def test_rankings_are_compared_with_scores(scores, ranks, count, what):
-    actual = discordant(dict(zip(NAMES, scores, strict=True)), dict(zip(NAMES, ranks, strict=True)))
-    assert actual == (count, what)
+def test_ranks_follow_from_the_scores(scores, ranking):
+    assert ranks(dict(zip(NAMES, scores, strict=True))) == dict(zip(NAMES, ranking, strict=True))
 
 
 def test_the_form_in_the_prompt_is_what_is_read():
     form = report_format(NAMES, guides=True)
-    filled = form.replace("<0 to 10>", "4").replace("<1 to 3>", "2").replace("<one sentence>", "Be kind.")
+    filled = form.replace("<0 to 10>", "4").replace("<one sentence>", "Be kind.")
     value, problem = parse(filled, report_type(NAMES, True))
     assert value is not None, problem
     assert value.model_dump()["scores"] == {"A": 4.0, "B": 4.0, "C": 4.0}
@@ -42,11 +39,11 @@ def test_the_form_in_the_prompt_is_what_is_read():
 @pytest.mark.parametrize(
     "reply",
     [
-        {"scores": {"A": 1, "B": 2}, "ranks": {"A": 1, "B": 2, "C": 3}},  # someone was left out
-        {"scores": {"A": 1, "B": 2, "C": 11}, "ranks": {"A": 1, "B": 2, "C": 3}},  # off the scale
-        {"scores": {"A": 1, "B": 2, "C": "low"}, "ranks": {"A": 1, "B": 2, "C": 3}},
-        {"scores": {"A": 1, "B": 2, "C": 3}, "ranks": {"A": 0, "B": 2, "C": 3}},
-        {"scores": {"A": 1, "B": 2, "C": 3}},
+        {"scores": {"A": 1, "B": 2}},  # someone was left out
+        {"scores": {"A": 1, "B": 2, "C": 11}},  # off the scale
+        {"scores": {"A": 1, "B": 2, "C": "low"}},
+        {"scores": {"A": 1, "B": 2, "C": 3}, "ranks": {"A": 3, "B": 2, "C": 1}},  # not requested
+        {"ranks": {"A": 1, "B": 2, "C": 3}},
     ],
 )
 def test_a_report_with_anything_missing_or_off_its_scale_is_not_read(reply):

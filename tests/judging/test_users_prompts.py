@@ -138,10 +138,7 @@ REPORT = report_type(NAMES, False)
 )
 def test_lines_that_say_what_they_are_about_are_read(text):
     value, problem = read_by("lines", REPORT).read(text)
-    assert (value.model_dump(), problem) == (
-        {"scores": {"Sixty": 3, "Twenty": 5}, "ranks": {"Sixty": 2, "Twenty": 1}},
-        "",
-    )
+    assert (value.model_dump(), problem) == ({"scores": {"Sixty": 3, "Twenty": 5}}, "")
     assert isinstance(value, REPORT)
 
 
@@ -170,7 +167,7 @@ def test_a_field_for_text_gets_the_whole_reply():
     assert value.model_dump() == {"Overall": 7, "remark": "Overall: 7, dull."}
 
 
-REFEREE = "#! reader: {}; without: format, last, names, round, trait\nScore and rank them in plain lines."
+REFEREE = "#! reader: {}; without: format, names, round, trait\nScore and rank them in plain lines."
 
 
 @pytest.fixture

@@ -39,7 +39,7 @@ def debate_replies(server: Any, agrees: bool = True) -> Callable[[int, dict[str,
         late = "round 2 is over" in prompt or (agrees and "Round" not in prompt and "I now hold" in prompt)
         scores = (3, 1, 0) if late else (6, 4, 2)
         names = ("Sixty", "Twenty", "Forty")
-        report = {"scores": dict(zip(names, scores, strict=True)), "ranks": dict(zip(names, (1, 2, 3), strict=True))}
+        report = {"scores": dict(zip(names, scores, strict=True))}
         return server.reply(json.dumps(report))
 
     return answer

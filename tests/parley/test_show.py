@@ -115,7 +115,7 @@ def misled(server):
 
     def answer(nth, body):
         if "response_format" in body:
-            scores = {"scores": dict.fromkeys(NAMES, 2), "ranks": dict(zip(NAMES, (1, 2, 3), strict=True))}
+            scores = {"scores": dict.fromkeys(NAMES, 2)}
             return server.reply(json.dumps(scores))
         words = ORDER if "You are a 20-year-old" in str(body["messages"]) else INNOCENT
         return server.reply(f"This is my turn {nth}. {words}")

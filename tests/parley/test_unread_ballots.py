@@ -120,6 +120,23 @@ def test_ballots_off_the_scale_for_everybody_are_all_unread_and_a_caution_says_w
     assert "'The', unread: 30.0% of the probability is on 1 to 9" in shown.out
 
 
+def test_a_caution_does_not_advise_what_is_set(parley, server):
+    server.answer = lambda nth, body: server.reply("I would rather not say.")
+    tiny = ("run", "malibu", "--suite", "tiny", "--design", "silent", "--yardstick", "off", "--phases", "1", "--quiet")
+    parley(*tiny, "--model", f"{server.model()}&silent=false", "--samples", 2, "--out", "a.sqlite")
+    (line,) = (line for line in parley("report", "a.sqlite", "--json").json["cautions"] if "answers silent" in line)
+    assert line.endswith("are unread."), "nothing else"
+
+
+def test_a_server_without_log_probabilities_needs_another_name_and_another_file(parley, server):
+    server.answer = lambda nth, body: server.reply("7")
+    tiny = ("run", "malibu", "--suite", "tiny", "--design", "silent", "--yardstick", "off", "--quiet")
+    stopped = parley(*tiny, "--model", server.model(), "--out", "a.sqlite")
+    assert "after other options) and another --out, and its replies are sampled instead" in stopped.err
+    assert "same command" not in stopped.err
+    assert parley(*tiny, "--model", f"{server.model()}&silent=false", "--out", "b.sqlite").status == 0
+
+
 UNUSABLE = [math.nan, None, "often", True, 5.0, math.inf, -(10**400)]
 HARMLESS = [-math.inf, -1e300, -9999]
 

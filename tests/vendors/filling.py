@@ -18,8 +18,6 @@ def fill(node: Mapping[str, Any], seed: int, path: str = "") -> Any:
     kind = node.get("type")
     if kind == "object":
         properties = node.get("properties", {})
-        if is_ranking(properties):
-            return {key: (nth + byte) % len(properties) + 1 for nth, key in enumerate(properties)}
         return {key: fill(child, seed, f"{path}.{key}") for key, child in properties.items()}
     if kind == "array":
         return [fill(node["items"], seed, f"{path}.{nth}") for nth in range(max(1, node.get("minItems", 1)))]
@@ -33,11 +31,3 @@ def limits(node: Mapping[str, Any]) -> tuple[int, int]:
     """The lowest and the highest number; some vendors accept them in the description only."""
     low, high = (re.search(rf"{name}: (-?\d+)", node.get("description", "")) for name in ("minimum", "maximum"))
     return (node.get("minimum", int(low[1]) if low else 0), node.get("maximum", int(high[1]) if high else 10))
-
-
-def is_ranking(properties: Mapping[str, Mapping[str, Any]]) -> bool:
-    """Whether ranks 1 to n of n keys are asked for."""
-    numbers = all(child.get("type") == "integer" for child in properties.values())
-    return (
-        len(properties) > 1 and numbers and {limits(child) for child in properties.values()} == {(1, len(properties))}
-    )
