@@ -116,7 +116,7 @@ def test_the_methods_state_each_setting_that_is_not_a_default(parley, place):
         "topics 1, rounds 2, mode teacher-student, model sim/debate, teacher sim/debate-2, design paper, feedback off"
     )
     page = (place / "a-report" / "report.html").read_text("utf-8")
-    assert f"All settings were the defaults, apart from {said} and words 120." in page
+    assert f"All settings were the defaults, apart from {said}, words 120" in page
 
 
 @pytest.mark.parametrize("name", SHIPPED)
