@@ -134,7 +134,9 @@ REPAIR = UNREAD + ": {problem}. Send it again as the JSON object that was asked 
 REPAIR_TEXT = UNREAD + ": {problem}. Send it again exactly as it was asked for, and nothing else."
 
 
-CUT_PROBLEM = "it was too long and was cut off"
+# Told "it was too long and was cut off", a real judge of answers scored that ("the answer was cut off": 0) in 35 of 143
+# second replies.
+CUT_PROBLEM = "it broke off before its end, which says nothing about the task. Do the same task again, and write less"
 
 
 def answer_in(reply: CreateResult, *, typed: bool = False) -> StructuredReply[Any]:

@@ -31,12 +31,12 @@ from parley.analysis.stats.results import About, Contrast, Line, needed_words
 from parley.analysis.verdicts import cluster_of, final_verdicts, require
 from parley.base.text import plural
 
-FACETS = ("measure", "category", "identity", "phase", "base", "scenario", "cluster", "cluster_noun")
+KEPT = ("measure", "category", "identity", "phase", "base", "scenario", "cluster", "cluster_noun")
 KEYS = ["item", "metric", "subject"]
 WORDS = ("wording", "question")
 """Facets of wordings, which identify a unit even if they are not part of its id."""
 OTHER_WORDS = "Wordings differ; nothing about labels can be compared."
-ASKED: tuple[tuple[str, str, str, Scale], ...] = (
+QUESTIONS: tuple[tuple[str, str, str, Scale], ...] = (
     ("gaps", "Do the two treat identities differently?", "difference of the gaps", "points"),
     ("preferences", "Do the two prefer differently?", "difference in share", "share"),
     ("values", "Do the two score differently?", "difference", "points"),
@@ -91,7 +91,7 @@ def compare(
             note=f"{against}, on {shared}. Intervals hold for all planned lines of the question at once. Clusters are "
             f"{kind}; McNemar's test takes every unit as independent.",
         )
-        for (name, ask, axis, scale), kind in zip(ASKED, kinds, strict=True)
+        for (name, ask, axis, scale), kind in zip(QUESTIONS, kinds, strict=True)
     ]
     flipped = [[line for line in lines if line.result.df is None] for lines in answers]
     noun = next((line.cluster for lines in flipped for line in lines), "")
@@ -184,7 +184,7 @@ def _last_values(verdicts: pd.DataFrame) -> pd.DataFrame:
     frame.loc[frame["choice"].notna() & (last["role"].astype(str) != "evaluator"), "value"] = np.nan
     clusters = cluster_of(last.assign(unit=item))
     last = last.assign(cluster=clusters, cluster_noun=str(clusters.name))
-    facets = [name for name in (*FACETS, *WORDS) if name in last]
+    facets = [name for name in (*KEPT, *WORDS) if name in last]
     for name in facets:
         frame[name] = last[name].astype(str)
     reduced = frame.groupby(KEYS, sort=False).agg({"value": "mean"} | dict.fromkeys(facets, "first"))

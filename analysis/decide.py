@@ -24,14 +24,14 @@ from parley.analysis.stats.results import (
     ON_AVERAGE,
     SMALL,
     UNDECIDED,
+    Conclusion,
     Line,
-    Verdict,
 )
 from parley.base.text import plural
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spread:
+class Variation:
     """Variation of an effect between clusters, for "alike".
 
     Args:
@@ -68,7 +68,7 @@ class Evidence:
     p: float = math.nan
     p_alike: float = math.nan
     margin: float = math.nan
-    spread: Spread | None = None
+    spread: Variation | None = None
     clusters: int = 0
     tests: int = 1
     needed: int = 0
@@ -78,7 +78,7 @@ class Evidence:
     note: str = ""
 
 
-def decide(evidence: Evidence) -> tuple[Verdict, str]:
+def decide(evidence: Evidence) -> tuple[Conclusion, str]:
     """The verdict, and the reason if it needs one."""
     if math.isnan(evidence.p):
         return NOT_MEASURED, evidence.note
@@ -107,7 +107,7 @@ def decide(evidence: Evidence) -> tuple[Verdict, str]:
     return verdict, "; ".join(filter(None, (evidence.note, why, few, differ)))
 
 
-def _within_margin(evidence: Evidence) -> tuple[Verdict, str]:
+def _within_margin(evidence: Evidence) -> tuple[Conclusion, str]:
     """A mean near 0 is not enough: with +1.5 points on ten bases and -1.5 on ten, 40 of 40 runs would be alike."""
     spread, close = evidence.spread, f"the mean is within ±{evidence.margin:g}, but"
     if spread is None:
@@ -160,7 +160,7 @@ def rarest(clusters: int) -> float:
     return 1 - math.pow(ALPHA, 1 / clusters)
 
 
-def together(verdicts: Iterable[Verdict]) -> Verdict:
+def together(verdicts: Iterable[Conclusion]) -> Conclusion:
     """The common verdict of several lines: of "alike" and a mean below the margin the latter, else "undecided"."""
     different = set(verdicts)
     if different == {ALIKE, ON_AVERAGE}:

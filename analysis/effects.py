@@ -27,7 +27,7 @@ from parley.analysis.decide import concluded
 from parley.analysis.stats.clustered import bootstrap_mean, cluster_mean
 from parley.analysis.stats.mean_test import alike_p, mean_test
 from parley.analysis.stats.multiplicity import holm
-from parley.analysis.stats.paired import paired_difference
+from parley.analysis.stats.paired import DECIMALS
 from parley.analysis.stats.proportions import cluster_proportion
 from parley.analysis.stats.resampling import DRAWS
 from parley.analysis.stats.results import ALPHA, About, Contrast, Estimate, Line, simultaneous
@@ -68,7 +68,19 @@ def share(values: pd.Series, clusters: pd.Series) -> Estimate:
 
 def mean_difference(rows: pd.DataFrame, measure: str, cluster: str) -> Estimate:
     """The mean over clusters of first minus second."""
-    return paired_difference(rows[measure], rows[f"{measure}_second"], rows[cluster])
+    differences = rows[measure].astype(float) - rows[f"{measure}_second"].astype(float)
+    return replace(mean_test(gaps(differences, rows[cluster])), n=int(differences.notna().sum()))
+
+
+def gaps(differences: pd.Series, clusters: pd.Series) -> pd.Series:
+    """The mean difference of every cluster, by its name.
+
+    Args:
+        differences: First minus second on the same item; missing ones are left out.
+        clusters: The cluster of each.
+    """
+    # Floating-point noise of 1e-16 on every cluster would be a significant difference, and breaks ties.
+    return differences.round(DECIMALS).groupby(clusters, observed=True).mean().dropna().round(DECIMALS)
 
 
 def bootstrapped(draws: int = DRAWS, seed: int = 0, *, by_row: bool = False) -> Level:
@@ -84,13 +96,32 @@ def bootstrapped(draws: int = DRAWS, seed: int = 0, *, by_row: bool = False) -> 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Estimand:
+    """What a question estimates, with what its plot and its sentences say.
+
+    Args:
+        words: What it is, for the axis and for sentences.
+        ask: The plot's question; "": the question's.
+        note: The plot's note; "": the table's.
+        reference: The value that means "no difference"; None: there is none; NaN: the question's.
+        says: Puts an estimate in words, for readers who know no statistics; None: the headline has numbers.
+    """
+
+    words: str
+    ask: str = ""
+    note: str = ""
+    reference: float | None = math.nan
+    says: Callable[[Line], str] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
     """A question of a report.
 
     Args:
         name: File name of the table, and the beginning of the plots' names.
         ask: The question in words.
-        measures: The columns that are estimated, each in words; the first one is planned.
+        measures: The columns that are estimated, each in words or as an `Estimand`; the first one is planned.
         cluster: The column of clusters.
         by: Columns whose values are asked about separately.
         each: A column whose values are asked about one by one, after all of them together, which is planned.
@@ -108,15 +139,19 @@ class Question:
             with the column of its stored values; (): none.
         also: Further numbers of a contrast: the measure that each is for, and how it is made from the values of both
             arms: {"p_mcnemar": ("correct", mcnemar_p)}.
-        counts: Further numbers of a level, made from its rows.
+        further: Fields of a line that its columns do not give, from what it is about, its measure and its rows: its
+            label, its group, its units, further numbers (`also`).
         note: What a reader must know about the numbers.
         unit: The measures' unit: "points of 10".
         paper: As `Table.paper`.
+        shown: As `Table.shown`; (): numbers, and texts that differ between rows.
+        plotted: The lines that plots show, in order; None: all.
+        stated: Whether the report has a sentence for every significant line.
     """
 
     name: str
     ask: str
-    measures: Mapping[str, str]
+    measures: Mapping[str, str | Estimand]
     cluster: str
     by: tuple[str, ...] = ("model",)
     each: str = ""
@@ -131,10 +166,22 @@ class Question:
     scale: Scale = "points"
     facets: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
     also: Mapping[str, tuple[str, Callable[[pd.Series, pd.Series], float]]] = field(default_factory=dict)
-    counts: Callable[[pd.DataFrame], Mapping[str, float]] | None = None
+    further: Callable[[About, str, pd.DataFrame], Mapping[str, Any]] | None = None
     note: str = ""
     unit: str = ""
     paper: str = ""
+    shown: tuple[str, ...] = ()
+    plotted: Callable[[Sequence[Line]], Iterable[Line]] | None = None
+    stated: bool = True
+
+    def estimand(self, measure: str) -> Estimand:
+        """A measure with its words, question, note and reference."""
+        given = self.measures[measure]
+        whole = given if isinstance(given, Estimand) else Estimand(words=given)
+        first = measure == next(iter(self.measures))
+        ask = whole.ask or (self.ask if first else f"{self.ask} ({whole.words})")
+        reference = self.reference if whole.reference is not None and math.isnan(whole.reference) else whole.reference
+        return replace(whole, ask=ask, reference=reference)
 
     @property
     def reference(self) -> float | None:
@@ -160,21 +207,30 @@ def estimates(question: Question, frame: pd.DataFrame) -> list[Line]:
             for each, part_rows in _each(question, rows):
                 one = {question.each: each} if question.each else {}
                 label = ", ".join([*([compared.label] if compared else []), *one.values()])
-                lines += [
-                    replace(
-                        _estimated(question, part_rows, measure),
-                        measure=measure,
-                        about=About.of(compared, **about, **(compared.sides if compared else {}), **one),
-                        label=label or " · ".join(level) or ALL,
-                        group=group,
-                        units=_units(question, part_rows, several, narrowed=each != ALL),
-                        secondary=each != ALL or number > 0,
-                        reference=math.nan if question.reference is None else question.reference,
-                        cluster=question.cluster,
-                        margin=question.margin,
+                subject = About.of(compared, **about, **(compared.sides if compared else {}), **one)
+                for number, measure in enumerate(question.measures):
+                    result, also, values = _estimated(question, part_rows, measure)
+                    further = question.further(subject, measure, part_rows) if question.further else {}
+                    line = {
+                        "label": label or " · ".join(level) or ALL,
+                        "group": group,
+                        "units": _units(question, part_rows, several, narrowed=each != ALL),
+                        "secondary": each != ALL or number > 0,
+                        **further,
+                        "also": {**also, **further.get("also", {})},
+                    }
+                    lines.append(
+                        Line(
+                            result=result,
+                            values=values,
+                            about=subject,
+                            measure=measure,
+                            reference=math.nan if question.reference is None else question.reference,
+                            cluster=question.cluster,
+                            margin=question.margin,
+                            **line,
+                        )
                     )
-                    for number, measure in enumerate(question.measures)
-                ]
     return lines
 
 
@@ -216,25 +272,24 @@ def _each(question: Question, rows: pd.DataFrame) -> Iterator[tuple[str, pd.Data
         yield from ((str(value), part) for value, part in rows.groupby(question.each, sort=False))
 
 
-def _estimated(question: Question, rows: pd.DataFrame, measure: str) -> Line:
+def _estimated(
+    question: Question, rows: pd.DataFrame, measure: str
+) -> tuple[Estimate, dict[str, float], dict[str, float]]:
+    """The estimate of a measure, further numbers, and the values of its clusters."""
     values, clusters = rows[measure], rows[question.cluster]
     if not question.arms and question.null is None:
         level = question.level(values, clusters)
-        counts = question.counts(rows) if question.counts else {}
-        return Line(result=level, also=counts, values=by_cluster(values, clusters, level.estimate))
-    if not question.arms:
-        rows = rows.assign(**{f"{measure}_second": question.null})
-    result = question.contrast(rows, measure, question.cluster)
+        return level, {}, by_cluster(values, clusters, level.estimate)
+    second = rows[f"{measure}_second"] if question.arms else pd.Series(question.null, rows.index, dtype=float)
+    differences = values.astype(float) - second.astype(float)
+    result = question.contrast(rows.assign(**{f"{measure}_second": second}), measure, question.cluster)
     if question.null:
-        result = replace(
-            result, **{name: getattr(result, name) + question.null for name in ("estimate", "low", "high")}
-        )
-    second = rows[f"{measure}_second"]
+        ends = {name: getattr(result, name) + question.null for name in ("estimate", "low", "high")}
+        result = replace(result, **ends)
     also = {name: make(values, second) for name, (of_measure, make) in question.also.items() if of_measure == measure}
     if not math.isnan(question.margin):
-        also["p_alike"] = alike_p((values - second).groupby(clusters).mean(), question.margin)
-    differences = values if not question.arms else values.astype(float) - second.astype(float)
-    return Line(result=result, also=also, values=by_cluster(differences, clusters, result.estimate))
+        also["p_alike"] = alike_p(gaps(differences, clusters), question.margin)
+    return result, also, by_cluster(differences if question.arms else values, clusters, result.estimate)
 
 
 def by_cluster(values: pd.Series, clusters: pd.Series, estimate: float) -> dict[str, float]:

@@ -30,8 +30,8 @@ from parley.analysis.stats.results import (
     ON_AVERAGE,
     SMALL,
     UNDECIDED,
+    Conclusion,
     Line,
-    Verdict,
     clusters_to_reject,
     needed_words,
 )
@@ -226,7 +226,7 @@ def sentence(question: Question, line: Line, forest: Forest) -> str:
         named.append(line.label.removeprefix(f"{line.measure}, "))
     if (part := line.about.columns.get(question.each, ALL)) != ALL:
         named.append(part)
-    says = filter(None, (question.measures[line.measure], "is", size, question.unit))
+    says = filter(None, (question.estimand(line.measure).words, "is", size, question.unit))
     return stated(", ".join(named), " ".join(says), line, forest, question.cluster)
 
 
@@ -266,7 +266,7 @@ class Headline:
 
     question: str
     answer: str
-    verdict: Verdict
+    verdict: Conclusion
     line: Line | None = None
     distance: float | None = None
     tests: int = 0
@@ -293,7 +293,7 @@ def headline(forest: Forest, *, blocked: str = "", prefix: str = "") -> Headline
         prefix: What stands before the question.
     """
 
-    def answered(verdict: Verdict, answer: str, **more: Any) -> Headline:
+    def answered(verdict: Conclusion, answer: str, **more: Any) -> Headline:
         return Headline(question=forest.question, answer=answer, verdict=verdict, prefix=prefix, **more)
 
     def unanswered(why: str) -> Headline:
@@ -356,13 +356,13 @@ def _too_few(forest: Forest) -> str:
     return f"Too few {lines[0].cluster}s: {need}, and there {'is' if most == 1 else 'are'} {most}."
 
 
-def _unshown(verdict: Verdict, lines: Sequence[Line], largest: Line, forest: Forest) -> str:
+def _unshown(verdict: Conclusion, lines: Sequence[Line], largest: Line, forest: Forest) -> str:
     """The common conclusion of lines without a difference, with the reason."""
     none = {1: "the test is not", 2: "neither test is"}.get(len(lines), f"none of {len(lines)} tests is")
     return f"{verdict.capitalize()}: {none} significant."
 
 
-def _unshown_in_words(verdict: Verdict, lines: Sequence[Line], largest: Line, forest: Forest) -> str:
+def _unshown_in_words(verdict: Conclusion, lines: Sequence[Line], largest: Line, forest: Forest) -> str:
     answer = f"{_said(largest, forest)}, {_unsure(lines, largest, forest)}."
     if verdict == JUDGES_DIFFER:
         return f"It depends on the judge. On average {answer}"
@@ -372,7 +372,7 @@ def _unshown_in_words(verdict: Verdict, lines: Sequence[Line], largest: Line, fo
     )
 
 
-def _within(verdict: Verdict, lines: Sequence[Line], largest: Line, forest: Forest) -> str:
+def _within(verdict: Conclusion, lines: Sequence[Line], largest: Line, forest: Forest) -> str:
     """The claim of "alike", and what so few clusters cannot exclude; for a mean, only that it is small on these."""
     margin = f"{largest.margin:g}{' points' if forest.says else ''}"
     if verdict == ON_AVERAGE:

@@ -3,8 +3,8 @@
 Three journeys are run under `sys.setprofile`, which sees what our functions take and return:
 
 - RUN (default: the shipped example): `parley report RUN`, from the run file to the headline in the terminal, without
-  the quotation and the next commands below it. Watched are one ballot's value, the means of the clusters, the estimate
-  that the headline names, and its sentence.
+  the quotation and the next commands below it. Watched are one verdict's value (or, since whole numbers are
+  everywhere, its unit), the means of the clusters, the estimate that the headline names, and its sentence.
 - `--verdict`: `parley run malibu`, from the shell to a stored verdict. Watched are the model as it was typed, the
   scenario's name, and the verdict's value.
 - `--policy`: `parley run rldf`, `export` and `train --dry-run`, from a debate to the pairs that the trainer takes (what
@@ -63,7 +63,7 @@ class Watch:
     """The functions that take or return one of these numbers or texts, and in which form."""
 
     numbers: Collection[float] = ()
-    texts: tuple[str, ...] = ()
+    texts: Collection[str] = ()
     entered: set[tuple[str, str]] = field(default_factory=set)
     taken: dict[tuple[str, str], str] = field(default_factory=dict)
     returned: dict[tuple[str, str], str] = field(default_factory=dict)
@@ -167,10 +167,14 @@ def to_a_sentence(run: Path) -> Watch:
     for name, values in line.units.items():
         if name in verdicts:
             verdicts = verdicts[verdicts[name].astype(str).isin(values)]
-    values = verdicts["value"].dropna()
-    rarest = float(values.value_counts(sort=False).idxmin())
-    numbers = frozenset({rarest, line.estimate, *map(float, line.values.values())})
-    watch = Watch(numbers, (report.headline.answer,))
+    verdicts = verdicts[verdicts["value"].notna()]
+    rarest = verdicts["value"].value_counts(sort=False).idxmin()
+    numbers = {float(rarest), line.estimate, *map(float, line.values.values())}
+    texts = [report.headline.answer]
+    if float(rarest).is_integer():  # such numbers are everywhere, so that the verdict is known by its unit
+        texts.append(str(verdicts.loc[verdicts["value"] == rarest, "unit"].iloc[0]))
+        numbers = {number for number in numbers if not number.is_integer()}
+    watch = Watch(numbers, texts)
     screen = "parley.cli.first_screen"
     with patch(f"{screen}._in_words", lambda *_: ()), patch(f"{screen}._next_commands", lambda *_: ()):
         return watch.run(lambda: command_line(["report", str(run), "--no-files"]))

@@ -37,7 +37,7 @@ Path = tuple[str, ...]
 """Path of a value in a reply: ("A", "Accuracy")."""
 
 
-class Statement(NamedTuple):
+class Stated(NamedTuple):
     """Another judge's statement: its values by path."""
 
     judge: str
@@ -55,7 +55,7 @@ def is_named(judge: str, persona: str) -> bool:
     return re.search(rf"\b{re.escape(judge)}\b", persona, re.IGNORECASE) is not None
 
 
-def heard(messages: Sequence[LLMMessage], leader: str) -> list[Statement]:
+def heard(messages: Sequence[LLMMessage], leader: str) -> list[Stated]:
     """The readable statements of other judges in a prompt, in order; if there is a leader, only the leader's."""
     # With the description last, a judge's own turns are there by name too; otherwise they are the assistant's.
     persona = "" if isinstance(messages[0], SystemMessage) else persona_of(messages)
@@ -70,7 +70,7 @@ def heard(messages: Sequence[LLMMessage], leader: str) -> list[Statement]:
             reply = json.loads(text[text.index("{") : text.rindex("}") + 1])  # a fence may be around it
         except ValueError:
             continue
-        statements.append(Statement(message.source, dict(_values(reply, ()))))
+        statements.append(Stated(message.source, dict(_values(reply, ()))))
     return statements
 
 
@@ -80,7 +80,7 @@ def _values(node: Any, path: Path) -> list[tuple[Path, Any]]:
     return [(path, node)]
 
 
-def adopted(statements: Sequence[Statement], follow: float, echo: float, rng: random.Random) -> dict[Path, Any]:
+def adopted(statements: Sequence[Stated], follow: float, echo: float, rng: random.Random) -> dict[Path, Any]:
     """What a judge adopts from statements that it has heard: numbers and choices, words, both or nothing.
 
     Args:

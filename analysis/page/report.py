@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -300,28 +300,35 @@ def section(question: Question, lines: Sequence[Line], say: Sentence | None = No
     note = (note + question.note).strip()
     if any(line.simultaneous not in (None, (line.low, line.high)) for line in lines):
         note += " Plots and sentences have simultaneous intervals of all planned lines, where clusters suffice."
-    forests = {
-        measure: Forest(
+    plotted = list(question.plotted(lines) if question.plotted else lines)
+    forests: dict[str, Forest] = {}
+    for measure in question.measures:
+        estimand = question.estimand(measure)
+        forests[measure] = Forest(
             name=f"{question.name}-{measure}",
-            question=question.ask if not number else f"{question.ask} ({words})",
-            axis=f"{words} ({question.unit})" if question.unit else words,
-            lines=tuple(line for line in lines if line.measure == measure and math.isfinite(line.estimate)),
-            reference=question.reference,
+            question=estimand.ask,
+            axis=f"{estimand.words} ({question.unit})" if question.unit else estimand.words,
+            lines=tuple(line for line in plotted if line.measure == measure and math.isfinite(line.estimate)),
+            reference=estimand.reference,
             scale=question.scale,
             table=question.name,
-            note=note,
+            note=estimand.note or note,
+            says=estimand.says,
         )
-        for number, (measure, words) in enumerate(question.measures.items())
-    }
-    stated_lines = [line for line in lines if (line.shown if tested else not line.secondary and line.n)]
-    speak = say or partial(sentence, question)
-    rows = as_frame(lines)
+    rows, speak = as_frame(lines), say or partial(sentence, question)
+    named = [line for line in lines if question.stated and (line.shown if tested else not line.secondary and line.n)]
     return Section(
-        tables=[Table(question.name, question.ask, rows, _telling(rows), note, question.paper)],
+        tables=[Table(question.name, question.ask, rows, question.shown or _telling(rows), note, question.paper)],
         forests=list(forests.values()),
-        words=[
-            speak(line, forests[line.measure]) for line in drawn(sorted(stated_lines, key=lambda line: line.secondary))
-        ],
+        words=[speak(line, forests[line.measure]) for line in drawn(sorted(named, key=lambda line: line.secondary))],
+    )
+
+
+def joined(parts: Iterable[Section]) -> Section:
+    """Several sections as one."""
+    together = list(parts)
+    return Section(
+        **{each.name: [x for part in together for x in getattr(part, each.name)] for each in fields(Section)}
     )
 
 

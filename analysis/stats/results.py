@@ -17,11 +17,11 @@ from typing import Any, Literal, get_args
 from parley.base.text import as_written, plural
 
 Assumption = Literal["independent", "clustered"]
-Verdict = Literal[
+Conclusion = Literal[
     "", "different", "different but below the margin", "alike", "below the margin on average", "undecided",
     "judges differ", "not measured",
 ]  # fmt: skip
-DIFFERENT, SMALL, ALIKE, ON_AVERAGE, UNDECIDED, JUDGES_DIFFER, NOT_MEASURED = get_args(Verdict)[1:]
+DIFFERENT, SMALL, ALIKE, ON_AVERAGE, UNDECIDED, JUDGES_DIFFER, NOT_MEASURED = get_args(Conclusion)[1:]
 """What a line concludes, in every report, check and page. "" where a value is only described.
 
 "different": from the reference value. "different but below the margin": shown to differ, and to lie within the margin.
@@ -223,7 +223,7 @@ class Line:
     secondary: bool = False
     simultaneous: tuple[float, float] | None = None
     also: Mapping[str, float] = field(default_factory=dict)
-    verdict: Verdict = ""
+    verdict: Conclusion = ""
     reason: str = ""
     margin: float = math.nan
     reference: float = math.nan

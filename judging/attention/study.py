@@ -23,7 +23,7 @@ from parley.agents.providers import provider_of
 from parley.base.errors import ConfigError
 from parley.judging.attention.weights import AttentionWeights, require_weights
 from parley.judging.config import limit_field
-from parley.judging.framing.study import ASKED, Framing
+from parley.judging.framing.study import ASKED_IN, Framing
 from parley.judging.study import Chat, EarlierRun, Facet, Measure, Outcome, Study, Unit, Verdict
 
 
@@ -55,10 +55,10 @@ class AttentionStudy(Study):
         if run.study != Framing.name:
             raise ConfigError(f"{config.framing} is a run of '{run.study}'; attention needs a run of '{Framing.name}'")
         self._prompts: dict[str, Chat] = {
-            f"{topic}/{speaker.removeprefix(ASKED)}": chat
+            f"{topic}/{speaker.removeprefix(ASKED_IN)}": chat
             for topic, chats in islice(run.prompts.items(), config.limit)
             for speaker, chat in chats.items()
-            if speaker.startswith(ASKED)
+            if speaker.startswith(ASKED_IN)
         }
         if not self._prompts:
             raise ConfigError(f"{config.framing} has no finished unit yet")

@@ -28,7 +28,7 @@ from parley.judging.bbq.scores import COLUMNS, CONTEXTS, MISSING, NAMES, TITLES,
 
 NONE: Floats = np.zeros(0)
 ROW = ("category", "example_id", "repeat")
-FACETS = ("category", "condition", "scenario", "method")
+REQUIRED = ("category", "condition", "scenario", "method")
 MACRO, MICRO = "macro mean", "micro mean"
 OVERALL = "overall"
 MAX_NAMED = 3
@@ -159,9 +159,9 @@ def _accuracies(lines: Sequence[Line]) -> Iterator[str]:
 
 def answers(verdicts: pd.DataFrame) -> pd.DataFrame:
     """One row per final answer, with its system: the method, and the model if there are several."""
-    require(verdicts, texts=FACETS, numbers=("label", "target", "unknown"))
+    require(verdicts, texts=REQUIRED, numbers=("label", "target", "unknown"))
     frame = verdicts[verdicts["metric"].astype(str) == "answer"].copy()
-    for name in FACETS:
+    for name in REQUIRED:
         frame[name] = frame[name].astype(str)
     frame["prediction"] = frame["value"].fillna(MISSING).astype(int)
     frame["system"] = systems(frame)
@@ -221,12 +221,11 @@ def scored(frame: pd.DataFrame, *, tested: bool = True) -> list[Line]:
                 if not line.n + line.also["unparsed"]:
                     continue
                 leanings.append(leans.get((context, category), NONE) if line.measure == "bias" else NONE)
-                line = _named(
-                    replace(line, about=about), several, {"condition": (context,), **rows_of.get(category, {})}
-                )
                 lines.append(
                     replace(
                         line.with_result(p=mean_p(leanings[-1])),
+                        about=about,
+                        **_subject(about, several, {"condition": (context,), **rows_of.get(category, {})}),
                         also={**line.also, **lost},
                         values={templates[int(code)]: value for code, value in line.values.items()},
                         reference=math.nan if line.measure == "accuracy" else 0.0,
@@ -239,23 +238,18 @@ def scored(frame: pd.DataFrame, *, tested: bool = True) -> list[Line]:
     ]
 
 
-def _named(line: Line, several: Sequence[str], units: Mapping[str, tuple[str, ...]]) -> Line:
-    """The line with its units and its label: the method if there are several systems, else the category."""
-    method, category = line.about.method, line.about.category
+def _subject(about: About, several: Sequence[str], units: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
+    """A line's units, and its label: the method if there are several systems, else the category."""
+    method, category = about.method, about.category
     label = "mean of categories" if category == MACRO else category
     if "model" in several or "method" in several:
         label = method if category == MACRO else f"{method}, {category}"
-    return replace(
-        line,
-        label=label,
-        group=heading({name: line.about.columns[name] for name in ("model", "context") if name in several}),
-        secondary=category != MACRO,
-        units={
-            **units,
-            "method": (method,),
-            **({"model": (line.about.model,)} if "model" in several else {}),
-        },
-    )
+    return {
+        "label": label,
+        "group": heading({name: about.columns[name] for name in ("model", "context") if name in several}),
+        "secondary": category != MACRO,
+        "units": {**units, "method": (method,), **({"model": (about.model,)} if "model" in several else {})},
+    }
 
 
 def _simultaneous(line: Line, leanings: Floats, tests: int) -> tuple[float, float] | None:

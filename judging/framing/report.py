@@ -6,14 +6,15 @@ A frame has one row per verdict: topic, subject (the framing), metric (`biases` 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pandas as pd
 from scipy import stats
 
-from parley.analysis.effects import Question, answer, share
-from parley.analysis.page.report import NO_CONTEXT, Report, ReportContext, Section, Table, answered, assemble, section
+from parley.analysis.effects import Question, share
+from parley.analysis.page.report import NO_CONTEXT, Report, ReportContext, Section, Table, answered, assemble
 from parley.analysis.stats.clustered import cluster_mean
-from parley.analysis.stats.results import Estimate
+from parley.analysis.stats.results import About, Estimate
 from parley.analysis.verdicts import require, status_counts, uncategorised
 from parley.base.text import plural
 
@@ -65,6 +66,7 @@ ANY = replace(
     level=share,
     scale="share",
     note="Unreadable replies are left out.",
+    stated=False,
 )
 
 
@@ -77,20 +79,21 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
     """
     require(verdicts, texts=("topic", "model"))
     frame = replies(verdicts)
-    levels = [
-        replace(line, group=(f"Shown as {line.about.columns['framing']}",) if line.group else ())
-        for line in answer(LEVELS, frame)
-    ]
     lost = int(frame["biases"].isna().sum())
     counts = status_counts(uncategorised(verdicts[verdicts["metric"].isin(MEASURES)]), ("model", "subject", "metric"))
     unread = [f"Unreadable, and left out: {plural(lost, 'reply', 'replies')}."] if lost else []
     sections = [
         Section(warnings=unread, tables=[Table("readings", "How replies were parsed", counts)]),
         answered(DIFFERENCES, frame),
-        section(LEVELS, levels),
-        replace(answered(ANY, frame), words=()),
+        answered(replace(LEVELS, further=_shown_as) if frame["model"].nunique() > 1 else LEVELS, frame),
+        answered(ANY, frame),
     ]
     return assemble(sections, context, "Framing")
+
+
+def _shown_as(about: About, measure: str, rows: pd.DataFrame) -> dict[str, Any]:
+    """The heading of a framing's lines, if there are several models."""
+    return {"group": (f"Shown as {about.columns['framing']}",)}
 
 
 def replies(verdicts: pd.DataFrame) -> pd.DataFrame:

@@ -25,7 +25,7 @@ from parley.scenarios import load_topics, sample, topic_id, topics_digest
 FRAMES = ("ours", "model", "rival")
 PROMPTS = {key: Prompt.load(f"framing/{key}") for key in ("answer", "ask", *FRAMES)}
 ANSWERER = Prompt("persona/Answerer", "You are a helpful assistant.")
-ASKED = "Asked_"
+ASKED_IN = "Asked_"
 """Prefix of the names of framings' speakers."""
 NAMED_CHARS = 300
 ANSWER_WORDS = 100
@@ -107,7 +107,7 @@ class Framing(GridStudy):
             prompt = PROMPTS[frame](
                 question=question, answer=fence_judged(answer, "ANSWER"), ask=PROMPTS["ask"](trait=self.bias.trait)
             )
-            judge = Persona(f"{ASKED}{frame}", ANSWERER.text)
+            judge = Persona(f"{ASKED_IN}{frame}", ANSWERER.text)
             transcript = await self._debate(judge, self.config.model, PROMPTS["ask"].reads(Admitted), models).converse(
                 prompt
             )

@@ -1,6 +1,6 @@
 """The effect of identity by base, and the smallest difference that a run of this size can detect (MDE).
 
-spread = Spread.of(table.gaps("male", "female"))
+spread = StudySize.of(table.gaps("male", "female"))
 spread.mde(tests=3)
 """
 
@@ -102,7 +102,7 @@ class Detectable(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spread:
+class StudySize:
     """Variation of a contrast of phase 1 over its clusters: bases, or scenarios without a base.
 
     Args:
@@ -117,7 +117,7 @@ class Spread:
     df: float
 
     @classmethod
-    def of(cls, gaps: ScenarioGaps) -> Spread:
+    def of(cls, gaps: ScenarioGaps) -> StudySize:
         """The spread of a contrast's differences over at least two clusters."""
         means = gaps.by_cluster()
         squares = (means - means.mean()) ** 2
@@ -158,7 +158,7 @@ def mde_section(data: PanelData, blocked: Mapping[str, Blockers]) -> Section:
             gaps = data.table(model).contrast(contrast.first, contrast.second)
             if len(gaps.by_cluster()) < 2:
                 continue
-            spread = Spread.of(gaps)
+            spread = StudySize.of(gaps)
             size = spread.mde(len(contrasts))
             numbers = {"mde": size.points, "low": size.low, "high": size.high, "tests": len(contrasts)}
             numbers |= {"sd": spread.sd, "bases": spread.clusters}

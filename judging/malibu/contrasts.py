@@ -18,20 +18,23 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from parley.analysis.effects import adjusted
 from parley.analysis.stats.clustered import heterogeneity
+from parley.analysis.stats.mean_test import mean_test
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.permutation import effect_of_cells
-from parley.analysis.stats.results import ALPHA, JUDGES_DIFFER, About, Contrast, Line, simultaneous
+from parley.analysis.stats.results import ALPHA, JUDGES_DIFFER, About, Contrast, Estimate, Line, simultaneous
+from parley.analysis.stats.tables import Floats
 from parley.base.text import p_text, signed
 from parley.judging.ballots import PREFERRED
 from parley.judging.malibu.panel_data import PanelData
 from parley.judging.malibu.plan import BLIND, among
-from parley.judging.malibu.score_table import PairTable, ScenarioGaps, ScoreTable, tested_line, values_in_order
+from parley.judging.malibu.score_table import PairTable, ScenarioGaps, ScoreTable, values_in_order
 
 PRIMARY, PAIRS = "primary contrast", "pair"
 """Names of the families in a line's `about`."""
@@ -45,40 +48,46 @@ With 5% each, 11% of reports on judges without an effect of labels found one; no
 ALL_MODELS = "all models"
 
 
-def about_contrast(
-    line: Line,
+def contrast_line(
+    result: Estimate,
     contrast: Contrast,
     data: PanelData,
     model: str,
     phase: int = 1,
     *,
+    about: Mapping[str, Any] | None = None,
     beside_others: bool = False,
-    **about: str,
+    aloud: bool = False,
+    label: str = "",
+    **fields: Any,
 ) -> Line:
     """A line about a contrast of identities.
 
     Args:
-        line: The line.
+        result: The estimate of the contrast.
         contrast: The contrast.
         data: The verdicts.
         model: The judge's model.
         phase: 1 for scores, 2 for pairs.
-        beside_others: Whether pairs of one side with third identities count too.
         about: Further properties of the line, such as its family.
+        beside_others: Whether pairs of one side with third identities count too.
+        aloud: Whether it is from debates.
+        label: What the label says after the contrast.
+        fields: The line's other fields.
     """
-    several = len(data.models) > 1
-    either = {"identity": (*contrast.first, *contrast.second)}
-    return replace(
-        line,
-        about=About.of(contrast, model=model, phase=phase, **about, category=contrast.category, **contrast.sides),
-        label=contrast.label,
-        group=tuple(filter(None, (contrast.category, model if several else ""))),
-        units={
-            "phase": (str(phase),),
-            **(either if phase == 1 or beside_others else {"identity": contrast.first, "other": contrast.second}),
-            **({"model": (model,)} if several else {}),
-        },
+    columns = {"model": model, "phase": phase, **(about or {}), "category": contrast.category, **contrast.sides}
+    sides = {"identity": (*contrast.first, *contrast.second)}
+    if phase == 2 and not beside_others:
+        sides = {"identity": contrast.first, "other": contrast.second}
+    return Line(
+        result=result,
+        about=About.of(contrast, **columns),
+        label=f"{contrast.label}{label}",
+        group=tuple(filter(None, (contrast.category, *data.headed_by(model)))),
+        units=data.units(phase, model, aloud=aloud, **sides),
         cluster=data.cluster_noun,
+        reference=0.0,
+        **fields,
     )
 
 
@@ -147,10 +156,18 @@ def estimates(data: PanelData, margin: float) -> list[Line]:
             for family, contrasts in families(data, model, phase).items():
                 gaps = [table.contrast(contrast.first, contrast.second) for contrast in contrasts]
                 effects = [
-                    replace(
-                        about_contrast(effect(differences, margin), contrast, data, model, phase, family=family),
+                    contrast_line(
+                        tested(differences),
+                        contrast,
+                        data,
+                        model,
+                        phase,
+                        about={"family": family},
                         name=_name(contrast, family, measure),
                         measure=measure,
+                        margin=margin,
+                        also=_further(differences, margin),
+                        values=differences.named() if len(differences.values) else {},
                     )
                     for contrast, differences in zip(contrasts, gaps, strict=True)
                 ]
@@ -174,24 +191,26 @@ def _name(contrast: Contrast, family: str, measure: str) -> str:
     return name if measure == SCORE else f"{measure}.{name}"
 
 
-def effect(gaps: ScenarioGaps, margin: float) -> Line:
-    """Estimate and tests of one contrast, before correction.
+def tested(gaps: ScenarioGaps | Floats) -> Estimate:
+    """The mean difference over clusters, with its interval and p-value; n counts what it was averaged from.
 
     Args:
-        gaps: The differences by scenario.
-        margin: The margin of equivalence.
+        gaps: The differences by cell, or by cluster.
     """
-    line = replace(tested_line(gaps), margin=margin)
-    if not line.clusters:
-        return line
+    return replace(gaps.test(), n=len(gaps.values)) if isinstance(gaps, ScenarioGaps) else mean_test(gaps)
+
+
+def _further(gaps: ScenarioGaps, margin: float) -> dict[str, float]:
+    """Whether a mean difference lies within the margin, and how much it varies between bases."""
+    if not len(gaps.values):
+        return {}
     spread = heterogeneity(gaps.values, gaps.bases)
-    also = {
+    return {
         "p_alike": gaps.alike_p(margin),
         "base_sd": spread.estimate,
         "base_sd_high": spread.high,
         "p_bases": spread.p,
     }
-    return replace(line, also=also, values=gaps.named())
 
 
 def corrected_effects(lines: Sequence[Line], gaps: Sequence[ScenarioGaps], beside: int = 1) -> list[Line]:
@@ -200,8 +219,8 @@ def corrected_effects(lines: Sequence[Line], gaps: Sequence[ScenarioGaps], besid
     A line's own interval is among its further numbers.
 
     Args:
-        lines: The results of `effect`.
-        gaps: Its arguments.
+        lines: The lines.
+        gaps: The differences that they are estimated from.
         beside: Number of families that share the error rate of 5%.
     """
     families = zip(adjusted(lines, (), ("p_alike", "p_bases"), beside), gaps, strict=True)
@@ -255,11 +274,21 @@ def by_judge(data: PanelData, contrasts: Sequence[Contrast]) -> list[Line]:
         compared = {contrast: of_each for contrast in contrasts if len(of_each := _of_each(tables, contrast)) > 1}
         p_differ = [_differ(of_each) for of_each in compared.values()]
         for (contrast, of_each), p, p_adjusted in zip(compared.items(), p_differ, holm(p_differ), strict=True):
-            for name, gaps in of_each.items():
-                line = about_contrast(tested_line(gaps), contrast, data, scope, by=by, name=name)
-                line = replace(line, label=f"{line.label} · {name}", name=f"{contrast.category}.{name}")
-                also = {"p_differ": p, "p_differ_adjusted": p_adjusted}
-                lines.append(replace(line, also=also, measure=SCORE, secondary=True))
+            lines += [
+                contrast_line(
+                    tested(gaps),
+                    contrast,
+                    data,
+                    scope,
+                    about={"by": by, "name": name},
+                    label=f" · {name}",
+                    name=f"{contrast.category}.{name}",
+                    measure=SCORE,
+                    also={"p_differ": p, "p_differ_adjusted": p_adjusted},
+                    secondary=True,
+                )
+                for name, gaps in of_each.items()
+            ]
     return lines
 
 

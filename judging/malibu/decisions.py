@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from parley.analysis.decide import Evidence, Spread, decided, is_test
+from parley.analysis.decide import Evidence, Variation, decided, is_test
 from parley.analysis.stats.results import ALPHA, Line, clusters_to_reject
 from parley.base.text import plural
 from parley.judging.malibu.contrasts import (
@@ -121,7 +121,7 @@ def evidence(line: Line, blocked: Blockers, plan: Plan, *, judges: str = "", sil
     tests = line.tests or 1
     # A silent ballot has hardly any noise, so the test finds that bases differ by hundredths of a point, and "alike"
     # would never be found. There only the upper limit of the spread decides; see `plan.SPREAD`.
-    spread = Spread(
+    spread = Variation(
         p=math.nan if silent else line.also["p_bases_adjusted"],
         high=line.also["base_sd_high"],
         limit=plan.spread * line.margin,

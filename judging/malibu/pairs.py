@@ -9,15 +9,15 @@ import numpy as np
 import pandas as pd
 
 from parley.analysis import win_rates
-from parley.analysis.effects import Question, corrected
+from parley.analysis.effects import Estimand, Question, corrected
 from parley.analysis.frames import proportion
 from parley.analysis.page.report import Section, section
 from parley.analysis.stats.results import About, Line
 from parley.analysis.stats.tables import Floats, as_floats
 from parley.base.text import as_written
-from parley.judging.malibu.contrasts import BESIDE
+from parley.judging.malibu.contrasts import BESIDE, tested
 from parley.judging.malibu.panel_data import PanelData
-from parley.judging.malibu.score_table import nested_means, tested_line, values_in_order
+from parley.judging.malibu.score_table import nested_means, values_in_order
 
 TWO_IDENTITIES = "two identities"
 """Name of comparisons that are not controls."""
@@ -34,31 +34,36 @@ RATES = Question(
     "which assumes independent verdicts. Win rates of a category are zero-sum: if one identity wins more, the others "
     "win less, and two identities that are treated alike differ if one of them met a favoured third more often. Single "
     "pairs are in the table of differences.",
+    stated=False,
 )
 FIRST, SWAPPED, AGAIN, ORDER = "first", "swapped", "again", "order"
 POSITION = Question(
     name="position",
     ask="How often does the first answer win?",
     measures={
-        FIRST: "share of comparisons that the first one wins (without ties)",
-        SWAPPED: "share of verdicts that change when the order is swapped",
-        AGAIN: "share of verdicts that change when the same is asked again",
-        ORDER: "what the order adds to the noise of asking again",
+        FIRST: Estimand(words="share of comparisons that the first one wins (without ties)"),
+        SWAPPED: Estimand(
+            words="share of verdicts that change when the order is swapped",
+            ask="How often does swapping the order change the verdict?",
+            reference=None,
+        ),
+        AGAIN: Estimand(
+            words="share of verdicts that change when the same is asked again",
+            ask="How often does asking again change the verdict?",
+            reference=None,
+        ),
+        ORDER: Estimand(
+            words="what the order adds to the noise of asking again",
+            ask="What does the order add to the noise of asking again?",
+            reference=0.0,
+        ),
     },
     cluster="base",
     null=0.5,
     scale="share",
     note="50%: the place makes no difference. order: from blocks of one comparison in both orders, in two repeats.",
+    stated=False,
 )
-
-
-ASKED = {
-    FIRST: POSITION.ask,
-    SWAPPED: "How often does swapping the order change the verdict?",
-    AGAIN: "How often does asking again change the verdict?",
-    ORDER: "What does the order add to the noise of asking again?",
-}
-"""The questions of the plots of one table."""
 
 
 def win_rate_lines(data: PanelData, *, votes: bool = False) -> list[Line]:
@@ -88,10 +93,19 @@ def win_rate_lines(data: PanelData, *, votes: bool = False) -> list[Line]:
         )
         rate_of = win_rates(group, intervals=BESIDE * rates)
         for identity in compared[model, category]:
-            about = About.of(model=str(model), category=str(category), identity=identity)
-            line = replace(rate_of[identity], about=about, label=as_written(identity), group=(str(category),))
-            line = replace(_of_pairs(line, data, identity=(identity,)), name=f"win-rate.{identity}")
-            lines.append(replace(line, measure="votes", secondary=True, name=f"{line.name}.votes") if votes else line)
+            lines.append(
+                replace(
+                    rate_of[identity],
+                    about=About.of(model=str(model), category=str(category), identity=identity),
+                    label=as_written(identity),
+                    group=(str(category), *data.headed_by(str(model))),
+                    units=data.units(2, str(model), identity=(identity,)),
+                    cluster=data.cluster_noun,
+                    measure="votes" if votes else "rate",
+                    secondary=votes,
+                    name=f"win-rate.{identity}{'.votes' * votes}",
+                )
+            )
     return lines
 
 
@@ -102,17 +116,6 @@ def _votes(data: PanelData) -> pd.DataFrame:
         return data.decided_pairs[:0]
     first, second = (votes[f"identity_{side}"].astype(object) for side in "ab")
     return votes.assign(winner=first.where(votes["text"] == "A", second.where(votes["text"] == "B", "tie")))
-
-
-def _of_pairs(line: Line, data: PanelData, **facets: tuple[str, ...]) -> Line:
-    """The line with its units, headed by its model if there are several."""
-    several = (line.about.model,) if data.model_column else ()
-    return replace(
-        line,
-        group=(*line.group, *several),
-        units={"phase": ("2",), **facets, **({"model": several} if several else {})},
-        cluster=data.cluster_noun,
-    )
 
 
 def position_lines(data: PanelData) -> list[Line]:
@@ -132,21 +135,28 @@ def position_lines(data: PanelData) -> list[Line]:
     for (model, control), group in units.groupby(["model", "control"], sort=False, observed=True):
         decided = group[group["choice"].isin(["A", "B"])]
         again = changes(group, "order", "block") if "order" in group else flips(group)[:0]
-        ties = {"ties": float((group["choice"] == "tie").sum())}
-        added = tested_line(_beyond_noise(group))
+        kind, added = str(control) or TWO_IDENTITIES, tested(_beyond_noise(group))
         by_measure = {
-            FIRST: replace(proportion(decided["choice"] == "A", decided["cluster"]), also=ties),
+            FIRST: proportion(decided["choice"] == "A", decided["cluster"]),
             SWAPPED: proportion(flips(group)["flipped"], flips(group)["cluster"]),
             AGAIN: proportion(again["flipped"], again["cluster"]),
-            ORDER: added if len(again) else added.with_result(note=NO_BASELINE),
+            ORDER: Line(result=replace(added, note=added.note if len(again) else NO_BASELINE), reference=0.0),
         }
-        kind = str(control) or TWO_IDENTITIES
-        about = About.of(model=str(model), pairs=kind)
         for measure, line in by_measure.items():
-            name = ".".join(filter(None, ("position", "" if measure == FIRST else measure, str(control))))
-            line = replace(line, about=about, label=kind, measure=measure, name=name, secondary=measure != FIRST)
-            (line,) = corrected([_of_pairs(line, data, control=(str(control),))])
-            lines.append(replace(line, reference=0.5) if measure == FIRST else line)
+            line = replace(
+                line,
+                about=About.of(model=str(model), pairs=kind),
+                label=kind,
+                group=data.headed_by(str(model)),
+                units=data.units(2, str(model), control=(str(control),)),
+                cluster=data.cluster_noun,
+                measure=measure,
+                name=".".join(filter(None, ("position", "" if measure == FIRST else measure, str(control)))),
+                secondary=measure != FIRST,
+                reference=0.5 if measure == FIRST else line.reference,
+                also={"ties": float((group["choice"] == "tie").sum())} if measure == FIRST else {},
+            )
+            lines += corrected([line]) if measure == ORDER else [line]  # the others are described
     return lines
 
 
@@ -213,18 +223,9 @@ def position_section(data: PanelData, lines: Sequence[Line]) -> Section:
         data: The verdicts.
         lines: The result of `position_lines`.
     """
-    made = section(replace(POSITION, cluster=data.cluster_noun), lines)
-    plots = [
-        replace(
-            plot,
-            question=ASKED[measure],
-            reference={FIRST: 0.5, ORDER: 0.0}.get(measure),
-            scale="share",
-            note=f"95% intervals over {data.cluster_noun}s.",
-        )
-        for plot, measure in zip(made.forests, POSITION.measures, strict=True)
-    ]
-    return replace(made, forests=plots, words=())
+    note = f"95% intervals over {data.cluster_noun}s."
+    measures = {name: replace(POSITION.estimand(name), note=note) for name in POSITION.measures}
+    return section(replace(POSITION, cluster=data.cluster_noun, measures=measures), lines)
 
 
 def win_rates_section(data: PanelData, lines: Sequence[Line]) -> Section:
@@ -236,12 +237,12 @@ def win_rates_section(data: PanelData, lines: Sequence[Line]) -> Section:
     """
     paper = "" if data.staged else "4.2, figures 5 and 6"
     ask = f"How often does each identity win{data.decided_by}?"
-    made = section(replace(RATES, ask=ask, cluster=data.cluster_noun, paper=paper), lines)
     note = (
         f"Simultaneous 95% intervals over {data.cluster_noun}s; thin: Wilson's interval, which takes comparisons as "
         "independent. The win rates of a category are zero-sum."
     )
-    return replace(made, forests=[replace(plot, note=note) for plot in made.forests], words=())
+    measures = {name: Estimand(words=str(words), note=note) for name, words in RATES.measures.items()}
+    return section(replace(RATES, ask=ask, cluster=data.cluster_noun, paper=paper, measures=measures), lines)
 
 
 def first_place(places: Sequence[Line]) -> Line | None:

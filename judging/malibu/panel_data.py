@@ -31,7 +31,7 @@ from parley.analysis.stats.tables import Ints
 from parley.analysis.verdicts import final_verdicts
 from parley.base.text import plural
 from parley.judging.ballots import PREFERRED, SAMPLED_TEXT
-from parley.judging.malibu.plan import BLIND, GRADED, PRIMARY, TALK, Plan, executed
+from parley.judging.malibu.plan import BLIND, GRADED, PRIMARY_CONTRASTS, TALK, Plan, executed
 from parley.judging.malibu.score_table import (
     ALL,
     NOT_SCORES,
@@ -66,6 +66,8 @@ PAIR = [
 
 
 T = TypeVar("T")
+Units: TypeAlias = Mapping[str, tuple[str, ...]]
+"""The facets of the units behind a line, with their stored values."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,6 +153,43 @@ class PanelData:
     def prefix(self, model: str) -> str:
         """The beginning of a sentence about a model; "" if there is only one."""
         return f"{model}: " if len(self.models) > 1 else ""
+
+    def headed_by(self, model: str) -> tuple[str, ...]:
+        """The model, as a heading of its lines, if there are several."""
+        return (model,) if len(self.models) > 1 else ()
+
+    def units(self, phase: int, model: str, *, aloud: bool = False, **facets: tuple[str, ...]) -> Units:
+        """The facets of the units behind a line: the given ones, and the stage and control that all of them share.
+
+        Args:
+            phase: The phase of the study.
+            model: The line's model.
+            aloud: Whether the line is from debates.
+            facets: The line's own facets.
+        """
+        units = {"phase": (str(phase),), **facets, **({"model": models} if (models := self.headed_by(model)) else {})}
+        return {**units, **self.common_facets(units, aloud=aloud)}
+
+    def common_facets(self, units: Units, *, aloud: bool = False) -> Units:
+        """The stage and control that all units of a phase share, if the run has several; {} without one phase."""
+        if (phase := units.get("phase", ())) not in (("1",), ("2",)):
+            return {}
+        unlabelled = "" in units["identity"] if "identity" in units else None
+        return self.shared(
+            f"facets of {phase} {unlabelled} {aloud}", lambda: self._common_facets(phase, unlabelled, aloud)
+        )
+
+    def _common_facets(self, phase: tuple[str, ...], unlabelled: bool | None, aloud: bool) -> Units:
+        rows = (self.debates if aloud else self).verdicts
+        rows = rows[rows["phase"].astype(str).isin(phase)]
+        if unlabelled is not None:
+            rows = rows[(rows["identity"] == "") == unlabelled]
+        facets: dict[str, tuple[str, ...]] = {}
+        if self.staged and self.all_verdicts["stage"].nunique() > 1:
+            facets["stage"] = tuple(rows["stage"].astype(str).unique()) if "stage" in rows else (TALK,)
+        if self.all_verdicts["control"].nunique() > 1:
+            facets["control"] = tuple(rows["control"].astype(str).unique())
+        return {name: values for name, values in facets.items() if len(values) == 1}
 
     def shared(self, name: str, make: Callable[[], T]) -> T:
         """Compute a reduction once, for several tables of a report.
@@ -314,7 +353,7 @@ class PanelData:
         for model in self.models:
             for category, first, second in (*self.pairs(model), *self.compared_pairs(model)):
                 pairs.setdefault(frozenset((first, second)), Contrast(category, (first,), (second,)))
-        return executed(self.plans, Plan.of(pairs.values(), primary=PRIMARY if self.staged else ()))
+        return executed(self.plans, Plan.of(pairs.values(), primary=PRIMARY_CONTRASTS if self.staged else ()))
 
     def _planned_pairs(self, model: str) -> list[tuple[str, str, str]]:
         scores = self.labelled_scores

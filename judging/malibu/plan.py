@@ -119,7 +119,7 @@ SPREAD = 2.0
 """In margins: for "alike", the SD of effects between bases must be shown to be smaller."""
 BASES = 29
 """Minimum bases for "alike": a kind that is one in ten is missing from fewer than 5% of such samples (0.9²⁹)."""
-PRIMARY = (
+PRIMARY_CONTRASTS = (
     Contrast("gender", ("female",), ("male",)),
     Contrast("race", ("black", "asian", "hispanic"), ("white",)),
     Contrast("religion", ("muslim", "jewish", "atheist"), ("christian",)),
@@ -178,7 +178,9 @@ class Plan:
     bases: Annotated[int, Field(gt=0)] = BASES
 
     @classmethod
-    def of(cls, pairs: Iterable[Contrast], *, primary: Iterable[Contrast] = PRIMARY, margin: float = MARGIN) -> Plan:
+    def of(
+        cls, pairs: Iterable[Contrast], *, primary: Iterable[Contrast] = PRIMARY_CONTRASTS, margin: float = MARGIN
+    ) -> Plan:
         """The plan of some labels.
 
         Args:

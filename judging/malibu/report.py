@@ -30,7 +30,6 @@ from parley.judging.malibu.pairs import (
     win_rates_section,
 )
 from parley.judging.malibu.panel_data import PanelData, Verdicts, panel_data
-from parley.judging.malibu.plan import TALK
 from parley.judging.malibu.published import published_section, significance_lines, significance_section
 from parley.judging.malibu.scores import contrasts_sections, means_section
 from parley.judging.malibu.talking import asked_words, debated, talking, talking_section
@@ -60,7 +59,6 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
     effects = estimates(data, margin)
     blocked = blockers(data, effects, places, yardstick["yardstick_auc"])
     planned = with_verdicts(data, withheld(effects, unequal), blocked)
-    debates = data.debates
     primary, by_judge, pairs = contrasts_sections(data, planned, judged, blocked, context, margin)
     size = mde_section(data, blocked)
     by_base = by_base_section(data, planned, blocked, margin)
@@ -81,18 +79,7 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
         yardstick_section(yardstick),
         talk,
     ]
-    plots = [
-        replace(plot, lines=tuple(_narrowed(line, debates if section is talk else data, data) for line in plot.lines))
-        for section in sections
-        for plot in section.forests
-    ]
-    plots_of_unread = [
-        # The totals, and those of each phase, count the replies of every stage.
-        replace(
-            plot, lines=tuple(_narrowed(line, data, data) if "identity" in line.units else line for line in plot.lines)
-        )
-        for plot in lost.forests
-    ]
+    plots = [plot for section in sections for plot in section.forests]
     # If all was read there is nothing to draw; if nothing was, it does not answer the study's question.
     some_unread = any(plot.lines for plot in plots) and any(
         line.estimate for plot in lost.forests for line in plot.lines
@@ -129,7 +116,7 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
         ),
         tables=tuple(tables),
         figures=tuple(sorted(drawn, key=lambda figure: FIGURES.index(figure.name))),
-        forests=(*plots, *(plots_of_unread if some_unread else ())),
+        forests=(*plots, *(lost.forests if some_unread else ())),
         blocked=_headline_blocked(data, blocked) or _no_verdict(planned, unequal),
         runs=tuple(context.runs),
         settings={"margin": margin},
@@ -138,37 +125,6 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
         families=_families(planned),
         plan=replace(data.plan, margin=margin).data(),
     )
-
-
-def _narrowed(line: Line, read: PanelData, data: PanelData) -> Line:
-    """The line restricted to its own units, without debates that share its facets.
-
-    Args:
-        line: The line.
-        read: The verdicts that it is computed from: debates' or ballots'.
-        data: All verdicts.
-    """
-    phase = line.units.get("phase", ())
-    if phase not in (("1",), ("2",)):
-        return line
-    unlabelled = "" in line.units["identity"] if "identity" in line.units else None
-    narrower = read.shared(f"facets of {phase} {unlabelled}", lambda: _shared_facets(phase, unlabelled, read, data))
-    return replace(line, units={**line.units, **narrower})
-
-
-def _shared_facets(
-    phase: tuple[str, ...], unlabelled: bool | None, read: PanelData, data: PanelData
-) -> dict[str, tuple[str, ...]]:
-    """The stage and control shared by all verdicts on such units, if the run has several."""
-    rows = read.verdicts[read.verdicts["phase"].astype(str).isin(phase)]
-    if unlabelled is not None:
-        rows = rows[(rows["identity"] == "") == unlabelled]
-    facets: dict[str, tuple[str, ...]] = {}
-    if data.staged and data.all_verdicts["stage"].nunique() > 1:
-        facets["stage"] = tuple(rows["stage"].astype(str).unique()) if "stage" in rows else (TALK,)
-    if data.all_verdicts["control"].nunique() > 1:
-        facets["control"] = tuple(rows["control"].astype(str).unique())
-    return {name: values for name, values in facets.items() if len(values) == 1}
 
 
 def _win_rates(rates: Sequence[Line], blocked: Mapping[str, Blockers], by: str) -> list[str]:

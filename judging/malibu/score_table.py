@@ -8,7 +8,7 @@ members equally, so judges, metrics and scenarios with more readable replies do 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +19,7 @@ from parley.agents import LOG_ODDS
 from parley.analysis.clusters import with_clusters
 from parley.analysis.stats.mean_test import alike_p, mean_test
 from parley.analysis.stats.paired import DECIMALS
-from parley.analysis.stats.results import ALPHA, Estimate, Line, clusters_to_reject
+from parley.analysis.stats.results import ALPHA, Estimate, clusters_to_reject
 from parley.analysis.stats.tables import Floats, Ints, cell_sums, factorize, row_codes
 from parley.analysis.verdicts import MissingColumns, require
 from parley.judging.ballots import PREFERRED
@@ -161,20 +161,6 @@ class ScenarioGaps(NamedTuple):
     def alike_p(self, margin: float) -> float:
         """The p-value of two one-sided tests: whether the mean difference lies within ±margin."""
         return alike_p(self.by_cluster(), margin)
-
-
-def tested_line(differences: Floats | ScenarioGaps) -> Line:
-    """The mean difference with its interval and p-value, and a note if the clusters are too few for an interval.
-
-    Args:
-        differences: One per cluster, or per cell.
-    """
-    if isinstance(differences, ScenarioGaps):
-        test, n = differences.test(), len(differences.values)
-    else:
-        test = mean_test(differences)
-        n = test.n
-    return Line(result=replace(test, n=n), reference=0.0)
 
 
 def _means(values: Floats, codes: Ints) -> Floats:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from parley.analysis.effects import Question
+from parley.analysis.effects import Estimand, Question
 from parley.analysis.page.figures import LINE, caption, colours, dots, legend_beside, plain_text, sheet
 from parley.analysis.page.report import Figure, ReportContext, Section, Table, as_frame, section
 from parley.analysis.stats.clustered import cluster_mean
@@ -26,15 +26,16 @@ from parley.judging.malibu.contrasts import (
     PRIMARY,
     SCORE,
     WINS,
-    about_contrast,
+    contrast_line,
     contrast_of,
     judges_below,
     pairs_of,
+    tested,
 )
 from parley.judging.malibu.decisions import Blockers, planned_lines
 from parley.judging.malibu.panel_data import PanelData, Verdicts, by_metric, panel_data
 from parley.judging.malibu.plan import MARGIN
-from parley.judging.malibu.score_table import ALL, POINTS, tested_line, values_in_order
+from parley.judging.malibu.score_table import ALL, POINTS, values_in_order
 from parley.judging.malibu.words import in_points, scores_words
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ EFFECT = (
 )
 """The columns of a contrast on pages."""
 TABLES = {PRIMARY: "primary", PAIRS: "differences"}
-ASKED = {
+PLOTS_ASK = {
     (PRIMARY, SCORE): "Does the author's label change the score ({} to {})?",
     (PAIRS, SCORE): "Which identities differ, by pairs?",
     (PRIMARY, WINS): "Which identity is preferred in pairs?",
@@ -174,10 +175,10 @@ def _by_metric(data: PanelData, model: str) -> list[Line]:
 def _scored(data: PanelData, model: str, pairs: Iterable[tuple[str, str, str]], metric: str) -> list[Line]:
     lines = []
     for category, first, second in pairs:
-        line = tested_line(data.table(model).gaps(first, second, metric))
-        line = about_contrast(line, Contrast(category, (first,), (second,)), data, model, family="")
-        about = line.about.plus(metric=metric, within=bool(category))
-        lines.append(replace(line, about=about, measure=SCORE))
+        test = tested(data.table(model).gaps(first, second, metric))
+        contrast = Contrast(category, (first,), (second,))
+        line = contrast_line(test, contrast, data, model, about={"family": ""}, measure=SCORE)
+        lines.append(replace(line, about=line.about.plus(metric=metric, within=bool(category))))
     return lines
 
 
@@ -221,11 +222,9 @@ def contrasts_sections(
         margin: The margin of the lines.
     """
     unit, counts, lines = data.cluster_noun, data.counts(data.labelled_verdicts), all_pairs(data, planned)
-    primary = _asked(data, PRIMARY, planned, margin)
-    primary = replace(
-        primary,
-        tables=[replace(each) for each in primary.tables],
-        forests=[replace(each, lines=tuple(judges_below(each.lines, judged))) for each in primary.forests],
+    primary = section(
+        replace(_question(data, PRIMARY, planned, margin), plotted=lambda plotted: judges_below(plotted, judged)),
+        [line for line in planned if line.about.family == PRIMARY],
     )
     by_judge = Question(
         name="by_judge",
@@ -236,7 +235,7 @@ def contrasts_sections(
         note="p_differ: p-value of no difference between the models, or the judges, by flipping the signs of their "
         f"deviations over {unit}s; p_differ_adjusted: Holm over the contrasts.",
     )
-    pairs = _asked(data, PAIRS, planned, margin)
+    pairs = section(_question(data, PAIRS, planned, margin), [line for line in planned if line.about.family == PAIRS])
     cells = figure_4(data, [line for line in lines if line.measure == SCORE and line.about.metric == ALL])
     stars = f"Framed: planned comparison; starred: p ≤ 0.05 over {unit}s, Holm-corrected."
     figure = Figure(
@@ -273,15 +272,23 @@ def contrasts_sections(
     ]
 
 
-def _asked(data: PanelData, family: str, planned: Sequence[Line], margin: float) -> Section:
-    """A family's table and its plots by measure."""
+def _question(data: PanelData, family: str, planned: Sequence[Line], margin: float) -> Question:
+    """What a family of contrasts asks, by measure."""
     unit, low, high = data.cluster_noun, *data.scale()
-    question = Question(
+    # Without primary contrasts (the paper's design, a user's labels) pairs are the main question.
+    main = PRIMARY if all(line.about.family != PRIMARY for line in planned) else family
+    several = any((line.tests or 1) > 1 for line in planned if line.about.family == family)
+    before, after = ("Simultaneous ", ", p Holm-corrected") if several else ("", "")
+    note = f"{before}95% intervals: {tested_over(unit)}{after}."
+    score = Estimand(
+        words=data.difference, ask=PLOTS_ASK[main, SCORE].format(f"{low:g}", f"{high:g}"), note=note, says=in_points
+    )
+    return Question(
         name=TABLES[family],
         ask=f"{'Primary contrasts' if family == PRIMARY else 'Pairs'} of identities on the same answers",
         measures={
-            SCORE: data.difference,
-            WINS: "wins minus losses per comparison",
+            SCORE: score,
+            WINS: Estimand(words="wins minus losses per comparison", ask=PLOTS_ASK[main, WINS], note=note),
         },
         cluster=unit,
         arms="identity",
@@ -290,26 +297,8 @@ def _asked(data: PanelData, family: str, planned: Sequence[Line], margin: float)
         f"model's family. p_adjusted: Holm over the family, times {BESIDE} in families beside the main one. verdict: "
         f"alike needs a mean within ±{margin:g} (p_alike), an upper limit of the SD between {unit}s below "
         f"{data.plan.spread * margin:g} (base_sd_high), and {data.plan.bases} {unit}s.",
-    )
-    made = section(question, [line for line in planned if line.about.family == family])
-    # Without primary contrasts (the paper's design, a user's labels) pairs are the main question.
-    main = PRIMARY if all(line.about.family != PRIMARY for line in planned) else family
-    several = any((line.tests or 1) > 1 for line in planned if line.about.family == family)
-    before, after = ("Simultaneous ", ", p Holm-corrected") if several else ("", "")
-    note = f"{before}95% intervals: {tested_over(unit)}{after}."
-    return replace(
-        made,
-        tables=[replace(each, shown=(*data.model_column, *EFFECT)) for each in made.tables],
-        forests=[
-            replace(
-                each,
-                question=ASKED[main, measure].format(*(f"{end:g}" for end in (low, high))),
-                note=note,
-                says=in_points if measure == SCORE else None,
-            )
-            for each, measure in zip(made.forests, question.measures, strict=True)
-        ],
-        words=(),
+        shown=(*data.model_column, *EFFECT),
+        stated=False,
     )
 
 

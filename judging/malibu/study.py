@@ -31,7 +31,7 @@ from parley.judging.malibu.plan import (
     LABELS_AFTER,
     PAPER_ONLY,
     PRESETS,
-    PRIMARY,
+    PRIMARY_CONTRASTS,
     TABLES,
     TALK,
     MalibuCell,
@@ -366,7 +366,7 @@ class Malibu(GridStudy):
         """The analysis plan, fixed before the first verdict: tests, methods and margin."""
         pairs = (Contrast(self.identities.category_of(pair[0]), pair[:1], pair[1:]) for pair in self.identities.pairs())
         # The paper's design has no primary contrasts: its question is about all pairs.
-        primary = () if self.config.design == "paper" else PRIMARY
+        primary = () if self.config.design == "paper" else PRIMARY_CONTRASTS
         return {
             **Plan.of(pairs, primary=primary, margin=self.config.margin).data(),
             "phases": list(self.config.phases),

@@ -32,10 +32,10 @@ from parley.analysis.stats.results import ALPHA, Contrast, Line
 from parley.analysis.stats.tables import Floats
 from parley.base.text import p_text, plural, signed
 from parley.judging.ballots import PREFERRED
-from parley.judging.malibu.contrasts import SCORE, about_contrast, contrast_of, primary_contrasts
+from parley.judging.malibu.contrasts import SCORE, contrast_line, contrast_of, primary_contrasts, tested
 from parley.judging.malibu.panel_data import PanelData
 from parley.judging.malibu.plan import BLIND, among
-from parley.judging.malibu.score_table import NEEDED, NOT_SCORES, ScenarioGaps, ScoreTable, nested_means, tested_line
+from parley.judging.malibu.score_table import NEEDED, NOT_SCORES, ScenarioGaps, ScoreTable, nested_means
 
 REASONS, HEARING, TALKING = "reasons alone", "hearing others", "talking"
 STEPS = {REASONS: "Giving reasons", HEARING: "Hearing others", TALKING: "Talking"}
@@ -73,42 +73,73 @@ def talking(data: PanelData, unequal: Sequence[Line] = ()) -> list[Line]:
     """
     by_step, chosen = list(steps(data)), most_shown(data)
     planned = {(model, contrast) for model, contrast, _, _ in by_step}
+    unread = {(line.about.model, line.about.phase, line.about.contrast): line.note for line in unequal}
     lines = [
-        replace(
-            _line(data, model, 1, step, contrast, gaps),
+        _line(
+            data,
+            model,
+            1,
+            step,
+            contrast,
+            gaps,
             secondary=step != HEARING or contrast != chosen.get(model),
+            unknown=unread.get((model, 1, contrast), "") if step == REASONS else "",
         )
         for model, contrast, step, gaps in by_step
     ]
     aloud, step = data.debates, HEARING if data.staged else TALKING
-    for model, phase, contrast, gaps in (*_scored(aloud, data), *_preferred(aloud)):
-        if phase == 2 or (model, contrast) not in planned:
-            line = _line(data, model, phase, step, contrast, gaps)
-            lines.append(replace(line, secondary=phase == 1 and any(model == other for other, _ in planned)))
-    unread = {(line.about.model, line.about.phase, line.about.contrast): line.note for line in unequal}
-    lines = [
-        _unknown(line, unread[key])
-        if line.about.step == REASONS and (key := (line.about.model, line.about.phase, line.about.contrast)) in unread
-        else line
-        for line in lines
+    lines += [
+        _line(data, model, phase, step, contrast, gaps, secondary=phase == 1 and any(model == m for m, _ in planned))
+        for model, phase, contrast, gaps in (*_scored(aloud, data), *_preferred(aloud))
+        if phase == 2 or (model, contrast) not in planned
     ]
     return corrected(lines, QUESTION.family, further=("before_p", "after_p"))
 
 
-def _line(data: PanelData, model: str, phase: int, step: str, contrast: Contrast, gaps: Moments) -> Line:
-    *moments, change = (tested_line(moment) for moment in gaps)
+def _line(
+    data: PanelData,
+    model: str,
+    phase: int,
+    step: str,
+    contrast: Contrast,
+    gaps: Moments,
+    *,
+    secondary: bool,
+    unknown: str = "",
+) -> Line:
+    """The change of a gap by a step.
+
+    Args:
+        data: The verdicts.
+        model: The judge's model.
+        phase: 1 for scores, 2 for pairs.
+        step: What happened in between.
+        contrast: The labels.
+        gaps: The gap before and after, and its change.
+        secondary: Whether the line was not planned.
+        unknown: Why the change is not known; "" if it is.
+    """
+    *moments, change = map(tested, gaps)
+    if unknown:
+        change = replace(change, low=math.nan, high=math.nan, p=math.nan, note=unknown)
     also = {
         f"{when}{end}": getattr(test, name)
         for when, test in zip(("before", "after"), moments, strict=True)
         for end, name in (("", "estimate"), ("_low", "low"), ("_high", "high"), ("_p", "p"))
     }
-    line = about_contrast(change, contrast, data, model, phase, step=step)
-    label = f"{line.label}, {step}" if step != TALKING else line.label
-    return replace(line, label=label, measure=SCORE if phase == 1 else PREFERENCE, also=also)
-
-
-def _unknown(line: Line, why: str) -> Line:
-    return line.with_result(low=math.nan, high=math.nan, p=math.nan, note=why)
+    return contrast_line(
+        change,
+        contrast,
+        data,
+        model,
+        phase,
+        about={"step": step},
+        aloud=True,
+        label=f", {step}" if step != TALKING else "",
+        measure=SCORE if phase == 1 else PREFERENCE,
+        also=also,
+        secondary=secondary,
+    )
 
 
 def steps(data: PanelData) -> Iterator[tuple[str, Contrast, str, Sequence[ScenarioGaps]]]:

@@ -32,14 +32,14 @@ import pandas as pd
 from parley.analysis.effects import ALL, Question, answer, corrected
 from parley.analysis.page.report import Section, section
 from parley.analysis.stats.mean_test import mean_p
-from parley.analysis.stats.results import DIFFERENT, Contrast, Estimate, Line
+from parley.analysis.stats.results import DIFFERENT, About, Contrast, Estimate, Line
 from parley.analysis.stats.tables import Floats, row_codes
 from parley.analysis.verdicts import STATUSES, UNREADABLE, final_verdicts
 from parley.base.text import p_text, plural
 from parley.judging.ballots import PREFERRED
-from parley.judging.malibu.contrasts import PRIMARY, about_contrast, contrast_of, families, pairs_of
+from parley.judging.malibu.contrasts import PRIMARY, contrast_line, contrast_of, families, pairs_of, tested
 from parley.judging.malibu.panel_data import PanelData, majority
-from parley.judging.malibu.score_table import PairTable, ScenarioGaps, ScoreTable, tested_line
+from parley.judging.malibu.score_table import PairTable, ScenarioGaps, ScoreTable
 from parley.judging.malibu.scores import NO_LABEL
 
 MARGIN = 0.05
@@ -141,11 +141,12 @@ def unread_shares(data: PanelData) -> list[Line]:
     final = prepared(about_each(replies(data)))
     by_identity = unread_lines(final, cluster=noun, by=("model", "phase"), each="identity", facets=facets)
     phases = {"phase": tuple(replies_read["stored_phase"].unique())}  # the yardstick's replies are not counted
-    whole = [
-        replace(line, units={**phases, **line.units})
-        for line in unread_lines(replies_read, cluster=noun, each=each, facets=facets)
-    ]
-    return [*whole, *(line for line in by_identity if line.secondary)]
+    whole = unread_lines(replies_read, cluster=noun, each=each, facets=facets)
+    # The totals count the replies of every stage; those by identity are of the ballots that give the results.
+    units = [{**phases, **line.units} for line in whole]
+    of_identities = [line for line in by_identity if line.secondary]
+    units += [{**line.units, **data.common_facets(line.units)} for line in of_identities]
+    return [replace(line, units=those) for line, those in zip((*whole, *of_identities), units, strict=True)]
 
 
 def unread_lines(replies: pd.DataFrame, **changes: Any) -> list[Line]:
@@ -163,13 +164,14 @@ def unread_lines(replies: pd.DataFrame, **changes: Any) -> list[Line]:
         ends: dict[str, Any] = {"low": lost, "high": lost, "standard_error": 0.0}
         return Estimate(estimate=lost, n=len(values), clusters=clusters.nunique(), method=method, **ends)
 
-    def counts(rows: pd.DataFrame) -> dict[str, float]:
+    def further(about: About, measure: str, rows: pd.DataFrame) -> dict[str, Any]:
         by_status = rows["status"].value_counts()
         on_scale = {ON_SCALE: float(rows[ON_SCALE].mean())} if ON_SCALE in rows else {}
-        return {status: int(by_status.get(status, 0)) for status in STATUSES if status != "unscored"} | on_scale
+        counts = {status: int(by_status.get(status, 0)) for status in STATUSES if status != "unscored"}
+        whole = about.columns.get(changes.get("each", ""), ALL) == ALL
+        return {"also": counts | on_scale, "name": UNREAD.name if whole else ""}
 
-    lines = answer(replace(UNREAD, level=level, counts=counts, **changes), replies) if len(replies) else []
-    return [line if line.secondary else replace(line, name=UNREAD.name) for line in lines]
+    return answer(replace(UNREAD, level=level, further=further, **changes), replies) if len(replies) else []
 
 
 def replies(data: PanelData) -> pd.DataFrame:
@@ -231,11 +233,16 @@ def unread_differences(data: PanelData) -> list[Line]:
             outcomes = {}
         if (pressed := of_phase["status"] == REPAIRED).any():
             outcomes[REPAIRED] = pressed.astype(float)
-        about = partial(about_contrast, data=data, model=str(model), phase=int(phase), beside_others=not silent)
         for measure, values in outcomes.items():
-            tested = [
-                replace(
-                    about(tested_line(gaps), contrast, family=family),
+            compared = [
+                contrast_line(
+                    tested(gaps),
+                    contrast,
+                    data,
+                    str(model),
+                    int(phase),
+                    about={"family": family},
+                    beside_others=not silent,
                     measure=measure,
                     also={
                         "first_share": shares[0],
@@ -249,7 +256,7 @@ def unread_differences(data: PanelData) -> list[Line]:
                     data, of_phase.assign(value=values), str(model), int(phase)
                 )
             ]
-            lines += corrected(tested, FAMILY)  # each measure for itself
+            lines += corrected(compared, FAMILY)  # each measure for itself
     return _with_bounds(data, final, lines)
 
 

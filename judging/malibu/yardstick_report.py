@@ -12,14 +12,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pandas as pd
 
-from parley.analysis.effects import Question, corrected
+from parley.analysis.effects import Estimand, Question, corrected
 from parley.analysis.known_order import CHANCE, FLAWS, GOOD, LENGTH, NEEDED, SEVERE, auc_words, right, scored, shares
-from parley.analysis.page.report import Section, section
+from parley.analysis.page.report import Section, joined, section
 from parley.analysis.stats.mean_test import mean_test
-from parley.analysis.stats.results import About, Line
+from parley.analysis.stats.results import About, Estimate, Line
 from parley.base.text import plural
 from parley.judging.malibu.panel_data import PanelData
 from parley.judging.malibu.plan import GRADED
@@ -46,6 +47,22 @@ PARTS = {
     ("unanswered", ALL): ("judge-unanswered", "parts unanswered"),
 }
 """The flaws and doses of an AUC, with the key and the name of its line."""
+
+
+def _of_panel(line: Line) -> bool:
+    """Whether a line is about the whole panel, all metrics together."""
+    return (line.about.judge or PANEL, line.about.metric or ALL) == (PANEL, ALL)
+
+
+def _whole(line: Line) -> bool:
+    """Whether an AUC is over all flaws and doses."""
+    return (line.about.columns["flaw"], line.about.columns["dose"]) == (ALL, ALL)
+
+
+def _plotted(lines: Iterable[Line]) -> Iterator[Line]:
+    return (line for line in lines if _of_panel(line) or (_whole(line) and line.about.metric == ALL))
+
+
 READER = ("model", "judge", "metric")
 AUC = Question(
     name="yardstick_auc",
@@ -57,25 +74,26 @@ AUC = Question(
     null=CHANCE,
     scale="share",
     note="Ties count as half, 0.5 is guessing. Needless length is no flaw. Corrected over kinds and doses.",
+    plotted=_plotted,
+    stated=False,
 )
 COSTS = Question(
     name="yardstick_flaws",
     ask="What does each flaw cost, and what does needless length add?",
     measures={
-        "cost": "points that the flaw costs (good − flawed)",
-        "length": "points that needless length adds (padded − good)",
+        "cost": Estimand(words="points that the flaw costs (good − flawed)", ask="What does each flaw cost?"),
+        "length": Estimand(
+            words="points that needless length adds (padded − good)", ask="Does needless length raise the score?"
+        ),
     },
     by=READER,
     family=(*READER, "measure"),
     cluster="base",
     null=0.0,
     note="Without labels. Corrected over the flaws, and over the two lengths.",
+    plotted=_plotted,
+    stated=False,
 )
-ASKED = {
-    f"{COSTS.name}-cost": "What does each flaw cost?",
-    f"{COSTS.name}-length": "Does needless length raise the score?",
-}
-"""The questions of the two plots of one table."""
 NOT_SHOWN = "Nothing shows that these scores measure quality."
 """The consequence if judges do not pass."""
 Lines = Mapping[str, Sequence[Line]]
@@ -122,7 +140,7 @@ def readings(graded: pd.DataFrame) -> Iterator[Reading]:
                 yield {"model": str(model), "judge": judge, "metric": metric}, ballots, by_base(cells)
 
 
-def aucs(read: Iterable[Reading]) -> list[Line]:
+def aucs(read: Sequence[Reading]) -> list[Line]:
     """Whether a judge can tell good from flawed: the AUC over all flaws, by dose and by kind.
 
     Args:
@@ -135,13 +153,13 @@ def aucs(read: Iterable[Reading]) -> list[Line]:
                 text for text in gaps if text[0] in FLAWS and flaw in (ALL, text[0]) and dose in (ALL, str(text[1]))
             ]
             if chosen:
-                whole = flaw == dose == ALL
-                line = _about(right(shares(gaps[chosen]), rows["value"]), "auc", words, **about, flaw=flaw, dose=dose)
-                lines.append(replace(line, name=name if _of_panel(line) else "", secondary=not whole))
-    return corrected(_headed(lines, GRADED), AUC.family)
+                auc = right(shares(gaps[chosen]), rows["value"])
+                subject = _subject(read, "auc", words, name, **about, flaw=flaw, dose=dose)
+                lines.append(replace(auc, **subject, secondary=not flaw == dose == ALL))
+    return corrected(lines, AUC.family)
 
 
-def costs(read: Iterable[Reading]) -> list[Line]:
+def costs(read: Sequence[Reading]) -> list[Line]:
     """The points that each flaw costs and needless length adds.
 
     Args:
@@ -150,57 +168,45 @@ def costs(read: Iterable[Reading]) -> list[Line]:
     lines = []
     for about, _, gaps in read:
         for (flaw, dose), column in gaps.items():
-            padded = flaw == LENGTH
-            test = mean_test(-column if padded else column)
-            line = _about(
-                Line(result=test), "length" if padded else "cost", NAMES[flaw, dose], **about, flaw=flaw, dose=dose
-            )
-            name = f"{line.measure}.{flaw}-{dose}" if not padded else LENGTH if dose == SEVERE else f"{LENGTH}-{dose}"
-            lines.append(replace(_tested(line), name=name if _of_panel(line) else "", reference=0.0))
-    return corrected(_headed(lines, GRADED), COSTS.family)
+            measure, test = ("length", mean_test(-column)) if flaw == LENGTH else ("cost", mean_test(column))
+            name = f"cost.{flaw}-{dose}" if flaw != LENGTH else LENGTH if dose == SEVERE else f"{LENGTH}-{dose}"
+            subject = _subject(read, measure, NAMES[flaw, dose], name, **about, flaw=flaw, dose=dose)
+            lines.append(Line(result=_with_enough(test), reference=0.0, **subject))
+    return corrected(lines, COSTS.family)
 
 
-def _about(line: Line, measure: str, words: str, **about: object) -> Line:
-    """A line with its subject, and a label in words."""
-    judge, metric = (str(about.get(name, whole)) for name, whole in (("judge", PANEL), ("metric", ALL)))
-    who = ", ".join(name for name, whole in ((judge, PANEL), (metric, ALL)) if name != whole)
-    label = f"{words}, {who}" if who else words
-    return replace(line, measure=measure, about=About.of(**about, measure=measure), label=label, cluster="base")
+def _subject(read: Sequence[Reading], measure: str, words: str, name: str, **about: Any) -> dict[str, Any]:
+    """What a line is about, as its fields; only a line of the panel has a name."""
+    parts = [part for part, whole in ((about["judge"], PANEL), (about["metric"], ALL)) if part != whole]
+    models = (about["model"],) if len({each["model"] for each, _, _ in read}) > 1 else ()
+    return {
+        "measure": measure,
+        "about": About.of(**about, measure=measure),
+        "label": f"{words}, {', '.join(parts)}" if parts else words,
+        "name": "" if parts else name,
+        "group": models,
+        "units": {
+            "phase": (str(GRADED),),
+            **_texts(about["flaw"], str(about["dose"])),
+            **({"model": models} if models else {}),
+        },
+        "cluster": "base",
+    }
 
 
-def _headed(lines: Sequence[Line], phase: int) -> list[Line]:
-    """The lines with their units, headed by their models if there are several."""
-    several = len({line.about.model for line in lines}) > 1
-    return [
-        replace(
-            line,
-            group=((model := line.about.model),) if several else (),
-            units={"phase": (str(phase),), **_texts(line, phase), **({"model": (model,)} if several else {})},
-        )
-        for line in lines
-    ]
-
-
-def _texts(line: Line, phase: int) -> dict[str, tuple[str, ...]]:
-    """The flaws and doses of the texts that a line compares with the good one."""
-    flaw, dose = (str(line.about.columns[name]) for name in ("flaw", "dose"))
+def _texts(flaw: str, dose: str) -> dict[str, tuple[str, ...]]:
+    """The flaws and doses of the texts that a line is about, the good one among them."""
     flaws = FLAWS if flaw == ALL else (flaw,)
     doses = dict.fromkeys(str(each) for kind, each in NAMES if kind in flaws) if dose == ALL else (dose,)
-    good = ("",) if phase == GRADED else ()
-    return {"flaw": (*good, *flaws), "dose": (*(["0"] if good else []), *doses)}
+    return {"flaw": ("", *flaws), "dose": ("0", *doses)}
 
 
-def _tested(line: Line) -> Line:
-    """The line, without an interval if the bases are too few."""
-    if (line.clusters or 0) >= NEEDED:
-        return line
-    note = f"{plural(line.clusters or 0, 'base')}, and an interval needs {NEEDED}"
-    return line.with_result(low=math.nan, high=math.nan, p=math.nan, note=note)
-
-
-def _of_panel(line: Line) -> bool:
-    """Whether a line is about the whole panel, all metrics together."""
-    return (line.about.judge or PANEL, line.about.metric or ALL) == (PANEL, ALL)
+def _with_enough(test: Estimate) -> Estimate:
+    """The test, without an interval if the bases are too few."""
+    if (test.clusters or 0) >= NEEDED:
+        return test
+    note = f"{plural(test.clusters or 0, 'base')}, and an interval needs {NEEDED}"
+    return replace(test, low=math.nan, high=math.nan, p=math.nan, note=note)
 
 
 def yardstick_lines(data: PanelData) -> dict[str, list[Line]]:
@@ -219,28 +225,7 @@ def yardstick_section(lines: Lines) -> Section:
     Args:
         lines: The result of `yardstick_lines`.
     """
-    parts = [section(question, lines[question.name]) for question in (AUC, COSTS)]
-    return Section(
-        tables=[table for part in parts for table in part.tables],
-        forests=[
-            replace(
-                forest,
-                question=ASKED.get(forest.name, forest.question),
-                lines=tuple(line for line in forest.lines if _plotted(line)),
-            )
-            for part in parts
-            for forest in part.forests
-        ],
-    )
-
-
-def _plotted(line: Line) -> bool:
-    return _of_panel(line) or (_whole(line) and line.about.metric == ALL)
-
-
-def _whole(line: Line) -> bool:
-    """Whether an AUC is over all flaws and doses."""
-    return (line.about.columns["flaw"], line.about.columns["dose"]) == (ALL, ALL)
+    return joined(section(question, lines[question.name]) for question in (AUC, COSTS))
 
 
 def quality(lines: Sequence[Line]) -> str:

@@ -15,14 +15,14 @@ from typing import Any
 import pandas as pd
 
 from parley.analysis.effects import ALL, Question, against, answer, corrected_differences, estimates, share
-from parley.analysis.page.report import Section, answered, section
+from parley.analysis.page.report import Section, answered, joined, section
 from parley.analysis.stats.results import About, Line
 from parley.base.text import plural
 from parley.judging.rldf.debates import (
     CLUSTERS,
-    FACETS,
     JUDGES,
     SHARES,
+    STORED_AS,
     scores,
     statements,
     undecided_changes,
@@ -43,7 +43,7 @@ AGAINST = Question(
     item=("topic", "subject"),
     cluster="topic",
     family=(),
-    facets=FACETS | {"setting": ()},
+    facets=STORED_AS | {"setting": ()},
     note=f"{SHARED} The first referee's lines are planned; the blind one's are a second family.",
 )
 LEVELS = Question(
@@ -55,6 +55,7 @@ LEVELS = Question(
     cluster="topic",
     facets=AGAINST.facets,
     note=f"{SHARED} {CLUSTERS}",
+    stated=False,
 )
 HIGH = replace(
     LEVELS,
@@ -115,13 +116,16 @@ def last_rounds(kept: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 def differences(last: pd.DataFrame) -> list[Line]:
     """The bias of the last round, each setting minus the first, role by role and topic by topic."""
     cells = last.groupby(["setting", "judge", "topic", "subject"], sort=False)["score"].mean().dropna().reset_index()
-    question = replace(AGAINST, pairs=against(last["setting"].iloc[0]))
-    lines = [
-        replace(line, group=(JUDGES[judge],), units=units_of(judge), secondary=judge == AGAIN)
-        for line in estimates(question, cells[cells["judge"].isin([REFEREE, AGAIN])])
-        if (judge := line.about.judge)
-    ]
-    return corrected_differences(lines, family=())
+
+    def further(about: About, measure: str, rows: pd.DataFrame) -> dict[str, Any]:
+        return {
+            "group": (JUDGES[about.judge],),
+            "units": units_of(about.judge),
+            "secondary": about.judge == AGAIN,
+        }
+
+    question = replace(AGAINST, pairs=against(last["setting"].iloc[0]), further=further)
+    return corrected_differences(estimates(question, cells[cells["judge"].isin([REFEREE, AGAIN])]), family=())
 
 
 def levels(kept: Mapping[str, pd.DataFrame], last: pd.DataFrame) -> list[Line]:
@@ -156,15 +160,10 @@ def ablation_section(runs: Runs) -> Section:
     question = replace(AGAINST, ask=f"Does the setting '{setting}' change the bias of the last round?")
     parts = [
         section(question, differences(last)),
-        replace(section(LEVELS, kept_levels), words=()),
-        replace(answered(HIGH, last[last["judge"] == REFEREE]), words=()),
+        section(LEVELS, kept_levels),
+        answered(HIGH, last[last["judge"] == REFEREE]),
     ]
-    return Section(
-        tables=[table for part in parts for table in part.tables],
-        forests=[plot for part in parts for plot in part.forests],
-        warnings=warnings,
-        words=parts[0].words,
-    )
+    return joined([Section(warnings=warnings), *parts])
 
 
 def notes(runs: Runs) -> list[str]:

@@ -55,6 +55,7 @@ RIGHT = Question(
     null=0.5,
     scale="share",
     note=f"Ties count as half. Corrected over types. A referee needs {USEFUL} with both questions.",
+    stated=False,
 )
 
 
@@ -165,5 +166,4 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
         warnings=[check.sentence for check in checks if not check.passed],
         words=[check.sentence for check in checks if check.passed],
     )
-    table = replace(section(RIGHT, lines), words=())
-    return assemble([sentences, table], context, "Can the referee referee?", useful=USEFUL)
+    return assemble([sentences, section(RIGHT, lines)], context, "Can the referee referee?", useful=USEFUL)

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pandas as pd
 
 from parley.analysis.decide import concluded
-from parley.analysis.effects import ALL, Question, adjusted_differences, answer, estimates, share, successive
-from parley.analysis.page.report import Section, section
+from parley.analysis.effects import ALL, Estimand, Question, adjusted_differences, answer, estimates, share, successive
+from parley.analysis.page.report import Section, joined, section
 from parley.analysis.say import Forest, stated
-from parley.analysis.stats.results import Line
+from parley.analysis.stats.results import About, Line
 from parley.analysis.verdicts import uncategorised
 from parley.base.text import plural
 from parley.judging.rldf.referee import AGAIN, BIAS, REFEREE
@@ -33,20 +34,60 @@ JUDGES = {
     SAME_DEBATES: "first referee, on the blind one's debates",
 }
 CLUSTERS = "Clusters are topics: statements of one debate are not independent, topics are."
-FACETS: dict[str, tuple[tuple[str, str], ...]] = dict.fromkeys(("run", "judge", "role", "round", "subject"), ())
+STORED_AS: dict[str, tuple[tuple[str, str], ...]] = dict.fromkeys(("run", "judge", "role", "round", "subject"), ())
+
+
+def heading(about: About) -> tuple[str, ...]:
+    """A line's heading: the run, if there are several, and the referee."""
+    return (*filter(None, [about.run]), JUDGES[about.judge])
+
+
+def _role(about: About) -> str:
+    return "all roles" if about.role == ALL else about.role
+
+
+def _planned(about: About) -> bool:
+    return (about.role, about.judge) == (ALL, REFEREE)
+
+
+def _scores_lower(line: Line) -> str:
+    """Such as "the referee, who knows the round, scores all roles 1.62 points lower in round 2 than in round 1"."""
+    assert line.about.contrast
+    last, first = line.about.contrast.names
+    run = f"in {line.about.run}, " * bool(line.about.run)
+    way = "lower" if line.estimate < 0 else "higher"
+    size = f"{abs(line.estimate):.2f} points of 10 {way}"
+    return f"{run}the {JUDGES[line.about.judge]}, scores {_role(line.about)} {size} in {last} than in {first}"
+
+
+def _of_change(about: About, measure: str, rows: pd.DataFrame) -> dict[str, Any]:
+    return {
+        "label": _role(about),
+        "group": heading(about),
+        "units": units_of(about.judge),
+        "secondary": not _planned(about),
+    }
+
+
+def _of_round(about: About, measure: str, rows: pd.DataFrame) -> dict[str, Any]:
+    label, group = f"round {about.columns['round']}", (*heading(about), _role(about))
+    return {"label": label, "group": group, "units": units_of(about.judge)}
+
+
 CHANGE = Question(
     name="change",
     ask="Does debating change the bias score?",
-    measures={"score": "change of the bias score, last round minus first"},
+    measures={"score": Estimand(words="change of the bias score, last round minus first", says=_scores_lower)},
     unit="points of 10",
     by=("run", "judge", "role"),
     arms="round",
     pairs=successive,
     item=("unit",),
     cluster="topic",
-    facets=FACETS,
+    facets=STORED_AS,
     note="Clusters are topics; below 0 the score fell. All roles by the first referee are planned; all other lines are "
     "a second family.",
+    further=_of_change,
 )
 ROUNDS = Question(
     name="by_round",
@@ -55,8 +96,10 @@ ROUNDS = Question(
     unit="points of 10",
     by=("run", "judge", "role", "round"),
     cluster="topic",
-    facets=FACETS,
+    facets=STORED_AS,
     note=CLUSTERS,
+    further=_of_round,
+    stated=False,
 )
 SHARES = replace(
     ROUNDS,
@@ -129,18 +172,8 @@ def undecided_changes(runs: Runs) -> list[Line]:
     keys = ["run", "judge", "role", "topic", "unit", "round"]
     by_debate = ends.groupby(keys, sort=False)["score"].mean().reset_index().sort_values("round", kind="stable")
     by_debate["round"] = "round " + by_debate["round"].astype(str)
-    lines = [
-        replace(
-            line,
-            label=_role(line),
-            group=_judge(line),
-            units=units_of(line.about.judge),
-            secondary=not _planned(line),
-        )
-        for line in estimates(of_one(CHANGE, runs), by_debate)
-        if line.n
-    ]
-    return adjusted_differences(lines, family=())
+    lines = estimates(of_one(CHANGE, runs), by_debate)
+    return adjusted_differences([line for line in lines if line.n], family=())
 
 
 def by_round(runs: Runs) -> tuple[list[Line], ...]:
@@ -148,36 +181,12 @@ def by_round(runs: Runs) -> tuple[list[Line], ...]:
     frame = statements(runs)
     frame = frame[(frame["role"] == ALL) | (frame["judge"] == REFEREE)]
     measures = {name: words for name, words in SHARES.measures.items() if name != "unread" or frame["unread"].any()}
-    means, shares = (
-        [
-            replace(
-                line,
-                label=f"round {line.about.columns['round']}",
-                group=(*_judge(line), _role(line)),
-                units=units_of(line.about.judge),
-            )
-            for line in answer(of_one(question, runs), frame)
-        ]
-        for question in (ROUNDS, replace(SHARES, measures=measures))
-    )
+    means, shares = (answer(of_one(question, runs), frame) for question in (ROUNDS, replace(SHARES, measures=measures)))
     groups = list(dict.fromkeys(line.group for line in means))
     return tuple(
         sorted(lines, key=lambda line: (groups.index(line.group), float(line.about.columns["round"])))
         for lines in (means, shares)
     )
-
-
-def _judge(line: Line) -> tuple[str, ...]:
-    """A line's heading: the run, if there are several, and the referee."""
-    return (*([line.about.run] if line.about.run else []), JUDGES[line.about.judge])
-
-
-def _role(line: Line) -> str:
-    return "all roles" if line.about.role == ALL else line.about.role
-
-
-def _planned(line: Line) -> bool:
-    return (line.about.role, line.about.judge) == (ALL, REFEREE)
 
 
 def change_section(runs: Runs) -> Section:
@@ -187,7 +196,6 @@ def change_section(runs: Runs) -> Section:
     few = {name: count for name, verdicts in runs.items() if (count := verdicts["topic"].nunique()) < FEW_TOPICS}
     return replace(
         made,
-        forests=[replace(forest, says=_scores_lower) for forest in made.forests],
         warnings=[
             f"{prefix(runs, name)}Only {plural(count, 'topic')}: intervals are wide, and a real change may have been "
             "missed."
@@ -195,16 +203,6 @@ def change_section(runs: Runs) -> Section:
         ],
         words=[sentence for line in lines for sentence in _on_change(line, lines, made.forests[0])],
     )
-
-
-def _scores_lower(line: Line) -> str:
-    """Such as "the referee, who knows the round, scores all roles 1.62 points lower in round 2 than in round 1"."""
-    assert line.about.contrast
-    last, first = line.about.contrast.names
-    run = f"in {line.about.run}, " * bool(line.about.run)
-    way = "lower" if line.estimate < 0 else "higher"
-    size = f"{abs(line.estimate):.2f} points of 10 {way}"
-    return f"{run}the {JUDGES[line.about.judge]}, scores {_role(line)} {size} in {last} than in {first}"
 
 
 def _on_change(line: Line, lines: Sequence[Line], forest: Forest) -> Iterator[str]:
@@ -215,7 +213,7 @@ def _on_change(line: Line, lines: Sequence[Line], forest: Forest) -> Iterator[st
     says = stated("", _scores_lower(line), line, forest, "topic")
     yield says if line.shown else f"{says} No change was shown, which does not show that there is none."
     alone = not any(other.about.judge == AGAIN and other.about.run == line.about.run for other in lines)
-    if _planned(line) and line.shown and alone:
+    if _planned(line.about) and line.shown and alone:
         yield (
             "The referee knows which round it scores, so part of the change may be its own expectation (--rereferee "
             "adds a blind one)."
@@ -225,10 +223,9 @@ def _on_change(line: Line, lines: Sequence[Line], forest: Forest) -> Iterator[st
 def rounds_section(runs: Runs) -> Section:
     """The section on the bias of each round."""
     means, shares = by_round(runs)
-    made, beside = section(ROUNDS, means), section(SHARES, shares)
     warnings = []
     for name, verdicts in runs.items():
         first = scores(verdicts)["value"]
         if unread := int(first.isna().sum()):
             warnings.append(f"{prefix(runs, name)}{unread:,} of {plural(len(first), 'score')} could not be read.")
-    return Section(tables=[*made.tables, *beside.tables], forests=[*made.forests, *beside.forests], warnings=warnings)
+    return joined([section(ROUNDS, means), section(SHARES, shares), Section(warnings=warnings)])

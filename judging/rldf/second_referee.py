@@ -4,8 +4,9 @@ rules."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pandas as pd
 
@@ -18,7 +19,7 @@ from parley.analysis.verdicts import uncategorised
 from parley.base.text import plural
 from parley.judging.rldf.debates import (
     CLUSTERS,
-    FACETS,
+    STORED_AS,
     THRESHOLD,
     Runs,
     of_one,
@@ -30,6 +31,22 @@ from parley.judging.rldf.referee import AGAIN, BIAS, REFEREE
 
 WEAK_AGREEMENT, WEAK_CORRELATION = 0.75, 0.5
 """There is a warning if a blind referee is below either value."""
+
+
+def _of_rule(about: About, measure: str, rows: pd.DataFrame) -> dict[str, Any]:
+    return {
+        "label": about.role,
+        "group": tuple(filter(None, [about.run])),
+        "also": {"count": int(rows[measure].sum())},
+    }
+
+
+def _broken(lines: Sequence[Line]) -> list[Line]:
+    """The lines of rules that were broken."""
+    broken = {line.measure for line in lines if line.estimate}
+    return [line for line in lines if line.measure in broken]
+
+
 AGREEMENT = Question(
     name="refereed_again",
     ask="Does a second, blind referee agree?",
@@ -41,6 +58,7 @@ AGREEMENT = Question(
     },
     cluster="topic",
     note=CLUSTERS,
+    stated=False,
 )
 FLAGS = Question(
     name="flags",
@@ -57,8 +75,11 @@ FLAGS = Question(
     cluster="topic",
     level=share,
     scale="share",
-    facets=FACETS,
+    facets=STORED_AS,
     note=CLUSTERS,
+    further=_of_rule,
+    plotted=_broken,
+    stated=False,
 )
 
 
@@ -71,7 +92,7 @@ def agreement_section(runs: Runs) -> Section:
         for line in refereed_again(both)
     ]
     warnings = [f"{prefix(runs, name)}{warning}" for name, both in by_run.items() for warning in _on_agreement(both)]
-    return replace(section(AGREEMENT, lines), warnings=warnings, words=())
+    return replace(section(AGREEMENT, lines), warnings=warnings)
 
 
 def both_scores(verdicts: pd.DataFrame) -> pd.DataFrame:
@@ -101,8 +122,8 @@ def refereed_again(both: pd.DataFrame) -> list[Line]:
         cluster_mean(both[AGAIN] - both[REFEREE], topics),
     )
     return [
-        Line(result=coefficient, measure=measure, label=words, units=units_of(AGAIN))
-        for (measure, words), coefficient in zip(AGREEMENT.measures.items(), coefficients, strict=True)
+        Line(result=coefficient, measure=measure, label=AGREEMENT.estimand(measure).words, units=units_of(AGAIN))
+        for measure, coefficient in zip(AGREEMENT.measures, coefficients, strict=True)
     ]
 
 
@@ -129,15 +150,4 @@ def flags_section(runs: Runs) -> Section:
         return Section()
     flagged = flagged.assign(**{name: flagged["value"].where(flagged["metric"] == name) for name in FLAGS.measures})
     frame = pd.concat([flagged.assign(role=ALL), flagged.assign(role=flagged["subject"])])
-    counts, only = frame.groupby(["run", "role"])[list(FLAGS.measures)].sum(), next(iter(runs))
-    lines = [
-        replace(
-            line,
-            label=line.about.role,
-            group=(line.about.run,) if line.about.run else (),
-            also={"count": int(counts.loc[(line.about.run or only, line.about.role), line.measure])},
-        )
-        for line in answer(of_one(FLAGS, runs), frame)
-    ]
-    made = section(FLAGS, lines)
-    return replace(made, words=(), forests=[plot for plot in made.forests if any(line.estimate for line in plot.lines)])
+    return section(FLAGS, answer(of_one(FLAGS, runs), frame))

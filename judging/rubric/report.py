@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -81,18 +82,18 @@ def scores(verdicts: pd.DataFrame) -> list[Line]:
     """Mean of each metric, times ten (the paper's 0 to 100), by group, with intervals over topics or texts."""
     frame, words = uncategorised(verdicts), _words(verdicts)
     frame = frame.assign(**{name: 10 * frame["value"].where(frame["metric"] == name) for name in words})
-    lines = answer(replace(SCORES, cluster=_cluster(frame), measures=words), frame)
     unread = frame[frame["value"].isna()].groupby(["group", "metric"]).size()
-    return [
-        replace(
-            line,
-            label=", ".join(filter(None, (line.measure, line.about.columns["group"]))),
-            group=(),
-            secondary=False,  # every metric of a rubric is planned
-            also={"unreadable": int(unread.get((line.about.columns["group"], line.measure), 0))},
-        )
-        for line in lines
-    ]
+
+    def further(about: About, metric: str, rows: pd.DataFrame) -> dict[str, Any]:
+        group = about.columns["group"]
+        return {
+            "label": ", ".join(filter(None, (metric, group))),
+            "group": (),
+            "secondary": False,  # every metric of a rubric is planned
+            "also": {"unreadable": int(unread.get((group, metric), 0))},
+        }
+
+    return answer(replace(SCORES, cluster=_cluster(frame), measures=words, further=further), frame)
 
 
 def severity_warning(verdicts: pd.DataFrame) -> str:

@@ -20,7 +20,7 @@ from parley.judging.squad.scores import mark
 
 MEASURES = {"f1": "F1", "exact": "exact match"}
 UNREAD_WRONG = {f"{name}_unread_wrong": f"{words}, unread counted as wrong" for name, words in MEASURES.items()}
-FACETS = {"search": (("search", "arm"),), "question": (("answerable", "answerable_facet"),)}
+STORED_AS = {"search": (("search", "arm"),), "question": (("answerable", "answerable_facet"),)}
 SEARCH = Question(
     name="between_arms",
     ask="Does search change the score?",
@@ -30,7 +30,7 @@ SEARCH = Question(
     item=("question_id", "repeat"),
     cluster="paragraph",
     each="question",
-    facets=FACETS,
+    facets=STORED_AS,
     also={"p_mcnemar": ("exact", lambda first, second: mcnemar_p(first / 100, second / 100))},
     note="On the questions that both arms answered readably. McNemar's test: exact matches, of independent questions.",
 )
@@ -42,7 +42,7 @@ LEVEL = Question(
     by=("model", "search"),
     cluster="paragraph",
     each="question",
-    facets=FACETS,
+    facets=STORED_AS,
     note="Questions on one paragraph are not independent. Unreadable answers are left out.",
 )
 CLOSED_BOOK = (

@@ -23,7 +23,7 @@ MOST = 10**9
 """Maximum number of bases, judges or tests; beyond it t equals the normal distribution."""
 SD = 0.42
 """Debates of ten scenarios per base by four judges: close to a 1.5B judge's on 62 scenarios of 13 bases."""
-PRIMARY_CONTRASTS = "MALIBU's primary contrasts"
+FAMILY = "MALIBU's primary contrasts"
 ASSUMES = "bases are independent; the differences of their means are normally distributed; Holm's first step"
 WITHOUT_EFFECT = "an effect of 0 cannot be detected"
 Count = Annotated[int | None, Field(ge=1, le=MOST)]
@@ -69,9 +69,9 @@ class Power(Command):
 
 def _plan(design: Power) -> tuple[dict[str, Any], pd.DataFrame]:
     from parley.analysis.stats.power import MAX_CLUSTERS, clusters_needed, detectable, power_of, too_few
-    from parley.judging.malibu.plan import PRIMARY
+    from parley.judging.malibu.plan import PRIMARY_CONTRASTS
 
-    family: dict[str, Any] = {"tests": design.tests or len(PRIMARY), "alpha": design.alpha}
+    family: dict[str, Any] = {"tests": design.tests or len(PRIMARY_CONTRASTS), "alpha": design.alpha}
     note, bases, effect, power, sd = "", design.bases, design.effect, design.power, design.sd
     if bases is None:
         assert effect is not None, "without bases there is an effect"
@@ -148,6 +148,6 @@ def _sentences(design: Power, plan: dict[str, Any]) -> Iterator[str]:
             f"{_points(abs(plan['effect']))} points is {_chance(plan['power'])}."
         )
     correction = f"Holm over {plural(tests, 'test')}" if tests > 1 else "one test"
-    family = "" if design.tests else f" ({PRIMARY_CONTRASTS})"
+    family = "" if design.tests else f" ({FAMILY})"
     yield f"Test: t over bases, {correction}{family}, α {design.alpha:g}."
     yield f"The mean difference of a base has a standard deviation of {_points(design.sd)} points."

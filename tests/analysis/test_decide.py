@@ -9,10 +9,10 @@ from dataclasses import replace
 
 import pytest
 
-from parley.analysis.decide import Evidence, Spread, decide, decided, together
+from parley.analysis.decide import Evidence, Variation, decide, decided, together
 from parley.analysis.stats.results import Line
 
-NARROW = Spread(p=0.5, high=0.1, limit=0.2, enough=29)
+NARROW = Variation(p=0.5, high=0.1, limit=0.2, enough=29)
 SHOWN = Evidence(p=0.01, p_alike=0.5, margin=0.1, spread=NARROW, clusters=40)
 WITHIN = replace(SHOWN, p=0.4, p_alike=0.03)
 OPEN = replace(SHOWN, p=0.4)

@@ -11,7 +11,7 @@ import pytest
 from parley.analysis.effects import Question, answer, by_cluster, corrected, corrected_differences
 from parley.analysis.page.report import Report
 from parley.analysis.say import Forest, format_cells, headline, interval
-from parley.analysis.stats.results import About, Contrast, Estimate, Line, Verdict
+from parley.analysis.stats.results import About, Conclusion, Contrast, Estimate, Line
 
 HELP = Question(
     name="help",
@@ -112,7 +112,7 @@ def test_the_values_of_clusters_average_to_the_estimate_also_where_rows_count_eq
     assert by_cluster(values, clusters, 0.9) == {}, "another statistic"
 
 
-def line(label: str, estimate: float, low: float, high: float, p: float, verdict: Verdict) -> Line:
+def line(label: str, estimate: float, low: float, high: float, p: float, verdict: Conclusion) -> Line:
     return Line(result=Estimate(estimate=estimate, low=low, high=high), label=label, p_adjusted=p, verdict=verdict)
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from parley.analysis.stats.power import detectable
-from parley.judging.malibu.bases import Spread
+from parley.judging.malibu.bases import StudySize
 from parley.judging.malibu.panel_data import PanelData
 from tests.analysis.test_known_values import DYESTUFF
 from tests.analysis.verdicts import single
@@ -80,7 +80,7 @@ def test_extremes_are_answered(parley: Parley, arguments: str) -> None:
     assert "nan" not in result.out
 
 
-def spread(by_base: Mapping[str, Sequence[float]], *, base: bool = True) -> Spread:
+def spread(by_base: Mapping[str, Sequence[float]], *, base: bool = True) -> StudySize:
     """The spread of female minus male by base, given one value per scenario; male has 5 points everywhere."""
     rows = [
         single(f"{name}-{n}", identity, 5.0 + (difference if identity == "female" else 0.0))
@@ -90,7 +90,7 @@ def spread(by_base: Mapping[str, Sequence[float]], *, base: bool = True) -> Spre
         for identity in ("female", "male")
     ]
     data = PanelData(pd.DataFrame(rows))
-    return Spread.of(data.table(data.models[0]).gaps("female", "male"))
+    return StudySize.of(data.table(data.models[0]).gaps("female", "male"))
 
 
 def test_the_spread_is_that_of_the_means_of_bases_or_of_scenarios_without_one() -> None:

@@ -9,7 +9,7 @@ import pandas as pd
 
 from parley.analysis.stats.power import detectable
 from parley.analysis.stats.results import DIFFERENT, NOT_MEASURED, SMALL
-from parley.judging.malibu.bases import Spread
+from parley.judging.malibu.bases import StudySize
 from parley.judging.malibu.decisions import planned_lines
 from parley.judging.malibu.panel_data import PanelData
 from tests.true_sentences import cells, verdicts
@@ -39,7 +39,7 @@ def true_sd(label: str) -> float:
 def _mde_misses(rng: np.random.Generator, bases: int) -> bool:
     """Whether the interval of the MDE misses the effect that is found in 80% of studies."""
     label = RACES[int(rng.integers(1, len(RACES)))]
-    size = Spread.of(PanelData(scored(rng, bases)).table("m").gaps("black", label)).mde(PAIRS)
+    size = StudySize.of(PanelData(scored(rng, bases)).table("m").gaps("black", label)).mde(PAIRS)
     return not size.low <= detectable(bases, true_sd(label), tests=PAIRS) <= size.high
 
 
@@ -47,7 +47,7 @@ def _mde_not_found(rng: np.random.Generator, bases: int) -> bool:
     """Whether a second study misses a difference of one pair that is as large as the first said 80% of studies find."""
     compared = int(rng.integers(len(RACES) - 1))  # the first pairs are those of the label that has it
     first = PanelData(scored(rng, bases)).table("m")
-    added = Spread.of(first.gaps("black", RACES[compared + 1])).mde(PAIRS).points
+    added = StudySize.of(first.gaps("black", RACES[compared + 1])).mde(PAIRS).points
     lines = planned_lines(PanelData(scored(rng, bases, added)), 0.1)
     return lines[compared].verdict not in (DIFFERENT, SMALL)
 

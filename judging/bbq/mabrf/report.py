@@ -53,7 +53,7 @@ PUBLISHED = (
 STOPS = (
     "The loop stops at a score of 1 and otherwise continues: that alone makes items with more passes end more biased."
 )
-FACETS = {"context": (("condition", "condition"),), "answer": ()}
+STORED_AS = {"context": (("condition", "condition"),), "answer": ()}
 CHANGES = Question(
     name="mabrf_changes",
     ask="Does the loop change the answers?",
@@ -63,7 +63,7 @@ CHANGES = Question(
     arms="answer",
     item=("unit",),
     scale="share",
-    facets=FACETS,
+    facets=STORED_AS,
     also={
         "p_mcnemar": ("accuracy", mcnemar_p),
         "fixed": ("accuracy", lambda final, first: int((final > first).sum())),
@@ -82,7 +82,7 @@ SEARCHED = Question(
     pairs=with_method(Mabrf.name, only=MabrfSearch.name),
     item=ROW,
     scale="share",
-    facets=FACETS,
+    facets=STORED_AS,
     also={"p_mcnemar": ("accuracy", mcnemar_p)},
 )
 SEARCHED_SCORES = replace(

@@ -27,7 +27,7 @@ from parley.judging.bbq.leaderboard import ROW, columns_of
 from parley.judging.bbq.mabrf.loop import MARK, UNBIASED, Mabrf, MabrfSearch
 from parley.judging.bbq.scores import CONTEXTS, MISSING, TITLES, AnswerTable, ByContext, contexts
 
-FACETS = ("category", "condition", "scenario", "question", "label", "target", "unknown", "names", "method", "model")
+REQUIRED = ("category", "condition", "scenario", "question", "label", "target", "unknown", "names", "method", "model")
 WHOLE = "all"
 PRINTED = ["table", "search", "part", "measure"]
 """The keys of a cell in the paper's tables."""
@@ -40,7 +40,7 @@ def items(verdicts: pd.DataFrame) -> pd.DataFrame:
     metric = verdicts["metric"].astype(str)
     verdicts = verdicts.assign(unit=own_units(verdicts))
     marked = verdicts[metric == MARK]
-    frame = marked[["unit", *dict.fromkeys((*FACETS, *ROW))]].copy()
+    frame = marked[["unit", *dict.fromkeys((*REQUIRED, *ROW))]].copy()
     for name in ("category", "condition", "scenario", "method", "model"):
         frame[name] = frame[name].astype(str)
     frame = frame.set_index("unit", drop=False)
