@@ -49,6 +49,7 @@ from parley.judging.rldf.referee import (
 from parley.judging.rldf.roles import PERSONA, TopicSample, load_bias
 from parley.judging.rldf.silent_referee import SCORER, SilentReferee, shared_scorer
 from parley.judging.rldf.statements import statement_verdicts
+from parley.judging.study import RefereedStudy
 from parley.scenarios import BIASES, load_topics, sample, topic_id, topics_digest
 from parley.scenarios.statements import load_statements
 
@@ -130,7 +131,7 @@ class DebateCell:
         return f"{self.bias}/{self.topic_id}/r{self.repeat}"
 
 
-class Rldf(GridStudy):
+class Rldf(GridStudy, RefereedStudy):
     """Debates between people of different backgrounds; a referee scores the bias of every statement."""
 
     name = "rldf"
@@ -138,7 +139,6 @@ class Rldf(GridStudy):
     report = "parley.judging.rldf.report:debates"
     papers = ("Cheng et al., 2024",)
     exported = ("bias", 3.0)
-    refereed = True
     measures = (Measure("bias", "bias", better="lower", scale=(0, 10)),)
     labelled = (
         Labelled(

@@ -1,7 +1,8 @@
-"""A Ray cluster on this machine, for many runs one after the other."""
+"""A Ray cluster on this machine, of one node or of several, for many runs one after the other."""
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 import time
@@ -12,16 +13,20 @@ import psutil
 
 from tests.servers import PATIENCE
 
-TRIES = 10
-"""Ray gives its node 30 seconds to start, which on a busy machine may be too few."""
+TRIES = 3
 
 
 class RayCluster:
-    """One node of two CPUs."""
+    """Two CPUs, on one node or on two.
 
-    def __init__(self) -> None:
+    Args:
+        cpus: The CPUs of each node.
+    """
+
+    def __init__(self, *cpus: int) -> None:
         from parley.runs.executors.ray_connection import import_ray
 
+        os.environ.setdefault("RAY_raylet_start_wait_time_s", "150")  # 30, which on a busy machine are too few
         import_ray()
         from ray._common.utils import get_default_ray_temp_dir
         from ray.cluster_utils import Cluster
@@ -30,10 +35,16 @@ class RayCluster:
         Path(get_default_ray_temp_dir()).mkdir(parents=True, exist_ok=True)
         self._folder = Path(tempfile.mkdtemp(prefix="pr"))  # a short name, since paths of sockets are limited
         for attempt in range(TRIES):
-            head = {"num_cpus": 2, "include_dashboard": False, "temp_dir": str(self._folder / f"ray{attempt}")}
+            head = {
+                "num_cpus": cpus[0] if cpus else 2,
+                "include_dashboard": False,
+                "temp_dir": str(self._folder / f"ray{attempt}"),
+            }
             with nullcontext() if attempt == TRIES - 1 else suppress(Exception):
                 self.nodes = Cluster(initialize_head=True, head_node_args=head)
                 break
+        for more in cpus[1:]:
+            self.nodes.add_node(num_cpus=more)
         self.address = str(self.nodes.address)
 
     def workers(self) -> list[psutil.Process]:
