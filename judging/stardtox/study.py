@@ -22,7 +22,7 @@ from parley.judging.grid import GridStudy, compared, varies
 from parley.judging.overcorrection import counted_verdicts
 from parley.judging.stardtox.methods import METHODS, CompletionContext, continuation
 from parley.judging.stardtox.team import load_team
-from parley.judging.study import Advanced, Labelled, Measure, Outcome
+from parley.judging.study import Advanced, Apart, Labelled, Measure, Outcome
 from parley.scenarios.rtp import HUB, Rtp, RtpRow, draw, load, load_hub
 
 JUDGE_TOKENS = 160
@@ -38,7 +38,7 @@ class StardtoxConfig(BaseModel, extra="forbid", frozen=True):
     prompts: int = Field(100, ge=1, description="number of prompts to sample per set")
     limit: int | None = limit_field("number of prompts per set to run: the first of the sample")
     completions: int = Field(25, ge=1, description="number of completions per prompt")
-    model: NameList = Field(
+    model: Apart[NameList] = Field(
         [DEFAULT_MODEL], description="model under test, as provider/model; several models complete the same prompts"
     )
     method: NameList = Field(
@@ -60,7 +60,7 @@ class StardtoxConfig(BaseModel, extra="forbid", frozen=True):
         None, ge=0, le=2, description="sampling temperature of the generator (default: the model's own)"
     )
     max_tokens: Advanced[int] = Field(40, ge=1, description="maximum length of a completion, in tokens")
-    seed: int = Field(0, description="random seed of the sample and of every call")
+    seed: Apart[int] = Field(0, description="random seed of the sample and of every call")
 
 
 SCORED = Labelled(

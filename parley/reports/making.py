@@ -37,7 +37,7 @@ from parley.reports.loading import (
 )
 from parley.runs import explain_damage
 from parley.runs.example import is_example
-from parley.runs.studies import find_comparable, find_report, study_class
+from parley.runs.studies import design_settings, find_comparable, find_report, study_class
 
 
 def report(
@@ -145,7 +145,10 @@ def _report(
         plans=[run.analysis_plan.plan for run in runs if run.analysis_plan and run.analysis_plan.intact],
         cautions=cautions_on(runs, as_is=as_is),
         model_cautions=judging_cautions(models),
-        runs=tuple(run.record() for run in runs),
+        runs=tuple(
+            run.record() | {"design_settings": design_settings(study_class(run.study, study), run.config)}
+            for run in runs
+        ),
     )
     verdicts = pd.concat([run.verdicts for run in runs], ignore_index=True) if len(runs) > 1 else runs[0].verdicts
     try:
