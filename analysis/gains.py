@@ -61,6 +61,7 @@ def gain_lines(
     named: Sequence[str] = ("system",),
     cluster: str = "cluster",
     units: Units = lambda about: {},
+    outside: str = "by {}",
 ) -> list[Line]:
     """By group: the gain by the loop's own scorer, which is not planned, and by the outside measure.
 
@@ -71,6 +72,7 @@ def gain_lines(
         named: Those of them that name a group.
         cluster: What a cluster is called.
         units: The facets of the units behind a line.
+        outside: What the outside scores are, with a placeholder for the measure's name.
     """
     lines: list[Line] = []
     for key, group in items.groupby(list(by), sort=False, observed=True):
@@ -81,7 +83,7 @@ def gain_lines(
         about["related"] = family(about["outside"]) in map(family, inside)
         for measure, who, label in (
             (INSIDE, "inside", "by the loop's own scorer"),
-            (OUTSIDE, "outside", f"by {_without_hash(about['outside'])}"),
+            (OUTSIDE, "outside", outside.format(_without_hash(about["outside"]))),
         ):
             gain = as_floats(complete[f"{who}0"]) - as_floats(complete[f"{who}1"])
             test = paired_difference(gain, 0 * gain, complete["cluster"])
