@@ -16,7 +16,7 @@ import pandas as pd
 
 from parley.analysis.effects import Question, corrected, heading
 from parley.analysis.page.report import ReportContext, Section, Table, section
-from parley.analysis.say import drawn, format_interval
+from parley.analysis.say import format_interval
 from parley.analysis.stats.mean_test import mean_p, mean_test, tested_over
 from parley.analysis.stats.proportions import cluster_proportion
 from parley.analysis.stats.results import ALPHA, About, Line, columns, simultaneous
@@ -117,8 +117,8 @@ def _unread(board: pd.DataFrame) -> Iterator[str]:
 def _biases(lines: Sequence[Line]) -> Iterator[str]:
     """The largest significant biases, means over categories first."""
     shown = [line for line in lines if line.measure == "bias" and line.shown]
-    for line in drawn(sorted(shown, key=lambda line: (line.secondary, -abs(line.estimate)))[:MAX_NAMED]):
-        ends = format_interval(line.low, line.high, ".1f", excluded=True) or "no interval"
+    for line in sorted(shown, key=lambda line: (line.secondary, -abs(line.estimate)))[:MAX_NAMED]:
+        ends = format_interval(*line.interval, ".1f", excluded=True) or "no interval"
         yield (
             f"{_model(line)}{_lean(line)} ({'simultaneous ' * (line.simultaneous is not None)}{ends}; "
             f"p {p_text(line.p_adjusted)}), over {plural(line.clusters or 0, 'template')}."

@@ -55,7 +55,7 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
     margin = data.plan.margin if context.margin is None else context.margin
     lost, unequal = unread(data)
     judged, tests = withheld(primary_by_judge(data), unequal), significance_lines(data, unequal)
-    yardstick = yardstick_lines(data)
+    yardstick = yardstick_lines(data.graded)
     places, rates, votes = position_lines(data), win_rate_lines(data), win_rate_lines(data, votes=True)
     effects = estimates(data, margin)
     blocked = blockers(data, effects, places, yardstick["yardstick_auc"])
