@@ -305,7 +305,7 @@ def section(question: Question, lines: Sequence[Line], say: Sentence | None = No
     for measure in question.measures:
         estimand = question.estimand(measure)
         forests[measure] = Forest(
-            name=f"{question.name}-{measure}",
+            name=estimand.plot or f"{question.name}-{measure}",
             question=estimand.ask,
             axis=f"{estimand.words} ({question.unit})" if question.unit else estimand.words,
             lines=tuple(line for line in plotted if line.measure == measure and math.isfinite(line.estimate)),
