@@ -20,7 +20,7 @@ import pandas as pd
 
 from parley.analysis.effects import by_cluster, corrected_differences
 from parley.analysis.page.report import Table, as_frame
-from parley.analysis.say import Forest, drawn, in_numbers
+from parley.analysis.say import Forest, in_numbers
 from parley.analysis.stats.paired import paired_difference
 from parley.analysis.stats.results import About, Line
 from parley.analysis.stats.tables import as_floats
@@ -134,8 +134,8 @@ def gain_sentences(lines: Sequence[Line], scored: str, unit: str) -> Iterator[st
     """
     if not any(line.n for line in lines):
         yield NO_MEASURE
-    plotted, forest = drawn(lines), gain_forest(lines, scored, unit)
-    for inside, outside in zip(plotted[::2], plotted[1::2], strict=True):
+    forest = gain_forest(lines, scored, unit)
+    for inside, outside in zip(lines[::2], lines[1::2], strict=True):
         if outside.n:
             both = " and ".join(f"{in_numbers(line, forest)} {line.label}" for line in (inside, outside))
             clusters = plural(outside.clusters or 0, outside.cluster)
