@@ -93,7 +93,7 @@ def compare(
         )
         for (name, ask, axis, scale), kind in zip(QUESTIONS, kinds, strict=True)
     ]
-    flipped = [[line for line in lines if line.result.df is None] for lines in answers]
+    flipped = [[line for line in lines if line.df is None] for lines in answers]
     noun = next((line.cluster for lines in flipped for line in lines), "")
     sections = [
         Section(
@@ -114,10 +114,10 @@ def compare(
 def _jointly(line: Line) -> Line:
     """The line with the interval that holds for all lines of its question, as its p does; none where it has no ends."""
     if line.simultaneous:
-        return line.with_result(low=line.simultaneous[0], high=line.simultaneous[1])
+        return replace(line, low=line.simultaneous[0], high=line.simultaneous[1])
     if line.tests is None or line.tests == 1:
         return line
-    return line.with_result(low=-math.inf, high=math.inf, note=needed_words(line.tests, line.cluster))
+    return replace(line, low=-math.inf, high=math.inf, note=line.note or needed_words(line.tests, line.cluster))
 
 
 def _answered(names: tuple[str, str], question: Question, lines: list[Line]) -> Section:
@@ -237,7 +237,7 @@ def _preferences(both: pd.DataFrame) -> Iterator[Line]:
     line = _line("prefers the first one", _clustered(scored))
     same = (chosen["choice_first"] == chosen["choice_second"]).mean()
     agreed = f"the same preference in {same:.0%} of {plural(len(chosen), 'unit')}"
-    yield line.with_result(note="; ".join(filter(None, (line.note, agreed))))
+    yield replace(line, note="; ".join(filter(None, (line.note, agreed))))
 
 
 def _gaps(both: pd.DataFrame) -> Iterator[Line]:
@@ -270,8 +270,8 @@ def _line(what: str, rows: pd.DataFrame, *, units: bool = True) -> Line:
     also = {side: float(rows[f"value_{side}"].groupby(rows["cluster"]).mean().mean()) for side in ("first", "second")}
     if units and {*rows["value_first"], *rows["value_second"]} <= {0.0, 1.0}:
         also["p_mcnemar"] = mcnemar_p(rows["value_first"], rows["value_second"])
-    return Line(
-        result=test,
+    return Line.of(
+        test,
         measure="difference",
         label=what,
         about=About.of(what=what),

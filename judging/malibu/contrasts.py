@@ -57,7 +57,7 @@ def contrast_line(
     *,
     about: Mapping[str, Any] | None = None,
     beside_others: bool = False,
-    aloud: bool = False,
+    debated: bool = False,
     label: str = "",
     **fields: Any,
 ) -> Line:
@@ -71,7 +71,7 @@ def contrast_line(
         phase: 1 for scores, 2 for pairs.
         about: Further properties of the line, such as its family.
         beside_others: Whether pairs of one side with third identities count too.
-        aloud: Whether it is from debates.
+        debated: Whether it is from debates.
         label: What the label says after the contrast.
         fields: The line's other fields.
     """
@@ -79,12 +79,12 @@ def contrast_line(
     sides = {"identity": (*contrast.first, *contrast.second)}
     if phase == 2 and not beside_others:
         sides = {"identity": contrast.first, "other": contrast.second}
-    return Line(
-        result=result,
+    return Line.of(
+        result,
         about=About.of(contrast, **columns),
         label=f"{contrast.label}{label}",
         group=tuple(filter(None, (contrast.category, *data.headed_by(model)))),
-        units=data.units(phase, model, aloud=aloud, **sides),
+        units=data.units(phase, model, debated=debated, **sides),
         cluster=data.cluster_noun,
         reference=0.0,
         **fields,
@@ -235,7 +235,9 @@ def _with_simultaneous(line: Line, gaps: ScenarioGaps) -> Line:
     low, high = interval or (-math.inf, math.inf)
     pointwise = {"pointwise_low": max(-limit, line.low), "pointwise_high": min(limit, line.high)}
     return replace(
-        line.with_result(low=low, high=high),
+        line,
+        low=low,
+        high=high,
         simultaneous=interval if tests > 1 else None,
         also={**pointwise, **line.also},
     )

@@ -134,7 +134,7 @@ def _line(
         model,
         phase,
         about={"step": step},
-        aloud=True,
+        debated=True,
         label=f", {step}" if step != TALKING else "",
         measure=SCORE if phase == 1 else PREFERENCE,
         also=also,
@@ -262,10 +262,11 @@ def _preferred(data: PanelData) -> Iterator[tuple[str, int, Contrast, Moments]]:
         return
     first_is_a = (votes["identity_a"].astype(object) == votes["identity"].astype(object)).to_numpy()
     sign = np.where(first_is_a, 1.0, -1.0)
-    before, after = (sign * votes[name].to_numpy() for name in ("before", "after"))
+    moments = votes.assign(before=sign * votes["before"], after=sign * votes["after"])
+    moments = moments.assign(change=moments["after"] - moments["before"])
     levels = ["model", "category", "identity", "other", "cluster", "scenario", "order", "assignment", "judge"]
     levels = [name for name in levels if name in votes]
-    by_base = nested_means(np.stack([before, after, after - before], axis=1), votes[levels], keep=5)
+    by_base = nested_means(moments.set_index(levels)[["before", "after", "change"]], keep=5)
     for (model, category, first, second), part in by_base.groupby(level=[0, 1, 2, 3], sort=False):
         yield str(model), 2, Contrast(str(category), (str(first),), (str(second),)), list(part.to_numpy(dtype=float).T)
 

@@ -29,8 +29,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from parley.analysis.effects import ALL, Question, answer, corrected
-from parley.analysis.page.report import Section, section
+from parley.analysis.effects import ALL, Question, answer, corrected, of_model
+from parley.analysis.page.report import Section, joined, section
 from parley.analysis.stats.mean_test import mean_p
 from parley.analysis.stats.results import DIFFERENT, About, Contrast, Estimate, Line
 from parley.analysis.stats.tables import Floats, row_codes
@@ -98,15 +98,14 @@ def unread(data: PanelData) -> Unread:
     shares, compared = unread_shares(data), unread_differences(data)
     unequal = list(_unequal(compared, data))
     blocked = {line.about.model for line in unequal}
-    levels = section(replace(UNREAD, cluster=noun, note=f"{UNREAD.note} {LEVELS}"), shares)
-    gaps = section(replace(UNEQUAL, cluster=noun), compared) if compared else Section()
+    levels = section(replace(UNREAD, cluster=noun, note=f"{UNREAD.note} {LEVELS}", stated=False), shares)
+    gaps = section(replace(UNEQUAL, cluster=noun, stated=False), compared) if compared else Section()
     cautions = (
         *_no_verdicts(unequal, data),
         *_unequal_words([line for line in compared if line.about.model not in blocked], data),
         *_many(shares),
     )
-    tables, forests = [*levels.tables, *gaps.tables], [*levels.forests, *gaps.forests]
-    return Unread(Section(tables=tables, forests=forests, cautions=cautions), unequal)
+    return Unread(joined([levels, gaps, Section(cautions=cautions)]), unequal)
 
 
 # How much
@@ -369,13 +368,13 @@ def _unequal(lines: Sequence[Line], data: PanelData) -> Iterator[Line]:
     for line in lines:
         if not data.read_silently(line.about.model):
             if line.measure == "unread" and (line.shown or abs(line.estimate) > MARGIN) and not _sure(line):
-                yield replace(line, reason=_why_aloud(line))
+                yield replace(line, note=_why_aloud(line))
         elif line.measure != REPAIRED:
             key = line.about.model, line.about.phase, contrast_of(line)
             contrasts.setdefault(key, {})[line.measure] = line
     for outcomes in contrasts.values():
         if any(line.verdict == DIFFERENT for line in outcomes.values()):
-            yield replace(outcomes["unread"], reason=_why(outcomes, data.cluster_noun))
+            yield replace(outcomes["unread"], note=_why(outcomes, data.cluster_noun))
 
 
 def _sure(line: Line) -> bool:
@@ -412,11 +411,11 @@ def _shares(line: Line) -> str:
 def _no_verdicts(unequal: Sequence[Line], data: PanelData) -> Iterator[str]:
     """The reasons of a model's primary contrasts, or of its first pair, with the number of others that share them."""
     for model in data.models:
-        of_model = [line for line in unequal if line.about.model == model]
-        primary = [line for line in of_model if (line.about.phase, line.about.family) == (1, PRIMARY)]
-        contrasts = primary or of_model[:1]
+        of_this = of_model(unequal, model)
+        primary = [line for line in of_this if (line.about.phase, line.about.family) == (1, PRIMARY)]
+        contrasts = primary or of_this[:1]
         yield from (f"{data.prefix(model)}{line.note}" for line in contrasts)
-        if more := len(of_model) - len(contrasts):
+        if more := len(of_this) - len(contrasts):
             others = plural(more, "other contrast has", "other contrasts have")
             yield f"{data.prefix(model)}{others} no verdict for the same reason (table {UNEQUAL.name})."
 
@@ -425,7 +424,7 @@ def _unequal_words(lines: Sequence[Line], data: PanelData) -> Iterator[str]:
     """By model, the pair of identities whose replies are unread or requested again most unequally, if significant."""
     outcomes = {"unread": "unread", REPAIRED: "read only when asked for again"}
     for model, (measure, what) in product(data.models, outcomes.items()):
-        shown = [line for line in pairs_of(lines, measure) if line.about.model == model and line.shown]
+        shown = [line for line in pairs_of(of_model(lines, model), measure) if line.shown]
         for line in sorted(shown, key=lambda line: -abs(line.estimate))[:1]:
             (first,), (second,) = contrast_of(line).first, contrast_of(line).second
             sides = (first, line.also["first_share"]), (second, line.also["second_share"])
