@@ -38,8 +38,6 @@ from parley.judging.malibu.unread import NO_VERDICT, unread, unread_judges
 from parley.judging.malibu.words import preferences_words, win_rates_words
 from parley.judging.malibu.yardstick_report import Lines, can_judge, yardstick_lines, yardstick_section
 
-FIGURES = ("scores", "matrix")
-"""The order of figures on a page: the paper's first, then those that qualify them."""
 BASE = "A base is an area of life, such as law or fitness, from which scenarios are derived."
 
 
@@ -116,7 +114,7 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
             *lost.cautions,
         ),
         tables=tuple(tables),
-        figures=tuple(sorted(drawn, key=lambda figure: FIGURES.index(figure.name))),
+        figures=tuple(drawn),
         forests=(*plots, *(lost.forests if some_unread else ())),
         blocked=_headline_blocked(data, blocked) or _no_verdict(planned, unequal),
         runs=tuple(context.runs),
